@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Multilane's BTLs offer its PML beside Open MPI's btl.h, and how the PML finds it. */
+#ifndef MULTILANE_EXTENSION_H
+#define MULTILANE_EXTENSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A BTL that offers this exports one constant of type struct multilane_extension, whose name carries
+ * the BTL's name and the version of this header: mca_btl_shm_multilane_v1. Open MPI opens components
+ * RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a foreign one
+ * and is used through btl.h alone. A change that an older PML would misread takes a new version; a
+ * change at the end of the struct only takes a larger `struct_bytes`.
+ *
+ * Rules that hold for every function below, unless it says otherwise:
+ *  - `btl` is a module of the BTL that exports the constant, `endpoint` one that this module's
+ *    btl_add_procs returned and btl_del_procs has not taken back.
+ *  - It may be called by any thread at any time, also inside a receive or completion callback, and
+ *    needs no lock of the caller. It never blocks on the peer.
+ *  - A function pointer is NULL where the BTL never has the capability that the function belongs to.
+ *    Whether it works toward one peer is said by the capabilities of that endpoint.
+ *  - Return codes are Open MPI's (OPAL_SUCCESS, OPAL_ERR_...). */
+#define MULTILANE_EXTENSION_VERSION       1
+#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v1"
+
+struct mca_btl_base_module_t;
+struct mca_btl_base_endpoint_t;
+
+/* What a lane can do toward one peer. A bit may go away while a job runs (the kernel refuses what it
+ * allowed before); none is ever added after the first message, but COPIES, which waits for the proof
+ * of the peer's identity: the PML asks again when it next makes a plan. */
+enum multilane_capability {
+    /* A completed send, put or get has reached the peer's memory and will be seen by it, whatever
+     * happens to this lane later. Without the bit a completion frees the local buffer, no more. */
+    MULTILANE_CAN_DELIVER = 1 << 0,
+    /* control_obtain, control_find and control_release work. */
+    MULTILANE_CAN_CONTROL = 1 << 1,
+    /* copy_from and copy_to work; the peer's identity was proven. */
+    MULTILANE_CAN_COPY = 1 << 2,
+    /* The peer can write a slot into memory of this process by RDMA (rndv-put's RTR). */
+    MULTILANE_CAN_REMOTE_SLOTS = 1 << 3,
+    /* put, get or send take addresses of device memory. */
+    MULTILANE_CAN_DEVICE_MEMORY = 1 << 4,
+    /* fence works: a piece may be sent again over another lane once it has succeeded. */
+    MULTILANE_CAN_FENCE = 1 << 5
+};
+
+/* Memory that a lane reaches directly. */
+enum multilane_memory { MULTILANE_MEMORY_HOST = 1 << 0, MULTILANE_MEMORY_CUDA = 1 << 1 };
+
+/* The ways of moving bytes that may cost differently on one lane. */
+enum multilane_way {
+    MULTILANE_BY_SEND, /* active messages: btl_sendi, btl_send */
+    MULTILANE_BY_GET,  /* btl_get, copy_from: the reader works */
+    MULTILANE_BY_PUT,  /* btl_put, copy_to: the writer works */
+    MULTILANE_WAYS
+};
+
+/* Linear within one range of sizes: time = constants + bytes / bandwidth. The range starts one byte
+ * above the one before it and ends at `largest_bytes`, included. A value below 0 means that the BTL
+ * does not know it. */
+struct multilane_lane_range {
+    uint64_t largest_bytes;
+    double latency_s;          /* from the sender's last act to the receiver's first */
+    double bandwidth_bytes_s;  /* 0: infinite, the constants are all there is */
+    double overhead_send_s;    /* of the sender's processor, each message or piece */
+    double overhead_receive_s; /* of the receiver's processor */
+    double registration_s;     /* of one registration of local memory */
+    double registration_s_byte;
+};
+
+#define MULTILANE_LANE_RANGES_MAX 8
+
+struct multilane_lane_cost {
+    uint32_t range_count; /* 0: the lane cannot go this way */
+    uint32_t reserved;
+    struct multilane_lane_range ranges[MULTILANE_LANE_RANGES_MAX]; /* the last: UINT64_MAX */
+};
+
+struct multilane_lane_attributes {
+    uint64_t capabilities; /* enum multilane_capability */
+    uint32_t memory;       /* enum multilane_memory */
+    /* Lanes of this node with equal groups other than 0 share what carries them (a core's copying, a
+     * bus, a card): their bandwidths do not add up. */
+    uint32_t capacity_group;
+
+    /* Largest message, headers included, for one btl_sendi; for one fragment that the lane copies;
+     * for one piece it moves without a copy of its own (0: none). */
+    uint64_t short_max_bytes;
+    uint64_t copied_max_bytes;
+    uint64_t zcopied_max_bytes;
+
+    /* Pacing: a piece shorter than `piece_min_bytes` is not worth this lane's overhead in a message
+     * that goes over several lanes; pieces of `piece_bytes` keep it busy; more than
+     * `in_flight_max_bytes` under way toward one peer wins nothing (0: no such bound). */
+    uint64_t piece_min_bytes;
+    uint64_t piece_bytes;
+    uint64_t in_flight_max_bytes;
+
+    struct multilane_lane_cost cost[MULTILANE_WAYS];
+
+    char device[64]; /* as hwloc and people call it: "shm", "mlx5_0:1", "GPU0"; ends in 0 */
+};
+
+/* One line of memory that both ends have mapped, cleared when it is obtained. What the words mean is
+ * the PML's affair; the peer writes them too, so whatever is read from them is checked like a header
+ * that came from outside. Both ends use atomic operations. */
+#define MULTILANE_CONTROL_WORDS 8
+
+struct multilane_control {
+    _Alignas(64) _Atomic uint64_t words[MULTILANE_CONTROL_WORDS];
+};
+
+struct multilane_extension {
+    uint32_t version; /* MULTILANE_EXTENSION_VERSION */
+    uint32_t struct_bytes;
+
+    /* What the lane costs and can do toward this peer. `out` is filled wholly; values that a
+     * parameter of the user set are already in it. Called when the PML makes a plan, never on the
+     * data path. */
+    int (*attributes)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      struct multilane_lane_attributes *out);
+
+    /* Looks for what has arrived from this peer alone and handles it, callbacks included, as the
+     * BTL's progress function would. Returns the number of events handled, 0 when there was nothing
+     * or another thread is at it, below 0 never. A blocking receive calls it before it falls back
+     * to Open MPI's progress loop; it does not yield the processor (`relax` does). It also returns
+     * 0 while the peer has no connection yet: the general loop makes it. */
+    int (*poll)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
+
+    /* Told by a loop that polled `idle_polls` times in a row in vain; gives the processor away where
+     * more processes than cores make that the quicker way to an answer. */
+    void (*relax)(struct mca_btl_base_module_t *btl, uint32_t idle_polls);
+
+    /* MULTILANE_CAN_CONTROL. Obtains a cleared control line shared with the peer of `endpoint`.
+     * *handle, sent to that peer by the PML, finds it there. OPAL_ERR_OUT_OF_RESOURCE: all lines of
+     * this peer are taken, use another protocol. */
+    int (*control_obtain)(struct mca_btl_base_module_t *btl,
+                          struct mca_btl_base_endpoint_t *endpoint,
+                          struct multilane_control **control, uint64_t *handle);
+
+    /* The line that the peer of `endpoint` obtained and sent the handle of; NULL if no line of this
+     * peer can have that handle. Valid until the owner releases it, which the PML's protocol must
+     * order after the last use here; at the end of the endpoint it is unmapped. */
+    struct multilane_control *(*control_find)(struct mca_btl_base_module_t *btl,
+                                              struct mca_btl_base_endpoint_t *endpoint,
+                                              uint64_t handle);
+
+    /* Gives a line back; called by the process that obtained it, once. */
+    void (*control_release)(struct mca_btl_base_module_t *btl,
+                            struct mca_btl_base_endpoint_t *endpoint, uint64_t handle);
+
+    /* MULTILANE_CAN_COPY. Copies between memory of this process and an address of the peer; all is
+     * done when it returns. The peer need not take part and learns nothing of it.
+     * OPAL_SUCCESS: all bytes are copied. OPAL_ERR_NOT_SUPPORTED: the system refuses it, now and in
+     * future (the capability is withdrawn); OPAL_ERR_BAD_PARAM: the address is not memory of the
+     * peer; OPAL_ERR_UNREACH: the peer has ended. After an error an unknown part of the destination
+     * is written, no later than the return: the same bytes may be sent another way at once. */
+    int (*copy_from)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     void *local, uint64_t remote_address, size_t length);
+    int (*copy_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                   const void *local, uint64_t remote_address, size_t length);
+
+    /* Bytes that the lane has accepted toward this peer and not yet put on their way. Takes no lock,
+     * so it is a hint: the splitter's q of a lane is this divided by the bandwidth. */
+    uint64_t (*queued_bytes)(struct mca_btl_base_module_t *btl,
+                             struct mca_btl_base_endpoint_t *endpoint);
+
+    /* MULTILANE_CAN_FENCE. After OPAL_SUCCESS nothing that was given to this lane toward this peer
+     * before the first call of fence can write user memory at either end any more; what had not
+     * completed ends with an error through its callback. OPAL_ERR_RESOURCE_BUSY: under way, call
+     * again later. The lane sends nothing afterwards, until the peer is added anew. */
+    int (*fence)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
+};
+
+#endif
