@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Sources of btl/cuda, the lane over the memory of CUDA devices.
+if BUILD_CUDA
+component_LTLIBRARIES += mca_btl_cuda.la
+mca_btl_cuda_la_SOURCES = \
+	btl/cuda/btl_cuda_component.c
+mca_btl_cuda_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
+mca_btl_cuda_la_LDFLAGS = $(COMPONENT_LDFLAGS)
+mca_btl_cuda_la_LIBADD = $(COMPONENT_LIBADD) $(OPAL_LIBS)
+endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component of btl/verbs, the lane over InfiniBand, RoCE and soft RoCE: its parameters and its
+ * place in Open MPI. */
+#include "opal_config.h"
+#include "opal/constants.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/util/output.h"
+
+#include "common/compat/compat.h"
+#include "common/compat/named.h"
+#include "common/compat/param.h"
+#include "common/compat/version.h"
+
+static int btl_verbs_register(void);
+static mca_btl_base_module_t **btl_verbs_init(int *count, bool progress_threads, bool mpi_threads);
+
+__attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_verbs_component = {
+    .btl_version =
+        {
+            MCA_BTL_DEFAULT_VERSION("verbs"),
+            .mca_register_component_params = btl_verbs_register,
+        },
+    .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .btl_init = btl_verbs_init,
+};
+
+static const char *lane_latency = "auto";
+static const char *lane_bandwidth = "auto";
+static const char *lane_overhead = "auto";
+static const char *lane_reg_cost = "auto";
+static const char *lane_reg_growth = "auto";
+
+static const struct param params[] = {
+    {"lane_latency", PARAM_STRING, &lane_latency, "latency of the lane in seconds, or auto"},
+    {"lane_bandwidth", PARAM_STRING, &lane_bandwidth,
+     "bandwidth of the lane in bytes a second, or auto"},
+    {"lane_overhead", PARAM_STRING, &lane_overhead,
+     "time of sender and receiver for one message in seconds, or auto"},
+    {"lane_reg_cost", PARAM_STRING, &lane_reg_cost, "time to register memory in seconds, or auto"},
+    {"lane_reg_growth", PARAM_STRING, &lane_reg_growth,
+     "time to register one byte more in seconds, or auto"},
+};
+
+static int btl_verbs_register(void)
+{
+    if (!version_accepts_running("btl", "verbs")) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    return param_register(&mca_btl_verbs_component.btl_version, params,
+                          sizeof(params) / sizeof(params[0]));
+}
+
+static mca_btl_base_module_t **btl_verbs_init(int *count, bool progress_threads, bool mpi_threads)
+{
+    (void) progress_threads;
+    (void) mpi_threads;
+    *count = 0;
+    if (named_is_wanted("btl", "verbs")) {
+        opal_output_verbose(1, opal_btl_base_framework.framework_output,
+                            "btl/verbs: offers no lane, since its transfers are not written yet");
+    } else {
+        opal_output_verbose(
+            10, opal_btl_base_framework.framework_output,
+            "btl/verbs: offers no lane, since neither btl names it nor is pml multilane");
+    }
+    return NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All that differs between Open MPI 4.1, 5.0 and 6.0, under one name each; no other file has an
+ * #if on a version. */
+#ifndef MULTILANE_COMPAT_H
+#define MULTILANE_COMPAT_H
+
+#include "opal_config.h"
+#include "opal/version.h"
+
+/* 40100 for 4.1.x, 50000 for 5.0.x, 60000 for 6.0.x. */
+#define COMPAT_SERIES (OPAL_MAJOR_VERSION * 10000 + OPAL_MINOR_VERSION * 100)
+
+/* The start of a PML component's version block. */
+#if COMPAT_SERIES >= 50000
+#define COMPAT_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_1_0
+#else
+#define COMPAT_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_0_0
+#endif
+
+#endif

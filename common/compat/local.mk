@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Sources of common/compat: what differs between the versions of Open MPI, and the helpers that
+# need Open MPI and that every component shares.
+libmultilane_compat_la_SOURCES += \
+	common/compat/compat.h \
+	common/compat/named.c common/compat/named.h \
+	common/compat/param.c common/compat/param.h \
+	common/compat/version.c common/compat/version.h

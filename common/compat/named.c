@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a job asked for a component. */
+#include "common/compat/named.h"
+
+#include "common/compat/param.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool list_contains(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = list; '\0' != *at; at += '\0' != *at) {
+        size_t span = strcspn(at, ",");
+        if (span == length && 0 == strncmp(at, word, length)) {
+            return true;
+        }
+        at += span;
+    }
+    return false;
+}
+
+bool named_in_selection(const char *selection, const char *component)
+{
+    return NULL != selection && '^' != selection[0] && list_contains(selection, component);
+}
+
+bool named_excluded(const char *selection, const char *component)
+{
+    if (NULL == selection || '\0' == selection[0]) {
+        return false;
+    }
+    return '^' == selection[0] ? list_contains(selection + 1, component)
+                               : !list_contains(selection, component);
+}
+
+bool named_is_wanted(const char *framework, const char *component)
+{
+    char *selection = param_peek_string(framework, NULL, NULL);
+    bool wanted = named_in_selection(selection, component);
+
+    if (!wanted && 0 == strcmp(framework, "btl") && !named_excluded(selection, component)) {
+        char *pml = param_peek_string("pml", NULL, NULL);
+        wanted = named_in_selection(pml, "multilane");
+        free(pml);
+    }
+    free(selection);
+    return wanted;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registering a component's parameters, and reading those of others before they exist. */
+#include "common/compat/param.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/constants.h"
+#include "opal/mca/base/mca_base_var.h"
+
+int param_register(const mca_base_component_t *component, const struct param *rows, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        int index = mca_base_component_var_register(
+            component, rows[i].name, rows[i].help,
+            PARAM_INT == rows[i].type ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+            0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, rows[i].storage);
+        if (index < 0) {
+            return index;
+        }
+    }
+    return OPAL_SUCCESS;
+}
+
+/* Registers the variable for a moment, so that Open MPI itself looks through environment, files
+ * and overrides, and reads the outcome into `storage`. False: it was registered already, and
+ * *index is where. The owner may register it again afterwards: a deregistered variable keeps
+ * nothing but its name and type. */
+static bool param_register_briefly(const char *framework, const char *component,
+                                   const char *variable, mca_base_var_type_t type, void *storage,
+                                   int *index)
+{
+    *index = mca_base_var_find("ompi", framework, component, variable);
+    if (*index >= 0) {
+        return false;
+    }
+    *index = mca_base_var_register("ompi", framework, component, variable, NULL, type, NULL, 0,
+                                   MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_2,
+                                   MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+    return true;
+}
+
+char *param_peek_string(const char *framework, const char *component, const char *variable)
+{
+    char *given = NULL, *copy = NULL;
+    const char *const *registered = NULL;
+    int index;
+
+    if (param_register_briefly(framework, component, variable, MCA_BASE_VAR_TYPE_STRING, &given,
+                               &index)) {
+        copy = NULL == given ? NULL : strdup(given);
+        if (index >= 0) {
+            mca_base_var_deregister(index); /* frees `given` */
+        }
+    } else if (OPAL_SUCCESS == mca_base_var_get_value(index, &registered, NULL, NULL) &&
+               NULL != registered && NULL != *registered) {
+        copy = strdup(*registered);
+    }
+    return copy;
+}
+
+int param_peek_int(const char *framework, const char *component, const char *variable,
+                   int default_value)
+{
+    int value = default_value;
+    const int *registered = NULL;
+    int index;
+
+    if (param_register_briefly(framework, component, variable, MCA_BASE_VAR_TYPE_INT, &value,
+                               &index)) {
+        if (index >= 0) {
+            mca_base_var_deregister(index);
+        }
+    } else if (OPAL_SUCCESS == mca_base_var_get_value(index, &registered, NULL, NULL) &&
+               NULL != registered) {
+        value = *registered;
+    }
+    return value;
+}

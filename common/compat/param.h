@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registering a component's parameters, and reading those of others before they exist. */
+#ifndef MULTILANE_COMPAT_PARAM_H
+#define MULTILANE_COMPAT_PARAM_H
+
+#include "opal_config.h"
+#include "opal/mca/mca.h"
+
+/* A row of a component's table of parameters. Numbers that are not integers, sizes and lists are
+ * strings: Open MPI's own conversions take "abc" for 0 and "64x" for 64. */
+struct param {
+    const char *name;
+    enum { PARAM_INT, PARAM_STRING } type;
+    void *storage; /* int *, or const char ** whose text is Open MPI's; holds the default before */
+    const char *help;
+};
+
+/* Registers `count` rows for `component`; an Open MPI error code at the first that fails. */
+int param_register(const mca_base_component_t *component, const struct param *rows, int count);
+
+/* The value that the user gave, or will be found to have given, to a variable of `framework`,
+ * asked by the same rules and from the same sources as Open MPI's own, whether or not its owner
+ * has registered it yet. Component and variable may be NULL (the framework's own selection).
+ * A string is the caller's to free; NULL where none was given. */
+char *param_peek_string(const char *framework, const char *component, const char *variable);
+int param_peek_int(const char *framework, const char *component, const char *variable,
+                   int default_value);
+
+#endif

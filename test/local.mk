@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Scripts of test/ itself, and `make style`.
