@@ -2,7 +2,8 @@
 # Sources of common/compat: what differs between the versions of Open MPI, and the helpers that
 # need Open MPI and that every component shares.
 libmultilane_compat_la_SOURCES += \
-	common/compat/compat.h \
+	common/compat/btl.h common/compat/compat.h common/compat/threads.h \
+	common/compat/modex.c common/compat/modex.h \
 	common/compat/named.c common/compat/named.h \
 	common/compat/param.c common/compat/param.h \
 	common/compat/version.c common/compat/version.h

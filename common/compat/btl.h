@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a BTL meets that differs between the series of Open MPI: flags, delivery of a fragment, the
+ * receive callback that a PML registers, the name of a peer's host. */
+#ifndef MULTILANE_COMPAT_BTL_H
+#define MULTILANE_COMPAT_BTL_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compat/compat.h"
+#include "common/compat/threads.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/util/proc.h"
+
+#if COMPAT_SERIES >= 50000
+#define COMPAT_BTL_FLAGS_DEVICE_PUT        MCA_BTL_FLAGS_ACCELERATOR_PUT
+#define COMPAT_BTL_FLAGS_DEVICE_GET        MCA_BTL_FLAGS_ACCELERATOR_GET
+#define COMPAT_BTL_FLAGS_REMOTE_COMPLETION MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+#else
+#define COMPAT_BTL_FLAGS_DEVICE_PUT        MCA_BTL_FLAGS_CUDA_PUT
+#define COMPAT_BTL_FLAGS_DEVICE_GET        MCA_BTL_FLAGS_CUDA_GET
+#define COMPAT_BTL_FLAGS_REMOTE_COMPLETION 0 /* 4.1 has no way to say it */
+#endif
+
+/* Hands a fragment that came in to whoever registered `tag`. The segments need to live only as long
+ * as the call. False: nobody registered the tag, as when the peer runs another PML; the fragment is
+ * lost and the caller says so. `endpoint` is for 5.0 and later; 4.1's callback does not say who
+ * sent. */
+static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
+                                      struct mca_btl_base_endpoint_t *endpoint,
+                                      mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments,
+                                      size_t segment_count)
+{
+    const mca_btl_active_message_callback_t *handler = &mca_btl_base_active_message_trigger[tag];
+
+    if (NULL == handler->cbfunc) {
+        return false;
+    }
+#if COMPAT_SERIES >= 50000
+    const mca_btl_base_receive_descriptor_t descriptor = {.endpoint = endpoint,
+                                                          .des_segments = segments,
+                                                          .des_segment_count = segment_count,
+                                                          .tag = tag,
+                                                          .cbdata = handler->cbdata};
+    handler->cbfunc(btl, &descriptor);
+#else
+    mca_btl_base_descriptor_t descriptor = {.des_segments = segments,
+                                            .des_segment_count = segment_count};
+    (void) endpoint;
+    handler->cbfunc(btl, tag, &descriptor, handler->cbdata);
+#endif
+    return true;
+}
+
+/* The name of the host that `proc` runs on, for messages; the caller frees it. NULL if unknown. */
+static inline char *compat_proc_hostname(const opal_proc_t *proc)
+{
+#if COMPAT_SERIES >= 50000
+    return opal_get_proc_hostname(proc);
+#else
+    const char *name = opal_get_proc_hostname(proc);
+    return NULL == name ? NULL : strdup(name);
+#endif
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process publishes for its peers before they meet: Open MPI's macros over PMIx, whose
+ * types and status codes changed in 5.0. */
+#include "common/compat/modex.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compat/compat.h"
+#include "opal/constants.h"
+#include "opal/mca/base/base.h"
+#if COMPAT_SERIES >= 50000
+#include "opal/mca/pmix/base/base.h"
+#include "opal/mca/pmix/pmix-internal.h"
+#else
+#include "opal/mca/pmix/pmix.h"
+#endif
+
+#if COMPAT_SERIES >= 50000
+
+int modex_send(const mca_base_component_t *component, const void *data, size_t bytes)
+{
+    int status;
+
+    OPAL_MODEX_SEND(status, PMIX_GLOBAL, component, (void *) data, bytes);
+    return opal_pmix_convert_status(status);
+}
+
+static int modex_get(const mca_base_component_t *component, const opal_process_name_t *name,
+                     void **data, size_t *bytes)
+{
+    int status;
+
+    OPAL_MODEX_RECV(status, component, name, (uint8_t **) data, bytes);
+    return opal_pmix_convert_status(status);
+}
+
+int modex_remove_at_exit(const char *path)
+{
+    return opal_pmix_register_cleanup((char *) path, false, false, false);
+}
+
+#else
+
+int modex_send(const mca_base_component_t *component, const void *data, size_t bytes)
+{
+    int status;
+
+    OPAL_MODEX_SEND(status, OPAL_PMIX_GLOBAL, component, (void *) data, bytes);
+    return status;
+}
+
+static int modex_get(const mca_base_component_t *component, const opal_process_name_t *name,
+                     void **data, size_t *bytes)
+{
+    int status;
+
+    OPAL_MODEX_RECV(status, component, name, (uint8_t **) data, bytes);
+    return status;
+}
+
+int modex_remove_at_exit(const char *path)
+{
+    if (NULL == opal_pmix.register_cleanup) {
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
+    return opal_pmix.register_cleanup((char *) path, false, false, false);
+}
+
+#endif
+
+int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
+               size_t *bytes)
+{
+    *data = NULL;
+    *bytes = 0;
+    int status = modex_get(component, name, data, bytes);
+
+    if (OPAL_SUCCESS == status && (NULL == *data || 0 == *bytes)) {
+        status = OPAL_ERR_NOT_FOUND;
+    }
+    if (OPAL_SUCCESS != status) {
+        free(*data);
+        *data = NULL;
+        *bytes = 0;
+    }
+    return status;
+}
