@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Time as a function of size, kept apart by stage. */
+#ifndef COMMON_MODEL_COST_H
+#define COMMON_MODEL_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who is busy. A single message takes the sum of the stages; in a stream of messages the stages of
+ * different messages overlap and the largest of the first three counts (nobody is busy with
+ * latency). */
+enum cost_stage { COST_SENDER, COST_WIRE, COST_RECEIVER, COST_LATENCY, COST_STAGES };
+
+const char *cost_stage_name(enum cost_stage stage);
+
+/* What a plan is made for. */
+enum cost_view {
+    COST_OF_MESSAGE, /* the sum of the stages */
+    COST_OF_STREAM   /* the largest stage */
+};
+
+/* fixed_s + bytes * growth_s_byte */
+struct cost_line {
+    double fixed_s;
+    double growth_s_byte;
+};
+
+struct cost_exact; /* cost_exact.h: the same terms without rounding */
+
+/* The cost of one protocol over one set of lanes for messages of first_bytes to last_bytes, both
+ * included. The lines hold everything, the bias d too. */
+struct cost {
+    uint64_t first_bytes;
+    uint64_t last_bytes;
+    struct cost_line stage[COST_STAGES];
+    struct cost_exact *exact; /* null: nobody asked for it */
+};
+
+double cost_of_stage(const struct cost *cost, enum cost_stage stage, uint64_t bytes);
+double cost_of(const struct cost *cost, enum cost_view view, uint64_t bytes);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the model says what is wrong: one sentence in a buffer of the caller's. */
+#ifndef COMMON_MODEL_ERROR_H
+#define COMMON_MODEL_ERROR_H
+
+#include <stdbool.h>
+
+struct model_error {
+    char text[320]; /* one sentence without a line end; empty while all is well */
+};
+
+/* Writes the sentence and returns false, so that a check can be `return model_fail(...)`. A null
+ * `error` is allowed: the caller does not want to know. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+bool model_fail(struct model_error *error, const char *format, ...);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A lane as the model sees it: numbers and abilities, nothing of who provides them. */
+#ifndef COMMON_MODEL_LANE_H
+#define COMMON_MODEL_LANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/model/error.h"
+
+/* Most lanes that one plan considers, and size ranges that one way of a lane distinguishes. */
+#define MODEL_LANES_MAX       16
+#define MODEL_LANE_RANGES_MAX 8
+
+/* Who gave a value, the strongest first: a stronger source replaces a weaker one. */
+enum model_source {
+    MODEL_SOURCE_USER,     /* a parameter or the file that the user wrote */
+    MODEL_SOURCE_PROFILE,  /* a profile that multilane-calibrate measured earlier */
+    MODEL_SOURCE_MEASURED, /* measured by this job */
+    MODEL_SOURCE_DECLARED, /* a BTL of ours says so */
+    MODEL_SOURCE_FOREIGN,  /* converted from what another BTL says */
+    MODEL_SOURCE_DEFAULT,  /* our table of defaults */
+    MODEL_SOURCES
+};
+
+const char *model_source_name(enum model_source source);
+
+/* The ways of moving bytes that may cost differently on one lane; the order of
+ * include/multilane/extension.h. */
+enum model_way {
+    MODEL_BY_SEND, /* active messages */
+    MODEL_BY_GET,  /* the reader works */
+    MODEL_BY_PUT,  /* the writer works */
+    MODEL_WAYS
+};
+
+enum model_attribute {
+    MODEL_LATENCY,
+    MODEL_BANDWIDTH,
+    MODEL_OVERHEAD_SEND,
+    MODEL_OVERHEAD_RECEIVE,
+    MODEL_REG_COST,
+    MODEL_REG_GROWTH,
+    MODEL_ATTRIBUTES
+};
+
+/* The key under which people write the attribute: "latency", "bandwidth", ... */
+const char *model_attribute_name(enum model_attribute attribute);
+
+/* Linear in the size of the message, from one byte above the range before up to `largest_bytes`. */
+struct model_lane_range {
+    uint64_t largest_bytes;
+    double latency_s;
+    double bandwidth_bytes_s; /* above 0; INFINITY: bytes cost nothing */
+    double overhead_send_s;   /* of the sender's processor, each message */
+    double overhead_receive_s;
+    double reg_cost_s; /* of registering memory, once a message and end */
+    double reg_growth_s_byte;
+};
+
+/* What one way costs. The last range ends at UINT64_MAX. */
+struct model_lane_cost {
+    uint32_t range_count; /* 0: the lane cannot go this way */
+    struct model_lane_range ranges[MODEL_LANE_RANGES_MAX];
+};
+
+/* What the lane can do toward this peer. Protocols name what they need in these words. */
+enum model_ability {
+    MODEL_CAN_SEND = 1 << 0,    /* active messages */
+    MODEL_CAN_SHORT = 1 << 1,   /* header and data at once, without a descriptor */
+    MODEL_CAN_GET = 1 << 2,     /* reads the peer's memory, truly: not emulated by messages */
+    MODEL_CAN_PUT = 1 << 3,     /* writes the peer's memory, truly */
+    MODEL_CAN_ATOMICS = 1 << 4, /* changes words of the peer's memory */
+    MODEL_CAN_CONTROL = 1 << 5, /* a control line that both ends have mapped */
+    MODEL_CAN_COPY = 1 << 6,    /* synchronous copy_from and copy_to */
+    MODEL_CAN_STAGE = 1 << 7,   /* moves device memory through a host ring of its own */
+    MODEL_CAN_DELIVER = 1 << 8, /* completed means delivered */
+    MODEL_CAN_FENCE = 1 << 9,
+    MODEL_ABILITIES = 10 /* how many there are */
+};
+
+const char *model_ability_name(enum model_ability ability);
+
+/* Kinds of memory, as bits: what a lane reaches directly, or where one buffer lies. */
+enum model_memory {
+    MODEL_MEMORY_HOST = 1 << 0,
+    MODEL_MEMORY_CUDA = 1 << 1,
+    MODEL_MEMORY_MANAGED = 1 << 2, /* moves between both; a lane reaches it if it says so */
+    MODEL_MEMORIES = 3             /* how many there are */
+};
+
+const char *model_memory_name(enum model_memory memory);
+
+/* For which part of the traffic the lane is meant (seed 000 keeps the two sets apart). */
+enum model_use { MODEL_USE_EAGER = 1 << 0, MODEL_USE_RNDV = 1 << 1, MODEL_USE_BOTH = 3 };
+
+/* What this lane and its peer are like. Both ends enter: see model_lane_pair. */
+struct model_lane {
+    char name[48];  /* as reports call it: "shm", "verbs:mlx5_0:1" */
+    uint32_t can;   /* enum model_ability */
+    uint32_t reach; /* enum model_memory */
+    uint32_t use;   /* enum model_use */
+
+    uint32_t distance; /* of its device from this process; 0 is near */
+    uint32_t group;    /* lanes of one group other than 0 share what carries them */
+
+    /* Largest payload of one immediate send, of one fragment that the lane copies, of one piece
+     * that it moves in place. 0: it has none. */
+    uint64_t short_max_bytes;
+    uint64_t copied_max_bytes;
+    uint64_t zcopied_max_bytes;
+    uint32_t pieces_max; /* pieces of memory that it gathers in place into one; at least 1 */
+
+    /* Smallest piece worth its overhead in a message over several lanes; the boundary that pieces
+     * keep to (0 or 1: none); what may be under way at most (B_L; 0: no bound). */
+    uint64_t piece_min_bytes;
+    uint64_t align_bytes;
+    uint64_t in_flight_max_bytes;
+
+    /* A registration that is found in the cache costs this and does not grow; below 0: the lane has
+     * no cache, every message registers anew. */
+    double reg_cached_s;
+
+    struct model_lane_cost cost[MODEL_WAYS];
+    uint8_t source[MODEL_ATTRIBUTES]; /* enum model_source */
+};
+
+/* Lanes of one group count together at most this. A group that nobody measured carries what its
+ * fastest lane carries alone. */
+struct model_group {
+    uint32_t id;
+    double bandwidth_bytes_s;
+};
+
+/* A lane with no ability, host memory, both uses, no cache, no costs, every source the default. */
+void model_lane_init(struct model_lane *lane, const char *name);
+
+/* Gives one way, or every way with `MODEL_WAYS`, a single range from 1 byte to UINT64_MAX. */
+void model_lane_set_cost(struct model_lane *lane, enum model_way way,
+                         const struct model_lane_range *range);
+
+/* Half an overhead of which only the whole is known; the halves add up to it exactly. */
+void model_overhead_divide(double overhead_s, double *send_s, double *receive_s);
+
+/* Is every value one that the model can compute with? Negative, NaN and (but for bandwidth)
+ * infinite values, zero bandwidth, ranges out of order: refused by lane, attribute and value. */
+bool model_lane_check(const struct model_lane *lane, struct model_error *error);
+
+/* The lane between two ends: what both can, the smaller limits and bandwidths, the larger times and
+ * alignment. Name, group, use, distance and sources stay those of `local`. */
+void model_lane_pair(const struct model_lane *local, const struct model_lane *remote,
+                     struct model_lane *out);
+
+/* The range that holds for a message of `bytes`; null if the lane cannot go this way. */
+const struct model_lane_range *model_lane_range_at(const struct model_lane *lane,
+                                                   enum model_way way, uint64_t bytes);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Strict readers for the numbers that people write, and the error buffer they share. */
+#include "common/model/number.h"
+
+#include <ctype.h>
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longest text that can be a number; what is longer is nonsense and is cut in messages. */
+#define NUMBER_CHARS_MAX 64
+
+bool model_fail(struct model_error *error, const char *format, ...)
+{
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(error->text, sizeof error->text, format, arguments);
+        va_end(arguments);
+    }
+    return false;
+}
+
+/* Nonsense may hold anything; a message shows its printable start. */
+static bool number_refuse(struct model_error *error, const char *text, const char *wanted)
+{
+    char shown[33];
+    size_t i = 0;
+    for (; text[i] && i < sizeof shown - 1; i++)
+        shown[i] =
+            (unsigned char) text[i] >= 0x20 && (unsigned char) text[i] < 0x7f ? text[i] : '?';
+    shown[i] = 0;
+    return model_fail(error, "\"%s%s\" is not %s", shown, text[i] ? "..." : "", wanted);
+}
+
+static const char *skip_digits(const char *text)
+{
+    while (isdigit((unsigned char) *text))
+        text++;
+    return text;
+}
+
+/* digits, a point among or beside them, an exponent; nothing else */
+static bool is_decimal(const char *text)
+{
+    const char *whole_end = skip_digits(text);
+    const char *end = whole_end;
+    if (*end == '.')
+        end = skip_digits(end + 1);
+    if (end - text - (*whole_end == '.') < 1)
+        return false;
+    if (*end == 'e' || *end == 'E') {
+        end++;
+        if (*end == '+' || *end == '-')
+            end++;
+        const char *exponent = end;
+        end = skip_digits(end);
+        if (end == exponent)
+            return false;
+    }
+    return *end == 0;
+}
+
+/* strtod reads the locale's decimal point, and the program that we are loaded into may have set any
+ * locale. */
+static void put_locale_point(const char *text, char *out, size_t out_size)
+{
+    const char *point = localeconv()->decimal_point;
+    const char *dot = strchr(text, '.');
+    if (dot)
+        snprintf(out, out_size, "%.*s%s%s", (int) (dot - text), text, point, dot + 1);
+    else
+        snprintf(out, out_size, "%s", text);
+}
+
+bool number_parse_real(const char *text, double *value, struct model_error *error)
+{
+    static const char wanted[] = "a number of 0 or more, such as 1.3e-6";
+    char local[NUMBER_CHARS_MAX + 16];
+    if (strlen(text) > NUMBER_CHARS_MAX || !is_decimal(text))
+        return number_refuse(error, text, wanted);
+    put_locale_point(text, local, sizeof local);
+    char *end;
+    double read = strtod(local, &end);
+    if (*end)
+        return number_refuse(error, text, wanted);
+    if (!isfinite(read))
+        return number_refuse(error, text, "a number that a double can hold");
+    *value = read;
+    return true;
+}
+
+/* Digits only, no overflow; *end is what follows them. */
+static bool parse_digits(const char *text, uint64_t *value, const char **end)
+{
+    uint64_t read = 0;
+    const char *at = text;
+    for (; isdigit((unsigned char) *at); at++) {
+        uint64_t digit = (uint64_t) (*at - '0');
+        if (read > (UINT64_MAX - digit) / 10)
+            return false;
+        read = read * 10 + digit;
+    }
+    *value = read;
+    *end = at;
+    return at != text;
+}
+
+/* The shift of a suffix, 0 without one, below 0 for what is none. */
+static int suffix_shift(const char *suffix)
+{
+    static const char letters[] = "kmgt";
+    if (!*suffix)
+        return 0;
+    const char *found = strchr(letters, tolower((unsigned char) *suffix));
+    return found && !suffix[1] ? 10 * (int) (found - letters + 1) : -1;
+}
+
+bool number_parse_size(const char *text, uint64_t *value, struct model_error *error)
+{
+    static const char wanted[] = "a size of at most 2^64-1 bytes, such as 4096, 64k or inf";
+    if (!strcmp(text, "inf")) {
+        *value = UINT64_MAX;
+        return true;
+    }
+    uint64_t read;
+    const char *suffix;
+    if (!parse_digits(text, &read, &suffix))
+        return number_refuse(error, text, wanted);
+    int shift = suffix_shift(suffix);
+    if (shift < 0 || read > UINT64_MAX >> shift)
+        return number_refuse(error, text, wanted);
+    *value = read << shift;
+    return true;
+}
+
+bool number_parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *value,
+                        struct model_error *error)
+{
+    uint64_t read;
+    const char *end;
+    if (parse_digits(text, &read, &end) && !*end && read >= least && read <= most) {
+        *value = read;
+        return true;
+    }
+    char wanted[80];
+    snprintf(wanted, sizeof wanted, "a whole number from %llu to %llu", (unsigned long long) least,
+             (unsigned long long) most);
+    return number_refuse(error, text, wanted);
+}
+
+bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
+                        struct model_error *error)
+{
+    static const char wanted[] = "a range of sizes, such as 4k-64k or 1m-inf";
+    char low[NUMBER_CHARS_MAX + 1];
+    const char *dash = strchr(text, '-');
+    size_t low_chars = dash ? (size_t) (dash - text) : strlen(text);
+    if (low_chars > NUMBER_CHARS_MAX)
+        return number_refuse(error, text, wanted);
+    memcpy(low, text, low_chars);
+    low[low_chars] = 0;
+    uint64_t from, to;
+    if (!number_parse_size(low, &from, NULL) ||
+        !number_parse_size(dash ? dash + 1 : low, &to, NULL))
+        return number_refuse(error, text, wanted);
+    if (from > to)
+        return number_refuse(error, text, "a range of sizes whose first is not above its last");
+    *first = from;
+    *last = to;
+    return true;
+}
+
+const char *number_print_size(uint64_t bytes, char out[NUMBER_SIZE_CHARS])
+{
+    static const char suffixes[] = " kmgt";
+    if (bytes == UINT64_MAX) {
+        snprintf(out, NUMBER_SIZE_CHARS, "inf");
+        return out;
+    }
+    int step = 0;
+    while (bytes && step < 4 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        step++;
+    }
+    snprintf(out, NUMBER_SIZE_CHARS, "%llu%.*s", (unsigned long long) bytes, step > 0,
+             suffixes + step);
+    return out;
+}
+
+const char *number_print_time(double seconds, char out[NUMBER_TIME_CHARS])
+{
+    static const struct {
+        double unit_s;
+        const char *name;
+    } units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+    int unit = 0;
+    if (seconds == 0) {
+        snprintf(out, NUMBER_TIME_CHARS, "0s");
+        return out;
+    }
+    while (unit < 3 && seconds < units[unit].unit_s)
+        unit++;
+    snprintf(out, NUMBER_TIME_CHARS, "%.4g%s", seconds / units[unit].unit_s, units[unit].name);
+    return out;
+}

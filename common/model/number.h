@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Strict readers for the numbers that people write: what is not wholly a number is refused. */
+#ifndef COMMON_MODEL_NUMBER_H
+#define COMMON_MODEL_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/model/error.h"
+
+/* All of them return false and say why in *error (which may be null) when `text` is not exactly
+ * what they read; *value is then untouched. White space is not skipped. None depends on the locale.
+ */
+
+/* A decimal real, 0 or more, finite: "12.5e9", "0.99", ".5". Hexadecimal, "inf", "nan", signs in
+ * front and what a double can only hold as infinity are refused. */
+bool number_parse_real(const char *text, double *value, struct model_error *error);
+
+/* Bytes: a whole number with one of k, m, g, t (powers of 1024, either case) after it or none;
+ * "inf" is UINT64_MAX. What does not fit 64 bits is refused. */
+bool number_parse_size(const char *text, uint64_t *value, struct model_error *error);
+
+/* A count without suffix, from `least` to `most`. */
+bool number_parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *value,
+                        struct model_error *error);
+
+/* "LO-HI", two sizes, both included, LO not above HI; a single size is a range of one. */
+bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
+                        struct model_error *error);
+
+/* Writes bytes as people say them, exactly: "4k", "3951429", "inf". Returns `out`. */
+#define NUMBER_SIZE_CHARS 24
+const char *number_print_size(uint64_t bytes, char out[NUMBER_SIZE_CHARS]);
+
+/* Seconds with a fitting unit, four digits: "1.300us". Returns `out`. */
+#define NUMBER_TIME_CHARS 24
+const char *number_print_time(double seconds, char out[NUMBER_TIME_CHARS]);
+
+#endif

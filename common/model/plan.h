@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plan for one peer, operation and buffer type: which protocol carries which size over what. */
+#ifndef COMMON_MODEL_PLAN_H
+#define COMMON_MODEL_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/model/cost.h"
+#include "common/model/error.h"
+#include "common/model/lane.h"
+#include "common/model/protocol.h"
+
+/* The weights of one entry's lanes add up to this. */
+#define PLAN_WEIGHT_ONE 65536u
+
+struct plan_entry {
+    uint64_t first_bytes; /* for reports; the data path reads plan->largest */
+    uint64_t largest_bytes;
+    const struct model_protocol *protocol;
+    uint32_t protocol_index;           /* in the table that the plan was built from */
+    uint32_t lane_count;               /* at least 1 */
+    uint8_t lanes[MODEL_LANES_MAX];    /* indices into the lanes given, the best first */
+    uint32_t weights[MODEL_LANES_MAX]; /* by bandwidth; the splitter computes a message's shares */
+};
+
+struct plan {
+    uint32_t entry_count; /* at least 1 */
+    /* largest[i] is entries[i].largest_bytes, close together for plan_lookup; the last one is
+     * UINT64_MAX. */
+    uint64_t *largest;
+    struct plan_entry *entries;
+    /* Where an override could not be honoured: one sentence to report once; else empty. */
+    char note[200];
+};
+
+/* A protocol forced for first_bytes to last_bytes. Where it cannot carry a size the plan chooses as
+ * if it had not been forced and says so in its note. Later overrides win over earlier ones. */
+struct plan_override {
+    uint32_t protocol_index;
+    uint64_t first_bytes;
+    uint64_t last_bytes;
+};
+
+#define PLAN_OVERRIDES_MAX 16
+
+/* Reads "auto" (none), "NAME" (from 0 to inf) or "NAME:LO-HI,LO-HI,NAME:LO-HI,...". */
+bool plan_overrides_parse(const char *text, struct plan_override overrides[PLAN_OVERRIDES_MAX],
+                          uint32_t *count, struct model_error *error);
+
+struct plan_input {
+    const struct model_lane *lanes;
+    uint32_t lane_count; /* at most MODEL_LANES_MAX */
+
+    struct model_surroundings around;
+    enum cost_view view;
+
+    const struct plan_override *overrides;
+    uint32_t override_count;
+
+    /* Most lanes that a message uses; 0: as many as pay. */
+    uint32_t most_eager_lanes;
+    uint32_t most_rndv_lanes;
+
+    /* Use every lane that a protocol allows (up to the bounds above) instead of as many as pay: the
+     * sets of the equation. */
+    bool every_lane;
+
+    uint32_t without; /* bit i: leave protocol i of the table out */
+
+    /* Another table than model_protocols, at most 32 long; null for ours. */
+    const struct model_protocol *const *protocols;
+    uint32_t protocol_count;
+};
+
+/* An input for contiguous host memory, plain sends, single messages, bias 0.99, no override and no
+ * lane: what the caller then changes is what it means. */
+void plan_input_init(struct plan_input *input);
+
+/* Builds the plan, or returns null with a sentence that names the operation, the buffer type, the
+ * size that nothing can carry and what lane was missing, or the lane and value that are wrong. The
+ * plan keeps nothing of the input but pointers into the protocol table. */
+struct plan *plan_build(const struct plan_input *input, struct model_error *error);
+void plan_free(struct plan *plan);
+
+/* The entry for a message of `bytes`: at most one comparison an entry, and it always ends, because
+ * no size is above the last entry's. */
+static inline const struct plan_entry *plan_lookup(const struct plan *plan, uint64_t bytes)
+{
+    const uint64_t *largest = plan->largest;
+    uint32_t i = 0;
+    while (bytes > largest[i])
+        i++;
+    return &plan->entries[i];
+}
+
+/* What the model expects an entry's protocol and lanes to cost at `bytes`, also outside the entry's
+ * range. False if the protocol cannot carry that size over those lanes. */
+bool plan_predict(const struct plan_input *input, const struct plan_entry *entry, uint64_t bytes,
+                  struct cost *cost);
+
+/* The same for any protocol of the table over the best set of lanes for that size: what a report
+ * compares the choice with. False: it cannot carry that size; *entry is then untouched. */
+bool plan_best_of_protocol(const struct plan_input *input, uint32_t protocol_index, uint64_t bytes,
+                           struct plan_entry *entry, struct cost *cost);
+
+#endif

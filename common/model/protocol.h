@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A protocol as the model sees it: what it needs of lanes and what it costs over them. */
+#ifndef COMMON_MODEL_PROTOCOL_H
+#define COMMON_MODEL_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/model/cost.h"
+#include "common/model/error.h"
+#include "common/model/lane.h"
+
+/* The protocols of this product in the order of the table, which settles ties of equal kind. The
+ * PML keeps its functions in an array with these indices. */
+enum model_protocol_index {
+    MODEL_EAGER_SHORT,
+    MODEL_EAGER_COPY,
+    MODEL_EAGER_ZCOPY,
+    MODEL_RNDV_AM,
+    MODEL_RNDV_GET,
+    MODEL_RNDV_PUT,
+    MODEL_RNDV_BOTH,
+    MODEL_RNDV_STAGED,
+    MODEL_PROTOCOLS
+};
+
+enum model_protocol_kind { MODEL_EAGER, MODEL_RNDV };
+
+/* What a message's memory looks like. */
+struct model_buffer {
+    enum model_memory memory;
+    uint32_t pieces; /* 1: contiguous; 0: many, or nobody counted */
+};
+
+/* "contiguous host memory", for errors and reports. */
+const char *model_buffer_name(struct model_buffer buffer);
+
+enum model_operation {
+    MODEL_OPERATION_SEND,     /* complete when the buffer may be used again */
+    MODEL_OPERATION_SEND_SYNC /* complete when it has met its receive: an eager one is acknowledged
+                               */
+};
+
+const char *model_operation_name(enum model_operation operation);
+
+/* A processor's copy into or out of what a lane sends: fixed_s + bytes * s_byte, for one kind of
+ * memory. All 0: what the lanes measured for sends holds the copies already. fixed_s below 0: this
+ * memory cannot be copied here (no driver). */
+struct model_copy {
+    double fixed_s;
+    double s_byte;
+};
+
+/* Everything that a protocol's cost may depend on beside its lanes. */
+struct model_surroundings {
+    struct model_buffer buffer;
+    enum model_operation operation;
+    double bias;                            /* d: multiplies every rendezvous */
+    bool registration_cached;               /* count reg_cached_s where a lane has it */
+    struct model_copy copy[MODEL_MEMORIES]; /* by bit number of enum model_memory */
+    uint64_t stage_bytes;                   /* one slot of the staging ring; 0: 512 KiB */
+    uint32_t header_bytes;                  /* of the PML, in every first fragment */
+    uint64_t eager_max_bytes;               /* no eager protocol above; 0: no such bound */
+    const struct model_group *groups;
+    uint32_t group_count;
+};
+
+/* The selector: which lanes a protocol can use. */
+struct model_needs {
+    uint32_t all_of;    /* enum model_ability */
+    uint32_t any_of;    /* 0: nothing more */
+    enum model_way way; /* whose costs count, and give the lane its score */
+    bool in_place;      /* the lane itself must reach the buffer, all its pieces; else copies do */
+    bool one_lane;      /* never more than one */
+};
+
+/* One way of moving a message: a constant in protocol.c, or one of the caller's own. */
+struct model_protocol {
+    const char *name;
+    enum model_protocol_kind kind;
+    struct model_needs needs;
+
+    /* Largest message over these lanes, 0 if none fits; null: no bound. Smallest is 1 but for eager
+     * ones, all of which carry size 0. */
+    uint64_t (*largest)(const struct model_lane *const *lanes, uint32_t count,
+                        const struct model_surroundings *around);
+
+    /* The cost at `bytes` and how far, from there on, the same lines hold (cost->last_bytes).
+     * Writes nothing but `cost`, through cost_term.h. */
+    void (*cost)(const struct model_lane *const *lanes, uint32_t count,
+                 const struct model_surroundings *around, uint64_t bytes, struct cost *cost);
+};
+
+/* The table, MODEL_PROTOCOLS long. */
+extern const struct model_protocol *const model_protocols[MODEL_PROTOCOLS];
+
+/* The index of `name` in the table, or below 0 with a sentence that lists the known names. */
+int model_protocol_find(const char *name, struct model_error *error);
+
+/* Can this protocol use this lane for such a message? If not, *error names what the lane lacks. */
+bool model_protocol_allows(const struct model_protocol *protocol, const struct model_lane *lane,
+                           const struct model_surroundings *around, struct model_error *error);
+
+#endif
