@@ -2,7 +2,36 @@
 # Sources of pml/multilane.
 component_LTLIBRARIES += mca_pml_multilane.la
 mca_pml_multilane_la_SOURCES = \
-	pml/multilane/pml_multilane_component.c
+	common/compat/pml.h \
+	pml/multilane/comm.c pml/multilane/comm.h \
+	pml/multilane/component.c \
+	pml/multilane/errors.c pml/multilane/errors.h \
+	pml/multilane/handle.c pml/multilane/handle.h \
+	pml/multilane/inbound.c pml/multilane/inbound.h \
+	pml/multilane/lane.c pml/multilane/lane.h \
+	pml/multilane/match.c pml/multilane/match.h \
+	pml/multilane/module.c pml/multilane/multilane.h \
+	pml/multilane/parameters.c pml/multilane/parameters.h \
+	pml/multilane/peer.c pml/multilane/peer.h \
+	pml/multilane/peer_class.c pml/multilane/peer_class.h \
+	pml/multilane/pending.c pml/multilane/pending.h \
+	pml/multilane/pieces.c pml/multilane/pieces.h \
+	pml/multilane/probe.c \
+	pml/multilane/record.c pml/multilane/record.h \
+	pml/multilane/recv.c \
+	pml/multilane/recv_request.c pml/multilane/recv_request.h \
+	pml/multilane/request.c pml/multilane/request.h \
+	pml/multilane/send.c \
+	pml/multilane/send_request.c pml/multilane/send_request.h \
+	pml/multilane/transfer.c pml/multilane/transfer.h \
+	pml/multilane/wire.h \
+	pml/multilane/protocol/protocol.c pml/multilane/protocol/protocol.h \
+	pml/multilane/protocol/eager_copy.c \
+	pml/multilane/protocol/eager_short.c \
+	pml/multilane/protocol/eager_zcopy.c \
+	pml/multilane/protocol/rndv_am.c \
+	pml/multilane/protocol/rndv_get.c \
+	pml/multilane/protocol/rndv_put.c
 mca_pml_multilane_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_pml_multilane_la_LDFLAGS = $(COMPONENT_LDFLAGS)
 mca_pml_multilane_la_LIBADD = $(COMPONENT_LIBADD) $(OMPI_LIBS) $(OPAL_LIBS)

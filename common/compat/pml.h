@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a PML needs of Open MPI, and what of it differs between the series 4.1, 5.0 and 6.0. */
+#ifndef MULTILANE_COMPAT_PML_H
+#define MULTILANE_COMPAT_PML_H
+
+#include "ompi_config.h"
+
+#include "common/compat/compat.h"
+#include "common/compat/threads.h"
+#include "mpi.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/datatype/ompi_datatype_internal.h"
+#include "ompi/errhandler/errhandler.h"
+#include "ompi/errhandler/errhandler_predefined.h"
+#include "ompi/mca/bml/base/base.h"
+#include "ompi/mca/bml/bml.h"
+#include "ompi/mca/pml/base/base.h"
+#include "ompi/mca/pml/base/pml_base_bsend.h"
+#include "ompi/mca/pml/base/pml_base_recvreq.h"
+#include "ompi/mca/pml/base/pml_base_sendreq.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/message/message.h"
+#include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "ompi/runtime/params.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/error.h"
+#include "opal/util/output.h"
+#if COMPAT_SERIES >= 50000
+#include "ompi/runtime/ompi_rte.h"
+#else
+#include "ompi/mca/rte/rte.h"
+#endif
+
+/* The highest index of a communicator; Open MPI's own PML has the same. */
+#define COMPAT_MAX_CONTEXT 65535u
+
+/* Defines a BTL receive callback `name` whose body has btl, segments and segment_count. */
+#if COMPAT_SERIES >= 50000
+#define COMPAT_RECEIVE_CALLBACK(name)                                                              \
+    static void name##_segments(mca_btl_base_module_t *btl,                                        \
+                                const mca_btl_base_segment_t *segments, size_t segment_count);     \
+    static void name(mca_btl_base_module_t *btl,                                                   \
+                     const mca_btl_base_receive_descriptor_t *descriptor)                          \
+    {                                                                                              \
+        name##_segments(btl, descriptor->des_segments, descriptor->des_segment_count);             \
+    }                                                                                              \
+    static inline void name##_segments(                                                            \
+        mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments, size_t segment_count)
+#else
+#define COMPAT_RECEIVE_CALLBACK(name)                                                              \
+    static void name##_segments(mca_btl_base_module_t *btl,                                        \
+                                const mca_btl_base_segment_t *segments, size_t segment_count);     \
+    static void name(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,                           \
+                     mca_btl_base_descriptor_t *descriptor, void *data)                            \
+    {                                                                                              \
+        (void) tag;                                                                                \
+        (void) data;                                                                               \
+        name##_segments(btl, descriptor->des_segments, descriptor->des_segment_count);             \
+    }                                                                                              \
+    static inline void name##_segments(                                                            \
+        mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments, size_t segment_count)
+#endif
+
+/* What a PML module has beside the functions that all series know. get_transports stays null: Open
+ * MPI takes whatever it returns for UCX's. */
+#if COMPAT_SERIES >= 50000
+#define COMPAT_PML_MODULE_REST(revoke) .pml_revoke_comm = (revoke),
+#define COMPAT_PML_FLAGS               MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
+#else
+#define COMPAT_PML_MODULE_REST(revoke) .pml_ft_event = NULL,
+#define COMPAT_PML_FLAGS               0
+#endif
+
+/* Communicators. Since 5.0 one made from a group has an index that differs from process to process,
+ * and a name of 128 bits that does not. */
+static inline uint32_t compat_comm_index(const ompi_communicator_t *comm)
+{
+#if COMPAT_SERIES >= 50000
+    return comm->c_index;
+#else
+    return comm->c_contextid;
+#endif
+}
+
+static inline bool compat_comm_has_common_index(const ompi_communicator_t *comm)
+{
+#if COMPAT_SERIES >= 50000
+    return OMPI_COMM_IS_GLOBAL_INDEX(comm);
+#else
+    (void) comm;
+    return true;
+#endif
+}
+
+static inline void compat_comm_cid(const ompi_communicator_t *comm, uint64_t *base, uint64_t *sub)
+{
+#if COMPAT_SERIES >= 50000
+    *base = comm->c_contextid.cid_base;
+    *sub = comm->c_contextid.cid_sub.u64;
+#else
+    *base = *sub = comm->c_contextid;
+#endif
+}
+
+static inline void compat_comm_subscribe(ompi_communicator_t *comm)
+{
+    ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_SOURCE);
+    ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_ALLOW_OVERTAKE);
+}
+
+#if OPAL_ENABLE_FT_MPI
+
+/* Must messages with this tag not be delivered any more? */
+static inline bool compat_comm_refuses(ompi_communicator_t *comm, int tag)
+{
+    return (ompi_comm_is_revoked(comm) && !ompi_request_tag_is_ft(tag)) ||
+           (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag));
+}
+
+static inline int compat_comm_refusal(ompi_communicator_t *comm)
+{
+    return ompi_comm_is_revoked(comm) ? MPI_ERR_REVOKED : MPI_ERR_PROC_FAILED;
+}
+
+static inline void compat_comm_mark_revoked(ompi_communicator_t *comm, bool collectives_only)
+{
+    comm->coll_revoked = true;
+    if (!collectives_only)
+        comm->comm_revoked = true;
+}
+
+static inline bool compat_proc_is_active(ompi_proc_t *proc)
+{
+    return ompi_proc_is_active(proc);
+}
+
+/* True: fault tolerance is on and deals with the loss of this process. */
+static inline bool compat_proc_failed(ompi_proc_t *proc)
+{
+    if (!ompi_ftmpi_enabled || !proc)
+        return false;
+    ompi_errhandler_proc_failed(proc);
+    return true;
+}
+
+/* Why no message from `source` can come any more; OMPI_SUCCESS if one can. */
+static inline int compat_comm_receive_error(ompi_communicator_t *comm, int source, int tag)
+{
+    if (!ompi_ftmpi_enabled || ompi_request_tag_is_ft(tag))
+        return OMPI_SUCCESS;
+    if (ompi_comm_is_revoked(comm))
+        return MPI_ERR_REVOKED;
+    if (source == OMPI_ANY_SOURCE)
+        return ompi_comm_is_any_source_enabled(comm) ? OMPI_SUCCESS : MPI_ERR_PROC_FAILED;
+    return ompi_comm_is_proc_active(comm, source, OMPI_COMM_IS_INTER(comm)) ? OMPI_SUCCESS
+                                                                            : MPI_ERR_PROC_FAILED;
+}
+
+/* The result of a blocking receive. One that waits for anybody is only interrupted by a failure,
+ * and ends here. */
+static inline int compat_recv_status(ompi_request_t *request)
+{
+    int rc = request->req_status.MPI_ERROR;
+    if (OPAL_UNLIKELY(rc == MPI_ERR_PROC_FAILED_PENDING)) {
+        ompi_request_cancel(request);
+        ompi_request_wait_completion(request);
+        rc = MPI_ERR_PROC_FAILED;
+    }
+    return rc;
+}
+
+#else
+
+static inline bool compat_comm_refuses(ompi_communicator_t *comm, int tag)
+{
+    (void) comm;
+    (void) tag;
+    return false;
+}
+
+static inline int compat_comm_refusal(ompi_communicator_t *comm)
+{
+    (void) comm;
+    return MPI_ERR_OTHER;
+}
+
+static inline void compat_comm_mark_revoked(ompi_communicator_t *comm, bool collectives_only)
+{
+    (void) comm;
+    (void) collectives_only;
+}
+
+static inline bool compat_proc_is_active(ompi_proc_t *proc)
+{
+    (void) proc;
+    return true;
+}
+
+static inline bool compat_proc_failed(ompi_proc_t *proc)
+{
+    (void) proc;
+    return false;
+}
+
+static inline int compat_comm_receive_error(ompi_communicator_t *comm, int source, int tag)
+{
+    (void) comm;
+    (void) source;
+    (void) tag;
+    return OMPI_SUCCESS;
+}
+
+static inline int compat_recv_status(ompi_request_t *request)
+{
+    return request->req_status.MPI_ERROR;
+}
+
+#endif
+
+/* The class of error for a peer that failed, on series that know one. */
+#ifdef MPI_ERR_PROC_FAILED
+#define COMPAT_ERR_PROC_FAILED MPI_ERR_PROC_FAILED
+#else
+#define COMPAT_ERR_PROC_FAILED MPI_ERR_OTHER
+#endif
+#ifdef MPI_ERR_REVOKED
+#define COMPAT_ERR_REVOKED MPI_ERR_REVOKED
+#else
+#define COMPAT_ERR_REVOKED MPI_ERR_OTHER
+#endif
+
+/* What a send to a rank without a lane returns. */
+static inline int compat_unreachable(ompi_communicator_t *comm, int rank)
+{
+    ompi_proc_t *proc = ompi_comm_peer_lookup(comm, rank);
+    return proc && !compat_proc_is_active(proc) ? COMPAT_ERR_PROC_FAILED : OMPI_ERR_UNREACH;
+}
+
+/* The request of a send that is complete. Since MPI 4.0 cancelling a send is deprecated, and Open
+ * MPI warns if it is asked to. */
+static inline ompi_request_t *compat_empty_send_request(void)
+{
+#if MPI_VERSION >= 4
+    if (OPAL_UNLIKELY(ompi_pml_base_warn_dep_cancel_send_level !=
+                      OMPI_PML_BASE_WARN_DEP_CANCEL_SEND_NEVER))
+        return &ompi_request_empty_send;
+#endif
+    return &ompi_request_empty;
+}
+
+static inline int compat_send_cancel(ompi_request_t *request, int flag)
+{
+#if MPI_VERSION >= 4
+    return mca_pml_cancel_send_callback(request, flag);
+#else
+    (void) request;
+    (void) flag;
+    return OMPI_SUCCESS;
+#endif
+}
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Communicators come and go. */
+#include "comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "inbound.h"
+#include "multilane.h"
+#include "recv_request.h"
+
+/* Found by index without a lock: two levels, of which the first is never moved and the second only
+ * added to. Written with the component's lock held. */
+#define COMM_CHUNK  256
+#define COMM_CHUNKS ((COMPAT_MAX_CONTEXT + COMM_CHUNK) / COMM_CHUNK)
+
+static struct mca_pml_comm_t **chunks[COMM_CHUNKS];
+static struct mca_pml_comm_t *comms_by_cid; /* a list, guarded by the component's lock */
+
+struct mca_pml_comm_t *comm_of_index(uint32_t index)
+{
+    if (OPAL_UNLIKELY(index / COMM_CHUNK >= COMM_CHUNKS))
+        return NULL;
+    struct mca_pml_comm_t **chunk =
+        __atomic_load_n(&chunks[index / COMM_CHUNK], __ATOMIC_ACQUIRE); /* comm_list */
+    return chunk ? __atomic_load_n(&chunk[index % COMM_CHUNK], __ATOMIC_ACQUIRE) : NULL;
+}
+
+static struct mca_pml_comm_t *comm_find_cid(const struct wire_cid *cid)
+{
+    struct mca_pml_comm_t *comm = comms_by_cid;
+    while (comm && (comm->cid.sub != cid->sub || comm->cid.base != cid->base))
+        comm = comm->next_by_cid;
+    return comm;
+}
+
+struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid)
+{
+    OPAL_THREAD_LOCK(&multilane.comm_lock);
+    struct mca_pml_comm_t *comm = comm_find_cid(cid);
+    OPAL_THREAD_UNLOCK(&multilane.comm_lock);
+    return comm;
+}
+
+/* Release, against comm_of_index: what is found is whole. */
+static int comm_list(struct mca_pml_comm_t *comm)
+{
+    struct mca_pml_comm_t **chunk = chunks[comm->index / COMM_CHUNK];
+    if (!chunk) {
+        chunk = calloc(COMM_CHUNK, sizeof(*chunk));
+        if (!chunk)
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        __atomic_store_n(&chunks[comm->index / COMM_CHUNK], chunk, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&chunk[comm->index % COMM_CHUNK], comm, __ATOMIC_RELEASE);
+    if (comm->wire_flags & WIRE_CID) {
+        OPAL_THREAD_LOCK(&multilane.comm_lock);
+        comm->next_by_cid = comms_by_cid;
+        comms_by_cid = comm;
+        OPAL_THREAD_UNLOCK(&multilane.comm_lock);
+    }
+    return OMPI_SUCCESS;
+}
+
+static void comm_unlist(struct mca_pml_comm_t *comm)
+{
+    __atomic_store_n(&chunks[comm->index / COMM_CHUNK][comm->index % COMM_CHUNK], NULL,
+                     __ATOMIC_RELEASE);
+    if (!(comm->wire_flags & WIRE_CID))
+        return;
+    OPAL_THREAD_LOCK(&multilane.comm_lock);
+    struct mca_pml_comm_t **at = &comms_by_cid;
+    while (*at && *at != comm)
+        at = &(*at)->next_by_cid;
+    if (*at)
+        *at = comm->next_by_cid;
+    OPAL_THREAD_UNLOCK(&multilane.comm_lock);
+}
+
+struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank)
+{
+    ompi_proc_t *proc = ompi_comm_peer_lookup(comm->ompi, (int) rank);
+    struct peer *peer = proc ? peer_contact(proc->super.proc_name, proc) : NULL;
+    if (peer && peer->reachable)
+        __atomic_store_n(&comm->peers[rank], peer, __ATOMIC_RELEASE); /* comm_peer */
+    return peer;
+}
+
+int module_add_comm(ompi_communicator_t *ompi)
+{
+    uint32_t size = (uint32_t) ompi->c_remote_group->grp_proc_count;
+    uint32_t index = compat_comm_index(ompi);
+    if (index > COMPAT_MAX_CONTEXT)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    struct mca_pml_comm_t *comm = calloc(1, sizeof(*comm) + size * sizeof(comm->peers[0]));
+    if (!comm)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    comm->ompi = ompi;
+    comm->size = size;
+    comm->index = index;
+    if (!compat_comm_has_common_index(ompi)) {
+        comm->wire_flags = WIRE_CID;
+        compat_comm_cid(ompi, &comm->cid.base, &comm->cid.sub);
+    }
+    OBJ_CONSTRUCT(&comm->lock, opal_mutex_t);
+    match_table_init(&comm->posted);
+    match_table_init(&comm->unexpected);
+    compat_comm_subscribe(ompi);
+    ompi->c_pml_comm = comm;
+
+    OPAL_THREAD_LOCK(&multilane.lock);
+    int rc = comm_list(comm);
+    if (rc == OMPI_SUCCESS)
+        inbound_adopt_orphans(comm);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return rc;
+}
+
+/* Messages that nobody received and nobody can receive any more. */
+static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
+{
+    for (uint32_t i = 0; i <= comm->unexpected.mask; i++) {
+        while (comm->unexpected.buckets[i].first) {
+            struct inbound *inbound = inbound_of_node(comm->unexpected.buckets[i].first);
+            inbound_remove(comm, inbound);
+            inbound_free(inbound);
+        }
+    }
+}
+
+int module_del_comm(ompi_communicator_t *ompi)
+{
+    struct mca_pml_comm_t *comm = ompi->c_pml_comm;
+    if (!comm)
+        return OMPI_SUCCESS;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    comm_unlist(comm);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    comm_drop_unexpected(comm);
+    match_table_fini(&comm->posted);
+    match_table_fini(&comm->unexpected);
+    OBJ_DESTRUCT(&comm->lock);
+    ompi->c_pml_comm = NULL;
+    free(comm);
+    return OMPI_SUCCESS;
+}
+
+/* Takes out of the queue the messages that the revoked communicator must not deliver. */
+static struct inbound *comm_take_refused(struct mca_pml_comm_t *comm)
+{
+    struct inbound *refused = NULL;
+    for (uint32_t i = 0; i <= comm->unexpected.mask; i++) {
+        struct match_node *node = comm->unexpected.buckets[i].first;
+        while (node) {
+            struct inbound *inbound = inbound_of_node(node);
+            node = node->next;
+            if (!compat_comm_refuses(comm->ompi, inbound->arrival.match.tag))
+                continue;
+            /* Other keys of it may be in this bucket, the next node among them. */
+            while (node && inbound_of_node(node) == inbound)
+                node = node->next;
+            inbound_remove(comm, inbound);
+            inbound->next = refused;
+            refused = inbound;
+        }
+    }
+    return refused;
+}
+
+int module_revoke_comm(ompi_communicator_t *ompi, bool collectives_only)
+{
+    struct mca_pml_comm_t *comm = ompi->c_pml_comm;
+    if (OMPI_COMM_IS_INTER(ompi))
+        module_revoke_comm(ompi->c_local_comm, collectives_only);
+    if (!comm)
+        return OMPI_SUCCESS;
+    OPAL_THREAD_LOCK(&comm->lock);
+    compat_comm_mark_revoked(ompi, collectives_only);
+    struct inbound *refused = comm_take_refused(comm);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+    while (refused) {
+        struct inbound *next = refused->next;
+        inbound_refuse(refused);
+        refused = next;
+    }
+    return OMPI_SUCCESS;
+}
+
+void comms_fini(void)
+{
+    for (unsigned i = 0; i < COMM_CHUNKS; i++) {
+        free(chunks[i]);
+        chunks[i] = NULL;
+    }
+    comms_by_cid = NULL;
+}

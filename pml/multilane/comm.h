@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the PML keeps for each communicator: its peers by rank, and the two queues of matching. */
+#ifndef MULTILANE_COMM_H
+#define MULTILANE_COMM_H
+
+#include "common/compat/pml.h"
+
+#include "match.h"
+#include "peer.h"
+
+/* Open MPI declares this name and leaves its contents to the PML. */
+struct mca_pml_comm_t {
+    ompi_communicator_t *ompi;
+    struct mca_pml_comm_t *next_by_cid; /* among those without a common index */
+    uint32_t index;
+    uint8_t wire_flags;  /* WIRE_CID where the index differs from process to process */
+    struct wire_cid cid; /* then its name */
+
+    opal_mutex_t lock;             /* guards posted, unexpected and stamp */
+    struct match_table posted;     /* struct recv_request */
+    struct match_table unexpected; /* struct inbound, under each key it can be asked by */
+    uint64_t stamp;
+
+    uint32_t size;
+    struct peer *peers[]; /* by rank, null until the first contact */
+};
+
+/* The communicator that a message names, or null if this process has not made it yet. Needs
+ * no lock of the caller. */
+struct mca_pml_comm_t *comm_of_index(uint32_t index);
+struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid);
+
+/* The peer of a rank that no message was exchanged with yet; null as for peer_contact. */
+struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank);
+
+static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
+{
+    struct peer *peer = __atomic_load_n(&comm->peers[rank], __ATOMIC_ACQUIRE); /* comm_contact */
+    if (OPAL_UNLIKELY(!peer))
+        peer = comm_contact(comm, (uint32_t) rank);
+    return peer;
+}
+
+/* Writes base, extensions and match body of an eager message or RTS; returns its length. */
+static inline size_t comm_write_match(const struct mca_pml_comm_t *comm, const struct peer *peer,
+                                      void *at, uint8_t type, uint32_t sequence, int tag,
+                                      struct wire_handle synchronous)
+{
+    uint8_t flags = comm->wire_flags;
+    if (OPAL_UNLIKELY(synchronous.generation))
+        flags |= WIRE_SYNCHRONOUS;
+    unsigned char *end = peer_write_base(peer, at, type, flags);
+    if (OPAL_UNLIKELY(flags)) {
+        if (flags & WIRE_CID) {
+            __builtin_memcpy(end, &comm->cid, sizeof(comm->cid));
+            end += sizeof(comm->cid);
+        }
+        if (flags & WIRE_SYNCHRONOUS) {
+            __builtin_memcpy(end, &synchronous, sizeof(synchronous));
+            end += sizeof(synchronous);
+        }
+    }
+    struct wire_match match = {
+        .sequence = sequence, .context = comm->index, .source = comm->ompi->c_my_rank, .tag = tag};
+    __builtin_memcpy(end, &match, sizeof(match));
+    return (size_t) (end + sizeof(match) - (unsigned char *) at);
+}
+
+#endif

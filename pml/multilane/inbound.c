@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way of an arriving message: header read and checked, MPI's order restored, matched or kept.
+ */
+#include "inbound.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "multilane.h"
+#include "recv_request.h"
+#include "send_request.h"
+
+static void inbound_construct(struct inbound *inbound)
+{
+    inbound->heap = NULL;
+    inbound->receiver = NULL;
+    inbound->next = NULL;
+}
+
+OBJ_CLASS_INSTANCE(inbound_t, opal_free_list_item_t, inbound_construct, NULL);
+
+void inbound_free(struct inbound *inbound)
+{
+    free(inbound->heap);
+    inbound->heap = NULL;
+    inbound->receiver = NULL;
+    opal_free_list_return(&multilane.inbound, &inbound->super);
+}
+
+static size_t payload_copy(unsigned char *to, const struct arrival *arrival)
+{
+    size_t copied = 0;
+    for (int i = 0; i < arrival->payload_count; i++) {
+        memcpy(to + copied, arrival->payload[i].iov_base, arrival->payload[i].iov_len);
+        copied += arrival->payload[i].iov_len;
+    }
+    return copied;
+}
+
+/* A copy of the arrival that outlives the receive callback. For a message in parts there is room
+ * for all of it, and nothing is copied yet. Null without memory, which was said. */
+static struct inbound *inbound_keep(const struct arrival *arrival)
+{
+    bool in_parts = arrival->type == WIRE_PART;
+    size_t room = in_parts                    ? arrival->size
+                  : arrival->type == WIRE_RTS ? arrival->key.length
+                                              : arrival->length;
+    struct inbound *inbound = (struct inbound *) opal_free_list_get(&multilane.inbound);
+    if (!inbound)
+        goto no_memory;
+    inbound->arrival = *arrival;
+    inbound->assembled = 0;
+    inbound->refused = false;
+    unsigned char *bytes = inbound->bytes;
+    if (room > sizeof(inbound->bytes)) {
+        bytes = inbound->heap = malloc(room);
+        if (!bytes) {
+            inbound_free(inbound);
+            goto no_memory;
+        }
+    }
+    inbound->whole = (struct iovec){.iov_base = bytes, .iov_len = room};
+    inbound->arrival.payload = &inbound->whole;
+    inbound->arrival.payload_count = 1;
+    inbound->arrival.length = room;
+    if (arrival->type == WIRE_RTS) {
+        memcpy(bytes, arrival->key_bytes, room);
+        inbound->arrival.key_bytes = bytes;
+        inbound->arrival.payload_count = 0;
+        inbound->arrival.length = 0;
+    } else if (!in_parts) {
+        payload_copy(bytes, arrival);
+    }
+    return inbound;
+
+no_memory:
+    opal_output(0,
+                "multilane: out of memory for an unexpected message of %zu bytes; fewer or smaller "
+                "messages must be sent before their receives are posted",
+                room);
+    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
+    return NULL;
+}
+
+/* With the communicator's lock held. */
+static void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound)
+{
+    const struct wire_match *match = &inbound->arrival.match;
+    uint64_t stamp = comm->stamp++;
+    for (unsigned kind = 0; kind < 4; kind += match_key_step(match->tag)) {
+        struct match_node *node = &inbound->keys[kind];
+        node->source = kind & 2 ? MATCH_ANY : match->source;
+        node->tag = kind & 1 ? MATCH_ANY : match->tag;
+        node->stamp = stamp;
+        match_add(&comm->unexpected, node);
+    }
+    multilane.unexpected_messages++;
+}
+
+struct inbound *inbound_of_node(struct match_node *node)
+{
+    node -= match_kind(node->source, node->tag);
+    return (struct inbound *) ((char *) node - offsetof(struct inbound, keys));
+}
+
+void inbound_remove(struct mca_pml_comm_t *comm, struct inbound *inbound)
+{
+    for (unsigned kind = 0; kind < 4; kind += match_key_step(inbound->arrival.match.tag))
+        match_remove(&comm->unexpected, &inbound->keys[kind]);
+}
+
+struct inbound *inbound_find(struct mca_pml_comm_t *comm, int source, int tag)
+{
+    if (comm->unexpected.count == 0)
+        return NULL;
+    struct match_node *node = match_first(&comm->unexpected, source, tag);
+    return node ? inbound_of_node(node) : NULL;
+}
+
+/* The receive that was posted for this message, taken out of its queue; null if none was. With the
+ * communicator's lock held. */
+static struct recv_request *posted_take(struct mca_pml_comm_t *comm, const struct wire_match *match)
+{
+    struct match_node *node = match_posted(&comm->posted, match->source, match->tag);
+    if (!node)
+        return NULL;
+    match_remove(&comm->posted, node);
+    struct recv_request *request = recv_request_of_node(node);
+    request->matched = true;
+    return request;
+}
+
+static struct mca_pml_comm_t *arrival_comm(const struct arrival *arrival)
+{
+    if (OPAL_UNLIKELY(arrival->flags & WIRE_CID))
+        return comm_of_cid(&arrival->cid);
+    return comm_of_index(arrival->match.context);
+}
+
+/* Keeps the message for a communicator that this process has not made yet. Returns it if the
+ * communicator has appeared meanwhile. */
+static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct inbound *kept)
+{
+    OPAL_THREAD_LOCK(&multilane.lock);
+    struct mca_pml_comm_t *comm = arrival_comm(arrival);
+    if (!comm) {
+        struct inbound *inbound = kept ? kept : inbound_keep(arrival);
+        if (inbound)
+            opal_list_append(&multilane.orphans, (opal_list_item_t *) inbound);
+    }
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return comm;
+}
+
+void inbound_adopt_orphans(struct mca_pml_comm_t *comm)
+{
+    struct inbound *inbound, *next;
+    OPAL_LIST_FOREACH_SAFE(inbound, next, &multilane.orphans, inbound_t)
+    {
+        const struct arrival *arrival = &inbound->arrival;
+        bool is_ours =
+            arrival->flags & WIRE_CID
+                ? comm->wire_flags & WIRE_CID && arrival->cid.base == comm->cid.base &&
+                      arrival->cid.sub == comm->cid.sub
+                : !(comm->wire_flags & WIRE_CID) && arrival->match.context == comm->index;
+        if (!is_ours)
+            continue;
+        opal_list_remove_item(&multilane.orphans, (opal_list_item_t *) inbound);
+        if (arrival->match.source < 0 || (uint32_t) arrival->match.source >= comm->size) {
+            inbound_reject(arrival->lane->btl, "a source rank outside its communicator",
+                           (uint64_t) arrival->match.source);
+            inbound_free(inbound);
+            continue;
+        }
+        inbound->arrival.comm = comm;
+        inbound_enqueue(comm, inbound);
+    }
+}
+
+/* Called in MPI's order, with the peer's lock held: finds the receive for an arrival, or keeps it.
+ * `kept` is the inbound that holds the arrival already, or null. */
+static struct recv_request *deliver(struct arrival *arrival, struct inbound *kept)
+{
+    struct mca_pml_comm_t *comm = arrival_comm(arrival);
+    if (OPAL_UNLIKELY(!comm) && !(comm = orphan_keep(arrival, kept)))
+        return NULL;
+    if (OPAL_UNLIKELY((uint32_t) arrival->match.source >= comm->size)) {
+        inbound_reject(arrival->lane->btl, "a source rank outside its communicator",
+                       (uint64_t) arrival->match.source);
+        return NULL;
+    }
+    arrival->comm = comm;
+    struct recv_request *request = NULL;
+    struct inbound *refused = NULL;
+    OPAL_THREAD_LOCK(&comm->lock);
+    if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, arrival->match.tag))) {
+        request = posted_take(comm, &arrival->match);
+        if (!request) {
+            struct inbound *inbound = kept ? kept : inbound_keep(arrival);
+            if (inbound)
+                inbound_enqueue(comm, inbound);
+        }
+    } else {
+        refused = kept ? kept : inbound_keep(arrival);
+    }
+    OPAL_THREAD_UNLOCK(&comm->lock);
+    if (OPAL_UNLIKELY(refused))
+        inbound_refuse(refused);
+    return request;
+}
+
+/* Adds a message that came before its turn. With the peer's lock held. */
+static void early_insert(struct peer *peer, struct inbound *inbound)
+{
+    struct inbound **at = &peer->early;
+    while (*at && (int32_t) ((*at)->arrival.match.sequence - inbound->arrival.match.sequence) < 0)
+        at = &(*at)->next;
+    if (*at && (*at)->arrival.match.sequence == inbound->arrival.match.sequence) {
+        inbound_free(inbound); /* a duplicate */
+        return;
+    }
+    inbound->next = *at;
+    *at = inbound;
+    multilane.early_messages++;
+}
+
+/* Delivers the early messages whose turn has come; returns those that found receives, in order.
+ * With the peer's lock held. */
+static struct inbound *early_deliver(struct peer *peer)
+{
+    struct inbound *ready = NULL, **last = &ready;
+    while (peer->early && peer->early->arrival.match.sequence == peer->next_receive_sequence) {
+        struct inbound *inbound = peer->early;
+        peer->early = inbound->next;
+        inbound->next = NULL;
+        peer->next_receive_sequence++;
+        inbound->receiver = deliver(&inbound->arrival, inbound);
+        /* One in parts is taken by whoever brings its last part. */
+        if (inbound->receiver && inbound->arrival.type != WIRE_PART) {
+            *last = inbound;
+            last = &inbound->next;
+        }
+    }
+    return ready;
+}
+
+static void ready_take(struct inbound *ready)
+{
+    while (ready) {
+        struct inbound *next = ready->next;
+        struct recv_request *receiver = ready->receiver;
+        ready->next = NULL;
+        ready->receiver = NULL;
+        inbound_take(ready, receiver);
+        ready = next;
+    }
+}
+
+static void message_arrived(struct arrival *arrival)
+{
+    struct peer *peer = arrival->peer;
+    struct recv_request *receiver = NULL;
+    struct inbound *ready = NULL;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    int32_t ahead = (int32_t) (arrival->match.sequence - peer->next_receive_sequence);
+    if (OPAL_LIKELY(ahead == 0)) {
+        peer->next_receive_sequence++;
+        receiver = deliver(arrival, NULL);
+        if (OPAL_UNLIKELY(peer->early != NULL))
+            ready = early_deliver(peer);
+    } else if (ahead > 0) {
+        struct inbound *inbound = inbound_keep(arrival);
+        if (inbound)
+            early_insert(peer, inbound);
+    } /* else a duplicate of what was delivered */
+    OPAL_THREAD_UNLOCK(&peer->lock);
+
+    /* User requests complete here, where no lock is held. */
+    if (OPAL_LIKELY(receiver != NULL))
+        recv_request_take(receiver, arrival);
+    if (OPAL_UNLIKELY(ready != NULL))
+        ready_take(ready);
+}
+
+/* Messages in parts. Each part describes its message, so any may come first; an assembly is the
+ * inbound that collects them, listed with its peer until the last part is there. Its bytes gather
+ * on the heap, and go to the receive in one piece. */
+
+static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
+{
+    struct inbound *assembly = peer->assemblies;
+    while (assembly && assembly->arrival.match.sequence != sequence)
+        assembly = assembly->next_assembly;
+    return assembly;
+}
+
+static void assembly_remove(struct peer *peer, struct inbound *assembly)
+{
+    struct inbound **at = &peer->assemblies;
+    while (*at != assembly)
+        at = &(*at)->next_assembly;
+    *at = assembly->next_assembly;
+}
+
+/* The first part of a message: queues it like any other message. With the peer's lock held. */
+static struct inbound *assembly_start(struct arrival *part, struct inbound **ready)
+{
+    struct peer *peer = part->peer;
+    int32_t ahead = (int32_t) (part->match.sequence - peer->next_receive_sequence);
+    if (ahead < 0)
+        return NULL; /* a duplicate */
+    struct inbound *assembly = inbound_keep(part);
+    if (!assembly)
+        return NULL;
+    assembly->next_assembly = peer->assemblies;
+    peer->assemblies = assembly;
+    if (ahead > 0) {
+        early_insert(peer, assembly);
+        return assembly;
+    }
+    peer->next_receive_sequence++;
+    assembly->receiver = deliver(&assembly->arrival, assembly);
+    if (peer->early)
+        *ready = early_deliver(peer);
+    return assembly;
+}
+
+static void part_arrived(struct arrival *part)
+{
+    struct peer *peer = part->peer;
+    struct inbound *ready = NULL, *complete = NULL;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    struct inbound *assembly = assembly_find(peer, part->match.sequence);
+    if (!assembly)
+        assembly = assembly_start(part, &ready);
+    if (assembly && assembly->arrival.size == part->size) {
+        payload_copy((unsigned char *) assembly->whole.iov_base + part->offset, part);
+        assembly->assembled += part->length;
+        if (assembly->assembled >= part->size) {
+            assembly_remove(peer, assembly);
+            assembly->arrival.type = WIRE_EAGER; /* from here on it is as if it had come whole */
+            if (assembly->refused)
+                inbound_free(assembly);
+            else if (assembly->receiver)
+                complete = assembly;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+
+    if (complete) {
+        struct recv_request *receiver = complete->receiver;
+        complete->receiver = NULL;
+        inbound_take(complete, receiver);
+    }
+    if (ready)
+        ready_take(ready);
+}
+
+void inbound_take(struct inbound *inbound, struct recv_request *receiver)
+{
+    struct peer *peer = inbound->arrival.peer;
+    bool is_whole = true;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (inbound->arrival.type == WIRE_PART) {
+        inbound->receiver = receiver; /* part_arrived goes on when the last part is there */
+        is_whole = false;
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (is_whole) {
+        recv_request_take(receiver, &inbound->arrival);
+        inbound_free(inbound);
+    }
+}
+
+void inbound_refuse(struct inbound *inbound)
+{
+    const struct arrival *arrival = &inbound->arrival;
+    if (handle_is_set(arrival->sender)) {
+        unsigned char bytes[WIRE_CONTROL_MAX];
+        struct wire_ack nack = {.sender = arrival->sender};
+        unsigned char *end = peer_write_base(arrival->peer, bytes, WIRE_NACK, 0);
+        memcpy(end, &nack, sizeof(nack));
+        lane_send_control(peer_control_lane(arrival->peer), bytes,
+                          (size_t) (end + sizeof(nack) - bytes));
+    }
+    if (arrival->type == WIRE_PART)
+        inbound->refused = true; /* until its last part has come */
+    else
+        inbound_free(inbound);
+}
+
+/* Reading. A header lies in the first segment; nothing of it is believed before it was checked. */
+
+struct reader {
+    const unsigned char *at;
+    size_t left;
+};
+
+static bool read_bytes(struct reader *reader, void *to, size_t size)
+{
+    if (OPAL_UNLIKELY(reader->left < size))
+        return false;
+    memcpy(to, reader->at, size);
+    reader->at += size;
+    reader->left -= size;
+    return true;
+}
+
+/* What follows the header: the rest of the first segment, and the other segments. */
+static bool read_payload(struct reader *reader, struct arrival *arrival, struct iovec *payload,
+                         const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    int count = 0;
+    size_t length = reader->left;
+    if (reader->left)
+        payload[count++] = (struct iovec){.iov_base = (void *) reader->at, .iov_len = reader->left};
+    for (size_t i = 1; i < segment_count; i++) {
+        if (i >= MCA_BTL_DES_MAX_SEGMENTS)
+            return false;
+        payload[count++] =
+            (struct iovec){.iov_base = segments[i].seg_addr.pval, .iov_len = segments[i].seg_len};
+        length += segments[i].seg_len;
+    }
+    arrival->payload = payload;
+    arrival->payload_count = count;
+    arrival->length = length;
+    return true;
+}
+
+static bool read_part(struct reader *reader, struct arrival *arrival)
+{
+    struct wire_part part;
+    if (!read_bytes(reader, (char *) &part + sizeof(part.match), sizeof(part) - sizeof(part.match)))
+        return false;
+    arrival->size = part.size;
+    arrival->offset = part.offset;
+    return true;
+}
+
+static bool read_rts(struct reader *reader, struct arrival *arrival)
+{
+    struct wire_rts rts;
+    if (!read_bytes(reader, (char *) &rts + sizeof(rts.match), sizeof(rts) - sizeof(rts.match)))
+        return false;
+    arrival->size = rts.size;
+    arrival->sender = rts.sender;
+    arrival->method = rts.method;
+    arrival->key = rts.key;
+    arrival->key_bytes = reader->at;
+    if (rts.method == 0 || rts.method >= WIRE_METHODS || rts.key.length > WIRE_KEY_MAX ||
+        rts.key.length > reader->left)
+        return false;
+    reader->left = 0;
+    return true;
+}
+
+/* An eager message, a part of one, or a RTS, after base and name. */
+static bool read_message(struct reader *reader, struct arrival *arrival)
+{
+    arrival->sender = (struct wire_handle){0};
+    if (OPAL_UNLIKELY(arrival->flags)) {
+        if (arrival->flags & WIRE_CID && !read_bytes(reader, &arrival->cid, sizeof(arrival->cid)))
+            return false;
+        if (arrival->flags & WIRE_SYNCHRONOUS &&
+            !read_bytes(reader, &arrival->sender, sizeof(arrival->sender)))
+            return false;
+    }
+    if (!read_bytes(reader, &arrival->match, sizeof(arrival->match)) || arrival->match.source < 0 ||
+        arrival->match.tag == MATCH_ANY)
+        return false;
+    if (arrival->type == WIRE_PART)
+        return read_part(reader, arrival);
+    if (arrival->type == WIRE_RTS)
+        return read_rts(reader, arrival);
+    arrival->offset = 0;
+    return true;
+}
+
+static void control_arrived(struct peer *peer, struct lane *lane, const struct arrival *arrival,
+                            struct reader *reader)
+{
+    union {
+        struct wire_rtr rtr;
+        struct wire_data data;
+        struct wire_fin fin;
+        struct wire_ack ack;
+    } body;
+    bool good = false;
+
+    switch (arrival->type) {
+    case WIRE_RTR:
+        good = read_bytes(reader, &body.rtr, sizeof(body.rtr)) &&
+               body.rtr.key.length <= WIRE_KEY_MAX && body.rtr.key.length <= reader->left &&
+               send_request_ready(peer, lane, &body.rtr, reader->at);
+        break;
+    case WIRE_FIN:
+        good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
+        break;
+    case WIRE_ACK:
+    case WIRE_NACK:
+        good = read_bytes(reader, &body.ack, sizeof(body.ack)) &&
+               send_request_acknowledged(peer, body.ack.sender, arrival->type == WIRE_ACK);
+        break;
+    default:
+        break;
+    }
+    if (!good)
+        inbound_reject(lane->btl, "a control message that fits no request", arrival->type);
+}
+
+COMPAT_RECEIVE_CALLBACK(message_received)
+{
+    struct iovec payload[MCA_BTL_DES_MAX_SEGMENTS + 1];
+    struct reader reader = {.at = segments[0].seg_addr.pval, .left = segments[0].seg_len};
+    struct wire_base base;
+    struct wire_name name;
+    struct arrival arrival;
+
+    if (OPAL_UNLIKELY(!read_bytes(&reader, &base, sizeof(base)) || base.flags & ~WIRE_FLAGS ||
+                      (base.flags & WIRE_NAMED && !read_bytes(&reader, &name, sizeof(name))))) {
+        inbound_reject(btl, "a message without a whole header", segments[0].seg_len);
+        return;
+    }
+    struct peer *peer = peer_of_sender(&base, &name);
+    if (OPAL_UNLIKELY(!peer)) {
+        inbound_reject(btl, "a sender that is no process of ours, rank", base.from);
+        return;
+    }
+    arrival.peer = peer;
+    arrival.lane = peer_lane_of(peer, btl);
+    arrival.type = base.type;
+    arrival.flags = base.flags & (uint8_t) ~WIRE_NAMED;
+
+    switch (base.type) {
+    case WIRE_EAGER:
+        if (!read_message(&reader, &arrival) ||
+            !read_payload(&reader, &arrival, payload, segments, segment_count))
+            break;
+        arrival.size = arrival.length;
+        message_arrived(&arrival);
+        return;
+    case WIRE_RTS:
+        if (!read_message(&reader, &arrival))
+            break;
+        arrival.length = 0;
+        arrival.payload_count = 0;
+        message_arrived(&arrival);
+        return;
+    case WIRE_PART:
+        if (!read_message(&reader, &arrival) ||
+            !read_payload(&reader, &arrival, payload, segments, segment_count) ||
+            arrival.length == 0 || arrival.offset > arrival.size ||
+            arrival.length > arrival.size - arrival.offset)
+            break;
+        part_arrived(&arrival);
+        return;
+    case WIRE_DATA: {
+        struct wire_data data;
+        if (!read_bytes(&reader, &data, sizeof(data)) ||
+            !read_payload(&reader, &arrival, payload, segments, segment_count) ||
+            !recv_request_data(peer, &data, &arrival))
+            break;
+        return;
+    }
+    default:
+        control_arrived(peer, arrival.lane, &arrival, &reader);
+        return;
+    }
+    inbound_reject(btl, "a message whose header makes no sense, type", base.type);
+}
+
+int inbound_listen(void)
+{
+    return mca_bml.bml_register(WIRE_TAG, message_received, NULL);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What BTLs do differently, each case handled once. */
+#include "lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors.h"
+#include "multilane.h"
+#include "wire.h"
+
+/* The BTL frees the descriptor when it is done with it; nobody waits for it. */
+#define FIRE_AND_FORGET (MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
+
+static void forget(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                   mca_btl_base_descriptor_t *descriptor, int status)
+{
+    /* Some BTLs call back without having been asked to, and none checks that there is a function.
+     */
+    (void) btl;
+    (void) endpoint;
+    (void) descriptor;
+    (void) status;
+}
+
+int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor)
+{
+    int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, WIRE_TAG);
+    /* 1: sent; 0: under way; busy: queued by the BTL, which is under way too. */
+    if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY)
+        return OMPI_SUCCESS;
+    lane->btl->btl_free(lane->btl, descriptor);
+    return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
+}
+
+int lane_send_copy(struct lane *lane, const void *bytes, size_t length)
+{
+    mca_btl_base_module_t *btl = lane->btl;
+
+    /* A send-immediate may take all of it as "header": so no convertor is needed. A refusal means
+     * that the BTL has no room, not that the bytes are too many, as eager_limit bounds both. */
+    if (btl->btl_sendi) {
+        int rc = btl->btl_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0,
+                                MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
+        if (OPAL_LIKELY(rc == OPAL_SUCCESS))
+            return OMPI_SUCCESS;
+    }
+    mca_btl_base_descriptor_t *descriptor =
+        btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, FIRE_AND_FORGET);
+    if (!descriptor)
+        return LANE_AGAIN;
+    if (descriptor->des_segments[0].seg_len < length) {
+        btl->btl_free(btl, descriptor);
+        return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
+    }
+    memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, length);
+    descriptor->des_segments[0].seg_len = length;
+    descriptor->des_cbfunc = forget;
+    return lane_send_descriptor(lane, descriptor);
+}
+
+/* A control message that waits for its lane. */
+struct control {
+    struct pending pending;
+    struct lane *lane;
+    size_t length;
+    unsigned char bytes[];
+};
+
+static int control_retry(struct pending *pending)
+{
+    struct control *control = (struct control *) pending;
+    int rc = lane_send_copy(control->lane, control->bytes, control->length);
+    if (rc == LANE_AGAIN)
+        return rc;
+    if (rc != OMPI_SUCCESS)
+        lane_failed(control->lane, "could not send a control message", rc);
+    free(control);
+    return OMPI_SUCCESS;
+}
+
+int lane_send_control(struct lane *lane, const void *bytes, size_t length)
+{
+    int rc = lane_send_copy(lane, bytes, length);
+    if (OPAL_LIKELY(rc == OMPI_SUCCESS))
+        return rc;
+    if (rc != LANE_AGAIN) {
+        lane_failed(lane, "could not send a control message", rc);
+        return rc;
+    }
+    struct control *control = malloc(sizeof(*control) + length);
+    if (!control)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    control->pending.retry = control_retry;
+    control->lane = lane;
+    control->length = length;
+    memcpy(control->bytes, bytes, length);
+    pending_add(&multilane.pending, &control->pending);
+    return OMPI_SUCCESS;
+}
+
+static bool is_aligned(uint64_t value, size_t alignment)
+{
+    return alignment < 2 || value % alignment == 0;
+}
+
+bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size)
+{
+    size_t alignment = lane->btl->btl_get_alignment;
+    return (lane->flags & MCA_BTL_FLAGS_GET) && lane->btl->btl_get &&
+           is_aligned(remote, alignment) && is_aligned((uintptr_t) local, alignment) &&
+           is_aligned(size, alignment);
+}
+
+bool lane_can_put(const struct lane *lane)
+{
+    return (lane->flags & MCA_BTL_FLAGS_PUT) && lane->btl->btl_put &&
+           lane->btl->btl_put_alignment < 2;
+}
+
+int lane_register(struct lane *lane, void *address, size_t size, uint32_t access,
+                  struct registration *registration)
+{
+    registration->lane = lane;
+    registration->handle = NULL;
+    if (!lane->btl->btl_register_mem)
+        return OMPI_SUCCESS;
+    registration->handle =
+        lane->btl->btl_register_mem(lane->btl, lane->endpoint, address, size, access);
+    if (registration->handle)
+        return OMPI_SUCCESS;
+    registration->lane = NULL;
+    return LANE_AGAIN;
+}
+
+void lane_deregister(struct registration *registration)
+{
+    if (registration->lane && registration->handle)
+        registration->lane->btl->btl_deregister_mem(registration->lane->btl, registration->handle);
+    registration->lane = NULL;
+    registration->handle = NULL;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A lane: one BTL module toward one peer, and the few things that are done with it. */
+#ifndef MULTILANE_LANE_H
+#define MULTILANE_LANE_H
+
+#include "common/compat/pml.h"
+
+#include "multilane/extension.h"
+
+struct peer;
+
+struct lane {
+    mca_btl_base_module_t *btl;
+    struct mca_btl_base_endpoint_t *endpoint;
+    struct peer *peer;
+    const struct multilane_extension *extension; /* null for a BTL that is not ours */
+    uint32_t flags;                              /* the BTL's, as BML r2 corrected them */
+    uint8_t index;                               /* in the peer's array */
+};
+
+/* Where a message's bytes lie for the other side's get or put, registered with one lane. */
+struct registration {
+    struct lane *lane; /* null: nothing is registered */
+    mca_btl_base_registration_handle_t *handle;
+};
+
+/* What a lane may say: */
+#define LANE_AGAIN OMPI_ERR_OUT_OF_RESOURCE /* out of room now, try again from progress */
+
+/* Copies and sends `length` bytes; they belong to the caller again when it returns. */
+int lane_send_copy(struct lane *lane, const void *bytes, size_t length);
+
+/* Like lane_send_copy, but what the lane has no room for now is kept and sent later. */
+int lane_send_control(struct lane *lane, const void *bytes, size_t length);
+
+/* Sends a descriptor that the lane gave. It is the lane's from now on, also where it fails. Its
+ * callback, if it asks for one, comes in any case but a failure. */
+int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor);
+
+/* One look at what the lane brings, without the rest of Open MPI's progress. */
+static inline int lane_poll(struct lane *lane)
+{
+    if (lane->extension && lane->extension->poll)
+        return lane->extension->poll(lane->btl, lane->endpoint);
+    if (lane->btl->btl_component->btl_progress)
+        return lane->btl->btl_component->btl_progress();
+    return 0;
+}
+
+static inline const char *lane_name(const struct lane *lane)
+{
+    return lane->btl->btl_component->btl_version.mca_component_name;
+}
+
+/* The largest message with its headers that one send of this lane carries. */
+static inline size_t lane_largest_send(const struct lane *lane)
+{
+    return lane->btl->btl_max_send_size;
+}
+
+/* Can the lane get (put) these bytes in place, its alignment considered? */
+bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size);
+bool lane_can_put(const struct lane *lane);
+
+/* Registers memory where the lane wants it; LANE_AGAIN if it cannot now. The key that the other
+ * side needs is registration->handle, of lane_key_length bytes. */
+int lane_register(struct lane *lane, void *address, size_t size, uint32_t access,
+                  struct registration *registration);
+void lane_deregister(struct registration *registration);
+
+static inline size_t lane_key_length(const struct lane *lane)
+{
+    return lane->btl->btl_register_mem ? lane->btl->btl_registration_handle_size : 0;
+}
+
+#endif

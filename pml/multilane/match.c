@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of the matching tables that are not on the shortest path. */
+#include "match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void match_table_init(struct match_table *table)
+{
+    memset(table, 0, sizeof(*table));
+    table->buckets = table->initial;
+    table->mask = MATCH_INITIAL_BUCKETS - 1;
+}
+
+void match_table_fini(struct match_table *table)
+{
+    if (table->buckets != table->initial)
+        free(table->buckets);
+    table->buckets = table->initial;
+}
+
+static void list_append(struct match_list *list, struct match_node *node)
+{
+    node->next = NULL;
+    node->previous = list->last;
+    if (list->last)
+        list->last->next = node;
+    else
+        list->first = node;
+    list->last = node;
+}
+
+void match_table_grow(struct match_table *table)
+{
+    uint32_t old_size = table->mask + 1;
+    if (old_size >= 1u << 24)
+        return;
+    struct match_list *buckets = calloc((size_t) old_size * 2, sizeof(*buckets));
+    if (!buckets)
+        return;
+    struct match_list *old = table->buckets;
+    table->mask = old_size * 2 - 1;
+    table->buckets = buckets;
+    /* All entries of one key lie in one old bucket, in their order, and keep it. */
+    for (uint32_t i = 0; i < old_size; i++) {
+        for (struct match_node *node = old[i].first, *next; node; node = next) {
+            next = node->next;
+            list_append(match_bucket(table, node->source, node->tag), node);
+        }
+    }
+    if (old != table->initial)
+        free(old);
+}
+
+struct match_node *match_oldest_wildcard(struct match_table *posted, int32_t source, int32_t tag,
+                                         struct match_node *oldest)
+{
+    for (unsigned kind = match_key_step(tag); kind < 4; kind += match_key_step(tag)) {
+        struct match_node *node =
+            match_first(posted, kind & 2 ? MATCH_ANY : source, kind & 1 ? MATCH_ANY : tag);
+        if (node && (!oldest || node->stamp < oldest->stamp))
+            oldest = node;
+    }
+    return oldest;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queues that are searched by source and tag in constant time: posted receives, unexpected
+ * messages. */
+#ifndef MULTILANE_MATCH_H
+#define MULTILANE_MATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Stands for any source or any tag. Open MPI's own tags are -1 for "any" and below -1 for itself,
+ * so no message carries it. */
+#define MATCH_ANY (-1)
+
+/* One entry of a table: a receive under the source and tag it asks for, or a message under one of
+ * the pairs by which it can be asked for. Entries of one key are kept in the order they were added.
+ */
+struct match_node {
+    struct match_node *next;
+    struct match_node *previous;
+    uint64_t stamp; /* order among entries of different keys */
+    int32_t source;
+    int32_t tag;
+};
+
+struct match_list {
+    struct match_node *first;
+    struct match_node *last;
+};
+
+#define MATCH_INITIAL_BUCKETS 8
+
+struct match_table {
+    struct match_list *buckets;
+    uint32_t mask;     /* number of buckets less one, a power of two less one */
+    uint32_t count;    /* entries */
+    uint32_t kinds[4]; /* entries by kind, see match_kind */
+    struct match_list initial[MATCH_INITIAL_BUCKETS];
+};
+
+/* The four kinds of key: bit 0 any tag, bit 1 any source. */
+static inline unsigned match_kind(int32_t source, int32_t tag)
+{
+    return (unsigned) (source == MATCH_ANY) << 1 | (unsigned) (tag == MATCH_ANY);
+}
+
+static inline uint32_t match_hash(int32_t source, int32_t tag)
+{
+    uint32_t h = (uint32_t) source * 0x9e3779b1u + (uint32_t) tag * 0x85ebca77u;
+    return h ^ h >> 15;
+}
+
+void match_table_init(struct match_table *table);
+void match_table_fini(struct match_table *table);
+
+/* Doubles the number of buckets; without memory the table stays as it is, slower but right. */
+void match_table_grow(struct match_table *table);
+
+static inline struct match_list *match_bucket(struct match_table *table, int32_t source,
+                                              int32_t tag)
+{
+    return &table->buckets[match_hash(source, tag) & table->mask];
+}
+
+/* Adds an entry behind all others of its key. The caller has set source, tag and stamp. */
+static inline void match_add(struct match_table *table, struct match_node *node)
+{
+    if (__builtin_expect(table->count > table->mask * 2, 0))
+        match_table_grow(table);
+    struct match_list *list = match_bucket(table, node->source, node->tag);
+    node->next = 0;
+    node->previous = list->last;
+    if (list->last)
+        list->last->next = node;
+    else
+        list->first = node;
+    list->last = node;
+    table->count++;
+    table->kinds[match_kind(node->source, node->tag)]++;
+}
+
+static inline void match_remove(struct match_table *table, struct match_node *node)
+{
+    struct match_list *list = match_bucket(table, node->source, node->tag);
+    if (node->previous)
+        node->previous->next = node->next;
+    else
+        list->first = node->next;
+    if (node->next)
+        node->next->previous = node->previous;
+    else
+        list->last = node->previous;
+    table->count--;
+    table->kinds[match_kind(node->source, node->tag)]--;
+}
+
+/* The oldest entry of exactly this key, or null. */
+static inline struct match_node *match_first(struct match_table *table, int32_t source, int32_t tag)
+{
+    if (table->kinds[match_kind(source, tag)] == 0)
+        return 0;
+    struct match_node *node = match_bucket(table, source, tag)->first;
+    while (node && (node->source != source || node->tag != tag))
+        node = node->next;
+    return node;
+}
+
+/* The oldest of the posted receives that accept a message from `source` with `tag`, or null. */
+struct match_node *match_oldest_wildcard(struct match_table *posted, int32_t source, int32_t tag,
+                                         struct match_node *oldest);
+
+static inline struct match_node *match_posted(struct match_table *posted, int32_t source,
+                                              int32_t tag)
+{
+    struct match_node *exact = match_first(posted, source, tag);
+    if (__builtin_expect(posted->kinds[0] == posted->count, 1))
+        return exact;
+    return match_oldest_wildcard(posted, source, tag, exact);
+}
+
+/* The keys by which a message can be asked for. A wildcard tag takes only the user's tags, which
+ * are not negative; so messages of Open MPI itself have half as many. */
+static inline unsigned match_key_step(int32_t tag)
+{
+    return tag < 0 ? 2 : 1;
+}
+
+#endif

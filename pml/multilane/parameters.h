@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the user sets: registered with Open MPI as text, read once and refused if it makes no sense.
+ */
+#ifndef MULTILANE_PARAMETERS_H
+#define MULTILANE_PARAMETERS_H
+
+#include "common/compat/pml.h"
+#include "common/model/plan.h"
+
+struct parameters {
+    /* As given. */
+    int explain;
+    const char *explain_file;
+    const char *protocol;
+    const char *rndv_bias;
+    int eager_lanes;
+    int rndv_lanes;
+    const char *unexpected_max;
+    int failover;
+    int suspect_ms;
+    int lost_s;
+    const char *lane_attr;
+    int progress_thread;
+    const char *profile;
+    int untested;
+
+    /* As understood. */
+    double bias;
+    uint64_t unexpected_max_bytes;
+    struct plan_override overrides[PLAN_OVERRIDES_MAX];
+    uint32_t override_count;
+};
+
+extern struct parameters parameters;
+
+int parameters_register(const mca_base_component_t *component);
+
+/* OMPI_ERR_BAD_PARAM after a sentence that names the parameter, its value and what it may be. */
+int parameters_parse(void);
+
+#endif

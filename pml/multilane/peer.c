@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Meeting peers: who they are, whether they can be talked to, and over what. */
+#include "peer.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compat/btl.h"
+#include "inbound.h"
+#include "multilane.h"
+#include "peer_class.h"
+#include "record.h"
+
+static bool is_foreign(opal_process_name_t name)
+{
+    return name.jobid != multilane.me.jobid;
+}
+
+struct peer *peer_find(opal_process_name_t name)
+{
+    if (!is_foreign(name)) {
+        if (name.vpid >= multilane.local_peer_count)
+            return NULL;
+        return __atomic_load_n(&multilane.local_peers[name.vpid], __ATOMIC_ACQUIRE); /* peer_list */
+    }
+    struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE); /* peer_list */
+    while (peer && (peer->name.vpid != name.vpid || peer->name.jobid != name.jobid))
+        peer = peer->next_foreign;
+    return peer;
+}
+
+/* With the component's lock held. Release: a peer is whole before it can be found. */
+static void peer_list(struct peer *peer)
+{
+    if (!peer->foreign) {
+        __atomic_store_n(&multilane.local_peers[peer->name.vpid], peer, __ATOMIC_RELEASE);
+        return;
+    }
+    peer->next_foreign = multilane.foreign_peers;
+    __atomic_store_n(&multilane.foreign_peers, peer, __ATOMIC_RELEASE);
+}
+
+static const struct multilane_extension *extension_of(const mca_btl_base_module_t *btl)
+{
+    char symbol[128];
+    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
+             btl->btl_component->btl_version.mca_component_name);
+    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
+    return extension && extension->version == MULTILANE_EXTENSION_VERSION ? extension : NULL;
+}
+
+static struct lane *lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (peer->lanes[i].btl == btl)
+            return &peer->lanes[i];
+    return NULL;
+}
+
+/* Copies what the BML knows: its own arrays shift when a lane is removed. */
+static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
+{
+    struct lane *lane = lane_of(peer, bml_btl->btl);
+    if (lane) {
+        lane->flags |= bml_btl->btl_flags;
+        return;
+    }
+    lane = &peer->lanes[peer->lane_count];
+    *lane = (struct lane){.btl = bml_btl->btl,
+                          .endpoint = bml_btl->btl_endpoint,
+                          .peer = peer,
+                          .extension = extension_of(bml_btl->btl),
+                          .flags = bml_btl->btl_flags,
+                          .index = peer->lane_count};
+    peer->lane_count++;
+}
+
+static bool peer_take_lanes(struct peer *peer)
+{
+    mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(peer->proc);
+    if (!endpoint)
+        return false;
+    size_t eager = mca_bml_base_btl_array_get_size(&endpoint->btl_eager);
+    size_t send = mca_bml_base_btl_array_get_size(&endpoint->btl_send);
+    if (eager + send == 0 || eager + send > UINT8_MAX)
+        return false;
+    struct lane *lanes = calloc(eager + send, sizeof(*lanes));
+    if (!lanes)
+        return false;
+    peer->lanes = lanes;
+    peer->lane_count = 0;
+    /* Those of the lowest latency first: the first is the control lane. */
+    for (size_t i = 0; i < eager; i++)
+        lane_add(peer, mca_bml_base_btl_array_get_index(&endpoint->btl_eager, i));
+    for (size_t i = 0; i < send; i++)
+        lane_add(peer, mca_bml_base_btl_array_get_index(&endpoint->btl_send, i));
+    lanes = realloc(peer->lanes, peer->lane_count * sizeof(*lanes));
+    if (lanes)
+        peer->lanes = lanes;
+    peer->class = class_of_peer(peer);
+    return peer->class != NULL;
+}
+
+static struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
+{
+    struct peer *peer = calloc(1, sizeof(*peer));
+    if (!peer)
+        return NULL;
+    peer->proc = proc;
+    peer->name = name;
+    peer->foreign = is_foreign(name);
+    OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
+    OBJ_RETAIN(proc);
+    return peer;
+}
+
+static void peer_say_unreachable(const struct peer *peer)
+{
+    char *host = compat_proc_hostname(&peer->proc->super);
+    opal_output(
+        0,
+        "multilane: no lane reaches rank %u of job %u on %s; --mca btl must name a BTL that "
+        "does, such as self,vader,tcp (sm instead of vader from Open MPI 5.0 on).",
+        peer->name.vpid, peer->name.jobid, host ? host : "an unknown host");
+    free(host);
+}
+
+struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
+{
+    struct peer *peer = peer_find(name);
+    if (peer && peer->reachable)
+        return peer;
+    if (!proc)
+        proc = (ompi_proc_t *) ompi_proc_for_name(name);
+    if (!proc || (!is_foreign(name) && name.vpid >= multilane.local_peer_count))
+        return NULL;
+
+    OPAL_THREAD_LOCK(&multilane.lock);
+    peer = peer_find(name);
+    bool is_new = !peer;
+    if (is_new)
+        peer = peer_new(name, proc);
+    if (peer && !peer->reachable) {
+        bool is_self = proc == ompi_proc_local_proc;
+        peer->proc = proc;
+        if (!is_self && !record_accepts(proc))
+            ;
+        else if (!peer_take_lanes(peer))
+            peer_say_unreachable(peer);
+        else
+            peer->reachable = true;
+        if (is_new)
+            peer_list(peer);
+    }
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return peer;
+}
+
+struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name *name)
+{
+    if (OPAL_LIKELY(!(base->flags & WIRE_NAMED))) {
+        if (OPAL_UNLIKELY(base->from >= multilane.local_peer_count))
+            return NULL;
+        struct peer *peer =
+            __atomic_load_n(&multilane.local_peers[base->from], __ATOMIC_ACQUIRE); /* peer_list */
+        if (OPAL_LIKELY(peer && peer->reachable))
+            return peer;
+    }
+    opal_process_name_t sender = {.jobid = multilane.me.jobid, .vpid = base->from};
+    if (base->flags & WIRE_NAMED)
+        sender = (opal_process_name_t){.jobid = name->jobid, .vpid = name->vpid};
+    struct peer *peer = peer_find(sender);
+    if (OPAL_UNLIKELY(!peer || !peer->reachable))
+        peer = peer_contact(sender, NULL);
+    return peer && peer->reachable ? peer : NULL;
+}
+
+struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
+{
+    struct lane *lane = lane_of(peer, btl);
+    return OPAL_LIKELY(lane != NULL) ? lane : peer_control_lane(peer);
+}
+
+void peer_forget_lanes(struct peer *peer)
+{
+    peer->reachable = false;
+    peer->lane_count = 0;
+    free(peer->lanes);
+    peer->lanes = NULL;
+}
+
+static void peer_free(struct peer *peer)
+{
+    while (peer->early) {
+        struct inbound *inbound = peer->early;
+        peer->early = inbound->next;
+        inbound_free(inbound);
+    }
+    free(peer->lanes);
+    OBJ_DESTRUCT(&peer->lock);
+    OBJ_RELEASE(peer->proc);
+    free(peer);
+}
+
+void peers_fini(void)
+{
+    for (uint32_t i = 0; i < multilane.local_peer_count; i++)
+        if (multilane.local_peers[i])
+            peer_free(multilane.local_peers[i]);
+    while (multilane.foreign_peers) {
+        struct peer *peer = multilane.foreign_peers;
+        multilane.foreign_peers = peer->next_foreign;
+        peer_free(peer);
+    }
+    free(multilane.local_peers);
+    multilane.local_peers = NULL;
+    multilane.local_peer_count = 0;
+    classes_fini();
+}

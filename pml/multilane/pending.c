@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queue of things to be tried again. It is the only place that tries again, and it is reached
+ * only from opal_progress: so nothing recurses, however long a lane says that it is busy. */
+#include "pending.h"
+
+#include "multilane.h"
+
+static int pending_progress(void)
+{
+    struct pending_queue *queue = &multilane.pending;
+    /* A racy look is enough: what is added meanwhile is seen by the next round. */
+    if (!__atomic_load_n(&queue->first, __ATOMIC_RELAXED))
+        return 0;
+
+    OPAL_THREAD_LOCK(&queue->lock);
+    struct pending *round = queue->first;
+    queue->first = NULL;
+    queue->last = &queue->first;
+    OPAL_THREAD_UNLOCK(&queue->lock);
+
+    int done = 0;
+    struct pending *kept = NULL, **kept_last = &kept;
+    while (round) {
+        struct pending *item = round;
+        round = item->next;
+        item->next = NULL;
+        if (item->retry(item) == OMPI_ERR_OUT_OF_RESOURCE) {
+            *kept_last = item;
+            kept_last = &item->next;
+        } else {
+            done++;
+        }
+    }
+    if (kept) {
+        /* What is older goes before what was added meanwhile. */
+        OPAL_THREAD_LOCK(&queue->lock);
+        *kept_last = queue->first;
+        if (!queue->first)
+            queue->last = kept_last;
+        queue->first = kept;
+        OPAL_THREAD_UNLOCK(&queue->lock);
+    }
+    return done;
+}
+
+void pending_queue_init(struct pending_queue *queue)
+{
+    OBJ_CONSTRUCT(&queue->lock, opal_mutex_t);
+    queue->first = NULL;
+    queue->last = &queue->first;
+    queue->registered = false;
+}
+
+void pending_queue_fini(struct pending_queue *queue)
+{
+    if (queue->registered)
+        opal_progress_unregister(pending_progress);
+    OBJ_DESTRUCT(&queue->lock);
+}
+
+void pending_add(struct pending_queue *queue, struct pending *item)
+{
+    item->next = NULL;
+    OPAL_THREAD_LOCK(&queue->lock);
+    bool is_first_use = !queue->registered;
+    queue->registered = true;
+    *queue->last = item;
+    queue->last = &item->next;
+    OPAL_THREAD_UNLOCK(&queue->lock);
+    if (is_first_use)
+        opal_progress_register(pending_progress);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A piece of a sent message as one fragment of a lane: what eager-zcopy and rndv-am share. */
+#ifndef MULTILANE_PIECES_H
+#define MULTILANE_PIECES_H
+
+#include "send_request.h"
+
+/* Sends `header` and up to *size bytes of the message from `offset` on, in place where the lane
+ * can; sets *size to what it took. The end of the piece is reported to the request's transfer. */
+int piece_send(struct send_request *request, struct lane *lane, const void *header,
+               size_t header_length, size_t offset, size_t *size);
+
+#endif

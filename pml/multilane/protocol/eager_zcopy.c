@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* eager-zcopy: several fragments without a handshake, in place where the lane can. */
+#include "protocol.h"
+
+#include <string.h>
+
+#include "../multilane.h"
+#include "../pieces.h"
+
+/* Each fragment describes the whole message, so the first one to arrive is as good as any. */
+static size_t eager_zcopy_header(struct send_request *request, size_t offset, void *bytes)
+{
+    const struct outgoing *out = &request->out;
+    size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_PART, out->sequence,
+                                     out->tag, out->synchronous);
+    struct wire_part part = {.size = out->size, .offset = offset};
+    size_t rest = sizeof(part) - sizeof(part.match);
+    memcpy((char *) bytes + length, (char *) &part + sizeof(part.match), rest);
+    return length + rest;
+}
+
+static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *size)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    unsigned char header[WIRE_EAGER_HEADER_MAX];
+    size_t length = eager_zcopy_header(request, offset, header);
+    return piece_send(request, route_lane(request->route, request->out.peer, 0), header, length,
+                      offset, size);
+}
+
+static void eager_zcopy_finish(struct transfer *transfer, int status)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    if (status == OMPI_SUCCESS)
+        send_request_step(request);
+    else
+        lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
+                    status);
+}
+
+static const struct transfer_way eager_zcopy_way = {
+    .start = eager_zcopy_piece, .finish = eager_zcopy_finish, .depth = PIECES_IN_FLIGHT};
+
+static int eager_zcopy_start(struct send_request *request)
+{
+    if (request->base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS) {
+        int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
+        if (rc != OMPI_SUCCESS)
+            return rc;
+        request->out.synchronous = request->handle;
+        request->unfinished++; /* the ACK */
+    }
+    transfer_begin(&request->transfer, &eager_zcopy_way, 0, request->out.size);
+    return OMPI_SUCCESS;
+}
+
+const struct protocol eager_zcopy = {
+    .name = "eager-zcopy",
+    .start = eager_zcopy_start,
+};

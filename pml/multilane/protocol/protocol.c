@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of protocols. A new one is a new file and one line here. */
+#include "protocol.h"
+
+#include <string.h>
+
+#include "../multilane.h"
+
+const struct protocol *const protocols[] = {&eager_short, &eager_copy, &eager_zcopy, &rndv_am,
+                                            &rndv_get,    &rndv_put,   NULL};
+
+const struct protocol *protocol_of_name(const char *name)
+{
+    for (int i = 0; protocols[i]; i++)
+        if (strcmp(protocols[i]->name, name) == 0)
+            return protocols[i];
+    return NULL;
+}
+
+const struct protocol *protocol_of_method(uint32_t method)
+{
+    static const struct protocol *const by_method[WIRE_METHODS] = {
+        [WIRE_BY_SEND] = &rndv_am, [WIRE_BY_GET] = &rndv_get, [WIRE_BY_PUT] = &rndv_put};
+    return method < WIRE_METHODS ? by_method[method] : NULL;
+}
+
+int eager_start(struct send_request *request)
+{
+    if (request->base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS &&
+        !handle_is_set(request->handle)) {
+        int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
+        if (rc != OMPI_SUCCESS)
+            return rc;
+        request->out.synchronous = request->handle;
+        request->unfinished++; /* the ACK */
+    }
+    int rc = request->protocol->post(&request->out, request->route);
+    if (rc == OMPI_SUCCESS)
+        send_request_step(request);
+    return rc;
+}
+
+int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
+                  const void *key_bytes)
+{
+    if (!handle_is_set(request->handle)) {
+        int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
+        if (rc != OMPI_SUCCESS)
+            return rc;
+    }
+    const struct outgoing *out = &request->out;
+    unsigned char bytes[WIRE_CONTROL_MAX];
+    size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_RTS, out->sequence, out->tag,
+                                     (struct wire_handle){0});
+    struct wire_rts rts = {
+        .size = out->size, .sender = request->handle, .method = request->protocol->method};
+    if (key)
+        rts.key = *key;
+    size_t rest = sizeof(rts) - sizeof(rts.match);
+    memcpy(bytes + length, (char *) &rts + sizeof(rts.match), rest);
+    length += rest;
+    if (rts.key.length) {
+        memcpy(bytes + length, key_bytes, rts.key.length);
+        length += rts.key.length;
+    }
+    request->state = SEND_ANNOUNCED; /* before it is true: the answer may come inside the send */
+    int rc = lane_send_copy(lane, bytes, length);
+    if (rc != OMPI_SUCCESS)
+        request->state = SEND_STARTED;
+    return rc;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A protocol: one way of moving a message, a constant table at the end of a file of its own. */
+#ifndef MULTILANE_PROTOCOL_H
+#define MULTILANE_PROTOCOL_H
+
+#include "../errors.h"
+#include "../recv_request.h"
+#include "../send_request.h"
+
+struct protocol {
+    const char *name; /* as in common/model's table, which describes needs and costs */
+
+    /* The way of data phase that its RTS proposes; 0 for the eager ones. */
+    uint32_t method;
+
+    /* Sends a message at once and without a request, or says LANE_AGAIN and has done nothing. Null
+     * if the protocol cannot do without a request. */
+    int (*post)(const struct outgoing *out, const struct route *route);
+
+    /* Starts a request; LANE_AGAIN: nothing is done, call again from progress. */
+    int (*start)(struct send_request *request);
+
+    /* Sender: the receiver is ready to have its bytes this way. */
+    void (*ready)(struct send_request *request, struct lane *lane, const struct wire_rtr *rtr,
+                  const unsigned char *key);
+
+    /* Receiver: the RTS has met its receive. */
+    void (*receive)(struct recv_request *request, const struct arrival *arrival);
+};
+
+extern const struct protocol eager_short, eager_copy, eager_zcopy;
+extern const struct protocol rndv_am, rndv_get, rndv_put;
+
+extern const struct protocol *const protocols[];
+const struct protocol *protocol_of_name(const char *name);
+const struct protocol *protocol_of_method(uint32_t method);
+
+/* Requests of the protocols that need none. */
+int eager_start(struct send_request *request);
+
+/* Announces a message: RTS with the protocol's method and, for a get, the key of its bytes. */
+int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
+                  const void *key_bytes);
+
+/* Sends the bytes [from, end) as active messages to the request's receiver. */
+void rndv_am_move(struct send_request *request, size_t from, size_t end);
+
+/* A request's message never needs more than one lane's pieces of this many under way to keep the
+ * lane busy; more would only take fragments from other messages. */
+#define PIECES_IN_FLIGHT 8
+
+#endif

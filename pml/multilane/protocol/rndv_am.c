@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rndv-am: RTS, RTR, then the data as active messages. Works on every lane and for every datatype,
+ * so it is also what the other rendezvous fall back to. */
+#include "protocol.h"
+
+#include <string.h>
+
+#include "../pieces.h"
+
+static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    unsigned char header[WIRE_EAGER_HEADER_MAX];
+    struct wire_data data = {.receiver = request->receiver, .offset = offset};
+    unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
+    memcpy(end, &data, sizeof(data));
+    return piece_send(request, route_lane(request->route, request->out.peer, 0), header,
+                      (size_t) (end + sizeof(data) - header), offset, size);
+}
+
+static void rndv_am_finish(struct transfer *transfer, int status)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    if (status == OMPI_SUCCESS)
+        send_request_step(request);
+    else
+        lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
+                    status);
+}
+
+static const struct transfer_way rndv_am_way = {
+    .start = rndv_am_piece, .finish = rndv_am_finish, .depth = PIECES_IN_FLIGHT};
+
+void rndv_am_move(struct send_request *request, size_t from, size_t end)
+{
+    transfer_begin(&request->transfer, &rndv_am_way, from, end);
+}
+
+static int rndv_am_start(struct send_request *request)
+{
+    return rndv_announce(request, route_lane(request->route, request->out.peer, 0), NULL, NULL);
+}
+
+static void rndv_am_ready(struct send_request *request, struct lane *lane,
+                          const struct wire_rtr *rtr, const unsigned char *key)
+{
+    (void) lane;
+    (void) key;
+    rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
+}
+
+static void rndv_am_receive(struct recv_request *request, const struct arrival *arrival)
+{
+    (void) arrival;
+    recv_request_ask(request, 0);
+}
+
+const struct protocol rndv_am = {
+    .name = "rndv-am",
+    .method = WIRE_BY_SEND,
+    .start = rndv_am_start,
+    .ready = rndv_am_ready,
+    .receive = rndv_am_receive,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process publishes about its Multilane, checked before the first byte is sent to it. */
+#ifndef MULTILANE_RECORD_H
+#define MULTILANE_RECORD_H
+
+#include "common/compat/pml.h"
+
+/* Every byte is meaningful in any byte order up to and including byte_order. */
+struct record {
+    char magic[8];        /* RECORD_MAGIC */
+    uint8_t wire_version; /* WIRE_VERSION */
+    uint8_t pointer_bytes;
+    uint8_t record_bytes; /* sizeof(struct record) of the writer: fields are only ever added */
+    uint8_t reserved;
+    uint32_t byte_order; /* RECORD_BYTE_ORDER as the writer stores it */
+    uint32_t features;   /* none yet */
+    uint32_t key_bytes;  /* the longest registration key that its lanes send */
+    uint32_t pid;
+    uint32_t reserved2;
+    uint64_t pid_namespace; /* inode numbers, 0 where unknown */
+    uint64_t user_namespace;
+    char boot_id[40];
+};
+
+#define RECORD_MAGIC      "MLTLANE"
+#define RECORD_BYTE_ORDER 0x01020304u
+
+/* Publishes ours. */
+int record_publish(void);
+
+/* Reads that of `proc` and says in one sentence, on the error output, why it cannot be talked to.
+ */
+bool record_accepts(const ompi_proc_t *proc);
+
+/* The same check for a record that was read already: null if it is fine, else the reason, in
+ * `text`. */
+const char *record_check(const void *data, size_t bytes, char *text, size_t text_size);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI's receives, and the start of persistent requests. */
+#include "multilane.h"
+#include "recv_request.h"
+#include "request.h"
+#include "send_request.h"
+
+int module_irecv_init(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
+                      ompi_communicator_t *comm, ompi_request_t **request)
+{
+    struct recv_request *receive =
+        recv_request_new(buffer, count, datatype, source, tag, comm, true);
+    if (!receive)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    receive->base.req_base.req_pml_complete = true;
+    *request = &receive->base.req_base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
+                 ompi_communicator_t *comm, ompi_request_t **request)
+{
+    struct recv_request *receive =
+        recv_request_new(buffer, count, datatype, source, tag, comm, false);
+    if (OPAL_UNLIKELY(!receive))
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    *request = &receive->base.req_base.req_ompi;
+    recv_request_start(receive);
+    return OMPI_SUCCESS;
+}
+
+/* The lane that a message from `source` most likely comes on; null if anybody may send, or nothing
+ * was ever exchanged. */
+static struct lane *likely_lane(ompi_communicator_t *comm, int source)
+{
+    if (source == OMPI_ANY_SOURCE)
+        return NULL;
+    struct mca_pml_comm_t *pml_comm = comm->c_pml_comm;
+    struct peer *peer =
+        __atomic_load_n(&pml_comm->peers[source], __ATOMIC_ACQUIRE); /* comm_contact */
+    return peer && peer->lane_count ? peer_control_lane(peer) : NULL;
+}
+
+int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
+                ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    struct recv_request *receive =
+        recv_request_new(buffer, count, datatype, source, tag, comm, false);
+    if (OPAL_UNLIKELY(!receive))
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    ompi_request_t *request = &receive->base.req_base.req_ompi;
+    recv_request_start(receive);
+    request_wait(request, likely_lane(comm, source));
+    int rc = compat_recv_status(request);
+    if (status != MPI_STATUS_IGNORE)
+        OMPI_COPY_STATUS(status, request->req_status, false);
+    ompi_request_free(&request);
+    return rc;
+}
+
+/* A persistent buffered send may be complete for its user and not yet for us: then a new request
+ * takes its place, and the old one goes when its message has gone. */
+static int send_start(ompi_request_t **slot)
+{
+    struct send_request *send = (struct send_request *) *slot;
+    mca_pml_base_request_t *base = &send->base.req_base;
+    if (!base->req_pml_complete) {
+        ompi_request_t *fresh;
+        int rc =
+            module_isend_init(base->req_addr, base->req_count, base->req_datatype, base->req_peer,
+                              base->req_tag, send->base.req_send_mode, base->req_comm, &fresh);
+        if (rc != OMPI_SUCCESS)
+            return rc;
+        fresh->req_complete_cb = base->req_ompi.req_complete_cb;
+        fresh->req_complete_cb_data = base->req_ompi.req_complete_cb_data;
+        ompi_request_free(slot);
+        *slot = fresh;
+        send = (struct send_request *) fresh;
+    }
+    return send_request_start(send, false);
+}
+
+int module_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; i++) {
+        mca_pml_base_request_t *base = (mca_pml_base_request_t *) requests[i];
+        if (!base || requests[i]->req_type != OMPI_REQUEST_PML)
+            continue;
+        if (base->req_type == MCA_PML_REQUEST_SEND) {
+            int rc = send_start(&requests[i]);
+            if (rc != OMPI_SUCCESS)
+                return rc;
+        } else if (base->req_type == MCA_PML_REQUEST_RECV) {
+            recv_request_start((struct recv_request *) base);
+        } else {
+            return OMPI_ERR_REQUEST;
+        }
+    }
+    return OMPI_SUCCESS;
+}

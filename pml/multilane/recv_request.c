@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a receive. */
+#include "recv_request.h"
+
+#include <string.h>
+
+#include "multilane.h"
+#include "protocol/protocol.h"
+#include "request.h"
+#include "send_request.h"
+
+static int recv_request_free(ompi_request_t **ompi)
+{
+    struct recv_request *request = (struct recv_request *) *ompi;
+    request->base.req_base.req_free_called = true;
+    if (request_ended(&request->ends))
+        recv_request_return(request);
+    *ompi = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+static int recv_request_cancel(ompi_request_t *ompi, int complete)
+{
+    struct recv_request *request = (struct recv_request *) ompi;
+    struct mca_pml_comm_t *comm = request->base.req_base.req_comm->c_pml_comm;
+    (void) complete;
+
+    OPAL_THREAD_LOCK(&comm->lock);
+    bool can_cancel = !REQUEST_COMPLETE(ompi) && !request->matched;
+    if (can_cancel) {
+        match_remove(&comm->posted, &request->node);
+        request->matched = true;
+    }
+    OPAL_THREAD_UNLOCK(&comm->lock);
+
+    /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
+    if (!can_cancel &&
+        (REQUEST_COMPLETE(ompi) || !request->peer || compat_proc_is_active(request->peer->proc)))
+        return OMPI_SUCCESS;
+    ompi->req_status._cancelled = true;
+    recv_request_complete(request);
+    return OMPI_SUCCESS;
+}
+
+static void recv_request_construct(struct recv_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    ompi->req_start = module_start;
+    ompi->req_free = recv_request_free;
+    ompi->req_cancel = recv_request_cancel;
+    request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
+    request->handle = (struct wire_handle){0};
+    request->registration = (struct registration){0};
+    request->has_convertor = false;
+    OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
+}
+
+static void recv_request_destruct(struct recv_request *request)
+{
+    OBJ_DESTRUCT(&request->lock);
+}
+
+OBJ_CLASS_INSTANCE(recv_request_t, mca_pml_base_recv_request_t, recv_request_construct,
+                   recv_request_destruct);
+
+struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_t *datatype,
+                                      int source, int tag, ompi_communicator_t *comm,
+                                      bool persistent)
+{
+    struct recv_request *request =
+        (struct recv_request *) opal_free_list_get(&mca_pml_base_recv_requests);
+    if (OPAL_UNLIKELY(!request))
+        return NULL;
+    request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
+    MCA_PML_BASE_RECV_REQUEST_INIT(&request->base, buffer, count, datatype, source, tag, comm,
+                                   persistent);
+    request->ends = persistent; /* the PML has nothing to do with it until it is started */
+    return request;
+}
+
+void recv_request_return(struct recv_request *request)
+{
+    if (!request->has_convertor) {
+        /* What MCA_PML_BASE_RECV_REQUEST_FINI does, without a convertor to clean up. */
+        OMPI_REQUEST_FINI(&request->base.req_base.req_ompi);
+        OBJ_RELEASE(request->base.req_base.req_comm);
+        OMPI_DATATYPE_RELEASE(request->base.req_base.req_datatype);
+    } else {
+        MCA_PML_BASE_RECV_REQUEST_FINI(&request->base);
+        request->has_convertor = false;
+    }
+    opal_free_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
+}
+
+/* Completes a receive that fails before it is matched: its communicator was revoked. */
+static void recv_request_refuse(struct recv_request *request)
+{
+    request->base.req_base.req_ompi.req_status.MPI_ERROR =
+        compat_comm_refusal(request->base.req_base.req_comm);
+    request->size = request->wanted = request->received = 0;
+    recv_request_complete(request);
+}
+
+void recv_request_begin(struct recv_request *request)
+{
+    request->ends = 0;
+    request->matched = false;
+    request->peer = NULL;
+    request->size = request->wanted = request->received = 0;
+}
+
+void recv_request_start(struct recv_request *request)
+{
+    mca_pml_base_request_t *base = &request->base.req_base;
+    struct mca_pml_comm_t *comm = base->req_comm->c_pml_comm;
+
+    MCA_PML_BASE_RECV_START(&request->base);
+    recv_request_begin(request);
+
+    OPAL_THREAD_LOCK(&comm->lock);
+    struct inbound *inbound = inbound_find(comm, base->req_peer, base->req_tag);
+    bool refused = false;
+    if (inbound) {
+        inbound_remove(comm, inbound);
+        request->matched = true;
+    } else if (OPAL_UNLIKELY(compat_comm_refuses(base->req_comm, base->req_tag))) {
+        request->matched = refused = true;
+    } else {
+        base->req_sequence = comm->stamp;
+        request->node.source = base->req_peer;
+        request->node.tag = base->req_tag;
+        request->node.stamp = comm->stamp++;
+        match_add(&comm->posted, &request->node);
+    }
+    OPAL_THREAD_UNLOCK(&comm->lock);
+
+    if (inbound)
+        inbound_take(inbound, request);
+    else if (OPAL_UNLIKELY(refused))
+        recv_request_refuse(request);
+}
+
+static void recv_request_prepare_convertor(struct recv_request *request)
+{
+    mca_pml_base_request_t *base = &request->base.req_base;
+    if (request->has_convertor)
+        opal_convertor_cleanup(&base->req_convertor);
+    opal_convertor_copy_and_prepare_for_recv(request->peer->proc->super.proc_convertor,
+                                             &base->req_datatype->super, base->req_count,
+                                             base->req_addr, 0, &base->req_convertor);
+    request->has_convertor = true;
+}
+
+void recv_request_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
+                        int count)
+{
+    for (int i = 0; i < count && offset < request->wanted; i++) {
+        size_t length = pieces[i].iov_len;
+        if (length > request->wanted - offset)
+            length = request->wanted - offset;
+        if (OPAL_LIKELY(request->data != NULL)) {
+            memcpy(request->data + offset, pieces[i].iov_base, length);
+        } else if (length) {
+            struct iovec iov = {.iov_base = pieces[i].iov_base, .iov_len = length};
+            uint32_t iov_count = 1;
+            size_t position = offset, unpacked = length;
+            opal_convertor_t *convertor = &request->base.req_base.req_convertor;
+            OPAL_THREAD_LOCK(&request->lock);
+            opal_convertor_set_position(convertor, &position);
+            opal_convertor_unpack(convertor, &iov, &iov_count, &unpacked);
+            OPAL_THREAD_UNLOCK(&request->lock);
+        }
+        offset += length;
+    }
+}
+
+void recv_request_complete(struct recv_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    if (OPAL_UNLIKELY(handle_is_set(request->handle)))
+        handle_release(&multilane.handles, &request->handle);
+    if (OPAL_UNLIKELY(request->registration.lane != NULL))
+        lane_deregister(&request->registration);
+
+    ompi->req_status._ucount = request->wanted;
+    if (OPAL_UNLIKELY(request->size > request->wanted)) {
+        ompi->req_status._ucount = request->size;
+        ompi->req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
+    }
+    request->base.req_base.req_pml_complete = true;
+    ompi_request_complete(ompi, true);
+    if (request_ended(&request->ends))
+        recv_request_return(request);
+}
+
+void recv_request_received(struct recv_request *request, size_t bytes)
+{
+    /* Release: our bytes before the count. Acquire: the others' bytes before completion. */
+    size_t wanted = request->wanted;
+    if (__atomic_add_fetch(&request->received, bytes, __ATOMIC_ACQ_REL) >= wanted)
+        recv_request_complete(request);
+}
+
+/* Sets what the match has told, and how much of the message the buffer takes. */
+static void recv_request_match(struct recv_request *request, const struct arrival *arrival)
+{
+    mca_pml_base_request_t *base = &request->base.req_base;
+    const opal_datatype_t *datatype = &base->req_datatype->super;
+    size_t room = datatype->size * base->req_count;
+
+    base->req_ompi.req_status.MPI_SOURCE = arrival->match.source;
+    base->req_ompi.req_status.MPI_TAG = arrival->match.tag;
+    base->req_proc = arrival->peer->proc;
+    request->peer = arrival->peer;
+    request->size = arrival->size;
+    request->base.req_bytes_packed = arrival->size;
+    request->wanted = arrival->size < room ? arrival->size : room;
+    request->sender = arrival->sender;
+    if (OPAL_LIKELY(datatype_is_contiguous(base->req_datatype, base->req_count))) {
+        request->data = (char *) base->req_addr + datatype->true_lb;
+    } else {
+        request->data = NULL;
+        if (request->wanted)
+            recv_request_prepare_convertor(request);
+    }
+}
+
+void recv_request_take(struct recv_request *request, const struct arrival *arrival)
+{
+    recv_request_match(request, arrival);
+    if (OPAL_LIKELY(arrival->type == WIRE_EAGER)) {
+        recv_request_write(request, 0, arrival->payload, arrival->payload_count);
+        if (OPAL_UNLIKELY(handle_is_set(arrival->sender)))
+            recv_request_acknowledge(request);
+        recv_request_complete(request);
+        return;
+    }
+    if (request->wanted == 0) {
+        recv_request_acknowledge(request);
+        recv_request_complete(request);
+        return;
+    }
+    protocol_of_method(arrival->method)->receive(request, arrival);
+}
+
+int recv_request_acknowledge(struct recv_request *request)
+{
+    unsigned char bytes[WIRE_CONTROL_MAX];
+    struct wire_ack ack = {.sender = request->sender};
+    unsigned char *end = peer_write_base(request->peer, bytes, WIRE_ACK, 0);
+    memcpy(end, &ack, sizeof(ack));
+    return lane_send_control(peer_control_lane(request->peer), bytes,
+                             (size_t) (end + sizeof(ack) - bytes));
+}
+
+int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
+                          uint32_t method, const struct wire_key *key, const void *key_bytes)
+{
+    if (!handle_is_set(request->handle)) {
+        int rc = handle_acquire(&multilane.handles, HANDLE_RECEIVE, request, &request->handle);
+        if (rc != OMPI_SUCCESS)
+            return rc;
+    }
+    struct wire_rtr rtr = {.sender = request->sender,
+                           .receiver = request->handle,
+                           .offset = offset,
+                           .size = request->wanted - offset,
+                           .method = method};
+    if (key)
+        rtr.key = *key;
+    unsigned char bytes[WIRE_CONTROL_MAX];
+    unsigned char *end = peer_write_base(request->peer, bytes, WIRE_RTR, 0);
+    memcpy(end, &rtr, sizeof(rtr));
+    end += sizeof(rtr);
+    if (rtr.key.length) {
+        memcpy(end, key_bytes, rtr.key.length);
+        end += rtr.key.length;
+    }
+    return lane_send_control(lane, bytes, (size_t) (end - bytes));
+}
+
+int recv_request_ask(struct recv_request *request, size_t offset)
+{
+    return recv_request_send_rtr(request, peer_control_lane(request->peer), offset, WIRE_BY_SEND,
+                                 NULL, NULL);
+}
+
+bool recv_request_data(struct peer *peer, const struct wire_data *data,
+                       const struct arrival *arrival)
+{
+    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, data->receiver);
+    if (!request || request->peer != peer || data->offset > request->wanted ||
+        arrival->length > request->wanted - data->offset)
+        return false;
+    recv_request_write(request, data->offset, arrival->payload, arrival->payload_count);
+    recv_request_received(request, arrival->length);
+    return true;
+}
+
+bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
+{
+    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
+    if (!request || request->peer != peer || request->registration.lane == NULL ||
+        fin->size > request->wanted)
+        return false;
+    recv_request_received(request, fin->size);
+    return true;
+}

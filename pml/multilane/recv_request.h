@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive: posted, matched, filled. */
+#ifndef MULTILANE_RECV_REQUEST_H
+#define MULTILANE_RECV_REQUEST_H
+
+#include "comm.h"
+#include "inbound.h"
+#include "transfer.h"
+
+struct recv_request {
+    mca_pml_base_recv_request_t base; /* first, Open MPI looks into it */
+    struct match_node node;           /* in its communicator's queue of posted receives */
+    bool matched;                     /* guarded by the communicator's lock */
+    struct peer *peer;
+    char *data;        /* where the first byte goes, if the buffer is contiguous, else null */
+    size_t size;       /* of the message */
+    size_t wanted;     /* bytes of it that fit the buffer */
+    size_t received;   /* atomic: bytes that are there */
+    opal_mutex_t lock; /* guards the convertor */
+    bool has_convertor;
+    uint32_t ends; /* see request_ended */
+    struct wire_handle handle;
+    struct wire_handle sender;
+    struct lane *lane; /* that it is got or put by */
+    struct transfer transfer;
+    struct registration registration;
+    uint64_t remote; /* of byte 0 at the sender, for a get */
+    uint32_t remote_key_length;
+    unsigned char remote_key[WIRE_KEY_MAX];
+};
+
+typedef struct recv_request recv_request_t;
+OBJ_CLASS_DECLARATION(recv_request_t);
+
+static inline struct recv_request *recv_request_of_node(struct match_node *node)
+{
+    return (struct recv_request *) ((char *) node - offsetof(struct recv_request, node));
+}
+
+static inline struct recv_request *recv_request_of_transfer(struct transfer *transfer)
+{
+    return (struct recv_request *) ((char *) transfer - offsetof(struct recv_request, transfer));
+}
+
+struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_t *datatype,
+                                      int source, int tag, ompi_communicator_t *comm,
+                                      bool persistent);
+/* The state of a receive that has no message yet. */
+void recv_request_begin(struct recv_request *request);
+/* Looks for a message that has come already; else posts the receive. */
+void recv_request_start(struct recv_request *request);
+void recv_request_return(struct recv_request *request);
+
+/* The message that the receive was matched with. No lock is held; the request may be complete, and
+ * gone, when it returns. */
+void recv_request_take(struct recv_request *request, const struct arrival *arrival);
+
+/* Puts a piece of the packed message where it belongs. */
+void recv_request_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
+                        int count);
+/* So many more bytes are there; completes the receive when they are all. */
+void recv_request_received(struct recv_request *request, size_t bytes);
+void recv_request_complete(struct recv_request *request);
+
+/* Answers to the sender. */
+int recv_request_acknowledge(struct recv_request *request);
+/* Asks for the bytes from `offset` on as active messages. */
+int recv_request_ask(struct recv_request *request, size_t offset);
+int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
+                          uint32_t method, const struct wire_key *key, const void *key_bytes);
+
+/* Messages of the sender. False: they do not fit any request of ours. */
+bool recv_request_data(struct peer *peer, const struct wire_data *data,
+                       const struct arrival *arrival);
+bool recv_request_put(struct peer *peer, const struct wire_fin *fin);
+
+#endif

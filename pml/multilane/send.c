@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI's sends: a message is described, its plan looked up, and its protocol sends it. */
+#include "multilane.h"
+#include "protocol/protocol.h"
+#include "request.h"
+#include "send_request.h"
+
+/* Sends at once what needs no request. LANE_AGAIN: a request has to do it, with the sequence number
+ * that was drawn. */
+static inline int send_now(struct outgoing *out)
+{
+    struct route *route =
+        class_route(out->peer->class, out->data != NULL || out->size == 0, out->size);
+    out->sequence = peer_next_sequence(out->peer);
+    if (OPAL_UNLIKELY(!route->protocol->post))
+        return LANE_AGAIN;
+    return route->protocol->post(out, route);
+}
+
+static bool needs_request(mca_pml_base_send_mode_t mode)
+{
+    return mode == MCA_PML_BASE_SEND_SYNCHRONOUS || mode == MCA_PML_BASE_SEND_BUFFERED;
+}
+
+int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
+                      int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                      ompi_request_t **request)
+{
+    struct outgoing out;
+    if (!outgoing_init(&out, buffer, count, datatype, destination, tag, comm))
+        return compat_unreachable(comm, destination);
+    struct send_request *send = send_request_new(&out, mode, true);
+    if (!send)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    send->base.req_base.req_pml_complete = true;
+    *request = &send->base.req_base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+/* The request of a send to a process that is known to be dead: complete, in error. */
+static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datatype,
+                        int destination, int tag, ompi_communicator_t *comm,
+                        ompi_request_t **request);
+
+int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
+                 int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                 ompi_request_t **request)
+{
+    struct outgoing out;
+    if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
+        return isend_failed(buffer, count, datatype, destination, tag, comm, request);
+    bool is_numbered = !needs_request(mode);
+    if (is_numbered) {
+        int rc = send_now(&out);
+        if (OPAL_LIKELY(rc == OMPI_SUCCESS)) {
+            *request = compat_empty_send_request();
+            return OMPI_SUCCESS;
+        }
+        if (OPAL_UNLIKELY(rc != LANE_AGAIN))
+            return rc;
+    }
+    struct send_request *send = send_request_new(&out, mode, false);
+    if (OPAL_UNLIKELY(!send))
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    int rc = send_request_start(send, is_numbered);
+    if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
+        send_request_return(send);
+        return rc;
+    }
+    *request = &send->base.req_base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
+                int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+{
+    struct outgoing out;
+    if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
+        return compat_unreachable(comm, destination);
+    bool is_numbered = !needs_request(mode);
+    if (OPAL_LIKELY(is_numbered)) {
+        int rc = send_now(&out);
+        if (OPAL_LIKELY(rc != LANE_AGAIN))
+            return rc;
+    }
+    struct send_request *send = send_request_new(&out, mode, false);
+    if (OPAL_UNLIKELY(!send))
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    int rc = send_request_start(send, is_numbered);
+    if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
+        send_request_return(send);
+        return rc;
+    }
+    ompi_request_t *request = &send->base.req_base.req_ompi;
+    request_wait(request, peer_control_lane(out.peer));
+    rc = request->req_status.MPI_ERROR;
+    ompi_request_free(&request);
+    return rc;
+}
+
+static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datatype,
+                        int destination, int tag, ompi_communicator_t *comm,
+                        ompi_request_t **request)
+{
+    int rc = compat_unreachable(comm, destination);
+    if (rc != COMPAT_ERR_PROC_FAILED)
+        return rc;
+    struct peer *peer = comm_peer(comm->c_pml_comm, destination);
+    if (!peer)
+        return rc;
+    struct outgoing out = {.comm = comm->c_pml_comm,
+                           .peer = peer,
+                           .buffer = buffer,
+                           .count = count,
+                           .datatype = datatype,
+                           .destination = destination,
+                           .tag = tag};
+    struct send_request *send = send_request_new(&out, MCA_PML_BASE_SEND_STANDARD, false);
+    if (!send)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    send_request_begin(send);
+    send_request_fail(send, COMPAT_ERR_PROC_FAILED);
+    *request = &send->base.req_base.req_ompi;
+    return OMPI_SUCCESS;
+}

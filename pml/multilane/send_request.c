@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a send that could not be done at once. */
+#include "send_request.h"
+
+#include <string.h>
+
+#include "errors.h"
+#include "multilane.h"
+#include "protocol/protocol.h"
+#include "request.h"
+
+static int send_request_free(ompi_request_t **ompi)
+{
+    struct send_request *request = (struct send_request *) *ompi;
+    request->base.req_base.req_free_called = true;
+    if (request_ended(&request->ends))
+        send_request_return(request);
+    *ompi = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+static int send_request_cancel(ompi_request_t *ompi, int flag)
+{
+    struct send_request *request = (struct send_request *) ompi;
+    /* MPI lets an implementation never cancel a send. One to a dead process must end, though. */
+    if (REQUEST_COMPLETE(ompi))
+        return OMPI_SUCCESS;
+    if (compat_proc_is_active(request->out.peer->proc))
+        return compat_send_cancel(ompi, flag);
+    ompi->req_status._cancelled = true;
+    send_request_fail(request, COMPAT_ERR_PROC_FAILED);
+    return OMPI_SUCCESS;
+}
+
+static void send_request_construct(struct send_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    ompi->req_start = module_start;
+    ompi->req_free = send_request_free;
+    ompi->req_cancel = send_request_cancel;
+    request->base.req_base.req_type = MCA_PML_REQUEST_SEND;
+    request->handle = (struct wire_handle){0};
+    request->registration = (struct registration){0};
+}
+
+OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_construct, NULL);
+
+void outgoing_pack(const struct outgoing *out, void *to)
+{
+    opal_convertor_t convertor;
+    struct iovec iov = {.iov_base = to, .iov_len = out->size};
+    uint32_t iov_count = 1;
+    size_t packed = out->size;
+    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+    opal_convertor_copy_and_prepare_for_send(out->peer->proc->super.proc_convertor,
+                                             &out->datatype->super, out->count, out->buffer, 0,
+                                             &convertor);
+    opal_convertor_pack(&convertor, &iov, &iov_count, &packed);
+    OBJ_DESTRUCT(&convertor);
+}
+
+struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_send_mode_t mode,
+                                      bool persistent)
+{
+    struct send_request *request =
+        (struct send_request *) opal_free_list_get(&mca_pml_base_send_requests);
+    if (OPAL_UNLIKELY(!request))
+        return NULL;
+    request->out = *out;
+    request->state = SEND_IDLE;
+    request->ends = persistent; /* the PML has nothing to do with it until it is started */
+    request->base.req_base.req_proc = out->peer->proc;
+    /* The macro needs this name: it also replaces the member that it assigns it to. */
+    ompi_communicator_t *comm = out->comm->ompi;
+    MCA_PML_BASE_SEND_REQUEST_INIT(&request->base, out->buffer, out->count, out->datatype,
+                                   out->destination, out->tag, comm, mode, persistent, 0);
+    return request;
+}
+
+void send_request_return(struct send_request *request)
+{
+    MCA_PML_BASE_SEND_REQUEST_FINI(&request->base);
+    opal_free_list_return(&mca_pml_base_send_requests, (opal_free_list_item_t *) request);
+}
+
+static bool is_buffered(const struct send_request *request)
+{
+    return request->base.req_send_mode == MCA_PML_BASE_SEND_BUFFERED;
+}
+
+static void send_request_complete(struct send_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    handle_release(&multilane.handles, &request->handle);
+    lane_deregister(&request->registration);
+    request->state = SEND_IDLE;
+    request->base.req_base.req_pml_complete = true;
+    if (is_buffered(request))
+        mca_pml_base_bsend_request_fini(ompi);
+    else
+        ompi_request_complete(ompi, true);
+    if (request_ended(&request->ends))
+        send_request_return(request);
+}
+
+void send_request_step(struct send_request *request)
+{
+    /* Each step sees what the earlier ones did. */
+    if (__atomic_sub_fetch(&request->unfinished, 1, __ATOMIC_ACQ_REL) == 0)
+        send_request_complete(request);
+}
+
+void send_request_fail(struct send_request *request, int mpi_error)
+{
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
+    send_request_complete(request);
+}
+
+static int send_request_try(struct send_request *request)
+{
+    int rc = request->protocol->start(request);
+    if (rc == LANE_AGAIN || rc == OMPI_SUCCESS)
+        return rc;
+    lane_failed(peer_control_lane(request->out.peer), "could not start a send", rc);
+    send_request_fail(request, MPI_ERR_OTHER);
+    return OMPI_SUCCESS;
+}
+
+static int send_request_retry(struct pending *pending)
+{
+    return send_request_try(
+        (struct send_request *) ((char *) pending - offsetof(struct send_request, pending)));
+}
+
+/* Moves a buffered message into the buffer that the user attached, whence it is sent. */
+static int send_request_buffer(struct send_request *request)
+{
+    mca_pml_base_request_t *base = &request->base.req_base;
+    if (request->out.size == 0)
+        return OMPI_SUCCESS;
+    opal_convertor_cleanup(&base->req_convertor);
+    opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
+                                             &base->req_datatype->super, base->req_count,
+                                             base->req_addr, 0, &base->req_convertor);
+    int rc = mca_pml_base_bsend_request_start(&base->req_ompi);
+    if (rc == OMPI_SUCCESS)
+        request->out.data = request->base.req_addr;
+    return rc;
+}
+
+void send_request_begin(struct send_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    request->base.req_base.req_pml_complete = false;
+    ompi->req_complete = REQUEST_PENDING;
+    ompi->req_state = OMPI_REQUEST_ACTIVE;
+    ompi->req_status.MPI_ERROR = OMPI_SUCCESS;
+    ompi->req_status._cancelled = 0;
+    request->base.req_bytes_packed = request->out.size;
+    request->ends = 0;
+    request->unfinished = 1;
+    request->acknowledged = false;
+    request->receiver = (struct wire_handle){0};
+    request->state = SEND_STARTED;
+}
+
+int send_request_start(struct send_request *request, bool is_numbered)
+{
+    send_request_begin(request);
+    if (is_buffered(request)) {
+        int rc = send_request_buffer(request);
+        if (rc != OMPI_SUCCESS) {
+            request->state = SEND_IDLE;
+            request->ends = 1;
+            request->base.req_base.req_pml_complete = true;
+            return rc;
+        }
+    }
+    /* Only now: a number that was given out and not sent would stop all that follow. */
+    if (!is_numbered)
+        request->out.sequence = peer_next_sequence(request->out.peer);
+    request->base.req_base.req_sequence = request->out.sequence;
+    request->route =
+        class_route(request->out.peer->class, request->out.data != NULL || request->out.size == 0,
+                    request->out.size);
+    request->protocol = request->route->protocol;
+    if (is_buffered(request))
+        ompi_request_complete(&request->base.req_base.req_ompi, true);
+    if (send_request_try(request) == LANE_AGAIN) {
+        request->pending.retry = send_request_retry;
+        pending_add(&multilane.pending, &request->pending);
+    }
+    return OMPI_SUCCESS;
+}
+
+bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,
+                        const unsigned char *key)
+{
+    struct send_request *request = handle_find(&multilane.handles, HANDLE_SEND, rtr->sender);
+    if (!request || request->out.peer != peer || request->state != SEND_ANNOUNCED ||
+        rtr->offset > request->out.size || rtr->size > request->out.size - rtr->offset)
+        return false;
+    if (rtr->method == WIRE_BY_PUT && (!lane || !lane_can_put(lane) || !request->out.data))
+        return false;
+    const struct protocol *protocol = protocol_of_method(rtr->method);
+    if (!protocol || !protocol->ready)
+        return false;
+    request->state = SEND_MOVING;
+    request->receiver = rtr->receiver;
+    protocol->ready(request, lane, rtr, key);
+    return true;
+}
+
+bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, bool taken)
+{
+    struct send_request *request = handle_find(&multilane.handles, HANDLE_SEND, handle);
+    if (!request || request->out.peer != peer || request->acknowledged ||
+        request->state == SEND_MOVING)
+        return false;
+    request->acknowledged = true;
+    if (!taken)
+        send_request_fail(request, COMPAT_ERR_REVOKED);
+    else
+        send_request_step(request);
+    return true;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A message on its way out, and the request that follows it where one is needed. */
+#ifndef MULTILANE_SEND_REQUEST_H
+#define MULTILANE_SEND_REQUEST_H
+
+#include "comm.h"
+#include "peer_class.h"
+#include "transfer.h"
+
+struct protocol;
+
+/* What is to be sent where. Lives on the sender's stack, or in its request. */
+struct outgoing {
+    struct mca_pml_comm_t *comm;
+    struct peer *peer;
+    const char *data; /* the first byte of a contiguous message, else null */
+    const void *buffer;
+    size_t count;
+    ompi_datatype_t *datatype;
+    size_t size; /* in bytes, packed */
+    int destination;
+    int tag;
+    uint32_t sequence;
+    struct wire_handle synchronous; /* set: an eager message asks for an ACK */
+};
+
+enum send_state {
+    SEND_IDLE,
+    SEND_STARTED,   /* handed to its protocol */
+    SEND_ANNOUNCED, /* RTS is out: RTR, ACK or NACK may come */
+    SEND_MOVING     /* RTR is here */
+};
+
+struct send_request {
+    mca_pml_base_send_request_t base; /* first, Open MPI looks into it */
+    struct outgoing out;
+    const struct route *route;
+    const struct protocol *protocol;
+    enum send_state state;
+    bool acknowledged;
+    uint32_t ends;       /* see request_ended */
+    uint32_t unfinished; /* atomic: things that must happen before it is complete */
+    struct wire_handle handle;
+    struct wire_handle receiver;
+    struct transfer transfer;
+    struct registration registration;
+    struct pending pending;
+    uint64_t remote; /* where byte remote_offset goes at the receiver, for a put */
+    size_t remote_offset;
+    struct lane *put_lane;
+    uint32_t remote_key_length;
+    unsigned char remote_key[WIRE_KEY_MAX];
+};
+
+OBJ_CLASS_DECLARATION(send_request_t);
+typedef struct send_request send_request_t;
+
+static inline struct send_request *send_request_of_transfer(struct transfer *transfer)
+{
+    return (struct send_request *) ((char *) transfer - offsetof(struct send_request, transfer));
+}
+
+/* Copies the whole message, packed. */
+void outgoing_pack(const struct outgoing *out, void *to);
+
+static inline void outgoing_copy(const struct outgoing *out, void *to)
+{
+    if (OPAL_LIKELY(out->data != NULL))
+        memcpy(to, out->data, out->size);
+    else if (out->size)
+        outgoing_pack(out, to);
+}
+
+struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_send_mode_t mode,
+                                      bool persistent);
+/* The state of a request whose message was not given to a protocol yet. */
+void send_request_begin(struct send_request *request);
+/* Gives the message to its protocol; `is_numbered`: out.sequence was drawn already. An error leaves
+ * the request unstarted. */
+int send_request_start(struct send_request *request, bool is_numbered);
+
+/* One of the things that the request waits for has happened. */
+void send_request_step(struct send_request *request);
+/* It will never be complete otherwise: ends it with an MPI error class. */
+void send_request_fail(struct send_request *request, int mpi_error);
+void send_request_return(struct send_request *request);
+
+/* Control messages of the receiver. False: they do not fit any request of ours. */
+bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,
+                        const unsigned char *key);
+bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, bool taken);
+
+static inline bool datatype_is_contiguous(const ompi_datatype_t *datatype, size_t count)
+{
+    uint32_t flags = datatype->super.flags;
+    return (flags & OPAL_DATATYPE_FLAG_CONTIGUOUS) &&
+           (count < 2 || (flags & OPAL_DATATYPE_FLAG_NO_GAPS));
+}
+
+static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_t count,
+                                 ompi_datatype_t *datatype, int destination, int tag,
+                                 ompi_communicator_t *comm)
+{
+    out->comm = comm->c_pml_comm;
+    out->peer = comm_peer(out->comm, destination);
+    if (OPAL_UNLIKELY(!out->peer || !out->peer->reachable))
+        return false;
+    out->buffer = buffer;
+    out->count = count;
+    out->datatype = datatype;
+    out->size = datatype->super.size * count;
+    out->data = out->size && datatype_is_contiguous(datatype, count)
+                    ? (const char *) buffer + datatype->super.true_lb
+                    : NULL;
+    out->destination = destination;
+    out->tag = tag;
+    out->synchronous = (struct wire_handle){0};
+    return true;
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The owner's loop of a transfer. */
+#include "transfer.h"
+
+#include "lane.h"
+#include "multilane.h"
+
+/* More than all pieces that can be under way. */
+#define TRANSFER_KICK 0x10000u
+
+static void transfer_event(struct transfer *transfer, uint32_t event);
+
+static int transfer_retry(struct pending *pending)
+{
+    transfer_event((struct transfer *) ((char *) pending - offsetof(struct transfer, pending)),
+                   TRANSFER_KICK);
+    return OMPI_SUCCESS;
+}
+
+/* Starts pieces until there are enough, none are left, or the lanes have no room. */
+static bool transfer_fill(struct transfer *transfer)
+{
+    while (transfer->next < transfer->end && transfer->in_flight < transfer->way->depth &&
+           __atomic_load_n(&transfer->status, __ATOMIC_RELAXED) == OMPI_SUCCESS) {
+        size_t size = transfer->end - transfer->next;
+        int rc = transfer->way->start(transfer, transfer->next, &size);
+        if (rc == LANE_AGAIN)
+            return false;
+        if (rc != OMPI_SUCCESS) {
+            __atomic_store_n(&transfer->status, rc, __ATOMIC_RELAXED);
+            break;
+        }
+        transfer->next += size;
+        transfer->in_flight++;
+    }
+    return true;
+}
+
+static void transfer_event(struct transfer *transfer, uint32_t event)
+{
+    /* Acquire, against the release below: what the last owner wrote is ours to read. Release,
+     * against the acquire of the owner: it sees what came before the event. */
+    uint32_t seen = event;
+    if (__atomic_fetch_add(&transfer->guard, event, __ATOMIC_ACQ_REL) != 0)
+        return;
+    for (;;) {
+        transfer->in_flight -= seen % TRANSFER_KICK;
+        bool had_room = transfer_fill(transfer);
+        int status = __atomic_load_n(&transfer->status, __ATOMIC_RELAXED);
+        if (transfer->in_flight == 0 &&
+            (status != OMPI_SUCCESS || transfer->next == transfer->end)) {
+            /* Nobody else knows of the transfer any more. */
+            transfer->way->finish(transfer, status);
+            return;
+        }
+        /* With pieces under way, the end of one is the sign to try again. */
+        if (!had_room && transfer->in_flight == 0)
+            pending_add(&multilane.pending, &transfer->pending);
+        uint32_t left = __atomic_sub_fetch(&transfer->guard, seen, __ATOMIC_ACQ_REL);
+        if (left == 0)
+            return;
+        seen = left;
+    }
+}
+
+void transfer_begin(struct transfer *transfer, const struct transfer_way *way, size_t from,
+                    size_t end)
+{
+    transfer->way = way;
+    transfer->guard = 0;
+    transfer->status = OMPI_SUCCESS;
+    transfer->in_flight = 0;
+    transfer->next = from;
+    transfer->end = end;
+    transfer->pending.retry = transfer_retry;
+    transfer_event(transfer, TRANSFER_KICK);
+}
+
+void transfer_piece_done(struct transfer *transfer, int status)
+{
+    if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) {
+        int none = OMPI_SUCCESS;
+        __atomic_compare_exchange_n(&transfer->status, &none, status, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    }
+    transfer_event(transfer, 1);
+}
