@@ -6,19 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A BTL that offers this exports one constant of type struct multilane_extension, whose name carries
- * the BTL's name and the version of this header: mca_btl_shm_multilane_v1. Open MPI opens components
- * RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a foreign one
- * and is used through btl.h alone. A change that an older PML would misread takes a new version; a
- * change at the end of the struct only takes a larger `struct_bytes`.
+/* A BTL that offers this exports one constant of type struct multilane_extension, whose name
+ * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v1. Open MPI opens
+ * components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a
+ * foreign one and is used through btl.h alone. A change that an older PML would misread takes a new
+ * version; a change at the end of the struct only takes a larger `struct_bytes`.
  *
  * Rules that hold for every function below, unless it says otherwise:
  *  - `btl` is a module of the BTL that exports the constant, `endpoint` one that this module's
  *    btl_add_procs returned and btl_del_procs has not taken back.
  *  - It may be called by any thread at any time, also inside a receive or completion callback, and
  *    needs no lock of the caller. It never blocks on the peer.
- *  - A function pointer is NULL where the BTL never has the capability that the function belongs to.
- *    Whether it works toward one peer is said by the capabilities of that endpoint.
+ *  - A function pointer is NULL where the BTL never has the capability that the function belongs
+ * to. Whether it works toward one peer is said by the capabilities of that endpoint.
  *  - Return codes are Open MPI's (OPAL_SUCCESS, OPAL_ERR_...). */
 #define MULTILANE_EXTENSION_VERSION       1
 #define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v1"
@@ -26,9 +26,9 @@
 struct mca_btl_base_module_t;
 struct mca_btl_base_endpoint_t;
 
-/* What a lane can do toward one peer. A bit may go away while a job runs (the kernel refuses what it
- * allowed before); none is ever added after the first message, but COPIES, which waits for the proof
- * of the peer's identity: the PML asks again when it next makes a plan. */
+/* What a lane can do toward one peer. A bit may go away while a job runs (the kernel refuses what
+ * it allowed before); none is ever added after the first message, but COPY, which waits for the
+ * proof of the peer's identity: the PML asks again when it next makes a plan. */
 enum multilane_capability {
     /* A completed send, put or get has reached the peer's memory and will be seen by it, whatever
      * happens to this lane later. Without the bit a completion frees the local buffer, no more. */
@@ -80,8 +80,8 @@ struct multilane_lane_cost {
 struct multilane_lane_attributes {
     uint64_t capabilities; /* enum multilane_capability */
     uint32_t memory;       /* enum multilane_memory */
-    /* Lanes of this node with equal groups other than 0 share what carries them (a core's copying, a
-     * bus, a card): their bandwidths do not add up. */
+    /* Lanes of this node with equal groups other than 0 share what carries them (a core's copying,
+     * a bus, a card): their bandwidths do not add up. */
     uint32_t capacity_group;
 
     /* Largest message, headers included, for one btl_sendi; for one fragment that the lane copies;
@@ -102,9 +102,9 @@ struct multilane_lane_attributes {
     char device[64]; /* as hwloc and people call it: "shm", "mlx5_0:1", "GPU0"; ends in 0 */
 };
 
-/* One line of memory that both ends have mapped, cleared when it is obtained. What the words mean is
- * the PML's affair; the peer writes them too, so whatever is read from them is checked like a header
- * that came from outside. Both ends use atomic operations. */
+/* One line of memory that both ends have mapped, cleared when it is obtained. What the words mean
+ * is the PML's affair; the peer writes them too, so whatever is read from them is checked like a
+ * header that came from outside. Both ends use atomic operations. */
 #define MULTILANE_CONTROL_WORDS 8
 
 struct multilane_control {
@@ -128,8 +128,8 @@ struct multilane_extension {
      * 0 while the peer has no connection yet: the general loop makes it. */
     int (*poll)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
 
-    /* Told by a loop that polled `idle_polls` times in a row in vain; gives the processor away where
-     * more processes than cores make that the quicker way to an answer. */
+    /* Told by a loop that polled `idle_polls` times in a row in vain; gives the processor away
+     * where more processes than cores make that the quicker way to an answer. */
     void (*relax)(struct mca_btl_base_module_t *btl, uint32_t idle_polls);
 
     /* MULTILANE_CAN_CONTROL. Obtains a cleared control line shared with the peer of `endpoint`.
@@ -161,8 +161,8 @@ struct multilane_extension {
     int (*copy_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                    const void *local, uint64_t remote_address, size_t length);
 
-    /* Bytes that the lane has accepted toward this peer and not yet put on their way. Takes no lock,
-     * so it is a hint: the splitter's q of a lane is this divided by the bandwidth. */
+    /* Bytes that the lane has accepted toward this peer and not yet put on their way. Takes no
+     * lock, so it is a hint: the splitter's q of a lane is this divided by the bandwidth. */
     uint64_t (*queued_bytes)(struct mca_btl_base_module_t *btl,
                              struct mca_btl_base_endpoint_t *endpoint);
 
