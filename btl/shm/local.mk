@@ -2,7 +2,17 @@
 # Sources of btl/shm, the lane over shared memory.
 component_LTLIBRARIES += mca_btl_shm.la
 mca_btl_shm_la_SOURCES = \
-	btl/shm/btl_shm_component.c
+	btl/shm/component.c \
+	btl/shm/copy.c \
+	btl/shm/door.c \
+	btl/shm/extension.c \
+	btl/shm/identity.c \
+	btl/shm/peer.c \
+	btl/shm/receive.c \
+	btl/shm/remote.c \
+	btl/shm/segment.c btl/shm/segment.h \
+	btl/shm/send.c \
+	btl/shm/shm.h
 mca_btl_shm_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_btl_shm_la_LDFLAGS = $(COMPONENT_LDFLAGS)
 mca_btl_shm_la_LIBADD = $(COMPONENT_LIBADD) $(OPAL_LIBS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of the ring that are not needed with every message. */
-#include "ring/ring.h"
+#include "common/ring/ring.h"
 
 static uint32_t log2_of(uint32_t power_of_two)
 {
@@ -11,8 +11,8 @@ static uint32_t log2_of(uint32_t power_of_two)
     return shift;
 }
 
-/* The end of the lap or the last position that may be written, whichever comes first. The line behind
- * a message must be free too, because its header may have to be cleared. */
+/* The end of the lap or the last position that may be written, whichever comes first. The line
+ * behind a message must be free too, because its header may have to be cleared. */
 static uint64_t stop_of(const struct ring_sender *sender, uint64_t freed)
 {
     uint64_t lines = (uint64_t) sender->mask + 1;
@@ -45,7 +45,8 @@ void ring_receiver_init(struct ring_receiver *receiver, struct ring_line *lines,
     receiver->feedback = feedback;
 }
 
-/* What the receiver reports is memory that it can write at will: a value that cannot be is no room. */
+/* What the receiver reports is memory that it can write at will: a value that cannot be is no room.
+ */
 static uint64_t freed_load(const struct ring_sender *sender)
 {
     /* Acquire: the partner is the store-release in ring_report_freed. */
@@ -72,7 +73,8 @@ void ring_mark_stale(struct ring_sender *sender, uint32_t first, uint32_t line_c
     }
 }
 
-/* Leaves out the lines up to the end of the lap. They and the first line of the next lap are free. */
+/* Leaves out the lines up to the end of the lap. They and the first line of the next lap are free.
+ */
 static void lap_skip(struct ring_sender *sender)
 {
     uint32_t first = (uint32_t) sender->head & sender->mask;
@@ -82,8 +84,8 @@ static void lap_skip(struct ring_sender *sender)
     sender->head += sender->mask + 1 - first;
     ring_clear_stale(sender, sender->head);
     /* Release: the clearing is seen first, as in ring_publish. */
-    atomic_store_explicit(&sender->lines[first].header,
-                          ring_header(lap, 0, RING_KIND_SKIP, 0, 0), memory_order_release);
+    atomic_store_explicit(&sender->lines[first].header, ring_header(lap, 0, RING_KIND_SKIP, 0, 0),
+                          memory_order_release);
 }
 
 bool ring_make_room(struct ring_sender *sender, uint32_t line_count)

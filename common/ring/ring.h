@@ -12,20 +12,20 @@
 
 /* How it works.
  *
- * The ring is a power of two of 64-byte lines. A message takes as many consecutive lines as it needs,
- * and its first line begins with one word, the header: lap, tag, kind, where the payload starts, its
- * length. The header is the flag: the receiver polls the header of the line that it expects next, and
- * the message is there when the lap is the one expected. So a message that fits one line moves one
- * line, and both ends only wait on memory that lives with them: the lines are the receiver's memory
- * (the creator of the ring places them there), the counter of freed lines is the sender's. Nothing
- * is ever reset: positions count lines since the ring was made and only grow.
+ * The ring is a power of two of 64-byte lines. A message takes as many consecutive lines as it
+ * needs, and its first line begins with one word, the header: lap, tag, kind, where the payload
+ * starts, its length. The header is the flag: the receiver polls the header of the line that it
+ * expects next, and the message is there when the lap is the one expected. So a message that fits
+ * one line moves one line, and both ends only wait on memory that lives with them: the lines are
+ * the receiver's memory (the creator of the ring places them there), the counter of freed lines is
+ * the sender's. Nothing is ever reset: positions count lines since the ring was made and only grow.
  *
  * What a line held a lap ago must not look like a header. A line that was a first line still holds
  * the header of the last lap, which has another lap number. A line that was in the middle of a
- * message, or was skipped at the end of the lap, holds anything: the sender notes such lines as stale
- * in a private bitmap. Before it publishes a message it clears the header of the line that follows,
- * if that one is stale; the receiver looks there only after it has seen the message. For that the
- * line that follows must be free too: one line of the ring always stays empty.
+ * message, or was skipped at the end of the lap, holds anything: the sender notes such lines as
+ * stale in a private bitmap. Before it publishes a message it clears the header of the line that
+ * follows, if that one is stale; the receiver looks there only after it has seen the message. For
+ * that the line that follows must be free too: one line of the ring always stays empty.
  *
  * A message does not wrap. One that does not fit before the end of the lap goes to the start of the
  * next, behind a header that says "skip".
@@ -51,8 +51,8 @@ _Static_assert(sizeof(struct ring_line) == RING_LINE_BYTES, "a line is a cache l
 struct ring_feedback {
     /* Lines that the receiver has done with, since the ring was made. */
     _Alignas(RING_LINE_BYTES) _Atomic uint64_t freed;
-    /* Not 0 while the receiver looks at this ring without being told to. Written seldom, read by the
-     * sender with every message, hence on a line of its own. A hint: see ring_is_attended. */
+    /* Not 0 while the receiver looks at this ring without being told to. Written seldom, read by
+     * the sender with every message, hence on a line of its own. A hint: see ring_is_attended. */
     _Alignas(RING_LINE_BYTES) _Atomic uint32_t attended;
 };
 
@@ -61,8 +61,8 @@ enum ring_kind {
     RING_KIND_FIRST = 1 /* this and all above, to 15: the user's */
 };
 
-/* Header word, from the lowest bit: lap 16, tag 8, kind 4, start of the payload in words 4, length in
- * bytes 32. */
+/* Header word, from the lowest bit: lap 16, tag 8, kind 4, start of the payload in words 4, length
+ * in bytes 32. */
 static inline uint64_t ring_header(uint16_t lap, uint8_t tag, unsigned kind, unsigned start_bytes,
                                    uint32_t length)
 {
@@ -191,10 +191,10 @@ static inline void ring_publish(struct ring_sender *sender, uint8_t tag, unsigne
                           memory_order_release);
 }
 
-/* Whether the receiver looks at this ring by itself; if not, the sender has to tell it that a message
- * came. Relaxed and without a fence after the publishing, which would cost more than the message: a
- * receiver that turns away at this very moment may miss the message, so it must still look at rings
- * it does not attend now and then. */
+/* Whether the receiver looks at this ring by itself; if not, the sender has to tell it that a
+ * message came. Relaxed and without a fence after the publishing, which would cost more than the
+ * message: a receiver that turns away at this very moment may miss the message, so it must still
+ * look at rings it does not attend now and then. */
 static inline bool ring_is_attended(const struct ring_sender *sender)
 {
     return 0 != atomic_load_explicit(&sender->feedback->attended, memory_order_relaxed);
@@ -252,7 +252,8 @@ static inline enum ring_result ring_peek(struct ring_receiver *receiver,
     }
 }
 
-/* Done with the message that ring_peek returned. The sender is told a quarter of a ring at a time. */
+/* Done with the message that ring_peek returned. The sender is told a quarter of a ring at a time.
+ */
 static inline void ring_release(struct ring_receiver *receiver, const struct ring_message *message)
 {
     receiver->tail += message->lines;

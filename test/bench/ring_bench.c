@@ -2,7 +2,7 @@
 /* Times the bare ring between two processes on two cores, and the two ways of waiting against each
  * other: every side on memory of its own (local-poll), or both on one state word (single-state). */
 #define _GNU_SOURCE
-#include "ring/ring.h"
+#include "common/ring/ring.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -109,7 +109,8 @@ struct slots {
     /* local-poll: with the receiver, with the sender. */
     _Alignas(64) _Atomic uint64_t data_ready;
     _Alignas(64) _Atomic uint64_t slot_free;
-    /* single-state: one word a slot, 0 free, else the bytes in it plus 1; lives with the receiver. */
+    /* single-state: one word a slot, 0 free, else the bytes in it plus 1; lives with the receiver.
+     */
     struct {
         _Alignas(64) _Atomic uint64_t word;
     } state[SLOTS];
@@ -324,8 +325,8 @@ int main(void)
             for (int way = WAY_RING; way <= WAY_SINGLE; way++)
                 ns[test][way] = median((enum way) way, (enum test) test, sizes[i]) * 1e9;
         printf("%8zu  %8.1f %9.1f %9.1f  %8.1f %9.1f %9.1f  %7.1f%% %7.1f%%\n", sizes[i], ns[0][0],
-               ns[0][1], ns[0][2], ns[1][0], ns[1][1], ns[1][2],
-               (ns[0][2] / ns[0][1] - 1) * 100, (ns[1][2] / ns[1][1] - 1) * 100);
+               ns[0][1], ns[0][2], ns[1][0], ns[1][1], ns[1][2], (ns[0][2] / ns[0][1] - 1) * 100,
+               (ns[1][2] / ns[1][1] - 1) * 100);
         fflush(stdout);
     }
     return 0;

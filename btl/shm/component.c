@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component of btl/shm, the lane over shared memory: its parameters, its beginning and its end.
+ */
+#include "btl/shm/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/compat/modex.h"
+#include "common/compat/named.h"
+#include "common/compat/param.h"
+#include "common/compat/version.h"
+#include "opal/util/proc.h"
+
+/* Visitors beyond the job's own processes on this node: those of spawned and connected jobs. */
+#define FOREIGN_DOORS 256u
+
+static int shm_register(void);
+static int shm_close(void);
+static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads);
+static int shm_finalize(mca_btl_base_module_t *btl);
+static int shm_register_error(mca_btl_base_module_t *btl,
+                              mca_btl_base_module_error_cb_fn_t callback);
+
+__attribute__((visibility("default"))) struct shm_component mca_btl_shm_component = {
+    .super =
+        {
+            .btl_version =
+                {
+                    MCA_BTL_DEFAULT_VERSION("shm"),
+                    .mca_close_component = shm_close,
+                    .mca_register_component_params = shm_register,
+                },
+            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+            .btl_init = shm_init,
+            .btl_progress = receive_progress,
+        },
+    .single_copy_text = "auto",
+    .ring_bytes_text = "auto",
+    .memory_max_text = "64m",
+    .lane_latency = "auto",
+    .lane_bandwidth = "auto",
+    .lane_overhead = "auto",
+    .lane_reg_cost = "auto",
+    .lane_reg_growth = "auto",
+    .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
+};
+
+struct shm_module shm_module = {
+    .super =
+        {
+            .btl_component = &mca_btl_shm_component.super,
+            .btl_add_procs = peer_add_procs,
+            .btl_del_procs = peer_del_procs,
+            .btl_finalize = shm_finalize,
+            .btl_alloc = send_alloc,
+            .btl_free = send_free,
+            .btl_prepare_src = send_prepare,
+            .btl_send = send_start,
+            .btl_sendi = send_immediate,
+            .btl_put = remote_put,
+            .btl_get = remote_get,
+            .btl_atomic_op = remote_atomic,
+            .btl_atomic_fop = remote_fetch_atomic,
+            .btl_atomic_cswap = remote_compare_swap,
+            .btl_register_mem = remote_register,
+            .btl_deregister_mem = remote_deregister,
+            .btl_register_error = shm_register_error,
+        },
+};
+
+static const struct param params[] = {
+    {"lane_latency", PARAM_STRING, &mca_btl_shm_component.lane_latency,
+     "latency of the lane in seconds, or auto"},
+    {"lane_bandwidth", PARAM_STRING, &mca_btl_shm_component.lane_bandwidth,
+     "bandwidth of the lane in bytes a second, or auto"},
+    {"lane_overhead", PARAM_STRING, &mca_btl_shm_component.lane_overhead,
+     "time of sender and receiver for one message in seconds, or auto"},
+    {"lane_reg_cost", PARAM_STRING, &mca_btl_shm_component.lane_reg_cost,
+     "time to register memory in seconds, or auto"},
+    {"lane_reg_growth", PARAM_STRING, &mca_btl_shm_component.lane_reg_growth,
+     "time to register one byte more in seconds, or auto"},
+    {"single_copy", PARAM_STRING, &mca_btl_shm_component.single_copy_text,
+     "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
+    {"ring_bytes", PARAM_STRING, &mca_btl_shm_component.ring_bytes_text,
+     "bytes of the ring to each peer, a power of two from 16k to 4m, or auto: what memory_max "
+     "allows, at most 128k"},
+    {"memory_max", PARAM_STRING, &mca_btl_shm_component.memory_max_text,
+     "most bytes of the rings of one process together, with k, m or g behind the number"},
+};
+
+/* What the module says of itself to Open MPI's BML. The exclusivity is vader's and sm's, the
+ * figures are of their kind too: r2 only ranks lanes by them. */
+static void module_describe(void)
+{
+    mca_btl_base_module_t *btl = &shm_module.super;
+
+    btl->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
+    btl->btl_latency = 1;
+    btl->btl_bandwidth = 40000;
+    btl->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE | MCA_BTL_FLAGS_RDMA |
+                     MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS |
+                     COMPAT_BTL_FLAGS_REMOTE_COMPLETION;
+    btl->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND |
+                            MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR |
+                            MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_MIN |
+                            MCA_BTL_ATOMIC_SUPPORTS_MAX | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
+                            MCA_BTL_ATOMIC_SUPPORTS_32BIT | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+    btl->btl_registration_handle_size = 32;
+    btl->btl_get_limit = btl->btl_put_limit = SIZE_MAX;
+    btl->btl_get_alignment = btl->btl_put_alignment = 0;
+    btl->btl_get_local_registration_threshold = SIZE_MAX;
+    btl->btl_put_local_registration_threshold = SIZE_MAX;
+    btl->btl_eager_limit = 4096;
+    btl->btl_rndv_eager_limit = 8192;
+    btl->btl_max_send_size = 16384;
+    btl->btl_rdma_pipeline_send_length = btl->btl_eager_limit;
+    btl->btl_rdma_pipeline_frag_size = 1 << 20;
+    btl->btl_min_rdma_pipeline_size = SIZE_MAX;
+}
+
+static int shm_register(void)
+{
+    int status;
+
+    if (!version_accepts_running("btl", "shm"))
+        return OPAL_ERR_NOT_AVAILABLE;
+    status = param_register(&mca_btl_shm_component.super.btl_version, params,
+                            sizeof(params) / sizeof(params[0]));
+    if (OPAL_SUCCESS != status)
+        return status;
+    module_describe();
+    return mca_btl_base_param_register(&mca_btl_shm_component.super.btl_version, &shm_module.super);
+}
+
+/* --- parameters --- */
+
+static bool size_read(const char *name, const char *text, size_t *bytes)
+{
+    static const struct {
+        const char *text;
+        unsigned shift;
+    } suffixes[] = {{"", 0}, {"k", 10}, {"m", 20}, {"g", 30}};
+    unsigned long long value;
+    char *end;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    for (size_t i = 0; '0' <= text[0] && text[0] <= '9' && 0 == errno && i < 4; i++)
+        if (0 == strcmp(end, suffixes[i].text) && value <= SIZE_MAX >> suffixes[i].shift) {
+            *bytes = (size_t) value << suffixes[i].shift;
+            return true;
+        }
+    SHM_SAY("btl_shm_%s is \"%s\", which is not a size; give a number, with k, m or g behind it if "
+            "wanted.",
+            name, text);
+    return false;
+}
+
+static bool single_copy_read(void)
+{
+    static const char *const names[] = {
+        [SHM_COPY_AUTO] = "auto", [SHM_COPY_CMA] = "cma", [SHM_COPY_NONE] = "none"};
+
+    for (int i = SHM_COPY_AUTO; i <= SHM_COPY_NONE; i++)
+        if (0 == strcmp(shm.single_copy_text, names[i])) {
+            shm.single_copy = (enum shm_single_copy) i;
+            return true;
+        }
+    SHM_SAY("btl_shm_single_copy is \"%s\"; it can be auto, cma or none.", shm.single_copy_text);
+    return false;
+}
+
+#define RING_BYTES_MIN  (16u << 10)
+#define RING_BYTES_AUTO (128u << 10)
+#define RING_BYTES_MAX  (4u << 20)
+
+static uint32_t local_processes(void)
+{
+    return (uint32_t) opal_process_info.num_local_peers + 1;
+}
+
+static bool sizes_read(void)
+{
+    uint32_t peers = local_processes();
+    size_t memory_max = 0, bytes = RING_BYTES_AUTO;
+    bool automatic = 0 == strcmp(shm.ring_bytes_text, "auto");
+
+    if (!size_read("memory_max", shm.memory_max_text, &memory_max) ||
+        (!automatic && !size_read("ring_bytes", shm.ring_bytes_text, &bytes)))
+        return false;
+    if (bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX || 0 != (bytes & (bytes - 1))) {
+        SHM_SAY("btl_shm_ring_bytes is \"%s\"; it can be a power of two from 16k to 4m, or auto.",
+                shm.ring_bytes_text);
+        return false;
+    }
+    while (automatic && bytes > RING_BYTES_MIN && peers * bytes > memory_max)
+        bytes /= 2;
+    shm.lane_lines = (uint32_t) (bytes / RING_LINE_BYTES);
+    shm.lane_count = (uint32_t) (memory_max / lane_bytes(shm.lane_lines));
+    shm.door_count = peers + FOREIGN_DOORS;
+    if (shm.door_count > SEGMENT_DOORS_MAX)
+        shm.door_count = SEGMENT_DOORS_MAX;
+    if (0 == shm.lane_count) {
+        SHM_SAY("btl_shm_memory_max is \"%s\", which holds no ring of %zu bytes; give more.",
+                shm.memory_max_text, bytes);
+        return false;
+    }
+    return true;
+}
+
+/* Messages and fragments are no longer than the rings of every process can take. */
+static void limits_clip(void)
+{
+    mca_btl_base_module_t *btl = &shm_module.super;
+    size_t max = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES);
+    size_t *limits[] = {&btl->btl_max_send_size, &btl->btl_eager_limit, &btl->btl_rndv_eager_limit};
+
+    if (ring_length_max(shm.lane_lines) > max)
+        max = ring_length_max(shm.lane_lines);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        if (*limits[i] > max)
+            *limits[i] = max;
+}
+
+/* --- beginning --- */
+
+/* Lets siblings read our memory where the system allows that only to debuggers that were named. */
+static void readers_allow(void)
+{
+    int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+    char scope = '0';
+
+    if (fd < 0)
+        return;
+    if (1 == read(fd, &scope, 1) && '1' == scope)
+        (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    close(fd);
+}
+
+static int lists_init(void)
+{
+    int status;
+
+    OBJ_CONSTRUCT(&shm.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&shm.lane_lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&shm.pending_lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&shm.frags_small, opal_free_list_t);
+    OBJ_CONSTRUCT(&shm.frags_large, opal_free_list_t);
+    remote_init();
+    status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
+                                 OBJ_CLASS(struct_shm_frag), 0, 64, 16, -1, 64, NULL, 0, NULL, NULL,
+                                 NULL);
+    if (OPAL_SUCCESS != status)
+        return status;
+    return opal_free_list_init(
+        &shm.frags_large, sizeof(struct shm_frag) + shm_module.super.btl_max_send_size, 64,
+        OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
+}
+
+static void lists_finish(void)
+{
+    remote_finish();
+    OBJ_DESTRUCT(&shm.frags_small);
+    OBJ_DESTRUCT(&shm.frags_large);
+    OBJ_DESTRUCT(&shm.pending_lock);
+    OBJ_DESTRUCT(&shm.lane_lock);
+    OBJ_DESTRUCT(&shm.lock);
+}
+
+static bool begin(void)
+{
+    int error;
+
+    if (!single_copy_read() || OPAL_SUCCESS != lane_parameters_check() || !sizes_read())
+        return false;
+    limits_clip();
+    error = identity_fill(&shm.record);
+    if (0 != error) {
+        SHM_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
+                strerror(error));
+        return false;
+    }
+    if (!door_segment_ready(SEGMENT_MEMFD))
+        return false;
+    shm.record.fd = shm.segments[SEGMENT_MEMFD].fd;
+    shm.oversubscribed = (long) local_processes() > sysconf(_SC_NPROCESSORS_ONLN);
+    if (SHM_COPY_NONE != shm.single_copy)
+        readers_allow();
+    return true;
+}
+
+static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads)
+{
+    mca_btl_base_module_t **modules;
+
+    (void) progress_threads;
+    (void) mpi_threads;
+    *count = 0;
+    if (!named_is_wanted("btl", "shm")) {
+        SHM_VERBOSE("offers no lane, since neither btl names it nor is pml multilane");
+        return NULL;
+    }
+    if (!begin())
+        return NULL;
+    modules = calloc(1, sizeof(*modules));
+    if (NULL == modules || OPAL_SUCCESS != lists_init() ||
+        OPAL_SUCCESS != modex_send(&shm.super.btl_version, &shm.record, sizeof(shm.record))) {
+        free(modules);
+        segment_destroy(&shm.segments[SEGMENT_MEMFD]);
+        return NULL;
+    }
+    shm.finalized = false;
+    modules[0] = &shm_module.super;
+    *count = 1;
+    return modules;
+}
+
+static int shm_register_error(mca_btl_base_module_t *btl,
+                              mca_btl_base_module_error_cb_fn_t callback)
+{
+    (void) btl;
+    shm.error_callback = callback;
+    return OPAL_SUCCESS;
+}
+
+/* --- end --- */
+
+static int shm_finalize(mca_btl_base_module_t *btl)
+{
+    (void) btl;
+    if (shm.finalized)
+        return OPAL_SUCCESS;
+    shm.finalized = true;
+    shm.error_callback = NULL;
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
+        if (shm.segments[kind].fd >= 0)
+            /* Release: peers that see it see that every door was closed before or will not be. */
+            atomic_store_explicit(&shm.segments[kind].header->state, SEGMENT_FINALIZED,
+                                  memory_order_release);
+    peers_close();
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+        segment_destroy(&shm.segments[kind]);
+        free(shm.door_peers[kind]);
+        shm.door_peers[kind] = NULL;
+    }
+    lists_finish();
+    return OPAL_SUCCESS;
+}
+
+static int shm_close(void)
+{
+    return OPAL_SUCCESS;
+}

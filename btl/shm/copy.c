@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copying between the memories of two processes by the kernel, one of them not taking part. */
+#define _GNU_SOURCE
+#include "btl/shm/shm.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+/* Reads what the peer published and compares: the number of a process may belong to another process
+ * of another namespace, and even to one that came later. Under peer->lock. */
+static void copy_prove(shm_peer_t *peer)
+{
+    uint64_t value = 0;
+    struct iovec here = {.iov_base = &value, .iov_len = sizeof(value)};
+    struct iovec there = {.iov_base = (void *) (uintptr_t) peer->record.proof_address,
+                          .iov_len = sizeof(value)};
+
+    peer->copy_tried = true;
+    if (SHM_COPY_NONE == shm.single_copy || SHM_COPY_NONE == peer->record.copies ||
+        SEGMENT_MEMFD != peer->kind || 0 == peer->record.proof_value)
+        return;
+    if (sizeof(value) == process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0) &&
+        value == peer->record.proof_value)
+        peer->copy_proven = true;
+    else if (SHM_COPY_CMA == shm.single_copy)
+        SHM_SAY("btl_shm_single_copy is cma, but the memory of process %s (pid %d) cannot be read: "
+                "%s. Its messages are copied through the ring.",
+                OPAL_NAME_PRINT(peer->name), (int) peer->record.pid,
+                errno ? strerror(errno) : "that number is another process");
+    else
+        SHM_VERBOSE("no single copy with process %s: %s", OPAL_NAME_PRINT(peer->name),
+                    strerror(errno));
+}
+
+bool copy_possible(shm_peer_t *peer)
+{
+    if (OPAL_UNLIKELY(!peer->copy_tried && peer->known)) {
+        OPAL_THREAD_LOCK(&peer->lock);
+        if (!peer->copy_tried)
+            copy_prove(peer);
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    }
+    return peer->copy_proven;
+}
+
+/* What the system's refusal means to the caller. */
+static int copy_error(shm_peer_t *peer, int error)
+{
+    switch (error) {
+    case EFAULT:
+        return OPAL_ERR_BAD_PARAM;
+    case ENOMEM:
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    case ESRCH:
+        /* The round that checks lives reports it. */
+        peer->copy_proven = false;
+        return OPAL_ERR_UNREACH;
+    default:
+        peer->copy_proven = false;
+        SHM_VERBOSE("no more single copy with process %s: %s", OPAL_NAME_PRINT(peer->name),
+                    strerror(error));
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
+}
+
+/* One call moves at most 2 GiB less a page, whatever it was asked for; and a page that cannot be
+ * read ends it early, with the error only in the next call. */
+static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_t remote_address,
+                     size_t length)
+{
+    if (!copy_possible(peer))
+        return OPAL_ERR_NOT_SUPPORTED;
+    while (length > 0) {
+        struct iovec here = {.iov_base = local, .iov_len = length};
+        struct iovec there = {.iov_base = (void *) (uintptr_t) remote_address, .iov_len = length};
+        ssize_t moved = write ? process_vm_writev(peer->record.pid, &here, 1, &there, 1, 0)
+                              : process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0);
+
+        if (OPAL_UNLIKELY(moved <= 0)) {
+            if (moved < 0 && EINTR == errno)
+                continue;
+            return copy_error(peer, moved < 0 ? errno : EFAULT);
+        }
+        local += moved;
+        remote_address += (uint64_t) moved;
+        length -= (size_t) moved;
+    }
+    return OPAL_SUCCESS;
+}
+
+int copy_from(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local, uint64_t remote_address,
+              size_t length)
+{
+    (void) btl;
+    return copy_move(peer, false, local, remote_address, length);
+}
+
+int copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
+            uint64_t remote_address, size_t length)
+{
+    (void) btl;
+    /* The kernel only reads it; struct iovec has no const. */
+    return copy_move(peer, true, (unsigned char *) (uintptr_t) local, remote_address, length);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections: taking a door at a peer to send to it, and mapping the rings of those who took ours.
+ */
+#include "btl/shm/shm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/compat/modex.h"
+#include "opal/util/proc.h"
+
+/* How long a peer may take to make the file that it is to be reached by. */
+#define FILE_WAIT_S 60
+
+static const char *const kind_names[SEGMENT_KINDS] = {"anonymous memory", "a file in /dev/shm"};
+
+bool door_segment_ready(enum segment_kind kind)
+{
+    struct segment *segment = &shm.segments[kind];
+    const char *failed;
+    int error;
+
+    if (segment->fd >= 0)
+        return true;
+    error =
+        segment_create(segment, kind, kind == SEGMENT_FILE ? &shm.record.file : &shm.record.memfd,
+                       shm.door_count, shm.lane_count, shm.lane_lines, &failed);
+    if (0 == error && SEGMENT_FILE == kind)
+        (void) modex_remove_at_exit(segment->path);
+    if (0 == error) {
+        shm.door_peers[kind] = calloc(shm.door_count, sizeof(shm.door_peers[kind][0]));
+        if (NULL != shm.door_peers[kind])
+            return true;
+        segment_destroy(segment);
+        failed = "note who uses it";
+        error = ENOMEM;
+    }
+    SHM_SAY(
+        "the memory to share with other processes (%s): cannot %s: %s. Other lanes are used, if "
+        "there are any.",
+        kind_names[kind], failed, strerror(error));
+    return false;
+}
+
+/* --- the way out: a door at the peer --- */
+
+static bool host_open(shm_peer_t *peer)
+{
+    bool file = SEGMENT_FILE == peer->kind;
+
+    if (NULL != peer->host)
+        return true;
+    peer->host_fd = segment_open(peer->record.pid, file ? -1 : peer->record.fd,
+                                 file ? &peer->record.file : &peer->record.memfd);
+    if (peer->host_fd < 0)
+        return false;
+    peer->host = segment_map_header(peer->host_fd, &peer->host_bytes);
+    if (NULL != peer->host)
+        return true;
+    close(peer->host_fd);
+    peer->host_fd = -1;
+    return false;
+}
+
+static struct door *door_claim(shm_peer_t *peer)
+{
+    uint32_t count = peer->host->door_count;
+    struct door *doors = segment_doors(peer->host);
+    uint32_t first = (uint32_t) opal_process_info.my_local_rank;
+
+    for (uint32_t n = 0; n < count; n++) {
+        struct door *door = &doors[(first + n) % count];
+        uint32_t expected = DOOR_FREE;
+
+        /* Acquire: the owner has done with the visitor before (door_close_in). */
+        if (atomic_compare_exchange_strong_explicit(&door->state, &expected, DOOR_CLAIMED,
+                                                    memory_order_acquire, memory_order_relaxed)) {
+            uint32_t index = (first + n) % count % (SEGMENT_BELLS * 64);
+
+            peer->out_bell = &peer->host->bells[index / 64];
+            peer->out_bit = index % 64;
+            return door;
+        }
+    }
+    return NULL;
+}
+
+void door_bell_ring(shm_peer_t *peer)
+{
+    /* Release: what was written before, door or message, is seen by who takes the bell down. */
+    atomic_fetch_or_explicit(peer->out_bell, UINT64_C(1) << peer->out_bit, memory_order_release);
+}
+
+static void door_write(shm_peer_t *peer, struct door *door)
+{
+    struct segment *segment = peer->out_segment;
+    const opal_process_name_t *own = &opal_proc_local_get()->proc_name;
+
+    door->jobid = own->jobid;
+    door->vpid = own->vpid;
+    door->pid = shm.record.pid;
+    door->fd = SEGMENT_FILE == segment->kind ? -1 : segment->fd;
+    door->lines = segment->lane_lines;
+    door->lane = segment_lane_offset(segment, peer->out_lane);
+    door->nonce = segment->nonce;
+    /* Release: pairs with the owner's acquire in door_look. */
+    atomic_store_explicit(&door->state, DOOR_OPEN, memory_order_release);
+}
+
+static uint64_t now_s(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return (uint64_t) time.tv_sec;
+}
+
+/* The peer's segment does not open. By another way, later, or never. */
+static void host_missing(shm_peer_t *peer, int error)
+{
+    if (0 == peer->waiting_since_s)
+        peer->waiting_since_s = now_s();
+    if (SEGMENT_MEMFD == peer->kind && 0 != shm.record.shm_device &&
+        shm.record.shm_device == peer->record.shm_device) {
+        SHM_VERBOSE("cannot open /proc/%d/fd of process %s (%s); trying its file",
+                    (int) peer->record.pid, OPAL_NAME_PRINT(peer->name), strerror(error));
+        peer->kind = SEGMENT_FILE;
+    } else if (SEGMENT_MEMFD == peer->kind || now_s() - peer->waiting_since_s > FILE_WAIT_S) {
+        peer->out_unusable = true;
+    }
+    peer->out_state = OUT_WAITING;
+}
+
+static bool lane_create(shm_peer_t *peer)
+{
+    if (NULL != peer->out_lane)
+        return true;
+    opal_mutex_lock(&shm.lane_lock);
+    if (door_segment_ready(peer->kind)) {
+        peer->out_segment = &shm.segments[peer->kind];
+        peer->out_lane = segment_lane_get(peer->out_segment, peer->record.node);
+    }
+    opal_mutex_unlock(&shm.lane_lock);
+    if (NULL == peer->out_lane) {
+        SHM_SAY("no memory for a ring of %zu bytes to process %s: %s. A smaller btl_shm_ring_bytes "
+                "or a larger btl_shm_memory_max may help.",
+                lane_bytes(shm.lane_lines), OPAL_NAME_PRINT(peer->name), strerror(errno));
+        peer->out_unusable = true;
+        return false;
+    }
+    return true;
+}
+
+void door_open_out(shm_peer_t *peer)
+{
+    if (peer->out_state >= OUT_OPEN || peer->out_unusable || !peer->known)
+        return;
+    peer->out_state = OUT_WAITING;
+    if (!host_open(peer)) {
+        host_missing(peer, errno);
+        return;
+    }
+    if (NULL == peer->stale)
+        peer->stale = calloc(ring_stale_words(shm.lane_lines), sizeof(*peer->stale));
+    if (NULL == peer->stale || !lane_create(peer))
+        return;
+    peer->out_door = door_claim(peer);
+    if (NULL == peer->out_door)
+        return;
+    memset(peer->stale, 0, ring_stale_words(shm.lane_lines) * sizeof(*peer->stale));
+    ring_sender_init(&peer->out, peer->out_lane->lines, shm.lane_lines, &peer->out_lane->feedback,
+                     peer->stale);
+    peer->length_max = ring_length_max(shm.lane_lines);
+    peer->controls_taken = 0;
+    door_write(peer, peer->out_door);
+    peer->out_state = OUT_OPEN;
+    peer->out_direct = opal_list_is_empty(&peer->pending);
+    door_bell_ring(peer);
+}
+
+/* What waits gets a last chance to find room: the peer is in its finalize too, or dead. */
+static void pending_drain(shm_peer_t *peer)
+{
+    for (int tries = 0;
+         tries < 1000 && OUT_OPEN == peer->out_state && !opal_list_is_empty(&peer->pending);
+         tries++) {
+        if (0 == send_pending())
+            usleep(100);
+    }
+}
+
+void door_close_out(shm_peer_t *peer)
+{
+    pending_drain(peer);
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->out_direct = false;
+    if (NULL != peer->out_door) {
+        uint32_t expected = DOOR_OPEN;
+
+        /* Release: the last message is in the ring. A door that was refused stays so. */
+        if (atomic_compare_exchange_strong_explicit(&peer->out_door->state, &expected, DOOR_CLOSED,
+                                                    memory_order_release, memory_order_relaxed))
+            door_bell_ring(peer);
+    }
+    /* The lane is not given out again: the peer may read the last messages at any later time. */
+    peer->out_door = NULL;
+    peer->out_lane = NULL;
+    if (OUT_OPEN == peer->out_state || OUT_WAITING == peer->out_state)
+        peer->out_state = OUT_NONE;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+/* --- the way in: a visitor at our door --- */
+
+void door_close_in(shm_peer_t *peer)
+{
+    receive_forget(peer);
+    if (NULL != peer->in_lane)
+        segment_unmap(peer->in_lane, peer->in_bytes);
+    peer->in_lane = NULL;
+    peer->in_open = false;
+    if (NULL != peer->in_door) {
+        *peer->in_door_peer = NULL;
+        /* Release: nothing of the door is read after this (door_claim). */
+        atomic_store_explicit(&peer->in_door->state, DOOR_FREE, memory_order_release);
+    }
+    peer->in_door = NULL;
+    peer->in_closing = false;
+}
+
+/* Why the visitor cannot be let in, or NULL. */
+static const char *visitor_map(shm_peer_t *peer, const struct door *door)
+{
+    int descriptor;
+
+    if (peer->in_open)
+        return "it has a ring already";
+    if (!ring_lines_valid(door->lines) || 0 != door->lane % SEGMENT_PAGE || door->pid <= 0)
+        return "what it says of its ring cannot be";
+    descriptor = segment_open(door->pid, door->fd, &door->nonce);
+    if (descriptor < 0)
+        return strerror(errno);
+    peer->in_bytes = lane_bytes(door->lines);
+    peer->in_lane = segment_map(descriptor, door->lane, peer->in_bytes);
+    close(descriptor);
+    return NULL == peer->in_lane ? strerror(errno) : NULL;
+}
+
+static void visitor_refuse(struct door *door, const opal_process_name_t *name, const char *why)
+{
+    SHM_SAY("process %s cannot be let in by process %s: %s", OPAL_NAME_PRINT(*name),
+            OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), why);
+    atomic_store_explicit(&door->state, DOOR_REFUSED, memory_order_release);
+}
+
+static void visitor_accept(struct segment *segment, uint32_t index)
+{
+    /* A copy: the visitor could write on while we check. */
+    struct door *door = &segment->doors[index];
+    struct door seen = {.jobid = door->jobid,
+                        .vpid = door->vpid,
+                        .pid = door->pid,
+                        .fd = door->fd,
+                        .lines = door->lines,
+                        .lane = door->lane,
+                        .nonce = door->nonce};
+    opal_process_name_t name = {.jobid = seen.jobid, .vpid = seen.vpid};
+    shm_peer_t *peer = peer_find(&name);
+    const char *why;
+
+    if (NULL == peer)
+        peer = peer_create(&name);
+    why = NULL == peer ? "out of memory" : visitor_map(peer, &seen);
+    if (NULL != why) {
+        visitor_refuse(door, &name, why);
+        return;
+    }
+    ring_receiver_init(&peer->in, peer->in_lane->lines, seen.lines, &peer->in_lane->feedback);
+    peer->in_lines = seen.lines;
+    peer->in_door = door;
+    peer->in_door_peer = &shm.door_peers[segment->kind][index];
+    *peer->in_door_peer = peer;
+    peer->in_open = true;
+    receive_attend(peer);
+}
+
+static int door_look(struct segment *segment, uint32_t index)
+{
+    /* Acquire: what the visitor wrote before it opened or closed (door_write, door_close_out). */
+    uint32_t state = atomic_load_explicit(&segment->doors[index].state, memory_order_acquire);
+    shm_peer_t *peer = shm.door_peers[segment->kind][index];
+
+    if (NULL == peer && (DOOR_OPEN == state || DOOR_CLOSED == state)) {
+        visitor_accept(segment, index);
+        peer = shm.door_peers[segment->kind][index];
+    }
+    if (NULL == peer)
+        return 0;
+    if (DOOR_CLOSED == state)
+        peer->in_closing = true;
+    receive_attend(peer);
+    return 1;
+}
+
+bool door_rang(void)
+{
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+        uint64_t any = 0;
+
+        if (NULL == shm.segments[kind].header)
+            continue;
+        for (unsigned i = 0; i < SEGMENT_BELLS; i++)
+            any |= atomic_load_explicit(&shm.segments[kind].header->bells[i], memory_order_relaxed);
+        if (0 != any)
+            return true;
+    }
+    return false;
+}
+
+static int bell_answer(struct segment *segment, unsigned word)
+{
+    /* Acquire: the partner is door_bell_ring. */
+    uint64_t bits =
+        atomic_exchange_explicit(&segment->header->bells[word], 0, memory_order_acquire);
+    int events = 0;
+
+    for (; 0 != bits; bits &= bits - 1) {
+        uint32_t index = word * 64 + (uint32_t) __builtin_ctzll(bits);
+
+        for (; index < segment->door_count; index += SEGMENT_BELLS * 64)
+            events += door_look(segment, index);
+    }
+    return events;
+}
+
+int door_answer(void)
+{
+    int events = 0;
+
+    OPAL_THREAD_LOCK(&shm.lock);
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
+        for (unsigned word = 0; NULL != shm.segments[kind].header && word < SEGMENT_BELLS; word++)
+            events += bell_answer(&shm.segments[kind], word);
+    OPAL_THREAD_UNLOCK(&shm.lock);
+    return events;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this BTL offers Multilane's PML beside btl.h. */
+#include "btl/shm/shm.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Measured between two cores of one node (test/bench/ring_bench and the bandwidth of copies): what
+ * is used as long as neither a profile nor the user says better. */
+static const struct multilane_lane_range send_ranges[] = {
+    {56, 60e-9, 0, 30e-9, 30e-9, 0, 0},
+    {4096, 70e-9, 16e9, 35e-9, 35e-9, 0, 0},
+    {UINT64_MAX, 80e-9, 12e9, 50e-9, 50e-9, 0, 0},
+};
+static const struct multilane_lane_range copy_ranges[] = {
+    {4096, 60e-9, 12e9, 300e-9, 0, 30e-9, 0},
+    {UINT64_MAX, 60e-9, 18e9, 400e-9, 0, 30e-9, 0},
+};
+
+/* What the user set; below 0 for "auto". */
+static struct {
+    double latency_s;
+    double bandwidth_bytes_s;
+    double overhead_s;
+    double registration_s;
+    double registration_s_byte;
+} given;
+
+static bool number_read(const char *name, const char *text, double *value)
+{
+    char *end;
+
+    *value = -1;
+    if (NULL == text || 0 == strcmp(text, "auto"))
+        return true;
+    errno = 0;
+    *value = strtod(text, &end);
+    if (end != text && 0 == *end && 0 == errno && isfinite(*value) && *value >= 0)
+        return true;
+    SHM_SAY("btl_shm_%s is \"%s\", which is not a number of at least 0; give one, or auto.", name,
+            text);
+    return false;
+}
+
+int lane_parameters_check(void)
+{
+    bool good = number_read("lane_latency", shm.lane_latency, &given.latency_s);
+
+    good &= number_read("lane_bandwidth", shm.lane_bandwidth, &given.bandwidth_bytes_s);
+    good &= number_read("lane_overhead", shm.lane_overhead, &given.overhead_s);
+    good &= number_read("lane_reg_cost", shm.lane_reg_cost, &given.registration_s);
+    good &= number_read("lane_reg_growth", shm.lane_reg_growth, &given.registration_s_byte);
+    return good ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
+}
+
+static void cost_set(struct multilane_lane_cost *cost, const struct multilane_lane_range *ranges,
+                     uint32_t count)
+{
+    cost->range_count = count;
+    memcpy(cost->ranges, ranges, count * sizeof(*ranges));
+    for (uint32_t i = 0; i < count; i++) {
+        struct multilane_lane_range *range = &cost->ranges[i];
+
+        if (given.latency_s >= 0)
+            range->latency_s = given.latency_s;
+        if (given.bandwidth_bytes_s >= 0)
+            range->bandwidth_bytes_s = given.bandwidth_bytes_s;
+        if (given.overhead_s >= 0)
+            range->overhead_send_s = range->overhead_receive_s = given.overhead_s / 2;
+        if (given.registration_s >= 0)
+            range->registration_s = given.registration_s;
+        if (given.registration_s_byte >= 0)
+            range->registration_s_byte = given.registration_s_byte;
+    }
+}
+
+static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                struct multilane_lane_attributes *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL;
+    if (copy_possible(peer))
+        out->capabilities |= MULTILANE_CAN_COPY;
+    out->memory = MULTILANE_MEMORY_HOST;
+    out->capacity_group = 1;
+    out->short_max_bytes = btl->btl_max_send_size;
+    out->copied_max_bytes = btl->btl_max_send_size;
+    out->zcopied_max_bytes = peer->copy_proven ? SIZE_MAX : 0;
+    out->piece_min_bytes = 4096;
+    out->piece_bytes = 8192;
+    cost_set(&out->cost[MULTILANE_BY_SEND], send_ranges,
+             sizeof(send_ranges) / sizeof(send_ranges[0]));
+    /* Without the kernel's copying get and put go by message, at the cost of messages. */
+    for (int way = MULTILANE_BY_GET; way <= MULTILANE_BY_PUT; way++) {
+        if (peer->copy_proven)
+            cost_set(&out->cost[way], copy_ranges, sizeof(copy_ranges) / sizeof(copy_ranges[0]));
+        else
+            cost_set(&out->cost[way], send_ranges, sizeof(send_ranges) / sizeof(send_ranges[0]));
+    }
+    strcpy(out->device, "shm");
+    return OPAL_SUCCESS;
+}
+
+static int extension_poll(mca_btl_base_module_t *btl, shm_peer_t *peer)
+{
+    (void) btl;
+    return receive_from(peer);
+}
+
+/* --- control lines --- */
+
+static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                          struct multilane_control **control, uint64_t *handle)
+{
+    int status = OPAL_ERR_OUT_OF_RESOURCE;
+
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (OUT_NONE == peer->out_state)
+        door_open_out(peer);
+    if (OUT_OPEN == peer->out_state) {
+        uint64_t vacant = ~peer->controls_taken & ((UINT64_C(1) << LANE_CONTROLS) - 1);
+
+        if (0 != vacant) {
+            unsigned index = (unsigned) __builtin_ctzll(vacant);
+
+            peer->controls_taken |= UINT64_C(1) << index;
+            *handle = index;
+            *control = &peer->out_lane->controls[index];
+            /* The message that carries the handle makes the clearing visible. */
+            for (int i = 0; i < MULTILANE_CONTROL_WORDS; i++)
+                atomic_store_explicit(&(*control)->words[i], 0, memory_order_relaxed);
+            status = OPAL_SUCCESS;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return status;
+}
+
+static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                              uint64_t handle)
+{
+    (void) btl;
+    if (handle >= LANE_CONTROLS || NULL == peer->in_lane)
+        return NULL;
+    return &peer->in_lane->controls[handle];
+}
+
+static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t handle)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (handle < LANE_CONTROLS)
+        peer->controls_taken &= ~(UINT64_C(1) << handle);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+_Static_assert(LANE_CONTROLS < 64, "one bit a line");
+
+static uint64_t extension_queued_bytes(mca_btl_base_module_t *btl, shm_peer_t *peer)
+{
+    (void) btl;
+    return atomic_load_explicit(&peer->queued_bytes, memory_order_relaxed);
+}
+
+extern const struct multilane_extension mca_btl_shm_multilane_v1;
+
+__attribute__((visibility("default"))) const struct multilane_extension mca_btl_shm_multilane_v1 = {
+    .version = MULTILANE_EXTENSION_VERSION,
+    .struct_bytes = sizeof(struct multilane_extension),
+    .attributes = extension_attributes,
+    .poll = extension_poll,
+    .relax = receive_relax,
+    .control_obtain = control_obtain,
+    .control_find = control_find,
+    .control_release = control_release,
+    .copy_from = copy_from,
+    .copy_to = copy_to,
+    .queued_bytes = extension_queued_bytes,
+};

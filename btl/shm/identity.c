@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who this process is, and whether shared memory leads to another one. */
+#define _GNU_SOURCE
+#include "btl/shm/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "opal/util/proc.h"
+
+static uint64_t namespace_number(const char *path)
+{
+    struct stat status;
+
+    /* A kernel without namespaces has one of each: 0 for everybody. */
+    return 0 == stat(path, &status) ? (uint64_t) status.st_ino : 0;
+}
+
+static void boot_id_read(char *text, size_t room)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, room - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[got < 0 ? 0 : got] = 0;
+    text[strcspn(text, "\n")] = 0;
+}
+
+/* The number of the file system that /dev/shm is, if a segment can be made there. */
+static uint64_t shm_device_find(size_t bytes)
+{
+    struct statvfs space;
+    struct stat status;
+
+    if (0 != access("/dev/shm", W_OK | X_OK) || 0 != stat("/dev/shm", &status) ||
+        0 != statvfs("/dev/shm", &space) ||
+        (uint64_t) space.f_bavail * space.f_frsize < (uint64_t) bytes)
+        return 0;
+    return (uint64_t) status.st_dev;
+}
+
+static int node_find(void)
+{
+    unsigned cpu, node;
+
+    return 0 == syscall(SYS_getcpu, &cpu, &node, NULL) ? (int) node : -1;
+}
+
+int identity_fill(struct shm_record *record)
+{
+    memset(record, 0, sizeof(*record));
+    record->version = SHM_RECORD_VERSION;
+    record->pid = (int32_t) getpid();
+    record->uid = (uint32_t) geteuid();
+    record->pid_namespace = namespace_number("/proc/self/ns/pid");
+    record->user_namespace = namespace_number("/proc/self/ns/user");
+    record->node = node_find();
+    record->copies = (int32_t) shm.single_copy;
+    record->proof_address = (uint64_t) (uintptr_t) &shm.proof;
+    boot_id_read(record->boot, sizeof(record->boot));
+    snprintf(record->host, sizeof(record->host), "%s",
+             NULL == opal_process_info.nodename ? "" : opal_process_info.nodename);
+    record->shm_device = shm_device_find(SEGMENT_PAGE + shm.door_count * sizeof(struct door) +
+                                         2 * lane_bytes(shm.lane_lines));
+    if (0 != segment_random(&record->memfd, sizeof(record->memfd)) ||
+        0 != segment_random(&record->file, sizeof(record->file)) ||
+        0 != segment_random(&record->proof_value, sizeof(record->proof_value)))
+        return errno;
+    shm.proof = record->proof_value;
+    return 0;
+}
+
+const char *identity_refuses(const struct shm_record *record, bool same_job,
+                             enum segment_kind *kind)
+{
+    const struct shm_record *own = &shm.record;
+
+    if (0 == own->boot[0] || 0 != strncmp(own->boot, record->boot, sizeof(own->boot)))
+        return "it runs on another machine";
+    /* Hosts that share a kernel (containers, labs) stay apart unless one job spans them. */
+    if (!same_job && 0 != strncmp(own->host, record->host, sizeof(own->host)))
+        return "it runs on another host";
+    if (own->user_namespace == record->user_namespace && own->uid != record->uid)
+        return "it belongs to another user";
+    if (own->pid_namespace == record->pid_namespace &&
+        own->user_namespace == record->user_namespace) {
+        *kind = SEGMENT_MEMFD;
+        return NULL;
+    }
+    *kind = SEGMENT_FILE;
+    if (0 == own->shm_device || 0 == record->shm_device)
+        return "it is in another container, and one of the two cannot make a file of the size "
+               "needed in /dev/shm";
+    if (own->shm_device != record->shm_device)
+        return "it is in another container with a /dev/shm of its own";
+    return NULL;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes at the other ends: how they become known, are found, and are given up. */
+#include "btl/shm/shm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/compat/modex.h"
+#include "opal/class/opal_bitmap.h"
+#include "opal/mca/hwloc/hwloc-internal.h"
+#include "opal/util/proc.h"
+
+static bool names_equal(const opal_process_name_t *a, const opal_process_name_t *b)
+{
+    return a->jobid == b->jobid && a->vpid == b->vpid;
+}
+
+shm_peer_t *peer_find(const opal_process_name_t *name)
+{
+    for (uint32_t i = 0; i < shm.peer_count; i++)
+        if (NULL != shm.peers[i] && names_equal(&shm.peers[i]->name, name))
+            return shm.peers[i];
+    return NULL;
+}
+
+/* Room for one more entry in the tables that have a place for every peer. */
+static bool tables_grow(void)
+{
+    uint32_t room = shm.peer_room ? 2 * shm.peer_room : 64;
+    shm_peer_t **peers, **pending;
+
+    if (shm.peer_count < shm.peer_room)
+        return true;
+    peers = realloc(shm.peers, room * sizeof(*peers));
+    if (NULL == peers)
+        return false;
+    shm.peers = peers;
+    opal_mutex_lock(&shm.pending_lock);
+    pending = realloc(shm.pending_peers, room * sizeof(*pending));
+    if (NULL != pending) {
+        shm.pending_peers = pending;
+        shm.peer_room = room;
+    }
+    opal_mutex_unlock(&shm.pending_lock);
+    return NULL != pending;
+}
+
+shm_peer_t *peer_create(const opal_process_name_t *name)
+{
+    shm_peer_t *peer;
+
+    if (!tables_grow())
+        return NULL;
+    peer = aligned_alloc(RING_LINE_BYTES,
+                         (sizeof(*peer) + RING_LINE_BYTES - 1) / RING_LINE_BYTES * RING_LINE_BYTES);
+    if (NULL == peer)
+        return NULL;
+    memset(peer, 0, sizeof(*peer));
+    peer->name = *name;
+    peer->host_fd = -1;
+    peer->out_state = OUT_NONE;
+    OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&peer->pending, opal_list_t);
+    OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
+    peer->index = shm.peer_count;
+    shm.peers[shm.peer_count++] = peer;
+    return peer;
+}
+
+/* The record that `proc` published, checked; NULL if it published none that can be used. */
+static struct shm_record *record_get(opal_proc_t *proc)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+
+    if (OPAL_SUCCESS != modex_recv(&shm.super.btl_version, &proc->proc_name, &data, &bytes))
+        return NULL;
+    if (bytes == sizeof(struct shm_record) &&
+        ((struct shm_record *) data)->version == SHM_RECORD_VERSION)
+        return data;
+    SHM_SAY("process %s runs another version of btl/shm; messages to it take another lane. Install "
+            "the same version of Multilane for all processes of the job.",
+            OPAL_NAME_PRINT(proc->proc_name));
+    free(data);
+    return NULL;
+}
+
+static bool file_segment_ready(void)
+{
+    bool ready;
+
+    opal_mutex_lock(&shm.lane_lock);
+    ready = door_segment_ready(SEGMENT_FILE);
+    opal_mutex_unlock(&shm.lane_lock);
+    return ready;
+}
+
+/* Under shm.lock. The peer, if shared memory leads to it; NULL else, which is no error. */
+static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
+{
+    bool same_job = proc->proc_name.jobid == opal_proc_local_get()->proc_name.jobid;
+    enum segment_kind kind = SEGMENT_MEMFD;
+    struct shm_record *record;
+    const char *refusal;
+    shm_peer_t *peer;
+
+    if (proc == opal_proc_local_get() || (same_job && !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags)))
+        return NULL;
+    record = record_get(proc);
+    if (NULL == record)
+        return NULL;
+    refusal = identity_refuses(record, same_job, &kind);
+    if (NULL == refusal && SEGMENT_FILE == kind && !file_segment_ready())
+        refusal = "no file could be made for it in /dev/shm";
+    if (NULL != refusal) {
+        SHM_VERBOSE("no lane to process %s: %s", OPAL_NAME_PRINT(proc->proc_name), refusal);
+        free(record);
+        return NULL;
+    }
+    peer = peer_find(&proc->proc_name);
+    if (NULL == peer)
+        peer = peer_create(&proc->proc_name);
+    if (NULL == peer) {
+        *status = OPAL_ERR_OUT_OF_RESOURCE;
+    } else {
+        peer->record = *record;
+        peer->kind = kind;
+        peer->proc = proc;
+        peer->known = true;
+    }
+    free(record);
+    return peer;
+}
+
+int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                   shm_peer_t **peers, opal_bitmap_t *reachable)
+{
+    int status = OPAL_SUCCESS;
+
+    (void) btl;
+    OPAL_THREAD_LOCK(&shm.lock);
+    for (size_t i = 0; i < count && OPAL_SUCCESS == status; i++) {
+        peers[i] = peer_add(procs[i], &status);
+        if (NULL != peers[i] && NULL != reachable)
+            status = opal_bitmap_set_bit(reachable, (int) i);
+    }
+    OPAL_THREAD_UNLOCK(&shm.lock);
+    return status;
+}
+
+int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                   shm_peer_t **peers)
+{
+    (void) btl;
+    (void) procs;
+    for (size_t i = 0; i < count; i++) {
+        shm_peer_t *peer = peers[i];
+
+        if (NULL == peer)
+            continue;
+        door_close_out(peer);
+        peer->known = false;
+        peer->proc = NULL;
+    }
+    return OPAL_SUCCESS;
+}
+
+void peer_fail(shm_peer_t *peer, const char *why)
+{
+    bool first;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    first = OUT_DEAD != peer->out_state;
+    peer->out_state = OUT_DEAD;
+    peer->out_direct = false;
+    peer->copy_proven = false;
+    peer->copy_tried = true;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!first)
+        return;
+    SHM_SAY("the lane from process %s to process %s is lost: %s",
+            OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_NAME_PRINT(peer->name), why);
+    send_fail_pending(peer);
+    remote_fail(peer);
+    if (NULL != shm.error_callback && NULL != peer->proc)
+        shm.error_callback(&shm_module.super, 0, peer->proc, (char *) "shared memory");
+}
+
+/* Whether a peer that ended did so in order: it said so in its segment. */
+static bool peer_finalized(shm_peer_t *peer)
+{
+    return NULL != peer->host &&
+           SEGMENT_FINALIZED == atomic_load_explicit(&peer->host->state, memory_order_acquire);
+}
+
+static const char *peer_loss(shm_peer_t *peer)
+{
+    const char *why = NULL;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (peer->host_fd >= 0 && OUT_DEAD != peer->out_state) {
+        if (!segment_owner_lives(peer->host_fd) && !peer_finalized(peer))
+            why = "that process has ended";
+        else if (NULL != peer->out_door &&
+                 DOOR_REFUSED == atomic_load_explicit(&peer->out_door->state, memory_order_acquire))
+            why = "that process cannot open the memory of this one";
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return why;
+}
+
+#define LIVES_BATCH 16u
+
+/* A few peers each time, so that the time this takes does not grow with their number. */
+void peer_check_lives(void)
+{
+    shm_peer_t *peers[LIVES_BATCH];
+    uint32_t count = 0;
+
+    OPAL_THREAD_LOCK(&shm.lock);
+    while (count < LIVES_BATCH && count < shm.peer_count)
+        peers[count++] = shm.peers[shm.life_next++ % shm.peer_count];
+    OPAL_THREAD_UNLOCK(&shm.lock);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *why = peer_loss(peers[i]);
+
+        /* With no lock held: the callbacks may do anything. */
+        if (NULL != why)
+            peer_fail(peers[i], why);
+    }
+}
+
+static void peer_destroy(shm_peer_t *peer)
+{
+    door_close_out(peer);
+    door_close_in(peer);
+    if (NULL != peer->host)
+        segment_unmap(peer->host, peer->host_bytes);
+    if (peer->host_fd >= 0)
+        close(peer->host_fd);
+    OBJ_DESTRUCT(&peer->remote_operations);
+    OBJ_DESTRUCT(&peer->pending);
+    OBJ_DESTRUCT(&peer->lock);
+    free(peer->stale);
+    free(peer);
+}
+
+void peers_close(void)
+{
+    for (uint32_t i = 0; i < shm.peer_count; i++)
+        peer_destroy(shm.peers[i]);
+    free(shm.peers);
+    free(shm.pending_peers);
+    shm.peers = shm.pending_peers = NULL;
+    shm.peer_count = shm.peer_room = 0;
+}

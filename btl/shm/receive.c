@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looking at rings and handing out what they hold. */
+#include "btl/shm/shm.h"
+
+#include <sched.h>
+#include <time.h>
+
+/* Messages taken from one ring before the others get their turn. */
+#define RECEIVE_BATCH 32
+
+/* Every so many rounds of progress (powers of two): a ring that is not attended is looked at; it is
+ * looked whether peers live, if the last look is LIFE_CHECK_MS ago. */
+#define SWEEP_ROUNDS  32u
+#define LIFE_ROUNDS   1024u
+#define LIFE_CHECK_MS 100u
+
+/* Rounds in vain before the processor is given away: where processes outnumber processors, the one
+ * that should answer may be waiting for it; else nobody should, but it costs little to ask after
+ * a time as long as this. */
+#define YIELD_OVERSUBSCRIBED 16u
+#define YIELD_ALONE          20000u
+
+/* Whoever takes it alone looks at the ring. It is taken without waiting, also to keep a callback
+ * that makes progress from looking at the ring whose message it handles. */
+static inline bool receiving_take(shm_peer_t *peer)
+{
+    if (atomic_load_explicit(&peer->receiving, memory_order_relaxed))
+        return false;
+    if (OPAL_UNLIKELY(opal_using_threads()))
+        /* Acquire: pairs with the release in receiving_leave of the thread before. */
+        return !atomic_exchange_explicit(&peer->receiving, true, memory_order_acquire);
+    atomic_store_explicit(&peer->receiving, true, memory_order_relaxed);
+    return true;
+}
+
+static inline void receiving_leave(shm_peer_t *peer)
+{
+    atomic_store_explicit(&peer->receiving, false, memory_order_release);
+}
+
+static void message_unwanted(shm_peer_t *peer, const struct ring_message *message)
+{
+    if (0 == atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed))
+        SHM_SAY(
+            "a message of %u bytes from process %s has tag %u, which nobody here listens to; it "
+            "and others like it are dropped. Do both processes use the same pml?",
+            message->length, OPAL_NAME_PRINT(peer->name), message->tag);
+}
+
+/* False: the message breaks the rules. */
+static inline bool message_hand_out(shm_peer_t *peer, const struct ring_message *message)
+{
+    mca_btl_base_segment_t segment;
+
+    if (OPAL_UNLIKELY(SHM_KIND_ACTIVE != message->kind))
+        return SHM_KIND_REMOTE == message->kind &&
+               remote_handle(peer, message->payload, message->length);
+    segment.seg_addr.pval = message->payload;
+    segment.seg_len = message->length;
+    if (OPAL_UNLIKELY(message->tag >= MCA_BTL_TAG_MAX ||
+                      !compat_btl_deliver(&shm_module.super, peer->known ? peer : NULL,
+                                          message->tag, &segment, 1)))
+        message_unwanted(peer, message);
+    return true;
+}
+
+static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
+{
+    /* Nothing that follows in this ring can be believed. */
+    peer->in_open = false;
+    atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed);
+    peer_fail(peer, "its ring holds what no message can be");
+}
+
+static inline int ring_empty(shm_peer_t *peer)
+{
+    struct ring_message message;
+    int events = 0;
+
+    while (events < RECEIVE_BATCH) {
+        enum ring_result result = ring_peek(&peer->in, &message);
+
+        if (RING_EMPTY == result)
+            break;
+        if (OPAL_UNLIKELY(RING_BROKEN == result || !message_hand_out(peer, &message))) {
+            ring_break(peer);
+            break;
+        }
+        ring_release(&peer->in, &message);
+        events++;
+    }
+    return events;
+}
+
+int receive_from(shm_peer_t *peer)
+{
+    int events = 0;
+
+    if (!receiving_take(peer))
+        return 0;
+    if (OPAL_LIKELY(peer->in_open) && ring_has_message(&peer->in))
+        events = ring_empty(peer);
+    receiving_leave(peer);
+    return events;
+}
+
+void receive_attend(shm_peer_t *peer)
+{
+    uint32_t at = shm.attended_next;
+    shm_peer_t *old;
+
+    if (peer->in_attended || !peer->in_open)
+        return;
+    for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++)
+        if (NULL == atomic_load_explicit(&shm.attended[i], memory_order_relaxed)) {
+            at = i;
+            break;
+        }
+    shm.attended_next = (at + 1) % SHM_ATTENDED_MAX;
+    old = atomic_load_explicit(&shm.attended[at], memory_order_relaxed);
+    if (NULL != old) {
+        old->in_attended = false;
+        ring_attend(&old->in, false);
+    }
+    peer->in_attended = true;
+    ring_attend(&peer->in, true);
+    /* Release: whoever reads the entry sees the peer complete (receive_progress). */
+    atomic_store_explicit(&shm.attended[at], peer, memory_order_release);
+}
+
+void receive_forget(shm_peer_t *peer)
+{
+    for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++)
+        if (peer == atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
+            atomic_store_explicit(&shm.attended[i], NULL, memory_order_relaxed);
+    peer->in_attended = false;
+}
+
+/* Under shm.lock: the ring of a visitor that left, once it is empty. */
+static void closing_finish(shm_peer_t *peer)
+{
+    if (!peer->in_closing || !receiving_take(peer))
+        return;
+    if (!peer->in_open || !ring_has_message(&peer->in))
+        door_close_in(peer);
+    receiving_leave(peer);
+}
+
+/* One peer each time: has a message come whose bell was missed, has its visitor left? */
+static void sweep(void)
+{
+    if (0 != OPAL_THREAD_TRYLOCK(&shm.lock))
+        return;
+    if (shm.peer_count > 0) {
+        shm_peer_t *peer = shm.peers[shm.sweep_next++ % shm.peer_count];
+
+        if (peer->in_open && !peer->in_attended && ring_has_message(&peer->in))
+            receive_attend(peer);
+        closing_finish(peer);
+    }
+    OPAL_THREAD_UNLOCK(&shm.lock);
+}
+
+static void lives_check(void)
+{
+    struct timespec time;
+    uint64_t now_ms;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    now_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
+    if (now_ms - shm.life_checked_ms < LIFE_CHECK_MS)
+        return;
+    shm.life_checked_ms = now_ms;
+    peer_check_lives();
+}
+
+static __attribute__((noinline)) void round_extra(uint32_t round)
+{
+    sweep();
+    if (0 == round % LIFE_ROUNDS)
+        lives_check();
+}
+
+void receive_relax(mca_btl_base_module_t *btl, uint32_t idle_polls)
+{
+    (void) btl;
+    if (idle_polls >= (shm.oversubscribed ? YIELD_OVERSUBSCRIBED : YIELD_ALONE))
+        sched_yield();
+}
+
+int receive_progress(void)
+{
+    static _Thread_local uint32_t idle_rounds;
+    uint32_t round = atomic_load_explicit(&shm.round, memory_order_relaxed) + 1;
+    int events = 0;
+
+    /* Several threads may count one round; nothing depends on it. */
+    atomic_store_explicit(&shm.round, round, memory_order_relaxed);
+    for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++) {
+        shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_acquire);
+
+        if (NULL != peer)
+            events += receive_from(peer);
+    }
+    if (OPAL_UNLIKELY(door_rang()))
+        events += door_answer();
+    if (OPAL_UNLIKELY(0 != atomic_load_explicit(&shm.pending_count, memory_order_relaxed)))
+        events += send_pending();
+    if (OPAL_UNLIKELY(0 == round % SWEEP_ROUNDS))
+        round_extra(round);
+    idle_rounds = events ? 0 : idle_rounds + 1;
+    if (OPAL_UNLIKELY(shm.oversubscribed && idle_rounds >= YIELD_OVERSUBSCRIBED))
+        sched_yield();
+    return events;
+}

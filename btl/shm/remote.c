@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Put, get and atomics: by the kernel's copying where the peer can be proven, else by messages that
+ * the owner of the memory answers. */
+#include "btl/shm/shm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a registration is to the peer: it comes back in a request, and is held against the table. */
+struct mca_btl_base_registration_handle_t {
+    uint64_t base;
+    uint64_t size;
+    uint32_t index;
+    uint32_t generation;
+    uint32_t flags;
+    uint32_t reserved;
+};
+
+/* Memory that peers may ask for by message. */
+struct registration {
+    struct mca_btl_base_registration_handle_t handle;
+    struct registration *next_free;
+    bool used;
+};
+
+#define REGISTRATIONS_CHUNK 64u
+
+static struct {
+    opal_mutex_t lock; /* guards all of it */
+    struct registration **chunks;
+    uint32_t count; /* of entries in all chunks */
+    struct registration *free;
+    uint64_t operation_next;
+} remote;
+
+enum remote_op {
+    REMOTE_PUT = 1, /* data follow, for `address` */
+    REMOTE_GET,     /* answer with `size` bytes from `address` */
+    REMOTE_ATOMIC,
+    REMOTE_SWAP_IF, /* compare and swap */
+    REMOTE_ANSWER   /* to one of these */
+};
+
+struct remote_message {
+    uint8_t op;
+    uint8_t narrow; /* an atomic on 32 bits */
+    uint16_t atomic;
+    int32_t status; /* of an answer */
+    uint64_t id;    /* of the operation at the one who asked */
+    uint64_t address;
+    uint64_t size;   /* bytes of this piece */
+    uint64_t offset; /* of this piece in the operation */
+    uint64_t operands[2];
+    struct mca_btl_base_registration_handle_t handle;
+};
+
+/* Something asked of a peer. */
+struct operation {
+    opal_list_item_t super;
+    uint64_t id;
+    uint8_t op;
+    bool narrow;
+    int status; /* the first error that the peer answered with */
+    uint64_t size;
+    uint64_t asked; /* bytes of it that a request was sent for */
+    uint64_t answered;
+    unsigned char *local;
+    uint64_t address;
+    struct mca_btl_base_registration_handle_t handle;
+    struct mca_btl_base_registration_handle_t *local_handle;
+    mca_btl_base_rdma_completion_fn_t callback;
+    void *context;
+    void *data;
+};
+typedef struct operation struct_operation;
+OBJ_CLASS_INSTANCE(struct_operation, opal_list_item_t, NULL, NULL);
+
+/* Pieces asked for and not answered yet, so that neither end queues a whole large transfer. */
+#define PIECES_UNDER_WAY 4u
+
+void remote_init(void)
+{
+    OBJ_CONSTRUCT(&remote.lock, opal_mutex_t);
+}
+
+void remote_finish(void)
+{
+    for (uint32_t i = 0; i * REGISTRATIONS_CHUNK < remote.count; i++)
+        free(remote.chunks[i]);
+    free(remote.chunks);
+    remote.chunks = NULL;
+    remote.free = NULL;
+    remote.count = 0;
+    OBJ_DESTRUCT(&remote.lock);
+}
+
+/* --- registration --- */
+
+static bool registrations_grow(void)
+{
+    uint32_t chunk = remote.count / REGISTRATIONS_CHUNK;
+    struct registration **chunks = realloc(remote.chunks, (chunk + 1) * sizeof(*chunks));
+
+    if (NULL == chunks)
+        return false;
+    remote.chunks = chunks;
+    chunks[chunk] = calloc(REGISTRATIONS_CHUNK, sizeof(*chunks[chunk]));
+    if (NULL == chunks[chunk])
+        return false;
+    for (uint32_t i = 0; i < REGISTRATIONS_CHUNK; i++) {
+        struct registration *entry = &chunks[chunk][i];
+
+        entry->handle.index = remote.count + i;
+        entry->next_free = remote.free;
+        remote.free = entry;
+    }
+    remote.count += REGISTRATIONS_CHUNK;
+    return true;
+}
+
+mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                                    void *base, size_t size, uint32_t flags)
+{
+    struct registration *entry = NULL;
+
+    (void) btl;
+    (void) peer;
+    OPAL_THREAD_LOCK(&remote.lock);
+    if (NULL != remote.free || registrations_grow()) {
+        entry = remote.free;
+        remote.free = entry->next_free;
+        entry->used = true;
+        entry->handle.base = (uint64_t) (uintptr_t) base;
+        entry->handle.size = size;
+        entry->handle.flags = flags;
+        entry->handle.generation++;
+    }
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    return NULL == entry ? NULL : &entry->handle;
+}
+
+int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+{
+    /* The handle is the first member of its entry. */
+    struct registration *entry = (struct registration *) handle;
+
+    (void) btl;
+    OPAL_THREAD_LOCK(&remote.lock);
+    entry->used = false;
+    entry->next_free = remote.free;
+    remote.free = entry;
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    return OPAL_SUCCESS;
+}
+
+/* Whether the peer was given the right to `access` these bytes. */
+static bool access_allowed(const struct mca_btl_base_registration_handle_t *handle,
+                           uint64_t address, uint64_t size, uint32_t access)
+{
+    const struct mca_btl_base_registration_handle_t *own;
+    bool allowed = false;
+
+    OPAL_THREAD_LOCK(&remote.lock);
+    if (handle->index < remote.count) {
+        const struct registration *entry =
+            &remote
+                 .chunks[handle->index / REGISTRATIONS_CHUNK][handle->index % REGISTRATIONS_CHUNK];
+
+        own = &entry->handle;
+        allowed = entry->used && own->generation == handle->generation &&
+                  0 != (own->flags & access) && size <= own->size && address >= own->base &&
+                  address - own->base <= own->size - size;
+    }
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    return allowed;
+}
+
+/* --- asking --- */
+
+static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *local,
+                                          uint64_t address, uint64_t size,
+                                          const struct mca_btl_base_registration_handle_t *handle,
+                                          mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                          void *data)
+{
+    struct operation *operation = OBJ_NEW(struct_operation);
+
+    if (NULL == operation)
+        return NULL;
+    operation->op = op;
+    operation->narrow = false;
+    operation->status = OPAL_SUCCESS;
+    operation->size = size;
+    operation->asked = operation->answered = 0;
+    operation->local = local;
+    operation->address = address;
+    operation->handle = *handle;
+    operation->local_handle = NULL;
+    operation->callback = callback;
+    operation->context = context;
+    operation->data = data;
+    OPAL_THREAD_LOCK(&remote.lock);
+    operation->id = ++remote.operation_next;
+    opal_list_append(&peer->remote_operations, &operation->super);
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    return operation;
+}
+
+static void operation_complete(shm_peer_t *peer, struct operation *operation, int status)
+{
+    OPAL_THREAD_LOCK(&remote.lock);
+    opal_list_remove_item(&peer->remote_operations, &operation->super);
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    if (NULL != operation->callback)
+        operation->callback(&shm_module.super, peer, operation->local, operation->local_handle,
+                            operation->context, operation->data, status);
+    OBJ_RELEASE(operation);
+}
+
+static struct operation *operation_find(shm_peer_t *peer, uint64_t id)
+{
+    struct operation *operation, *found = NULL;
+
+    OPAL_THREAD_LOCK(&remote.lock);
+    OPAL_LIST_FOREACH(operation, &peer->remote_operations, struct_operation)
+    if (operation->id == id)
+        found = operation;
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    return found;
+}
+
+/* The largest piece that goes in one message of either end's ring. */
+static uint64_t piece_max(void)
+{
+    return shm_module.super.btl_max_send_size - sizeof(struct remote_message);
+}
+
+/* Sends requests for the bytes not asked for yet, as far as the window allows. */
+static int pieces_ask(shm_peer_t *peer, struct operation *operation)
+{
+    while (operation->asked < operation->size &&
+           operation->asked - operation->answered < PIECES_UNDER_WAY * piece_max()) {
+        uint64_t left = operation->size - operation->asked;
+        struct remote_message message = {.op = operation->op,
+                                         .id = operation->id,
+                                         .address = operation->address + operation->asked,
+                                         .size = left < piece_max() ? left : piece_max(),
+                                         .offset = operation->asked,
+                                         .handle = operation->handle};
+        bool put = REMOTE_PUT == operation->op;
+        int status =
+            send_remote(peer, &message, sizeof(message),
+                        put ? operation->local + operation->asked : NULL, put ? message.size : 0);
+
+        if (OPAL_SUCCESS != status)
+            return status;
+        operation->asked += message.size;
+    }
+    return OPAL_SUCCESS;
+}
+
+/* After a failure to ask: nothing of it is under way unless something was asked before. */
+static int operation_abandon(shm_peer_t *peer, struct operation *operation, int status)
+{
+    OPAL_THREAD_LOCK(&remote.lock);
+    opal_list_remove_item(&peer->remote_operations, &operation->super);
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    OBJ_RELEASE(operation);
+    return status;
+}
+
+static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address, uint64_t size,
+                        mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle_given,
+                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    struct operation *operation;
+    int status;
+
+    if (NULL == remote_handle_given)
+        return OPAL_ERR_NOT_AVAILABLE;
+    operation = operation_create(peer, op, local, address, size, remote_handle_given, callback,
+                                 context, data);
+    if (NULL == operation)
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    operation->local_handle = local_handle;
+    status = pieces_ask(peer, operation);
+    if (OPAL_SUCCESS != status && 0 == operation->asked)
+        return operation_abandon(peer, operation, status);
+    /* What could not be asked now is asked when an answer comes. */
+    return OPAL_SUCCESS;
+}
+
+/* Whether the kernel's way is closed, now or for good: by message then. */
+static bool copy_refused(int status)
+{
+    return OPAL_ERR_NOT_SUPPORTED == status;
+}
+
+int remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
+               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+               mca_btl_base_registration_handle_t *remote_handle_given, size_t size, int flags,
+               int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    int status = copy_to(btl, peer, local_address, remote_address, size);
+
+    (void) flags;
+    (void) order;
+    if (OPAL_UNLIKELY(copy_refused(status)))
+        return transfer_ask(peer, REMOTE_PUT, local_address, remote_address, size, local_handle,
+                            remote_handle_given, callback, context, data);
+    if (OPAL_SUCCESS == status && NULL != callback)
+        callback(btl, peer, local_address, local_handle, context, data, OPAL_SUCCESS);
+    return status;
+}
+
+int remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
+               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+               mca_btl_base_registration_handle_t *remote_handle_given, size_t size, int flags,
+               int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    int status = copy_from(btl, peer, local_address, remote_address, size);
+
+    (void) flags;
+    (void) order;
+    if (OPAL_UNLIKELY(copy_refused(status)))
+        return transfer_ask(peer, REMOTE_GET, local_address, remote_address, size, local_handle,
+                            remote_handle_given, callback, context, data);
+    if (OPAL_SUCCESS == status && NULL != callback)
+        callback(btl, peer, local_address, local_handle, context, data, OPAL_SUCCESS);
+    return status;
+}
+
+static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
+                      mca_btl_base_registration_handle_t *local_handle,
+                      mca_btl_base_registration_handle_t *handle, int flags, uint16_t atomic,
+                      uint64_t first, uint64_t second, mca_btl_base_rdma_completion_fn_t callback,
+                      void *context, void *data)
+{
+    struct remote_message message = {.op = op,
+                                     .narrow = 0 != (flags & MCA_BTL_ATOMIC_FLAG_32BIT),
+                                     .atomic = atomic,
+                                     .address = address,
+                                     .operands = {first, second}};
+    struct operation *operation;
+    int status;
+
+    if (NULL == handle)
+        return OPAL_ERR_NOT_AVAILABLE;
+    message.size = message.narrow ? 4 : 8;
+    message.handle = *handle;
+    operation =
+        operation_create(peer, op, local, address, message.size, handle, callback, context, data);
+    if (NULL == operation)
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    operation->narrow = message.narrow;
+    operation->local_handle = local_handle;
+    operation->asked = message.size;
+    message.id = operation->id;
+    status = send_remote(peer, &message, sizeof(message), NULL, 0);
+    return OPAL_SUCCESS == status ? status : operation_abandon(peer, operation, status);
+}
+
+int remote_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t remote_address,
+                  mca_btl_base_registration_handle_t *handle, mca_btl_base_atomic_op_t op,
+                  uint64_t operand, int flags, int order,
+                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    (void) btl;
+    (void) order;
+    return atomic_ask(peer, REMOTE_ATOMIC, NULL, remote_address, NULL, handle, flags, (uint16_t) op,
+                      operand, 0, callback, context, data);
+}
+
+int remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *handle, mca_btl_base_atomic_op_t op,
+                        uint64_t operand, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    (void) btl;
+    (void) order;
+    return atomic_ask(peer, REMOTE_ATOMIC, local_address, remote_address, local_handle, handle,
+                      flags, (uint16_t) op, operand, 0, callback, context, data);
+}
+
+int remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *handle, uint64_t compare,
+                        uint64_t value, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    (void) btl;
+    (void) order;
+    return atomic_ask(peer, REMOTE_SWAP_IF, local_address, remote_address, local_handle, handle,
+                      flags, 0, compare, value, callback, context, data);
+}
+
+/* --- answering --- */
+
+/* The value that `op` makes of `old`. False: no such operation. */
+static bool atomic_value(uint16_t op, uint64_t old, uint64_t operand, bool narrow, uint64_t *value)
+{
+    bool less = narrow ? (int32_t) operand < (int32_t) old : (int64_t) operand < (int64_t) old;
+
+    switch (op) {
+    case MCA_BTL_ATOMIC_ADD:
+        *value = old + operand;
+        return true;
+    case MCA_BTL_ATOMIC_AND:
+        *value = old & operand;
+        return true;
+    case MCA_BTL_ATOMIC_OR:
+        *value = old | operand;
+        return true;
+    case MCA_BTL_ATOMIC_XOR:
+        *value = old ^ operand;
+        return true;
+    case MCA_BTL_ATOMIC_SWAP:
+        *value = operand;
+        return true;
+    case MCA_BTL_ATOMIC_MIN:
+        *value = less ? operand : old;
+        return true;
+    case MCA_BTL_ATOMIC_MAX:
+        *value = less ? old : operand;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The program's own atomics on this memory are of no order that we know: the strongest. */
+static uint64_t memory_load(uint64_t address, bool narrow)
+{
+    return narrow ? __atomic_load_n((uint32_t *) (uintptr_t) address, __ATOMIC_SEQ_CST)
+                  : __atomic_load_n((uint64_t *) (uintptr_t) address, __ATOMIC_SEQ_CST);
+}
+
+static bool memory_swap_if(uint64_t address, bool narrow, uint64_t *expected, uint64_t value)
+{
+    uint32_t narrow_expected = (uint32_t) *expected;
+    bool swapped;
+
+    if (!narrow)
+        return __atomic_compare_exchange_n((uint64_t *) (uintptr_t) address, expected, value, false,
+                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    swapped =
+        __atomic_compare_exchange_n((uint32_t *) (uintptr_t) address, &narrow_expected,
+                                    (uint32_t) value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    *expected = narrow_expected;
+    return swapped;
+}
+
+static int atomic_perform(const struct remote_message *request, uint64_t *old)
+{
+    uint64_t value;
+
+    if (REMOTE_SWAP_IF == request->op) {
+        *old = request->operands[0];
+        (void) memory_swap_if(request->address, request->narrow, old, request->operands[1]);
+        return OPAL_SUCCESS;
+    }
+    *old = memory_load(request->address, request->narrow);
+    do {
+        if (!atomic_value(request->atomic, *old, request->operands[0], request->narrow, &value))
+            return OPAL_ERR_NOT_SUPPORTED;
+    } while (!memory_swap_if(request->address, request->narrow, old, value));
+    return OPAL_SUCCESS;
+}
+
+static bool request_is_well_formed(const struct remote_message *request, size_t data_bytes)
+{
+    switch (request->op) {
+    case REMOTE_PUT:
+        return request->size == data_bytes;
+    case REMOTE_GET:
+        return 0 == data_bytes && request->size <= piece_max();
+    case REMOTE_ATOMIC:
+    case REMOTE_SWAP_IF:
+        return 0 == data_bytes && request->size == (request->narrow ? 4u : 8u) &&
+               0 == request->address % request->size;
+    default:
+        return false;
+    }
+}
+
+static uint32_t access_needed(uint8_t op)
+{
+    return REMOTE_PUT == op   ? MCA_BTL_REG_FLAG_REMOTE_WRITE
+           : REMOTE_GET == op ? MCA_BTL_REG_FLAG_REMOTE_READ
+                              : MCA_BTL_REG_FLAG_REMOTE_ATOMIC;
+}
+
+static void request_answer(shm_peer_t *peer, const struct remote_message *request, const void *data)
+{
+    struct remote_message answer = {.op = REMOTE_ANSWER,
+                                    .status = OPAL_SUCCESS,
+                                    .id = request->id,
+                                    .size = request->size,
+                                    .offset = request->offset};
+    const void *found = NULL;
+
+    if (!access_allowed(&request->handle, request->address, request->size,
+                        access_needed(request->op))) {
+        SHM_SAY(
+            "process %s asked for %llu bytes at an address that it was not given; it is told so",
+            OPAL_NAME_PRINT(peer->name), (unsigned long long) request->size);
+        answer.status = OPAL_ERR_BAD_PARAM;
+    } else if (REMOTE_PUT == request->op) {
+        memcpy((void *) (uintptr_t) request->address, data, request->size);
+    } else if (REMOTE_GET == request->op) {
+        found = (const void *) (uintptr_t) request->address;
+    } else {
+        answer.status = atomic_perform(request, &answer.operands[0]);
+    }
+    if (OPAL_SUCCESS !=
+        send_remote(peer, &answer, sizeof(answer), found, NULL == found ? 0 : request->size))
+        peer_fail(peer, "no memory is left to answer it");
+}
+
+/* False: this is no answer to what was asked. */
+static bool answer_take(shm_peer_t *peer, const struct remote_message *answer, const void *data,
+                        size_t data_bytes)
+{
+    struct operation *operation = operation_find(peer, answer->id);
+    int status = answer->status;
+
+    if (NULL == operation || answer->offset > operation->size ||
+        answer->size > operation->size - answer->offset)
+        return false;
+    if (OPAL_SUCCESS == status && REMOTE_GET == operation->op) {
+        if (data_bytes != answer->size)
+            return false;
+        memcpy(operation->local + answer->offset, data, data_bytes);
+    } else if (0 != data_bytes) {
+        return false;
+    } else if (OPAL_SUCCESS == status && NULL != operation->local && REMOTE_PUT != operation->op) {
+        memcpy(operation->local, &answer->operands[0], operation->narrow ? 4 : 8);
+    }
+    operation->answered += answer->size;
+    if (OPAL_SUCCESS != status && 0 == operation->status)
+        operation->status = status;
+    if (0 == operation->status)
+        operation->status = pieces_ask(peer, operation);
+    if (operation->answered == operation->asked &&
+        (operation->asked == operation->size || 0 != operation->status))
+        operation_complete(peer, operation, operation->status);
+    return true;
+}
+
+bool remote_handle(shm_peer_t *peer, const void *message, size_t length)
+{
+    struct remote_message seen;
+    const void *data;
+    size_t data_bytes;
+
+    if (length < sizeof(seen))
+        return false;
+    /* A copy: what was checked is what is used, whatever the peer writes meanwhile. */
+    memcpy(&seen, message, sizeof(seen));
+    data = (const unsigned char *) message + sizeof(seen);
+    data_bytes = length - sizeof(seen);
+    if (REMOTE_ANSWER == seen.op)
+        return answer_take(peer, &seen, data, data_bytes);
+    if (!peer->known || !request_is_well_formed(&seen, data_bytes))
+        return false;
+    request_answer(peer, &seen, data);
+    return true;
+}
+
+void remote_fail(shm_peer_t *peer)
+{
+    struct operation *operation;
+
+    do {
+        OPAL_THREAD_LOCK(&remote.lock);
+        operation = (struct operation *) opal_list_remove_first(&peer->remote_operations);
+        OPAL_THREAD_UNLOCK(&remote.lock);
+        if (NULL == operation)
+            break;
+        if (NULL != operation->callback)
+            operation->callback(&shm_module.super, peer, operation->local, operation->local_handle,
+                                operation->context, operation->data, OPAL_ERR_UNREACH);
+        OBJ_RELEASE(operation);
+    } while (true);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making, opening and mapping of shared segments. Nothing here knows Open MPI. */
+#define _GNU_SOURCE
+#include "btl/shm/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* From <numaif.h>, which comes with a library that is not needed for one call. */
+#define POLICY_PREFERRED 1
+
+int segment_random(void *memory, size_t bytes)
+{
+    unsigned char *at = memory;
+
+    while (bytes > 0) {
+        ssize_t got = getrandom(at, bytes, 0);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return errno;
+        at += got;
+        bytes -= (size_t) got;
+    }
+    return 0;
+}
+
+void segment_file_path(char path[64], const struct segment_nonce *nonce)
+{
+    int length = snprintf(path, 64, "/dev/shm/multilane-");
+
+    for (int i = 0; i < SEGMENT_NONCE; i++)
+        length += snprintf(path + length, 64 - (size_t) length, "%02x", nonce->bytes[i]);
+}
+
+/* A descriptor of memory that can neither shrink under a peer nor be inherited by exec. */
+static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
+{
+    int fd = kind == SEGMENT_MEMFD
+                 ? memfd_create("multilane", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+                 : open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return -1;
+    if (0 == ftruncate(fd, (off_t) bytes)) {
+        if (kind == SEGMENT_MEMFD)
+            (void) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+        return fd;
+    }
+    int error = errno;
+    close(fd);
+    if (kind == SEGMENT_FILE)
+        unlink(path);
+    errno = error;
+    return -1;
+}
+
+/* The lock that segment_owner_lives looks for. Of the POSIX kind, which a forked child does not
+ * get. */
+static int life_lock(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+    return fcntl(fd, F_SETLK, &lock);
+}
+
+bool segment_owner_lives(int descriptor)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+    /* A system without such locks never says that anybody died. */
+    return 0 != fcntl(descriptor, F_GETLK, &lock) || lock.l_type != F_UNLCK;
+}
+
+/* Memory is taken now or the caller hears that there is none; touching it later never raises
+ * SIGBUS. */
+static int memory_reserve(int fd, uint64_t offset, size_t bytes)
+{
+    while (0 != fallocate(fd, 0, (off_t) offset, (off_t) bytes))
+        if (errno != EINTR)
+            return errno;
+    return 0;
+}
+
+static size_t page_round(size_t bytes)
+{
+    return (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE;
+}
+
+static size_t doors_end(uint32_t door_count)
+{
+    return SEGMENT_PAGE + page_round(door_count * sizeof(struct door));
+}
+
+void *segment_map(int descriptor, uint64_t offset, size_t bytes)
+{
+    struct stat status;
+    void *memory;
+
+    if (0 != fstat(descriptor, &status))
+        return NULL;
+    if (offset > (uint64_t) status.st_size || bytes > (uint64_t) status.st_size - offset) {
+        errno = ESTALE;
+        return NULL;
+    }
+    memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t) offset);
+    if (memory == MAP_FAILED)
+        return NULL;
+    /* A child of fork must not move rings that its parent uses. */
+    (void) madvise(memory, bytes, MADV_DONTFORK);
+    return memory;
+}
+
+void segment_unmap(void *memory, size_t bytes)
+{
+    if (NULL != memory)
+        munmap(memory, bytes);
+}
+
+int segment_create(struct segment *segment, enum segment_kind kind,
+                   const struct segment_nonce *nonce, uint32_t door_count, uint32_t lane_count,
+                   uint32_t lane_lines, const char **failed)
+{
+    int error;
+
+    memset(segment, 0, sizeof(*segment));
+    segment->kind = kind;
+    segment->nonce = *nonce;
+    segment->door_count = door_count;
+    segment->lane_lines = lane_lines;
+    segment->used = doors_end(door_count);
+    segment->bytes = segment->used + lane_count * lane_bytes(lane_lines);
+    if (kind == SEGMENT_FILE)
+        segment_file_path(segment->path, nonce);
+    *failed = kind == SEGMENT_FILE ? "create its file" : "create it";
+    segment->fd = memory_open(kind, segment->path, segment->bytes);
+    if (segment->fd < 0)
+        return errno;
+    *failed = "reserve memory for it";
+    error = memory_reserve(segment->fd, 0, segment->used);
+    if (0 == error) {
+        *failed = "map it";
+        segment->header = segment_map(segment->fd, 0, segment->bytes);
+        error = NULL == segment->header ? errno : 0;
+    }
+    if (0 == error) {
+        *failed = "lock it";
+        error = 0 != life_lock(segment->fd) ? errno : 0;
+    }
+    if (0 != error) {
+        segment_destroy(segment);
+        return error;
+    }
+    segment->doors = segment_doors(segment->header);
+    segment->header->layout = SEGMENT_LAYOUT;
+    segment->header->door_count = door_count;
+    /* Release: whoever opens it and sees the state sees the rest (segment_open). */
+    memcpy(&segment->header->nonce, nonce, sizeof(*nonce));
+    atomic_store_explicit(&segment->header->state, SEGMENT_OPEN, memory_order_release);
+    return 0;
+}
+
+void segment_destroy(struct segment *segment)
+{
+    if (segment->fd < 0)
+        return;
+    if (segment->kind == SEGMENT_FILE)
+        unlink(segment->path);
+    segment_unmap(segment->header, segment->bytes);
+    close(segment->fd);
+    segment->header = NULL;
+    segment->fd = -1;
+}
+
+static void lines_place(struct lane *lane, uint32_t lines, int node)
+{
+    unsigned long nodes[16] = {0};
+    unsigned bits = sizeof(nodes[0]) * CHAR_BIT;
+
+    if (node < 0 || (unsigned) node >= sizeof(nodes) * CHAR_BIT)
+        return;
+    nodes[(unsigned) node / bits] = 1ul << (unsigned) node % bits;
+    /* Only a wish: with one node, or without the right, the memory is where it is. */
+    (void) syscall(SYS_mbind, lane->lines, ring_bytes(lines), POLICY_PREFERRED, nodes,
+                   sizeof(nodes) * CHAR_BIT, 0);
+}
+
+struct lane *segment_lane_get(struct segment *segment, int node)
+{
+    size_t bytes = lane_bytes(segment->lane_lines);
+    struct lane *lane = segment->free_lanes;
+
+    if (NULL != lane) {
+        memcpy(&segment->free_lanes, lane, sizeof(segment->free_lanes));
+        memset(lane, 0, bytes);
+        return lane;
+    }
+    if (segment->bytes - segment->used < bytes) {
+        errno = ENOSPC;
+        return NULL;
+    }
+    lane = (struct lane *) ((unsigned char *) segment->header + segment->used);
+    lines_place(lane, segment->lane_lines, node);
+    errno = memory_reserve(segment->fd, segment->used, bytes);
+    if (0 != errno)
+        return NULL;
+    segment->used += bytes;
+    return lane;
+}
+
+void segment_lane_put(struct segment *segment, struct lane *lane)
+{
+    memcpy(lane, &segment->free_lanes, sizeof(segment->free_lanes));
+    segment->free_lanes = lane;
+}
+
+/* Whether what was opened is the segment meant: a process identifier may belong to another process
+ * in another namespace, and a descriptor number be used again. */
+static bool segment_is(int descriptor, const struct segment_nonce *nonce)
+{
+    struct segment_header *header = segment_map(descriptor, 0, SEGMENT_PAGE);
+    bool same;
+
+    if (NULL == header)
+        return false;
+    same = atomic_load_explicit(&header->state, memory_order_acquire) != 0 &&
+           header->layout == SEGMENT_LAYOUT && 0 == memcmp(&header->nonce, nonce, sizeof(*nonce));
+    segment_unmap(header, SEGMENT_PAGE);
+    return same;
+}
+
+int segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
+{
+    struct stat status;
+    char path[64];
+    int descriptor;
+
+    if (fd < 0)
+        segment_file_path(path, nonce);
+    else
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
+    /* Not O_NOFOLLOW for /proc, where every entry is a link; nothing is followed into /dev/shm. And
+     * not blocking: the descriptor of a stranger may be a pipe. */
+    descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (fd < 0 ? O_NOFOLLOW : 0));
+    if (descriptor < 0)
+        return -1;
+    if (0 == fstat(descriptor, &status) && S_ISREG(status.st_mode) && segment_is(descriptor, nonce))
+        return descriptor;
+    close(descriptor);
+    errno = ESTALE;
+    return -1;
+}
+
+struct segment_header *segment_map_header(int descriptor, size_t *bytes)
+{
+    struct segment_header *header = segment_map(descriptor, 0, SEGMENT_PAGE);
+    uint32_t door_count;
+
+    if (NULL == header)
+        return NULL;
+    door_count = header->door_count;
+    segment_unmap(header, SEGMENT_PAGE);
+    if (0 == door_count || door_count > SEGMENT_DOORS_MAX) {
+        errno = ESTALE;
+        return NULL;
+    }
+    *bytes = doors_end(door_count);
+    header = segment_map(descriptor, 0, *bytes);
+    if (NULL != header && header->door_count != door_count) {
+        segment_unmap(header, *bytes);
+        errno = ESTALE;
+        return NULL;
+    }
+    return header;
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages on their way into a ring: at once where there is room, by a queue where there is not. */
+#include "btl/shm/shm.h"
+
+#include <string.h>
+
+#include "opal/datatype/opal_convertor.h"
+
+static void frag_construct(struct shm_frag *frag)
+{
+    frag->base.des_segments = frag->segments;
+    frag->base.des_segment_count = 1;
+    frag->base.order = MCA_BTL_NO_ORDER;
+}
+
+OBJ_CLASS_INSTANCE(struct_shm_frag, mca_btl_base_descriptor_t, frag_construct, NULL);
+
+/* From here on the payload of a message begins on a line of its own: copying to and from it in
+ * whole lines is faster by more than the part of a line that is lost. */
+#define ALIGN_PAYLOAD_MIN 256u
+
+/* Where in its first line a message starts, so that its payload starts with a line. */
+static inline unsigned start_of(size_t header_size, size_t payload_size)
+{
+    if (payload_size < ALIGN_PAYLOAD_MIN || 0 != header_size % 8)
+        return RING_HEADER_BYTES;
+    return RING_LINE_BYTES - (unsigned) (header_size % RING_LINE_BYTES);
+}
+
+/* Short copies without a call; they are what small messages consist of. */
+static inline void bytes_copy(unsigned char *to, const unsigned char *from, size_t length)
+{
+    if (length > 64) {
+        memcpy(to, from, length);
+    } else if (length >= 32) {
+        memcpy(to, from, 32);
+        memcpy(to + length - 32, from + length - 32, 32);
+    } else if (length >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + length - 16, from + length - 16, 16);
+    } else if (length >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + length - 8, from + length - 8, 8);
+    } else {
+        for (size_t i = 0; i < length; i++)
+            to[i] = from[i];
+    }
+}
+
+static inline void message_publish(shm_peer_t *peer, uint8_t tag, unsigned kind, unsigned start,
+                                   size_t length)
+{
+    ring_publish(&peer->out, tag, kind, start, length);
+    if (OPAL_UNLIKELY(!ring_is_attended(&peer->out)))
+        door_bell_ring(peer);
+}
+
+/* Writes header and payload into the ring; false while it is full, or if the convertor gives less
+ * than was said. */
+static inline bool message_write(shm_peer_t *peer, opal_convertor_t *convertor, const void *header,
+                                 size_t header_size, size_t payload_size, uint8_t tag)
+{
+    size_t length = header_size + payload_size;
+    unsigned start = start_of(header_size, payload_size);
+    unsigned char *room = ring_reserve(&peer->out, start, length);
+
+    if (OPAL_UNLIKELY(NULL == room))
+        return false;
+    /* The payload first: the receiver polls the first line, which should change hands but once. */
+    if (0 != payload_size) {
+        struct iovec part = {.iov_base = room + header_size, .iov_len = payload_size};
+        uint32_t parts = 1;
+        size_t packed = payload_size;
+
+        (void) opal_convertor_pack(convertor, &part, &parts, &packed);
+        if (OPAL_UNLIKELY(packed != payload_size))
+            return false;
+    }
+    bytes_copy(room, header, header_size);
+    message_publish(peer, tag, SHM_KIND_ACTIVE, start, length);
+    return true;
+}
+
+static mca_btl_base_descriptor_t *frag_get(shm_peer_t *peer, uint8_t order, size_t size,
+                                           uint32_t flags)
+{
+    opal_free_list_t *list = size <= SHM_FRAG_SMALL ? &shm.frags_small : &shm.frags_large;
+    struct shm_frag *frag;
+
+    if (OPAL_UNLIKELY(size > shm_module.super.btl_max_send_size))
+        return NULL;
+    frag = (struct shm_frag *) opal_free_list_get(list);
+    if (OPAL_UNLIKELY(NULL == frag))
+        return NULL;
+    frag->list = list;
+    frag->peer = peer;
+    frag->kind = SHM_KIND_ACTIVE;
+    frag->waiting = false;
+    frag->base.order = order;
+    frag->base.des_flags = flags;
+    frag->base.des_cbfunc = NULL;
+    frag->base.des_segment_count = 1;
+    frag->segments[0].seg_addr.pval = frag->data;
+    frag->segments[0].seg_len = size;
+    return &frag->base;
+}
+
+mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, shm_peer_t *peer, uint8_t order,
+                                      size_t size, uint32_t flags)
+{
+    (void) btl;
+    return frag_get(peer, order, size, flags);
+}
+
+int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+{
+    struct shm_frag *frag = (struct shm_frag *) descriptor;
+
+    (void) btl;
+    opal_free_list_return(frag->list, &frag->base.super);
+    return OPAL_SUCCESS;
+}
+
+mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                        opal_convertor_t *convertor, uint8_t order, size_t reserve,
+                                        size_t *size, uint32_t flags)
+{
+    size_t max = btl->btl_max_send_size - reserve;
+    struct iovec part = {.iov_base = NULL, .iov_len = *size < max ? *size : max};
+    bool in_place = !opal_convertor_need_buffers(convertor);
+    uint32_t parts = 1;
+    size_t packed = part.iov_len;
+    mca_btl_base_descriptor_t *descriptor =
+        frag_get(peer, order, reserve + (in_place ? 0 : part.iov_len), flags);
+
+    if (OPAL_UNLIKELY(NULL == descriptor))
+        return NULL;
+    if (!in_place)
+        part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
+    /* Without a buffer of ours it answers where the data lies. */
+    if (OPAL_UNLIKELY(0 > opal_convertor_pack(convertor, &part, &parts, &packed))) {
+        send_free(btl, descriptor);
+        return NULL;
+    }
+    *size = packed;
+    if (in_place) {
+        descriptor->des_segments[1].seg_addr.pval = part.iov_base;
+        descriptor->des_segments[1].seg_len = packed;
+        descriptor->des_segment_count = 2;
+    } else {
+        descriptor->des_segments[0].seg_len = reserve + packed;
+    }
+    return descriptor;
+}
+
+static size_t frag_length(const struct shm_frag *frag)
+{
+    return frag->segments[0].seg_len +
+           (2 == frag->base.des_segment_count ? frag->segments[1].seg_len : 0);
+}
+
+/* Under peer->lock. False: no room. */
+static bool frag_write(shm_peer_t *peer, const struct shm_frag *frag)
+{
+    size_t first = frag->segments[0].seg_len;
+    size_t second = frag_length(frag) - first;
+    unsigned start = start_of(first, second);
+    unsigned char *room = ring_reserve(&peer->out, start, first + second);
+
+    if (NULL == room)
+        return false;
+    if (0 != second)
+        memcpy(room + first, frag->segments[1].seg_addr.pval, second);
+    bytes_copy(room, frag->segments[0].seg_addr.pval, first);
+    message_publish(peer, frag->tag, frag->kind, start, first + second);
+    return true;
+}
+
+/* With no lock held. */
+static void frag_complete(shm_peer_t *peer, struct shm_frag *frag, bool callback, int status)
+{
+    bool ours = 0 != (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+
+    if (callback && NULL != frag->base.des_cbfunc)
+        frag->base.des_cbfunc(&shm_module.super, peer, &frag->base, status);
+    if (ours)
+        send_free(&shm_module.super, &frag->base);
+}
+
+/* Under peer->lock. */
+static void frag_queue(shm_peer_t *peer, struct shm_frag *frag)
+{
+    frag->waiting = true;
+    peer->out_direct = false;
+    opal_list_append(&peer->pending, (opal_list_item_t *) frag);
+    atomic_fetch_add_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
+    opal_mutex_lock(&shm.pending_lock);
+    if (!peer->pending_listed) {
+        uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
+
+        peer->pending_listed = true;
+        shm.pending_peers[count] = peer;
+        atomic_store_explicit(&shm.pending_count, count + 1, memory_order_relaxed);
+    }
+    opal_mutex_unlock(&shm.pending_lock);
+}
+
+/* 1: in the ring. 0: queued. Below 0: the peer is lost. */
+static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
+{
+    int status = OPAL_SUCCESS;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (OPAL_UNLIKELY(OUT_NONE == peer->out_state))
+        door_open_out(peer);
+    if (OPAL_UNLIKELY(OUT_DEAD == peer->out_state))
+        status = OPAL_ERR_UNREACH;
+    else if (OPAL_LIKELY(peer->out_direct) && frag_write(peer, frag))
+        status = 1;
+    else
+        frag_queue(peer, frag);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return status;
+}
+
+int send_start(mca_btl_base_module_t *btl, shm_peer_t *peer, mca_btl_base_descriptor_t *descriptor,
+               mca_btl_base_tag_t tag)
+{
+    struct shm_frag *frag = (struct shm_frag *) descriptor;
+    bool callback;
+    int status;
+
+    (void) btl;
+    frag->tag = tag;
+    status = frag_submit(peer, frag);
+    if (1 != status)
+        return status;
+    callback = 0 != (frag->base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
+    frag_complete(peer, frag, callback, OPAL_SUCCESS);
+    return 1;
+}
+
+/* When the short way is barred: no ring yet, messages waiting before this one, a full ring. */
+static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t header_size,
+                                                    size_t payload_size, uint8_t order,
+                                                    uint32_t flags,
+                                                    mca_btl_base_descriptor_t **descriptor)
+{
+    if (NULL != descriptor)
+        *descriptor = frag_get(peer, order, header_size + payload_size, flags);
+    return OUT_DEAD == peer->out_state ? OPAL_ERR_UNREACH : OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
+                   void *header, size_t header_size, size_t payload_size, uint8_t order,
+                   uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+{
+    bool threads = opal_using_threads();
+    bool sent = false;
+
+    (void) btl;
+    if (OPAL_UNLIKELY(threads))
+        opal_mutex_lock(&peer->lock);
+    if (OPAL_UNLIKELY(OUT_NONE == peer->out_state))
+        door_open_out(peer);
+    if (OPAL_LIKELY(peer->out_direct && header_size + payload_size <= peer->length_max))
+        sent = message_write(peer, convertor, header, header_size, payload_size, tag);
+    if (OPAL_UNLIKELY(threads))
+        opal_mutex_unlock(&peer->lock);
+    if (OPAL_LIKELY(sent))
+        return OPAL_SUCCESS;
+    return immediate_slow(peer, header_size, payload_size, order, flags, descriptor);
+}
+
+int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
+                size_t size)
+{
+    mca_btl_base_descriptor_t *descriptor =
+        frag_get(peer, MCA_BTL_NO_ORDER, header_size + size, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    struct shm_frag *frag = (struct shm_frag *) descriptor;
+    int status;
+
+    if (NULL == frag)
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    frag->kind = SHM_KIND_REMOTE;
+    frag->tag = 0;
+    memcpy(frag->data, header, header_size);
+    if (0 != size)
+        memcpy(frag->data + header_size, data, size);
+    status = frag_submit(peer, frag);
+    if (1 == status || status < 0)
+        send_free(&shm_module.super, descriptor);
+    return 1 == status ? OPAL_SUCCESS : status;
+}
+
+/* Takes the next waiting fragment off the queue if the ring took it. */
+static struct shm_frag *pending_send_one(shm_peer_t *peer)
+{
+    struct shm_frag *frag = NULL;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (OUT_WAITING == peer->out_state || OUT_NONE == peer->out_state)
+        door_open_out(peer);
+    if (OUT_OPEN == peer->out_state && !opal_list_is_empty(&peer->pending)) {
+        frag = (struct shm_frag *) opal_list_get_first(&peer->pending);
+        if (frag_write(peer, frag)) {
+            opal_list_remove_item(&peer->pending, (opal_list_item_t *) frag);
+            atomic_fetch_sub_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
+            frag->waiting = false;
+        } else {
+            frag = NULL;
+        }
+    }
+    if (OUT_OPEN == peer->out_state && opal_list_is_empty(&peer->pending))
+        peer->out_direct = true;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return frag;
+}
+
+/* Takes one peer off the list of those with something waiting; NULL: none. */
+static shm_peer_t *pending_peer_take(void)
+{
+    shm_peer_t *peer = NULL;
+    uint32_t count;
+
+    opal_mutex_lock(&shm.pending_lock);
+    count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
+    if (count > 0) {
+        peer = shm.pending_peers[0];
+        memmove(shm.pending_peers, shm.pending_peers + 1, (count - 1) * sizeof(peer));
+        peer->pending_listed = false;
+        atomic_store_explicit(&shm.pending_count, count - 1, memory_order_relaxed);
+    }
+    opal_mutex_unlock(&shm.pending_lock);
+    return peer;
+}
+
+static void pending_peer_list(shm_peer_t *peer)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (!opal_list_is_empty(&peer->pending)) {
+        opal_mutex_lock(&shm.pending_lock);
+        if (!peer->pending_listed) {
+            uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
+
+            peer->pending_listed = true;
+            shm.pending_peers[count] = peer;
+            atomic_store_explicit(&shm.pending_count, count + 1, memory_order_relaxed);
+        }
+        opal_mutex_unlock(&shm.pending_lock);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+int send_pending(void)
+{
+    uint32_t peers = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
+    int events = 0;
+
+    while (peers-- > 0) {
+        shm_peer_t *peer = pending_peer_take();
+        struct shm_frag *frag;
+
+        if (NULL == peer)
+            break;
+        if (peer->out_unusable)
+            peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
+        while (NULL != (frag = pending_send_one(peer))) {
+            frag_complete(peer, frag, true, OPAL_SUCCESS);
+            events++;
+        }
+        pending_peer_list(peer);
+    }
+    return events;
+}
+
+void send_fail_pending(shm_peer_t *peer)
+{
+    struct shm_frag *frag;
+
+    do {
+        OPAL_THREAD_LOCK(&peer->lock);
+        frag = (struct shm_frag *) opal_list_remove_first(&peer->pending);
+        if (NULL != frag)
+            atomic_fetch_sub_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (NULL != frag)
+            frag_complete(peer, frag, true, OPAL_ERR_UNREACH);
+    } while (NULL != frag);
+}
