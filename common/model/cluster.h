@@ -69,12 +69,16 @@ bool cluster_broadcast_undisturbed(const struct cluster_point *point);
 struct cluster_broadcast {
     bool undisturbed;   /* (2.8) applies, not (2.9) */
     double printed_s;   /* the formula as printed, log2 p not rounded */
-    double corrected_s; /* the formula for any p and any gap: cluster.c explains each change */
+    double corrected_s; /* for any p and any gap: the simulated time where undisturbed, else a bound
+                         * from below; broadcast.c explains each change */
     double simulated_s; /* packet by packet through the tree: the truth */
 };
 
-/* False if there is no memory for the simulation, or processes or packets are 0, or both together
- * are more than it can walk in reasonable time (processes * packets above 2^26). */
+/* The simulation walks every packet at every process; more than this would take minutes. */
+#define CLUSTER_STEPS_MAX (UINT64_C(1) << 24)
+
+/* False with a sentence: processes or packets are 0, both together are more than CLUSTER_STEPS_MAX,
+ * or there is no memory. */
 bool cluster_broadcast(const struct cluster_point *point, uint32_t processes, uint64_t packets,
                        struct cluster_broadcast *result, struct model_error *error);
 

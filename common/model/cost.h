@@ -33,6 +33,11 @@ struct cost {
     uint64_t first_bytes;
     uint64_t last_bytes;
     struct cost_line stage[COST_STAGES];
+
+    /* Used while the terms are added, and to compare two costs to the byte: see cost_term.h. */
+    double scale;
+    double bandwidth_bytes_s;
+    uint64_t fingerprint;     /* equal for costs made of equal terms */
     struct cost_exact *exact; /* null: nobody asked for it */
 };
 

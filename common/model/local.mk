@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of common/model: arithmetic of costs and plans.
 libmultilane_common_la_SOURCES += \
-	common/model/cluster.h \
-	common/model/cost.h \
-	common/model/equation.h \
+	common/model/broadcast.c \
+	common/model/candidate.c common/model/candidate.h \
+	common/model/cluster.c common/model/cluster.h \
+	common/model/cost.c common/model/cost.h common/model/cost_term.h \
+	common/model/equation.c common/model/equation.h \
 	common/model/error.h \
-	common/model/lane.h \
+	common/model/exact.c common/model/exact.h \
+	common/model/fit.c \
+	common/model/group.c common/model/group.h \
+	common/model/lane.c common/model/lane.h \
 	common/model/number.c common/model/number.h \
-	common/model/plan.h \
-	common/model/protocol.h \
-	common/model/split.h
+	common/model/plan.c common/model/plan.h \
+	common/model/protocol.c common/model/protocol.h \
+	common/model/split.c common/model/split.h
+# A fused multiply-add where one compiler sees one and another does not would give them different
+# times; the thresholds are exact either way.
+libmultilane_common_la_CFLAGS += -ffp-contract=off

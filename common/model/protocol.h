@@ -69,6 +69,7 @@ struct model_surroundings {
 struct model_needs {
     uint32_t all_of;    /* enum model_ability */
     uint32_t any_of;    /* 0: nothing more */
+    uint32_t memory;    /* kinds of buffer memory that the protocol is for */
     enum model_way way; /* whose costs count, and give the lane its score */
     bool in_place;      /* the lane itself must reach the buffer, all its pieces; else copies do */
     bool one_lane;      /* never more than one */
@@ -80,13 +81,13 @@ struct model_protocol {
     enum model_protocol_kind kind;
     struct model_needs needs;
 
-    /* Largest message over these lanes, 0 if none fits; null: no bound. Smallest is 1 but for eager
-     * ones, all of which carry size 0. */
-    uint64_t (*largest)(const struct model_lane *const *lanes, uint32_t count,
-                        const struct model_surroundings *around);
+    /* The largest message over these lanes; false if not even an empty one fits. Null: no bound.
+     * The smallest is 0 bytes for eager protocols and 1 for rendezvous. */
+    bool (*largest)(const struct model_lane *const *lanes, uint32_t count,
+                    const struct model_surroundings *around, uint64_t *bytes);
 
     /* The cost at `bytes` and how far, from there on, the same lines hold (cost->last_bytes).
-     * Writes nothing but `cost`, through cost_term.h. */
+     * Writes nothing but `cost`, through the functions of cost_term.h, first of all cost_begin. */
     void (*cost)(const struct model_lane *const *lanes, uint32_t count,
                  const struct model_surroundings *around, uint64_t bytes, struct cost *cost);
 };

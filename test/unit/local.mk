@@ -1,2 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of test/unit: unit tests without MPI.
+
+# The model.
+model_tests = test/unit/model_property
+check_PROGRAMS += $(model_tests)
+TESTS += $(model_tests)
+noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
+test_unit_model_property_SOURCES = test/unit/model_property.c
+test_unit_model_property_LDADD = libmultilane_common.la

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Candidates: sets of lanes, their lines, and where one line falls below another. */
+#include "common/model/candidate.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/model/cost_term.h"
+#include "common/model/group.h"
+
+/* The lines are sums of at most a few hundred terms, none negative, so their relative error is
+ * below 2^-44. What differs by more is settled; the rest is computed without rounding. */
+#define ROUNDING 0x1p-42
+
+/* Below this the relative bound does not hold: numbers this small have lost digits. */
+#define TIME_TINY_S 1e-280
+
+/* --- sets of lanes ---------------------------------------------------------------------------- */
+
+/* What lanes are chosen by: how much they add to those already chosen. */
+struct score {
+    double added_bytes_s;
+    uint32_t distance;
+    double latency_s;
+};
+
+static bool score_better(const struct score *a, const struct score *b)
+{
+    if (a->added_bytes_s != b->added_bytes_s)
+        return a->added_bytes_s > b->added_bytes_s;
+    if (a->distance != b->distance)
+        return a->distance < b->distance;
+    return a->latency_s < b->latency_s;
+}
+
+/* Large messages are what several lanes are for, so the last range speaks for a lane. */
+static const struct model_lane_range *last_range(const struct model_lane *lane, enum model_way way)
+{
+    const struct model_lane_cost *cost = &lane->cost[way];
+    if (!cost->range_count)
+        cost = &lane->cost[MODEL_BY_PUT]; /* a lane that only stages */
+    return &cost->ranges[cost->range_count - 1];
+}
+
+static double bandwidth_together(const struct plan_input *input, enum model_way way,
+                                 const struct lane_set *set)
+{
+    struct group_member members[MODEL_LANES_MAX];
+    double parts[MODEL_LANES_MAX], sum = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct model_lane *lane = &input->lanes[set->lane[i]];
+        members[i].group = lane->group;
+        members[i].bandwidth_bytes_s = last_range(lane, way)->bandwidth_bytes_s;
+    }
+    uint32_t count = group_bandwidths(members, set->count, input->around.groups,
+                                      input->around.group_count, parts);
+    for (uint32_t i = 0; i < count; i++)
+        sum += parts[i];
+    return sum;
+}
+
+static struct score score_of(const struct plan_input *input, enum model_way way,
+                             const struct lane_set *chosen, uint8_t lane)
+{
+    const struct model_lane *added = &input->lanes[lane];
+    struct score score = {.added_bytes_s = last_range(added, way)->bandwidth_bytes_s,
+                          .distance = added->distance,
+                          .latency_s = last_range(added, way)->latency_s};
+    if (added->group && chosen->count) {
+        struct lane_set with = *chosen;
+        with.lane[with.count++] = lane;
+        score.added_bytes_s =
+            bandwidth_together(input, way, &with) - bandwidth_together(input, way, chosen);
+    }
+    return score;
+}
+
+/* The best of `left` after those already chosen. */
+static uint32_t best_next(const struct plan_input *input, enum model_way way,
+                          const struct lane_set *chosen, const struct lane_set *left)
+{
+    uint32_t best = 0;
+    struct score best_score = score_of(input, way, chosen, left->lane[0]);
+    for (uint32_t i = 1; i < left->count; i++) {
+        struct score score = score_of(input, way, chosen, left->lane[i]);
+        if (score_better(&score, &best_score)) {
+            best = i;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+/* All lanes that the protocol's selector allows, the best first. */
+static void rank_lanes(const struct plan_input *input, const struct model_protocol *protocol,
+                       struct lane_set *ranked)
+{
+    struct lane_set left = {0};
+    for (uint32_t i = 0; i < input->lane_count; i++)
+        if (model_protocol_allows(protocol, &input->lanes[i], &input->around, NULL))
+            left.lane[left.count++] = (uint8_t) i;
+    ranked->count = 0;
+    while (left.count) {
+        uint32_t next = best_next(input, protocol->needs.way, ranked, &left);
+        ranked->lane[ranked->count++] = left.lane[next];
+        left.count--;
+        memmove(&left.lane[next], &left.lane[next + 1], left.count - next);
+    }
+}
+
+static uint32_t most_lanes(const struct plan_input *input, const struct model_protocol *protocol)
+{
+    uint32_t most =
+        protocol->kind == MODEL_EAGER ? input->most_eager_lanes : input->most_rndv_lanes;
+    if (protocol->needs.one_lane)
+        return 1;
+    return most && most < MODEL_LANES_MAX ? most : MODEL_LANES_MAX;
+}
+
+static struct lane_set first_of(const struct lane_set *ranked, uint32_t count)
+{
+    struct lane_set set = *ranked;
+    set.count = count;
+    return set;
+}
+
+uint32_t lane_sets_select(const struct plan_input *input, const struct model_protocol *protocol,
+                          struct lane_set sets[LANE_SETS_MAX])
+{
+    struct lane_set ranked;
+    uint32_t most = most_lanes(input, protocol), count = 0;
+    rank_lanes(input, protocol, &ranked);
+    if (most > ranked.count)
+        most = ranked.count;
+    if (input->every_lane && most > 1) {
+        sets[0] = first_of(&ranked, most);
+        return 1;
+    }
+    for (uint32_t i = 0; i < ranked.count; i++)
+        sets[count++] = (struct lane_set){.count = 1, .lane = {ranked.lane[i]}};
+    for (uint32_t together = 2; together <= most; together++)
+        sets[count++] = first_of(&ranked, together);
+    return count;
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+bool candidate_init(struct candidate *candidate, const struct plan_input *input,
+                    uint32_t protocol_index, const struct lane_set *set)
+{
+    const struct model_protocol *protocol = input->protocols[protocol_index];
+    candidate->protocol = protocol;
+    candidate->protocol_index = protocol_index;
+    candidate->set = *set;
+    candidate->line_first = 0;
+    candidate->line_last = 0;
+    for (uint32_t i = 0; i < set->count; i++)
+        candidate->lanes[i] = &input->lanes[set->lane[i]];
+    candidate->first_bytes = protocol->kind == MODEL_EAGER ? 0 : 1;
+    candidate->largest_bytes = UINT64_MAX;
+    if (protocol->largest &&
+        !protocol->largest(candidate->lanes, set->count, &input->around, &candidate->largest_bytes))
+        return false;
+    return candidate->largest_bytes >= candidate->first_bytes;
+}
+
+static enum cost_stage busiest_stage(const struct cost *cost, uint64_t bytes)
+{
+    enum cost_stage busiest = COST_SENDER;
+    for (int i = COST_WIRE; i < COST_LATENCY; i++) {
+        enum cost_stage stage = (enum cost_stage) i;
+        double time = cost_of_stage(cost, stage, bytes), most = cost_of_stage(cost, busiest, bytes);
+        if (time > most ||
+            (time == most && cost->stage[stage].growth_s_byte > cost->stage[busiest].growth_s_byte))
+            busiest = stage;
+    }
+    return busiest;
+}
+
+/* How far from `bytes` on the stage stays the largest of a stream's: lines cross once. */
+static uint64_t busiest_until(const struct cost *cost, enum cost_stage busiest, uint64_t bytes)
+{
+    uint64_t low = bytes, high = cost->last_bytes;
+    if (busiest_stage(cost, high) == busiest)
+        return high;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (busiest_stage(cost, middle) == busiest)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void candidate_evaluate(struct candidate *candidate, const struct plan_input *input, uint64_t bytes)
+{
+    candidate->cost.exact = NULL;
+    candidate->protocol->cost(candidate->lanes, candidate->set.count, &input->around, bytes,
+                              &candidate->cost);
+    candidate->cost.first_bytes = bytes;
+    candidate->line_first = bytes;
+    if (input->view == COST_OF_MESSAGE) {
+        candidate->line = cost_sum_line(&candidate->cost);
+        candidate->line_last = candidate->cost.last_bytes;
+    } else {
+        enum cost_stage busiest = busiest_stage(&candidate->cost, bytes);
+        candidate->line = candidate->cost.stage[busiest];
+        candidate->line_last = busiest_until(&candidate->cost, busiest, bytes);
+    }
+}
+
+/* --- comparing -------------------------------------------------------------------------------- */
+
+/* Are both lines made of the very same terms? Such lines are frequent (get and put of one lane) and
+ * need no exact arithmetic. */
+static bool lines_identical(const struct candidate *a, const struct candidate *b,
+                            const struct plan_input *input)
+{
+    if (input->view == COST_OF_MESSAGE)
+        return a->cost.fingerprint == b->cost.fingerprint;
+    return a->line.fixed_s == b->line.fixed_s && a->line.growth_s_byte == b->line.growth_s_byte;
+}
+
+/* A stream's line is one stage, already rounded, and is taken as it is. */
+static void candidate_exact(const struct candidate *candidate, const struct plan_input *input,
+                            struct cost_exact *exact)
+{
+    struct cost cost = {.exact = exact};
+    if (input->view == COST_OF_MESSAGE) {
+        candidate->protocol->cost(candidate->lanes, candidate->set.count, &input->around,
+                                  candidate->line_first, &cost);
+        return;
+    }
+    cost_begin(&cost, 1);
+    cost_add_fixed(&cost, COST_WIRE, 1, candidate->line.fixed_s);
+    cost_add_growth(&cost, COST_WIRE, 1, candidate->line.growth_s_byte);
+    cost_end(&cost);
+}
+
+/* a - b without rounding, up to a factor above 0 */
+static void exact_difference(const struct candidate *a, const struct candidate *b,
+                             const struct plan_input *input, struct exact *offset,
+                             struct exact *slope)
+{
+    struct cost_exact of_a, of_b;
+    candidate_exact(a, input, &of_a);
+    candidate_exact(b, input, &of_b);
+    cost_exact_difference(&of_a, &of_b, offset, slope);
+}
+
+/* Who wins where both take equally long? */
+static bool wins_tie(const struct candidate *a, const struct candidate *b)
+{
+    if (a->protocol->kind != b->protocol->kind)
+        return a->protocol->kind == MODEL_RNDV;
+    if (a->protocol_index != b->protocol_index)
+        return a->protocol_index < b->protocol_index;
+    if (a->set.count != b->set.count)
+        return a->set.count < b->set.count;
+    return a->order < b->order;
+}
+
+bool candidate_preferred(const struct candidate *a, const struct candidate *b,
+                         const struct plan_input *input, uint64_t bytes)
+{
+    double time_a = a->line.fixed_s + (double) bytes * a->line.growth_s_byte;
+    double time_b = b->line.fixed_s + (double) bytes * b->line.growth_s_byte;
+    if (fabs(time_a - time_b) > ROUNDING * (time_a + time_b) && time_a + time_b > TIME_TINY_S)
+        return time_a < time_b;
+    if (lines_identical(a, b, input))
+        return wins_tie(a, b);
+    struct exact offset, slope;
+    exact_difference(a, b, input, &offset, &slope);
+    int sign = exact_sign_at(&offset, &slope, bytes);
+    return sign ? sign < 0 : wins_tie(a, b);
+}
+
+/* The first size in (from, to] at which challenger - best is below 0, or 0 with `ties`. It falls
+ * with the size and is not so at `from`. */
+static uint64_t first_below(const struct exact *offset, const struct exact *slope, bool ties,
+                            uint64_t from, uint64_t to)
+{
+    int bound = ties ? 1 : 0;
+    if (exact_sign_at(offset, slope, to) >= bound)
+        return 0;
+    while (to - from > 1) {
+        uint64_t middle = from + (to - from) / 2;
+        if (exact_sign_at(offset, slope, middle) < bound)
+            to = middle;
+        else
+            from = middle;
+    }
+    return to;
+}
+
+uint64_t candidate_overtakes(const struct candidate *best, const struct candidate *challenger,
+                             const struct plan_input *input, uint64_t from, uint64_t to)
+{
+    /* challenger <= best  <=>  size * den >= num; both are known to within their errors */
+    double num = challenger->line.fixed_s - best->line.fixed_s;
+    double den = best->line.growth_s_byte - challenger->line.growth_s_byte;
+    double num_error = ROUNDING * (challenger->line.fixed_s + best->line.fixed_s) + DBL_MIN;
+    double den_error = ROUNDING * (best->line.growth_s_byte + challenger->line.growth_s_byte);
+    double earliest = (num - num_error) / (den + den_error);
+    double latest = (num + num_error) / (den - den_error);
+    if (den + den_error <= 0 || earliest > (double) to || lines_identical(best, challenger, input))
+        return 0;
+    if (den > den_error && earliest > (double) from && latest < 0x1p52 &&
+        ceil(earliest) > floor(latest)) { /* no whole size is in doubt */
+        uint64_t first = (uint64_t) ceil(latest);
+        return first <= to ? first : 0;
+    }
+    struct exact offset, slope;
+    exact_difference(challenger, best, input, &offset, &slope);
+    return first_below(&offset, &slope, wins_tie(challenger, best), from, to);
+}

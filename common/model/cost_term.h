@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a protocol writes down what it costs: term by term, so that the same few lines of code give
+ * the rounded times that a plan is walked with and the exact ones that decide close calls. */
+#ifndef COMMON_MODEL_COST_TERM_H
+#define COMMON_MODEL_COST_TERM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/model/cost.h"
+#include "common/model/exact.h"
+
+/* scale * (fixed + bytes * (growth + 1 / bandwidth)), of all stages together */
+struct cost_exact {
+    double scale;
+    bool bounded; /* there is a bandwidth and it is finite */
+    struct exact fixed, growth, bandwidth;
+};
+
+/* Empties the cost; what is added is multiplied by `scale` in the end. Only cost->exact is kept:
+ * who asks for a cost sets it, to null or to where the exact terms go. */
+void cost_begin(struct cost *cost, double scale);
+
+/* Adds weight * value seconds, or seconds a byte, to one stage. Weights are small whole numbers. */
+void cost_add_fixed(struct cost *cost, enum cost_stage stage, int weight, double seconds);
+void cost_add_growth(struct cost *cost, enum cost_stage stage, int weight, double seconds_byte);
+
+/* Adds to the bandwidth of the wire. */
+void cost_add_bandwidth(struct cost *cost, double bytes_s);
+
+/* The lines do not hold above `last_bytes`. */
+void cost_bound(struct cost *cost, uint64_t last_bytes);
+
+/* Turns the terms into the lines of the stages. */
+void cost_end(struct cost *cost);
+
+/* The line of the sum of the stages, rounded. */
+struct cost_line cost_sum_line(const struct cost *cost);
+
+/* offset + size * slope has the sign of cost(a) - cost(b) at that size. */
+void cost_exact_difference(const struct cost_exact *a, const struct cost_exact *b,
+                           struct exact *offset, struct exact *slope);
+
+#endif

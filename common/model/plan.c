@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans: walks the sizes from 0 to the maximum along the lowest of all candidates' lines. */
+#include "common/model/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/candidate.h"
+#include "common/model/equation.h"
+#include "common/model/group.h"
+#include "common/model/number.h"
+
+#define PROTOCOLS_MAX 32
+
+/* The walk, while it goes on. */
+struct walk {
+    const struct plan_input *input;
+    struct candidate *candidates;
+    uint32_t candidate_count;
+    struct candidate **active; /* those that can carry the sizes of the present interval */
+    uint32_t active_count;
+    struct plan_entry *entries;
+    uint32_t entry_count, entry_room;
+    char *note; /* the plan's */
+};
+
+void plan_input_init(struct plan_input *input)
+{
+    memset(input, 0, sizeof *input);
+    input->around.buffer = (struct model_buffer){.memory = MODEL_MEMORY_HOST, .pieces = 1};
+    input->around.bias = EQUATION_BIAS_DEFAULT;
+    for (int i = 1; i < MODEL_MEMORIES; i++)
+        input->around.copy[i].fixed_s = -1; /* until somebody brings a driver that copies it */
+}
+
+/* --- what is walked along --------------------------------------------------------------------- */
+
+static bool check_surroundings(const struct model_surroundings *around, struct model_error *error)
+{
+    if (!(around->bias > 0 && around->bias <= 100))
+        return model_fail(error, "bias = %g is not a number above 0 and up to 100", around->bias);
+    for (int i = 0; i < MODEL_MEMORIES; i++)
+        if (!(around->copy[i].fixed_s <= 1e9) ||
+            !(around->copy[i].s_byte >= 0 && around->copy[i].s_byte <= 1e9))
+            return model_fail(error, "copying %s memory: %g s and %g s a byte are no times",
+                              model_memory_name((enum model_memory)(1 << i)),
+                              around->copy[i].fixed_s, around->copy[i].s_byte);
+    for (uint32_t i = 0; i < around->group_count; i++)
+        if (!(around->groups[i].bandwidth_bytes_s > 0))
+            return model_fail(error, "group %u: bandwidth = %g is not above 0",
+                              (unsigned) around->groups[i].id, around->groups[i].bandwidth_bytes_s);
+    return true;
+}
+
+static bool check_input(const struct plan_input *input, struct model_error *error)
+{
+    if (!input->lane_count || input->lane_count > MODEL_LANES_MAX)
+        return model_fail(error, "a plan is made of 1 to %d lanes, not of %u", MODEL_LANES_MAX,
+                          (unsigned) input->lane_count);
+    if (input->protocol_count > PROTOCOLS_MAX)
+        return model_fail(error, "a table of %u protocols is longer than %d",
+                          (unsigned) input->protocol_count, PROTOCOLS_MAX);
+    for (uint32_t i = 0; i < input->override_count; i++)
+        if (input->overrides[i].protocol_index >= input->protocol_count)
+            return model_fail(error, "protocol %u is forced, but the table has %u",
+                              (unsigned) input->overrides[i].protocol_index,
+                              (unsigned) input->protocol_count);
+    for (uint32_t i = 0; i < input->lane_count; i++)
+        if (!model_lane_check(&input->lanes[i], error))
+            return false;
+    return check_surroundings(&input->around, error);
+}
+
+static struct plan_input with_table(const struct plan_input *input)
+{
+    struct plan_input own = *input;
+    if (!own.protocols) {
+        own.protocols = model_protocols;
+        own.protocol_count = MODEL_PROTOCOLS;
+    }
+    return own;
+}
+
+static void walk_add_protocol(struct walk *walk, uint32_t protocol_index)
+{
+    struct lane_set sets[LANE_SETS_MAX];
+    uint32_t count = lane_sets_select(walk->input, walk->input->protocols[protocol_index], sets);
+    for (uint32_t i = 0; i < count; i++) {
+        struct candidate *candidate = &walk->candidates[walk->candidate_count];
+        candidate->order = walk->candidate_count;
+        if (candidate_init(candidate, walk->input, protocol_index, &sets[i]))
+            walk->candidate_count++;
+    }
+}
+
+static bool walk_begin(struct walk *walk, const struct plan_input *input, char *note)
+{
+    size_t room = (size_t) input->protocol_count * 2 * input->lane_count;
+    *walk = (struct walk){.input = input, .note = note};
+    walk->candidates = malloc(room * sizeof *walk->candidates);
+    walk->active = malloc(room * sizeof *walk->active);
+    if (!walk->candidates || !walk->active)
+        return false;
+    for (uint32_t i = 0; i < input->protocol_count; i++)
+        if (!(input->without >> i & 1))
+            walk_add_protocol(walk, i);
+    return true;
+}
+
+static void walk_end(struct walk *walk)
+{
+    free(walk->candidates);
+    free(walk->active);
+    free(walk->entries);
+}
+
+/* --- overrides -------------------------------------------------------------------------------- */
+
+/* The override that holds at `bytes`, or null. */
+static const struct plan_override *override_at(const struct plan_input *input, uint64_t bytes)
+{
+    for (uint32_t i = input->override_count; i-- > 0;)
+        if (bytes >= input->overrides[i].first_bytes && bytes <= input->overrides[i].last_bytes)
+            return &input->overrides[i];
+    return NULL;
+}
+
+/* The last size before an override begins or ends. */
+static uint64_t override_bound(const struct plan_input *input, uint64_t bytes, uint64_t end)
+{
+    for (uint32_t i = 0; i < input->override_count; i++) {
+        const struct plan_override *override = &input->overrides[i];
+        if (override->first_bytes > bytes && override->first_bytes - 1 < end)
+            end = override->first_bytes - 1;
+        if (override->last_bytes >= bytes && override->last_bytes < end)
+            end = override->last_bytes;
+    }
+    return end;
+}
+
+static void note_unmet(struct walk *walk, const struct plan_override *override, uint64_t bytes)
+{
+    char size[NUMBER_SIZE_CHARS];
+    if (!walk->note[0])
+        snprintf(walk->note, sizeof((struct plan *) 0)->note,
+                 "%s is forced but cannot carry %s bytes over these lanes; "
+                 "the cheapest protocol that can is used there",
+                 walk->input->protocols[override->protocol_index]->name,
+                 number_print_size(bytes, size));
+}
+
+/* --- the walk --------------------------------------------------------------------------------- */
+
+static bool carries(const struct candidate *candidate, uint64_t bytes)
+{
+    return bytes >= candidate->first_bytes && bytes <= candidate->largest_bytes;
+}
+
+static void collect(struct walk *walk, uint64_t bytes, const struct plan_override *only)
+{
+    walk->active_count = 0;
+    for (uint32_t i = 0; i < walk->candidate_count; i++) {
+        struct candidate *candidate = &walk->candidates[i];
+        if (carries(candidate, bytes) &&
+            (!only || only->protocol_index == candidate->protocol_index))
+            walk->active[walk->active_count++] = candidate;
+    }
+}
+
+/* Those that compete at `bytes`: the forced protocol's where it can, and otherwise all. Size 0 has
+ * nothing to move, so nothing but an eager protocol is ever asked to. */
+static void walk_gather(struct walk *walk, uint64_t bytes)
+{
+    const struct plan_override *override = override_at(walk->input, bytes);
+    collect(walk, bytes, override);
+    if (override && !walk->active_count) {
+        if (bytes)
+            note_unmet(walk, override, bytes);
+        collect(walk, bytes, NULL);
+    }
+    for (uint32_t i = 0; i < walk->active_count; i++) {
+        struct candidate *candidate = walk->active[i];
+        if (bytes > candidate->line_last || bytes < candidate->line_first || !bytes)
+            candidate_evaluate(candidate, walk->input, bytes);
+    }
+}
+
+/* The last size up to which nobody joins, nobody leaves and no line bends. */
+static uint64_t interval_end(const struct walk *walk, uint64_t bytes)
+{
+    uint64_t end = override_bound(walk->input, bytes, bytes ? UINT64_MAX : 0);
+    for (uint32_t i = 0; i < walk->candidate_count; i++)
+        if (walk->candidates[i].largest_bytes >= bytes && walk->candidates[i].largest_bytes < end)
+            end = walk->candidates[i].largest_bytes;
+    for (uint32_t i = 0; i < walk->active_count; i++)
+        if (walk->active[i]->line_last < end)
+            end = walk->active[i]->line_last;
+    return end;
+}
+
+static struct candidate *best_at(const struct walk *walk, uint64_t bytes)
+{
+    struct candidate *best = walk->active[0];
+    for (uint32_t i = 1; i < walk->active_count; i++)
+        if (candidate_preferred(walk->active[i], best, walk->input, bytes))
+            best = walk->active[i];
+    return best;
+}
+
+/* Who overtakes `best` first, and from which size on; *size is 0 if nobody does up to `end`. */
+static struct candidate *next_best(const struct walk *walk, const struct candidate *best,
+                                   uint64_t from, uint64_t end, uint64_t *size)
+{
+    struct candidate *next = NULL;
+    *size = 0;
+    for (uint32_t i = 0; i < walk->active_count; i++) {
+        struct candidate *challenger = walk->active[i];
+        uint64_t at =
+            challenger == best ? 0 : candidate_overtakes(best, challenger, walk->input, from, end);
+        if (!at)
+            continue;
+        if (at < *size || !next || candidate_preferred(challenger, next, walk->input, at)) {
+            next = challenger;
+            *size = at;
+            end = at; /* later ones do not matter */
+        }
+    }
+    return next;
+}
+
+/* --- entries ---------------------------------------------------------------------------------- */
+
+static bool same_choice(const struct plan_entry *entry, const struct candidate *candidate)
+{
+    return entry->protocol_index == candidate->protocol_index &&
+           entry->lane_count == candidate->set.count &&
+           !memcmp(entry->lanes, candidate->set.lane, candidate->set.count);
+}
+
+/* A lane's bandwidth, less where its group is exhausted. */
+static double carried_by(const struct group_member *members, uint32_t count, uint32_t i,
+                         const struct model_surroundings *around)
+{
+    double sum = 0;
+    if (!members[i].group)
+        return members[i].bandwidth_bytes_s;
+    for (uint32_t j = 0; j < count; j++)
+        if (members[j].group == members[i].group)
+            sum += members[j].bandwidth_bytes_s;
+    double capacity =
+        group_capacity(members[i].group, members, count, around->groups, around->group_count);
+    return sum > capacity ? members[i].bandwidth_bytes_s * (capacity / sum)
+                          : members[i].bandwidth_bytes_s;
+}
+
+static void set_weights(const struct walk *walk, const struct candidate *candidate, uint64_t bytes,
+                        struct plan_entry *entry)
+{
+    struct group_member members[MODEL_LANES_MAX];
+    double carried[MODEL_LANES_MAX], sum = 0;
+    uint32_t count = candidate->set.count, left = PLAN_WEIGHT_ONE;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct model_lane *lane = candidate->lanes[i];
+        const struct model_lane_range *range =
+            model_lane_range_at(lane, candidate->protocol->needs.way, bytes);
+        if (!range) /* a lane that only stages */
+            range = model_lane_range_at(lane, MODEL_BY_PUT, bytes);
+        members[i].group = lane->group;
+        members[i].bandwidth_bytes_s =
+            range->bandwidth_bytes_s < 1e30 ? range->bandwidth_bytes_s : 1e30;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        sum += carried[i] = carried_by(members, count, i, &walk->input->around);
+    for (uint32_t i = count; i-- > 1; left -= entry->weights[i])
+        entry->weights[i] = (uint32_t) (PLAN_WEIGHT_ONE * (carried[i] / sum));
+    entry->weights[0] = left; /* what rounding leaves goes to the best */
+}
+
+static struct plan_entry *entry_append(struct walk *walk)
+{
+    if (walk->entry_count == walk->entry_room) {
+        uint32_t room = walk->entry_room ? 2 * walk->entry_room : 16;
+        struct plan_entry *grown = realloc(walk->entries, room * sizeof *grown);
+        if (!grown)
+            return NULL;
+        walk->entries = grown;
+        walk->entry_room = room;
+    }
+    struct plan_entry *entry = &walk->entries[walk->entry_count++];
+    memset(entry, 0, sizeof *entry);
+    return entry;
+}
+
+/* Sizes first to last go to the candidate; equal neighbours become one entry. */
+static bool walk_emit(struct walk *walk, const struct candidate *candidate, uint64_t first,
+                      uint64_t last)
+{
+    struct plan_entry *entry = walk->entry_count ? &walk->entries[walk->entry_count - 1] : NULL;
+    if (!entry || !same_choice(entry, candidate)) {
+        entry = entry_append(walk);
+        if (!entry)
+            return false;
+        entry->first_bytes = first;
+        entry->protocol = candidate->protocol;
+        entry->protocol_index = candidate->protocol_index;
+        entry->lane_count = candidate->set.count;
+        memcpy(entry->lanes, candidate->set.lane, candidate->set.count);
+    }
+    entry->largest_bytes = last;
+    set_weights(walk, candidate, last, entry);
+    return true;
+}
+
+/* --- putting it together ---------------------------------------------------------------------- */
+
+static bool fail_memory(struct model_error *error)
+{
+    return model_fail(error, "no memory for a plan");
+}
+
+/* Names what was missing for the protocol that asks least of a lane. */
+static bool fail_uncovered(const struct walk *walk, uint64_t bytes, struct model_error *error)
+{
+    const struct plan_input *input = walk->input;
+    struct model_error why = {"every protocol that could is left out"};
+    char size[NUMBER_SIZE_CHARS];
+    for (uint32_t i = input->protocol_count; i-- > 0;) {
+        const struct model_protocol *protocol = input->protocols[i];
+        if (input->without >> i & 1 || (protocol->kind == MODEL_RNDV && !bytes))
+            continue;
+        if (model_protocol_allows(protocol, &input->lanes[0], &input->around, &why))
+            model_fail(&why, "%s does not carry so many over lane \"%s\"", protocol->name,
+                       input->lanes[0].name);
+        if (protocol->needs.all_of == MODEL_CAN_SEND)
+            break;
+    }
+    return model_fail(error, "no protocol can carry a %s of %s bytes of %s: %.140s",
+                      model_operation_name(input->around.operation), number_print_size(bytes, size),
+                      model_buffer_name(input->around.buffer), why.text);
+}
+
+/* One interval in which every line is straight. */
+static bool walk_interval(struct walk *walk, uint64_t from, uint64_t end)
+{
+    struct candidate *best = best_at(walk, from);
+    for (;;) {
+        uint64_t switch_bytes;
+        struct candidate *next = next_best(walk, best, from, end, &switch_bytes);
+        if (!walk_emit(walk, best, from, next ? switch_bytes - 1 : end))
+            return false;
+        if (!next)
+            return true;
+        best = next;
+        from = switch_bytes;
+    }
+}
+
+static bool walk_sizes(struct walk *walk, struct model_error *error)
+{
+    uint64_t bytes = 0;
+    for (;;) {
+        walk_gather(walk, bytes);
+        if (!walk->active_count)
+            return fail_uncovered(walk, bytes, error);
+        uint64_t end = interval_end(walk, bytes);
+        if (!walk_interval(walk, bytes, end))
+            return fail_memory(error);
+        if (end == UINT64_MAX)
+            return true;
+        bytes = end + 1;
+    }
+}
+
+/* One block: the plan, its entries, and the sizes that lookups read, on cache lines of their own.
+ */
+static struct plan *plan_make(const struct walk *walk, const char *note)
+{
+    size_t head = sizeof(struct plan) + walk->entry_count * sizeof(struct plan_entry);
+    struct plan *plan = malloc(head + walk->entry_count * sizeof(uint64_t));
+    if (!plan)
+        return NULL;
+    plan->entry_count = walk->entry_count;
+    plan->entries = (struct plan_entry *) (plan + 1);
+    plan->largest = (uint64_t *) (plan->entries + walk->entry_count);
+    memcpy(plan->entries, walk->entries, walk->entry_count * sizeof *plan->entries);
+    for (uint32_t i = 0; i < walk->entry_count; i++)
+        plan->largest[i] = walk->entries[i].largest_bytes;
+    memcpy(plan->note, note, sizeof plan->note);
+    return plan;
+}
+
+struct plan *plan_build(const struct plan_input *given, struct model_error *error)
+{
+    struct plan_input input = with_table(given);
+    char note[sizeof((struct plan *) 0)->note] = "";
+    struct plan *plan = NULL;
+    struct walk walk;
+    if (!check_input(&input, error))
+        return NULL;
+    if (!walk_begin(&walk, &input, note))
+        fail_memory(error);
+    else if (walk_sizes(&walk, error) && !(plan = plan_make(&walk, note)))
+        fail_memory(error);
+    walk_end(&walk);
+    return plan;
+}
+
+void plan_free(struct plan *plan)
+{
+    free(plan);
+}
+
+/* --- asking afterwards ------------------------------------------------------------------------ */
+
+bool plan_predict(const struct plan_input *given, const struct plan_entry *entry, uint64_t bytes,
+                  struct cost *cost)
+{
+    struct plan_input input = with_table(given);
+    struct candidate candidate;
+    struct lane_set set = {.count = entry->lane_count};
+    memcpy(set.lane, entry->lanes, entry->lane_count);
+    if (!candidate_init(&candidate, &input, entry->protocol_index, &set) ||
+        !carries(&candidate, bytes))
+        return false;
+    candidate_evaluate(&candidate, &input, bytes);
+    *cost = candidate.cost;
+    return true;
+}
+
+bool plan_best_of_protocol(const struct plan_input *given, uint32_t protocol_index, uint64_t bytes,
+                           struct plan_entry *entry, struct cost *cost)
+{
+    struct plan_input input = with_table(given);
+    struct lane_set sets[LANE_SETS_MAX];
+    struct candidate candidate;
+    struct walk walk = {.input = &input};
+    bool found = false;
+    uint32_t count = lane_sets_select(&input, input.protocols[protocol_index], sets);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!candidate_init(&candidate, &input, protocol_index, &sets[i]) ||
+            !carries(&candidate, bytes))
+            continue;
+        candidate_evaluate(&candidate, &input, bytes);
+        if (found &&
+            cost_of(&candidate.cost, input.view, bytes) >= cost_of(cost, input.view, bytes))
+            continue;
+        found = true;
+        *cost = candidate.cost;
+        *entry = (struct plan_entry){.first_bytes = bytes,
+                                     .largest_bytes = bytes,
+                                     .protocol = candidate.protocol,
+                                     .protocol_index = protocol_index,
+                                     .lane_count = candidate.set.count};
+        memcpy(entry->lanes, candidate.set.lane, candidate.set.count);
+        set_weights(&walk, &candidate, bytes, entry);
+    }
+    return found;
+}
+
+/* --- overrides as text ------------------------------------------------------------------------ */
+
+/* One piece between commas: NAME, NAME:LO-HI, or LO-HI for the name before. */
+static bool override_parse(char *piece, int *protocol, struct plan_override *override,
+                           struct model_error *error)
+{
+    char *range = strchr(piece, ':');
+    bool named = range || *protocol < 0 || piece[0] < '0' || piece[0] > '9';
+    if (range)
+        *range++ = 0;
+    if (named) {
+        *protocol = model_protocol_find(piece, error);
+        if (*protocol < 0)
+            return false;
+    } else {
+        range = piece;
+    }
+    override->protocol_index = (uint32_t) *protocol;
+    override->first_bytes = 0;
+    override->last_bytes = UINT64_MAX;
+    return !range ||
+           number_parse_range(range, &override->first_bytes, &override->last_bytes, error);
+}
+
+bool plan_overrides_parse(const char *text, struct plan_override overrides[PLAN_OVERRIDES_MAX],
+                          uint32_t *count, struct model_error *error)
+{
+    char copy[512];
+    int protocol = -1;
+    uint32_t read = 0;
+    if (strlen(text) >= sizeof copy)
+        return model_fail(error, "a list of protocols of %zu characters is too long", strlen(text));
+    *count = 0;
+    if (!strcmp(text, "auto"))
+        return true;
+    memcpy(copy, text, strlen(text) + 1);
+    for (char *piece = copy, *next; piece; piece = next) {
+        next = strchr(piece, ',');
+        if (next)
+            *next++ = 0;
+        if (read == PLAN_OVERRIDES_MAX)
+            return model_fail(error, "more than %d forced ranges", PLAN_OVERRIDES_MAX);
+        if (!override_parse(piece, &protocol, &overrides[read++], error))
+            return false;
+    }
+    *count = read;
+    return true;
+}
