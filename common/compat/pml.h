@@ -27,6 +27,7 @@
 #include "ompi/runtime/params.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/btl/btl.h"
+#include "opal/runtime/opal_params.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/error.h"
 #include "opal/util/output.h"

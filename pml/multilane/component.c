@@ -4,6 +4,7 @@
 
 #include "common/compat/param.h"
 #include "common/compat/version.h"
+#include "counters.h"
 #include "multilane.h"
 #include "parameters.h"
 #include "record.h"
@@ -35,7 +36,10 @@ static int component_register(void)
 {
     if (!version_accepts_running("pml", "multilane"))
         return OMPI_ERR_NOT_AVAILABLE;
-    return parameters_register(&mca_pml_multilane_component.pmlm_version);
+    int rc = parameters_register(&mca_pml_multilane_component.pmlm_version);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    return counters_register(&mca_pml_multilane_component.pmlm_version);
 }
 
 /* Runs in every job that does not exclude us: does nothing. */

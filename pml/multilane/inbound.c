@@ -37,49 +37,58 @@ static size_t payload_copy(unsigned char *to, const struct arrival *arrival)
     return copied;
 }
 
-/* A copy of the arrival that outlives the receive callback. For a message in parts there is room
- * for all of it, and nothing is copied yet. Null without memory, which was said. */
-static struct inbound *inbound_keep(const struct arrival *arrival)
+static void say_no_memory(size_t bytes)
 {
-    bool in_parts = arrival->type == WIRE_PART;
-    size_t room = in_parts                    ? arrival->size
-                  : arrival->type == WIRE_RTS ? arrival->key.length
-                                              : arrival->length;
-    struct inbound *inbound = (struct inbound *) opal_free_list_get(&multilane.inbound);
-    if (!inbound)
-        goto no_memory;
-    inbound->arrival = *arrival;
-    inbound->assembled = 0;
-    inbound->refused = false;
-    unsigned char *bytes = inbound->bytes;
-    if (room > sizeof(inbound->bytes)) {
-        bytes = inbound->heap = malloc(room);
-        if (!bytes) {
-            inbound_free(inbound);
-            goto no_memory;
-        }
-    }
-    inbound->whole = (struct iovec){.iov_base = bytes, .iov_len = room};
-    inbound->arrival.payload = &inbound->whole;
-    inbound->arrival.payload_count = 1;
-    inbound->arrival.length = room;
-    if (arrival->type == WIRE_RTS) {
-        memcpy(bytes, arrival->key_bytes, room);
-        inbound->arrival.key_bytes = bytes;
-        inbound->arrival.payload_count = 0;
-        inbound->arrival.length = 0;
-    } else if (!in_parts) {
-        payload_copy(bytes, arrival);
-    }
-    return inbound;
-
-no_memory:
     opal_output(0,
                 "multilane: out of memory for an unexpected message of %zu bytes; fewer or smaller "
                 "messages must be sent before their receives are posted",
-                room);
+                bytes);
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
-    return NULL;
+}
+
+/* Room for a payload. False without memory, which was said. */
+static bool inbound_make_room(struct inbound *inbound, size_t bytes)
+{
+    inbound->whole = (struct iovec){.iov_base = inbound->bytes, .iov_len = bytes};
+    if (bytes > sizeof(inbound->bytes))
+        inbound->whole.iov_base = inbound->heap = malloc(bytes);
+    if (!inbound->whole.iov_base)
+        say_no_memory(bytes);
+    inbound->arrival.payload = &inbound->whole;
+    inbound->arrival.payload_count = 1;
+    inbound->arrival.length = bytes;
+    return inbound->whole.iov_base != NULL;
+}
+
+/* A copy of the arrival that outlives the receive callback, for a part without its payload. Null
+ * without memory, which was said. */
+static struct inbound *inbound_keep(const struct arrival *arrival)
+{
+    struct inbound *inbound = (struct inbound *) opal_free_list_get(&multilane.inbound);
+    if (!inbound) {
+        say_no_memory(sizeof(*inbound));
+        return NULL;
+    }
+    inbound->arrival = *arrival;
+    inbound->assembled = 0;
+    inbound->refused = false;
+    inbound->whole = (struct iovec){NULL, 0};
+    if (arrival->type == WIRE_PART)
+        return inbound;
+    bool is_rts = arrival->type == WIRE_RTS;
+    if (!inbound_make_room(inbound, is_rts ? arrival->key.length : arrival->length)) {
+        inbound_free(inbound);
+        return NULL;
+    }
+    if (is_rts) {
+        memcpy(inbound->whole.iov_base, arrival->key_bytes, arrival->key.length);
+        inbound->arrival.key_bytes = inbound->whole.iov_base;
+        inbound->arrival.payload_count = 0;
+        inbound->arrival.length = 0;
+    } else {
+        payload_copy(inbound->whole.iov_base, arrival);
+    }
+    return inbound;
 }
 
 /* With the communicator's lock held. */
@@ -224,6 +233,8 @@ static void early_insert(struct peer *peer, struct inbound *inbound)
     multilane.early_messages++;
 }
 
+static void assembly_attach(struct inbound *assembly, struct recv_request *receiver);
+
 /* Delivers the early messages whose turn has come; returns those that found receives, in order.
  * With the peer's lock held. */
 static struct inbound *early_deliver(struct peer *peer)
@@ -234,12 +245,16 @@ static struct inbound *early_deliver(struct peer *peer)
         peer->early = inbound->next;
         inbound->next = NULL;
         peer->next_receive_sequence++;
-        inbound->receiver = deliver(&inbound->arrival, inbound);
-        /* One in parts is taken by whoever brings its last part. */
-        if (inbound->receiver && inbound->arrival.type != WIRE_PART) {
-            *last = inbound;
-            last = &inbound->next;
+        struct recv_request *receiver = deliver(&inbound->arrival, inbound);
+        if (!receiver)
+            continue;
+        if (inbound->arrival.type == WIRE_PART) {
+            assembly_attach(inbound, receiver);
+            continue;
         }
+        inbound->receiver = receiver;
+        *last = inbound;
+        last = &inbound->next;
     }
     return ready;
 }
@@ -284,8 +299,9 @@ static void message_arrived(struct arrival *arrival)
 }
 
 /* Messages in parts. Each part describes its message, so any may come first; an assembly is the
- * inbound that collects them, listed with its peer until the last part is there. Its bytes gather
- * on the heap, and go to the receive in one piece. */
+ * inbound that stands for the message, listed with its peer until the last part is there. While it
+ * has no receive its bytes gather on the heap; from then on each part goes where it belongs. All
+ * fields of an assembly are guarded by the peer's lock. */
 
 static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
 {
@@ -303,7 +319,17 @@ static void assembly_remove(struct peer *peer, struct inbound *assembly)
     *at = assembly->next_assembly;
 }
 
-/* The first part of a message: queues it like any other message. With the peer's lock held. */
+/* The message has met its receive; what has gathered goes there. Where parts are missing yet it
+ * copies garbage, which they will overwrite. */
+static void assembly_attach(struct inbound *assembly, struct recv_request *receiver)
+{
+    recv_request_match(receiver, &assembly->arrival);
+    if (assembly->whole.iov_base)
+        recv_request_write(receiver, 0, &assembly->whole, 1);
+    assembly->receiver = receiver;
+}
+
+/* The first part of a message: queues it like any other message. */
 static struct inbound *assembly_start(struct arrival *part, struct inbound **ready)
 {
     struct peer *peer = part->peer;
@@ -320,39 +346,64 @@ static struct inbound *assembly_start(struct arrival *part, struct inbound **rea
         return assembly;
     }
     peer->next_receive_sequence++;
-    assembly->receiver = deliver(&assembly->arrival, assembly);
+    struct recv_request *receiver = deliver(&assembly->arrival, assembly);
+    if (receiver)
+        assembly_attach(assembly, receiver);
     if (peer->early)
         *ready = early_deliver(peer);
     return assembly;
 }
 
+/* Where a part of a message without a receive is kept. */
+static bool assembly_gather(struct inbound *assembly, const struct arrival *part)
+{
+    if (!assembly->whole.iov_base && !inbound_make_room(assembly, part->size))
+        return false;
+    payload_copy((unsigned char *) assembly->whole.iov_base + part->offset, part);
+    return true;
+}
+
+/* Counts a part that is where it belongs. True: the message is whole and its receive, if it has
+ * one, is the caller's to complete. */
+static bool assembly_count(struct peer *peer, struct inbound *assembly, const struct arrival *part)
+{
+    assembly->assembled += part->length;
+    if (assembly->assembled < part->size)
+        return false;
+    assembly_remove(peer, assembly);
+    assembly->arrival.type = WIRE_EAGER; /* from here on it is as if it had come whole */
+    if (assembly->refused)
+        inbound_free(assembly);
+    return !assembly->refused && assembly->receiver;
+}
+
 static void part_arrived(struct arrival *part)
 {
     struct peer *peer = part->peer;
-    struct inbound *ready = NULL, *complete = NULL;
+    struct inbound *ready = NULL;
+    bool is_complete = false;
 
     OPAL_THREAD_LOCK(&peer->lock);
     struct inbound *assembly = assembly_find(peer, part->match.sequence);
     if (!assembly)
         assembly = assembly_start(part, &ready);
     if (assembly && assembly->arrival.size == part->size) {
-        payload_copy((unsigned char *) assembly->whole.iov_base + part->offset, part);
-        assembly->assembled += part->length;
-        if (assembly->assembled >= part->size) {
-            assembly_remove(peer, assembly);
-            assembly->arrival.type = WIRE_EAGER; /* from here on it is as if it had come whole */
-            if (assembly->refused)
-                inbound_free(assembly);
-            else if (assembly->receiver)
-                complete = assembly;
+        if (assembly->receiver) {
+            /* The copy needs no lock: the assembly stays while a part of it is not counted. */
+            struct recv_request *receiver = assembly->receiver;
+            OPAL_THREAD_UNLOCK(&peer->lock);
+            recv_request_write(receiver, part->offset, part->payload, part->payload_count);
+            OPAL_THREAD_LOCK(&peer->lock);
+            is_complete = assembly_count(peer, assembly, part);
+        } else if (assembly_gather(assembly, part)) {
+            is_complete = assembly_count(peer, assembly, part);
         }
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
 
-    if (complete) {
-        struct recv_request *receiver = complete->receiver;
-        complete->receiver = NULL;
-        inbound_take(complete, receiver);
+    if (is_complete) {
+        recv_request_finish(assembly->receiver);
+        inbound_free(assembly);
     }
     if (ready)
         ready_take(ready);
@@ -364,7 +415,7 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver)
     bool is_whole = true;
     OPAL_THREAD_LOCK(&peer->lock);
     if (inbound->arrival.type == WIRE_PART) {
-        inbound->receiver = receiver; /* part_arrived goes on when the last part is there */
+        assembly_attach(inbound, receiver); /* part_arrived goes on */
         is_whole = false;
     }
     OPAL_THREAD_UNLOCK(&peer->lock);

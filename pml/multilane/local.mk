@@ -5,7 +5,9 @@ mca_pml_multilane_la_SOURCES = \
 	common/compat/pml.h \
 	pml/multilane/comm.c pml/multilane/comm.h \
 	pml/multilane/component.c \
+	pml/multilane/counters.c pml/multilane/counters.h \
 	pml/multilane/errors.c pml/multilane/errors.h \
+	pml/multilane/explain.c pml/multilane/explain.h \
 	pml/multilane/handle.c pml/multilane/handle.h \
 	pml/multilane/inbound.c pml/multilane/inbound.h \
 	pml/multilane/lane.c pml/multilane/lane.h \

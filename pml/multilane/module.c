@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "comm.h"
+#include "counters.h"
 #include "errors.h"
+#include "explain.h"
 #include "inbound.h"
 #include "multilane.h"
 #include "peer.h"
@@ -115,6 +117,8 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
         rc = inbound_listen();
     if (rc == OMPI_SUCCESS)
         rc = mca_bml.bml_register_error(errors_from_btl);
+    if (rc == OMPI_SUCCESS)
+        rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
     multilane.receiving = rc == OMPI_SUCCESS;
     return rc;
 }
@@ -153,6 +157,7 @@ void module_fini(void)
 {
     if (!multilane.enabled)
         return;
+    explain();
     multilane.enabled = false;
     multilane.receiving = false;
     pending_queue_fini(&multilane.pending);

@@ -42,6 +42,7 @@ struct multilane {
 };
 
 extern struct multilane multilane;
+extern mca_pml_base_component_t mca_pml_multilane_component;
 
 /* module.c */
 int module_enable(bool enable);

@@ -3,6 +3,7 @@
 #include "parameters.h"
 
 #include "common/compat/param.h"
+#include "common/lane/attr.h"
 #include "common/model/number.h"
 
 struct parameters parameters = {
@@ -72,6 +73,11 @@ static int parse_texts(void)
         return refuse("rndv_bias", parameters.rndv_bias, "it must be above 0");
     if (!number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, &error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
+    if (!plan_overrides_parse(parameters.protocol, parameters.overrides, &parameters.override_count,
+                              &error))
+        return refuse("protocol", parameters.protocol, error.text);
+    if (!attr_check(parameters.lane_attr, &error))
+        return refuse("lane_attr", parameters.lane_attr, error.text);
     return OMPI_SUCCESS;
 }
 

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans for classes of peers. */
+/* Plans for classes of peers: attributes gathered, plans built, turned into routes. */
 #include "peer_class.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lane/attr.h"
+#include "common/lane/declared.h"
+#include "common/lane/foreign.h"
 #include "multilane.h"
+#include "parameters.h"
 #include "protocol/protocol.h"
 
 static void class_free(struct peer_class *class)
 {
-    free(class->contiguous.routes);
-    free(class->packed.routes);
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        plan_free(class->plans[i]);
+        free(class->routes[i]);
+    }
+    free(class->lanes);
     free(class->btls);
     free(class->flags);
     free(class);
@@ -27,44 +34,156 @@ static bool class_fits(const struct peer_class *class, const struct peer *peer)
     return true;
 }
 
-/* Switch points by the lane's limits alone, until the model chooses them. */
-static bool routes_make(struct route_list *list, const struct lane *lane, bool is_contiguous)
+/* --- attributes --------------------------------------------------------------------------------
+ */
+
+static bool can_send_immediately(const struct lane *lane)
 {
-    list->routes = calloc(3, sizeof(struct route));
-    if (!list->routes)
-        return false;
-    if (lane->btl->btl_sendi)
-        list->routes[list->count++] =
-            (struct route){.largest = 256, .protocol = &eager_short, .lane_count = 1};
-    list->routes[list->count++] =
-        (struct route){.largest = lane->btl->btl_eager_limit - WIRE_EAGER_HEADER_MAX,
-                       .protocol = &eager_copy,
-                       .lane_count = 1};
-    list->routes[list->count++] = (struct route){
-        .largest = SIZE_MAX,
-        .protocol = is_contiguous && lane_can_get(lane, 0, NULL, 0) ? &rndv_get : &rndv_am,
-        .lane_count = 1};
-    return true;
+    return lane->btl->btl_sendi != NULL;
 }
 
-static struct peer_class *class_new(const struct peer *peer)
+static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
 {
-    struct peer_class *class = calloc(1, sizeof(*class));
-    if (!class)
-        return NULL;
-    class->lane_count = peer->lane_count;
+    struct multilane_lane_attributes declared;
+    const struct declared_btl btl = {.name = lane_name(lane),
+                                     .can_send = lane->flags & MCA_BTL_FLAGS_SEND,
+                                     .can_send_immediately = can_send_immediately(lane),
+                                     .can_get = lane->flags & MCA_BTL_FLAGS_GET,
+                                     .can_put = lane->flags & MCA_BTL_FLAGS_PUT,
+                                     .can_atomics = lane->flags & MCA_BTL_FLAGS_ATOMIC_FOPS};
+    memset(&declared, 0, sizeof(declared));
+    lane->extension->attributes(lane->btl, lane->endpoint, &declared);
+    declared_attributes(&btl, &declared, out);
+}
+
+static void attributes_of_foreign(const struct lane *lane, struct model_lane *out)
+{
+    struct model_error complaint;
+    const mca_btl_base_module_t *btl = lane->btl;
+    const struct foreign_btl foreign = {
+        .name = lane_name(lane),
+        .bandwidth = btl->btl_bandwidth,
+        .latency = btl->btl_latency,
+        .can_send = lane->flags & MCA_BTL_FLAGS_SEND,
+        .can_send_immediately = can_send_immediately(lane),
+        .can_get = (lane->flags & MCA_BTL_FLAGS_GET) && btl->btl_get,
+        .can_put = (lane->flags & MCA_BTL_FLAGS_PUT) && btl->btl_put,
+        .can_atomics = lane->flags & MCA_BTL_FLAGS_ATOMIC_FOPS,
+        .registers = btl->btl_register_mem != NULL,
+        .eager_limit = btl->btl_eager_limit,
+        .max_send_size = btl->btl_max_send_size,
+        .short_max_bytes = btl->btl_eager_limit,
+    };
+    foreign_attributes(&foreign, out, &complaint);
+    if (complaint.text[0])
+        opal_output(0, "multilane: %s.", complaint.text);
+}
+
+/* The sources in their order: what is stronger is applied later. */
+static bool attributes_of_lane(const struct lane *lane, struct model_lane *out)
+{
+    struct model_error error;
+    if (lane->extension)
+        attributes_of_ours(lane, out);
+    else
+        attributes_of_foreign(lane, out);
+    const char *device = strchr(out->name, ':');
+    attr_apply(parameters.lane_attr, lane_name(lane), device ? device + 1 : NULL, out);
+    if (out->short_max_bytes > EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX)
+        out->short_max_bytes = EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX;
+    if (model_lane_check(out, &error))
+        return true;
+    opal_output(0, "multilane: %s.", error.text);
+    return false;
+}
+
+/* --- plans
+ * ---------------------------------------------------------------------------------------- */
+
+/* Protocols of the model's table that have no file here. */
+static uint32_t missing_protocols(void)
+{
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++)
+        if (!protocols[i])
+            missing |= 1u << i;
+    return missing;
+}
+
+void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
+                      struct plan_input *input)
+{
+    plan_input_init(input);
+    input->lanes = class->lanes;
+    input->lane_count = class->lane_count;
+    input->around.bias = parameters.bias;
+    input->around.header_bytes = WIRE_EAGER_HEADER_MAX;
+    input->around.eager_max_bytes = EAGER_MAX;
+    input->around.buffer.pieces = buffer == CLASS_CONTIGUOUS ? 1 : 0;
+    input->around.registration_cached = opal_leave_pinned;
+    input->overrides = parameters.overrides;
+    input->override_count = parameters.override_count;
+    input->most_eager_lanes = 1;
+    input->most_rndv_lanes = 1;
+    input->without = missing_protocols();
+}
+
+/* Says once what the user forced and cannot have. */
+static void say_note(const struct plan *plan)
+{
+    static bool was_said;
+    if (plan->note[0] && !was_said)
+        opal_output(0, "multilane: %s", plan->note);
+    was_said = was_said || plan->note[0];
+}
+
+static struct route *routes_of_plan(const struct plan *plan)
+{
+    struct route *routes = calloc(plan->entry_count, sizeof(*routes));
+    for (uint32_t i = 0; routes && i < plan->entry_count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        routes[i].largest = entry->largest_bytes;
+        routes[i].protocol = protocols[entry->protocol_index];
+        routes[i].lane_count = (uint8_t) entry->lane_count;
+        memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));
+    }
+    return routes;
+}
+
+static bool class_plan(struct peer_class *class, enum class_buffer buffer)
+{
+    struct plan_input input;
+    struct model_error error;
+    class_plan_input(class, buffer, &input);
+    class->plans[buffer] = plan_build(&input, &error);
+    if (!class->plans[buffer]) {
+        opal_output(0, "multilane: %s.", error.text);
+        return false;
+    }
+    if (buffer == CLASS_CONTIGUOUS) /* elsewhere what was forced may well be impossible */
+        say_note(class->plans[buffer]);
+    class->routes[buffer] = routes_of_plan(class->plans[buffer]);
+    return class->routes[buffer] != NULL;
+}
+
+static bool class_fill(struct peer_class *class, const struct peer *peer)
+{
     class->btls = calloc(peer->lane_count, sizeof(*class->btls));
     class->flags = calloc(peer->lane_count, sizeof(*class->flags));
-    if (!class->btls || !class->flags || !routes_make(&class->contiguous, &peer->lanes[0], true) ||
-        !routes_make(&class->packed, &peer->lanes[0], false)) {
-        class_free(class);
-        return NULL;
-    }
+    class->lanes = calloc(peer->lane_count, sizeof(*class->lanes));
+    if (!class->btls || !class->flags || !class->lanes)
+        return false;
+    class->lane_count = peer->lane_count;
     for (int i = 0; i < peer->lane_count; i++) {
         class->btls[i] = peer->lanes[i].btl;
         class->flags[i] = peer->lanes[i].flags;
+        if (!attributes_of_lane(&peer->lanes[i], &class->lanes[i]))
+            return false;
     }
-    return class;
+    for (int i = 0; i < CLASS_BUFFERS; i++)
+        if (!class_plan(class, (enum class_buffer) i))
+            return false;
+    return true;
 }
 
 struct peer_class *class_of_peer(const struct peer *peer)
@@ -73,9 +192,13 @@ struct peer_class *class_of_peer(const struct peer *peer)
     while (class && !class_fits(class, peer))
         class = class->next;
     if (!class) {
-        class = class_new(peer);
+        class = calloc(1, sizeof(*class));
         if (!class)
             return NULL;
+        if (!class_fill(class, peer)) {
+            class_free(class);
+            return NULL;
+        }
         class->next = multilane.peer_classes;
         multilane.peer_classes = class;
     }

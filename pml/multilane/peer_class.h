@@ -4,48 +4,54 @@
 #define MULTILANE_PEER_CLASS_H
 
 #include "common/compat/pml.h"
-
+#include "common/model/plan.h"
 #include "peer.h"
 
 struct protocol;
 
-/* The largest message of eager-short, whatever a lane would take: it is built on the stack. */
-#define EAGER_SHORT_MAX 512
+/* The largest message of eager-short, whatever a lane would take: it is built on the stack. With
+ * its headers it still fits vader's fast path, which takes a quarter of its 4 KiB box. */
+#define EAGER_SHORT_MAX 936
 
-#define ROUTE_LANES_MAX 16
+/* No message above goes eagerly: one that comes before its receive is copied once more, and holds
+ * the receiver's memory meanwhile. */
+#define EAGER_MAX ((size_t) 128 << 10)
 
-/* What a plan says for one range of sizes. */
+/* What a plan says for one range of sizes, in the words of the data path. */
 struct route {
     size_t largest; /* of the last one: SIZE_MAX */
     const struct protocol *protocol;
     uint8_t lane_count;
-    uint8_t lanes[ROUTE_LANES_MAX]; /* indices into the peer's lanes */
-    uint64_t messages;              /* sent this way; a count for people, not exact among threads */
+    uint8_t lanes[MODEL_LANES_MAX]; /* indices into the peer's lanes */
+    uint64_t messages;              /* sent this way; for people, so exact only without threads */
     uint64_t bytes;
 };
 
-struct route_list {
-    int count;
-    struct route *routes;
-};
+/* What a message's memory may look like, as far as plans differ by it. */
+enum class_buffer { CLASS_CONTIGUOUS, CLASS_PACKED, CLASS_BUFFERS };
 
 struct peer_class {
     struct peer_class *next;
-    uint8_t lane_count;
-    mca_btl_base_module_t **btls;
-    uint32_t *flags;
     uint32_t peers; /* how many share it */
-    struct route_list contiguous;
-    struct route_list packed; /* messages that are not contiguous in memory */
+    uint8_t lane_count;
+    mca_btl_base_module_t **btls; /* of the lanes, and */
+    uint32_t *flags;              /* what BML r2 made of their flags */
+    struct model_lane *lanes;     /* what the model was told of them */
+    struct plan *plans[CLASS_BUFFERS];
+    struct route *routes[CLASS_BUFFERS]; /* one for each entry of the plan */
 };
 
-/* The class of a peer whose lanes are known; null if its lanes cannot carry messages of all sizes,
- * which was said. */
+/* The class of a peer whose lanes are known; null if they cannot carry messages of all sizes, which
+ * was said. With the component's lock held. */
 struct peer_class *class_of_peer(const struct peer *peer);
+
+/* The inputs of the plan for such messages, for reports. */
+void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
+                      struct plan_input *input);
 
 static inline struct route *class_route(struct peer_class *class, bool is_contiguous, size_t size)
 {
-    struct route *route = is_contiguous ? class->contiguous.routes : class->packed.routes;
+    struct route *route = class->routes[is_contiguous ? CLASS_CONTIGUOUS : CLASS_PACKED];
     while (size > route->largest)
         route++;
     route->messages++;

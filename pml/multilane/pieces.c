@@ -14,7 +14,7 @@ static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 }
 
 int piece_send(struct send_request *request, struct lane *lane, const void *header,
-               size_t header_length, size_t offset, size_t *size)
+               size_t header_length, size_t offset, size_t *size, bool all)
 {
     opal_convertor_t *convertor = &request->base.req_base.req_convertor;
     size_t most = lane_largest_send(lane) - header_length;
@@ -29,7 +29,7 @@ int piece_send(struct send_request *request, struct lane *lane, const void *head
             MCA_BTL_DES_FLAGS_SIGNAL);
     if (!descriptor)
         return LANE_AGAIN;
-    if (taken == 0) {
+    if (taken == 0 || (all && taken < *size)) {
         lane->btl->btl_free(lane->btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
     }

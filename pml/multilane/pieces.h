@@ -6,8 +6,9 @@
 #include "send_request.h"
 
 /* Sends `header` and up to *size bytes of the message from `offset` on, in place where the lane
- * can; sets *size to what it took. The end of the piece is reported to the request's transfer. */
+ * can; sets *size to what it took. With `all`, an error if that would be less than *size: the
+ * header says that nothing follows. The end of the piece is reported to the request's transfer. */
 int piece_send(struct send_request *request, struct lane *lane, const void *header,
-               size_t header_length, size_t offset, size_t *size);
+               size_t header_length, size_t offset, size_t *size, bool all);
 
 #endif

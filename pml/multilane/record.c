@@ -14,8 +14,6 @@
 #include "multilane.h"
 #include "wire.h"
 
-extern mca_pml_base_component_t mca_pml_multilane_component;
-
 static uint64_t namespace_of(const char *path)
 {
     struct stat status;

@@ -201,8 +201,7 @@ void recv_request_received(struct recv_request *request, size_t bytes)
         recv_request_complete(request);
 }
 
-/* Sets what the match has told, and how much of the message the buffer takes. */
-static void recv_request_match(struct recv_request *request, const struct arrival *arrival)
+void recv_request_match(struct recv_request *request, const struct arrival *arrival)
 {
     mca_pml_base_request_t *base = &request->base.req_base;
     const opal_datatype_t *datatype = &base->req_datatype->super;
@@ -230,17 +229,21 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
     recv_request_match(request, arrival);
     if (OPAL_LIKELY(arrival->type == WIRE_EAGER)) {
         recv_request_write(request, 0, arrival->payload, arrival->payload_count);
-        if (OPAL_UNLIKELY(handle_is_set(arrival->sender)))
-            recv_request_acknowledge(request);
-        recv_request_complete(request);
+        recv_request_finish(request);
         return;
     }
     if (request->wanted == 0) {
-        recv_request_acknowledge(request);
-        recv_request_complete(request);
+        recv_request_finish(request);
         return;
     }
     protocol_of_method(arrival->method)->receive(request, arrival);
+}
+
+void recv_request_finish(struct recv_request *request)
+{
+    if (OPAL_UNLIKELY(handle_is_set(request->sender)))
+        recv_request_acknowledge(request);
+    recv_request_complete(request);
 }
 
 int recv_request_acknowledge(struct recv_request *request)

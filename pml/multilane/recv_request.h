@@ -51,6 +51,9 @@ void recv_request_begin(struct recv_request *request);
 void recv_request_start(struct recv_request *request);
 void recv_request_return(struct recv_request *request);
 
+/* Sets what the match has told, and how much of the message the buffer takes. */
+void recv_request_match(struct recv_request *request, const struct arrival *arrival);
+
 /* The message that the receive was matched with. No lock is held; the request may be complete, and
  * gone, when it returns. */
 void recv_request_take(struct recv_request *request, const struct arrival *arrival);
@@ -60,6 +63,8 @@ void recv_request_write(struct recv_request *request, size_t offset, const struc
                         int count);
 /* So many more bytes are there; completes the receive when they are all. */
 void recv_request_received(struct recv_request *request, size_t bytes);
+/* All bytes are there: tells the sender, if it waits for that, and the user. */
+void recv_request_finish(struct recv_request *request);
 void recv_request_complete(struct recv_request *request);
 
 /* Answers to the sender. */

@@ -7,10 +7,15 @@
 #include "../multilane.h"
 #include "../pieces.h"
 
-/* Each fragment describes the whole message, so the first one to arrive is as good as any. */
-static size_t eager_zcopy_header(struct send_request *request, size_t offset, void *bytes)
+/* Each fragment describes the whole message, so the first one to arrive is as good as any. A
+ * message in a single fragment looks like any other eager one. */
+static size_t eager_zcopy_header(struct send_request *request, size_t offset, bool is_whole,
+                                 void *bytes)
 {
     const struct outgoing *out = &request->out;
+    if (is_whole)
+        return comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
+                                out->synchronous);
     size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_PART, out->sequence,
                                      out->tag, out->synchronous);
     struct wire_part part = {.size = out->size, .offset = offset};
@@ -22,10 +27,11 @@ static size_t eager_zcopy_header(struct send_request *request, size_t offset, vo
 static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
+    struct lane *lane = route_lane(request->route, request->out.peer, 0);
     unsigned char header[WIRE_EAGER_HEADER_MAX];
-    size_t length = eager_zcopy_header(request, offset, header);
-    return piece_send(request, route_lane(request->route, request->out.peer, 0), header, length,
-                      offset, size);
+    bool is_whole = request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);
+    size_t length = eager_zcopy_header(request, offset, is_whole, header);
+    return piece_send(request, lane, header, length, offset, size, is_whole);
 }
 
 static void eager_zcopy_finish(struct transfer *transfer, int status)
@@ -43,6 +49,10 @@ static const struct transfer_way eager_zcopy_way = {
 
 static int eager_zcopy_start(struct send_request *request)
 {
+    if (request->out.size == 0) { /* it has no piece, and still must arrive */
+        request->protocol = &eager_copy;
+        return eager_start(request);
+    }
     if (request->base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS) {
         int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
         if (rc != OMPI_SUCCESS)

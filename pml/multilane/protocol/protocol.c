@@ -6,16 +6,12 @@
 
 #include "../multilane.h"
 
-const struct protocol *const protocols[] = {&eager_short, &eager_copy, &eager_zcopy, &rndv_am,
-                                            &rndv_get,    &rndv_put,   NULL};
-
-const struct protocol *protocol_of_name(const char *name)
-{
-    for (int i = 0; protocols[i]; i++)
-        if (strcmp(protocols[i]->name, name) == 0)
-            return protocols[i];
-    return NULL;
-}
+/* In the order of the model's table, which knows what each needs and costs. */
+const struct protocol *const protocols[MODEL_PROTOCOLS] = {
+    [MODEL_EAGER_SHORT] = &eager_short, [MODEL_EAGER_COPY] = &eager_copy,
+    [MODEL_EAGER_ZCOPY] = &eager_zcopy, [MODEL_RNDV_AM] = &rndv_am,
+    [MODEL_RNDV_GET] = &rndv_get,       [MODEL_RNDV_PUT] = &rndv_put,
+};
 
 const struct protocol *protocol_of_method(uint32_t method)
 {

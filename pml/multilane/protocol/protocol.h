@@ -8,7 +8,7 @@
 #include "../send_request.h"
 
 struct protocol {
-    const char *name; /* as in common/model's table, which describes needs and costs */
+    const char *name;
 
     /* The way of data phase that its RTS proposes; 0 for the eager ones. */
     uint32_t method;
@@ -31,8 +31,8 @@ struct protocol {
 extern const struct protocol eager_short, eager_copy, eager_zcopy;
 extern const struct protocol rndv_am, rndv_get, rndv_put;
 
-extern const struct protocol *const protocols[];
-const struct protocol *protocol_of_name(const char *name);
+/* By index of the model's table; null where there is none. */
+extern const struct protocol *const protocols[MODEL_PROTOCOLS];
 const struct protocol *protocol_of_method(uint32_t method);
 
 /* Requests of the protocols that need none. */

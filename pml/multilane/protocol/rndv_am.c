@@ -15,7 +15,7 @@ static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
     unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
     return piece_send(request, route_lane(request->route, request->out.peer, 0), header,
-                      (size_t) (end + sizeof(data) - header), offset, size);
+                      (size_t) (end + sizeof(data) - header), offset, size, false);
 }
 
 static void rndv_am_finish(struct transfer *transfer, int status)

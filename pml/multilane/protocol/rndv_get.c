@@ -63,8 +63,7 @@ static void rndv_get_finish(struct transfer *transfer, int status)
         recv_request_ask(request, 0);
         return;
     }
-    recv_request_acknowledge(request);
-    recv_request_complete(request);
+    recv_request_finish(request);
 }
 
 static const struct transfer_way rndv_get_way = {

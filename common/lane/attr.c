@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the user's attributes of lanes. */
+#include "common/lane/attr.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "common/model/number.h"
+
+/* One "key=value" of one lane, cut out of the text. */
+struct item {
+    char btl[48];
+    char device[64]; /* empty: every device */
+    char key[32];
+    char value[48];
+};
+
+/* Calls `visit` for each key=value; false at the first that is malformed or that it refuses. */
+static bool items_walk(const char *text,
+                       bool (*visit)(const struct item *, void *, struct model_error *),
+                       void *context, struct model_error *error);
+
+/* Copies up to `end`; false if it does not fit or is empty. */
+static bool cut(char *to, size_t room, const char *from, const char *end)
+{
+    size_t length = (size_t) (end - from);
+    if (length == 0 || length >= room)
+        return false;
+    memcpy(to, from, length);
+    to[length] = '\0';
+    return true;
+}
+
+static const char *lane_end(const char *text)
+{
+    return text + strcspn(text, ";");
+}
+
+/* Splits "BTL[:device]:" off; returns where the keys begin, or null. */
+static const char *read_name(const char *text, const char *end, struct item *item)
+{
+    const char *equals = memchr(text, '=', (size_t) (end - text));
+    if (!equals)
+        return NULL;
+    const char *keys = equals;
+    while (keys > text && keys[-1] != ':')
+        keys--;
+    if (keys == text)
+        return NULL;
+    const char *name_end = keys - 1;
+    const char *colon = memchr(text, ':', (size_t) (name_end - text));
+    item->device[0] = '\0';
+    if (!colon)
+        return cut(item->btl, sizeof(item->btl), text, name_end) ? keys : NULL;
+    if (!cut(item->btl, sizeof(item->btl), text, colon) ||
+        !cut(item->device, sizeof(item->device), colon + 1, name_end))
+        return NULL;
+    return keys;
+}
+
+static bool items_walk(const char *text,
+                       bool (*visit)(const struct item *, void *, struct model_error *),
+                       void *context, struct model_error *error)
+{
+    while (text && *text) {
+        struct item item;
+        const char *end = lane_end(text);
+        const char *at = read_name(text, end, &item);
+        if (!at)
+            return model_fail(error, "\"%.*s\" is not BTL[:device]:key=value,...",
+                              (int) (end - text), text);
+        while (at < end) {
+            const char *stop = memchr(at, ',', (size_t) (end - at));
+            if (!stop)
+                stop = end;
+            const char *equals = memchr(at, '=', (size_t) (stop - at));
+            if (!equals || !cut(item.key, sizeof(item.key), at, equals) ||
+                !cut(item.value, sizeof(item.value), equals + 1, stop))
+                return model_fail(error, "\"%.*s\" is not key=value", (int) (stop - at), at);
+            if (!visit(&item, context, error))
+                return false;
+            at = stop < end ? stop + 1 : end;
+        }
+        text = *end ? end + 1 : end;
+    }
+    return true;
+}
+
+/* The keys: those of the model, and the overhead of both ends together. */
+static bool set_value(struct model_lane *lane, const char *key, double value)
+{
+    bool is_known = false;
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
+            struct model_lane_range *range = &lane->cost[way].ranges[i];
+            if (strcmp(key, "latency") == 0)
+                range->latency_s = value;
+            else if (strcmp(key, "bandwidth") == 0)
+                range->bandwidth_bytes_s = value;
+            else if (strcmp(key, "overhead") == 0)
+                model_overhead_divide(value, &range->overhead_send_s, &range->overhead_receive_s);
+            else if (strcmp(key, "reg_cost") == 0)
+                range->reg_cost_s = value;
+            else if (strcmp(key, "reg_growth") == 0)
+                range->reg_growth_s_byte = value;
+            else
+                return false;
+            is_known = true;
+        }
+    }
+    return is_known;
+}
+
+static void set_source(struct model_lane *lane, const char *key)
+{
+    if (strcmp(key, "overhead") == 0)
+        lane->source[MODEL_OVERHEAD_SEND] = lane->source[MODEL_OVERHEAD_RECEIVE] =
+            MODEL_SOURCE_USER;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        if (strcmp(key, model_attribute_name((enum model_attribute) i)) == 0)
+            lane->source[i] = MODEL_SOURCE_USER;
+}
+
+static bool item_check(const struct item *item, void *context, struct model_error *error)
+{
+    struct model_lane probe;
+    struct model_error why = {""};
+    double value;
+    (void) context;
+    model_lane_init(&probe, item->btl);
+    probe.cost[MODEL_BY_SEND].range_count = 1;
+    if (!set_value(&probe, item->key, 0))
+        return model_fail(
+            error, "%s: \"%s\" is none of latency, bandwidth, overhead, reg_cost, reg_growth",
+            item->btl, item->key);
+    if (!number_parse_real(item->value, &value, &why))
+        return model_fail(error, "%s: %s=%s: %s", item->btl, item->key, item->value, why.text);
+    if (value <= 0 && strcmp(item->key, "bandwidth") == 0)
+        return model_fail(error, "%s: bandwidth=%s: it must be above 0", item->btl, item->value);
+    return true;
+}
+
+bool attr_check(const char *text, struct model_error *error)
+{
+    return items_walk(text, item_check, NULL, error);
+}
+
+struct apply {
+    const char *btl;
+    const char *device;
+    struct model_lane *lane;
+};
+
+static bool item_apply(const struct item *item, void *context, struct model_error *error)
+{
+    const struct apply *apply = context;
+    double value;
+    (void) error;
+    if (strcmp(item->btl, apply->btl) != 0 ||
+        (item->device[0] && (!apply->device || strcmp(item->device, apply->device) != 0)))
+        return true;
+    if (number_parse_real(item->value, &value, NULL) && set_value(apply->lane, item->key, value))
+        set_source(apply->lane, item->key);
+    return true;
+}
+
+void attr_apply(const char *text, const char *btl, const char *device, struct model_lane *lane)
+{
+    struct apply apply = {.btl = btl, .device = device, .lane = lane};
+    items_walk(text, item_apply, &apply, NULL);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attributes of lanes as the user writes them: BTL[:device]:key=value,... with ; between lanes. */
+#ifndef COMMON_LANE_ATTR_H
+#define COMMON_LANE_ATTR_H
+
+#include <stdbool.h>
+
+#include "common/model/lane.h"
+
+/* Is the text well formed? If not, *error names the item, the key or the value that is wrong. */
+bool attr_check(const char *text, struct model_error *error);
+
+/* Applies what `text`, which was checked, says of the lane `btl` with this device name (null:
+ * none). A value holds for every way and every size. */
+void attr_apply(const char *text, const char *btl, const char *device, struct model_lane *lane);
+
+#endif

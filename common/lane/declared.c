@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the extension's words to the model's. */
+#include "common/lane/declared.h"
+
+#include <math.h>
+#include <stdio.h>
+
+_Static_assert((int) MULTILANE_BY_SEND == (int) MODEL_BY_SEND &&
+                   (int) MULTILANE_BY_GET == (int) MODEL_BY_GET &&
+                   (int) MULTILANE_BY_PUT == (int) MODEL_BY_PUT &&
+                   MULTILANE_LANE_RANGES_MAX == MODEL_LANE_RANGES_MAX,
+               "the ways and ranges of both are the same");
+
+static double known(double value)
+{
+    return value > 0 ? value : 0;
+}
+
+static void convert_cost(const struct multilane_lane_cost *from, struct model_lane_cost *to)
+{
+    to->range_count = from->range_count <= MODEL_LANE_RANGES_MAX ? from->range_count : 0;
+    for (uint32_t i = 0; i < to->range_count; i++) {
+        const struct multilane_lane_range *range = &from->ranges[i];
+        to->ranges[i] = (struct model_lane_range){
+            .largest_bytes = range->largest_bytes,
+            .latency_s = known(range->latency_s),
+            .bandwidth_bytes_s = range->bandwidth_bytes_s > 0 ? range->bandwidth_bytes_s : INFINITY,
+            .overhead_send_s = known(range->overhead_send_s),
+            .overhead_receive_s = known(range->overhead_receive_s),
+            .reg_cost_s = known(range->registration_s),
+            .reg_growth_s_byte = known(range->registration_s_byte)};
+    }
+}
+
+static uint32_t abilities(const struct declared_btl *btl, uint64_t capabilities)
+{
+    uint32_t can = 0;
+    if (btl->can_send)
+        can |= MODEL_CAN_SEND;
+    if (btl->can_send && btl->can_send_immediately)
+        can |= MODEL_CAN_SHORT;
+    if (btl->can_get)
+        can |= MODEL_CAN_GET;
+    if (btl->can_put)
+        can |= MODEL_CAN_PUT;
+    if (btl->can_atomics)
+        can |= MODEL_CAN_ATOMICS;
+    if (capabilities & MULTILANE_CAN_CONTROL)
+        can |= MODEL_CAN_CONTROL;
+    if (capabilities & MULTILANE_CAN_COPY)
+        can |= MODEL_CAN_COPY;
+    if (capabilities & MULTILANE_CAN_DELIVER)
+        can |= MODEL_CAN_DELIVER;
+    if (capabilities & MULTILANE_CAN_FENCE)
+        can |= MODEL_CAN_FENCE;
+    return can;
+}
+
+void declared_attributes(const struct declared_btl *btl,
+                         const struct multilane_lane_attributes *attributes,
+                         struct model_lane *lane)
+{
+    model_lane_init(lane, btl->name);
+    if (attributes->device[0] && attributes->device[sizeof(attributes->device) - 1] == '\0')
+        snprintf(lane->name, sizeof(lane->name), "%s:%.40s", btl->name, attributes->device);
+    lane->can = abilities(btl, attributes->capabilities);
+    lane->reach = (attributes->memory & MULTILANE_MEMORY_HOST ? MODEL_MEMORY_HOST : 0) |
+                  (attributes->memory & MULTILANE_MEMORY_CUDA ? MODEL_MEMORY_CUDA : 0);
+    lane->use = MODEL_USE_BOTH;
+    lane->group = attributes->capacity_group;
+    lane->short_max_bytes = attributes->short_max_bytes;
+    lane->copied_max_bytes = attributes->copied_max_bytes;
+    lane->zcopied_max_bytes = attributes->zcopied_max_bytes;
+    lane->piece_min_bytes = attributes->piece_min_bytes;
+    lane->in_flight_max_bytes = attributes->in_flight_max_bytes;
+    for (int way = 0; way < MODEL_WAYS; way++)
+        convert_cost(&attributes->cost[way], &lane->cost[way]);
+    if (lane->cost[MODEL_BY_GET].range_count == 0)
+        lane->can &= ~(uint32_t) MODEL_CAN_GET;
+    if (lane->cost[MODEL_BY_PUT].range_count == 0)
+        lane->can &= ~(uint32_t) MODEL_CAN_PUT;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        lane->source[i] = MODEL_SOURCE_DECLARED;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attributes of lanes whose BTL is ours, from what its extension declares. */
+#ifndef COMMON_LANE_DECLARED_H
+#define COMMON_LANE_DECLARED_H
+
+#include "common/model/lane.h"
+#include "multilane/extension.h"
+
+/* What btl.h says of the module, beside the extension. */
+struct declared_btl {
+    const char *name;
+    bool can_send;
+    bool can_send_immediately;
+    bool can_get;
+    bool can_put;
+    bool can_atomics;
+};
+
+/* Fills `lane`; values that the BTL does not know (below 0) become 0. */
+void declared_attributes(const struct declared_btl *btl,
+                         const struct multilane_lane_attributes *attributes,
+                         struct model_lane *lane);
+
+#endif

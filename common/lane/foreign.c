@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of Open MPI's BTLs. */
+#include "common/lane/foreign.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Units in which BTLs give btl_bandwidth. */
+#define MEGABIT_S  (1e6 / 8)
+#define MEBIBYTE_S 1048576.0
+
+/* What a BTL costs where nobody measured it. Times are effective, as the equation wants them: what
+ * its lines leave out is in the overheads. vader, sm and self: measured on two cores of one socket
+ * by ping-pongs of the protocols; the others: their own defaults and public figures. */
+struct foreign_default {
+    const char *name;
+    double unit;          /* bytes a second of one unit of btl_bandwidth */
+    bool trust_bandwidth; /* btl_bandwidth is that of the link, not a rank */
+    bool emulates;        /* its get and put are messages in disguise */
+    double latency_s;
+    double small_s; /* overhead of both ends, of a message within `small_bytes` */
+    double small_bytes_s;
+    uint64_t small_bytes;
+    double large_s; /* and of a larger one */
+    double large_bytes_s;
+    double rma_s; /* overhead of a get or put */
+    double rma_bytes_s;
+    double reg_cost_s;
+    double reg_growth_s_byte;
+};
+
+static const struct foreign_default defaults[] = {
+    {"self", MEGABIT_S, false, false, 10e-9, 60e-9, 20e9, 65536, 60e-9, 20e9, 100e-9, 20e9, 0, 0},
+    {"vader", MEGABIT_S, false, false, 80e-9, 115e-9, 9e9, 984, 0.9e-6, 9e9, 0.45e-6, 14e9, 0, 0},
+    {"sm", MEGABIT_S, false, false, 80e-9, 115e-9, 9e9, 984, 0.9e-6, 9e9, 0.45e-6, 14e9, 0, 0},
+    {"smcuda", MEGABIT_S, false, false, 0.2e-6, 0.6e-6, 5e9, 4096, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},
+    {"tcp", MEGABIT_S, true, true, 20e-6, 10e-6, 0, UINT64_MAX, 10e-6, 0, 0, 0, 0, 0},
+    {"openib", MEGABIT_S, true, false, 1.2e-6, 0.6e-6, 0, UINT64_MAX, 0.6e-6, 0, 0.5e-6, 0, 16e-6,
+     0.06e-9},
+    {"usnic", MEGABIT_S, true, true, 3e-6, 1e-6, 0, UINT64_MAX, 1e-6, 0, 0, 0, 0, 0},
+    {"uct", MEBIBYTE_S, true, false, 1e-6, 0.4e-6, 0, UINT64_MAX, 0.4e-6, 0, 0.4e-6, 0, 16e-6,
+     0.06e-9},
+    {"ofi", MEGABIT_S, false, false, 1.5e-6, 0.6e-6, 10e9, UINT64_MAX, 0.6e-6, 10e9, 0.6e-6, 10e9,
+     16e-6, 0.06e-9},
+    {"ugni", MEBIBYTE_S, true, false, 1.5e-6, 0.5e-6, 0, UINT64_MAX, 0.5e-6, 0, 0.5e-6, 0, 10e-6,
+     0.06e-9},
+    {"portals4", MEGABIT_S, false, false, 1.5e-6, 0.6e-6, 10e9, UINT64_MAX, 0.6e-6, 10e9, 0.6e-6,
+     10e9, 0, 0},
+};
+
+/* For a BTL that nobody knows. */
+static const struct foreign_default unknown = {
+    "", MEGABIT_S, true, false, 10e-6, 2e-6, 0, UINT64_MAX, 2e-6, 0, 2e-6, 0, 16e-6, 0.06e-9};
+
+/* Where a link's bandwidth is to be believed and is not given. */
+#define FALLBACK_BYTES_S 1e9
+/* No link is faster, nor slower; a value outside is a slip. */
+#define FASTEST_BYTES_S 1e13
+#define SLOWEST_BYTES_S 1e3
+
+static const struct foreign_default *default_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
+        if (strcmp(defaults[i].name, name) == 0)
+            return &defaults[i];
+    return &unknown;
+}
+
+double foreign_bandwidth(const char *name, uint32_t bandwidth)
+{
+    return bandwidth * default_of(name)->unit;
+}
+
+/* The link's bandwidth: as said by the BTL if that can be true. */
+static double link_bandwidth(const struct foreign_btl *btl, const struct foreign_default *known,
+                             struct model_error *complaint)
+{
+    if (!known->trust_bandwidth)
+        return FALLBACK_BYTES_S;
+    double said = foreign_bandwidth(btl->name, btl->bandwidth);
+    if (said >= SLOWEST_BYTES_S && said <= FASTEST_BYTES_S)
+        return said;
+    model_fail(
+        complaint,
+        "BTL %s says that its bandwidth is %u, which cannot be; %g bytes a second are assumed "
+        "(pml_multilane_lane_attr sets it)",
+        btl->name, btl->bandwidth, FALLBACK_BYTES_S);
+    return FALLBACK_BYTES_S;
+}
+
+static void set_range(struct model_lane_range *range, uint64_t largest, double latency_s,
+                      double overhead_s, double bytes_s)
+{
+    *range = (struct model_lane_range){
+        .largest_bytes = largest, .latency_s = latency_s, .bandwidth_bytes_s = bytes_s};
+    model_overhead_divide(overhead_s, &range->overhead_send_s, &range->overhead_receive_s);
+}
+
+static void set_sends(struct model_lane *lane, const struct foreign_default *known, double link)
+{
+    struct model_lane_cost *cost = &lane->cost[MODEL_BY_SEND];
+    uint32_t count = 0;
+    if (known->small_bytes != UINT64_MAX)
+        set_range(&cost->ranges[count++], known->small_bytes, known->latency_s, known->small_s,
+                  known->small_bytes_s > 0 ? known->small_bytes_s : link);
+    set_range(&cost->ranges[count++], UINT64_MAX, known->latency_s, known->large_s,
+              known->large_bytes_s > 0 ? known->large_bytes_s : link);
+    cost->range_count = count;
+}
+
+static void set_rma(struct model_lane *lane, enum model_way way,
+                    const struct foreign_default *known, double link, bool registers)
+{
+    struct model_lane_cost *cost = &lane->cost[way];
+    set_range(&cost->ranges[0], UINT64_MAX, known->latency_s, known->rma_s,
+              known->rma_bytes_s > 0 ? known->rma_bytes_s : link);
+    if (registers) {
+        cost->ranges[0].reg_cost_s = known->reg_cost_s;
+        cost->ranges[0].reg_growth_s_byte = known->reg_growth_s_byte;
+    }
+    cost->range_count = 1;
+}
+
+static void set_sources(struct model_lane *lane, const struct foreign_default *known)
+{
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        lane->source[i] = MODEL_SOURCE_DEFAULT;
+    if (known->trust_bandwidth)
+        lane->source[MODEL_BANDWIDTH] = MODEL_SOURCE_FOREIGN;
+}
+
+void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,
+                        struct model_error *complaint)
+{
+    const struct foreign_default *known = default_of(btl->name);
+    complaint->text[0] = '\0';
+    model_lane_init(lane, btl->name);
+    lane->use = MODEL_USE_BOTH;
+    lane->reach = MODEL_MEMORY_HOST;
+    set_sources(lane, known);
+    double link = link_bandwidth(btl, known, complaint);
+    if (complaint->text[0])
+        lane->source[MODEL_BANDWIDTH] = MODEL_SOURCE_DEFAULT;
+
+    if (btl->can_send) {
+        lane->can |= MODEL_CAN_SEND;
+        set_sends(lane, known, link);
+        lane->copied_max_bytes = btl->eager_limit;
+        lane->zcopied_max_bytes = btl->max_send_size;
+    }
+    if (btl->can_send && btl->can_send_immediately) {
+        lane->can |= MODEL_CAN_SHORT;
+        lane->short_max_bytes = btl->short_max_bytes;
+    }
+    if (btl->can_get && !known->emulates) {
+        lane->can |= MODEL_CAN_GET;
+        set_rma(lane, MODEL_BY_GET, known, link, btl->registers);
+    }
+    if (btl->can_put && !known->emulates) {
+        lane->can |= MODEL_CAN_PUT;
+        set_rma(lane, MODEL_BY_PUT, known, link, btl->registers);
+    }
+    if (btl->can_atomics)
+        lane->can |= MODEL_CAN_ATOMICS;
+    lane->reg_cached_s = btl->registers ? 0.1e-6 : -1;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attributes of lanes whose BTL is not ours: from what Open MPI's BTLs say, in their units, and
+ * from a table of defaults for what they do not say. */
+#ifndef COMMON_LANE_FOREIGN_H
+#define COMMON_LANE_FOREIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/model/lane.h"
+
+/* What Open MPI knows of a BTL module, in its own units. */
+struct foreign_btl {
+    const char *name; /* "vader", "tcp", ... */
+    uint32_t bandwidth;
+    uint32_t latency;
+    bool can_send;
+    bool can_send_immediately;
+    bool can_get;
+    bool can_put;
+    bool can_atomics;
+    bool registers; /* memory must be registered before get or put */
+    size_t eager_limit;
+    size_t max_send_size;
+    size_t short_max_bytes; /* largest message, headers included, that is worth a send-immediate */
+};
+
+/* Bytes a second of a BTL's btl_bandwidth, whose unit differs between them; 0 for 0. */
+double foreign_bandwidth(const char *name, uint32_t bandwidth);
+
+/* Fills `lane`. Where a BTL says something impossible the default is taken, and *complaint is a
+ * sentence about it; else it is empty. */
+void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,
+                        struct model_error *complaint);
+
+#endif

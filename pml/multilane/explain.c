@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The explain report, as a table for people or as JSON for programs. */
+#include "explain.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/number.h"
+#include "common/report/table.h"
+#include "multilane.h"
+#include "parameters.h"
+#include "peer_class.h"
+#include "protocol/protocol.h"
+
+static const char *const buffer_names[CLASS_BUFFERS] = {"contiguous memory",
+                                                        "memory in several pieces"};
+
+static double predict(const struct peer_class *class, int buffer, uint32_t entry, uint64_t bytes)
+{
+    struct plan_input input;
+    struct cost cost;
+    class_plan_input(class, (enum class_buffer) buffer, &input);
+    if (!plan_predict(&input, &class->plans[buffer]->entries[entry], bytes, &cost))
+        return NAN;
+    return cost_of(&cost, COST_OF_MESSAGE, bytes);
+}
+
+/* The largest size of a range that a prediction makes sense for. */
+static uint64_t last_shown(uint64_t largest)
+{
+    uint64_t most = UINT64_C(64) << 20;
+    return largest < most ? largest : most;
+}
+
+/* --- the table
+ * ------------------------------------------------------------------------------------ */
+
+static void print_lanes(FILE *file, const struct peer_class *class)
+{
+    static const char *const header[] = {"lane",     "way",       "up to",        "latency",
+                                         "overhead", "bandwidth", "registration", "given by"};
+    static const char *const ways[MODEL_WAYS] = {"send", "get", "put"};
+    struct table table;
+    table_init(&table, 8, header);
+    for (int i = 0; i < class->lane_count; i++) {
+        const struct model_lane *lane = &class->lanes[i];
+        for (int way = 0; way < MODEL_WAYS; way++) {
+            for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
+                const struct model_lane_range *range = &lane->cost[way].ranges[r];
+                char size[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS];
+                table_row(&table);
+                table_cell(&table, 0, "%s", lane->name);
+                table_cell(&table, 1, "%s", ways[way]);
+                table_cell(&table, 2, "%s", number_print_size(range->largest_bytes, size));
+                table_cell(&table, 3, "%s", number_print_time(range->latency_s, time));
+                table_cell(
+                    &table, 4, "%s",
+                    number_print_time(range->overhead_send_s + range->overhead_receive_s, time));
+                table_cell(&table, 5, "%.4g GB/s", range->bandwidth_bytes_s / 1e9);
+                table_cell(&table, 6, "%s", number_print_time(range->reg_cost_s, time));
+                table_cell(&table, 7, "%s",
+                           model_source_name((enum model_source) lane->source[MODEL_BANDWIDTH]));
+            }
+        }
+    }
+    table_print(&table, file, "  ");
+    table_fini(&table);
+}
+
+static void print_plan(FILE *file, const struct peer_class *class, int buffer)
+{
+    static const char *const header[] = {"from",      "to",       "protocol", "lane",
+                                         "predicted", "messages", "bytes"};
+    const struct plan *plan = class->plans[buffer];
+    struct table table;
+    table_init(&table, 7, header);
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        const struct route *route = &class->routes[buffer][i];
+        char size[NUMBER_SIZE_CHARS], low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
+        table_row(&table);
+        table_cell(&table, 0, "%s", number_print_size(entry->first_bytes, size));
+        table_cell(&table, 1, "%s", number_print_size(entry->largest_bytes, size));
+        table_cell(&table, 2, "%s", entry->protocol->name);
+        table_cell(&table, 3, "%s", class->lanes[entry->lanes[0]].name);
+        table_cell(
+            &table, 4, "%s to %s",
+            number_print_time(predict(class, buffer, i, entry->first_bytes), low),
+            number_print_time(predict(class, buffer, i, last_shown(entry->largest_bytes)), high));
+        table_cell(&table, 5, "%llu", (unsigned long long) route->messages);
+        table_cell(&table, 6, "%llu", (unsigned long long) route->bytes);
+    }
+    table_print(&table, file, "    ");
+    table_fini(&table);
+}
+
+static void print_text(FILE *file)
+{
+    fprintf(file, "multilane: plans of rank %u and their use", multilane.me.vpid);
+    fprintf(file, " (%llu unexpected, %llu early messages received)\n",
+            (unsigned long long) multilane.unexpected_messages,
+            (unsigned long long) multilane.early_messages);
+    for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
+        fprintf(file, "  %u peer%s over", class->peers, class->peers == 1 ? "" : "s");
+        for (int i = 0; i < class->lane_count; i++)
+            fprintf(file, " %s", class->lanes[i].name);
+        fputc('\n', file);
+        print_lanes(file, class);
+        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+            fprintf(file, "  %s:\n", buffer_names[buffer]);
+            print_plan(file, class, buffer);
+        }
+    }
+}
+
+/* --- JSON
+ * ----------------------------------------------------------------------------------------- */
+
+static void print_json_plan(FILE *file, const struct peer_class *class, int buffer)
+{
+    const struct plan *plan = class->plans[buffer];
+    fprintf(file, "{\"buffer\": \"%s\", \"ranges\": [", buffer_names[buffer]);
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        const struct route *route = &class->routes[buffer][i];
+        fprintf(file,
+                "%s{\"first\": %llu, \"last\": %llu, \"protocol\": \"%s\", \"lane\": \"%s\", "
+                "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
+                i ? ", " : "", (unsigned long long) entry->first_bytes,
+                (unsigned long long) entry->largest_bytes, entry->protocol->name,
+                class->lanes[entry->lanes[0]].name,
+                predict(class, buffer, i, last_shown(entry->largest_bytes)),
+                (unsigned long long) route->messages, (unsigned long long) route->bytes);
+    }
+    fprintf(file, "]}");
+}
+
+static void print_json(FILE *file)
+{
+    fprintf(file, "{\"rank\": %u, \"unexpected\": %llu, \"early\": %llu, \"classes\": [",
+            multilane.me.vpid, (unsigned long long) multilane.unexpected_messages,
+            (unsigned long long) multilane.early_messages);
+    for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
+        fprintf(file, "%s{\"peers\": %u, \"lanes\": [", class == multilane.peer_classes ? "" : ", ",
+                class->peers);
+        for (int i = 0; i < class->lane_count; i++)
+            fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);
+        fprintf(file, "], \"plans\": [");
+        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+            fputs(buffer ? ", " : "", file);
+            print_json_plan(file, class, buffer);
+        }
+        fprintf(file, "]}");
+    }
+    fprintf(file, "]}\n");
+}
+
+/* --- where it goes
+ * ---------------------------------------------------------------------------------- */
+
+/* Several ranks cannot share a file: each then writes one of its own, NAME.RANK or NAME.RANK.json.
+ */
+static void file_name(char *name, size_t size, bool is_json)
+{
+    const char *given = parameters.explain_file;
+    int stem = (int) strlen(given) - (is_json ? 5 : 0);
+    if (parameters.explain == 2)
+        snprintf(name, size, "%.*s.%u%s", stem, given, multilane.me.vpid, is_json ? ".json" : "");
+    else
+        snprintf(name, size, "%s", given);
+}
+
+static void print_to_file(void)
+{
+    char name[4096];
+    size_t length = strlen(parameters.explain_file);
+    bool is_json = length > 5 && strcmp(parameters.explain_file + length - 5, ".json") == 0;
+    file_name(name, sizeof(name), is_json);
+    FILE *file = fopen(name, "we");
+    if (!file) {
+        opal_output(0, "multilane: pml_multilane_explain_file: cannot write %s: %s.", name,
+                    strerror(errno));
+        return;
+    }
+    if (is_json)
+        print_json(file);
+    else
+        print_text(file);
+    fclose(file);
+}
+
+/* In one write, so that the reports of several ranks do not mix. */
+static void print_to_stderr(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return;
+    print_text(file);
+    fclose(file);
+    fwrite(text, 1, size, stderr);
+    fflush(stderr);
+    free(text);
+}
+
+void explain(void)
+{
+    if (parameters.explain == 0 || (parameters.explain == 1 && multilane.me.vpid != 0))
+        return;
+    if (parameters.explain_file && *parameters.explain_file)
+        print_to_file();
+    else
+        print_to_stderr();
+}
