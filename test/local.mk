@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Scripts of test/ itself, and `make style`.
+# `make style`: the layout of the code and the rules that a program can check.
+style:
+	$(PYTHON3) $(top_srcdir)/test/style.py --rules --format "$(CLANG_FORMAT)"
+.PHONY: style

@@ -56,13 +56,9 @@ static mca_btl_base_module_t **btl_verbs_init(int *count, bool progress_threads,
     (void) progress_threads;
     (void) mpi_threads;
     *count = 0;
-    if (named_is_wanted("btl", "verbs")) {
+    if (named_btl_is_wanted("verbs")) {
         opal_output_verbose(1, opal_btl_base_framework.framework_output,
                             "btl/verbs: offers no lane, since its transfers are not written yet");
-    } else {
-        opal_output_verbose(
-            10, opal_btl_base_framework.framework_output,
-            "btl/verbs: offers no lane, since neither btl names it nor is pml multilane");
     }
     return NULL;
 }

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/btl/base/base.h"
+#include "opal/util/output.h"
+
 static bool list_contains(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -33,6 +36,18 @@ bool named_excluded(const char *selection, const char *component)
     }
     return '^' == selection[0] ? list_contains(selection + 1, component)
                                : !list_contains(selection, component);
+}
+
+bool named_btl_is_wanted(const char *component)
+{
+    bool wanted = named_is_wanted("btl", component);
+
+    if (!wanted) {
+        opal_output_verbose(10, opal_btl_base_framework.framework_output,
+                            "btl/%s: offers no lane, since neither btl names it nor pml multilane",
+                            component);
+    }
+    return wanted;
 }
 
 bool named_is_wanted(const char *framework, const char *component)

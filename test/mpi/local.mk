@@ -1,2 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sources of test/mpi: tests that are MPI programs.
+# Sources of test/mpi: programs that test/mpi/run starts.
+MPI_CPPFLAGS = $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
+MPI_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
+
+check_PROGRAMS += test/mpi/ring
+test_mpi_ring_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_ring_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_ring_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += test/mpi/components
+test_mpi_components_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_components_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_components_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
+
+# Two libraries to preload: a version that is like every other, and one that nobody knows.
+check_LTLIBRARIES += libpreload_point.la libpreload_other.la
+libpreload_point_la_SOURCES = test/mpi/preload_version.c
+libpreload_point_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"$(OMPI_POINT_UPDATE)"'
+libpreload_point_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+libpreload_other_la_SOURCES = test/mpi/preload_version.c
+libpreload_other_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"3.9.9"'
+libpreload_other_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere

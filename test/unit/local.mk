@@ -8,3 +8,9 @@ TESTS += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
 test_unit_model_property_SOURCES = test/unit/model_property.c
 test_unit_model_property_LDADD = libmultilane_common.la
+
+# The two rules of common/compat.
+check_PROGRAMS += test/unit/test_compat
+TESTS += test/unit/test_compat
+test_unit_test_compat_SOURCES = test/unit/test_compat.c
+test_unit_test_compat_LDADD = libmultilane_compat.la $(OMPI_LDFLAGS) $(OPAL_LIBS)

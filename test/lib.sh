@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What test/all, test/demo and the parts share: packages, builds, root folders, and the counting of
+# results. Sourced by bash scripts, which set `top` to the checkout first.
+
+build_root=${MULTILANE_BUILD:-$top/build}
+roots=${MULTILANE_ROOTS:-$build_root/roots}
+jobs=$(nproc 2>/dev/null || echo 2)
+if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+
+packages_to_build="build-essential pkg-config autoconf automake libtool libopenmpi-dev openmpi-bin
+    libhwloc-dev libibverbs-dev librdmacm-dev python3"
+
+die() {
+    printf '%s\n' "$*" >&2
+    exit 1
+}
+
+# --- packages ---------------------------------------------------------------
+
+packages_missing() {
+    local package
+    for package; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+            printf '%s ' "$package"
+    done
+}
+
+# Installs what is not there. Fails, having said why, where that is not possible.
+packages_need() {
+    local missing log=$build_root/apt.log
+    command -v dpkg-query >/dev/null || return 0 # not Debian: configure will name what is missing
+    missing=$(packages_missing "$@")
+    [ -n "$missing" ] || return 0
+    mkdir -p "$build_root"
+    if [ -n "$sudo" ] && ! command -v sudo >/dev/null; then
+        echo "these packages are missing, and without root or sudo they cannot be installed: $missing"
+        return 1
+    fi
+    echo "installing: $missing"
+    # An index as old as the machine's image may name versions that the mirror no longer has.
+    { [ -n "${apt_updated:-}" ] || $sudo apt-get update; } >"$log" 2>&1 </dev/null
+    apt_updated=1
+    # shellcheck disable=SC2086
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing \
+        >>"$log" 2>&1 </dev/null || {
+        tail -n 5 "$log"
+        echo "apt-get could not install: $missing"
+        return 1
+    }
+}
+
+# 4.1, 5.0 or 6.0: the series of the Open MPI found on PATH; nothing where there is none.
+native_series() {
+    ompi_info --version 2>/dev/null | sed -n 's/^Open MPI v\([0-9]*\.[0-9]*\)\..*/\1/p'
+}
+
+# PMIx's headers are a package of their own beside Open MPI 5 and later.
+packages_need_to_build() {
+    # shellcheck disable=SC2086
+    packages_need $packages_to_build "$@" || return 1
+    case $(native_series) in 4.*) ;; *) packages_need libpmix-dev ;; esac
+}
+
+# --- builds -----------------------------------------------------------------
+
+sources_prepare() {
+    [ -f "$top/configure" ] && [ -z "$(find "$top" -name build -prune -o \
+        \( -name configure.ac -o -name Makefile.am -o -name local.mk \) \
+        -newer "$top/configure" -print -quit)" ] && return 0
+    "$top/autogen.sh" >"$build_root/autogen.log" 2>&1 ||
+        { cat "$build_root/autogen.log"; return 1; }
+}
+
+# build_make NAME [configure's arguments]: configures and builds build/NAME, components and programs
+# installed under build/NAME/inst.
+build_make() {
+    local dir=$build_root/$1
+    shift
+    mkdir -p "$dir" && (
+        cd "$dir" || exit 1
+        { [ -f Makefile ] && [ Makefile -nt "$top/configure" ]; } ||
+            "$top/configure" --prefix="$dir/inst" --with-component-dir="$dir/inst/components" "$@" ||
+            exit 1
+        make -j"$jobs" && make install
+    )
+}
+
+# --- root folders -----------------------------------------------------------
+# A root folder is a Debian of its own under $roots, made by mmdebstrap: another series of Open MPI
+# beside the machine's. Nothing is mounted in it but in a namespace that ends with the command.
+
+root_packages="$packages_to_build python3-mpi4py procps"
+
+suite_of_series() {
+    case $1 in 4.1) echo bookworm ;; 5.0) echo trixie ;; 6.0) echo forky ;; esac
+}
+
+# The mirror that this machine itself installs Debian from, or mmdebstrap's own default.
+debian_mirror() {
+    # shellcheck disable=SC2016
+    printf '%s' "${MULTILANE_DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' \
+        'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)}"
+}
+
+# Why no root folder can be made or entered here; nothing where it can.
+root_impossible() {
+    if [ -n "$sudo" ] && ! sudo -n true 2>/dev/null; then
+        echo "root folders need root, and sudo asks for a password or is not there"
+    elif ! $sudo unshare -m true 2>/dev/null; then
+        echo "this machine allows no mount namespaces, which root folders need"
+    elif ! command -v mmdebstrap >/dev/null && ! packages_need mmdebstrap >/dev/null; then
+        echo "mmdebstrap is not there and could not be installed"
+    fi
+}
+
+# root_make NAME SUITE PACKAGES: makes the root folder unless it is there with these packages.
+root_make() {
+    local root=$roots/$1 suite=$2 include log=$build_root/root-$1.log
+    include=$(printf '%s' "$3" | tr -s ' \n' ',,')
+    [ "$($sudo cat "$root/.multilane" 2>/dev/null)" = "$suite $include" ] && return 0
+    $sudo rm -rf --one-file-system "$root"
+    $sudo mkdir -p "$roots"
+    mkdir -p "$build_root"
+    # The newest suites' index may be older than the date it says it is good for.
+    # shellcheck disable=SC2046
+    $sudo mmdebstrap --mode=root --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' \
+        --aptopt='Apt::Install-Recommends "false"' ${include:+--include="$include"} \
+        "$suite" "$root" $(debian_mirror) >"$log" 2>&1 </dev/null || {
+        tail -n 5 "$log"
+        $sudo rm -rf --one-file-system "$root"
+        return 1
+    }
+    printf '%s %s\n' "$suite" "$include" | $sudo tee "$root/.multilane" >/dev/null
+}
+
+# root_run NAME COMMAND...: runs the command (bash) in the root folder, with this checkout read-only
+# at /multilane; what it leaves is under $roots/NAME.
+root_run() {
+    local root=$roots/$1
+    shift
+    # shellcheck disable=SC2016
+    $sudo unshare -m --propagation private bash -c '
+        root=$0 top=$1
+        for dir in proc sys dev; do mount --rbind "/$dir" "$root/$dir" || exit 1; done
+        mkdir -p "$root/multilane" && mount --bind "$top" "$root/multilane" &&
+            mount -o remount,bind,ro "$root/multilane" || exit 1
+        cp -L /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null
+        shift
+        exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+            HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive CI="${CI:-}" \
+            MULTILANE_LONG="${MULTILANE_LONG:-}" bash -c "$*"
+    ' "$root" "$top" "$@" </dev/null
+}
+
+# --- results ----------------------------------------------------------------
+# One line a test in $results: outcome, name, reason.
+
+result() {
+    printf '%s\t%s\t%s\n' "$1" "$2" "${3:-}" >>"$results"
+    case $1 in
+    passed) printf '  ok    %s%s\n' "$2" "${3:+ ($3)}" ;;
+    failed) printf '  FAIL  %s%s\n' "$2" "${3:+: $3}" ;;
+    skipped) printf '  skip  %s: %s\n' "$2" "${3:-no reason given}" ;;
+    esac
+}
+
+skip() {
+    result skipped "$1" "$2"
+}
+
+# check NAME COMMAND...: a test that passes if the command ends with 0. What it prints is shown only
+# if it fails.
+check() {
+    local name=$1 log status started=$SECONDS
+    shift
+    mkdir -p "$logs"
+    log=$logs/$(printf '%s' "$name" | tr -c 'A-Za-z0-9._-' '_').log
+    # The command may be a function of the part, with `set -e` of its own.
+    ("$@") >"$log" 2>&1 </dev/null
+    status=$?
+    if [ $status = 0 ]; then
+        result passed "$name" "$((SECONDS - started)) s"
+        return 0
+    fi
+    result failed "$name" "exit status $status after $((SECONDS - started)) s; the end of $log:"
+    tail -n "${MULTILANE_LOG_LINES:-40}" "$log" | sed 's/^/        | /'
+    return 1
+}
+
+# results_take FILE PREFIX: adds the results that a run elsewhere (a root folder) wrote.
+results_take() {
+    sed "s|^\([a-z]*\)\t|\1\t$2|" "$1" >>"$results"
+}

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Part style: layout of the code and the rules that a program can check.
+about="layout of the code (clang-format 14) and rules that a program can check"
+
+part_run() {
+    check style.rules python3 "$top/test/style.py" --rules
+    local format
+    format=$(command -v clang-format-14 || command -v clang-format ||
+        { packages_need clang-format >/dev/null && command -v clang-format; })
+    # Other versions lay out some lines otherwise; one of them has to be the measure.
+    if [ -z "$format" ] || ! "$format" --version | grep -q 'version 14\.'; then
+        skip style.format "clang-format 14 (Debian 12's) is not there"
+    else
+        check style.format python3 "$top/test/style.py" --format "$format"
+    fi
+}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Part configure: what configure says when it cannot do what was asked.
+about="configure refuses what it cannot use, in one sentence"
+
+. "$top/test/unit/run.sh"
+
+# refused REGEX configure's arguments: exit status 1 and one error line that matches.
+refused() {
+    local regex=$1 dir errors
+    shift
+    dir=$(mktemp -d "$build_root/configure.XXXXXX") && cd "$dir" || return 1
+    "$top/configure" "$@" >output 2>errors
+    local status=$?
+    cat output errors
+    errors=$(grep -c 'error:' errors)
+    cd "$top" && { grep -Eq "error: .*$regex" "$dir/errors" || status=no; }
+    rm -rf "$dir"
+    [ "$status" = 1 ] && [ "$errors" = 1 ]
+}
+
+# A prefix whose mpicc and headers belong to an Open MPI that nobody knows.
+unknown_ompi() {
+    local prefix=$build_root/unknown-ompi
+    rm -rf "$prefix"
+    mkdir -p "$prefix/bin" "$prefix/include/opal" "$prefix/include/openmpi/opal"
+    printf '#define OPAL_MAJOR_VERSION 3\n#define OPAL_MINOR_VERSION 1\n#define OPAL_RELEASE_VERSION 6\n' \
+        >"$prefix/include/opal/version.h"
+    : >"$prefix/include/openmpi/opal_config.h"
+    printf '#!/bin/sh\ncase $1 in --showme:incdirs) echo %s;; --showme:libs) echo mpi;; esac\n' \
+        "$prefix/include" >"$prefix/bin/mpicc"
+    printf '#!/bin/sh\nexit 0\n' >"$prefix/bin/ompi_info"
+    chmod +x "$prefix/bin/"*
+    printf '%s' "$prefix"
+}
+
+# The same without the inner headers, as some packages of mpicc are.
+ompi_without_headers() {
+    local prefix
+    prefix=$(unknown_ompi)
+    rm -rf "$prefix/include/opal" "$prefix/include/openmpi"
+    refused "Open MPI's inner headers .*libopenmpi-dev" --with-ompi="$prefix"
+}
+
+other_mpi() {
+    local prefix
+    prefix=$(unknown_ompi)
+    printf '#!/bin/sh\necho "unknown option" >&2; exit 1\n' >"$prefix/bin/mpicc"
+    refused "does not answer --showme:incdirs, so it is not Open MPI's" --with-ompi="$prefix"
+}
+
+# A PATH with everything but Open MPI.
+no_ompi() {
+    local bin=$build_root/no-ompi tool
+    rm -rf "$bin" && mkdir -p "$bin"
+    for tool in /usr/bin/* /bin/*; do
+        case ${tool##*/} in mpi* | ompi* | orte* | opal*) ;; *) ln -sf "$tool" "$bin/" ;; esac
+    done
+    PATH=$bin refused 'no mpicc on PATH; .*libopenmpi-dev' && rm -rf "$bin"
+}
+
+part_run() {
+    check configure.ready eval 'packages_need_to_build && sources_prepare' || return 1
+    check configure.no-openmpi no_ompi
+    check configure.wrong-prefix refused 'no mpicc in /nonexistent/bin' --with-ompi=/nonexistent
+    check configure.not-openmpi other_mpi
+    check configure.no-inner-headers ompi_without_headers
+    check configure.unsupported-version refused 'Open MPI 3.1.6 is not supported' \
+        --with-ompi="$(unknown_ompi)"
+    check configure.without-ompi refused 'cannot be built without it' --without-ompi
+    check configure.relative-component-dir refused 'not an absolute path' --with-component-dir=here
+    check configure.two-sanitizers refused 'cannot be combined' --enable-asan --enable-tsan
+    check configure.wrong-verbs refused 'no rdma-core there' --with-verbs=/nonexistent
+    check configure.wrong-cuda refused 'no CUDA toolkit there' --with-cuda=/nonexistent
+    check configure.unknown-part unknown_part
+}
+
+# The same manners in test/all itself.
+unknown_part() {
+    local output status
+    output=$("$top/test/all" nosuchpart 2>&1)
+    status=$?
+    printf '%s\n' "$output"
+    [ $status = 2 ] && grep -q '^mpi-4.1 ' <<<"$output" && grep -q 'no part nosuchpart' <<<"$output"
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the three parts mpi-4.1, mpi-5.0 and mpi-6.0 have in common: the machine's own Open MPI where
+# it is of that series, a root folder of the Debian that has it otherwise. Sourced by them.
+
+# Whether this machine's own Open MPI, or the one it would install, is of the part's series.
+series_is_native() {
+    local native
+    native=$(native_series)
+    [ -n "$native" ] || { packages_need_to_build >/dev/null && native=$(native_series); }
+    [ "$native" = "$series" ]
+}
+
+part_cannot_run() {
+    series_is_native || root_impossible
+}
+
+part_run() {
+    if series_is_native; then
+        . "$top/test/unit/run.sh"
+        check "$part.build" series_build_native || return 1
+        logs=$logs "$top/test/mpi/run" "$build_root/gcc" "$part."
+    else
+        local suite root
+        suite=$(suite_of_series "$series")
+        root=$roots/$suite
+        check "$part.root" root_make "$suite" "$suite" "$(series_packages)" || return 1
+        check "$part.build" series_build_in_root "$suite" || return 1
+        $sudo rm -f "$root/build/results"
+        # shellcheck disable=SC2016
+        root_run "$suite" "results=/build/results logs=/build/logs; : >\$results; export results logs
+            /multilane/test/mpi/run /build '$part.'"
+        $sudo cat "$root/build/results" >>"$results"
+    fi
+}
+
+series_packages() {
+    case $series in
+    4.1) printf '%s' "$root_packages" ;;
+    *) printf '%s libpmix-dev' "$root_packages" ;;
+    esac
+}
+
+series_build_native() {
+    unit_build gcc && make -C "$build_root/gcc" -j"$jobs" check TESTS=
+}
+
+# Configured anew only when configure has changed, as build_make does.
+series_build_in_root() {
+    packages_need_to_build && sources_prepare && root_run "$1" '
+        set -e
+        mkdir -p /build && cd /build
+        if ! [ Makefile -nt /multilane/configure ]; then
+            /multilane/configure --prefix=/build/inst --with-component-dir=/build/inst/components \
+                --enable-werror
+        fi
+        make -j$(nproc)
+        make install
+        make -j$(nproc) check TESTS='
+}

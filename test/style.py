@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks the layout of every C file and the rules of the project that a program can check."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CODE = (".c", ".h", ".cu")
+SCRIPT = (".py", ".sh", ".ac", ".am", ".mk")
+# Files whose format leaves no room for a comment in the first line.
+NO_SPDX = {"LICENSE", "README.md", "MANIFEST"}
+VERSION_TEST = re.compile(r"^\s*#\s*(el)?if.*(OMPI|OPAL|COMPAT)_(MAJOR|MINOR|RELEASE|SERIES)")
+
+
+def files():
+    """Every file of the project: git's list, or the tarball's."""
+    try:
+        listed = subprocess.run(["git", "-C", TOP, "-c", "safe.directory=*", "ls-files"],
+                                capture_output=True, text=True, check=True).stdout.split("\n")
+    except (OSError, subprocess.CalledProcessError):
+        with open(os.path.join(TOP, "MANIFEST"), encoding="utf-8") as manifest:
+            listed = manifest.read().split("\n")
+    return [name for name in listed if name and os.path.isfile(os.path.join(TOP, name))]
+
+
+def read(name):
+    with open(os.path.join(TOP, name), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def is_script(name, text):
+    return name.endswith(SCRIPT) or text.startswith("#!")
+
+
+def problems(name, text):
+    """What is wrong with one file, as (line, sentence)."""
+    lines = text.split("\n")
+    code = name.endswith(CODE)
+    if (code or is_script(name, text)) and os.path.basename(name) not in NO_SPDX:
+        head = lines[1:2] if text.startswith("#!") else lines[:1]
+        if not head or "SPDX-License-Identifier: BSD-3-Clause" not in head[0]:
+            yield 1, "the first line is not the SPDX line"
+    if code and not re.match(r"/\*.*?\*/\s*/\*\s*\S", text, re.S):
+        yield 2, "no comment that says what the file is for after the SPDX line"
+    compat = name.startswith(("common/compat/", "include/compat/"))
+    for number, line in enumerate(lines, 1):
+        if code and "\t" in line:
+            yield number, "a tab"
+        if line.endswith((" ", "\t")) and not name.endswith(".md"):
+            yield number, "blanks at the end of the line"
+        if code and not compat and VERSION_TEST.match(line):
+            yield number, "an #if on a version outside common/compat"
+        if code and re.match(r'\s*#\s*include\s+"(\.\./)*pml/', line) \
+                and name.startswith(("btl/", "common/")):
+            yield number, "a BTL or common code includes a header of the PML"
+        if code and re.match(r'\s*#\s*include\s+"(\.\./)*btl/', line) \
+                and name.startswith(("pml/", "common/")):
+            yield number, "the PML or common code includes a header of a BTL"
+    if text and not text.endswith("\n"):
+        yield len(lines), "no newline at the end of the file"
+
+
+def rules(names):
+    bad = 0
+    for name in names:
+        for line, sentence in problems(name, read(name)):
+            print(f"{name}:{line}: {sentence}")
+            bad += 1
+        if name.endswith(".py"):
+            try:
+                compile(read(name), name, "exec")
+            except SyntaxError as error:
+                print(f"{name}:{error.lineno}: {error.msg}")
+                bad += 1
+        elif read(name).startswith("#!/usr/bin/env bash") or name.endswith(".sh"):
+            done = subprocess.run(["bash", "-n", os.path.join(TOP, name)], capture_output=True,
+                                  text=True, check=False)
+            if done.returncode:
+                print(done.stderr, end="")
+                bad += 1
+    return bad
+
+
+def layout(names, tool):
+    wanted = [name for name in names if name.endswith(CODE)]
+    done = subprocess.run([tool, "--dry-run", "-Werror", *wanted], cwd=TOP, check=False)
+    return done.returncode
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rules", action="store_true", help="the project's rules")
+    parser.add_argument("--format", metavar="TOOL", help="the layout, by this clang-format")
+    options = parser.parse_args()
+    names = files()
+    bad = rules(names) if options.rules else 0
+    if options.format:
+        bad += layout(names, options.format)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
