@@ -44,9 +44,11 @@ def problems(name, text):
         head = lines[1:2] if text.startswith("#!") else lines[:1]
         if not head or "SPDX-License-Identifier: BSD-3-Clause" not in head[0]:
             yield 1, "the first line is not the SPDX line"
-    if code and not re.match(r"/\*.*?\*/\s*/\*\s*\S", text, re.S):
+    # In a comment of its own, or in the one that the SPDX line begins.
+    if code and not re.match(r"(/\*[^*]*(\*/\s*/\*|\n \*)|//.*\n//)\s*\w", text):
         yield 2, "no comment that says what the file is for after the SPDX line"
-    compat = name.startswith(("common/compat/", "include/compat/"))
+    # A test may ask what the MPI it is compiled with can do; the product asks only common/compat.
+    compat = name.startswith(("common/compat/", "include/compat/", "test/"))
     for number, line in enumerate(lines, 1):
         if code and "\t" in line:
             yield number, "a tab"

@@ -301,10 +301,8 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
     (void) progress_threads;
     (void) mpi_threads;
     *count = 0;
-    if (!named_is_wanted("btl", "shm")) {
-        SHM_VERBOSE("offers no lane, since neither btl names it nor is pml multilane");
+    if (!named_btl_is_wanted("shm"))
         return NULL;
-    }
     if (!begin())
         return NULL;
     modules = calloc(1, sizeof(*modules));
