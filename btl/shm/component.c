@@ -309,6 +309,7 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
     if (NULL == modules || OPAL_SUCCESS != lists_init() ||
         OPAL_SUCCESS != modex_send(&shm.super.btl_version, &shm.record, sizeof(shm.record))) {
         free(modules);
+        atomic_store_explicit(&shm.segment_live[SEGMENT_MEMFD], false, memory_order_relaxed);
         segment_destroy(&shm.segments[SEGMENT_MEMFD]);
         return NULL;
     }
@@ -342,6 +343,7 @@ static int shm_finalize(mca_btl_base_module_t *btl)
                                   memory_order_release);
     peers_close();
     for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+        atomic_store_explicit(&shm.segment_live[kind], false, memory_order_relaxed);
         segment_destroy(&shm.segments[kind]);
         free(shm.door_peers[kind]);
         shm.door_peers[kind] = NULL;

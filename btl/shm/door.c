@@ -15,6 +15,12 @@
 /* How long a peer may take to make the file that it is to be reached by. */
 #define FILE_WAIT_S 60
 
+/* Whether our segment of that kind is complete; the release is in door_segment_ready. */
+static bool segment_is_live(int kind)
+{
+    return atomic_load_explicit(&shm.segment_live[kind], memory_order_acquire);
+}
+
 static const char *const kind_names[SEGMENT_KINDS] = {"anonymous memory", "a file in /dev/shm"};
 
 bool door_segment_ready(enum segment_kind kind)
@@ -32,8 +38,10 @@ bool door_segment_ready(enum segment_kind kind)
         (void) modex_remove_at_exit(segment->path);
     if (0 == error) {
         shm.door_peers[kind] = calloc(shm.door_count, sizeof(shm.door_peers[kind][0]));
-        if (NULL != shm.door_peers[kind])
+        if (NULL != shm.door_peers[kind]) {
+            atomic_store_explicit(&shm.segment_live[kind], true, memory_order_release);
             return true;
+        }
         segment_destroy(segment);
         failed = "note who uses it";
         error = ENOMEM;
@@ -283,11 +291,13 @@ static void visitor_accept(struct segment *segment, uint32_t index)
     peer->in_door = door;
     peer->in_door_peer = &shm.door_peers[segment->kind][index];
     *peer->in_door_peer = peer;
+    peer->in_kind = segment->kind;
     peer->in_open = true;
     receive_attend(peer);
 }
 
-static int door_look(struct segment *segment, uint32_t index)
+/* The peer at this door, if it may have sent something. */
+static shm_peer_t *door_look(struct segment *segment, uint32_t index)
 {
     /* Acquire: what the visitor wrote before it opened or closed (door_write, door_close_out). */
     uint32_t state = atomic_load_explicit(&segment->doors[index].state, memory_order_acquire);
@@ -297,12 +307,25 @@ static int door_look(struct segment *segment, uint32_t index)
         visitor_accept(segment, index);
         peer = shm.door_peers[segment->kind][index];
     }
-    if (NULL == peer)
-        return 0;
-    if (DOOR_CLOSED == state)
-        peer->in_closing = true;
-    receive_attend(peer);
-    return 1;
+    if (NULL != peer) {
+        if (DOOR_CLOSED == state)
+            peer->in_closing = true;
+        receive_attend(peer);
+    }
+    return peer;
+}
+
+void door_bell_ring_own(shm_peer_t *peer)
+{
+    struct segment *segment = &shm.segments[peer->in_kind];
+    struct door *door = peer->in_door;
+    uint32_t index;
+
+    if (NULL == door)
+        return; /* it has left meanwhile */
+    index = (uint32_t) (door - segment->doors) % (SEGMENT_BELLS * 64);
+    atomic_fetch_or_explicit(&segment->header->bells[index / 64], UINT64_C(1) << index % 64,
+                             memory_order_relaxed);
 }
 
 bool door_rang(void)
@@ -310,7 +333,7 @@ bool door_rang(void)
     for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
         uint64_t any = 0;
 
-        if (NULL == shm.segments[kind].header)
+        if (!segment_is_live(kind))
             continue;
         for (unsigned i = 0; i < SEGMENT_BELLS; i++)
             any |= atomic_load_explicit(&shm.segments[kind].header->bells[i], memory_order_relaxed);
@@ -320,30 +343,54 @@ bool door_rang(void)
     return false;
 }
 
-static int bell_answer(struct segment *segment, unsigned word)
+#define ANSWER_BATCH 32u
+
+/* Visitors found behind bells, to be heard when no lock is held. */
+struct visitors {
+    shm_peer_t *peers[ANSWER_BATCH];
+    uint32_t count;
+};
+
+static void bell_answer(struct segment *segment, unsigned word, struct visitors *visitors)
 {
     /* Acquire: the partner is door_bell_ring. */
     uint64_t bits =
         atomic_exchange_explicit(&segment->header->bells[word], 0, memory_order_acquire);
-    int events = 0;
+    uint64_t later = 0;
 
     for (; 0 != bits; bits &= bits - 1) {
-        uint32_t index = word * 64 + (uint32_t) __builtin_ctzll(bits);
+        unsigned bit = (unsigned) __builtin_ctzll(bits);
+        uint32_t index = word * 64 + bit;
 
-        for (; index < segment->door_count; index += SEGMENT_BELLS * 64)
-            events += door_look(segment, index);
+        for (; index < segment->door_count; index += SEGMENT_BELLS * 64) {
+            if (visitors->count < ANSWER_BATCH) {
+                shm_peer_t *peer = door_look(segment, index);
+
+                if (NULL != peer)
+                    visitors->peers[visitors->count++] = peer;
+            } else {
+                later |= UINT64_C(1) << bit;
+            }
+        }
     }
-    return events;
+    if (0 != later)
+        atomic_fetch_or_explicit(&segment->header->bells[word], later, memory_order_relaxed);
 }
 
 int door_answer(void)
 {
+    struct visitors visitors = {.count = 0};
     int events = 0;
 
     OPAL_THREAD_LOCK(&shm.lock);
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)
-        for (unsigned word = 0; NULL != shm.segments[kind].header && word < SEGMENT_BELLS; word++)
-            events += bell_answer(&shm.segments[kind], word);
+        for (unsigned word = 0; word < SEGMENT_BELLS; word++)
+            if (segment_is_live(kind) &&
+                0 != atomic_load_explicit(&shm.segments[kind].header->bells[word],
+                                          memory_order_relaxed))
+                bell_answer(&shm.segments[kind], word, &visitors);
     OPAL_THREAD_UNLOCK(&shm.lock);
+    for (uint32_t i = 0; i < visitors.count; i++)
+        events += receive_told(visitors.peers[i]);
     return events;
 }

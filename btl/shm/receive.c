@@ -104,25 +104,60 @@ int receive_from(shm_peer_t *peer)
     return events;
 }
 
-void receive_attend(shm_peer_t *peer)
+int receive_told(shm_peer_t *peer)
+{
+    int events = 0;
+
+    if (!receiving_take(peer))
+        /* Another thread, or a callback further up, is at it: it is told again later. */
+        door_bell_ring_own(peer);
+    else {
+        if (OPAL_LIKELY(peer->in_open) && ring_has_message(&peer->in))
+            events = ring_empty(peer);
+        if (peer->in_open && !peer->in_attended && ring_has_message(&peer->in))
+            door_bell_ring_own(peer);
+        receiving_leave(peer);
+    }
+    return events;
+}
+
+/* A place among the attended for one that has something to say: an empty one, or that of a peer
+ * that has been silent since it was last asked to make room. One is asked each time. -1: none. */
+static int attended_place(void)
 {
     uint32_t at = shm.attended_next;
     shm_peer_t *old;
 
-    if (peer->in_attended || !peer->in_open)
-        return;
-    for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++)
-        if (NULL == atomic_load_explicit(&shm.attended[i], memory_order_relaxed)) {
-            at = i;
-            break;
-        }
+    for (int i = 0; i < (int) SHM_ATTENDED_MAX; i++)
+        if (NULL == atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
+            return i;
     shm.attended_next = (at + 1) % SHM_ATTENDED_MAX;
     old = atomic_load_explicit(&shm.attended[at], memory_order_relaxed);
-    if (NULL != old) {
-        old->in_attended = false;
-        ring_attend(&old->in, false);
+    if (old->in.tail != old->in_tail_seen) {
+        old->in_tail_seen = old->in.tail;
+        return -1;
     }
+    old->in_attended = false;
+    ring_attend(&old->in, false);
+    /* What came before the sender could see that is found here; the little that a sender may have
+     * under way in this very moment, by the sweep. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (ring_has_message(&old->in))
+        door_bell_ring_own(old);
+    return (int) at;
+}
+
+void receive_attend(shm_peer_t *peer)
+{
+    int at;
+
+    if (peer->in_attended || !peer->in_open)
+        return;
+    at = attended_place();
+    if (at < 0)
+        return;
     peer->in_attended = true;
+    peer->in_tail_seen = peer->in.tail;
     ring_attend(&peer->in, true);
     /* Release: whoever reads the entry sees the peer complete (receive_progress). */
     atomic_store_explicit(&shm.attended[at], peer, memory_order_release);
@@ -155,7 +190,7 @@ static void sweep(void)
         shm_peer_t *peer = shm.peers[shm.sweep_next++ % shm.peer_count];
 
         if (peer->in_open && !peer->in_attended && ring_has_message(&peer->in))
-            receive_attend(peer);
+            door_bell_ring_own(peer);
         closing_finish(peer);
     }
     OPAL_THREAD_UNLOCK(&shm.lock);

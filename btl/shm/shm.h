@@ -85,8 +85,10 @@ struct mca_btl_base_endpoint_t {
     struct lane *in_lane;
     size_t in_bytes;
     uint32_t in_lines;
-    bool in_closing;      /* the visitor has left; close when its ring is empty */
-    struct door *in_door; /* ours, that the peer took */
+    uint64_t in_tail_seen;     /* of the ring, when it was last asked to make room */
+    enum segment_kind in_kind; /* of our segment where the door is */
+    bool in_closing;           /* the visitor has left; close when its ring is empty */
+    struct door *in_door;      /* ours, that the peer took */
     struct mca_btl_base_endpoint_t **in_door_peer; /* its entry in shm.door_peers */
 
     /* Operations by message that this process began and the peer has not answered (remote.c). */
@@ -145,6 +147,7 @@ struct shm_component {
     opal_mutex_t lock;
     opal_mutex_t lane_lock; /* guards the lanes of `segments`; taken inside a peer's lock */
     struct segment segments[SEGMENT_KINDS];
+    _Atomic bool segment_live[SEGMENT_KINDS];
     shm_peer_t **peers;
     uint32_t peer_count;
     uint32_t peer_room;
@@ -219,6 +222,8 @@ void door_close_in(shm_peer_t *peer);
 int door_answer(void);
 bool door_rang(void);
 void door_bell_ring(shm_peer_t *peer);
+/* Rings our own bell for a peer's ring, to look there again later. */
+void door_bell_ring_own(shm_peer_t *peer);
 
 /* send.c */
 mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, shm_peer_t *peer, uint8_t order,
@@ -242,6 +247,8 @@ void send_fail_pending(shm_peer_t *peer);
 /* receive.c */
 int receive_progress(void);
 int receive_from(shm_peer_t *peer);
+/* For a ring whose bell rang, attended or not: what is left in it keeps the bell ringing. */
+int receive_told(shm_peer_t *peer);
 /* Under shm.lock: look at this ring in every round from now on. */
 void receive_attend(shm_peer_t *peer);
 void receive_forget(shm_peer_t *peer);

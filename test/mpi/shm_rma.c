@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One-sided operations on memory of other ranks: put, get, accumulate, fetch-and-op and
+ * compare-and-swap give what they should, on every rank at once. */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WORDS 20000
+
+static int rank, ranks;
+static long wrong;
+
+static void expect(const char *what, int64_t is, int64_t should)
+{
+    if (is != should) {
+        fprintf(stderr, "rank %d: %s is %lld, not %lld\n", rank, what, (long long) is,
+                (long long) should);
+        wrong++;
+    }
+}
+
+static void put_and_get(MPI_Win win, int64_t *memory, int words)
+{
+    int to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;
+    int64_t *data = malloc(sizeof(*data) * (size_t) words);
+
+    for (int i = 0; i < words; i++)
+        data[i] = rank * 1000003LL + i;
+    MPI_Win_fence(0, win);
+    MPI_Put(data, words, MPI_INT64_T, to, 0, words, MPI_INT64_T, win);
+    MPI_Win_fence(0, win);
+    expect("the first word put", memory[0], from * 1000003LL);
+    expect("the last word put", memory[words - 1], from * 1000003LL + words - 1);
+    for (int i = 0; i < words; i++)
+        data[i] = -1;
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, win);
+    MPI_Get(data, words, MPI_INT64_T, to, 0, words, MPI_INT64_T, win);
+    MPI_Win_unlock(to, win);
+    for (int i = 0; i < words; i++)
+        expect("a word got", data[i], rank * 1000003LL + i);
+    MPI_Win_fence(0, win);
+    free(data);
+}
+
+static void count_together(MPI_Win win, int64_t *memory)
+{
+    const int64_t one = 1;
+    int64_t before, sum = 0, all;
+    const int times = 500;
+
+    MPI_Win_fence(0, win);
+    memory[0] = memory[1] = memory[2] = 0;
+    MPI_Win_fence(0, win);
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < times; i++) {
+        MPI_Fetch_and_op(&one, &before, MPI_INT64_T, 0, 0, MPI_SUM, win);
+        MPI_Win_flush(0, win);
+        sum += before;
+        MPI_Accumulate(&one, 1, MPI_INT64_T, i % ranks, 1, 1, MPI_INT64_T, MPI_SUM, win);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Win_fence(0, win);
+    /* Every value from 0 on was seen by exactly one. */
+    MPI_Allreduce(&sum, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    int64_t n = (int64_t) times * ranks;
+    expect("the sum of what was fetched", all, n * (n - 1) / 2);
+    if (0 == rank)
+        expect("the counter", memory[0], n);
+    MPI_Allreduce(&memory[1], &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    expect("what was accumulated", all, n);
+}
+
+static void swap_in_turn(MPI_Win win, int64_t *memory)
+{
+    MPI_Win_fence(0, win);
+    memory[2] = 0;
+    MPI_Win_fence(0, win);
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < 20; i++) {
+        int64_t mine = (int64_t) i * ranks + rank, next = mine + 1, found;
+
+        do {
+            MPI_Compare_and_swap(&next, &mine, &found, MPI_INT64_T, 0, 2, win);
+            MPI_Win_flush(0, win);
+        } while (found != mine);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Win_fence(0, win);
+    if (0 == rank)
+        expect("the word swapped in turn", memory[2], 20LL * ranks);
+}
+
+int main(int argc, char **argv)
+{
+    int64_t *memory;
+    long all;
+    MPI_Win win;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    memory = calloc(WORDS, sizeof(*memory));
+    /* Memory of the program's own: only the BTL, not a shared window, can reach it. */
+    MPI_Win_create(memory, WORDS * sizeof(*memory), sizeof(*memory), MPI_INFO_NULL, MPI_COMM_WORLD,
+                   &win);
+    put_and_get(win, memory, 1);
+    put_and_get(win, memory, 100);
+    put_and_get(win, memory, WORDS);
+    count_together(win, memory);
+    swap_in_turn(win, memory);
+    MPI_Win_free(&win);
+    free(memory);
+    MPI_Allreduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (0 == rank)
+        printf("one-sided operations: %ld wrong\n", all);
+    MPI_Finalize();
+    return 0 != all;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every size of message from 0 to 70,000 bytes arrives unchanged, in both directions at once, in
+ * one piece and out of a strided datatype. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE_MAX_BYTES 70000
+#define GUARD          64
+
+static unsigned char pattern(int size, int at, int from)
+{
+    return (unsigned char) (size * 31 + at * 7 + (at >> 8) * 13 + from * 101 + 1);
+}
+
+static long check(const unsigned char *data, int size, int from)
+{
+    for (int i = 0; i < size; i++)
+        if (data[i] != pattern(size, i, from)) {
+            fprintf(stderr, "size %d: byte %d is %d, not %d\n", size, i, data[i],
+                    pattern(size, i, from));
+            return 1;
+        }
+    for (int i = size; i < size + GUARD; i++)
+        if (data[i] != 0xee) {
+            fprintf(stderr, "size %d: byte %d behind the message was written\n", size, i - size);
+            return 1;
+        }
+    return 0;
+}
+
+static long exchange(int size, int rank, unsigned char *out, unsigned char *in)
+{
+    MPI_Status status;
+    int peer = rank ^ 1, count;
+
+    for (int i = 0; i < size; i++)
+        out[i] = pattern(size, i, rank);
+    memset(in, 0xee, (size_t) size + GUARD);
+    MPI_Sendrecv(out, size, MPI_BYTE, peer, size, in, size + GUARD, MPI_BYTE, peer, size,
+                 MPI_COMM_WORLD, &status);
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    if (count != size) {
+        fprintf(stderr, "size %d: %d bytes received\n", size, count);
+        return 1;
+    }
+    return check(in, size, peer);
+}
+
+/* Every second byte of the sender's buffer, to every third of the receiver's. */
+static long exchange_strided(int size, int rank, unsigned char *out, unsigned char *in)
+{
+    MPI_Datatype sparse, sparser;
+    int peer = rank ^ 1;
+    long wrong = 0;
+
+    MPI_Type_vector(size, 1, 2, MPI_BYTE, &sparse);
+    MPI_Type_vector(size, 1, 3, MPI_BYTE, &sparser);
+    MPI_Type_commit(&sparse);
+    MPI_Type_commit(&sparser);
+    for (int i = 0; i < size; i++) {
+        out[2 * i] = pattern(size, i, rank);
+        out[2 * i + 1] = 0x55;
+    }
+    memset(in, 0xee, 3 * (size_t) size + GUARD);
+    MPI_Sendrecv(out, 1, sparse, peer, 1, in, 1, sparser, peer, 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    for (int i = 0; i < size && 0 == wrong; i++)
+        if (in[3 * i] != pattern(size, i, peer) ||
+            (i + 1 < size && (in[3 * i + 1] != 0xee || in[3 * i + 2] != 0xee))) {
+            fprintf(stderr, "strided, size %d: element %d is wrong\n", size, i);
+            wrong = 1;
+        }
+    MPI_Type_free(&sparse);
+    MPI_Type_free(&sparser);
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned char *out, *in;
+    long wrong = 0, all = 0;
+    int rank, ranks, step;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    step = argc > 1 ? atoi(argv[1]) : 1;
+    out = malloc(3 * SIZE_MAX_BYTES + GUARD);
+    in = malloc(3 * SIZE_MAX_BYTES + GUARD);
+    if (NULL == out || NULL == in || ranks % 2 != 0 || step < 1) {
+        fprintf(stderr, "shm_sizes: needs an even number of ranks, a step of at least 1, memory\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    for (int size = 0; size <= SIZE_MAX_BYTES && 0 == wrong; size += step)
+        wrong += exchange(size, rank, out, in);
+    for (int size = 1; size <= SIZE_MAX_BYTES && 0 == wrong; size += size / 8 + 1)
+        wrong += exchange_strided(size, rank, out, in);
+    MPI_Allreduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (0 == rank)
+        printf("%s\n", 0 == all ? "all sizes arrived unchanged" : "messages were wrong");
+    free(out);
+    free(in);
+    MPI_Finalize();
+    return 0 != all;
+}
