@@ -21,3 +21,16 @@ libpreload_point_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 libpreload_other_la_SOURCES = test/mpi/preload_version.c
 libpreload_other_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"3.9.9"'
 libpreload_other_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+
+# The lane over shared memory.
+shm_tests = test/mpi/shm_sizes test/mpi/shm_traffic test/mpi/shm_rma
+check_PROGRAMS += $(shm_tests)
+test_mpi_shm_sizes_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_shm_sizes_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_shm_sizes_LDADD = $(OMPI_LIBS)
+test_mpi_shm_traffic_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_shm_traffic_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_shm_traffic_LDADD = $(OMPI_LIBS)
+test_mpi_shm_rma_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_shm_rma_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_shm_rma_LDADD = $(OMPI_LIBS)
