@@ -27,11 +27,6 @@ const char *equation_variant_name(enum equation_variant variant)
     return variant == EQUATION_RNDV_AM ? "rndv-am" : "rndv-get";
 }
 
-static const char *use_name(enum model_use use)
-{
-    return use == MODEL_USE_EAGER ? "eager" : "rendezvous";
-}
-
 static void side_add(struct equation_side *side, const struct model_lane_range *range)
 {
     exact_add_double(&side->cost, range->reg_cost_s);
@@ -56,29 +51,23 @@ static void side_add_bandwidths(struct equation_side *side, const struct group_m
     }
 }
 
-static bool side_sum(const struct model_lane *lanes, uint32_t lane_count,
+/* Lanes of the right use and ability, at the range of attributes that holds for `at_bytes`. */
+static void side_sum(const struct model_lane *lanes, uint32_t lane_count,
                      const struct model_group *groups, uint32_t group_count, enum model_use use,
-                     enum model_way way, uint64_t at_bytes, struct equation_side *side,
-                     struct model_error *error)
+                     enum model_way way, uint64_t at_bytes, struct equation_side *side)
 {
+    uint32_t ability = way == MODEL_BY_GET ? MODEL_CAN_GET : MODEL_CAN_SEND;
     struct group_member members[MODEL_LANES_MAX];
     memset(side, 0, sizeof *side);
     for (uint32_t i = 0; i < lane_count; i++) {
-        if (!(lanes[i].use & (uint32_t) use))
-            continue;
         const struct model_lane_range *range = model_lane_range_at(&lanes[i], way, at_bytes);
-        if (!range)
-            return model_fail(error, "lane \"%s\" is for %s but has no costs for it", lanes[i].name,
-                              use_name(use));
+        if (!(lanes[i].use & (uint32_t) use) || !(lanes[i].can & ability) || !range)
+            continue;
         members[side->lane_count].group = lanes[i].group;
         members[side->lane_count++].bandwidth_bytes_s = range->bandwidth_bytes_s;
         side_add(side, range);
     }
-    if (!side->lane_count)
-        return model_fail(error, "no lane is for %s, and the equation needs both kinds",
-                          use_name(use));
     side_add_bandwidths(side, members, groups, group_count);
-    return true;
 }
 
 static bool bounded(const struct equation_side *side)
@@ -236,8 +225,6 @@ static void solve(const struct equation_exact *exact, struct equation_result *re
 {
     double guess = result->terms.num_s / result->terms.den_s_byte;
     int num = exact->num.sign, den = exact->den.sign;
-    result->bytes = 0;
-    result->beyond = false;
     if (num > 0 && den > 0)
         solve_at(exact, guess, result);
     else if (num <= 0 && den >= 0)
@@ -246,6 +233,16 @@ static void solve(const struct equation_exact *exact, struct equation_result *re
         solve_below(exact, guess, result);
     else
         result->kind = EQUATION_NEVER;
+}
+
+static bool check_use(const struct model_lane *lanes, uint32_t lane_count, enum model_use use,
+                      struct model_error *error)
+{
+    for (uint32_t i = 0; i < lane_count; i++)
+        if (lanes[i].use & (uint32_t) use)
+            return true;
+    return model_fail(error, "no lane is for %s, and the equation compares both",
+                      use == MODEL_USE_EAGER ? "eager" : "rndv");
 }
 
 static bool check_input(const struct model_lane *lanes, uint32_t lane_count, double bias,
@@ -259,7 +256,8 @@ static bool check_input(const struct model_lane *lanes, uint32_t lane_count, dou
     for (uint32_t i = 0; i < lane_count; i++)
         if (!model_lane_check(&lanes[i], error))
             return false;
-    return true;
+    return check_use(lanes, lane_count, MODEL_USE_EAGER, error) &&
+           check_use(lanes, lane_count, MODEL_USE_RNDV, error);
 }
 
 bool equation_solve(const struct model_lane *lanes, uint32_t lane_count,
@@ -273,12 +271,19 @@ bool equation_solve(const struct model_lane *lanes, uint32_t lane_count,
     enum model_way way = variant == EQUATION_RNDV_AM ? MODEL_BY_SEND : MODEL_BY_GET;
     int rrc = variant == EQUATION_RNDV_GET;
 
-    if (!check_input(lanes, lane_count, bias, error) ||
-        !side_sum(lanes, lane_count, groups, group_count, MODEL_USE_EAGER, MODEL_BY_SEND, at_bytes,
-                  &eager, error) ||
-        !side_sum(lanes, lane_count, groups, group_count, MODEL_USE_RNDV, way, at_bytes, &rndv,
-                  error))
+    if (!check_input(lanes, lane_count, bias, error))
         return false;
+    side_sum(lanes, lane_count, groups, group_count, MODEL_USE_EAGER, MODEL_BY_SEND, at_bytes,
+             &eager);
+    side_sum(lanes, lane_count, groups, group_count, MODEL_USE_RNDV, way, at_bytes, &rndv);
+    memset(result, 0, sizeof *result);
+    if (!eager.lane_count)
+        return model_fail(error, "no eager lane can send");
+    if (!rndv.lane_count) {
+        result->kind = EQUATION_NEVER;
+        result->no_lane = true;
+        return true;
+    }
     exact_set(&exact_bias, bias);
     exact_num(&eager, &rndv, &exact_bias, rrc, &exact.num);
     exact_den(&eager, &rndv, &exact_bias, rrc, &exact.den);
@@ -312,8 +317,9 @@ const char *equation_print(const struct equation_result *result, char out[EQUATI
     if (result->kind == EQUATION_AT || result->kind == EQUATION_BELOW)
         length += snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length, " %llu",
                            (unsigned long long) result->bytes);
-    if (result->beyond)
-        snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length,
-                 " (the times meet only above 2^52 bytes)");
+    if (result->beyond || result->no_lane)
+        snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length, "%s",
+                 result->beyond ? " (the times meet only above 2^52 bytes)"
+                                : " (no lane can do it)");
     return out;
 }

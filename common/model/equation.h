@@ -42,6 +42,7 @@ struct equation_terms {
 struct equation_result {
     enum equation_kind kind;
     uint64_t bytes; /* AT: the smallest size; BELOW: the largest; otherwise 0 */
+    bool no_lane;   /* NEVER, because no rendezvous lane can do what the variant needs */
     bool beyond;    /* the exact size is above EQUATION_BYTES_MAX: NEVER, or BELOW that bound */
     struct equation_terms terms;
 };
@@ -49,7 +50,8 @@ struct equation_result {
 /* Solves the equation for messages whose size lies in the range of attributes that holds for
  * `at_bytes` (any size where the lanes have one range only). The eager lanes are those of `lanes`
  * whose use has MODEL_USE_EAGER, the rendezvous lanes those with MODEL_USE_RNDV; neither may be
- * empty. Capacity groups count as in a plan. False: *error says which lane or value is wrong. */
+ * empty. Lanes that cannot send, or for rndv-get those that cannot get, do not enter. Capacity
+ * groups count as in a plan. False: *error says which lane or value is wrong. */
 bool equation_solve(const struct model_lane *lanes, uint32_t lane_count,
                     const struct model_group *groups, uint32_t group_count, double bias,
                     enum equation_variant variant, uint64_t at_bytes,

@@ -84,32 +84,34 @@ void model_overhead_divide(double overhead_s, double *send_s, double *receive_s)
     *receive_s = overhead_s - *send_s; /* exact: the two are within a factor of two */
 }
 
-static bool check_time(const struct model_lane *lane, enum model_attribute attribute, double value,
-                       struct model_error *error)
+bool model_attribute_check(enum model_attribute attribute, double value, struct model_error *error)
 {
+    if (attribute == MODEL_BANDWIDTH) {
+        if ((value >= BANDWIDTH_MIN && value <= BANDWIDTH_MAX) || value == INFINITY)
+            return true;
+        return model_fail(error, "bandwidth = %g is not from %g to %g bytes a second", value,
+                          BANDWIDTH_MIN, BANDWIDTH_MAX);
+    }
     if (value >= 0 && value <= TIME_S_MAX)
         return true;
-    return model_fail(error, "lane \"%s\": %s = %g is not a time from 0 to %g seconds", lane->name,
+    return model_fail(error, "%s = %g is not a time from 0 to %g seconds",
                       model_attribute_name(attribute), value, TIME_S_MAX);
-}
-
-static bool check_bandwidth(const struct model_lane *lane, double value, struct model_error *error)
-{
-    if ((value >= BANDWIDTH_MIN && value <= BANDWIDTH_MAX) || value == INFINITY)
-        return true;
-    return model_fail(error, "lane \"%s\": bandwidth = %g is not from %g to %g bytes a second",
-                      lane->name, value, BANDWIDTH_MIN, BANDWIDTH_MAX);
 }
 
 static bool check_range(const struct model_lane *lane, const struct model_lane_range *range,
                         struct model_error *error)
 {
-    return check_time(lane, MODEL_LATENCY, range->latency_s, error) &&
-           check_bandwidth(lane, range->bandwidth_bytes_s, error) &&
-           check_time(lane, MODEL_OVERHEAD_SEND, range->overhead_send_s, error) &&
-           check_time(lane, MODEL_OVERHEAD_RECEIVE, range->overhead_receive_s, error) &&
-           check_time(lane, MODEL_REG_COST, range->reg_cost_s, error) &&
-           check_time(lane, MODEL_REG_GROWTH, range->reg_growth_s_byte, error);
+    const double values[MODEL_ATTRIBUTES] = {[MODEL_LATENCY] = range->latency_s,
+                                             [MODEL_BANDWIDTH] = range->bandwidth_bytes_s,
+                                             [MODEL_OVERHEAD_SEND] = range->overhead_send_s,
+                                             [MODEL_OVERHEAD_RECEIVE] = range->overhead_receive_s,
+                                             [MODEL_REG_COST] = range->reg_cost_s,
+                                             [MODEL_REG_GROWTH] = range->reg_growth_s_byte};
+    struct model_error why;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        if (!model_attribute_check((enum model_attribute) i, values[i], &why))
+            return model_fail(error, "lane \"%s\": %.200s", lane->name, why.text);
+    return true;
 }
 
 static bool check_cost(const struct model_lane *lane, const struct model_lane_cost *cost,

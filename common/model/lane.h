@@ -142,6 +142,10 @@ void model_lane_set_cost(struct model_lane *lane, enum model_way way,
 /* Half an overhead of which only the whole is known; the halves add up to it exactly. */
 void model_overhead_divide(double overhead_s, double *send_s, double *receive_s);
 
+/* Is this a value that the model can compute with? Times are from 0 to 1e9 seconds (a byte),
+ * bandwidths from 1e-6 to 1e30 bytes a second or infinite. */
+bool model_attribute_check(enum model_attribute attribute, double value, struct model_error *error);
+
 /* Is every value one that the model can compute with? Negative, NaN and (but for bandwidth)
  * infinite values, zero bandwidth, ranges out of order: refused by lane, attribute and value. */
 bool model_lane_check(const struct model_lane *lane, struct model_error *error);

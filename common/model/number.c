@@ -191,6 +191,16 @@ const char *number_print_size(uint64_t bytes, char out[NUMBER_SIZE_CHARS])
     return out;
 }
 
+const char *number_print_real(double value, char out[NUMBER_REAL_CHARS])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, NUMBER_REAL_CHARS, "%.*g", digits, value);
+        if (strtod(out, NULL) == value)
+            break;
+    }
+    return out;
+}
+
 const char *number_print_time(double seconds, char out[NUMBER_TIME_CHARS])
 {
     static const struct {

@@ -33,6 +33,10 @@ bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
 #define NUMBER_SIZE_CHARS 24
 const char *number_print_size(uint64_t bytes, char out[NUMBER_SIZE_CHARS]);
 
+/* The shortest decimal that reads as this very double: "0.99", "1.4e-12". Returns `out`. */
+#define NUMBER_REAL_CHARS 32
+const char *number_print_real(double value, char out[NUMBER_REAL_CHARS]);
+
 /* Seconds with a fitting unit, four digits: "1.300us". Returns `out`. */
 #define NUMBER_TIME_CHARS 24
 const char *number_print_time(double seconds, char out[NUMBER_TIME_CHARS]);

@@ -21,7 +21,7 @@ static inline void fake_lane(struct model_lane *lane, const char *name, enum mod
                                      .reg_growth_s_byte = reg_growth};
     model_overhead_divide(overhead, &range.overhead_send_s, &range.overhead_receive_s);
     model_lane_init(lane, name);
-    lane->can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT;
+    lane->can = MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT;
     lane->use = (uint32_t) use;
     lane->zcopied_max_bytes = UINT64_MAX;
     model_lane_set_cost(lane, MODEL_WAYS, &range);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The file that describes lanes for multilane-plan; its man page says what may stand in it. */
+#ifndef TOOLS_LANE_FILE_H
+#define TOOLS_LANE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/model/cluster.h"
+#include "common/model/plan.h"
+
+#define LANE_FILE_GROUPS_MAX 16
+
+/* A file above this is not one that people write. */
+#define LANE_FILE_BYTES_MAX (1u << 20)
+
+struct lane_file_group {
+    char name[48];
+    bool measured; /* its section gave a bandwidth */
+};
+
+struct lane_file {
+    struct model_lane lanes[MODEL_LANES_MAX];
+    uint32_t lane_count;
+    struct lane_file_group group_names[LANE_FILE_GROUPS_MAX]; /* id i + 1 has name i */
+    uint32_t group_name_count;
+    struct model_group groups[LANE_FILE_GROUPS_MAX]; /* the measured ones */
+    uint32_t group_count;
+    struct model_surroundings around; /* bias, copies, header, limits */
+    uint32_t most_eager_lanes, most_rndv_lanes;
+    bool has_cluster;
+    struct cluster_model cluster;
+    uint32_t cluster_processes;
+};
+
+/* Reads the text of a file. `name` stands in front of every complaint. `text` need not end in 0 and
+ * is not changed. */
+bool lane_file_parse(const char *name, const char *text, size_t length, struct lane_file *file,
+                     struct model_error *error);
+
+/* Reads a file, or standard input for "-". */
+bool lane_file_read(const char *name, struct lane_file *file, struct model_error *error);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* multilane-plan: the plan, the threshold equation and the times for lanes described in a file. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/number.h"
+#include "config.h"
+#include "lane_file.h"
+#include "plan_report.h"
+
+#define EXIT_INPUT  2 /* the file or the command line cannot be used */
+#define EXIT_OUTPUT 1 /* the result could not be written */
+
+#define SIZES_MAX 64
+
+struct options {
+    const char *file;
+    const char *plot;
+    bool equation, verbose, json;
+    bool every_lane, stream, sync, registered;
+    bool bias_given, eager_lanes_given, rndv_lanes_given;
+    double bias;
+    uint32_t eager_lanes, rndv_lanes;
+    struct model_buffer buffer;
+    struct plan_override overrides[PLAN_OVERRIDES_MAX];
+    uint32_t override_count;
+    uint64_t sizes[SIZES_MAX];
+    uint32_t size_count;
+};
+
+/* The arguments while they are read. */
+struct arguments {
+    char **next;
+    const char *attached; /* what stands after = in --option=value */
+    struct options *options;
+    struct model_error *error;
+};
+
+static const char usage[] =
+    "Usage: multilane-plan [OPTION]... FILE\n"
+    "Prints which protocol carries which message size over the lanes that FILE describes.\n"
+    "\n"
+    "  --equation           print the sizes that the threshold equation gives instead\n"
+    "  --predict SIZE...    print times by protocol and stage for these sizes instead\n"
+    "  --plot OUT.svg       draw times over sizes\n"
+    "  --json               print for programs\n"
+    "  --verbose            print the values of every term, and where attributes come from\n"
+    "\n"
+    "  --stream             plan for a stream of messages: the slowest stage counts\n"
+    "  --sync               for synchronous sends\n"
+    "  --memory KIND        the buffer is in host, cuda or managed memory\n"
+    "  --pieces N           the buffer is in N pieces (0: many)\n"
+    "  --registered         the buffer is in the lanes' registration caches\n"
+    "  --protocol LIST      NAME or NAME:LO-HI,...: force protocols, as pml_multilane_protocol "
+    "does\n"
+    "  --eager-lanes N, --rndv-lanes N\n"
+    "                       most lanes that a message uses (0: as many as pay)\n"
+    "  --every-lane         use all lanes, not as many as pay\n"
+    "  --bias D             d of the equation, instead of the file's\n"
+    "  --help, --version\n"
+    "\n"
+    "FILE - is standard input. Exit status: 0, 1 if the result cannot be written, 2 if FILE or an\n"
+    "option cannot be used. man multilane-plan describes the file.\n";
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static const char *take_value(struct arguments *arguments, const char *option)
+{
+    const char *value = arguments->attached ? arguments->attached : *arguments->next;
+    if (!value)
+        model_fail(arguments->error, "%s needs a value", option);
+    else if (!arguments->attached)
+        arguments->next++;
+    arguments->attached = NULL;
+    return value;
+}
+
+static bool refuse_option(struct arguments *arguments, const char *option, const char *why)
+{
+    return model_fail(arguments->error, "%s: %.250s", option, why);
+}
+
+static bool take_count(struct arguments *arguments, const char *option, uint32_t *out)
+{
+    struct model_error why;
+    uint64_t read;
+    const char *value = take_value(arguments, option);
+    if (!value)
+        return false;
+    if (!number_parse_count(value, 0, 1000000, &read, &why))
+        return refuse_option(arguments, option, why.text);
+    *out = (uint32_t) read;
+    return true;
+}
+
+static bool take_bias(struct arguments *arguments)
+{
+    struct model_error why;
+    const char *value = take_value(arguments, "--bias");
+    if (!value)
+        return false;
+    if (!number_parse_real(value, &arguments->options->bias, &why))
+        return refuse_option(arguments, "--bias", why.text);
+    arguments->options->bias_given = true;
+    return true;
+}
+
+static bool take_memory(struct arguments *arguments)
+{
+    const char *value = take_value(arguments, "--memory");
+    if (!value)
+        return false;
+    for (int i = 0; i < MODEL_MEMORIES; i++)
+        if (!strcmp(value, model_memory_name((enum model_memory)(1 << i)))) {
+            arguments->options->buffer.memory = (enum model_memory)(1 << i);
+            return true;
+        }
+    return refuse_option(arguments, "--memory", "it is host, cuda or managed");
+}
+
+static bool take_protocol(struct arguments *arguments)
+{
+    struct model_error why;
+    const char *value = take_value(arguments, "--protocol");
+    if (!value)
+        return false;
+    return plan_overrides_parse(value, arguments->options->overrides,
+                                &arguments->options->override_count, &why) ||
+           refuse_option(arguments, "--protocol", why.text);
+}
+
+/* All that look like sizes; what comes after them is an option or the file. */
+static bool take_sizes(struct arguments *arguments)
+{
+    struct options *options = arguments->options;
+    struct model_error why = {"it needs sizes, such as 4k"};
+    uint32_t before = options->size_count;
+    if (arguments->attached &&
+        number_parse_size(take_value(arguments, "--predict"), &options->sizes[before], &why))
+        options->size_count++;
+    while (*arguments->next && options->size_count < SIZES_MAX &&
+           number_parse_size(*arguments->next, &options->sizes[options->size_count], &why)) {
+        options->size_count++;
+        arguments->next++;
+    }
+    if (options->size_count == SIZES_MAX)
+        return refuse_option(arguments, "--predict", "64 sizes are too many");
+    return options->size_count > before || refuse_option(arguments, "--predict", why.text);
+}
+
+static bool take_flag(struct options *options, const char *option)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {{"--equation", &options->equation},
+                 {"--verbose", &options->verbose},
+                 {"--json", &options->json},
+                 {"--stream", &options->stream},
+                 {"--sync", &options->sync},
+                 {"--registered", &options->registered},
+                 {"--every-lane", &options->every_lane}};
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (!strcmp(option, flags[i].name))
+            return *flags[i].flag = true;
+    return false;
+}
+
+static bool take_option(struct arguments *arguments, const char *option)
+{
+    struct options *options = arguments->options;
+    if (take_flag(options, option))
+        return true;
+    if (!strcmp(option, "--predict"))
+        return take_sizes(arguments);
+    if (!strcmp(option, "--plot"))
+        return (options->plot = take_value(arguments, option));
+    if (!strcmp(option, "--memory"))
+        return take_memory(arguments);
+    if (!strcmp(option, "--pieces"))
+        return take_count(arguments, option, &options->buffer.pieces);
+    if (!strcmp(option, "--protocol"))
+        return take_protocol(arguments);
+    if (!strcmp(option, "--bias"))
+        return take_bias(arguments);
+    if (!strcmp(option, "--eager-lanes"))
+        return options->eager_lanes_given = take_count(arguments, option, &options->eager_lanes);
+    if (!strcmp(option, "--rndv-lanes"))
+        return options->rndv_lanes_given = take_count(arguments, option, &options->rndv_lanes);
+    return model_fail(arguments->error, "there is no option %.60s; --help lists them", option);
+}
+
+/* --option or --option=value */
+static bool split_option(struct arguments *arguments, const char *argument)
+{
+    char option[64];
+    const char *equals = strchr(argument, '=');
+    size_t length = equals ? (size_t) (equals - argument) : strlen(argument);
+    if (length >= sizeof option)
+        return model_fail(arguments->error, "there is no option %.60s; --help lists them",
+                          argument);
+    memcpy(option, argument, length);
+    option[length] = 0;
+    arguments->attached = equals ? equals + 1 : NULL;
+    if (!take_option(arguments, option))
+        return false;
+    return !arguments->attached || model_fail(arguments->error, "%s takes no value", option);
+}
+
+static bool read_options(char **argv, struct options *options, struct model_error *error)
+{
+    struct arguments arguments = {.next = argv + 1, .options = options, .error = error};
+    bool only_files = false;
+    *options = (struct options){.buffer = {.memory = MODEL_MEMORY_HOST, .pieces = 1}};
+    while (*arguments.next) {
+        const char *argument = *arguments.next++;
+        if (!only_files && !strcmp(argument, "--")) {
+            only_files = true;
+        } else if (!only_files && argument[0] == '-' && argument[1]) {
+            if (!split_option(&arguments, argument))
+                return false;
+        } else if (options->file) {
+            return model_fail(error, "one FILE at a time, not %.100s and %.100s", options->file,
+                              argument);
+        } else {
+            options->file = argument;
+        }
+    }
+    return options->file || model_fail(error, "a FILE is missing; --help says how it is called");
+}
+
+/* --- work ------------------------------------------------------------------------------------- */
+
+static void fill_input(const struct options *options, const struct lane_file *file,
+                       struct plan_input *input)
+{
+    plan_input_init(input);
+    input->around = file->around;
+    input->around.groups = file->groups;
+    input->around.group_count = file->group_count;
+    input->around.buffer = options->buffer;
+    input->around.registration_cached = options->registered;
+    if (options->sync)
+        input->around.operation = MODEL_OPERATION_SEND_SYNC;
+    if (options->bias_given)
+        input->around.bias = options->bias;
+    input->lanes = file->lanes;
+    input->lane_count = file->lane_count;
+    input->view = options->stream ? COST_OF_STREAM : COST_OF_MESSAGE;
+    input->overrides = options->overrides;
+    input->override_count = options->override_count;
+    input->every_lane = options->every_lane;
+    input->most_eager_lanes =
+        options->eager_lanes_given ? options->eager_lanes : file->most_eager_lanes;
+    input->most_rndv_lanes =
+        options->rndv_lanes_given ? options->rndv_lanes : file->most_rndv_lanes;
+}
+
+static bool write_plot(const char *name, const struct plan_report *report)
+{
+    FILE *out = fopen(name, "w");
+    if (!out) {
+        fprintf(stderr, "multilane-plan: %s: cannot be written: %s\n", name, strerror(errno));
+        return false;
+    }
+    plan_plot(out, report);
+    bool written = !ferror(out);
+    written = !fclose(out) && written;
+    if (!written)
+        fprintf(stderr, "multilane-plan: %s: cannot be written\n", name);
+    return written;
+}
+
+/* The plan, unless something else was asked for. */
+static void write_text(const struct options *options, const struct plan_report *report,
+                       const struct equation_range *ranges, uint32_t equation_count)
+{
+    if (options->equation)
+        plan_text_equations(stdout, report, ranges, equation_count);
+    if (options->size_count)
+        plan_text_predictions(stdout, report);
+    if (!options->equation && !options->size_count && !options->plot)
+        plan_text_plan(stdout, report);
+}
+
+static int write_report(const struct options *options, const struct plan_report *report,
+                        const struct equation_range *ranges, uint32_t equation_count)
+{
+    if (options->plot && !write_plot(options->plot, report))
+        return EXIT_OUTPUT;
+    if (options->json)
+        plan_json(stdout, report, ranges, equation_count);
+    else
+        write_text(options, report, ranges, equation_count);
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "multilane-plan: standard output cannot be written\n");
+        return EXIT_OUTPUT;
+    }
+    return EXIT_SUCCESS;
+}
+
+static int fail_input(const struct model_error *error)
+{
+    fprintf(stderr, "multilane-plan: %s\n", error->text);
+    return EXIT_INPUT;
+}
+
+static int fail_file(const char *name, const struct model_error *error)
+{
+    fprintf(stderr, "multilane-plan: %s: %s\n", name, error->text);
+    return EXIT_INPUT;
+}
+
+static int run(const struct options *options, const struct lane_file *file)
+{
+    static struct equation_range ranges[EQUATION_RANGES_MAX];
+    uint32_t equation_count = 0;
+    struct model_error error;
+    struct plan_input input;
+    fill_input(options, file, &input);
+    struct plan_report report = {.file = file,
+                                 .input = &input,
+                                 .verbose = options->verbose,
+                                 .sizes = options->sizes,
+                                 .size_count = options->size_count};
+    if (options->equation && !plan_report_equations(&report, ranges, &equation_count, &error))
+        return fail_file(options->file, &error);
+    struct plan *plan = NULL;
+    if (!options->equation || options->plot || options->size_count) {
+        plan = plan_build(&input, &error);
+        if (!plan)
+            return fail_file(options->file, &error);
+        report.plan = plan;
+    }
+    int status = write_report(options, &report, ranges, equation_count);
+    plan_free(plan);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct lane_file file;
+    struct options options;
+    struct model_error error;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help"))
+            return fputs(usage, stdout) < 0 ? EXIT_OUTPUT : EXIT_SUCCESS;
+        if (!strcmp(argv[i], "--version"))
+            return puts("multilane-plan " PACKAGE_VERSION) < 0 ? EXIT_OUTPUT : EXIT_SUCCESS;
+    }
+    if (!read_options(argv, &options, &error) || !lane_file_read(options.file, &file, &error))
+        return fail_input(&error);
+    return run(&options, &file);
+}

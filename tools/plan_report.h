@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What multilane-plan prints: for people, for programs, as a drawing. */
+#ifndef TOOLS_PLAN_REPORT_H
+#define TOOLS_PLAN_REPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "common/model/equation.h"
+#include "common/model/plan.h"
+#include "lane_file.h"
+
+/* What was asked for and what came out of it. */
+struct plan_report {
+    const struct lane_file *file;
+    const struct plan_input *input;
+    const struct plan *plan; /* null: only the equation was asked for */
+    bool verbose;
+    const uint64_t *sizes; /* to predict */
+    uint32_t size_count;
+};
+
+/* The equation within one range of sizes in which no lane's attributes change. */
+struct equation_range {
+    uint64_t first_bytes, last_bytes;
+    struct equation_result result[EQUATION_VARIANTS];
+};
+
+#define EQUATION_RANGES_MAX (MODEL_LANES_MAX * MODEL_WAYS * MODEL_LANE_RANGES_MAX)
+
+/* Solves for every range; false with a sentence where one kind of lane is missing. */
+bool plan_report_equations(const struct plan_report *report, struct equation_range *ranges,
+                           uint32_t *count, struct model_error *error);
+
+void plan_text_equations(FILE *out, const struct plan_report *report,
+                         const struct equation_range *ranges, uint32_t count);
+void plan_text_plan(FILE *out, const struct plan_report *report);
+void plan_text_predictions(FILE *out, const struct plan_report *report);
+
+/* One JSON object; what was not asked for is left out. */
+void plan_json(FILE *out, const struct plan_report *report, const struct equation_range *ranges,
+               uint32_t equation_count);
+
+/* An SVG: time over size, every protocol's line, the plan's envelope, where it switches. */
+void plan_plot(FILE *out, const struct plan_report *report);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* multilane-plan's tables for people. */
+#include "plan_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/model/number.h"
+
+/* --- the equation ----------------------------------------------------------------------------- */
+
+/* The smallest end, from `bytes` on, of a range of any lane. */
+static uint64_t next_bend(const struct lane_file *file, uint64_t bytes)
+{
+    uint64_t end = UINT64_MAX;
+    for (uint32_t i = 0; i < file->lane_count; i++)
+        for (int way = MODEL_BY_SEND; way <= MODEL_BY_GET; way++) {
+            const struct model_lane_range *range =
+                model_lane_range_at(&file->lanes[i], (enum model_way) way, bytes);
+            if (range && range->largest_bytes < end)
+                end = range->largest_bytes;
+        }
+    return end;
+}
+
+bool plan_report_equations(const struct plan_report *report, struct equation_range *ranges,
+                           uint32_t *count, struct model_error *error)
+{
+    const struct plan_input *input = report->input;
+    uint64_t bytes = 1;
+    *count = 0;
+    for (;;) {
+        struct equation_range *range = &ranges[(*count)++];
+        range->first_bytes = bytes;
+        range->last_bytes = next_bend(report->file, bytes);
+        for (int i = 0; i < EQUATION_VARIANTS; i++)
+            if (!equation_solve(input->lanes, input->lane_count, input->around.groups,
+                                input->around.group_count, input->around.bias,
+                                (enum equation_variant) i, bytes, &range->result[i], error))
+                return false;
+        if (range->last_bytes == UINT64_MAX || *count == EQUATION_RANGES_MAX)
+            return true;
+        bytes = range->last_bytes + 1;
+    }
+}
+
+static void print_term(FILE *out, const char *name, double value, const char *unit)
+{
+    char text[NUMBER_REAL_CHARS];
+    fprintf(out, "  %s %s%s\n", name, number_print_real(value, text), unit);
+}
+
+static void print_times(FILE *out, const struct equation_result *result)
+{
+    char name[40];
+    if (result->kind != EQUATION_AT && result->kind != EQUATION_BELOW)
+        return;
+    print_term(out, "num/den =", result->terms.num_s / result->terms.den_s_byte, "");
+    snprintf(name, sizeof name, "etime(%" PRIu64 ") =", result->bytes);
+    print_term(out, name, equation_eager_time(&result->terms, result->bytes), " s");
+    snprintf(name, sizeof name, "rtime(%" PRIu64 ") =", result->bytes);
+    print_term(out, name, equation_rndv_time(&result->terms, result->bytes), " s");
+}
+
+static void print_terms(FILE *out, const struct equation_result *result)
+{
+    const struct equation_terms *terms = &result->terms;
+    print_term(out, "d    ", terms->bias, "");
+    print_term(out, "rrc  ", terms->rrc, "");
+    print_term(out, "ecost", terms->ecost_s, " s");
+    print_term(out, "egro ", terms->egro_s_byte, " s/B");
+    print_term(out, "ebw  ", terms->ebw_bytes_s, " B/s");
+    print_term(out, "eover", terms->eover_s, " s");
+    print_term(out, "elat ", terms->elat_s, " s (does not enter)");
+    print_term(out, "rcost", terms->rcost_s, " s");
+    print_term(out, "rgro ", terms->rgro_s_byte, " s/B");
+    print_term(out, "rbw  ", terms->rbw_bytes_s, " B/s");
+    print_term(out, "rover", terms->rover_s, " s");
+    print_term(out, "rlat ", terms->rlat_s, " s");
+    print_term(out, "num = d*((1+rrc)*rcost + 4*rlat + 3*rover) - ecost - eover =", terms->num_s,
+               " s");
+    print_term(out, "den = egro + 1/ebw - d*((1+rrc)*rgro + 1/rbw) =", terms->den_s_byte, " s/B");
+    print_times(out, result);
+}
+
+void plan_text_equations(FILE *out, const struct plan_report *report,
+                         const struct equation_range *ranges, uint32_t count)
+{
+    char text[EQUATION_RESULT_CHARS], first[NUMBER_SIZE_CHARS], last[NUMBER_SIZE_CHARS];
+    for (int variant = 0; variant < EQUATION_VARIANTS; variant++)
+        for (uint32_t i = 0; i < count; i++) {
+            const struct equation_result *result = &ranges[i].result[variant];
+            fprintf(out, "%s %s", equation_variant_name((enum equation_variant) variant),
+                    equation_print(result, text));
+            if (count > 1)
+                fprintf(out, " (attributes of sizes %s to %s)",
+                        number_print_size(ranges[i].first_bytes, first),
+                        number_print_size(ranges[i].last_bytes, last));
+            fputc('\n', out);
+            if (report->verbose && !result->no_lane)
+                print_terms(out, result);
+        }
+}
+
+/* --- the plan --------------------------------------------------------------------------------- */
+
+static void print_lanes(FILE *out, const struct plan_report *report, const struct plan_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->lane_count; i++)
+        fprintf(out, "%s%s %.0f%%", i ? ", " : "", report->input->lanes[entry->lanes[i]].name,
+                100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
+}
+
+static const char *print_predicted(const struct plan_report *report, const struct plan_entry *entry,
+                                   uint64_t bytes, char out[NUMBER_TIME_CHARS])
+{
+    struct cost cost;
+    if (!plan_predict(report->input, entry, bytes, &cost))
+        return "-";
+    return number_print_time(cost_of(&cost, report->input->view, bytes), out);
+}
+
+static void print_sources(FILE *out, const struct plan_report *report)
+{
+    fprintf(out, "\nlanes\n");
+    for (uint32_t i = 0; i < report->input->lane_count; i++) {
+        const struct model_lane *lane = &report->input->lanes[i];
+        const struct model_lane_cost *cost = &lane->cost[MODEL_BY_SEND];
+        const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
+        const double values[MODEL_ATTRIBUTES] = {range->latency_s,       range->bandwidth_bytes_s,
+                                                 range->overhead_send_s, range->overhead_receive_s,
+                                                 range->reg_cost_s,      range->reg_growth_s_byte};
+        fprintf(out, "  %s\n", lane->name);
+        for (int j = 0; j < MODEL_ATTRIBUTES; j++)
+            fprintf(out, "    %-16s %-12g from: %s\n",
+                    model_attribute_name((enum model_attribute) j), values[j],
+                    model_source_name((enum model_source) lane->source[j]));
+    }
+}
+
+void plan_text_plan(FILE *out, const struct plan_report *report)
+{
+    const struct plan_input *input = report->input;
+    fprintf(out, "%s of %s, %s, d = %g\n", model_operation_name(input->around.operation),
+            model_buffer_name(input->around.buffer),
+            input->view == COST_OF_MESSAGE ? "one message" : "a stream of messages",
+            input->around.bias);
+    fprintf(out, "%-20s %-20s %-12s %-10s %-10s %s\n", "from", "to", "protocol", "takes", "to",
+            "lanes");
+    for (uint32_t i = 0; i < report->plan->entry_count; i++) {
+        const struct plan_entry *entry = &report->plan->entries[i];
+        char first[NUMBER_SIZE_CHARS], last[NUMBER_SIZE_CHARS];
+        char first_time[NUMBER_TIME_CHARS], last_time[NUMBER_TIME_CHARS];
+        fprintf(out, "%-20s %-20s %-12s %-10s %-10s ", number_print_size(entry->first_bytes, first),
+                number_print_size(entry->largest_bytes, last), entry->protocol->name,
+                print_predicted(report, entry, entry->first_bytes, first_time),
+                entry->largest_bytes == UINT64_MAX
+                    ? ""
+                    : print_predicted(report, entry, entry->largest_bytes, last_time));
+        print_lanes(out, report, entry);
+        fputc('\n', out);
+    }
+    if (report->plan->note[0])
+        fprintf(out, "note: %s\n", report->plan->note);
+    if (report->verbose)
+        print_sources(out, report);
+}
+
+/* --- predictions ------------------------------------------------------------------------------ */
+
+static void print_prediction(FILE *out, const struct plan_report *report, bool chosen,
+                             const struct plan_entry *entry, const struct cost *cost,
+                             uint64_t bytes)
+{
+    char text[NUMBER_TIME_CHARS];
+    fprintf(out, "%c %-12s %-10s", chosen ? '*' : ' ', entry->protocol->name,
+            number_print_time(cost_of(cost, report->input->view, bytes), text));
+    for (int stage = 0; stage < COST_STAGES; stage++)
+        fprintf(out, " %-10s",
+                number_print_time(cost_of_stage(cost, (enum cost_stage) stage, bytes), text));
+    fputc(' ', out);
+    print_lanes(out, report, entry);
+    fputc('\n', out);
+}
+
+static void print_size(FILE *out, const struct plan_report *report, uint64_t bytes)
+{
+    const struct plan_entry *chosen = plan_lookup(report->plan, bytes);
+    struct plan_entry entry;
+    struct cost cost;
+    char text[NUMBER_SIZE_CHARS];
+    fprintf(out, "%s bytes\n  %-12s %-10s %-10s %-10s %-10s %-10s %s\n",
+            number_print_size(bytes, text), "protocol", "takes", "sender", "wire", "receiver",
+            "latency", "lanes");
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
+        bool is_chosen = i == chosen->protocol_index;
+        if (is_chosen && plan_predict(report->input, chosen, bytes, &cost))
+            print_prediction(out, report, true, chosen, &cost, bytes);
+        else if (plan_best_of_protocol(report->input, i, bytes, &entry, &cost))
+            print_prediction(out, report, false, &entry, &cost, bytes);
+    }
+}
+
+/* What the whole cluster's model says of the same size. */
+static void print_cluster(FILE *out, const struct lane_file *file, uint64_t bytes)
+{
+    const struct cluster_model *model = &file->cluster;
+    uint64_t packets = cluster_packets(model, bytes);
+    uint64_t packet_bytes = packets > 1 ? model->packet_bytes : bytes;
+    struct cluster_point point;
+    struct cluster_broadcast broadcast;
+    struct model_error error;
+    char text[NUMBER_TIME_CHARS];
+    cluster_at(model, packet_bytes, file->cluster_processes, &point);
+    fprintf(out, "  cluster of %u, %" PRIu64 " packets\n", (unsigned) file->cluster_processes,
+            packets);
+    fprintf(out, "    one-way (2.6)    %s\n",
+            number_print_time(cluster_one_way(&point, packets), text));
+    fprintf(out, "    exchange (2.7)   %s%s\n",
+            number_print_time(cluster_exchange(&point, packets), text),
+            cluster_full_duplex(&point)
+                ? ""
+                : "  (does not hold: O_s + O_r + U_r < g < L is not so here)");
+    if (!cluster_broadcast(&point, file->cluster_processes, packets, &broadcast, &error)) {
+        fprintf(out, "    broadcast        %s\n", error.text);
+        return;
+    }
+    const struct cost_line *ctm = &model->copy[CLUSTER_CACHE_TO_MEMORY];
+    double copy_s = ctm->fixed_s + (double) bytes * ctm->growth_s_byte;
+    fprintf(out, "    broadcast (%s)  %s as printed", broadcast.undisturbed ? "2.8" : "2.9",
+            number_print_time(copy_s + broadcast.printed_s, text));
+    fprintf(out, ", %s corrected", number_print_time(copy_s + broadcast.corrected_s, text));
+    fprintf(out, ", %s simulated\n", number_print_time(copy_s + broadcast.simulated_s, text));
+}
+
+void plan_text_predictions(FILE *out, const struct plan_report *report)
+{
+    for (uint32_t i = 0; i < report->size_count; i++) {
+        if (i)
+            fputc('\n', out);
+        print_size(out, report, report->sizes[i]);
+        if (report->file->has_cluster)
+            print_cluster(out, report->file, report->sizes[i]);
+    }
+}
