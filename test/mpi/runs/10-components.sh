@@ -95,7 +95,7 @@ btl_stands_back_file() {
 check "${prefix}named.nobody" btl_stands_back yes --mca pml ob1
 check "${prefix}named.by-btl" btl_stands_back no --mca pml ob1 --mca btl self,shm,$sm
 if [ "$series" != 4.1 ] &&
-    mpirun_run 1 --mca pml multilane --mca pml_base_verbose 10 -- ring 2>&1 | grep -q 'multilane: declines'; then
+    mpirun_run 1 --mca pml multilane --mca pml_base_verbose 10 -- components 2>&1 | grep -q 'multilane: declines'; then
     # From 5.0 on it is the PML that starts the BTLs.
     skip "${prefix}named.by-pml" "the PML declines, so this Open MPI asks no BTL"
 else
