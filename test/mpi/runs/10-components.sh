@@ -20,6 +20,44 @@ check "${prefix}inert.ob1" inert --mca pml ob1
 check "${prefix}inert.btl-list" inert --mca pml ob1 --mca btl "self,$sm"
 check "${prefix}inert.btl-excluded" inert --mca pml ob1 --mca btl ^tcp
 
+# A BTL of ours answers to its own name and to pml = multilane, however the person said it.
+stands_back='btl/shm: offers no lane, since neither'
+btl_stands_back() { # expected(yes|no) mpirun's arguments
+    local expected=$1 output found=no
+    shift
+    output=$(mpirun_run 1 --mca btl_base_verbose 10 "$@" -- components 2>&1)
+    printf '%s\n' "$output"
+    grep -q "$stands_back" <<<"$output" && found=yes
+    grep -q 'initializing btl component shm' <<<"$output" || return 1
+    [ "$found" = "$expected" ]
+}
+btl_stands_back_env() {
+    OMPI_MCA_pml=multilane btl_stands_back no
+}
+btl_stands_back_file() {
+    local home status
+    home=$(mktemp -d)
+    mkdir "$home/.openmpi"
+    echo "pml = multilane" >"$home/.openmpi/mca-params.conf"
+    HOME=$home btl_stands_back no
+    status=$?
+    rm -rf "$home"
+    return $status
+}
+check "${prefix}named.nobody" btl_stands_back yes --mca pml ob1
+check "${prefix}named.by-btl" btl_stands_back no --mca pml ob1 --mca btl self,shm,$sm
+check "${prefix}named.by-pml" btl_stands_back no --mca pml multilane
+check "${prefix}named.by-environment" btl_stands_back_env
+check "${prefix}named.by-file" btl_stands_back_file
+mpi_says named.pml-selected '^pml multilane' 2 --mca pml multilane -- components
+mpi_says named.shm-selected '^btl shm' 2 --mca pml multilane -- components
+mpi_says named.shm-under-ob1 '^btl shm' 2 --mca pml ob1 --mca btl self,shm -- components
+
+if [ -n "$sanitizer" ]; then
+    skip "${prefix}load" "a sanitizer has to be in the program, and ompi_info is without"
+    return 0
+fi
+
 # ompi_info shows every component and its parameters, and starts nothing.
 shown() {
     local framework=$1 component=$2
@@ -54,82 +92,40 @@ symbols_and_libraries() {
     local library=$1 name bad
     name=$(basename "$library" .so)
     bad=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' |
-        grep -v "^${name}_" | grep -v '^__[a-z_]*san_\|^_init$\|^_fini$')
+        grep -v "^${name}_")
     [ -z "$bad" ] || { echo "exports $bad"; return 1; }
     nm -D --defined-only "$library" | grep -q " ${name}_component\$" || return 1
     bad=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
         grep -v '^libmpi\.\|^libopen-\(pal\|rte\)\.\|^libopen_mpi\.\|^libpmix\.\|^libhwloc\.\|^libc\.\|^libm\.\|^libpthread\.\|^ld-linux' |
-        if [ "$name" = mca_btl_verbs ]; then grep -v '^libibverbs\.\|^librdmacm\.'; else cat; fi |
-        if [ -n "$sanitizer" ]; then grep -v '^lib[a-z]*san\.'; else cat; fi)
+        if [ "$name" = mca_btl_verbs ]; then grep -v '^libibverbs\.\|^librdmacm\.'; else cat; fi)
     [ -z "$bad" ] || { echo "is linked with $bad"; return 1; }
 }
 for library in "$component_dir"/mca_*.so; do
     check "${prefix}library.$(basename "$library" .so)" symbols_and_libraries "$library"
 done
 
-# A BTL of ours answers to its own name and to pml = multilane, however the person said it. The PML
-# itself may decline; what counts is that the BTL does not stand back.
-stands_back='btl/shm: offers no lane, since neither'
-btl_stands_back() { # expected(yes|no) mpirun's arguments
-    local expected=$1 output found=no
-    shift
-    output=$(mpirun_run 1 --mca btl_base_verbose 10 "$@" -- components 2>&1)
-    printf '%s\n' "$output"
-    grep -q "$stands_back" <<<"$output" && found=yes
-    grep -q 'initializing btl component shm' <<<"$output" || [ "$expected" = never ] || return 1
-    [ "$found" = "$expected" ]
-}
-btl_stands_back_env() {
-    OMPI_MCA_pml=multilane btl_stands_back no
-}
-btl_stands_back_file() {
-    local home status
-    home=$(mktemp -d)
-    mkdir "$home/.openmpi"
-    echo "pml = multilane" >"$home/.openmpi/mca-params.conf"
-    HOME=$home btl_stands_back no
-    status=$?
-    rm -rf "$home"
-    return $status
-}
-check "${prefix}named.nobody" btl_stands_back yes --mca pml ob1
-check "${prefix}named.by-btl" btl_stands_back no --mca pml ob1 --mca btl self,shm,$sm
-if [ "$series" != 4.1 ] &&
-    mpirun_run 1 --mca pml multilane --mca pml_base_verbose 10 -- components 2>&1 | grep -q 'multilane: declines'; then
-    # From 5.0 on it is the PML that starts the BTLs.
-    skip "${prefix}named.by-pml" "the PML declines, so this Open MPI asks no BTL"
-else
-    check "${prefix}named.by-pml" btl_stands_back no --mca pml multilane
-    check "${prefix}named.by-environment" btl_stands_back_env
-    check "${prefix}named.by-file" btl_stands_back_file
-fi
-
 # The gate: a point update is let in, another version is refused by name, untested lets it in.
-if [ -n "$sanitizer" ]; then
-    skip "${prefix}version" "a preloaded library would come before the sanitizer's"
+preload() { # LIBRARY ompi_info: what it shows of the PML
+    LD_PRELOAD=$build/.libs/$1.so "$ompi_info" --param pml multilane --level 9 2>&1
+}
+version_point() {
+    preload libpreload_point | grep pml_multilane_protocol
+}
+version_other() {
+    preload libpreload_other
+    ! preload libpreload_other | grep pml_multilane_protocol
+}
+version_untested() {
+    OMPI_MCA_pml_multilane_untested=1 preload libpreload_other | grep pml_multilane_protocol
+}
+if [ "$series" = 6.0 ]; then
+    skip "${prefix}version.point-update" "6.0 has no final release whose successors are known"
 else
-    preload() { # LIBRARY ompi_info: what it shows of the PML
-        LD_PRELOAD=$build/.libs/$1.so "$ompi_info" --param pml multilane --level 9 2>&1
-    }
-    version_point() {
-        preload libpreload_point | grep pml_multilane_protocol
-    }
-    version_other() {
-        preload libpreload_other
-        ! preload libpreload_other | grep pml_multilane_protocol
-    }
-    version_untested() {
-        OMPI_MCA_pml_multilane_untested=1 preload libpreload_other | grep pml_multilane_protocol
-    }
-    if [ "$series" = 6.0 ]; then
-        skip "${prefix}version.point-update" "6.0 has no final release whose successors are known"
-    else
-        check "${prefix}version.point-update" version_point
-    fi
-    check "${prefix}version.refused" version_other
-    mpi_fails version.refused-aloud \
-        "pml/multilane was built for Open MPI $ompi_version.* running Open MPI 3.9.9" \
-        1 -x LD_PRELOAD="$build/.libs/libpreload_other.so" --mca pml multilane -- ring
-    mpi version.silent-unless-named 2 -x LD_PRELOAD="$build/.libs/libpreload_other.so" -- ring
-    check "${prefix}version.untested" version_untested
+    check "${prefix}version.point-update" version_point
 fi
+check "${prefix}version.refused" version_other
+mpi_fails version.refused-aloud \
+    "pml/multilane was built for Open MPI $ompi_version.* running Open MPI 3.9.9" \
+    1 -x LD_PRELOAD="$build/.libs/libpreload_other.so" --mca pml multilane -- ring
+mpi version.silent-unless-named 2 -x LD_PRELOAD="$build/.libs/libpreload_other.so" -- ring
+check "${prefix}version.untested" version_untested
