@@ -17,7 +17,7 @@ static uint64_t stop_of(const struct ring_sender *sender, uint64_t freed)
 {
     uint64_t lines = (uint64_t) sender->mask + 1;
     uint64_t lap_end = (sender->head | sender->mask) + 1;
-    uint64_t last = freed + lines - 1;
+    uint64_t last = freed + lines;
 
     return lap_end < last ? lap_end : last;
 }
@@ -94,8 +94,7 @@ bool ring_make_room(struct ring_sender *sender, uint32_t line_count)
     uint64_t lap_end = (sender->head | sender->mask) + 1;
 
     if (sender->head + line_count > lap_end) {
-        /* Not before the line that follows the skipped ones is free. */
-        if (lap_end >= freed + sender->mask + 1)
+        if (lap_end > freed + sender->mask + 1)
             return false;
         lap_skip(sender);
     }

@@ -14,3 +14,11 @@ check_PROGRAMS += test/unit/test_compat
 TESTS += test/unit/test_compat
 test_unit_test_compat_SOURCES = test/unit/test_compat.c
 test_unit_test_compat_LDADD = libmultilane_compat.la $(OMPI_LDFLAGS) $(OPAL_LIBS)
+
+# The ring: its tests, and all interleavings of small ones.
+ring_tests = test/unit/ring_test test/unit/ring_model
+check_PROGRAMS += $(ring_tests)
+TESTS += $(ring_tests)
+test_unit_ring_test_SOURCES = test/unit/ring_test.c
+test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
+test_unit_ring_model_SOURCES = test/unit/ring_model.c
