@@ -24,8 +24,8 @@
  * the header of the last lap, which has another lap number. A line that was in the middle of a
  * message, or was skipped at the end of the lap, holds anything: the sender notes such lines as
  * stale in a private bitmap. Before it publishes a message it clears the header of the line that
- * follows, if that one is stale; the receiver looks there only after it has seen the message. For
- * that the line that follows must be free too: one line of the ring always stays empty.
+ * follows, if that one is stale; the receiver looks there only after it has seen the message. (In a
+ * full ring that line is the first of the oldest message, and so not stale.)
  *
  * A message does not wrap. One that does not fit before the end of the lap goes to the start of the
  * next, behind a header that says "skip".
@@ -160,7 +160,7 @@ static inline void *ring_reserve(struct ring_sender *sender, unsigned start_byte
     return (unsigned char *) &sender->lines[sender->head & sender->mask] + start_bytes;
 }
 
-/* Clears what a header might be mistaken for in the line at `position`, which is free. */
+/* Clears what might be mistaken for a header where the next message will begin. */
 static inline void ring_clear_stale(struct ring_sender *sender, uint64_t position)
 {
     uint32_t line = (uint32_t) position & sender->mask;
