@@ -120,8 +120,8 @@ int module_add_comm(ompi_communicator_t *ompi)
 static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
 {
     for (uint32_t i = 0; i <= comm->unexpected.mask; i++) {
-        while (comm->unexpected.buckets[i].first) {
-            struct inbound *inbound = inbound_of_node(comm->unexpected.buckets[i].first);
+        while (comm->unexpected.buckets[i]) {
+            struct inbound *inbound = inbound_of_node(comm->unexpected.buckets[i]);
             inbound_remove(comm, inbound);
             inbound_free(inbound);
         }
@@ -145,20 +145,25 @@ int module_del_comm(ompi_communicator_t *ompi)
     return OMPI_SUCCESS;
 }
 
-/* Takes out of the queue the messages that the revoked communicator must not deliver. */
+/* A chain in this bucket whose messages the revoked communicator must not deliver, or null. All
+ * messages of one chain under an exact key have the same tag, and each message is in one. */
+static struct match_node *bucket_refused(struct mca_pml_comm_t *comm, uint32_t bucket)
+{
+    struct match_node *head = comm->unexpected.buckets[bucket];
+    while (head && (match_kind(head->source, head->tag) != 0 ||
+                    !compat_comm_refuses(comm->ompi, head->tag)))
+        head = head->next_head;
+    return head;
+}
+
+/* Takes them out of the queue. */
 static struct inbound *comm_take_refused(struct mca_pml_comm_t *comm)
 {
     struct inbound *refused = NULL;
+    struct match_node *node;
     for (uint32_t i = 0; i <= comm->unexpected.mask; i++) {
-        struct match_node *node = comm->unexpected.buckets[i].first;
-        while (node) {
+        while ((node = bucket_refused(comm, i))) {
             struct inbound *inbound = inbound_of_node(node);
-            node = node->next;
-            if (!compat_comm_refuses(comm->ompi, inbound->arrival.match.tag))
-                continue;
-            /* Other keys of it may be in this bucket, the next node among them. */
-            while (node && inbound_of_node(node) == inbound)
-                node = node->next;
             inbound_remove(comm, inbound);
             inbound->next = refused;
             refused = inbound;

@@ -19,15 +19,12 @@ void match_table_fini(struct match_table *table)
     table->buckets = table->initial;
 }
 
-static void list_append(struct match_list *list, struct match_node *node)
+void match_walk(const struct match_table *table, void (*visit)(const struct match_node *node))
 {
-    node->next = NULL;
-    node->previous = list->last;
-    if (list->last)
-        list->last->next = node;
-    else
-        list->first = node;
-    list->last = node;
+    for (uint32_t i = 0; i <= table->mask; i++)
+        for (const struct match_node *head = table->buckets[i]; head; head = head->next_head)
+            for (const struct match_node *node = head; node; node = node->next)
+                visit(node);
 }
 
 void match_table_grow(struct match_table *table)
@@ -35,17 +32,19 @@ void match_table_grow(struct match_table *table)
     uint32_t old_size = table->mask + 1;
     if (old_size >= 1u << 24)
         return;
-    struct match_list *buckets = calloc((size_t) old_size * 2, sizeof(*buckets));
+    struct match_node **buckets = calloc((size_t) old_size * 2, sizeof(*buckets));
     if (!buckets)
         return;
-    struct match_list *old = table->buckets;
+    struct match_node **old = table->buckets;
     table->mask = old_size * 2 - 1;
     table->buckets = buckets;
-    /* All entries of one key lie in one old bucket, in their order, and keep it. */
+    /* Chains move whole. */
     for (uint32_t i = 0; i < old_size; i++) {
-        for (struct match_node *node = old[i].first, *next; node; node = next) {
-            next = node->next;
-            list_append(match_bucket(table, node->source, node->tag), node);
+        for (struct match_node *head = old[i], *next; head; head = next) {
+            next = head->next_head;
+            struct match_node **at = match_bucket(table, head->source, head->tag);
+            head->next_head = *at;
+            *at = head;
         }
     }
     if (old != table->initial)

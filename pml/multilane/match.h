@@ -12,29 +12,26 @@
 #define MATCH_ANY (-1)
 
 /* One entry of a table: a receive under the source and tag it asks for, or a message under one of
- * the pairs by which it can be asked for. Entries of one key are kept in the order they were added.
- */
+ * the pairs by which it can be asked for. Entries of one key form a chain in the order they were
+ * added, and a bucket holds the heads of its chains: however many wait under one key, they are one
+ * step for a search for another. */
 struct match_node {
-    struct match_node *next;
-    struct match_node *previous;
-    uint64_t stamp; /* order among entries of different keys */
+    struct match_node *next;      /* of the same key, null at the end */
+    struct match_node *previous;  /* of the same key; the head's is the last of its chain */
+    struct match_node *next_head; /* of a head: the next chain of the bucket */
+    uint64_t stamp;               /* order among entries of different keys */
     int32_t source;
     int32_t tag;
-};
-
-struct match_list {
-    struct match_node *first;
-    struct match_node *last;
 };
 
 #define MATCH_INITIAL_BUCKETS 8
 
 struct match_table {
-    struct match_list *buckets;
-    uint32_t mask;     /* number of buckets less one, a power of two less one */
-    uint32_t count;    /* entries */
-    uint32_t kinds[4]; /* entries by kind, see match_kind */
-    struct match_list initial[MATCH_INITIAL_BUCKETS];
+    struct match_node **buckets; /* heads of chains */
+    uint32_t mask;               /* number of buckets less one, a power of two less one */
+    uint32_t count;              /* entries */
+    uint32_t kinds[4];           /* entries by kind, see match_kind */
+    struct match_node *initial[MATCH_INITIAL_BUCKETS];
 };
 
 /* The four kinds of key: bit 0 any tag, bit 1 any source. */
@@ -52,13 +49,25 @@ static inline uint32_t match_hash(int32_t source, int32_t tag)
 void match_table_init(struct match_table *table);
 void match_table_fini(struct match_table *table);
 
+/* Shows every entry, in no order. The table must not change meanwhile. */
+void match_walk(const struct match_table *table, void (*visit)(const struct match_node *node));
+
 /* Doubles the number of buckets; without memory the table stays as it is, slower but right. */
 void match_table_grow(struct match_table *table);
 
-static inline struct match_list *match_bucket(struct match_table *table, int32_t source,
-                                              int32_t tag)
+static inline struct match_node **match_bucket(struct match_table *table, int32_t source,
+                                               int32_t tag)
 {
     return &table->buckets[match_hash(source, tag) & table->mask];
+}
+
+/* Where the head of this key's chain hangs; what hangs there is null if nothing waits under it. */
+static inline struct match_node **match_head(struct match_table *table, int32_t source, int32_t tag)
+{
+    struct match_node **at = match_bucket(table, source, tag);
+    while (*at && ((*at)->source != source || (*at)->tag != tag))
+        at = &(*at)->next_head;
+    return at;
 }
 
 /* Adds an entry behind all others of its key. The caller has set source, tag and stamp. */
@@ -66,29 +75,41 @@ static inline void match_add(struct match_table *table, struct match_node *node)
 {
     if (__builtin_expect(table->count > table->mask * 2, 0))
         match_table_grow(table);
-    struct match_list *list = match_bucket(table, node->source, node->tag);
+    struct match_node **at = match_head(table, node->source, node->tag);
+    struct match_node *head = *at;
     node->next = 0;
-    node->previous = list->last;
-    if (list->last)
-        list->last->next = node;
-    else
-        list->first = node;
-    list->last = node;
+    if (head) {
+        node->previous = head->previous;
+        head->previous->next = node;
+        head->previous = node;
+    } else {
+        node->previous = node;
+        node->next_head = 0;
+        *at = node;
+    }
     table->count++;
     table->kinds[match_kind(node->source, node->tag)]++;
 }
 
 static inline void match_remove(struct match_table *table, struct match_node *node)
 {
-    struct match_list *list = match_bucket(table, node->source, node->tag);
-    if (node->previous)
-        node->previous->next = node->next;
-    else
-        list->first = node->next;
-    if (node->next)
-        node->next->previous = node->previous;
-    else
-        list->last = node->previous;
+    struct match_node *next = node->next;
+    if (node->previous->next) { /* no head: nothing follows the last one, which a head names */
+        node->previous->next = next;
+        if (next)
+            next->previous = node->previous;
+        else
+            (*match_head(table, node->source, node->tag))->previous = node->previous;
+    } else {
+        struct match_node **at = match_head(table, node->source, node->tag);
+        if (next) {
+            next->previous = node->previous;
+            next->next_head = node->next_head;
+            *at = next;
+        } else {
+            *at = node->next_head;
+        }
+    }
     table->count--;
     table->kinds[match_kind(node->source, node->tag)]--;
 }
@@ -98,10 +119,7 @@ static inline struct match_node *match_first(struct match_table *table, int32_t 
 {
     if (table->kinds[match_kind(source, tag)] == 0)
         return 0;
-    struct match_node *node = match_bucket(table, source, tag)->first;
-    while (node && (node->source != source || node->tag != tag))
-        node = node->next;
-    return node;
+    return *match_head(table, source, tag);
 }
 
 /* The oldest of the posted receives that accept a message from `source` with `tag`, or null. */

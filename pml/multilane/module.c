@@ -133,6 +133,20 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
     return mca_bml.bml_del_procs(count, procs);
 }
 
+static void dump_receive(const struct match_node *node)
+{
+    opal_output(0, "multilane:   receive source %d tag %d", node->source, node->tag);
+}
+
+static void dump_message(const struct match_node *node)
+{
+    if (match_kind(node->source, node->tag) != 0)
+        return; /* it is shown once */
+    opal_output(0, "multilane:   unexpected message source %d tag %d, %llu bytes", node->source,
+                node->tag,
+                (unsigned long long) inbound_of_node((struct match_node *) node)->arrival.size);
+}
+
 int module_dump(ompi_communicator_t *ompi, int verbose)
 {
     struct mca_pml_comm_t *comm = ompi->c_pml_comm;
@@ -140,15 +154,8 @@ int module_dump(ompi_communicator_t *ompi, int verbose)
     OPAL_THREAD_LOCK(&comm->lock);
     opal_output(0, "multilane: communicator %s, index %u, rank %d of %u: %u receives posted",
                 ompi->c_name, comm->index, ompi->c_my_rank, comm->size, comm->posted.count);
-    for (uint32_t i = 0; i <= comm->posted.mask; i++)
-        for (struct match_node *node = comm->posted.buckets[i].first; node; node = node->next)
-            opal_output(0, "multilane:   receive source %d tag %d", node->source, node->tag);
-    for (uint32_t i = 0; i <= comm->unexpected.mask; i++)
-        for (struct match_node *node = comm->unexpected.buckets[i].first; node; node = node->next)
-            if (match_kind(node->source, node->tag) == 0)
-                opal_output(0, "multilane:   unexpected message source %d tag %d, %llu bytes",
-                            node->source, node->tag,
-                            (unsigned long long) inbound_of_node(node)->arrival.size);
+    match_walk(&comm->posted, dump_receive);
+    match_walk(&comm->unexpected, dump_message);
     OPAL_THREAD_UNLOCK(&comm->lock);
     return OMPI_SUCCESS;
 }

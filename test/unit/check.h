@@ -3,8 +3,10 @@
 #ifndef TEST_UNIT_CHECK_H
 #define TEST_UNIT_CHECK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static unsigned check_count, check_failures;
 
@@ -19,6 +21,13 @@ static unsigned check_count, check_failures;
             fputc('\n', stderr);                                                                   \
         }                                                                                          \
     } while (0)
+
+/* Was the run asked to take its time (test/all --long)? */
+static inline bool check_is_long(void)
+{
+    const char *wanted = getenv("MULTILANE_LONG");
+    return wanted && *wanted;
+}
 
 /* The test's exit status. */
 static inline int check_end(void)

@@ -22,3 +22,8 @@ TESTS += $(ring_tests)
 test_unit_ring_test_SOURCES = test/unit/ring_test.c
 test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
 test_unit_ring_model_SOURCES = test/unit/ring_model.c
+
+# The PML's parts that need no job.
+check_PROGRAMS += test/unit/pml_match
+TESTS += test/unit/pml_match
+test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
