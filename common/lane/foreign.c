@@ -14,43 +14,41 @@
  * by ping-pongs of the protocols; the others: their own defaults and public figures. */
 struct foreign_default {
     const char *name;
-    double unit;          /* bytes a second of one unit of btl_bandwidth */
-    bool trust_bandwidth; /* btl_bandwidth is that of the link, not a rank */
-    bool emulates;        /* its get and put are messages in disguise */
+    double unit;    /* bytes a second of one unit of btl_bandwidth */
+    unsigned is;    /* of these: */
+#define A_LINK    1 /* btl_bandwidth is that of the link, not just a rank */
+#define EMULATING 2 /* its get and put are messages in disguise */
+#define PROMPT    4 /* see foreign_is_prompt */
     double latency_s;
-    double small_s; /* overhead of both ends, of a message within `small_bytes` */
-    double small_bytes_s;
+    /* Sends: overhead of both ends and bandwidth (0: the link's), of messages up to `small_bytes`
+     * and of larger ones. */
     uint64_t small_bytes;
-    double large_s; /* and of a larger one */
-    double large_bytes_s;
-    double rma_s; /* overhead of a get or put */
-    double rma_bytes_s;
-    double reg_cost_s;
-    double reg_growth_s_byte;
+    double small_s, small_bytes_s;
+    double large_s, large_bytes_s;
+    /* Gets and puts, and the registration that they need. */
+    double rma_s, rma_bytes_s;
+    double reg_cost_s, reg_growth_s_byte;
 };
 
+#define ANY_SIZE UINT64_MAX
+
 static const struct foreign_default defaults[] = {
-    {"self", MEGABIT_S, false, false, 10e-9, 60e-9, 20e9, 65536, 60e-9, 20e9, 100e-9, 20e9, 0, 0},
-    {"vader", MEGABIT_S, false, false, 80e-9, 115e-9, 9e9, 984, 0.9e-6, 9e9, 0.45e-6, 14e9, 0, 0},
-    {"sm", MEGABIT_S, false, false, 80e-9, 115e-9, 9e9, 984, 0.9e-6, 9e9, 0.45e-6, 14e9, 0, 0},
-    {"smcuda", MEGABIT_S, false, false, 0.2e-6, 0.6e-6, 5e9, 4096, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},
-    {"tcp", MEGABIT_S, true, true, 20e-6, 10e-6, 0, UINT64_MAX, 10e-6, 0, 0, 0, 0, 0},
-    {"openib", MEGABIT_S, true, false, 1.2e-6, 0.6e-6, 0, UINT64_MAX, 0.6e-6, 0, 0.5e-6, 0, 16e-6,
-     0.06e-9},
-    {"usnic", MEGABIT_S, true, true, 3e-6, 1e-6, 0, UINT64_MAX, 1e-6, 0, 0, 0, 0, 0},
-    {"uct", MEBIBYTE_S, true, false, 1e-6, 0.4e-6, 0, UINT64_MAX, 0.4e-6, 0, 0.4e-6, 0, 16e-6,
-     0.06e-9},
-    {"ofi", MEGABIT_S, false, false, 1.5e-6, 0.6e-6, 10e9, UINT64_MAX, 0.6e-6, 10e9, 0.6e-6, 10e9,
-     16e-6, 0.06e-9},
-    {"ugni", MEBIBYTE_S, true, false, 1.5e-6, 0.5e-6, 0, UINT64_MAX, 0.5e-6, 0, 0.5e-6, 0, 10e-6,
-     0.06e-9},
-    {"portals4", MEGABIT_S, false, false, 1.5e-6, 0.6e-6, 10e9, UINT64_MAX, 0.6e-6, 10e9, 0.6e-6,
-     10e9, 0, 0},
+    {"self", MEGABIT_S, PROMPT, 10e-9, 65536, 60e-9, 20e9, 60e-9, 20e9, 0.1e-6, 20e9, 0, 0},
+    {"vader", MEGABIT_S, PROMPT, 80e-9, 984, 115e-9, 9e9, 0.9e-6, 9e9, 0.45e-6, 14e9, 0, 0},
+    {"sm", MEGABIT_S, PROMPT, 80e-9, 984, 115e-9, 9e9, 0.9e-6, 9e9, 0.45e-6, 14e9, 0, 0},
+    {"smcuda", MEGABIT_S, 0, 0.2e-6, 4096, 0.6e-6, 5e9, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},
+    {"tcp", MEGABIT_S, A_LINK | EMULATING, 20e-6, ANY_SIZE, 0, 0, 10e-6, 0, 0, 0, 0, 0},
+    {"usnic", MEGABIT_S, A_LINK | EMULATING, 3e-6, ANY_SIZE, 0, 0, 1e-6, 0, 0, 0, 0, 0},
+    {"openib", MEGABIT_S, A_LINK, 1.2e-6, ANY_SIZE, 0, 0, 0.6e-6, 0, 0.5e-6, 0, 16e-6, 0.06e-9},
+    {"uct", MEBIBYTE_S, A_LINK, 1e-6, ANY_SIZE, 0, 0, 0.4e-6, 0, 0.4e-6, 0, 16e-6, 0.06e-9},
+    {"ugni", MEBIBYTE_S, A_LINK, 1.5e-6, ANY_SIZE, 0, 0, 0.5e-6, 0, 0.5e-6, 0, 10e-6, 0.06e-9},
+    {"ofi", MEGABIT_S, 0, 1.5e-6, ANY_SIZE, 0, 0, 0.6e-6, 10e9, 0.6e-6, 10e9, 16e-6, 0.06e-9},
+    {"portals4", MEGABIT_S, 0, 1.5e-6, ANY_SIZE, 0, 0, 0.6e-6, 10e9, 0.6e-6, 10e9, 0, 0},
 };
 
 /* For a BTL that nobody knows. */
-static const struct foreign_default unknown = {
-    "", MEGABIT_S, true, false, 10e-6, 2e-6, 0, UINT64_MAX, 2e-6, 0, 2e-6, 0, 16e-6, 0.06e-9};
+static const struct foreign_default unknown = {"",   MEGABIT_S, A_LINK, 10e-6, ANY_SIZE, 0,      0,
+                                               2e-6, 0,         2e-6,   0,     16e-6,    0.06e-9};
 
 /* Where a link's bandwidth is to be believed and is not given. */
 #define FALLBACK_BYTES_S 1e9
@@ -71,11 +69,16 @@ double foreign_bandwidth(const char *name, uint32_t bandwidth)
     return bandwidth * default_of(name)->unit;
 }
 
+bool foreign_is_prompt(const char *name)
+{
+    return default_of(name)->is & PROMPT;
+}
+
 /* The link's bandwidth: as said by the BTL if that can be true. */
 static double link_bandwidth(const struct foreign_btl *btl, const struct foreign_default *known,
                              struct model_error *complaint)
 {
-    if (!known->trust_bandwidth)
+    if (!(known->is & A_LINK))
         return FALLBACK_BYTES_S;
     double said = foreign_bandwidth(btl->name, btl->bandwidth);
     if (said >= SLOWEST_BYTES_S && said <= FASTEST_BYTES_S)
@@ -100,7 +103,7 @@ static void set_sends(struct model_lane *lane, const struct foreign_default *kno
 {
     struct model_lane_cost *cost = &lane->cost[MODEL_BY_SEND];
     uint32_t count = 0;
-    if (known->small_bytes != UINT64_MAX)
+    if (known->small_bytes != ANY_SIZE)
         set_range(&cost->ranges[count++], known->small_bytes, known->latency_s, known->small_s,
                   known->small_bytes_s > 0 ? known->small_bytes_s : link);
     set_range(&cost->ranges[count++], UINT64_MAX, known->latency_s, known->large_s,
@@ -125,7 +128,7 @@ static void set_sources(struct model_lane *lane, const struct foreign_default *k
 {
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         lane->source[i] = MODEL_SOURCE_DEFAULT;
-    if (known->trust_bandwidth)
+    if (known->is & A_LINK)
         lane->source[MODEL_BANDWIDTH] = MODEL_SOURCE_FOREIGN;
 }
 
@@ -152,11 +155,11 @@ void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,
         lane->can |= MODEL_CAN_SHORT;
         lane->short_max_bytes = btl->short_max_bytes;
     }
-    if (btl->can_get && !known->emulates) {
+    if (btl->can_get && !(known->is & EMULATING)) {
         lane->can |= MODEL_CAN_GET;
         set_rma(lane, MODEL_BY_GET, known, link, btl->registers);
     }
-    if (btl->can_put && !known->emulates) {
+    if (btl->can_put && !(known->is & EMULATING)) {
         lane->can |= MODEL_CAN_PUT;
         set_rma(lane, MODEL_BY_PUT, known, link, btl->registers);
     }

@@ -29,6 +29,11 @@ struct foreign_btl {
 /* Bytes a second of a BTL's btl_bandwidth, whose unit differs between them; 0 for 0. */
 double foreign_bandwidth(const char *name, uint32_t bandwidth);
 
+/* Does the BTL hand over a message inside btl_send? Others may queue it, as tcp does until it is
+ * connected: then it moves only while somebody calls MPI, and its send must not be complete before.
+ */
+bool foreign_is_prompt(const char *name);
+
 /* Fills `lane`. Where a BTL says something impossible the default is taken, and *complaint is a
  * sentence about it; else it is empty. */
 void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,

@@ -33,18 +33,23 @@ int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descripto
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
 }
 
+int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
+{
+    mca_btl_base_module_t *btl = lane->btl;
+    /* It takes all of it as "header": so no convertor is needed. A refusal means that the BTL has
+     * no room, not that the bytes are too many: the plan keeps to its limit. */
+    if (!btl->btl_sendi)
+        return LANE_AGAIN;
+    int rc = btl->btl_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
+                            FIRE_AND_FORGET, WIRE_TAG, NULL);
+    return OPAL_LIKELY(rc == OPAL_SUCCESS) ? OMPI_SUCCESS : LANE_AGAIN;
+}
+
 int lane_send_copy(struct lane *lane, const void *bytes, size_t length)
 {
     mca_btl_base_module_t *btl = lane->btl;
-
-    /* A send-immediate may take all of it as "header": so no convertor is needed. A refusal means
-     * that the BTL has no room, not that the bytes are too many, as eager_limit bounds both. */
-    if (btl->btl_sendi) {
-        int rc = btl->btl_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0,
-                                MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
-        if (OPAL_LIKELY(rc == OPAL_SUCCESS))
-            return OMPI_SUCCESS;
-    }
+    if (OPAL_LIKELY(lane_send_immediately(lane, bytes, length) == OMPI_SUCCESS))
+        return OMPI_SUCCESS;
     mca_btl_base_descriptor_t *descriptor =
         btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, FIRE_AND_FORGET);
     if (!descriptor)

@@ -16,6 +16,7 @@ struct lane {
     const struct multilane_extension *extension; /* null for a BTL that is not ours */
     uint32_t flags;                              /* the BTL's, as BML r2 corrected them */
     uint8_t index;                               /* in the peer's array */
+    bool prompt; /* what it has accepted goes without us; see foreign_is_prompt */
 };
 
 /* Where a message's bytes lie for the other side's get or put, registered with one lane. */
@@ -26,6 +27,9 @@ struct registration {
 
 /* What a lane may say: */
 #define LANE_AGAIN OMPI_ERR_OUT_OF_RESOURCE /* out of room now, try again from progress */
+
+/* Sends `length` bytes by the BTL's send-immediate or says LANE_AGAIN. */
+int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
 
 /* Copies and sends `length` bytes; they belong to the caller again when it returns. */
 int lane_send_copy(struct lane *lane, const void *bytes, size_t length);

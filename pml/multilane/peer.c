@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/compat/btl.h"
+#include "common/lane/foreign.h"
 #include "inbound.h"
 #include "multilane.h"
 #include "peer_class.h"
@@ -67,13 +68,15 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
         lane->flags |= bml_btl->btl_flags;
         return;
     }
+    const char *name = bml_btl->btl->btl_component->btl_version.mca_component_name;
     lane = &peer->lanes[peer->lane_count];
     *lane = (struct lane){.btl = bml_btl->btl,
                           .endpoint = bml_btl->btl_endpoint,
                           .peer = peer,
                           .extension = extension_of(bml_btl->btl),
                           .flags = bml_btl->btl_flags,
-                          .index = peer->lane_count};
+                          .index = peer->lane_count,
+                          .prompt = extension_of(bml_btl->btl) || foreign_is_prompt(name)};
     peer->lane_count++;
 }
 

@@ -4,25 +4,30 @@
 
 #include <string.h>
 
-/* Nobody waits for the fragment: the message is in it, and the sender's buffer is free. */
+/* Of a message that nobody waits for: it is in the fragment, and the sender's buffer is free. */
 static void eager_copy_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                             mca_btl_base_descriptor_t *descriptor, int status)
 {
+    struct send_request *request = descriptor->des_cbdata;
     (void) endpoint;
-    (void) descriptor;
     if (status != OPAL_SUCCESS)
         btl_failed(btl, "could not deliver a message that it had accepted", status);
+    else if (request)
+        send_request_step(request);
 }
 
-static int eager_copy_post(const struct outgoing *out, const struct route *route)
+/* Copies and sends. A request, if there is one, makes a step when the lane has handed it over. */
+static int eager_copy_send(const struct outgoing *out, struct lane *lane,
+                           struct send_request *request)
 {
-    struct lane *lane = route_lane(route, out->peer, 0);
     unsigned char header[WIRE_EAGER_HEADER_MAX];
     size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
                                      out->tag, out->synchronous);
-    mca_btl_base_descriptor_t *descriptor =
-        lane->btl->btl_alloc(lane->btl, lane->endpoint, MCA_BTL_NO_ORDER, length + out->size,
-                             MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    uint32_t flags = MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    if (request)
+        flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
+    mca_btl_base_descriptor_t *descriptor = lane->btl->btl_alloc(
+        lane->btl, lane->endpoint, MCA_BTL_NO_ORDER, length + out->size, flags);
     if (OPAL_UNLIKELY(!descriptor))
         return LANE_AGAIN;
     if (OPAL_UNLIKELY(descriptor->des_segments[0].seg_len < length + out->size)) {
@@ -34,11 +39,27 @@ static int eager_copy_post(const struct outgoing *out, const struct route *route
     outgoing_copy(out, bytes + length);
     descriptor->des_segments[0].seg_len = length + out->size;
     descriptor->des_cbfunc = eager_copy_sent;
+    descriptor->des_cbdata = request;
     return lane_send_descriptor(lane, descriptor);
+}
+
+static int eager_copy_post(const struct outgoing *out, const struct route *route)
+{
+    struct lane *lane = route_lane(route, out->peer, 0);
+    return lane->prompt ? eager_copy_send(out, lane, NULL) : LANE_AGAIN;
+}
+
+static int eager_copy_start(struct send_request *request)
+{
+    int rc = eager_expect_ack(request);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    return eager_copy_send(&request->out, route_lane(request->route, request->out.peer, 0),
+                           request);
 }
 
 const struct protocol eager_copy = {
     .name = "eager-copy",
     .post = eager_copy_post,
-    .start = eager_start,
+    .start = eager_copy_start,
 };

@@ -10,11 +10,23 @@ static int eager_short_post(const struct outgoing *out, const struct route *rout
     size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence,
                                      out->tag, out->synchronous);
     outgoing_copy(out, bytes + length);
-    return lane_send_copy(route_lane(route, out->peer, 0), bytes, length + out->size);
+    struct lane *lane = route_lane(route, out->peer, 0);
+    return lane->prompt ? lane_send_copy(lane, bytes, length + out->size)
+                        : lane_send_immediately(lane, bytes, length + out->size);
+}
+
+static int eager_short_start(struct send_request *request)
+{
+    int rc = eager_expect_ack(request);
+    if (rc == OMPI_SUCCESS)
+        rc = eager_short_post(&request->out, request->route);
+    if (rc == OMPI_SUCCESS)
+        send_request_step(request);
+    return rc;
 }
 
 const struct protocol eager_short = {
     .name = "eager-short",
     .post = eager_short_post,
-    .start = eager_start,
+    .start = eager_short_start,
 };

@@ -51,15 +51,11 @@ static int eager_zcopy_start(struct send_request *request)
 {
     if (request->out.size == 0) { /* it has no piece, and still must arrive */
         request->protocol = &eager_copy;
-        return eager_start(request);
+        return eager_copy.start(request);
     }
-    if (request->base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS) {
-        int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
-        if (rc != OMPI_SUCCESS)
-            return rc;
-        request->out.synchronous = request->handle;
-        request->unfinished++; /* the ACK */
-    }
+    int rc = eager_expect_ack(request);
+    if (rc != OMPI_SUCCESS)
+        return rc;
     transfer_begin(&request->transfer, &eager_zcopy_way, 0, request->out.size);
     return OMPI_SUCCESS;
 }

@@ -20,20 +20,17 @@ const struct protocol *protocol_of_method(uint32_t method)
     return method < WIRE_METHODS ? by_method[method] : NULL;
 }
 
-int eager_start(struct send_request *request)
+int eager_expect_ack(struct send_request *request)
 {
-    if (request->base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS &&
-        !handle_is_set(request->handle)) {
-        int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
-        if (rc != OMPI_SUCCESS)
-            return rc;
-        request->out.synchronous = request->handle;
-        request->unfinished++; /* the ACK */
-    }
-    int rc = request->protocol->post(&request->out, request->route);
-    if (rc == OMPI_SUCCESS)
-        send_request_step(request);
-    return rc;
+    if (request->base.req_send_mode != MCA_PML_BASE_SEND_SYNCHRONOUS ||
+        handle_is_set(request->handle))
+        return OMPI_SUCCESS;
+    int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    request->out.synchronous = request->handle;
+    request->unfinished++;
+    return OMPI_SUCCESS;
 }
 
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,

@@ -35,8 +35,8 @@ extern const struct protocol rndv_am, rndv_get, rndv_put;
 extern const struct protocol *const protocols[MODEL_PROTOCOLS];
 const struct protocol *protocol_of_method(uint32_t method);
 
-/* Requests of the protocols that need none. */
-int eager_start(struct send_request *request);
+/* A synchronous send is complete only with an ACK; arranges for it, once. */
+int eager_expect_ack(struct send_request *request);
 
 /* Announces a message: RTS with the protocol's method and, for a get, the key of its bytes. */
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
