@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,6 +43,18 @@ void segment_file_path(char path[64], const struct segment_nonce *nonce)
         length += snprintf(path + length, 64 - (size_t) length, "%02x", nonce->bytes[i]);
 }
 
+/* A file larger than the process may make would end it by a signal. */
+static bool size_allowed(size_t bytes)
+{
+    struct rlimit limit;
+
+    if (0 != getrlimit(RLIMIT_FSIZE, &limit) || RLIM_INFINITY == limit.rlim_cur ||
+        bytes <= limit.rlim_cur)
+        return true;
+    errno = EFBIG;
+    return false;
+}
+
 /* A descriptor of memory that can neither shrink under a peer nor be inherited by exec. */
 static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
 {
@@ -51,7 +64,7 @@ static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
 
     if (fd < 0)
         return -1;
-    if (0 == ftruncate(fd, (off_t) bytes)) {
+    if (size_allowed(bytes) && 0 == ftruncate(fd, (off_t) bytes)) {
         if (kind == SEGMENT_MEMFD)
             (void) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
         return fd;
