@@ -34,3 +34,7 @@ test_mpi_shm_traffic_LDADD = $(OMPI_LIBS)
 test_mpi_shm_rma_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_shm_rma_LDFLAGS = $(MPI_LDFLAGS)
 test_mpi_shm_rma_LDADD = $(OMPI_LIBS)
+test_mpi_shm_sizes_SOURCES = test/mpi/shm_sizes.c test/mpi/refuse.h
+
+check_PROGRAMS += test/mpi/shm_confine
+test_mpi_shm_confine_SOURCES = test/mpi/shm_confine.c test/mpi/refuse.h

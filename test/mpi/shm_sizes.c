@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every size of message from 0 to 70,000 bytes arrives unchanged, in both directions at once, in
- * one piece and out of a strided datatype. */
+ * one piece and out of a strided datatype: shm_sizes [STEP [refuse]]. With "refuse" the kernel
+ * begins to refuse process_vm_readv and process_vm_writev when half of the sizes are done. */
+#define _GNU_SOURCE
+#include "test/mpi/refuse.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,8 +97,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "shm_sizes: needs an even number of ranks, a step of at least 1, memory\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    for (int size = 0; size <= SIZE_MAX_BYTES && 0 == wrong; size += step)
+    for (int size = 0; size <= SIZE_MAX_BYTES && 0 == wrong; size += step) {
+        if (argc > 2 && size / step == SIZE_MAX_BYTES / step / 2 && 0 != copy_refuse())
+            MPI_Abort(MPI_COMM_WORLD, 77);
         wrong += exchange(size, rank, out, in);
+    }
     for (int size = 1; size <= SIZE_MAX_BYTES && 0 == wrong; size += size / 8 + 1)
         wrong += exchange_strided(size, rank, out, in);
     MPI_Allreduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);

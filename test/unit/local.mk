@@ -27,6 +27,7 @@ test_unit_ring_model_SOURCES = test/unit/ring_model.c
 check_PROGRAMS += test/unit/pml_match
 TESTS += test/unit/pml_match
 test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
+
 # The segments of btl/shm.
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment

@@ -23,3 +23,97 @@ shm_runs() {
         2 $shm --mca btl_shm_lane_latency abc -- shm_sizes 10000
 }
 shm_runs
+
+# --- what an administrator or a container may do to a process ---
+
+confine=$build/test/mpi/shm_confine
+shm_sizes=$build/test/mpi/shm_sizes
+unshare=$(command -v unshare)
+# shellcheck disable=SC2086
+shm_confined() {
+    mpi shm.copy-refused 2 $shm -- "$confine" no-copy "$shm_sizes" 97
+    mpi shm.copy-refused-to-one 1 $shm "$shm_sizes" 97 : -n 1 $shm -- "$confine" no-copy "$shm_sizes" 97
+    mpi shm.copy-refused-later 2 $shm -- shm_sizes 97 refuse
+    mpi_says shm.copy-refused-aloud 'btl_shm_single_copy is cma, but the memory of process .* cannot be read' \
+        2 $shm --mca btl_shm_single_copy cma -- "$confine" no-copy "$shm_sizes" 97
+    # Too little memory for the lane: one sentence, and another lane.
+    mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
+        2 --mca pml ob1 --mca btl self,shm,tcp -- "$confine" little-memory "$shm_sizes" 9700
+    if ! unshare -p -f true 2>/dev/null; then
+        skip "${prefix}shm.other-pid-namespace" "this user may not make PID namespaces"
+    else
+        mpi shm.other-pid-namespace 1 $shm "$shm_sizes" 97 : -n 1 $shm -- "$unshare" -p -f "$shm_sizes" 97
+        mpi shm.two-pid-namespaces 2 $shm -- "$unshare" -p -f --mount-proc "$shm_sizes" 97
+    fi
+    if ! unshare -U -r true 2>/dev/null; then
+        skip "${prefix}shm.other-user-namespace" "this user may not make user namespaces"
+    else
+        mpi shm.other-user-namespace 1 $shm "$shm_sizes" 97 : -n 1 $shm -- "$unshare" -U -r "$shm_sizes" 97
+    fi
+    if ! unshare -m true 2>/dev/null; then
+        skip "${prefix}shm.container-without-shm" "this user may not make mount namespaces"
+    else
+        # Neither the descriptor nor a file leads there: another lane, and no noise about it.
+        mpi shm.container-without-shm 1 --mca pml ob1 --mca btl self,shm,tcp "$shm_sizes" 9700 : -n 1 \
+            --mca pml ob1 --mca btl self,shm,tcp -- "$unshare" -p -m -f /bin/sh -c \
+            "mount -t tmpfs none /dev/shm; exec $shm_sizes 9700"
+        mpi shm.container-with-full-shm 1 --mca pml ob1 --mca btl self,shm,tcp "$shm_sizes" 9700 : -n 1 \
+            --mca pml ob1 --mca btl self,shm,tcp -- "$unshare" -p -m -f /bin/sh -c \
+            "mount -t tmpfs -o size=4k none /dev/shm; exec $shm_sizes 9700"
+    fi
+}
+shm_confined
+
+# --- death ---
+
+# Nothing of ours is left in /dev/shm by those who are gone.
+shm_left() {
+    find /dev/shm -maxdepth 1 -name 'multilane-*' -newer "$1"
+}
+
+# A rank is killed at a random moment of traffic: mpirun ends within 10 s, and not well.
+shm_kill_one() {
+    local seed=$1 began ended status started victim
+    local stamp=$build/shm-kill.stamp
+    shift
+    touch "$stamp"
+    limit_s=60 mpirun_run 4 "$@" -- shm_traffic 50 >"$build/shm-kill.log" 2>&1 &
+    local job=$!
+    for _ in $(seq 200); do
+        sleep 0.05
+        # Only the ranks of this very job: descendants of the process just started.
+        victim=$(shm_ranks_of $job | sed -n "$((seed % 4 + 1))p")
+        [ -n "$victim" ] && break
+    done
+    sleep "0.$((RANDOM % 900 + 100))"
+    began=$SECONDS
+    kill -9 "$victim" || { kill $job; wait $job; echo "no rank to kill"; return 1; }
+    wait $job
+    status=$?
+    ended=$((SECONDS - began))
+    if [ $status = 0 ] || [ $status = 124 ] || [ $ended -gt 11 ]; then
+        echo "after the death of $victim: status $status after $ended s"
+        tail -n 20 "$build/shm-kill.log"
+        return 1
+    fi
+    [ -z "$(shm_left "$stamp")" ] || { echo "left: $(shm_left "$stamp")"; return 1; }
+}
+shm_ranks_of() {
+    local child
+    for child in $(ps -o pid= --ppid "$1"); do
+        if [ "$(ps -o comm= -p "$child")" = shm_traffic ]; then echo "$child"; fi
+        shm_ranks_of "$child"
+    done
+}
+shm_kill_many() {
+    local times=$1 n
+    shift
+    for n in $(seq "$times"); do
+        shm_kill_one "$n" "$@" || { echo "in round $n"; return 1; }
+    done
+}
+if [ -n "${MULTILANE_LONG:-}" ]; then shm_kills=100; else shm_kills=3; fi
+# shellcheck disable=SC2086
+check "${prefix}shm.killed" shm_kill_many $shm_kills $shm
+# shellcheck disable=SC2086
+check "${prefix}shm.killed.no-single-copy" shm_kill_many $shm_kills $shm --mca btl_shm_single_copy none

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes the kernel refuse this process what copies between the memories of two processes. */
+#ifndef TEST_MPI_REFUSE_H
+#define TEST_MPI_REFUSE_H
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+/* From now on, for ever, and for what it starts: EPERM. */
+static inline int copy_refuse(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+
+    return 0 == prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? prctl(PR_SET_SECCOMP, 2, &program) : -1;
+}
+
+#endif

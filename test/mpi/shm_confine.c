@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* shm_confine HOW PROGRAM [ARGUMENTS]: starts a program as an administrator might. HOW is no-copy:
+ * the kernel refuses process_vm_readv and process_vm_writev; or little-memory: no file, and no
+ * memory that counts as one, may be larger than 24 KiB. */
+#define _GNU_SOURCE
+#include "test/mpi/refuse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static int memory_limit(void)
+{
+    struct rlimit limit = {.rlim_cur = 24 << 10, .rlim_max = 24 << 10};
+
+    return setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+int main(int argc, char **argv)
+{
+    int status = -1;
+
+    if (argc < 3)
+        return 2;
+    if (0 == strcmp(argv[1], "no-copy"))
+        status = copy_refuse();
+    else if (0 == strcmp(argv[1], "little-memory"))
+        status = memory_limit();
+    if (0 != status) {
+        fprintf(stderr, "shm_confine: %s: %s\n", argv[1], strerror(errno));
+        return 77;
+    }
+    execvp(argv[2], argv + 2);
+    fprintf(stderr, "shm_confine: %s: %s\n", argv[2], strerror(errno));
+    return 1;
+}
