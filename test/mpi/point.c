@@ -236,7 +236,7 @@ static void buffered_send_without_room_is_an_error(void)
     OK(MPI_Buffer_detach(&was, &size));
 }
 
-#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+#if SUITE_MPI_4_1
 static void communicator_and_session_buffers_serve(void)
 {
     enum { BYTES = 5000 };
@@ -438,7 +438,7 @@ static void get_count_and_get_elements_tell_partial_items(void)
     OK(MPI_Get_count(&status, MPI_INT, &count));
     CHECK(count == 3, "MPI_Get_count of MPI_INT gave %d", count);
     MPI_Count many = 0;
-#if MPI_VERSION >= 4 && defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 6
+#if SUITE_MPI_4_1
     OK(MPI_Get_elements_c(&status, pair, &many));
 #else
     OK(MPI_Get_elements_x(&status, pair, &many));
@@ -730,7 +730,7 @@ static void sendrecv_matches_plain_sends_and_receives(void)
     CHECK(in == suite.prev, "received %d", in);
 }
 
-#if MPI_VERSION >= 4
+#if SUITE_MPI_4
 static void immediate_sendrecv_exchanges(void)
 {
     for (size_t i = 0; i < suite_size_count_below(1 << 20); i += 2) {
@@ -870,7 +870,7 @@ static const struct suite_case cases[] = {
      buffer_detach_waits_for_delivery, 1},
     {"buffered_send_without_room_is_an_error", "Point-to-Point, Buffer Allocation and Usage",
      buffered_send_without_room_is_an_error, 1},
-#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+#if SUITE_MPI_4_1
     {"communicator_and_session_buffers_serve", "Point-to-Point, Buffer Allocation and Usage",
      communicator_and_session_buffers_serve, 1},
     {"automatic_buffers_serve", "Point-to-Point, Buffer Allocation and Usage",
@@ -908,7 +908,7 @@ static const struct suite_case cases[] = {
     {"sendrecv_replace_exchanges", "Point-to-Point, Send-Receive", sendrecv_replace_exchanges, 1},
     {"sendrecv_matches_plain_sends_and_receives", "Point-to-Point, Send-Receive",
      sendrecv_matches_plain_sends_and_receives, 1},
-#if MPI_VERSION >= 4
+#if SUITE_MPI_4
     {"immediate_sendrecv_exchanges", "Point-to-Point, Send-Receive", immediate_sendrecv_exchanges,
      1},
 #endif
