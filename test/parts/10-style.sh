@@ -3,6 +3,7 @@
 about="layout of the code (clang-format 14) and rules that a program can check"
 
 part_run() {
+    packages_need git python3 || :
     check style.rules python3 "$top/test/style.py" --rules
     local format
     format=$(command -v clang-format-14 || command -v clang-format ||
