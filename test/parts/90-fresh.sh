@@ -29,7 +29,7 @@ part_run() {
 # fresh SUITE root|user: an empty root folder, a clone in it, the two commands.
 fresh() {
     local name=fresh-$1 root=$roots/fresh-$1 label=$part.$1-$2 packages=
-    [ "$2" = user ] && packages=sudo
+    [ "$2" = user ] && packages="sudo passwd"
     $sudo rm -f "$root/.multilane"
     check "$label.root" root_make "$name" "$1" "$packages" || return
     check "$label.clone" fresh_clone "$root" "$2" || return
