@@ -5,16 +5,23 @@
 
 #include "multilane.h"
 
+/* Atomic, because pending_progress looks at the first one without the lock; the lock orders all
+ * else. */
+static void first_set(struct pending **first, struct pending *item)
+{
+    __atomic_store_n(first, item, __ATOMIC_RELAXED);
+}
+
 static int pending_progress(void)
 {
     struct pending_queue *queue = &multilane.pending;
-    /* A racy look is enough: what is added meanwhile is seen by the next round. */
+    /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
     if (!__atomic_load_n(&queue->first, __ATOMIC_RELAXED))
         return 0;
 
     OPAL_THREAD_LOCK(&queue->lock);
     struct pending *round = queue->first;
-    queue->first = NULL;
+    first_set(&queue->first, NULL);
     queue->last = &queue->first;
     OPAL_THREAD_UNLOCK(&queue->lock);
 
@@ -37,7 +44,7 @@ static int pending_progress(void)
         *kept_last = queue->first;
         if (!queue->first)
             queue->last = kept_last;
-        queue->first = kept;
+        first_set(&queue->first, kept);
         OPAL_THREAD_UNLOCK(&queue->lock);
     }
     return done;
@@ -64,7 +71,7 @@ void pending_add(struct pending_queue *queue, struct pending *item)
     OPAL_THREAD_LOCK(&queue->lock);
     bool is_first_use = !queue->registered;
     queue->registered = true;
-    *queue->last = item;
+    first_set(queue->last, item); /* it is the first one where the queue is empty */
     queue->last = &item->next;
     OPAL_THREAD_UNLOCK(&queue->lock);
     if (is_first_use)
