@@ -28,6 +28,24 @@ check_PROGRAMS += test/unit/pml_match
 TESTS += test/unit/pml_match
 test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
 
+# Those that need Open MPI's classes and locks, and no job.
+pml_tests = test/unit/pml_handle test/unit/pml_transfer test/unit/pml_record
+check_PROGRAMS += $(pml_tests)
+TESTS += $(pml_tests)
+noinst_HEADERS += test/unit/progress_standin.h
+PML_TEST_CPPFLAGS = $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
+PML_TEST_LDADD = libmultilane_compat.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS) -lpthread
+test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/handle.c
+test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
+test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
+	pml/multilane/transfer.c pml/multilane/pending.c
+test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_transfer_LDADD = $(PML_TEST_LDADD)
+test_unit_pml_record_SOURCES = test/unit/pml_record.c pml/multilane/record.c
+test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
+
 # The segments of btl/shm.
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records of other processes: every one that is not exactly what we can talk to is refused, with
+ * the reason. */
+#include "check.h"
+
+#include <string.h>
+
+#include "pml/multilane/record.h"
+#include "pml/multilane/wire.h"
+
+/* Named by record.c as what it publishes under. */
+mca_pml_base_component_t mca_pml_multilane_component;
+
+static struct record good_record(void)
+{
+    return (struct record){.magic = RECORD_MAGIC,
+                           .wire_version = WIRE_VERSION,
+                           .pointer_bytes = sizeof(void *),
+                           .record_bytes = sizeof(struct record),
+                           .byte_order = RECORD_BYTE_ORDER,
+                           .key_bytes = 64,
+                           .pid = 1};
+}
+
+static void expect_refused(const void *data, size_t bytes, const char *because)
+{
+    char text[256];
+    const char *reason = record_check(data, bytes, text, sizeof(text));
+    CHECK(reason && strstr(reason, because), "refused for \"%s\", not for \"%s\"",
+          reason ? reason : "(nothing)", because);
+}
+
+static void good_records_are_accepted(void)
+{
+    struct {
+        struct record record;
+        char more[64];
+    } longer = {.record = good_record()};
+    char text[256];
+    const char *reason = record_check(&longer, sizeof(longer.record), text, sizeof(text));
+    CHECK(!reason, "%s", reason);
+    /* Fields are only ever added: a later release's record is longer. */
+    longer.record.record_bytes = sizeof(longer);
+    reason = record_check(&longer, sizeof(longer), text, sizeof(text));
+    CHECK(!reason, "longer: %s", reason);
+}
+
+static void other_magic_is_refused(void)
+{
+    for (size_t i = 0; i < sizeof(((struct record *) 0)->magic); i++) {
+        struct record record = good_record();
+        record.magic[i] ^= 0x20;
+        expect_refused(&record, sizeof(record), "not one of Multilane's");
+    }
+}
+
+static void other_wire_versions_are_refused_by_number(void)
+{
+    for (unsigned version = 0; version < 256; version++) {
+        struct record record = good_record();
+        char because[64];
+        record.wire_version = (uint8_t) version;
+        snprintf(because, sizeof(because), "wire version %u", version);
+        if (version != WIRE_VERSION)
+            expect_refused(&record, sizeof(record), because);
+    }
+}
+
+static void other_byte_order_is_refused(void)
+{
+    struct record record = good_record();
+    record.byte_order = 0x04030201;
+    expect_refused(&record, sizeof(record), "byte order (04030201)");
+    record.byte_order = 0;
+    expect_refused(&record, sizeof(record), "byte order");
+}
+
+static void other_pointer_size_is_refused(void)
+{
+    struct record record = good_record();
+    record.pointer_bytes = sizeof(void *) / 2;
+    expect_refused(&record, sizeof(record), "pointer size (4)");
+}
+
+static void key_beyond_the_wire_is_refused(void)
+{
+    struct record record = good_record();
+    char text[256];
+    record.key_bytes = WIRE_KEY_MAX;
+    CHECK(!record_check(&record, sizeof(record), text, sizeof(text)), "%s", text);
+    record.key_bytes = WIRE_KEY_MAX + 1;
+    expect_refused(&record, sizeof(record), "registration keys of 257 bytes");
+    record.key_bytes = UINT32_MAX;
+    expect_refused(&record, sizeof(record), "registration keys");
+}
+
+/* Each length is a block of its own, so that a checker sees a byte read beyond it. */
+static void short_records_are_refused(void)
+{
+    struct record record = good_record();
+    for (size_t bytes = 1; bytes < sizeof(record); bytes++) {
+        char text[256];
+        void *copy = malloc(bytes);
+        memcpy(copy, &record, bytes);
+        const char *reason = record_check(copy, bytes, text, sizeof(text));
+        if (bytes < offsetof(struct record, features))
+            CHECK(reason && strstr(reason, "not one of Multilane's"), "%zu bytes", bytes);
+        free(copy);
+    }
+    expect_refused("", 0, "0 bytes");
+}
+
+static void garbage_is_refused(void)
+{
+    uint64_t chance = 7;
+    for (int i = 0; i < 20000; i++) {
+        unsigned char bytes[200];
+        char text[256];
+        size_t length = 1 + chance_below(&chance, sizeof(bytes));
+        for (size_t at = 0; at < length; at++)
+            bytes[at] = (unsigned char) chance_next(&chance);
+        CHECK(record_check(bytes, length, text, sizeof(text)), "%zu bytes", length);
+    }
+    for (int i = 0; i < 20000; i++) { /* one bit of what is checked is wrong */
+        struct record record = good_record();
+        char text[256];
+        size_t bit = chance_below(&chance, 8 * offsetof(struct record, features));
+        if (bit / 8 == offsetof(struct record, record_bytes) ||
+            bit / 8 == offsetof(struct record, reserved))
+            continue;
+        ((unsigned char *) &record)[bit / 8] ^= (unsigned char) (1u << bit % 8);
+        CHECK(record_check(&record, sizeof(record), text, sizeof(text)), "bit %zu", bit);
+    }
+}
+
+int main(void)
+{
+    good_records_are_accepted();
+    other_magic_is_refused();
+    other_wire_versions_are_refused_by_number();
+    other_byte_order_is_refused();
+    other_pointer_size_is_refused();
+    key_beyond_the_wire_is_refused();
+    short_records_are_refused();
+    garbage_is_refused();
+    return check_end();
+}
