@@ -46,6 +46,20 @@ test_unit_pml_record_SOURCES = test/unit/pml_record.c pml/multilane/record.c
 test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
 
+# Attributes of lanes, and tables.
+lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_foreign \
+	test/unit/report_table
+check_PROGRAMS += $(lane_tests)
+TESTS += $(lane_tests)
+test_unit_lane_attr_SOURCES = test/unit/lane_attr.c
+test_unit_lane_attr_LDADD = libmultilane_common.la -lm
+test_unit_lane_declared_SOURCES = test/unit/lane_declared.c
+test_unit_lane_declared_LDADD = libmultilane_common.la -lm
+test_unit_lane_foreign_SOURCES = test/unit/lane_foreign.c
+test_unit_lane_foreign_LDADD = libmultilane_common.la -lm
+test_unit_report_table_SOURCES = test/unit/report_table.c
+test_unit_report_table_LDADD = libmultilane_common.la
+
 # The segments of btl/shm.
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
