@@ -69,6 +69,8 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     mca_btl_base_selected_module_t *selected;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
+        /* Else BML r2 would take only the most exclusive of the lanes that the user allowed. */
+        selected->btl_module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
         if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
             multilane.super.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
     }

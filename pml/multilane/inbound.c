@@ -9,6 +9,7 @@
 #include "multilane.h"
 #include "recv_request.h"
 #include "send_request.h"
+#include "stripe.h"
 
 static void inbound_construct(struct inbound *inbound)
 {
@@ -402,6 +403,7 @@ static void part_arrived(struct arrival *part)
     OPAL_THREAD_UNLOCK(&peer->lock);
 
     if (is_complete) {
+        stripe_flush(peer);
         recv_request_finish(assembly->receiver);
         inbound_free(assembly);
     }
@@ -537,6 +539,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_data data;
         struct wire_fin fin;
         struct wire_ack ack;
+        struct wire_seen seen;
     } body;
     bool good = false;
 
@@ -545,6 +548,11 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         good = read_bytes(reader, &body.rtr, sizeof(body.rtr)) &&
                body.rtr.key.length <= WIRE_KEY_MAX && body.rtr.key.length <= reader->left &&
                send_request_ready(peer, lane, &body.rtr, reader->at);
+        break;
+    case WIRE_SEEN:
+        good = read_bytes(reader, &body.seen, sizeof(body.seen));
+        if (good)
+            stripe_seen(lane, &body.seen);
         break;
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
@@ -605,13 +613,16 @@ COMPAT_RECEIVE_CALLBACK(message_received)
             arrival.length == 0 || arrival.offset > arrival.size ||
             arrival.length > arrival.size - arrival.offset)
             break;
+        stripe_received(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
     case WIRE_DATA: {
         struct wire_data data;
         if (!read_bytes(&reader, &data, sizeof(data)) ||
-            !read_payload(&reader, &arrival, payload, segments, segment_count) ||
-            !recv_request_data(peer, &data, &arrival))
+            !read_payload(&reader, &arrival, payload, segments, segment_count))
+            break;
+        stripe_received(arrival.lane, arrival.length);
+        if (!recv_request_data(peer, &data, &arrival))
             break;
         return;
     }

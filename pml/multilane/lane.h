@@ -9,6 +9,17 @@
 
 struct peer;
 
+/* How fast a lane moves striped data; see stripe.c, which alone reads and writes it. */
+struct lane_speed {
+    uint64_t bytes_s;       /* moving average */
+    uint64_t sent;          /* bytes given to the lane, */
+    uint64_t seen;          /* and of them reported by the peer */
+    uint64_t busy_since_ns; /* the last report, or the first byte after the lane was idle */
+    uint64_t received;      /* bytes that came on the lane, */
+    uint64_t reported;      /* and of them told to the peer */
+    double latency_s;
+};
+
 struct lane {
     mca_btl_base_module_t *btl;
     struct mca_btl_base_endpoint_t *endpoint;
@@ -16,6 +27,7 @@ struct lane {
     const struct multilane_extension *extension; /* null for a BTL that is not ours */
     uint32_t flags;                              /* the BTL's, as BML r2 corrected them */
     uint8_t index;                               /* in the peer's array */
+    struct lane_speed speed;
     bool prompt; /* what it has accepted goes without us; see foreign_is_prompt */
 };
 

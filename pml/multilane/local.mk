@@ -25,6 +25,7 @@ mca_pml_multilane_la_SOURCES = \
 	pml/multilane/request.c pml/multilane/request.h \
 	pml/multilane/send.c \
 	pml/multilane/send_request.c pml/multilane/send_request.h \
+	pml/multilane/stripe.c pml/multilane/stripe.h \
 	pml/multilane/transfer.c pml/multilane/transfer.h \
 	pml/multilane/wire.h \
 	pml/multilane/protocol/protocol.c pml/multilane/protocol/protocol.h \

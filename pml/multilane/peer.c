@@ -13,6 +13,7 @@
 #include "multilane.h"
 #include "peer_class.h"
 #include "record.h"
+#include "stripe.h"
 
 static bool is_foreign(opal_process_name_t name)
 {
@@ -94,7 +95,6 @@ static bool peer_take_lanes(struct peer *peer)
         return false;
     peer->lanes = lanes;
     peer->lane_count = 0;
-    /* Those of the lowest latency first: the first is the control lane. */
     for (size_t i = 0; i < eager; i++)
         lane_add(peer, mca_bml_base_btl_array_get_index(&endpoint->btl_eager, i));
     for (size_t i = 0; i < send; i++)
@@ -103,7 +103,12 @@ static bool peer_take_lanes(struct peer *peer)
     if (lanes)
         peer->lanes = lanes;
     peer->class = class_of_peer(peer);
-    return peer->class != NULL;
+    if (!peer->class)
+        return false;
+    peer->control = peer->class->control;
+    for (int i = 0; i < peer->lane_count; i++)
+        stripe_init(&peer->lanes[i], &peer->class->lanes[i]);
+    return true;
 }
 
 static struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)

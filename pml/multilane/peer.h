@@ -21,6 +21,7 @@ struct peer {
     bool reachable;
 
     uint8_t lane_count;
+    uint8_t control; /* index of the lane for control messages: that of the lowest latency */
     struct lane *lanes;
     struct peer_class *class; /* plans, shared by all peers with equal lanes */
 
@@ -47,10 +48,10 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
 /* The peer's lane over this BTL, or null. */
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);
 
-/* The lane for small messages and control. */
+/* The lane for control messages. */
 static inline struct lane *peer_control_lane(struct peer *peer)
 {
-    return &peer->lanes[0];
+    return &peer->lanes[peer->control];
 }
 
 void peer_forget_lanes(struct peer *peer);

@@ -2,6 +2,7 @@
 /* Plans for classes of peers: attributes gathered, plans built, turned into routes. */
 #include "peer_class.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +25,14 @@ static void class_free(struct peer_class *class)
     free(class);
 }
 
+static bool is_local(const struct peer *peer)
+{
+    return OPAL_PROC_ON_LOCAL_NODE(peer->proc->super.proc_flags);
+}
+
 static bool class_fits(const struct peer_class *class, const struct peer *peer)
 {
-    if (class->lane_count != peer->lane_count)
+    if (class->lane_count != peer->lane_count || class->is_local != is_local(peer))
         return false;
     for (int i = 0; i < peer->lane_count; i++)
         if (class->btls[i] != peer->lanes[i].btl || class->flags[i] != peer->lanes[i].flags)
@@ -123,8 +129,8 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->around.registration_cached = opal_leave_pinned;
     input->overrides = parameters.overrides;
     input->override_count = parameters.override_count;
-    input->most_eager_lanes = 1;
-    input->most_rndv_lanes = 1;
+    input->most_eager_lanes = (uint32_t) parameters.eager_lanes;
+    input->most_rndv_lanes = (uint32_t) parameters.rndv_lanes;
     input->without = missing_protocols();
 }
 
@@ -166,6 +172,27 @@ static bool class_plan(struct peer_class *class, enum class_buffer buffer)
     return class->routes[buffer] != NULL;
 }
 
+/* Lanes inside a node are all driven by the same cores: they do not add up. */
+#define LOCAL_GROUP UINT32_MAX
+
+static uint8_t control_lane(const struct peer_class *class)
+{
+    uint8_t best = 0;
+    double best_s = INFINITY;
+    for (uint8_t i = 0; i < class->lane_count; i++) {
+        const struct model_lane *lane = &class->lanes[i];
+        if (!(lane->can & MODEL_CAN_SEND) || !lane->cost[MODEL_BY_SEND].range_count)
+            continue;
+        const struct model_lane_range *range = &lane->cost[MODEL_BY_SEND].ranges[0];
+        double lane_s = range->latency_s + range->overhead_send_s + range->overhead_receive_s;
+        if (lane_s < best_s) {
+            best = i;
+            best_s = lane_s;
+        }
+    }
+    return best;
+}
+
 static bool class_fill(struct peer_class *class, const struct peer *peer)
 {
     class->btls = calloc(peer->lane_count, sizeof(*class->btls));
@@ -174,12 +201,16 @@ static bool class_fill(struct peer_class *class, const struct peer *peer)
     if (!class->btls || !class->flags || !class->lanes)
         return false;
     class->lane_count = peer->lane_count;
+    class->is_local = is_local(peer);
     for (int i = 0; i < peer->lane_count; i++) {
         class->btls[i] = peer->lanes[i].btl;
         class->flags[i] = peer->lanes[i].flags;
         if (!attributes_of_lane(&peer->lanes[i], &class->lanes[i]))
             return false;
+        if (class->is_local)
+            class->lanes[i].group = LOCAL_GROUP;
     }
+    class->control = control_lane(class);
     for (int i = 0; i < CLASS_BUFFERS; i++)
         if (!class_plan(class, (enum class_buffer) i))
             return false;

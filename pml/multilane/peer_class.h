@@ -33,7 +33,9 @@ enum class_buffer { CLASS_CONTIGUOUS, CLASS_PACKED, CLASS_BUFFERS };
 struct peer_class {
     struct peer_class *next;
     uint32_t peers; /* how many share it */
+    bool is_local;  /* they are on this node */
     uint8_t lane_count;
+    uint8_t control;              /* the lane for control messages */
     mca_btl_base_module_t **btls; /* of the lanes, and */
     uint32_t *flags;              /* what BML r2 made of their flags */
     struct model_lane *lanes;     /* what the model was told of them */

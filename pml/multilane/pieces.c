@@ -2,6 +2,8 @@
 /* Pieces of a sent message. */
 #include "pieces.h"
 
+#include "stripe.h"
+
 #include <string.h>
 
 static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -37,5 +39,8 @@ int piece_send(struct send_request *request, struct lane *lane, const void *head
     descriptor->des_cbfunc = piece_sent;
     descriptor->des_cbdata = &request->transfer;
     *size = taken;
-    return lane_send_descriptor(lane, descriptor);
+    int rc = lane_send_descriptor(lane, descriptor);
+    if (rc == OMPI_SUCCESS)
+        stripe_sent(lane, taken);
+    return rc;
 }

@@ -8,6 +8,7 @@
 #include "protocol/protocol.h"
 #include "request.h"
 #include "send_request.h"
+#include "stripe.h"
 
 static int recv_request_free(ompi_request_t **ompi)
 {
@@ -197,8 +198,10 @@ void recv_request_received(struct recv_request *request, size_t bytes)
 {
     /* Release: our bytes before the count. Acquire: the others' bytes before completion. */
     size_t wanted = request->wanted;
-    if (__atomic_add_fetch(&request->received, bytes, __ATOMIC_ACQ_REL) >= wanted)
-        recv_request_complete(request);
+    if (__atomic_add_fetch(&request->received, bytes, __ATOMIC_ACQ_REL) < wanted)
+        return;
+    stripe_flush(request->peer);
+    recv_request_complete(request);
 }
 
 void recv_request_match(struct recv_request *request, const struct arrival *arrival)

@@ -20,7 +20,7 @@ static int transfer_retry(struct pending *pending)
 /* Starts pieces until there are enough, none are left, or the lanes have no room. */
 static bool transfer_fill(struct transfer *transfer)
 {
-    while (transfer->next < transfer->end && transfer->in_flight < transfer->way->depth &&
+    while (transfer->next < transfer->end && transfer->in_flight < transfer->depth &&
            __atomic_load_n(&transfer->status, __ATOMIC_RELAXED) == OMPI_SUCCESS) {
         size_t size = transfer->end - transfer->next;
         int rc = transfer->way->start(transfer, transfer->next, &size);
@@ -64,8 +64,9 @@ static void transfer_event(struct transfer *transfer, uint32_t event)
 }
 
 void transfer_begin(struct transfer *transfer, const struct transfer_way *way, size_t from,
-                    size_t end)
+                    size_t end, uint32_t depth)
 {
+    transfer->depth = depth;
     transfer->way = way;
     transfer->guard = 0;
     transfer->status = OMPI_SUCCESS;

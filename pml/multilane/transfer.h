@@ -17,7 +17,6 @@ struct transfer_way {
     /* All pieces are moved, or one failed and none is under way. The transfer is its owner's again
      * and may be freed or used anew. */
     void (*finish)(struct transfer *transfer, int status);
-    uint32_t depth; /* pieces under way at most */
 };
 
 /* Any thread may end a piece, and only one at a time may start pieces: whoever raises `guard` from
@@ -28,6 +27,7 @@ struct transfer {
     const struct transfer_way *way;
     uint32_t guard; /* atomic: ended pieces, plus TRANSFER_KICK for each wish to look again */
     int status;     /* atomic: first error; written by whoever ends a piece, read by the owner */
+    uint32_t depth; /* pieces under way at most */
     /* The owner's: */
     uint32_t in_flight;
     size_t next; /* first byte that was not started */
@@ -35,9 +35,10 @@ struct transfer {
     struct pending pending;
 };
 
-/* Moves the bytes [from, end). Returns when they are moved or under way. */
+/* Moves the bytes [from, end), up to `depth` pieces at once. Returns when they are moved or under
+ * way. */
 void transfer_begin(struct transfer *transfer, const struct transfer_way *way, size_t from,
-                    size_t end);
+                    size_t end, uint32_t depth);
 
 void transfer_piece_done(struct transfer *transfer, int status);
 

@@ -22,6 +22,7 @@ enum wire_type {
     WIRE_DATA,      /* a piece of a message whose receiver is ready */
     WIRE_FIN,       /* a put of so many bytes is complete */
     WIRE_ACK,       /* the receiver has the message (or the part of it that it wanted) */
+    WIRE_SEEN,      /* so many striped bytes have come on this lane */
     WIRE_NACK,      /* the receiver will never take the message: its communicator was revoked */
     WIRE_TYPES
 };
@@ -110,6 +111,10 @@ struct wire_fin {
 
 struct wire_ack {
     struct wire_handle sender;
+};
+
+struct wire_seen {
+    uint64_t bytes; /* since the lane exists */
 };
 
 /* No registration key of any BTL is longer; the record says what each side's lanes need. */

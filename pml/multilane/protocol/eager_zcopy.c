@@ -6,6 +6,7 @@
 
 #include "../multilane.h"
 #include "../pieces.h"
+#include "../stripe.h"
 
 /* Each fragment describes the whole message, so the first one to arrive is as good as any. A
  * message in a single fragment looks like any other eager one. */
@@ -27,9 +28,10 @@ static size_t eager_zcopy_header(struct send_request *request, size_t offset, bo
 static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    struct lane *lane = route_lane(request->route, request->out.peer, 0);
+    struct lane *lane = stripe_choose(request->route, request->out.peer, request->out.size, size);
     unsigned char header[WIRE_EAGER_HEADER_MAX];
-    bool is_whole = request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);
+    bool is_whole = request->route->lane_count == 1 &&
+                    request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);
     size_t length = eager_zcopy_header(request, offset, is_whole, header);
     return piece_send(request, lane, header, length, offset, size, is_whole);
 }
@@ -44,8 +46,8 @@ static void eager_zcopy_finish(struct transfer *transfer, int status)
                     status);
 }
 
-static const struct transfer_way eager_zcopy_way = {
-    .start = eager_zcopy_piece, .finish = eager_zcopy_finish, .depth = PIECES_IN_FLIGHT};
+static const struct transfer_way eager_zcopy_way = {.start = eager_zcopy_piece,
+                                                    .finish = eager_zcopy_finish};
 
 static int eager_zcopy_start(struct send_request *request)
 {
@@ -56,7 +58,8 @@ static int eager_zcopy_start(struct send_request *request)
     int rc = eager_expect_ack(request);
     if (rc != OMPI_SUCCESS)
         return rc;
-    transfer_begin(&request->transfer, &eager_zcopy_way, 0, request->out.size);
+    transfer_begin(&request->transfer, &eager_zcopy_way, 0, request->out.size,
+                   PIECES_IN_FLIGHT * request->route->lane_count);
     return OMPI_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../pieces.h"
+#include "../stripe.h"
 
 static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
@@ -14,8 +15,9 @@ static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
     struct wire_data data = {.receiver = request->receiver, .offset = offset};
     unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
-    return piece_send(request, route_lane(request->route, request->out.peer, 0), header,
-                      (size_t) (end + sizeof(data) - header), offset, size, false);
+    struct lane *lane = stripe_choose(request->route, request->out.peer, request->out.size, size);
+    return piece_send(request, lane, header, (size_t) (end + sizeof(data) - header), offset, size,
+                      false);
 }
 
 static void rndv_am_finish(struct transfer *transfer, int status)
@@ -28,12 +30,12 @@ static void rndv_am_finish(struct transfer *transfer, int status)
                     status);
 }
 
-static const struct transfer_way rndv_am_way = {
-    .start = rndv_am_piece, .finish = rndv_am_finish, .depth = PIECES_IN_FLIGHT};
+static const struct transfer_way rndv_am_way = {.start = rndv_am_piece, .finish = rndv_am_finish};
 
 void rndv_am_move(struct send_request *request, size_t from, size_t end)
 {
-    transfer_begin(&request->transfer, &rndv_am_way, from, end);
+    transfer_begin(&request->transfer, &rndv_am_way, from, end,
+                   PIECES_IN_FLIGHT * request->route->lane_count);
 }
 
 static int rndv_am_start(struct send_request *request)

@@ -66,8 +66,8 @@ static void rndv_get_finish(struct transfer *transfer, int status)
     recv_request_finish(request);
 }
 
-static const struct transfer_way rndv_get_way = {
-    .start = rndv_get_piece, .finish = rndv_get_finish, .depth = PIECES_IN_FLIGHT};
+static const struct transfer_way rndv_get_way = {.start = rndv_get_piece,
+                                                 .finish = rndv_get_finish};
 
 static bool rndv_get_is_possible(struct recv_request *request, const struct arrival *arrival)
 {
@@ -93,7 +93,7 @@ static void rndv_get_receive(struct recv_request *request, const struct arrival 
         recv_request_ask(request, 0);
         return;
     }
-    transfer_begin(&request->transfer, &rndv_get_way, 0, request->wanted);
+    transfer_begin(&request->transfer, &rndv_get_way, 0, request->wanted, PIECES_IN_FLIGHT);
 }
 
 const struct protocol rndv_get = {

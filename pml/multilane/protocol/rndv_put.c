@@ -77,8 +77,8 @@ static void rndv_put_finish(struct transfer *transfer, int status)
     send_request_step(request);
 }
 
-static const struct transfer_way rndv_put_way = {
-    .start = rndv_put_piece, .finish = rndv_put_finish, .depth = PIECES_IN_FLIGHT};
+static const struct transfer_way rndv_put_way = {.start = rndv_put_piece,
+                                                 .finish = rndv_put_finish};
 
 static void rndv_put_ready(struct send_request *request, struct lane *lane,
                            const struct wire_rtr *rtr, const unsigned char *key)
@@ -93,7 +93,8 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
         is_possible = lane_register(lane, (void *) (request->out.data + rtr->offset), rtr->size, 0,
                                     &request->registration) == OMPI_SUCCESS;
     if (is_possible)
-        transfer_begin(&request->transfer, &rndv_put_way, rtr->offset, rtr->offset + rtr->size);
+        transfer_begin(&request->transfer, &rndv_put_way, rtr->offset, rtr->offset + rtr->size,
+                       PIECES_IN_FLIGHT);
     else
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
 }

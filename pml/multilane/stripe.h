@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lanes side by side: each piece of a message takes the lane on which it arrives first, by how fast
+ * each lane was seen to be and by what is still under way on it. So shares finish together, and a
+ * lane that slows down gets less at once. */
+#ifndef MULTILANE_STRIPE_H
+#define MULTILANE_STRIPE_H
+
+#include "peer.h"
+#include "peer_class.h"
+
+/* The lane for the next piece, and how long it should be at most: `size` are left of `total` bytes.
+ */
+struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total,
+                           size_t *size);
+
+/* A piece was given to a lane; the receiver will report it. */
+void stripe_sent(struct lane *lane, size_t size);
+
+/* A piece came on a lane. Reports, now and then, on the same lane: so the sender knows which. */
+void stripe_received(struct lane *lane, size_t size);
+
+/* A message is complete: reports what was not reported yet. */
+void stripe_flush(struct peer *peer);
+
+/* The peer says how many of the striped bytes that were ever sent on this lane it has. */
+void stripe_seen(struct lane *lane, const struct wire_seen *seen);
+
+/* What the model knew of the lane when its peer was met. */
+void stripe_init(struct lane *lane, const struct model_lane *attributes);
+
+#endif
