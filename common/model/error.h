@@ -9,8 +9,8 @@ struct model_error {
     char text[320]; /* one sentence without a line end; empty while all is well */
 };
 
-/* Writes the sentence and returns false, so that a check can be `return model_fail(...)`. A null
- * `error` is allowed: the caller does not want to know. */
+/* Writes the sentence, control characters in it as ?, and returns false, so that a check can be
+ * `return model_fail(...)`. A null `error` is allowed: the caller does not want to know. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

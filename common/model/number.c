@@ -20,20 +20,18 @@ bool model_fail(struct model_error *error, const char *format, ...)
         va_start(arguments, format);
         vsnprintf(error->text, sizeof error->text, format, arguments);
         va_end(arguments);
+        for (char *c = error->text; *c; c++) /* it quotes what came from outside */
+            if ((unsigned char) *c < 0x20 || *c == 0x7f)
+                *c = '?';
     }
     return false;
 }
 
-/* Nonsense may hold anything; a message shows its printable start. */
+/* Nonsense may be of any length; a message shows its start. */
 static bool number_refuse(struct model_error *error, const char *text, const char *wanted)
 {
-    char shown[33];
-    size_t i = 0;
-    for (; text[i] && i < sizeof shown - 1; i++)
-        shown[i] =
-            (unsigned char) text[i] >= 0x20 && (unsigned char) text[i] < 0x7f ? text[i] : '?';
-    shown[i] = 0;
-    return model_fail(error, "\"%s%s\" is not %s", shown, text[i] ? "..." : "", wanted);
+    bool cut = memchr(text, 0, 33) == NULL;
+    return model_fail(error, "\"%.32s%s\" is not %s", text, cut ? "..." : "", wanted);
 }
 
 static const char *skip_digits(const char *text)

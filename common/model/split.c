@@ -124,7 +124,6 @@ static double finish_without(const struct split *split, uint32_t i)
 {
     struct split other = *split;
     other.takes_part[i] = false;
-    other.member[i].bandwidth_bytes_s = 0;
     split_solve(&other);
     return other.finish_s;
 }
@@ -132,7 +131,6 @@ static double finish_without(const struct split *split, uint32_t i)
 static void split_drop(struct split *split, uint32_t i)
 {
     split->takes_part[i] = false;
-    split->member[i].bandwidth_bytes_s = 0;
     split_solve(split);
 }
 
@@ -145,20 +143,29 @@ static uint32_t split_used(const struct split *split)
     return used;
 }
 
-/* Leaves out, one at a time, the lane without which it takes least longer. */
+/* Of the lanes in question the one without which it takes least longer; `count`: none is. */
+static uint32_t least_missed(const struct split *split, const bool *in_question)
+{
+    uint32_t least = split->count;
+    double earliest = INFINITY;
+    for (uint32_t i = 0; i < split->count; i++) {
+        double finish = in_question[i] ? finish_without(split, i) : INFINITY;
+        if (finish < earliest) {
+            earliest = finish;
+            least = i;
+        }
+    }
+    return least;
+}
+
+/* Leaves lanes out, one at a time, until no more than `most` take part. */
 static void split_limit(struct split *split, uint32_t most)
 {
+    bool used[MODEL_LANES_MAX];
     while (split_used(split) > most) {
-        uint32_t least = 0;
-        double earliest = INFINITY;
-        for (uint32_t i = 0; i < split->count; i++) {
-            double finish = split->share[i] > 0 ? finish_without(split, i) : INFINITY;
-            if (finish < earliest) {
-                earliest = finish;
-                least = i;
-            }
-        }
-        split_drop(split, least);
+        for (uint32_t i = 0; i < split->count; i++)
+            used[i] = split->share[i] > 0;
+        split_drop(split, least_missed(split, used));
     }
 }
 
@@ -193,17 +200,19 @@ static void split_round(const struct split *split, uint64_t bytes, uint64_t *sha
     }
 }
 
-/* The lane with the smallest share that is not worth its overhead, or `count`: all are. */
-static uint32_t find_too_small(const struct split *split, const uint64_t *shares)
+/* Leaves out one lane whose share is not worth its overhead; false: all are. */
+static bool split_drop_too_small(struct split *split, const uint64_t *shares)
 {
-    uint32_t found = split->count;
+    bool too_small[MODEL_LANES_MAX], any = false;
     for (uint32_t i = 0; i < split->count; i++) {
         uint64_t least = split->lanes[i].piece_min_bytes;
-        if (split->share[i] > 0 && shares[i] < (least ? least : 1) &&
-            (found == split->count || split->share[i] < split->share[found]))
-            found = i;
+        too_small[i] = split->share[i] > 0 && shares[i] < (least ? least : 1);
+        any = any || too_small[i];
     }
-    return found;
+    if (!any || split_used(split) == 1)
+        return false;
+    split_drop(split, least_missed(split, too_small));
+    return true;
 }
 
 void split_shares(const struct split_lane *lanes, uint32_t count, const struct model_group *groups,
@@ -225,15 +234,11 @@ void split_shares(const struct split_lane *lanes, uint32_t count, const struct m
         return;
     }
     split_solve(&split);
-    if (most)
-        split_limit(&split, most);
-    for (;;) {
+    do {
+        if (most) /* lanes that began too late may now begin in time */
+            split_limit(&split, most);
         split_round(&split, bytes, shares);
-        uint32_t small = find_too_small(&split, shares);
-        if (small == count || split_used(&split) == 1)
-            break;
-        split_drop(&split, small);
-    }
+    } while (split_drop_too_small(&split, shares));
     result->finish_s = split.finish_s;
     for (uint32_t i = 0; i < count; i++)
         result->lanes_used += shares[i] > 0;

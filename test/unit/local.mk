@@ -2,12 +2,24 @@
 # Sources of test/unit: unit tests without MPI.
 
 # The model.
-model_tests = test/unit/model_property
+model_tests = \
+	test/unit/model_cluster \
+	test/unit/model_equation \
+	test/unit/model_number \
+	test/unit/model_plan \
+	test/unit/model_property \
+	test/unit/model_split
 check_PROGRAMS += $(model_tests)
 TESTS += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
-test_unit_model_property_SOURCES = test/unit/model_property.c
+TESTS += test/unit/model_alone.sh
+EXTRA_DIST += test/unit/model_alone.sh test/unit/model_digest.c
+test_unit_model_cluster_LDADD = libmultilane_common.la
+test_unit_model_equation_LDADD = libmultilane_common.la
+test_unit_model_number_LDADD = libmultilane_common.la
+test_unit_model_plan_LDADD = libmultilane_common.la
 test_unit_model_property_LDADD = libmultilane_common.la
+test_unit_model_split_LDADD = libmultilane_common.la
 
 # The two rules of common/compat.
 check_PROGRAMS += test/unit/test_compat

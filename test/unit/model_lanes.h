@@ -46,10 +46,16 @@ static inline double chance_bandwidth(uint64_t *chance)
     return value > 0 ? value : 1e10;
 }
 
+/* One draw a statement: C leaves the order within an expression to the compiler, and every compiler
+ * is to see the same lanes. */
 static inline void chance_lane(uint64_t *chance, struct model_lane *lane, enum model_use use)
 {
-    fake_lane(lane, "by chance", use, chance_value(chance, 1e-6), chance_bandwidth(chance),
-              chance_value(chance, 1e-7), chance_value(chance, 1e-6), chance_value(chance, 1e-10));
+    double latency = chance_value(chance, 1e-6);
+    double bandwidth = chance_bandwidth(chance);
+    double overhead = chance_value(chance, 1e-7);
+    double reg_cost = chance_value(chance, 1e-6);
+    double reg_growth = chance_value(chance, 1e-10);
+    fake_lane(lane, "by chance", use, latency, bandwidth, overhead, reg_cost, reg_growth);
 }
 
 #endif

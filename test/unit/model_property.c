@@ -102,6 +102,12 @@ static void chance_full_lane(uint64_t *chance, struct model_lane *lane)
         chance_ranges(chance, lane);
 }
 
+static void chance_copy(uint64_t *chance, struct model_copy *copy)
+{
+    copy->fixed_s = chance_value(chance, 1e-6);
+    copy->s_byte = chance_value(chance, 1e-10);
+}
+
 static void chance_input(uint64_t *chance, struct plan_input *input, struct model_lane *lanes,
                          struct model_group *group)
 {
@@ -124,8 +130,7 @@ static void chance_input(uint64_t *chance, struct plan_input *input, struct mode
     input->around.registration_cached = chance_below(chance, 2);
     for (int i = 0; i < MODEL_MEMORIES; i++)
         if (chance_below(chance, 3))
-            input->around.copy[i] =
-                (struct model_copy){chance_value(chance, 1e-6), chance_value(chance, 1e-10)};
+            chance_copy(chance, &input->around.copy[i]);
 }
 
 static void check_covers_once(const struct plan *plan)
@@ -192,8 +197,11 @@ static void check_plan(uint64_t *chance, unsigned *built)
         check_never_slower(&input, plan, plan->entries[i].first_bytes);
         check_never_slower(&input, plan, plan->entries[i].largest_bytes);
     }
-    for (int i = 0; i < 8; i++)
-        check_never_slower(&input, plan, chance_next(chance) >> chance_below(chance, 63));
+    for (int i = 0; i < 8; i++) {
+        uint64_t bytes = chance_next(chance);
+        bytes >>= chance_below(chance, 63);
+        check_never_slower(&input, plan, bytes);
+    }
     plan_free(plan);
 }
 

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cluster model: its formulas, the tree that judges them, and the fitting of lines. */
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "common/model/cluster.h"
+
+static bool close_to(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b) + 1e-9);
+}
+
+/* The set of the seed's figure 2.3: p = 16, L = 4, g = 2, O_s = 1, O_r = 1.5, U_r = 0.5. */
+static struct cluster_point figure_2_3(void)
+{
+    return (struct cluster_point){.send_overhead_s = 1,
+                                  .gap_s = 2,
+                                  .latency_s = 4,
+                                  .receive_overhead_s = 1.5,
+                                  .user_overhead_s = 0.5};
+}
+
+static struct cluster_broadcast broadcast(struct cluster_point point, uint32_t processes,
+                                          uint64_t packets)
+{
+    struct cluster_broadcast result = {false, -1, -1, -1};
+    struct model_error error = {""};
+    CHECK(cluster_broadcast(&point, processes, packets, &result, &error), "%s", error.text);
+    return result;
+}
+
+/* (2.6): O_s + (k-1) g + L + O_r + U_r */
+static void one_way_and_exchange(void)
+{
+    struct cluster_point point = figure_2_3();
+    CHECK(cluster_one_way(&point, 1) == 7, "%g", cluster_one_way(&point, 1));
+    CHECK(cluster_one_way(&point, 10) == 25, "%g", cluster_one_way(&point, 10));
+    CHECK(cluster_exchange(&point, 10) == 25, "%g", cluster_exchange(&point, 10));
+    CHECK(!cluster_full_duplex(&point), "3 < 2 does not hold");
+    point.gap_s = 3.5;
+    CHECK(cluster_full_duplex(&point), "3 < 3.5 < 4 holds");
+    point.latency_s = 3.5;
+    CHECK(!cluster_full_duplex(&point), "3.5 < 3.5 does not hold");
+}
+
+static void figures_of_the_seed(void)
+{
+    struct cluster_point point = figure_2_3();
+    /* 3 < 2 * 2: (2.8): 4 * (4 + 3) = 28, and 4 * 2 more for each further packet */
+    for (uint64_t k = 1; k < 40; k++) {
+        struct cluster_broadcast result = broadcast(point, 16, k);
+        double expected = 28 + 8.0 * (double) (k - 1);
+        CHECK(result.undisturbed, "figure 2.3");
+        CHECK(close_to(result.printed_s, expected) && close_to(result.corrected_s, expected) &&
+                  close_to(result.simulated_s, expected),
+              "k = %u: %g printed, %g corrected, %g simulated, not %g", (unsigned) k,
+              result.printed_s, result.corrected_s, result.simulated_s, expected);
+    }
+    /* Figure 2.4, g = 1: 3 < 2 * 1 does not hold: (2.9): 3 + 2 * 1 more a packet */
+    point.gap_s = 1;
+    for (uint64_t k = 1; k < 40; k++) {
+        struct cluster_broadcast result = broadcast(point, 16, k);
+        double expected = 28 + 5.0 * (double) (k - 1);
+        CHECK(!result.undisturbed, "figure 2.4");
+        CHECK(close_to(result.printed_s, expected) && close_to(result.corrected_s, expected),
+              "k = %u: %g printed, %g corrected, not %g", (unsigned) k, result.printed_s,
+              result.corrected_s, expected);
+        CHECK(result.simulated_s >= expected && result.simulated_s <= expected * 1.1,
+              "k = %u: %g simulated", (unsigned) k, result.simulated_s);
+    }
+}
+
+/* Where (2.8) as printed is wrong: g below O_s, p = 2, p that is no power of two. */
+static void printed_and_corrected(void)
+{
+    struct cluster_point point = figure_2_3();
+    point.gap_s = 0.5;
+    point.send_overhead_s = 3; /* 5 < 2 * 3; each send takes 3, not 0.5 */
+    struct cluster_broadcast result = broadcast(point, 8, 11);
+    CHECK(close_to(result.printed_s, 3 * (10 * 0.5 + 9)), "%g", result.printed_s);
+    CHECK(close_to(result.corrected_s, 3 * (10 * 3 + 9.0)), "%g", result.corrected_s);
+    CHECK(close_to(result.simulated_s, result.corrected_s), "%g", result.simulated_s);
+
+    point = figure_2_3(); /* p = 2: the receiver needs 2.9 a packet, more than g */
+    point.receive_overhead_s = 2.4;
+    result = broadcast(point, 2, 11);
+    CHECK(result.undisturbed && close_to(result.printed_s, 10 * 2 + 7.9), "%g", result.printed_s);
+    CHECK(close_to(result.corrected_s, 10 * 2.9 + 7.9), "%g", result.corrected_s);
+    CHECK(close_to(result.simulated_s, result.corrected_s), "%g", result.simulated_s);
+
+    /* p = 5: the root has 3 children; the deepest of the five is 2 steps away (4 and then nobody;
+     * 2, then 3), and 3 is behind the root's second send: 2 + 7 + 7. */
+    result = broadcast(figure_2_3(), 5, 3);
+    CHECK(close_to(result.corrected_s, 16 + 2 * 3 * 2), "%g", result.corrected_s);
+    CHECK(close_to(result.simulated_s, result.corrected_s), "%g", result.simulated_s);
+
+    result = broadcast(figure_2_3(), 1, 9);
+    CHECK(result.simulated_s == 0 && result.corrected_s == 0, "nobody to send to");
+}
+
+static double chance_time(uint64_t *chance)
+{
+    static const double round[] = {0, 0.5, 1, 1.5, 2, 3};
+    return chance_below(chance, 2) ? round[chance_below(chance, 6)] : 4 * chance_real(chance);
+}
+
+static struct cluster_point chance_point(uint64_t *chance)
+{
+    struct cluster_point point; /* one draw a statement: every compiler in the same order */
+    point.send_overhead_s = chance_time(chance);
+    point.gap_s = chance_time(chance);
+    point.latency_s = 4 * chance_time(chance);
+    point.receive_overhead_s = chance_time(chance);
+    point.user_overhead_s = chance_time(chance);
+    return point;
+}
+
+/* Undisturbed, the corrected formula is what the tree gives, for any p, k and gap; disturbed, it is
+ * never above. (2.8) as printed holds for powers of two above 2 where g >= O_s and L + O_r + U_r >=
+ * g. */
+static void corrected_is_simulated(void)
+{
+    uint64_t chance = 31;
+    unsigned undisturbed = 0, disturbed = 0, printed = 0;
+    for (int i = 0; i < 20000; i++) {
+        struct cluster_point point = chance_point(&chance);
+        uint32_t p = 2 + (uint32_t) chance_below(&chance, 70);
+        uint64_t k = 1 + chance_below(&chance, 40);
+        struct cluster_broadcast result = broadcast(point, p, k);
+        if (result.undisturbed || p == 2 || k == 1) {
+            undisturbed++;
+            CHECK(
+                close_to(result.corrected_s, result.simulated_s),
+                "p = %u, k = %u, O_s %g g %g L %g O_r %g U_r %g: %.12g corrected, %.12g simulated",
+                (unsigned) p, (unsigned) k, point.send_overhead_s, point.gap_s, point.latency_s,
+                point.receive_overhead_s, point.user_overhead_s, result.corrected_s,
+                result.simulated_s);
+        } else {
+            disturbed++;
+            CHECK(result.corrected_s <= result.simulated_s * (1 + 1e-12),
+                  "p = %u, k = %u: %.12g corrected, %.12g simulated", (unsigned) p, (unsigned) k,
+                  result.corrected_s, result.simulated_s);
+        }
+        double reaction = point.latency_s + point.receive_overhead_s + point.user_overhead_s;
+        if (result.undisturbed && p > 2 && !(p & (p - 1)) && point.gap_s >= point.send_overhead_s &&
+            reaction + point.send_overhead_s >= point.gap_s) {
+            printed++;
+            CHECK(close_to(result.printed_s, result.simulated_s), "p = %u, k = %u: %g printed, %g",
+                  (unsigned) p, (unsigned) k, result.printed_s, result.simulated_s);
+        }
+    }
+    CHECK(undisturbed > 1000 && disturbed > 1000 && printed > 50, "%u, %u, %u cases", undisturbed,
+          disturbed, printed);
+}
+
+static void impossible_broadcasts_are_refused(void)
+{
+    struct cluster_point point = figure_2_3();
+    struct cluster_broadcast result;
+    struct model_error error = {""};
+    CHECK(!cluster_broadcast(&point, 0, 1, &result, &error) && error.text[0], "no process");
+    CHECK(!cluster_broadcast(&point, 1, 0, &result, &error), "no packet");
+    CHECK(!cluster_broadcast(&point, 1 << 20, 1 << 20, &result, &error), "%s", error.text);
+}
+
+static void parameters_are_lines(void)
+{
+    struct cluster_model model = {.send_overhead = {1, 0.5},
+                                  .send_gap = {2, 0.25},
+                                  .receive_gap = {3, 0},
+                                  .receive_overhead = {4, 1},
+                                  .user_overhead = {5, 0},
+                                  .latency = {{4, {10, 1}}, {8, {30, 1}}},
+                                  .latency_count = 2,
+                                  .packet_bytes = 100};
+    struct cluster_point point;
+    struct model_error error = {""};
+    CHECK(cluster_model_check(&model, &error), "%s", error.text);
+    cluster_at(&model, 2, 5, &point);
+    CHECK(point.send_overhead_s == 2 && point.gap_s == 3 && point.receive_overhead_s == 6 &&
+              point.user_overhead_s == 5,
+          "at 2 bytes");
+    CHECK(point.latency_s == 17, "a quarter of the way from 12 to 32, not %g", point.latency_s);
+    cluster_at(&model, 100, 99, &point);
+    CHECK(point.gap_s == 27 && point.latency_s == 130, "outside as at the nearest");
+    CHECK(cluster_packets(&model, 0) == 1 && cluster_packets(&model, 100) == 1 &&
+              cluster_packets(&model, 101) == 2,
+          "packets");
+    model.latency[1].processes = 4;
+    CHECK(!cluster_model_check(&model, &error), "processes do not grow");
+    model.latency_count = 1;
+    model.send_gap.growth_s_byte = NAN;
+    CHECK(!cluster_model_check(&model, &error) && strstr(error.text, "g_s"), "%s", error.text);
+}
+
+/* --- fitting ---------------------------------------------------------------------------------- */
+
+#define SAMPLES_MAX 400
+
+static uint32_t sample_line(struct cluster_sample *samples, uint64_t *chance, double fixed,
+                            double growth, double noise, int repeats)
+{
+    uint32_t count = 0;
+    for (uint64_t bytes = 1; bytes <= 1 << 20; bytes *= 2)
+        for (int i = 0; i < repeats; i++)
+            samples[count++] = (struct cluster_sample){
+                bytes, (fixed + growth * (double) bytes) * (1 + noise * chance_real(chance))};
+    return count;
+}
+
+static void lines_are_found_through_noise_and_outliers(void)
+{
+    uint64_t chance = 41;
+    struct cluster_sample samples[SAMPLES_MAX];
+    struct cluster_fit fit;
+    struct model_error error = {""};
+    for (int i = 0; i < 200; i++) {
+        double fixed = 1e-6 * (0.1 + chance_real(&chance));
+        double growth = 1e-9 * (0.01 + chance_real(&chance));
+        uint32_t count = sample_line(samples, &chance, fixed, growth, 0.02, 8);
+        for (uint32_t j = 0; j < count; j += 7) /* one in seven was interrupted */
+            samples[j].seconds *= 2 + 50 * chance_real(&chance);
+        bool fitted = cluster_fit(samples, count, 0.1, &fit, &error);
+        CHECK(fitted, "%s", error.text);
+        CHECK(fabs(fit.line.fixed_s / fixed - 1.01) < 0.015 &&
+                  fabs(fit.line.growth_s_byte / growth - 1.01) < 0.03,
+              "%g + %g m, not %g + %g m", fit.line.fixed_s, fit.line.growth_s_byte, fixed, growth);
+        CHECK(fit.break_bytes == 0, "no break, not at %llu", (unsigned long long) fit.break_bytes);
+        CHECK(fit.outliers >= count / 7 && fit.residual_median < 0.02 && fit.residual_worst > 0.4,
+              "%u outliers of %u, residuals %g and %g", (unsigned) fit.outliers, (unsigned) count,
+              fit.residual_median, fit.residual_worst);
+    }
+}
+
+static void exact_lines_are_found_exactly(void)
+{
+    uint64_t chance = 42;
+    struct cluster_sample samples[SAMPLES_MAX];
+    struct cluster_fit fit;
+    uint32_t count = sample_line(samples, &chance, 1e-6, 1e-10, 0, 1);
+    CHECK(cluster_fit(samples, count, 0.1, &fit, NULL) && fit.residual_worst < 1e-9, "%g",
+          fit.residual_worst);
+    count = sample_line(samples, &chance, 1e-6, 0, 0, 1);
+    CHECK(cluster_fit(samples, count, 0.1, &fit, NULL) && fit.line.growth_s_byte < 1e-20 &&
+              fabs(fit.line.fixed_s - 1e-6) < 1e-15,
+          "a constant");
+}
+
+/* Neither part below 0, though the best line would have one. */
+static void parts_are_never_negative(void)
+{
+    const struct cluster_sample falling[] = {{1, 1.1e-6}, {1000, 1e-6}, {2000, 0.95e-6}};
+    const struct cluster_sample late[] = {{1000, 0.8e-6}, {2000, 2e-6}, {4000, 4.2e-6}};
+    struct cluster_fit fit;
+    CHECK(cluster_fit(falling, 3, 0.2, &fit, NULL) && fit.line.growth_s_byte == 0, "%g",
+          fit.line.growth_s_byte);
+    CHECK(cluster_fit(late, 3, 0.3, &fit, NULL) && fit.line.fixed_s == 0 &&
+              fit.line.growth_s_byte > 0.8e-9,
+          "%g + %g m", fit.line.fixed_s, fit.line.growth_s_byte);
+}
+
+static void a_change_of_protocol_is_noticed(void)
+{
+    uint64_t chance = 43;
+    struct cluster_sample samples[SAMPLES_MAX];
+    struct cluster_fit fit;
+    struct model_error error = {""};
+    uint32_t count = sample_line(samples, &chance, 1e-6, 1e-10, 0.01, 5);
+    for (uint32_t i = 0; i < count; i++)
+        if (samples[i].bytes > 8192)
+            samples[i].seconds = 6e-6 + 0.5e-10 * (double) samples[i].bytes;
+    cluster_fit(samples, count, 0.5, &fit, &error);
+    CHECK(fit.break_bytes == 8192, "at 8192, not %llu", (unsigned long long) fit.break_bytes);
+    CHECK(!cluster_fit(samples, count, 0.001, &fit, &error) && strstr(error.text, "8192"), "%s",
+          error.text);
+}
+
+static void bad_samples_and_bad_fits_are_refused(void)
+{
+    const struct cluster_sample good[] = {{1, 1}, {2, 2}, {3, 3}, {4, 2}};
+    struct cluster_sample bad[4];
+    struct cluster_fit fit;
+    struct model_error error = {""};
+    CHECK(!cluster_fit(good, 2, 0.1, &fit, &error), "two samples");
+    CHECK(!cluster_fit(good, 0, 0.1, &fit, &error), "no sample");
+    for (int i = 0; i < 4; i++) {
+        static const double times[] = {0, -1, NAN, INFINITY};
+        memcpy(bad, good, sizeof bad);
+        bad[2].seconds = times[i];
+        CHECK(!cluster_fit(bad, 4, 0.1, &fit, &error) && strstr(error.text, "3 bytes"), "%s",
+              error.text);
+    }
+    for (int i = 0; i < 4; i++)
+        bad[i] = (struct cluster_sample){7, 1};
+    CHECK(!cluster_fit(bad, 4, 0.1, &fit, &error) && strstr(error.text, "one size"), "%s",
+          error.text);
+    uint64_t chance = 44;
+    struct cluster_sample noise[SAMPLES_MAX];
+    for (uint32_t i = 0; i < SAMPLES_MAX; i++) {
+        noise[i].bytes = 1 + chance_below(&chance, 1000);
+        noise[i].seconds = exp(8 * chance_real(&chance));
+    }
+    CHECK(!cluster_fit(noise, SAMPLES_MAX, 0.1, &fit, &error) && strstr(error.text, "off the line"),
+          "%s", error.text);
+}
+
+int main(void)
+{
+    one_way_and_exchange();
+    figures_of_the_seed();
+    printed_and_corrected();
+    corrected_is_simulated();
+    impossible_broadcasts_are_refused();
+    parameters_are_lines();
+    lines_are_found_through_noise_and_outliers();
+    exact_lines_are_found_exactly();
+    parts_are_never_negative();
+    a_change_of_protocol_is_noticed();
+    bad_samples_and_bad_fits_are_refused();
+    return check_end();
+}
