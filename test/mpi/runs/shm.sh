@@ -43,6 +43,10 @@ shm_confined() {
         skip "${prefix}shm.other-pid-namespace" "this user may not make PID namespaces"
     else
         mpi shm.other-pid-namespace 1 $shm "$shm_sizes" 97 : -n 1 $shm -- "$unshare" -p -f "$shm_sizes" 97
+    fi
+    if ! unshare -p -f --mount-proc true 2>/dev/null; then
+        skip "${prefix}shm.two-pid-namespaces" "no /proc can be mounted for a new PID namespace here"
+    else
         mpi shm.two-pid-namespaces 2 $shm -- "$unshare" -p -f --mount-proc "$shm_sizes" 97
     fi
     if ! unshare -U -r true 2>/dev/null; then
@@ -50,8 +54,8 @@ shm_confined() {
     else
         mpi shm.other-user-namespace 1 $shm "$shm_sizes" 97 : -n 1 $shm -- "$unshare" -U -r "$shm_sizes" 97
     fi
-    if ! unshare -m true 2>/dev/null; then
-        skip "${prefix}shm.container-without-shm" "this user may not make mount namespaces"
+    if ! unshare -p -m -f sh -c "mount -t tmpfs none /dev/shm" 2>/dev/null; then
+        skip "${prefix}shm.container-without-shm" "nothing can be mounted over /dev/shm in a namespace of its own here"
     else
         # Neither the descriptor nor a file leads there: another lane, and no noise about it.
         mpi shm.container-without-shm 1 --mca pml ob1 --mca btl self,shm,tcp "$shm_sizes" 9700 : -n 1 \
@@ -100,8 +104,9 @@ shm_kill_one() {
 }
 shm_ranks_of() {
     local child
-    for child in $(ps -o pid= --ppid "$1"); do
-        if [ "$(ps -o comm= -p "$child")" = shm_traffic ]; then echo "$child"; fi
+    # shellcheck disable=SC2013
+    for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
+        if [ "$(cat "/proc/$child/comm" 2>/dev/null)" = shm_traffic ]; then echo "$child"; fi
         shm_ranks_of "$child"
     done
 }
