@@ -29,10 +29,20 @@ shm_runs
 confine=$build/test/mpi/shm_confine
 shm_sizes=$build/test/mpi/shm_sizes
 unshare=$(command -v unshare)
+
+# mixed BTLS NAME COMMAND...: the first of two ranks is as always, the second is started so.
+mixed() {
+    local btls=$1 name=$2
+    shift 2
+    # shellcheck disable=SC2016
+    mpi "$name" 2 --mca pml ob1 --mca btl "$btls" -- /bin/sh -c \
+        'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec "$0" 97; else exec "$@"; fi' "$shm_sizes" "$@"
+}
+
 # shellcheck disable=SC2086
 shm_confined() {
     mpi shm.copy-refused 2 $shm -- "$confine" no-copy "$shm_sizes" 97
-    mpi shm.copy-refused-to-one 1 $shm "$shm_sizes" 97 : -n 1 $shm -- "$confine" no-copy "$shm_sizes" 97
+    mixed self,shm shm.copy-refused-to-one "$confine" no-copy "$shm_sizes" 97
     mpi shm.copy-refused-later 2 $shm -- shm_sizes 97 refuse
     mpi_says shm.copy-refused-aloud 'btl_shm_single_copy is cma, but the memory of process .* cannot be read' \
         2 $shm --mca btl_shm_single_copy cma -- "$confine" no-copy "$shm_sizes" 97
@@ -42,7 +52,7 @@ shm_confined() {
     if ! unshare -p -f true 2>/dev/null; then
         skip "${prefix}shm.other-pid-namespace" "this user may not make PID namespaces"
     else
-        mpi shm.other-pid-namespace 1 $shm "$shm_sizes" 97 : -n 1 $shm -- "$unshare" -p -f "$shm_sizes" 97
+        mixed self,shm shm.other-pid-namespace "$unshare" -p -f "$shm_sizes" 97
     fi
     if ! unshare -p -f --mount-proc true 2>/dev/null; then
         skip "${prefix}shm.two-pid-namespaces" "no /proc can be mounted for a new PID namespace here"
@@ -52,18 +62,16 @@ shm_confined() {
     if ! unshare -U -r true 2>/dev/null; then
         skip "${prefix}shm.other-user-namespace" "this user may not make user namespaces"
     else
-        mpi shm.other-user-namespace 1 $shm "$shm_sizes" 97 : -n 1 $shm -- "$unshare" -U -r "$shm_sizes" 97
+        mixed self,shm shm.other-user-namespace "$unshare" -U -r "$shm_sizes" 97
     fi
     if ! unshare -p -m -f sh -c "mount -t tmpfs none /dev/shm" 2>/dev/null; then
         skip "${prefix}shm.container-without-shm" "nothing can be mounted over /dev/shm in a namespace of its own here"
     else
         # Neither the descriptor nor a file leads there: another lane, and no noise about it.
-        mpi shm.container-without-shm 1 --mca pml ob1 --mca btl self,shm,tcp "$shm_sizes" 9700 : -n 1 \
-            --mca pml ob1 --mca btl self,shm,tcp -- "$unshare" -p -m -f /bin/sh -c \
-            "mount -t tmpfs none /dev/shm; exec $shm_sizes 9700"
-        mpi shm.container-with-full-shm 1 --mca pml ob1 --mca btl self,shm,tcp "$shm_sizes" 9700 : -n 1 \
-            --mca pml ob1 --mca btl self,shm,tcp -- "$unshare" -p -m -f /bin/sh -c \
-            "mount -t tmpfs -o size=4k none /dev/shm; exec $shm_sizes 9700"
+        mixed self,shm,tcp shm.container-without-shm "$unshare" -p -m -f /bin/sh -c \
+            "mount -t tmpfs none /dev/shm; exec $shm_sizes 97"
+        mixed self,shm,tcp shm.container-with-full-shm "$unshare" -p -m -f /bin/sh -c \
+            "mount -t tmpfs -o size=4k none /dev/shm; exec $shm_sizes 97"
     fi
 }
 shm_confined
