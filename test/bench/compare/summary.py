@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From samples to medians, spreads and ratios."""
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from .parts import FIGURES, HIGHER, PARTS
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One way's figure at one size over all rounds."""
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size of a figure, every way's cell, and the first way's ratio to each other one."""
+    part: str
+    figure: str
+    ranks: int
+    size: int
+    cells: dict
+    ratios: dict
+    # the best of the other ways, by median
+    best: str
+
+
+def ratio_of_rounds(ours, theirs):
+    """The median over the rounds of what both measured in the same round."""
+    both = [ours[r] / theirs[r] for r in ours if r in theirs and theirs[r] > 0]
+    return statistics.median(both) if both else math.nan
+
+
+def rows_of(samples, ways):
+    """All rows in the order of the parts; `ways` is in the order of the columns, ours first."""
+    values = {}
+    for s in samples:
+        values.setdefault((s.part, s.figure, s.ranks, s.size), {}) \
+              .setdefault(s.way, {})[s.round] = s.value
+    part_order = {part.name: i for i, part in enumerate(PARTS)}
+    figure_order = {name: i for i, name in enumerate(FIGURES)}
+    rows = []
+    for key in sorted(values, key=lambda k: (part_order[k[0]], figure_order[k[1]], k[2], k[3])):
+        part, figure, ranks, size = key
+        cells = {way: Cell(statistics.median(v.values()), min(v.values()), max(v.values()), len(v))
+                 for way, v in values[key].items() if way in ways}
+        first = ways[0]
+        others = [way for way in ways[1:] if way in cells]
+        ratios = {way: ratio_of_rounds(values[key][first], values[key][way])
+                  for way in others if first in cells}
+        pick = max if FIGURES[figure].better == HIGHER else min
+        best = pick(others, key=lambda way: cells[way].median) if others else ""
+        rows.append(Row(part, figure, ranks, size, cells, ratios, best))
+    return rows
+
+
+def ways_of(samples):
+    """The ways in the order in which they first appear."""
+    return list(dict.fromkeys(sample.way for sample in samples))
+
+
+def geometric_mean(values):
+    usable = [value for value in values if value > 0 and math.isfinite(value)]
+    return math.exp(sum(map(math.log, usable)) / len(usable)) if usable else math.nan
