@@ -38,3 +38,72 @@ test_mpi_shm_sizes_SOURCES = test/mpi/shm_sizes.c test/mpi/refuse.h
 
 check_PROGRAMS += test/mpi/shm_confine
 test_mpi_shm_confine_SOURCES = test/mpi/shm_confine.c test/mpi/refuse.h
+
+# The conformance suite, by chapters of the MPI standard, and the random traffic. They are plain MPI
+# programs: mpicc -std=c11 PROGRAM.c suite.c layout.c -pthread builds one by hand.
+check_LTLIBRARIES += test/mpi/libsuite.la
+test_mpi_libsuite_la_SOURCES = test/mpi/suite.c test/mpi/suite.h test/mpi/layout.c test/mpi/layout.h
+test_mpi_libsuite_la_CPPFLAGS = $(MPI_CPPFLAGS)
+SUITE_LDADD = test/mpi/libsuite.la $(OMPI_LIBS) -lpthread
+
+check_PROGRAMS += test/mpi/point
+test_mpi_point_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_point_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_point_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/request
+test_mpi_request_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_request_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_request_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/error
+test_mpi_error_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_error_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_error_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/datatype
+test_mpi_datatype_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_datatype_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_datatype_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/communicator
+test_mpi_communicator_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_communicator_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_communicator_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/thread
+test_mpi_thread_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_thread_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_thread_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/onesided
+test_mpi_onesided_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_onesided_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_onesided_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/dynamic
+test_mpi_dynamic_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_dynamic_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_dynamic_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/session
+test_mpi_session_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_session_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_session_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/partitioned
+test_mpi_partitioned_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_partitioned_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_partitioned_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/large
+test_mpi_large_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_large_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_large_LDADD = $(SUITE_LDADD)
+
+check_PROGRAMS += test/mpi/traffic
+test_mpi_traffic_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_traffic_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_traffic_LDADD = $(SUITE_LDADD)
+test_mpi_traffic_SOURCES = test/mpi/traffic.c test/mpi/traffic_script.c test/mpi/traffic_oracle.c \
+    test/mpi/traffic.h

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The conformance suite: every chapter with the PML over shared memory, over tcp and over our own
+# lanes, with Open MPI's own PML as the control. --long: every number of ranks over every lane.
+conform_chapters="point request error datatype communicator thread onesided partitioned session"
+conform_limit_s=$limit_s
+loopback="--mca btl_tcp_if_include lo"
+
+# conform PML LANE BTLS RANKS...: all chapters; dynamic processes need tcp, as vader and sm refuse
+# processes of another job.
+# shellcheck disable=SC2086
+conform() {
+    local pml=$1 lane=$2 btls=$3 ranks chapter family
+    shift 3
+    for ranks; do
+        for chapter in $conform_chapters; do
+            case $series.$chapter.$ranks in
+            4.1.partitioned.* | 4.1.session.*) continue ;; # MPI 4
+            esac
+            mpi "conform.$chapter.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback \
+                -- $chapter --seconds $((conform_limit_s / 2))
+        done
+        case ,$btls, in *,tcp,*) family=$btls ;; *) family=$btls,tcp ;; esac
+        mpi "conform.dynamic.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $family $loopback \
+            -- dynamic --seconds $((conform_limit_s / 2))
+    done
+}
+
+if [ -n "${MULTILANE_LONG:-}" ]; then
+    limit_s=600 conform_limit_s=600
+    conform multilane $sm self,$sm 1 2 3 4 5 8
+    conform multilane shm self,shm 1 2 3 4 5 8
+    conform multilane tcp self,tcp 1 2 3 4 5 8
+    conform ob1 $sm self,$sm 1 2 3 5
+elif [ -n "$sanitizer" ]; then
+    limit_s=240
+    conform multilane $sm self,$sm 3
+else
+    conform multilane $sm self,$sm 1 3
+    conform multilane shm self,shm 4
+    conform multilane tcp self,tcp 2
+    conform ob1 $sm self,$sm 2
+fi
+if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
+    limit_s=300
+    mpi conform.large.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
+        ${MULTILANE_LONG:+--thorough} --seconds 140
+fi
+limit_s=${MULTILANE_MPI_LIMIT_S:-120}

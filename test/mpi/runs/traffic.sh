@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Random traffic, every byte, status and order of matching checked: with the plan's own choice of
+# protocols and with each protocol forced, over several lanes. A failure names the seed.
+traffic_protocols="eager-short eager-copy eager-zcopy rndv-am rndv-get rndv-put"
+if [ -n "${MULTILANE_LONG:-}" ]; then
+    traffic_seeds=1-60 limit_s=600
+elif [ -n "$sanitizer" ]; then
+    traffic_seeds=1-2 limit_s=240
+else
+    traffic_seeds=1-3
+fi
+
+# traffic NAME RANKS BTLS [mpirun's arguments] -- [the program's arguments]
+traffic() {
+    local name=$1 ranks=$2 btls=$3
+    shift 3
+    local before=()
+    while [ "$1" != -- ]; do
+        before+=("$1")
+        shift
+    done
+    shift
+    mpi "traffic.$name.$ranks" "$ranks" --mca pml multilane --mca btl "$btls" \
+        --mca btl_tcp_if_include lo "${before[@]}" -- traffic --seeds $traffic_seeds "$@"
+}
+
+traffic auto-$sm 3 self,$sm --
+traffic auto-tcp 2 self,tcp --
+traffic auto-shm 4 self,shm --
+traffic large-$sm 2 self,$sm -- --mix large --batches 10
+traffic small-shm 2 self,shm -- --mix small --batches 100
+traffic threads-$sm 2 self,$sm -- --threads 3 --batches 15
+traffic threads-shm 2 self,shm -- --threads 3 --batches 15
+for protocol in $traffic_protocols; do
+    traffic "$protocol-$sm" 3 self,$sm --mca pml_multilane_protocol $protocol -- --batches 20
+    if [ -n "${MULTILANE_LONG:-}" ]; then
+        traffic "$protocol-tcp" 3 self,tcp --mca pml_multilane_protocol $protocol --
+        traffic "$protocol-shm" 3 self,shm --mca pml_multilane_protocol $protocol --
+        traffic "$protocol-threads-shm" 2 self,shm --mca pml_multilane_protocol $protocol -- --threads 4
+    fi
+done
+if [ -n "${MULTILANE_LONG:-}" ]; then
+    for ranks in 1 2 4 5 8 16; do
+        traffic long-auto-$sm $ranks self,$sm --
+        traffic long-auto-shm $ranks self,shm --
+    done
+    traffic long-threads-tcp 3 self,tcp -- --threads 4
+fi
+mpi traffic.ob1.3 3 --mca pml ob1 --mca btl self,$sm -- traffic --seeds $traffic_seeds
+limit_s=${MULTILANE_MPI_LIMIT_S:-120}
