@@ -123,7 +123,10 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
         while (comm->unexpected.buckets[i]) {
             struct inbound *inbound = inbound_of_node(comm->unexpected.buckets[i]);
             inbound_remove(comm, inbound);
-            inbound_free(inbound);
+            if (inbound->arrival.type == WIRE_PART)
+                inbound->refused = true; /* it goes with its last part */
+            else
+                inbound_free(inbound);
         }
     }
 }

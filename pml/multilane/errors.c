@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "common/compat/btl.h"
-#include "inbound.h"
 #include "lane.h"
 #include "multilane.h"
 #include "peer.h"
@@ -68,13 +67,4 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
     describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error",
              info && *info ? info : "no reason given");
     process_lost((ompi_proc_t *) proc, text);
-}
-
-void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value)
-{
-    char text[256];
-    if (__atomic_fetch_add(&multilane.bad_headers, 1, __ATOMIC_RELAXED) != 0)
-        return; /* said once; the lane is given up already */
-    snprintf(text, sizeof(text), "received %s (%llu)", what, (unsigned long long) value);
-    btl_failed(btl, text, OMPI_ERR_BAD_PARAM);
 }

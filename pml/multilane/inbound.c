@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "errors.h"
 #include "multilane.h"
 #include "recv_request.h"
 #include "send_request.h"
@@ -16,6 +17,7 @@ static void inbound_construct(struct inbound *inbound)
     inbound->heap = NULL;
     inbound->receiver = NULL;
     inbound->next = NULL;
+    inbound->claimed = (struct spans){0};
 }
 
 OBJ_CLASS_INSTANCE(inbound_t, opal_free_list_item_t, inbound_construct, NULL);
@@ -25,7 +27,17 @@ void inbound_free(struct inbound *inbound)
     free(inbound->heap);
     inbound->heap = NULL;
     inbound->receiver = NULL;
+    spans_clear(&inbound->claimed);
     opal_free_list_return(&multilane.inbound, &inbound->super);
+}
+
+void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value)
+{
+    char text[256];
+    if (__atomic_fetch_add(&multilane.bad_headers, 1, __ATOMIC_RELAXED) != 0)
+        return; /* said once; the lane is given up already */
+    snprintf(text, sizeof(text), "received %s (%llu)", what, (unsigned long long) value);
+    btl_failed(btl, text, OMPI_ERR_BAD_PARAM);
 }
 
 static size_t payload_copy(unsigned char *to, const struct arrival *arrival)
@@ -47,14 +59,12 @@ static void say_no_memory(size_t bytes)
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
 }
 
-/* Room for a payload. False without memory, which was said. */
+/* Room for a payload. False without memory. */
 static bool inbound_make_room(struct inbound *inbound, size_t bytes)
 {
     inbound->whole = (struct iovec){.iov_base = inbound->bytes, .iov_len = bytes};
     if (bytes > sizeof(inbound->bytes))
         inbound->whole.iov_base = inbound->heap = malloc(bytes);
-    if (!inbound->whole.iov_base)
-        say_no_memory(bytes);
     inbound->arrival.payload = &inbound->whole;
     inbound->arrival.payload_count = 1;
     inbound->arrival.length = bytes;
@@ -78,6 +88,7 @@ static struct inbound *inbound_keep(const struct arrival *arrival)
         return inbound;
     bool is_rts = arrival->type == WIRE_RTS;
     if (!inbound_make_room(inbound, is_rts ? arrival->key.length : arrival->length)) {
+        say_no_memory(arrival->length);
         inbound_free(inbound);
         return NULL;
     }
@@ -162,6 +173,17 @@ static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct 
     return comm;
 }
 
+/* `kept` is the inbound that holds the arrival, or null. One in parts goes with its last part. */
+static void reject_source(const struct arrival *arrival, struct inbound *kept)
+{
+    inbound_reject(arrival->lane->btl, "a source rank outside its communicator",
+                   (uint64_t) arrival->match.source);
+    if (kept && arrival->type == WIRE_PART)
+        kept->refused = true;
+    else if (kept)
+        inbound_free(kept);
+}
+
 void inbound_adopt_orphans(struct mca_pml_comm_t *comm)
 {
     struct inbound *inbound, *next;
@@ -177,9 +199,7 @@ void inbound_adopt_orphans(struct mca_pml_comm_t *comm)
             continue;
         opal_list_remove_item(&multilane.orphans, (opal_list_item_t *) inbound);
         if (arrival->match.source < 0 || (uint32_t) arrival->match.source >= comm->size) {
-            inbound_reject(arrival->lane->btl, "a source rank outside its communicator",
-                           (uint64_t) arrival->match.source);
-            inbound_free(inbound);
+            reject_source(arrival, inbound);
             continue;
         }
         inbound->arrival.comm = comm;
@@ -195,8 +215,7 @@ static struct recv_request *deliver(struct arrival *arrival, struct inbound *kep
     if (OPAL_UNLIKELY(!comm) && !(comm = orphan_keep(arrival, kept)))
         return NULL;
     if (OPAL_UNLIKELY((uint32_t) arrival->match.source >= comm->size)) {
-        inbound_reject(arrival->lane->btl, "a source rank outside its communicator",
-                       (uint64_t) arrival->match.source);
+        reject_source(arrival, kept);
         return NULL;
     }
     arrival->comm = comm;
@@ -219,19 +238,28 @@ static struct recv_request *deliver(struct arrival *arrival, struct inbound *kep
     return request;
 }
 
-/* Adds a message that came before its turn. With the peer's lock held. */
-static void early_insert(struct peer *peer, struct inbound *inbound)
+/* No lane overtakes another by so many messages. */
+#define EARLY_MAX (1 << 24)
+
+/* Adds a message that came before its turn. False: one with its number is there. With the peer's
+ * lock held. */
+static bool early_insert(struct peer *peer, struct inbound *inbound)
 {
+    uint32_t sequence = inbound->arrival.match.sequence;
     struct inbound **at = &peer->early;
-    while (*at && (int32_t) ((*at)->arrival.match.sequence - inbound->arrival.match.sequence) < 0)
+    /* What overtakes mostly comes in order itself. */
+    if (*at && (int32_t) (peer->early_last->arrival.match.sequence - sequence) < 0)
+        at = &peer->early_last->next;
+    while (*at && (int32_t) ((*at)->arrival.match.sequence - sequence) < 0)
         at = &(*at)->next;
-    if (*at && (*at)->arrival.match.sequence == inbound->arrival.match.sequence) {
-        inbound_free(inbound); /* a duplicate */
-        return;
-    }
+    if (*at && (*at)->arrival.match.sequence == sequence)
+        return false;
     inbound->next = *at;
     *at = inbound;
+    if (!inbound->next)
+        peer->early_last = inbound;
     multilane.early_messages++;
+    return true;
 }
 
 static void assembly_attach(struct inbound *assembly, struct recv_request *receiver);
@@ -272,6 +300,12 @@ static void ready_take(struct inbound *ready)
     }
 }
 
+static void reject_sequence(const struct arrival *arrival, int32_t ahead)
+{
+    inbound_reject(arrival->lane->btl, "a message further ahead of its turn than can be",
+                   (uint64_t) ahead);
+}
+
 static void message_arrived(struct arrival *arrival)
 {
     struct peer *peer = arrival->peer;
@@ -286,10 +320,10 @@ static void message_arrived(struct arrival *arrival)
         if (OPAL_UNLIKELY(peer->early != NULL))
             ready = early_deliver(peer);
     } else if (ahead > 0) {
-        struct inbound *inbound = inbound_keep(arrival);
-        if (inbound)
-            early_insert(peer, inbound);
-    } /* else a duplicate of what was delivered */
+        struct inbound *inbound = ahead <= EARLY_MAX ? inbound_keep(arrival) : NULL;
+        if (inbound && !early_insert(peer, inbound))
+            inbound_free(inbound); /* a duplicate */
+    }                              /* else a duplicate of what was delivered */
     OPAL_THREAD_UNLOCK(&peer->lock);
 
     /* User requests complete here, where no lock is held. */
@@ -297,6 +331,8 @@ static void message_arrived(struct arrival *arrival)
         recv_request_take(receiver, arrival);
     if (OPAL_UNLIKELY(ready != NULL))
         ready_take(ready);
+    if (OPAL_UNLIKELY(ahead > EARLY_MAX))
+        reject_sequence(arrival, ahead);
 }
 
 /* Messages in parts. Each part describes its message, so any may come first; an assembly is the
@@ -330,22 +366,31 @@ static void assembly_attach(struct inbound *assembly, struct recv_request *recei
     assembly->receiver = receiver;
 }
 
-/* The first part of a message: queues it like any other message. */
-static struct inbound *assembly_start(struct arrival *part, struct inbound **ready)
+/* The first part of a message: queues it like any other message. Null: it is a duplicate of what
+ * was delivered, or it was refused (*wrong says why). */
+static struct inbound *assembly_start(struct arrival *part, struct inbound **ready,
+                                      const char **wrong)
 {
     struct peer *peer = part->peer;
     int32_t ahead = (int32_t) (part->match.sequence - peer->next_receive_sequence);
     if (ahead < 0)
-        return NULL; /* a duplicate */
+        return NULL;
+    if (ahead > EARLY_MAX) {
+        *wrong = "a part further ahead of its turn than can be, sequence";
+        return NULL;
+    }
     struct inbound *assembly = inbound_keep(part);
     if (!assembly)
         return NULL;
+    if (ahead > 0 && !early_insert(peer, assembly)) {
+        inbound_free(assembly);
+        *wrong = "a part of a message that came whole, sequence";
+        return NULL;
+    }
     assembly->next_assembly = peer->assemblies;
     peer->assemblies = assembly;
-    if (ahead > 0) {
-        early_insert(peer, assembly);
+    if (ahead > 0)
         return assembly;
-    }
     peer->next_receive_sequence++;
     struct recv_request *receiver = deliver(&assembly->arrival, assembly);
     if (receiver)
@@ -355,21 +400,32 @@ static struct inbound *assembly_start(struct arrival *part, struct inbound **rea
     return assembly;
 }
 
+/* Every part describes the message in the same words. */
+static bool assembly_fits(const struct inbound *assembly, const struct arrival *part)
+{
+    const struct arrival *whole = &assembly->arrival;
+    return whole->size == part->size && whole->flags == part->flags &&
+           whole->match.context == part->match.context &&
+           whole->match.source == part->match.source && whole->match.tag == part->match.tag;
+}
+
 /* Where a part of a message without a receive is kept. */
 static bool assembly_gather(struct inbound *assembly, const struct arrival *part)
 {
+    if (assembly->refused)
+        return true;
     if (!assembly->whole.iov_base && !inbound_make_room(assembly, part->size))
         return false;
     payload_copy((unsigned char *) assembly->whole.iov_base + part->offset, part);
     return true;
 }
 
-/* Counts a part that is where it belongs. True: the message is whole and its receive, if it has
+/* Counts bytes that are where they belong. True: the message is whole and its receive, if it has
  * one, is the caller's to complete. */
-static bool assembly_count(struct peer *peer, struct inbound *assembly, const struct arrival *part)
+static bool assembly_count(struct peer *peer, struct inbound *assembly, size_t bytes)
 {
-    assembly->assembled += part->length;
-    if (assembly->assembled < part->size)
+    assembly->assembled += bytes;
+    if (assembly->assembled < assembly->arrival.size)
         return false;
     assembly_remove(peer, assembly);
     assembly->arrival.type = WIRE_EAGER; /* from here on it is as if it had come whole */
@@ -378,28 +434,44 @@ static bool assembly_count(struct peer *peer, struct inbound *assembly, const st
     return !assembly->refused && assembly->receiver;
 }
 
+/* Puts a part where it belongs. True: the message is complete, as for assembly_count. With the
+ * peer's lock held. */
+static bool assembly_add(struct peer *peer, struct inbound *assembly, const struct arrival *part,
+                         const char **wrong)
+{
+    size_t fresh = 0;
+    if (!assembly_fits(assembly, part))
+        *wrong = "a part that does not fit the message it belongs to, offset";
+    else if (!spans_add(&assembly->claimed, part->offset, part->offset + part->length, &fresh))
+        *wrong = "a part of a message with too many gaps, offset";
+    if (fresh == 0) /* or a duplicate */
+        return false;
+    if (assembly->receiver) {
+        /* The copy needs no lock: the assembly stays while bytes of it are not counted. */
+        struct recv_request *receiver = assembly->receiver;
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        recv_request_write(receiver, part->offset, part->payload, part->payload_count);
+        OPAL_THREAD_LOCK(&peer->lock);
+    } else if (!assembly_gather(assembly, part)) {
+        *wrong = "a part of a message for which there is no memory, offset";
+        return false;
+    }
+    return assembly_count(peer, assembly, fresh);
+}
+
 static void part_arrived(struct arrival *part)
 {
     struct peer *peer = part->peer;
     struct inbound *ready = NULL;
+    const char *wrong = NULL;
     bool is_complete = false;
 
     OPAL_THREAD_LOCK(&peer->lock);
     struct inbound *assembly = assembly_find(peer, part->match.sequence);
     if (!assembly)
-        assembly = assembly_start(part, &ready);
-    if (assembly && assembly->arrival.size == part->size) {
-        if (assembly->receiver) {
-            /* The copy needs no lock: the assembly stays while a part of it is not counted. */
-            struct recv_request *receiver = assembly->receiver;
-            OPAL_THREAD_UNLOCK(&peer->lock);
-            recv_request_write(receiver, part->offset, part->payload, part->payload_count);
-            OPAL_THREAD_LOCK(&peer->lock);
-            is_complete = assembly_count(peer, assembly, part);
-        } else if (assembly_gather(assembly, part)) {
-            is_complete = assembly_count(peer, assembly, part);
-        }
-    }
+        assembly = assembly_start(part, &ready, &wrong);
+    if (assembly)
+        is_complete = assembly_add(peer, assembly, part, &wrong);
     OPAL_THREAD_UNLOCK(&peer->lock);
 
     if (is_complete) {
@@ -409,6 +481,8 @@ static void part_arrived(struct arrival *part)
     }
     if (ready)
         ready_take(ready);
+    if (OPAL_UNLIKELY(wrong != NULL))
+        inbound_reject(part->lane->btl, wrong, part->offset);
 }
 
 void inbound_take(struct inbound *inbound, struct recv_request *receiver)
@@ -521,7 +595,8 @@ static bool read_message(struct reader *reader, struct arrival *arrival)
             return false;
     }
     if (!read_bytes(reader, &arrival->match, sizeof(arrival->match)) || arrival->match.source < 0 ||
-        arrival->match.tag == MATCH_ANY)
+        arrival->match.tag == MATCH_ANY ||
+        (arrival->match.context > COMPAT_MAX_CONTEXT && !(arrival->flags & WIRE_CID)))
         return false;
     if (arrival->type == WIRE_PART)
         return read_part(reader, arrival);
@@ -589,6 +664,10 @@ COMPAT_RECEIVE_CALLBACK(message_received)
     }
     arrival.peer = peer;
     arrival.lane = peer_lane_of(peer, btl);
+    if (OPAL_UNLIKELY(peer->is_self && arrival.lane->btl != btl)) {
+        inbound_reject(btl, "a message from another process in our name, rank", base.from);
+        return;
+    }
     arrival.type = base.type;
     arrival.flags = base.flags & (uint8_t) ~WIRE_NAMED;
 

@@ -5,6 +5,7 @@
 
 #include "comm.h"
 #include "common/compat/pml.h"
+#include "spans.h"
 
 #include <sys/uio.h>
 
@@ -39,9 +40,10 @@ struct inbound {
     struct inbound *next;          /* early messages, or matched ones to be taken */
     struct inbound *next_assembly; /* messages whose parts are not all here */
     struct recv_request *receiver;
-    uint64_t assembled; /* bytes here so far, of a message in parts */
-    bool refused;       /* nobody will receive it */
-    struct iovec whole; /* the payload: here below or, if it does not fit, on the heap */
+    uint64_t assembled;   /* bytes here so far, of a message in parts */
+    struct spans claimed; /* which of its parts are here or being copied */
+    bool refused;         /* nobody will receive it */
+    struct iovec whole;   /* the payload: here below or, if it does not fit, on the heap */
     unsigned char *heap;
     unsigned char bytes[128];
 };
@@ -71,7 +73,7 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver);
 /* Answers a message that will never be received, so that its sender does not wait for ever. */
 void inbound_refuse(struct inbound *inbound);
 
-/* Counts a header that makes no sense, says so once, and gives up the lane that it came on. */
+/* Counts a header that makes no sense, and gives up the lane that it came on. */
 void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value);
 
 #endif

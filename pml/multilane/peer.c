@@ -151,9 +151,9 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
     if (is_new)
         peer = peer_new(name, proc);
     if (peer && !peer->reachable) {
-        bool is_self = proc == ompi_proc_local_proc;
+        peer->is_self = proc == ompi_proc_local_proc;
         peer->proc = proc;
-        if (!is_self && !record_accepts(proc))
+        if (!peer->is_self && !record_accepts(proc))
             ;
         else if (!peer_take_lanes(peer))
             peer_say_unreachable(peer);
@@ -177,11 +177,18 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
             return peer;
     }
     opal_process_name_t sender = {.jobid = multilane.me.jobid, .vpid = base->from};
-    if (base->flags & WIRE_NAMED)
+    ompi_proc_t *proc = NULL;
+    if (base->flags & WIRE_NAMED) {
         sender = (opal_process_name_t){.jobid = name->jobid, .vpid = name->vpid};
+        /* Processes of other jobs were added before anything is sent; others are not looked for,
+         * which might wait for ever for an answer about a name that nobody has. */
+        proc = (ompi_proc_t *) ompi_proc_lookup(sender);
+        if (is_foreign(sender) && !proc)
+            return NULL;
+    }
     struct peer *peer = peer_find(sender);
     if (OPAL_UNLIKELY(!peer || !peer->reachable))
-        peer = peer_contact(sender, NULL);
+        peer = peer_contact(sender, proc);
     return peer && peer->reachable ? peer : NULL;
 }
 

@@ -19,6 +19,7 @@ struct peer {
     opal_process_name_t name;
     bool foreign; /* of another job: we introduce ourselves by name in every header */
     bool reachable;
+    bool is_self;
 
     uint8_t lane_count;
     uint8_t control; /* index of the lane for control messages: that of the lowest latency */
@@ -31,6 +32,7 @@ struct peer {
     opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
     uint32_t next_receive_sequence; /* what has a smaller one was matched or queued */
     struct inbound *early;          /* arrived before their turn, by ascending sequence */
+    struct inbound *early_last;     /* the last of them, if there is one */
     struct inbound *assemblies;     /* eager messages of which parts are missing */
 };
 

@@ -53,6 +53,7 @@ static void recv_request_construct(struct recv_request *request)
     request->handle = (struct wire_handle){0};
     request->registration = (struct registration){0};
     request->has_convertor = false;
+    request->claimed = (struct spans){0};
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
 }
 
@@ -175,11 +176,19 @@ void recv_request_write(struct recv_request *request, size_t offset, const struc
     }
 }
 
+static void recv_request_forget_handle(struct recv_request *request)
+{
+    OPAL_THREAD_LOCK(&request->lock);
+    handle_release(&multilane.handles, &request->handle);
+    spans_clear(&request->claimed);
+    OPAL_THREAD_UNLOCK(&request->lock);
+}
+
 void recv_request_complete(struct recv_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
     if (OPAL_UNLIKELY(handle_is_set(request->handle)))
-        handle_release(&multilane.handles, &request->handle);
+        recv_request_forget_handle(request);
     if (OPAL_UNLIKELY(request->registration.lane != NULL))
         lane_deregister(&request->registration);
 
@@ -196,9 +205,11 @@ void recv_request_complete(struct recv_request *request)
 
 void recv_request_received(struct recv_request *request, size_t bytes)
 {
-    /* Release: our bytes before the count. Acquire: the others' bytes before completion. */
+    /* Release: our bytes before the count. Acquire: the others' bytes before completion. Only who
+     * brings the last byte completes it, also if a FIN says more than there was. */
     size_t wanted = request->wanted;
-    if (__atomic_add_fetch(&request->received, bytes, __ATOMIC_ACQ_REL) < wanted)
+    size_t before = __atomic_fetch_add(&request->received, bytes, __ATOMIC_ACQ_REL);
+    if (before >= wanted || bytes < wanted - before)
         return;
     stripe_flush(request->peer);
     recv_request_complete(request);
@@ -291,15 +302,33 @@ int recv_request_ask(struct recv_request *request, size_t offset)
                                  NULL, NULL);
 }
 
+/* Claims the bytes for the caller, who then writes them and counts the fresh ones; until they are
+ * counted the request stays. Its memory is never given back, so that a handle which goes at this
+ * moment does no harm. */
+static bool recv_request_claim(struct recv_request *request, struct peer *peer,
+                               const struct wire_data *data, size_t length, size_t *fresh)
+{
+    OPAL_THREAD_LOCK(&request->lock);
+    bool good = request->handle.index == data->receiver.index &&
+                request->handle.generation == data->receiver.generation && request->peer == peer &&
+                length != 0 && data->offset <= request->wanted &&
+                length <= request->wanted - data->offset &&
+                spans_add(&request->claimed, data->offset, data->offset + length, fresh);
+    OPAL_THREAD_UNLOCK(&request->lock);
+    return good;
+}
+
 bool recv_request_data(struct peer *peer, const struct wire_data *data,
                        const struct arrival *arrival)
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, data->receiver);
-    if (!request || request->peer != peer || data->offset > request->wanted ||
-        arrival->length > request->wanted - data->offset)
+    size_t fresh;
+    if (!request || !recv_request_claim(request, peer, data, arrival->length, &fresh))
         return false;
+    if (fresh == 0)
+        return true; /* a duplicate */
     recv_request_write(request, data->offset, arrival->payload, arrival->payload_count);
-    recv_request_received(request, arrival->length);
+    recv_request_received(request, fresh);
     return true;
 }
 
@@ -307,7 +336,7 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
     if (!request || request->peer != peer || request->registration.lane == NULL ||
-        fin->size > request->wanted)
+        fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
         return false;
     recv_request_received(request, fin->size);
     return true;

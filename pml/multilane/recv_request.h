@@ -16,10 +16,11 @@ struct recv_request {
     size_t size;       /* of the message */
     size_t wanted;     /* bytes of it that fit the buffer */
     size_t received;   /* atomic: bytes that are there */
-    opal_mutex_t lock; /* guards the convertor */
+    opal_mutex_t lock; /* guards the convertor, the handle and claimed */
     bool has_convertor;
     uint32_t ends; /* see request_ended */
     struct wire_handle handle;
+    struct spans claimed; /* bytes that have come as WIRE_DATA, or are being copied */
     struct wire_handle sender;
     struct lane *lane; /* that it is got or put by */
     struct transfer transfer;

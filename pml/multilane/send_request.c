@@ -218,9 +218,9 @@ bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, boo
         request->state == SEND_MOVING)
         return false;
     request->acknowledged = true;
+    /* Its own lane may not be done with it yet: it ends when both are, in error or not. */
     if (!taken)
-        send_request_fail(request, COMPAT_ERR_REVOKED);
-    else
-        send_request_step(request);
+        request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_REVOKED;
+    send_request_step(request);
     return true;
 }

@@ -36,9 +36,10 @@ test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
 test_unit_ring_model_SOURCES = test/unit/ring_model.c
 
 # The PML's parts that need no job.
-check_PROGRAMS += test/unit/pml_match
-TESTS += test/unit/pml_match
+check_PROGRAMS += test/unit/pml_match test/unit/pml_spans
+TESTS += test/unit/pml_match test/unit/pml_spans
 test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
+test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
 
 # Those that need Open MPI's classes and locks, and no job.
 pml_tests = test/unit/pml_handle test/unit/pml_transfer test/unit/pml_record

@@ -35,6 +35,7 @@ struct trial {
     struct transfer transfer; /* first: the callbacks are given it */
     const struct manner *manner;
     struct transfer_way way;
+    uint32_t depth;
     uint64_t chance; /* of the one thread that starts pieces */
     size_t from, end, started;
     size_t piece_max;
@@ -85,7 +86,7 @@ static int piece_start(struct transfer *transfer, size_t offset, size_t *size)
         *size = *size < most ? *size : most;
         trial->started += *size;
         trial->starts++;
-        if (__atomic_add_fetch(&trial->out, 1, __ATOMIC_ACQ_REL) > trial->way.depth)
+        if (__atomic_add_fetch(&trial->out, 1, __ATOMIC_ACQ_REL) > trial->depth)
             wrong(trial, "more pieces under way than the depth");
         bool is_bad = one_in_256(trial, trial->manner->ends_bad);
         if (is_bad)
@@ -136,9 +137,8 @@ static void trial_init(struct trial *trial, uint64_t *chance, const struct manne
 {
     memset(trial, 0, sizeof(*trial));
     trial->manner = manner;
-    trial->way = (struct transfer_way){.start = piece_start,
-                                       .finish = trial_finish,
-                                       .depth = 1 + (uint32_t) chance_below(chance, DEPTH_MAX)};
+    trial->way = (struct transfer_way){.start = piece_start, .finish = trial_finish};
+    trial->depth = 1 + (uint32_t) chance_below(chance, DEPTH_MAX);
     trial->chance = chance_next(chance) | 1;
     trial->from = trial->started = chance_below(chance, 1000);
     trial->end = trial->from + chance_below(chance, 20000);
@@ -170,7 +170,7 @@ static void every_transfer_ends_once(const struct manner *manner, uint64_t seed)
     struct trial trial;
     uint64_t chance = seed;
     trial_init(&trial, &chance, manner);
-    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end);
+    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end, trial.depth);
     for (int turn = 0; turn < 1000000 && !trial.finished; turn++) {
         if (chance_below(&chance, 2))
             progress_standin_run();
@@ -191,7 +191,7 @@ static void finish_and_begin_anew(struct transfer *transfer, int status)
         wrong(trial, "a transfer without failures fails");
     if (again_count++ == 0) {
         trial->started = trial->from;
-        transfer_begin(transfer, &trial->way, trial->from, trial->end);
+        transfer_begin(transfer, &trial->way, trial->from, trial->end, trial->depth);
         return;
     }
     trial->finished++;
@@ -204,7 +204,7 @@ static void transfer_can_begin_anew_when_it_ends(uint64_t seed)
     again_count = 0;
     trial_init(&trial, &chance, &manners[3]);
     trial.way.finish = finish_and_begin_anew;
-    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end);
+    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end, trial.depth);
     for (int turn = 0; turn < 1000000 && !trial.finished; turn++) {
         progress_standin_run();
         piece_end(&trial);
@@ -238,7 +238,8 @@ static void every_transfer_ends_once_among_threads(const struct manner *manner, 
     trial_init(&shared_trial, &chance, manner);
     for (uintptr_t i = 0; i < ENDERS; i++)
         pthread_create(&threads[i], NULL, end_pieces, (void *) (uintptr_t) (seed + i + 1));
-    transfer_begin(&shared_trial.transfer, &shared_trial.way, shared_trial.from, shared_trial.end);
+    transfer_begin(&shared_trial.transfer, &shared_trial.way, shared_trial.from, shared_trial.end,
+                   shared_trial.depth);
     for (int i = 0; i < ENDERS; i++)
         pthread_join(threads[i], NULL);
     trial_check(&shared_trial, seed);
