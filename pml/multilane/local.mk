@@ -35,6 +35,7 @@ multilane_sources = \
 	pml/multilane/protocol/eager_short.c \
 	pml/multilane/protocol/eager_zcopy.c \
 	pml/multilane/protocol/rndv_am.c \
+	pml/multilane/protocol/rndv_both.c \
 	pml/multilane/protocol/rndv_get.c \
 	pml/multilane/protocol/rndv_put.c
 mca_pml_multilane_la_SOURCES = $(multilane_sources) pml/multilane/errors.c

@@ -53,6 +53,7 @@ static void recv_request_construct(struct recv_request *request)
     request->handle = (struct wire_handle){0};
     request->registration = (struct registration){0};
     request->has_convertor = false;
+    request->control = NULL;
     request->claimed = (struct spans){0};
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
 }
@@ -335,6 +336,8 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
 bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
+    if (request && request->peer == peer && request->control)
+        return rndv_both_last(request);
     if (!request || request->peer != peer || request->registration.lane == NULL ||
         fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
         return false;

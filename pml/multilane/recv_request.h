@@ -22,7 +22,9 @@ struct recv_request {
     struct wire_handle handle;
     struct spans claimed; /* bytes that have come as WIRE_DATA, or are being copied */
     struct wire_handle sender;
-    struct lane *lane; /* that it is got or put by */
+    struct lane *lane;                 /* that it is got by */
+    struct multilane_control *control; /* of rndv-both, while chunks are copied */
+    uint32_t control_ends; /* atomic: our end has copied its last chunk, and somebody the last */
     struct transfer transfer;
     struct registration registration;
     uint64_t remote; /* of byte 0 at the sender, for a get */

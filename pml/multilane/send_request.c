@@ -41,6 +41,7 @@ static void send_request_construct(struct send_request *request)
     request->base.req_base.req_type = MCA_PML_REQUEST_SEND;
     request->handle = (struct wire_handle){0};
     request->registration = (struct registration){0};
+    request->control = NULL;
 }
 
 OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_construct, NULL);
@@ -88,11 +89,21 @@ static bool is_buffered(const struct send_request *request)
     return request->base.req_send_mode == MCA_PML_BASE_SEND_BUFFERED;
 }
 
+static void send_request_release_control(struct send_request *request)
+{
+    struct lane *lane = request->control_lane;
+    if (OPAL_LIKELY(!request->control))
+        return;
+    lane->extension->control_release(lane->btl, lane->endpoint, request->control_handle);
+    request->control = NULL;
+}
+
 static void send_request_complete(struct send_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
     handle_release(&multilane.handles, &request->handle);
     lane_deregister(&request->registration);
+    send_request_release_control(request);
     request->state = SEND_IDLE;
     request->base.req_base.req_pml_complete = true;
     if (is_buffered(request))

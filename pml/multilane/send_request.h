@@ -45,6 +45,9 @@ struct send_request {
     struct transfer transfer;
     struct registration registration;
     struct pending pending;
+    struct multilane_control *control; /* of rndv-both, ours until control_lane takes it back */
+    uint64_t control_handle;
+    struct lane *control_lane;
     uint64_t remote; /* where byte remote_offset goes at the receiver, for a put */
     size_t remote_offset;
     struct lane *put_lane;

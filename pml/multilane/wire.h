@@ -84,19 +84,19 @@ struct wire_rts {
     struct wire_handle sender;
     uint32_t method; /* enum wire_method that the sender proposes */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_GET: where the data lies at the sender */
+    struct wire_key key; /* WIRE_BY_GET, WIRE_BY_BOTH: where the data lies at the sender */
 };
 
-enum wire_method { WIRE_BY_SEND = 1, WIRE_BY_GET, WIRE_BY_PUT, WIRE_METHODS };
+enum wire_method { WIRE_BY_SEND = 1, WIRE_BY_GET, WIRE_BY_PUT, WIRE_BY_BOTH, WIRE_METHODS };
 
 struct wire_rtr {
     struct wire_handle sender;
     struct wire_handle receiver;
     uint64_t offset; /* of the first byte wanted */
     uint64_t size;   /* bytes wanted from there */
-    uint32_t method; /* WIRE_BY_SEND or WIRE_BY_PUT */
+    uint32_t method; /* enum wire_method; not WIRE_BY_GET */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_PUT: where byte `offset` goes at the receiver */
+    struct wire_key key; /* WIRE_BY_PUT, WIRE_BY_BOTH: where byte `offset` goes at the receiver */
 };
 
 struct wire_data {

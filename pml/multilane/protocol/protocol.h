@@ -29,7 +29,7 @@ struct protocol {
 };
 
 extern const struct protocol eager_short, eager_copy, eager_zcopy;
-extern const struct protocol rndv_am, rndv_get, rndv_put;
+extern const struct protocol rndv_am, rndv_get, rndv_put, rndv_both;
 
 /* By index of the model's table; null where there is none. */
 extern const struct protocol *const protocols[MODEL_PROTOCOLS];
@@ -44,6 +44,9 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
 
 /* Sends the bytes [from, end) as active messages to the request's receiver. */
 void rndv_am_move(struct send_request *request, size_t from, size_t end);
+
+/* The sender has copied the last chunk of a message by rndv-both. False: that was said already. */
+bool rndv_both_last(struct recv_request *request);
 
 /* A request's message never needs more than one lane's pieces of this many under way to keep the
  * lane busy; more would only take fragments from other messages. */

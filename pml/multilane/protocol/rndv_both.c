@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rndv-both: both ends copy at once. The receiver pulls and the sender pushes chunks that they
+ * claim from one counter, in a line of memory that both have mapped; so an idle end helps, and a
+ * busy end costs nothing.
+ *
+ *   sender                                   receiver
+ *   obtains the line, RTS  ------------->    finds the line
+ *                          <-------------    RTR with its buffer, and starts to claim and pull
+ *   claims and pushes, if it gets the        ...
+ *   RTR while there is something left
+ *   the last chunk: FIN    ------------->    (or it has done the last one itself)
+ *   releases the line      <-------------    ACK: it does not touch the line any more
+ *
+ * Words of the line, all changed by both ends with acquire and release, so that whoever counts the
+ * last chunk has seen all copies, and one who sees a failure knows it is to be counted: */
+enum { WORD_CLAIMED, WORD_DONE, WORD_FAILED };
+/* A copy that the system refuses half way (a debugger, a policy) is counted as done and marked as
+ * failed, as are all chunks after it: the count still ends, and then the receiver asks for the
+ * whole message as rndv-am. */
+
+#include "protocol.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Chunks: small enough that the ends finish close together, large enough for their system call. */
+#define CHUNK_MIN        ((size_t) 16 << 10)
+#define CHUNK_MAX        ((size_t) 512 << 10)
+#define CHUNKS_A_MESSAGE 16
+
+static size_t chunk_size(size_t size)
+{
+    size_t chunk = (size / CHUNKS_A_MESSAGE + 4095) & ~(size_t) 4095;
+    if (chunk < CHUNK_MIN)
+        return CHUNK_MIN;
+    return chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
+}
+
+typedef int (*chunk_copy)(struct lane *lane, char *local, uint64_t remote, size_t size);
+
+static int pull(struct lane *lane, char *local, uint64_t remote, size_t size)
+{
+    return lane->extension->copy_from(lane->btl, lane->endpoint, local, remote, size);
+}
+
+static int push(struct lane *lane, char *local, uint64_t remote, size_t size)
+{
+    return lane->extension->copy_to(lane->btl, lane->endpoint, local, remote, size);
+}
+
+/* Claims and copies until nothing is left. True: this end did the last chunk. */
+static bool chunks_copy(struct lane *lane, struct multilane_control *control, chunk_copy copy,
+                        char *local, uint64_t remote, size_t size)
+{
+    size_t chunk = chunk_size(size), count = (size + chunk - 1) / chunk;
+    bool is_last = false;
+    for (;;) {
+        /* Acquire and release on all three, see above. */
+        uint64_t index =
+            atomic_fetch_add_explicit(&control->words[WORD_CLAIMED], 1, memory_order_acq_rel);
+        if (index >= count)
+            return is_last;
+        size_t offset = index * chunk;
+        size_t length = size - offset < chunk ? size - offset : chunk;
+        if (atomic_load_explicit(&control->words[WORD_FAILED], memory_order_acquire) ||
+            copy(lane, local + offset, remote + offset, length) != OPAL_SUCCESS)
+            atomic_store_explicit(&control->words[WORD_FAILED], 1, memory_order_release);
+        is_last =
+            atomic_fetch_add_explicit(&control->words[WORD_DONE], 1, memory_order_acq_rel) + 1 ==
+            count;
+    }
+}
+
+/* --- sender -------------------------------------------------------------------------------------
+ */
+
+static int rndv_both_start(struct send_request *request)
+{
+    struct lane *lane = route_lane(request->route, request->out.peer, 0);
+    if (!request->control &&
+        lane->extension->control_obtain(lane->btl, lane->endpoint, &request->control,
+                                        &request->control_handle) != OPAL_SUCCESS) {
+        /* All lines of this peer are in use. */
+        request->protocol = &rndv_get;
+        return request->protocol->start(request);
+    }
+    request->control_lane = lane;
+    struct wire_key key = {.address = (uintptr_t) request->out.data,
+                           .length = sizeof(request->control_handle)};
+    return rndv_announce(request, lane, &key, &request->control_handle);
+}
+
+static void rndv_both_ready(struct send_request *request, struct lane *lane,
+                            const struct wire_rtr *rtr, const unsigned char *key)
+{
+    (void) key;
+    if (!request->control || lane != request->control_lane) {
+        rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
+        return;
+    }
+    struct wire_fin fin = {.receiver = rtr->receiver, .size = rtr->size};
+    request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
+    if (!chunks_copy(lane, request->control, push, (char *) request->out.data, rtr->key.address,
+                     rtr->size))
+        return;
+    unsigned char bytes[WIRE_CONTROL_MAX];
+    unsigned char *end = peer_write_base(request->out.peer, bytes, WIRE_FIN, 0);
+    memcpy(end, &fin, sizeof(fin));
+    lane_send_control(lane, bytes, (size_t) (end + sizeof(fin) - bytes));
+}
+
+/* --- receiver -----------------------------------------------------------------------------------
+ */
+
+static void rndv_both_finish(struct recv_request *request)
+{
+    bool has_failed =
+        atomic_load_explicit(&request->control->words[WORD_FAILED], memory_order_acquire);
+    request->control = NULL;
+    if (has_failed)
+        recv_request_ask(request, 0); /* over what was copied come the same bytes */
+    else
+        recv_request_finish(request);
+}
+
+/* Two things must have happened, in either order and in any threads: this end is through with the
+ * line, and the last chunk is copied. */
+static bool rndv_both_ends(struct recv_request *request, uint32_t ends)
+{
+    uint32_t before = __atomic_fetch_add(&request->control_ends, ends, __ATOMIC_ACQ_REL);
+    if (before + ends == 2)
+        rndv_both_finish(request);
+    return before < 2;
+}
+
+bool rndv_both_last(struct recv_request *request)
+{
+    return rndv_both_ends(request, 1);
+}
+
+static struct multilane_control *rndv_both_control(const struct arrival *arrival)
+{
+    const struct lane *lane = arrival->lane;
+    uint64_t handle;
+    if (!lane->extension || !lane->extension->control_find || !lane->extension->copy_from ||
+        arrival->key.length != sizeof(handle))
+        return NULL;
+    memcpy(&handle, arrival->key_bytes, sizeof(handle));
+    return lane->extension->control_find(lane->btl, lane->endpoint, handle);
+}
+
+static void rndv_both_receive(struct recv_request *request, const struct arrival *arrival)
+{
+    struct lane *lane = arrival->lane;
+    struct multilane_control *control = request->data ? rndv_both_control(arrival) : NULL;
+    if (!control) {
+        recv_request_ask(request, 0);
+        return;
+    }
+    struct wire_key key = {.address = (uintptr_t) request->data};
+    request->control = control;
+    request->control_ends = 0;
+    uint64_t remote = arrival->key.address; /* the RTR may end the arrival's life */
+    recv_request_send_rtr(request, lane, 0, WIRE_BY_BOTH, &key, NULL);
+    bool is_last = chunks_copy(lane, control, pull, request->data, remote, request->wanted);
+    rndv_both_ends(request, is_last ? 2 : 1);
+}
+
+const struct protocol rndv_both = {
+    .name = "rndv-both",
+    .method = WIRE_BY_BOTH,
+    .start = rndv_both_start,
+    .ready = rndv_both_ready,
+    .receive = rndv_both_receive,
+};
