@@ -804,9 +804,15 @@ bool lane_file_parse(const char *name, const char *text, size_t length, struct l
     return read;
 }
 
+const char *lane_file_name(const char *name)
+{
+    return strcmp(name, "-") ? name : "standard input";
+}
+
 bool lane_file_read(const char *name, struct lane_file *file, struct model_error *error)
 {
     bool standard = !strcmp(name, "-");
+    name = lane_file_name(name);
     FILE *stream = standard ? stdin : fopen(name, "rb");
     if (!stream)
         return model_fail(error, "%.80s: cannot be opened: %s", name, strerror(errno));
@@ -821,7 +827,7 @@ bool lane_file_read(const char *name, struct lane_file *file, struct model_error
         read = model_fail(error, "%.80s: it is larger than 1 MiB, so it does not describe lanes",
                           name);
     else
-        read = lane_file_parse(standard ? "standard input" : name, text, length, file, error);
+        read = lane_file_parse(name, text, length, file, error);
     free(text);
     if (!standard)
         fclose(stream);

@@ -38,6 +38,9 @@ struct lane_file {
 bool lane_file_parse(const char *name, const char *text, size_t length, struct lane_file *file,
                      struct model_error *error);
 
+/* How complaints call a file given by this name. */
+const char *lane_file_name(const char *name);
+
 /* Reads a file, or standard input for "-". */
 bool lane_file_read(const char *name, struct lane_file *file, struct model_error *error);
 

@@ -309,7 +309,7 @@ static int fail_input(const struct model_error *error)
 
 static int fail_file(const char *name, const struct model_error *error)
 {
-    fprintf(stderr, "multilane-plan: %s: %s\n", name, error->text);
+    fprintf(stderr, "multilane-plan: %s: %s\n", lane_file_name(name), error->text);
     return EXIT_INPUT;
 }
 

@@ -213,16 +213,6 @@ void candidate_evaluate(struct candidate *candidate, const struct plan_input *in
 
 /* --- comparing -------------------------------------------------------------------------------- */
 
-/* Are both lines made of the very same terms? Such lines are frequent (get and put of one lane) and
- * need no exact arithmetic. */
-static bool lines_identical(const struct candidate *a, const struct candidate *b,
-                            const struct plan_input *input)
-{
-    if (input->view == COST_OF_MESSAGE)
-        return a->cost.fingerprint == b->cost.fingerprint;
-    return a->line.fixed_s == b->line.fixed_s && a->line.growth_s_byte == b->line.growth_s_byte;
-}
-
 /* A stream's line is one stage, already rounded, and is taken as it is. */
 static void candidate_exact(const struct candidate *candidate, const struct plan_input *input,
                             struct cost_exact *exact)
@@ -239,12 +229,28 @@ static void candidate_exact(const struct candidate *candidate, const struct plan
     cost_end(&cost);
 }
 
+static uint64_t candidate_fingerprint(const struct candidate *candidate,
+                                      const struct plan_input *input)
+{
+    struct cost_exact exact = {.only_fingerprint = true};
+    candidate_exact(candidate, input, &exact);
+    return exact.fingerprint;
+}
+
+/* Are both lines made of the very same terms? Such lines are frequent (get and put of one lane) and
+ * need no exact arithmetic. Only asked where rounded times cannot tell the lines apart. */
+static bool lines_identical(const struct candidate *a, const struct candidate *b,
+                            const struct plan_input *input)
+{
+    return candidate_fingerprint(a, input) == candidate_fingerprint(b, input);
+}
+
 /* a - b without rounding, up to a factor above 0 */
 static void exact_difference(const struct candidate *a, const struct candidate *b,
                              const struct plan_input *input, struct exact *offset,
                              struct exact *slope)
 {
-    struct cost_exact of_a, of_b;
+    struct cost_exact of_a = {.only_fingerprint = false}, of_b = {.only_fingerprint = false};
     candidate_exact(a, input, &of_a);
     candidate_exact(b, input, &of_b);
     cost_exact_difference(&of_a, &of_b, offset, slope);
@@ -299,19 +305,23 @@ uint64_t candidate_overtakes(const struct candidate *best, const struct candidat
                              const struct plan_input *input, uint64_t from, uint64_t to)
 {
     /* challenger <= best  <=>  size * den >= num; both are known to within their errors */
-    double num = challenger->line.fixed_s - best->line.fixed_s;
     double den = best->line.growth_s_byte - challenger->line.growth_s_byte;
-    double num_error = ROUNDING * (challenger->line.fixed_s + best->line.fixed_s) + DBL_MIN;
     double den_error = ROUNDING * (best->line.growth_s_byte + challenger->line.growth_s_byte);
+    if (den + den_error <= 0)
+        return 0;
+    double num = challenger->line.fixed_s - best->line.fixed_s;
+    double num_error = ROUNDING * (challenger->line.fixed_s + best->line.fixed_s) + DBL_MIN;
+    if (num - num_error > (double) to * (den + den_error))
+        return 0;
     double earliest = (num - num_error) / (den + den_error);
     double latest = (num + num_error) / (den - den_error);
-    if (den + den_error <= 0 || earliest > (double) to || lines_identical(best, challenger, input))
-        return 0;
     if (den > den_error && earliest > (double) from && latest < 0x1p52 &&
         ceil(earliest) > floor(latest)) { /* no whole size is in doubt */
         uint64_t first = (uint64_t) ceil(latest);
         return first <= to ? first : 0;
     }
+    if (lines_identical(best, challenger, input))
+        return 0;
     struct exact offset, slope;
     exact_difference(challenger, best, input, &offset, &slope);
     return first_below(&offset, &slope, wins_tie(challenger, best), from, to);

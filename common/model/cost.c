@@ -39,6 +39,7 @@ void cost_begin(struct cost *cost, double scale)
     struct cost_exact *exact = cost->exact;
     *cost = (struct cost){.last_bytes = UINT64_MAX, .scale = scale, .exact = exact};
     if (exact) {
+        exact->fingerprint = 0;
         exact->scale = scale;
         exact->bounded = false;
         exact_set(&exact->fixed, 0);
@@ -47,7 +48,7 @@ void cost_begin(struct cost *cost, double scale)
     }
 }
 
-enum term_kind { TERM_FIXED = 1, TERM_GROWTH, TERM_BANDWIDTH };
+enum term_kind { TERM_FIXED = 1, TERM_GROWTH, TERM_BANDWIDTH, TERM_SCALE };
 
 /* A number that equal terms share and different ones hardly ever do (splitmix64's mixing). */
 static uint64_t term_fingerprint(enum term_kind kind, double value)
@@ -61,10 +62,10 @@ static uint64_t term_fingerprint(enum term_kind kind, double value)
 }
 
 /* Adding weighted fingerprints makes the sum independent of order and of the stages. */
-static void cost_mark(struct cost *cost, enum term_kind kind, int weight, double value)
+static void exact_mark(struct cost_exact *exact, enum term_kind kind, int weight, double value)
 {
     if (value != 0)
-        cost->fingerprint += (uint64_t) weight * term_fingerprint(kind, value);
+        exact->fingerprint += (uint64_t) weight * term_fingerprint(kind, value);
 }
 
 static void exact_add_weighted(struct exact *sum, int weight, double value)
@@ -76,34 +77,25 @@ static void exact_add_weighted(struct exact *sum, int weight, double value)
     exact_add(sum, &product);
 }
 
-void cost_add_fixed(struct cost *cost, enum cost_stage stage, int weight, double seconds)
+void cost_exact_fixed(struct cost_exact *exact, int weight, double seconds)
 {
-    cost->stage[stage].fixed_s += weight * seconds;
-    cost_mark(cost, TERM_FIXED, weight, seconds);
-    if (cost->exact)
-        exact_add_weighted(&cost->exact->fixed, weight, seconds);
+    exact_mark(exact, TERM_FIXED, weight, seconds);
+    if (!exact->only_fingerprint)
+        exact_add_weighted(&exact->fixed, weight, seconds);
 }
 
-void cost_add_growth(struct cost *cost, enum cost_stage stage, int weight, double seconds_byte)
+void cost_exact_growth(struct cost_exact *exact, int weight, double seconds_byte)
 {
-    cost->stage[stage].growth_s_byte += weight * seconds_byte;
-    cost_mark(cost, TERM_GROWTH, weight, seconds_byte);
-    if (cost->exact)
-        exact_add_weighted(&cost->exact->growth, weight, seconds_byte);
+    exact_mark(exact, TERM_GROWTH, weight, seconds_byte);
+    if (!exact->only_fingerprint)
+        exact_add_weighted(&exact->growth, weight, seconds_byte);
 }
 
-void cost_add_bandwidth(struct cost *cost, double bytes_s)
+void cost_exact_bandwidth(struct cost_exact *exact, double bytes_s)
 {
-    cost->bandwidth_bytes_s += bytes_s;
-    cost_mark(cost, TERM_BANDWIDTH, 1, bytes_s);
-    if (cost->exact && isfinite(bytes_s))
-        exact_add_double(&cost->exact->bandwidth, bytes_s);
-}
-
-void cost_bound(struct cost *cost, uint64_t last_bytes)
-{
-    if (last_bytes < cost->last_bytes)
-        cost->last_bytes = last_bytes;
+    exact_mark(exact, TERM_BANDWIDTH, 1, bytes_s);
+    if (!exact->only_fingerprint && isfinite(bytes_s))
+        exact_add_double(&exact->bandwidth, bytes_s);
 }
 
 void cost_end(struct cost *cost)
@@ -114,9 +106,10 @@ void cost_end(struct cost *cost)
         cost->stage[stage].fixed_s *= cost->scale;
         cost->stage[stage].growth_s_byte *= cost->scale;
     }
-    cost_mark(cost, TERM_FIXED, 1, -cost->scale);
-    if (cost->exact)
+    if (cost->exact) {
+        exact_mark(cost->exact, TERM_SCALE, 1, cost->scale);
         cost->exact->bounded = cost->bandwidth_bytes_s > 0 && isfinite(cost->bandwidth_bytes_s);
+    }
 }
 
 struct cost_line cost_sum_line(const struct cost *cost)

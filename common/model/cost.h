@@ -37,7 +37,6 @@ struct cost {
     /* Used while the terms are added, and to compare two costs to the byte: see cost_term.h. */
     double scale;
     double bandwidth_bytes_s;
-    uint64_t fingerprint;     /* equal for costs made of equal terms */
     struct cost_exact *exact; /* null: nobody asked for it */
 };
 

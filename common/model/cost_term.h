@@ -12,8 +12,10 @@
 
 /* scale * (fixed + bytes * (growth + 1 / bandwidth)), of all stages together */
 struct cost_exact {
+    uint64_t fingerprint;  /* equal for costs made of equal terms, in whatever order */
+    bool only_fingerprint; /* set by who asks: the rest is not wanted */
+    bool bounded;          /* there is a bandwidth and it is finite */
     double scale;
-    bool bounded; /* there is a bandwidth and it is finite */
     struct exact fixed, growth, bandwidth;
 };
 
@@ -21,15 +23,42 @@ struct cost_exact {
  * who asks for a cost sets it, to null or to where the exact terms go. */
 void cost_begin(struct cost *cost, double scale);
 
+/* The same terms for cost->exact. */
+void cost_exact_fixed(struct cost_exact *exact, int weight, double seconds);
+void cost_exact_growth(struct cost_exact *exact, int weight, double seconds_byte);
+void cost_exact_bandwidth(struct cost_exact *exact, double bytes_s);
+
 /* Adds weight * value seconds, or seconds a byte, to one stage. Weights are small whole numbers. */
-void cost_add_fixed(struct cost *cost, enum cost_stage stage, int weight, double seconds);
-void cost_add_growth(struct cost *cost, enum cost_stage stage, int weight, double seconds_byte);
+static inline void cost_add_fixed(struct cost *cost, enum cost_stage stage, int weight,
+                                  double seconds)
+{
+    cost->stage[stage].fixed_s += weight * seconds;
+    if (cost->exact)
+        cost_exact_fixed(cost->exact, weight, seconds);
+}
+
+static inline void cost_add_growth(struct cost *cost, enum cost_stage stage, int weight,
+                                   double seconds_byte)
+{
+    cost->stage[stage].growth_s_byte += weight * seconds_byte;
+    if (cost->exact)
+        cost_exact_growth(cost->exact, weight, seconds_byte);
+}
 
 /* Adds to the bandwidth of the wire. */
-void cost_add_bandwidth(struct cost *cost, double bytes_s);
+static inline void cost_add_bandwidth(struct cost *cost, double bytes_s)
+{
+    cost->bandwidth_bytes_s += bytes_s;
+    if (cost->exact)
+        cost_exact_bandwidth(cost->exact, bytes_s);
+}
 
 /* The lines do not hold above `last_bytes`. */
-void cost_bound(struct cost *cost, uint64_t last_bytes);
+static inline void cost_bound(struct cost *cost, uint64_t last_bytes)
+{
+    if (last_bytes < cost->last_bytes)
+        cost->last_bytes = last_bytes;
+}
 
 /* Turns the terms into the lines of the stages. */
 void cost_end(struct cost *cost);

@@ -5,3 +5,8 @@
 check_PROGRAMS += test/bench/ring_bench
 test_bench_ring_bench_SOURCES = test/bench/ring_bench.c
 test_bench_ring_bench_LDADD = libmultilane_common.la
+
+# What a plan costs to look up and to build.
+check_PROGRAMS += test/bench/plan_lookup
+test_bench_plan_lookup_SOURCES = test/bench/plan_lookup.c
+test_bench_plan_lookup_LDADD = libmultilane_common.la

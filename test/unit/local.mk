@@ -14,6 +14,12 @@ TESTS += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
 TESTS += test/unit/model_alone.sh
 EXTRA_DIST += test/unit/model_alone.sh test/unit/model_digest.c
+
+# multilane-plan as a user meets it, its thresholds against fractions.
+if HAVE_PYTHON3
+TESTS += test/unit/plan_tool.py
+endif
+EXTRA_DIST += test/unit/plan_tool.py
 test_unit_model_cluster_LDADD = libmultilane_common.la
 test_unit_model_equation_LDADD = libmultilane_common.la
 test_unit_model_number_LDADD = libmultilane_common.la

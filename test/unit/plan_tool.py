@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""multilane-plan as a user meets it: the equation against fractions, its outputs, its refusals.
+
+Run in the build folder, where the program lies, or with its path as the only argument.
+"""
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+from fractions import Fraction
+
+PROGRAM = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "multilane-plan")
+LARGEST = 2**52
+
+EXAMPLE = """bias = 0.99               # d
+[lane fast]
+use = both                # eager | rndv | both
+latency = 1.3e-6          # seconds
+bandwidth = 12.5e9        # bytes a second
+overhead = 0.2e-6
+reg_cost = 1e-6
+reg_growth = 0.06e-9      # seconds a byte
+"""
+
+failures = 0
+
+
+def check(holds, *what):
+    global failures
+    if not holds:
+        failures += 1
+        print("does not hold:", *what, file=sys.stderr)
+
+
+def run(*arguments, text=""):
+    """Runs the program on a file's content, given to it on standard input."""
+    content = text if isinstance(text, bytes) else text.encode()
+    done = subprocess.run([PROGRAM, *arguments], input=content, capture_output=True, timeout=60)
+    return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+
+
+# --- the equation against fractions ---------------------------------------------------------------
+
+KEYS = ("latency", "bandwidth", "overhead", "reg_cost", "reg_growth")
+
+
+def lane_text(name, lane):
+    return "[lane %s]\nuse = %s\n" % (name, lane["use"]) + "".join(
+        "%s = %r\n" % (key, lane[key]) for key in KEYS)
+
+
+def file_text(bias, lanes):
+    return "bias = %r\n" % bias + "".join(
+        lane_text("lane%d" % i, lane) for i, lane in enumerate(lanes))
+
+
+def total(lanes, use, key):
+    return sum((Fraction(lane[key]) for lane in lanes if lane["use"] in (use, "both")), Fraction(0))
+
+
+def expected(bias, lanes, rrc):
+    """The equation of the first document, in fractions of the doubles."""
+    d = Fraction(bias)
+    latency = max(Fraction(lane["latency"]) for lane in lanes if lane["use"] in ("rndv", "both"))
+    num = (d * ((1 + rrc) * total(lanes, "rndv", "reg_cost") + 4 * latency
+                + 3 * total(lanes, "rndv", "overhead"))
+           - total(lanes, "eager", "reg_cost") - total(lanes, "eager", "overhead"))
+    den = (total(lanes, "eager", "reg_growth") + 1 / total(lanes, "eager", "bandwidth")
+           - d * ((1 + rrc) * total(lanes, "rndv", "reg_growth")
+                  + 1 / total(lanes, "rndv", "bandwidth")))
+    if num > 0 and den > 0:
+        size = max(1, math.ceil(num / den))
+        return ("at", size) if size <= LARGEST else ("never", None)
+    if num <= 0 and den >= 0:
+        return ("always", None)
+    if num < 0 and den < 0:
+        size = math.floor(num / den)
+        return ("below", min(size, LARGEST)) if size >= 1 else ("never", None)
+    return ("never", None)
+
+
+def check_equation(bias, lanes, seen):
+    text = file_text(bias, lanes)
+    status, out, err = run("--equation", "--json", "-", text=text)
+    check(status == 0, text, err)
+    if status:
+        return
+    for line in json.loads(out)["equation"]:
+        rrc = 1 if line["protocol"] == "rndv-get" else 0
+        want = expected(bias, lanes, rrc)
+        got = (line["kind"], line.get("bytes"))
+        seen[want[0]] = seen.get(want[0], 0) + 1
+        check(got == want, "%s: %s, in fractions %s, for\n%s" % (line["protocol"], got, want, text))
+
+
+def value(chance, middle):
+    return chance.choice([0.0, middle, middle * 10 ** chance.uniform(-3, 3),
+                          middle * 10 ** chance.uniform(-3, 3), round(middle * 7, 12)])
+
+
+def random_lane(chance, use):
+    return {"use": use, "latency": value(chance, 1e-6), "bandwidth": value(chance, 1e10) or 1e10,
+            "overhead": value(chance, 1e-7), "reg_cost": value(chance, 1e-6),
+            "reg_growth": value(chance, 1e-10)}
+
+
+def random_lanes(chance):
+    lanes = [random_lane(chance, "eager"), random_lane(chance, "rndv")]
+    for _ in range(chance.randrange(4)):
+        lanes.append(random_lane(chance, chance.choice(["eager", "rndv", "both"])))
+    return lanes
+
+
+def equation_is_exact(chance, seen):
+    for _ in range(400):
+        check_equation(chance.choice([0.99, 0.5, 1.0, chance.uniform(0.5, 1.2)]),
+                       random_lanes(chance), seen)
+
+
+def near_ties_are_exact(chance, seen):
+    """An eager overhead is set so that the two sides meet within a bit of a whole size."""
+    tried = 0
+    while tried < 150:
+        lanes, bias = random_lanes(chance), 0.99
+        lanes[0]["overhead"] = 0.0
+        rrc = chance.randrange(2)
+        kind, size = expected(bias, lanes, rrc)
+        if kind != "at" or not 10 < size < 2**45:
+            continue
+        tried += 1
+        low, high = 0.0, 1e6  # the overhead at which `size - 5` is the threshold, to the last bit
+        while math.nextafter(low, high) < high:
+            middle = (low + high) / 2
+            lanes[0]["overhead"] = middle
+            now = expected(bias, lanes, rrc)
+            if now[0] == "at" and now[1] > size - 5:
+                low = middle
+            else:
+                high = middle
+        for overhead in (math.nextafter(low, 0), low, high, math.nextafter(high, 1e9)):
+            lanes[0]["overhead"] = overhead
+            check_equation(bias, lanes, seen)
+
+
+# --- outputs ----------------------------------------------------------------------------------------
+
+
+def the_example_prints_as_documented():
+    status, out, err = run("--equation", "-", text=EXAMPLE)
+    check((status, out, err) == (0, "rndv-am at 3951429\nrndv-get never\n", ""), out, err)
+    status, out, _ = run("--equation", "--verbose", "-", text=EXAMPLE)
+    for term in ("ecost", "egro", "ebw", "eover", "rcost", "rgro", "rbw", "rover", "rlat", "num",
+                 "den", "d ", "rrc"):
+        check("\n  %s" % term in out, term, "is missing in", out)
+    status, out, _ = run("-", text=EXAMPLE)
+    rows = [line.split() for line in out.splitlines()[2:]]
+    check([row[:3] for row in rows] == [["0", "3951428", "eager-zcopy"],
+                                        ["3951429", "inf", "rndv-am"]], out)
+
+
+def beyond_is_said():
+    text = file_text(0.5, [
+        {"use": "eager", "latency": 0.0, "bandwidth": 1e9, "overhead": 0.0, "reg_cost": 0.0,
+         "reg_growth": 0.0},
+        {"use": "rndv", "latency": 1e8, "bandwidth": 1e9, "overhead": 0.0, "reg_cost": 0.0,
+         "reg_growth": 0.0}])
+    _, out, _ = run("--equation", "-", text=text)
+    check(out.startswith("rndv-am never (") and "2^52" in out.splitlines()[0], out)
+
+
+def json_agrees_with_text_and_covers_every_size():
+    status, out, _ = run("--json", "--predict", "0", "1", "4k", "3951428", "3951429", "1g", "-",
+                         text=EXAMPLE)
+    report = json.loads(out)
+    check(status == 0 and report["version"] == 1, out)
+    next_bytes = 0
+    for entry in report["plan"]:
+        check(entry["first_bytes"] == next_bytes, entry)
+        check(abs(sum(lane["share"] for lane in entry["lanes"]) - 1) < 1e-12, entry)
+        next_bytes = None if entry["last_bytes"] is None else entry["last_bytes"] + 1
+    check(next_bytes is None, "the last size is bounded")
+    for size in (0, 1, 4096, 3951428, 3951429, 2**30):
+        rows = [row for row in report["predictions"] if row["bytes"] == size]
+        chosen = [row for row in rows if row["chosen"]]
+        check(len(chosen) == 1, size, rows)
+        for row in rows:
+            stages = sum(row[key] for key in ("sender_s", "wire_s", "receiver_s", "latency_s"))
+            check(math.isclose(stages, row["takes_s"], rel_tol=1e-12), row)
+            check(chosen[0]["takes_s"] <= row["takes_s"] * (1 + 1e-12), size, rows)
+
+
+def plots_are_drawings():
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "out.svg")
+        status, out, err = run("--plot", name, "-", text=EXAMPLE)
+        check((status, out, err) == (0, "", ""), out, err)
+        root = xml.etree.ElementTree.parse(name).getroot()
+        texts = [node.text for node in root.iter() if node.text]
+        check(root.tag.endswith("svg"), root.tag)
+        for word in ("rndv-am 3951429", "eager-zcopy", "rndv-get", "the plan"):
+            check(word in texts, word, texts)
+        status, _, err = run("--plot", os.path.join(folder, "none", "out.svg"), "-", text=EXAMPLE)
+        check(status == 1 and "out.svg" in err, status, err)
+
+
+def options_change_the_plan():
+    def protocols(*options, text=EXAMPLE):
+        status, out, err = run("--json", *options, "-", text=text)
+        check(status == 0, options, err)
+        return [entry["protocol"] for entry in json.loads(out)["plan"]]
+
+    check(protocols("--protocol", "rndv-get") == ["eager-zcopy", "rndv-get"], "--protocol")
+    check(protocols("--protocol=rndv-put:1-2") ==
+          ["eager-zcopy", "rndv-put", "eager-zcopy", "rndv-am"], "--protocol=")
+    check(protocols("--bias", "1.01") == ["eager-zcopy"], "--bias")
+    check(protocols("--stream") != [], "--stream")
+    cluster = EXAMPLE + "[cluster]\nsend_overhead = 1\nsend_gap = 2\nlatency = 4\n" \
+        "receive_overhead = 1.5\nuser_overhead = 0.5\nprocesses = 16\npacket = 10\n"
+    _, out, err = run("--predict", "50", "-", text=cluster)
+    check("one-way (2.6)    15s" in out and "broadcast (2.8)  60s as printed" in out, out, err)
+
+
+# --- refusals ---------------------------------------------------------------------------------------
+
+BAD_FILES = [  # content, words that the sentence must have
+    ("[lane a]\nbandwidth = -1\n", ["2", "bandwidth", "-1"]),
+    ("[lane a]\nbandwidth = nan\n", ["2", "bandwidth", "nan"]),
+    ("[lane a]\nbandwidth = inf\n", ["2", "bandwidth", "inf"]),
+    ("[lane a]\nbandwidth = 0\n", ["2", "bandwidth", "0"]),
+    ("[lane a]\nbandwidth = 1e999\n", ["2", "bandwidth", "1e999"]),
+    ("[lane a]\nbandwidth = 1e300\n", ["2", "bandwidth", "1e300"]),
+    ("[lane a]\nbandwidth = 1GB\n", ["2", "bandwidth", "1GB"]),
+    ("[lane a]\nbandwidth =\n", ["2", "bandwidth"]),
+    ("[lane a]\nbandwidth = 1\nlatency = -1e-6\n", ["3", "latency", "-1e-6"]),
+    ("[lane a]\nbandwidth = 1\nspeed = 3\n", ["3", "speed", "3"]),
+    ("[lane a]\nbandwidth = 1\nbandwidth = 2\n", ["3", "bandwidth", "2"]),
+    ("[lane a]\nbandwidth = 1\n[lane a]\nbandwidth = 1\n", ["3", "a", "line 1"]),
+    ("[lane a]\nlatency = 1e-6\n", ["1", "a", "bandwidth"]),
+    ("[lane a]\nbandwidth = 1\nuse = some\n", ["3", "use", "some"]),
+    ("[lane a]\nbandwidth = 1\ncan = fly\n", ["3", "can", "fly", "atomics"]),
+    ("[lane a]\nbandwidth = 1\noverhead = 1\noverhead_send = 1\n", ["4", "overhead_send"]),
+    ("[lane]\nbandwidth = 1\n", ["1", "lane"]),
+    ("[road a]\n", ["1", "road a"]),
+    ("[lane a\n", ["1", "[lane a"]),
+    ("lane a\n", ["1", "lane a"]),
+    ("bias = 0\n", ["1", "bias", "0"]),
+    ("bias = 1e9\n", ["1", "bias", "1e9"]),
+    ("speed = 1\n", ["1", "speed"]),
+    ("[range a 4k]\n", ["1", "a"]),
+    ("[lane a]\nbandwidth = 1\n[range a 4k]\n[range a 1k]\n", ["4", "range a 1k"]),
+    ("[copy disk]\n", ["1", "disk"]),
+    ("[lane a]\nbandwidth = 1\n[cluster]\n", ["cluster", "L"]),
+    ("".join("[lane %d]\nbandwidth = 1\n" % i for i in range(17)), ["33", "16"]),
+    ("# nothing\n", ["no lane"]),
+    ("", ["empty"]),
+    (b"\x7fELF\x02\x01\x01\0\0\0", ["1", "0x7f"]),
+    (b"[lane a]\nband\0width = 1\n", ["2", "0x00"]),
+    ("x" * 1000, ["1", "1000"]),
+    ("# much\n" * 200000, ["1 MiB"]),
+]
+
+
+def check_refusal(result, words, what):
+    status, out, err = result
+    check(status == 2 and out == "", what, status, out)
+    check(err.count("\n") == 1 and err.startswith("multilane-plan: "), what, repr(err))
+    for word in words:
+        check(word in err, what, "lacks", repr(word), err)
+
+
+def bad_files_are_refused_in_one_sentence():
+    for content, words in BAD_FILES:
+        for mode in ([], ["--equation"], ["--json", "--predict", "4k"]):
+            check_refusal(run(*mode, "-", text=content), ["standard input"] + words,
+                          repr(content[:60]))
+    check_refusal(run("/nonexistent/lanes"), ["/nonexistent/lanes"], "no file")
+    check_refusal(run("/"), ["/"], "a folder")
+    check_refusal(run("--equation", "-", text="[lane a]\nuse = eager\nbandwidth = 1\n"), ["rndv"],
+                  "no rendezvous lane")
+    check_refusal(run("-", text="[lane a]\nuse = rndv\nbandwidth = 1\n"), ["0 bytes", "a"],
+                  "no eager lane")
+
+
+def bad_options_are_refused_in_one_sentence():
+    for options, words in (
+            ([], ["FILE"]), (["-", "-"], ["one FILE"]), (["--colour", "-"], ["--colour"]),
+            (["--plot"], ["--plot"]), (["--predict", "-"], ["--predict"]),
+            (["--predict", "4q", "-"], ["--predict", "4q"]), (["--bias", "x", "-"], ["--bias", "x"]),
+            (["--bias", "0", "-"], ["bias"]), (["--json=1", "-"], ["--json"]),
+            (["--memory", "tape", "-"], ["--memory"]),
+            (["--eager-lanes", "-1", "-"], ["--eager-lanes", "-1"]),
+            (["--protocol", "rendezvous", "-"], ["--protocol", "rendezvous", "rndv-staged"])):
+        check_refusal(run(*options, text=EXAMPLE), words, options)
+
+
+def output_that_cannot_be_written_is_reported():
+    if not os.path.exists("/dev/full"):
+        print("there is no /dev/full: a full disk was not tried")
+        return
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PROGRAM, "-"], input=EXAMPLE.encode(), stdout=full,
+                              stderr=subprocess.PIPE, timeout=60)
+    check(done.returncode == 1 and done.stderr.count(b"\n") == 1, done)
+
+
+def main():
+    chance, seen = random.Random(71), {}
+    the_example_prints_as_documented()
+    beyond_is_said()
+    json_agrees_with_text_and_covers_every_size()
+    plots_are_drawings()
+    options_change_the_plan()
+    bad_files_are_refused_in_one_sentence()
+    bad_options_are_refused_in_one_sentence()
+    output_that_cannot_be_written_is_reported()
+    equation_is_exact(chance, seen)
+    near_ties_are_exact(chance, seen)
+    check(all(seen.get(kind, 0) > 20 for kind in ("at", "always", "never", "below")), seen)
+    print("thresholds compared with fractions:", seen)
+    print("failed:" if failures else "passed", failures or "")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
