@@ -107,3 +107,8 @@ test_mpi_traffic_LDFLAGS = $(MPI_LDFLAGS)
 test_mpi_traffic_LDADD = $(SUITE_LDADD)
 test_mpi_traffic_SOURCES = test/mpi/traffic.c test/mpi/traffic_script.c test/mpi/traffic_oracle.c \
     test/mpi/traffic.h
+
+check_PROGRAMS += test/mpi/failure
+test_mpi_failure_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_failure_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_failure_LDADD = $(OMPI_LIBS)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A process dies: what ULFM promises to the others holds over the PML. Needs Open MPI 5.0 or later,
+ * started with --with-ft ulfm; the last rank is the one that dies. */
+#include <mpi.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if OMPI_MAJOR_VERSION >= 5
+#include <mpi-ext.h>
+
+static int rank, size;
+
+static void expect(int error, int class_wanted, const char *what)
+{
+    int class_seen;
+    MPI_Error_class(error, &class_seen);
+    if (class_seen == class_wanted)
+        return;
+    printf("rank %d: %s: error class %d, expected %d\n", rank, what, class_seen, class_wanted);
+    fflush(stdout);
+    abort();
+}
+
+/* Receives, small sends and large ones with the dead end in MPI_ERR_PROC_FAILED, not in a hang. */
+static void talk_to_the_dead(void)
+{
+    int dead = size - 1, value;
+    size_t bytes = (size_t) 4 << 20;
+    char *large = calloc(1, bytes);
+    MPI_Request requests[2];
+    MPI_Irecv(large, (int) bytes, MPI_BYTE, dead, 1, MPI_COMM_WORLD, &requests[0]);
+    expect(MPI_Recv(&value, 1, MPI_INT, dead, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+           MPIX_ERR_PROC_FAILED, "receive from the dead");
+    expect(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), MPIX_ERR_PROC_FAILED,
+           "receive posted before it was known");
+    expect(MPI_Send(large, (int) bytes, MPI_BYTE, dead, 3, MPI_COMM_WORLD), MPIX_ERR_PROC_FAILED,
+           "large send to the dead");
+    expect(MPI_Send(&value, 1, MPI_INT, dead, 4, MPI_COMM_WORLD), MPIX_ERR_PROC_FAILED,
+           "small send to the dead");
+    free(large);
+}
+
+static void wait_for_revoke(void)
+{
+    int value;
+    expect(MPI_Recv(&value, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+           MPIX_ERR_REVOKED, "receive on a revoked communicator");
+}
+
+static void go_on(void)
+{
+    MPI_Comm shrunk;
+    int count, sum;
+    expect(MPIX_Comm_shrink(MPI_COMM_WORLD, &shrunk), MPI_SUCCESS, "shrink");
+    MPI_Comm_size(shrunk, &count);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, shrunk);
+    if (count != size - 1 || sum != (size - 1) * (size - 2) / 2) {
+        printf("rank %d: %d survivors with sum %d\n", rank, count, sum);
+        abort();
+    }
+    if (rank == 0)
+        printf("the %d others went on\n", count);
+    MPI_Comm_free(&shrunk);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1)
+        raise(SIGKILL);
+    if (rank == 0) {
+        talk_to_the_dead();
+        MPIX_Comm_revoke(MPI_COMM_WORLD);
+    } else {
+        wait_for_revoke();
+    }
+    go_on();
+    fflush(stdout);
+    MPI_Finalize();
+    return 0;
+}
+
+#else
+
+int main(void)
+{
+    printf("this Open MPI has no ULFM\n");
+    return 1;
+}
+
+#endif

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What sits above the PML or beside it: monitoring, and fault tolerance.
+mpi neighbours.monitoring 3 --mca pml multilane,monitoring --mca pml_monitoring_enable 2 \
+    --mca btl self,$sm -- ring
+
+# Whatever the others have reached, mpirun ends with the status of the process that was killed.
+ulfm_run() {
+    limit_s=60 mpirun_run 4 --with-ft ulfm --mca pml multilane --mca btl "self,$1" \
+        --mca btl_tcp_if_include lo -- failure 2>&1 | tee /dev/stderr | grep -q 'others went on'
+}
+if [ "$series" = 4.1 ]; then
+    skip "${prefix}neighbours.ulfm" "Open MPI 4.1 has no ULFM"
+elif [ -n "$sanitizer" ]; then
+    skip "${prefix}neighbours.ulfm" "a killed process ends a job of sanitized programs"
+else
+    for lane in "$sm" tcp; do
+        check "${prefix}neighbours.ulfm.$lane" ulfm_run "$lane"
+    done
+fi
