@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 // Open MPI 5.0 calls itself MPI 3.1 and offers what is new in MPI 4 all the same.
-#define SUITE_MPI_4 (MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5)
+#define SUITE_MPI_4   (MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5)
 #define SUITE_MPI_4_1 (MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1))
 
 struct suite_case {
