@@ -173,6 +173,12 @@ void door_open_out(shm_peer_t *peer)
     }
     if (NULL == peer->stale)
         peer->stale = calloc(ring_stale_words(shm.lane_lines), sizeof(*peer->stale));
+    if (NULL != peer->left_door) {
+        /* We were here before, and the peer has not read all of it yet. */
+        peer_retire(peer);
+        if (NULL != peer->left_door)
+            return;
+    }
     if (NULL == peer->stale || !lane_create(peer))
         return;
     peer->out_door = door_claim(peer);
@@ -200,25 +206,50 @@ static void pending_drain(shm_peer_t *peer)
     }
 }
 
+/* Under peer->lock. The lane stays as it is until the peer has read the last message. */
+void door_leave(shm_peer_t *peer)
+{
+    uint32_t expected = DOOR_OPEN;
+
+    peer->out_direct = false;
+    if (NULL == peer->out_door)
+        return;
+    /* Release: the last message is in the ring. A door that was refused stays so. */
+    if (atomic_compare_exchange_strong_explicit(&peer->out_door->state, &expected, DOOR_CLOSED,
+                                                memory_order_release, memory_order_relaxed))
+        door_bell_ring(peer);
+    peer->left_door = peer->out_door;
+    peer->left_lane = peer->out_lane;
+    peer->out_door = NULL;
+    peer->out_lane = NULL;
+}
+
 void door_close_out(shm_peer_t *peer)
 {
     pending_drain(peer);
     OPAL_THREAD_LOCK(&peer->lock);
-    peer->out_direct = false;
-    if (NULL != peer->out_door) {
-        uint32_t expected = DOOR_OPEN;
-
-        /* Release: the last message is in the ring. A door that was refused stays so. */
-        if (atomic_compare_exchange_strong_explicit(&peer->out_door->state, &expected, DOOR_CLOSED,
-                                                    memory_order_release, memory_order_relaxed))
-            door_bell_ring(peer);
-    }
-    /* The lane is not given out again: the peer may read the last messages at any later time. */
-    peer->out_door = NULL;
-    peer->out_lane = NULL;
+    door_leave(peer);
     if (OUT_OPEN == peer->out_state || OUT_WAITING == peer->out_state)
         peer->out_state = OUT_NONE;
     OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+int door_fence(mca_btl_base_module_t *btl, shm_peer_t *peer)
+{
+    int status = OPAL_SUCCESS;
+
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    door_leave(peer);
+    peer->out_state = OUT_DEAD;
+    if (NULL != peer->left_door &&
+        DOOR_CLOSED == atomic_load_explicit(&peer->left_door->state, memory_order_acquire) &&
+        segment_owner_lives(peer->host_fd))
+        status = OPAL_ERR_RESOURCE_BUSY;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    send_fail_pending(peer);
+    remote_fail(peer);
+    return status;
 }
 
 /* --- the way in: a visitor at our door --- */

@@ -80,7 +80,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
     memset(out, 0, sizeof(*out));
-    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL;
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL | MULTILANE_CAN_FENCE;
     if (copy_possible(peer))
         out->capabilities |= MULTILANE_CAN_COPY;
     out->memory = MULTILANE_MEMORY_HOST;
@@ -179,4 +179,5 @@ __attribute__((visibility("default"))) const struct multilane_extension mca_btl_
     .copy_from = copy_from,
     .copy_to = copy_to,
     .queued_bytes = extension_queued_bytes,
+    .fence = door_fence,
 };

@@ -124,6 +124,12 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     if (NULL == peer) {
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
+        if (peer->gone) {
+            /* The same process has begun anew, with another segment. */
+            peer->gone = false;
+            peer->out_state = OUT_NONE;
+            peer->copy_tried = false;
+        }
         peer->record = *record;
         peer->kind = kind;
         peer->proc = proc;
@@ -194,13 +200,36 @@ static bool peer_finalized(shm_peer_t *peer)
            SEGMENT_FINALIZED == atomic_load_explicit(&peer->host->state, memory_order_acquire);
 }
 
+static bool peer_has_ended(shm_peer_t *peer)
+{
+    if (segment_owner_lives(peer->host_fd) || peer_finalized(peer))
+        return false;
+    return shm.record.pid_namespace != peer->record.pid_namespace ||
+           !segment_process_lives(peer->record.pid);
+}
+
+/* One that ended as it should needs nothing any more, though Open MPI may never say so: it does not
+ * take processes back from its BTLs when a spawned job disconnects. */
+static void peer_part(shm_peer_t *peer)
+{
+    if (peer->gone || !peer_finalized(peer) || segment_owner_lives(peer->host_fd))
+        return;
+    door_leave(peer);
+    peer->gone = true;
+    peer->out_state = OUT_DEAD;
+    peer_retire(peer);
+}
+
 static const char *peer_loss(shm_peer_t *peer)
 {
     const char *why = NULL;
 
     OPAL_THREAD_LOCK(&peer->lock);
     if (peer->host_fd >= 0 && OUT_DEAD != peer->out_state) {
-        if (!segment_owner_lives(peer->host_fd) && !peer_finalized(peer))
+        peer_part(peer);
+        if (peer->gone)
+            why = NULL;
+        else if (peer_has_ended(peer))
             why = "that process has ended";
         else if (NULL != peer->out_door &&
                  DOOR_REFUSED == atomic_load_explicit(&peer->out_door->state, memory_order_acquire))
@@ -231,14 +260,39 @@ void peer_check_lives(void)
     }
 }
 
-static void peer_destroy(shm_peer_t *peer)
+static void host_close(shm_peer_t *peer)
 {
-    door_close_out(peer);
-    door_close_in(peer);
     if (NULL != peer->host)
         segment_unmap(peer->host, peer->host_bytes);
     if (peer->host_fd >= 0)
         close(peer->host_fd);
+    peer->host = NULL;
+    peer->host_fd = -1;
+}
+
+void peer_retire(shm_peer_t *peer)
+{
+    if (NULL != peer->left_door) {
+        bool read =
+            DOOR_CLOSED != atomic_load_explicit(&peer->left_door->state, memory_order_acquire);
+
+        if (!read && !peer_finalized(peer) && segment_owner_lives(peer->host_fd))
+            return;
+        opal_mutex_lock(&shm.lane_lock);
+        segment_lane_put(peer->out_segment, peer->left_lane);
+        opal_mutex_unlock(&shm.lane_lock);
+        peer->left_door = NULL;
+        peer->left_lane = NULL;
+    }
+    if ((!peer->known || peer->gone) && NULL == peer->out_door && !peer->in_open)
+        host_close(peer);
+}
+
+static void peer_destroy(shm_peer_t *peer)
+{
+    door_close_out(peer);
+    door_close_in(peer);
+    host_close(peer);
     OBJ_DESTRUCT(&peer->remote_operations);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);
@@ -254,4 +308,5 @@ void peers_close(void)
     free(shm.pending_peers);
     shm.peers = shm.pending_peers = NULL;
     shm.peer_count = shm.peer_room = 0;
+    atomic_store_explicit(&shm.pending_count, 0, memory_order_relaxed);
 }

@@ -192,6 +192,11 @@ static void sweep(void)
         if (peer->in_open && !peer->in_attended && ring_has_message(&peer->in))
             door_bell_ring_own(peer);
         closing_finish(peer);
+        if (!peer->known || peer->gone || NULL != peer->left_door) {
+            OPAL_THREAD_LOCK(&peer->lock);
+            peer_retire(peer);
+            OPAL_THREAD_UNLOCK(&peer->lock);
+        }
     }
     OPAL_THREAD_UNLOCK(&shm.lock);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -92,6 +93,19 @@ bool segment_owner_lives(int descriptor)
 
     /* A system without such locks never says that anybody died. */
     return 0 != fcntl(descriptor, F_GETLK, &lock) || lock.l_type != F_UNLCK;
+}
+
+bool segment_process_lives(int32_t pid)
+{
+    struct pollfd end = {.fd = (int) syscall(SYS_pidfd_open, (pid_t) pid, 0), .events = POLLIN};
+    bool lives;
+
+    if (end.fd < 0)
+        return ESRCH != errno;
+    /* Readable as soon as the process has ended, whether or not its parent has noticed. */
+    lives = 1 != poll(&end, 1, 0);
+    close(end.fd);
+    return lives;
 }
 
 /* Memory is taken now or the caller hears that there is none; touching it later never raises

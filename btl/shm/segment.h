@@ -140,6 +140,10 @@ static inline struct door *segment_doors(struct segment_header *header)
  * kernel takes away when the process ends, in whatever namespace and by whatever death. */
 bool segment_owner_lives(int descriptor);
 
+/* Whether a process of this PID namespace lives. The lock above is also lost when a program closes
+ * descriptors that are not its own, so where the process can be asked for, it is. */
+bool segment_process_lives(int32_t pid);
+
 /* Fills with random bytes; 0 or errno. */
 int segment_random(void *memory, size_t bytes);
 

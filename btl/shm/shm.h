@@ -73,7 +73,10 @@ struct mca_btl_base_endpoint_t {
     size_t host_bytes;
     int host_fd;
     struct door *out_door;
-    uint64_t controls_taken;  /* one bit a control line of out_lane */
+    struct door *left_door; /* we closed it and the peer has not freed it: the lane is in use */
+    struct lane *left_lane;
+    bool gone;               /* it has finalized and ended; nothing will be read or sent any more */
+    uint64_t controls_taken; /* one bit a control line of out_lane */
     uint64_t waiting_since_s; /* the peer's segment did not open then */
     bool out_unusable;        /* and never will: reported at the next round of progress */
 
@@ -208,6 +211,8 @@ shm_peer_t *peer_create(const opal_process_name_t *name);
 /* The peer is lost: what waits for it ends with an error, Open MPI is told once. */
 void peer_fail(shm_peer_t *peer, const char *why);
 void peer_check_lives(void);
+/* Under peer->lock: takes back what a closed way out held, once the peer has read it. */
+void peer_retire(shm_peer_t *peer);
 void peers_close(void);
 
 /* door.c: connections. */
@@ -217,6 +222,11 @@ bool door_segment_ready(enum segment_kind kind);
 /* Under peer->lock: brings out_state from OUT_NONE or OUT_WAITING on. */
 void door_open_out(shm_peer_t *peer);
 void door_close_out(shm_peer_t *peer);
+/* The extension's fence: closes the way out for good. OPAL_SUCCESS once the peer has read what was
+ * in the ring and answered what was asked of it, or is no more. */
+/* Under peer->lock: what door_close_out does, with nothing waiting. */
+void door_leave(shm_peer_t *peer);
+int door_fence(mca_btl_base_module_t *btl, shm_peer_t *peer);
 void door_close_in(shm_peer_t *peer);
 /* Looks at the doors of our segments whose bells rang; returns events. */
 int door_answer(void);
