@@ -254,3 +254,15 @@ def samples_read(path):
         return [Sample(row["part"], row["way"], int(row["ranks"]), int(row["round"]),
                        row["figure"], int(row["size"]), float(row["value"]))
                 for row in csv.DictReader(file)]
+
+
+def failures_write(path, failures, append):
+    with open(path, "a" if append else "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows((f.part, f.way, f.ranks, f.why) for f in failures)
+
+
+def failures_read(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return [Failure(part, way, int(ranks), why) for part, way, ranks, why in csv.reader(file)]
