@@ -167,6 +167,10 @@ void send_request_begin(struct send_request *request)
     ompi->req_state = OMPI_REQUEST_ACTIVE;
     ompi->req_status.MPI_ERROR = OMPI_SUCCESS;
     ompi->req_status._cancelled = 0;
+    /* 4.1's osc/pt2pt tells by the tag of a send that has ended whose operation it was. */
+    ompi->req_status.MPI_SOURCE = ompi_comm_rank(request->base.req_base.req_comm);
+    ompi->req_status.MPI_TAG = request->base.req_base.req_tag;
+    ompi->req_status._ucount = request->out.size;
     request->base.req_bytes_packed = request->out.size;
     request->ends = 0;
     request->unfinished = 1;
