@@ -137,6 +137,40 @@ static void a_group_does_not_add_up(void)
            {26655119, MODEL_RNDV_AM, "1"});
 }
 
+/* It carries 35 GB/s: both are 3600.103 ns + 1/35 ns a byte, and meet the faster lane's 2500 + 1/30
+ * at 1100.103 * 210 = 231021.63; rndv-am over both is 12672.14157 + 0.99/35: 31752134.995. */
+static void a_group_adds_up_to_its_capacity(void)
+{
+    struct model_lane lanes[2];
+    struct plan_input input;
+    const struct model_group group = {3, 35e9};
+    two_lanes(lanes);
+    lanes[0].group = lanes[1].group = 3;
+    use_lanes(&input, lanes, 2);
+    input.around.groups = &group;
+    input.around.group_count = 1;
+    EXPECT("35 of 40 GB/s", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {20999, MODEL_EAGER_ZCOPY, "1"},
+           {231022, MODEL_EAGER_ZCOPY, "10"}, {31752135, MODEL_RNDV_AM, "10"});
+}
+
+/* d = 1/2, 1 byte a second, 2 s of latency: s = 1/2 * (8 + s) at 8, exactly. rndv-get and rndv-put
+ * tie with rndv-am, and two equal lanes with each other. */
+static void ties_go_to_rendezvous_then_to_the_table(void)
+{
+    struct model_lane lanes[2];
+    struct plan_input input;
+    fake_lane(&lanes[0], "one", MODEL_USE_BOTH, 2, 1, 0, 0, 0);
+    fake_lane(&lanes[1], "other", MODEL_USE_BOTH, 2, 1, 0, 0, 0);
+    use_lanes(&input, lanes, 2);
+    input.around.bias = 0.5;
+    input.most_eager_lanes = input.most_rndv_lanes = 1;
+    EXPECT("a tie", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {8, MODEL_RNDV_AM, "0"});
+    input.without = 1u << MODEL_RNDV_AM;
+    EXPECT("a tie of get and put", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {8, MODEL_RNDV_GET, "0"});
+    lanes[0].distance = 1;
+    EXPECT("the nearer lane", &input, {0, MODEL_EAGER_ZCOPY, "1"}, {8, MODEL_RNDV_GET, "1"});
+}
+
 /* rndv-both has the bandwidth of both ends: 0.99 * (4000.28 + 300 + 0.05 s) against zcopy's 100 +
  * 0.1 s on a lane that registers nothing: 4157.2772 / 0.0505 = 82322.3 */
 static void both_ends_at_once(void)
@@ -410,6 +444,8 @@ int main(void)
     four_protocols_of_one_lane();
     more_lanes_for_larger_messages();
     a_group_does_not_add_up();
+    a_group_adds_up_to_its_capacity();
+    ties_go_to_rendezvous_then_to_the_table();
     both_ends_at_once();
     a_stream_counts_its_busiest_stage();
     ranges_have_their_own_lines();
