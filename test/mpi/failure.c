@@ -45,8 +45,8 @@ static void talk_to_the_dead(void)
 static void wait_for_revoke(void)
 {
     int value;
-    expect(MPI_Recv(&value, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-           MPIX_ERR_REVOKED, "receive on a revoked communicator");
+    expect(MPI_Recv(&value, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPIX_ERR_REVOKED,
+           "receive on a revoked communicator");
 }
 
 static void go_on(void)
