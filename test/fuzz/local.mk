@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of test/fuzz: tests with arbitrary input.
 
-# Lane files, numbers and lists of protocols from arbitrary bytes. For a longer search, with clang:
-# -DFUZZ_WITH_LIBFUZZER -fsanitize=fuzzer,address,undefined, the same three groups of sources.
-check_PROGRAMS += test/fuzz/fuzz_lane_file
-TESTS += test/fuzz/fuzz_lane_file
-test_fuzz_fuzz_lane_file_SOURCES = test/fuzz/fuzz_lane_file.c tools/lane_file.c tools/lane_file.h
-test_fuzz_fuzz_lane_file_LDADD = libmultilane_common.la
+# The PML as it is, but for what happens in the end when a lane fails, and with the fuzzer inside.
+check_LTLIBRARIES += test/fuzz/mca_pml_multilane.la
+noinst_HEADERS += test/fuzz/errors_standin.h test/fuzz/inside.h
+test_fuzz_mca_pml_multilane_la_SOURCES = $(multilane_sources) test/fuzz/errors_standin.c \
+	test/fuzz/inside.c
+test_fuzz_mca_pml_multilane_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
+test_fuzz_mca_pml_multilane_la_LDFLAGS = $(COMPONENT_LDFLAGS) -rpath /nowhere
+test_fuzz_mca_pml_multilane_la_LIBADD = $(COMPONENT_LIBADD) $(OMPI_LIBS) $(OPAL_LIBS)
+
+# Run by test/mpi/runs/70-fuzz.sh.
+check_PROGRAMS += test/fuzz/headers
+test_fuzz_headers_CPPFLAGS = $(MPI_CPPFLAGS)
+test_fuzz_headers_LDFLAGS = $(MPI_LDFLAGS)
+test_fuzz_headers_LDADD = $(OMPI_LIBS) -ldl
