@@ -644,8 +644,51 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         inbound_reject(lane->btl, "a control message that fits no request", arrival->type);
 }
 
+/* The shortest way: a whole message from another process of this job, in its turn, whose receive is
+ * posted. False: it is not that, nothing was done, and the long way decides. */
+static inline bool eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    struct {
+        struct wire_base base;
+        struct wire_match match;
+    } header;
+    if (segment_count != 1 || segments->seg_len < sizeof(header))
+        return false;
+    memcpy(&header, segments->seg_addr.pval, sizeof(header));
+    if (header.base.type != WIRE_EAGER || header.base.flags != 0 ||
+        header.base.from >= multilane.local_peer_count || header.match.tag == MATCH_ANY)
+        return false;
+    struct peer *peer =
+        __atomic_load_n(&multilane.local_peers[header.base.from], __ATOMIC_ACQUIRE); /* peer_list */
+    struct mca_pml_comm_t *comm = comm_of_index(header.match.context);
+    if (!peer || !peer->reachable || peer->is_self || !comm ||
+        (uint32_t) header.match.source >= comm->size)
+        return false;
+
+    struct recv_request *request = NULL;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (OPAL_LIKELY(header.match.sequence == peer->next_receive_sequence && !peer->early)) {
+        OPAL_THREAD_LOCK(&comm->lock);
+        if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag)))
+            request = posted_take(comm, &header.match);
+        OPAL_THREAD_UNLOCK(&comm->lock);
+        if (request)
+            peer->next_receive_sequence++;
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!request)
+        return false;
+    recv_request_take_whole(request, peer, &header.match,
+                            (unsigned char *) segments->seg_addr.pval + sizeof(header),
+                            segments->seg_len - sizeof(header));
+    return true;
+}
+
 COMPAT_RECEIVE_CALLBACK(message_received)
 {
+    if (OPAL_LIKELY(eager_taken(segments, segment_count)))
+        return;
+
     struct iovec payload[MCA_BTL_DES_MAX_SEGMENTS + 1];
     struct reader reader = {.at = segments[0].seg_addr.pval, .left = segments[0].seg_len};
     struct wire_base base;

@@ -216,20 +216,20 @@ void recv_request_received(struct recv_request *request, size_t bytes)
     recv_request_complete(request);
 }
 
-void recv_request_match(struct recv_request *request, const struct arrival *arrival)
+static inline void recv_request_meet(struct recv_request *request, struct peer *peer,
+                                     const struct wire_match *match, size_t size)
 {
     mca_pml_base_request_t *base = &request->base.req_base;
     const opal_datatype_t *datatype = &base->req_datatype->super;
     size_t room = datatype->size * base->req_count;
 
-    base->req_ompi.req_status.MPI_SOURCE = arrival->match.source;
-    base->req_ompi.req_status.MPI_TAG = arrival->match.tag;
-    base->req_proc = arrival->peer->proc;
-    request->peer = arrival->peer;
-    request->size = arrival->size;
-    request->base.req_bytes_packed = arrival->size;
-    request->wanted = arrival->size < room ? arrival->size : room;
-    request->sender = arrival->sender;
+    base->req_ompi.req_status.MPI_SOURCE = match->source;
+    base->req_ompi.req_status.MPI_TAG = match->tag;
+    base->req_proc = peer->proc;
+    request->peer = peer;
+    request->size = size;
+    request->base.req_bytes_packed = size;
+    request->wanted = size < room ? size : room;
     if (OPAL_LIKELY(datatype_is_contiguous(base->req_datatype, base->req_count))) {
         request->data = (char *) base->req_addr + datatype->true_lb;
     } else {
@@ -237,6 +237,25 @@ void recv_request_match(struct recv_request *request, const struct arrival *arri
         if (request->wanted)
             recv_request_prepare_convertor(request);
     }
+}
+
+void recv_request_match(struct recv_request *request, const struct arrival *arrival)
+{
+    recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
+    request->sender = arrival->sender;
+}
+
+void recv_request_take_whole(struct recv_request *request, struct peer *peer,
+                             const struct wire_match *match, const unsigned char *data, size_t size)
+{
+    recv_request_meet(request, peer, match, size);
+    if (OPAL_LIKELY(request->data != NULL)) {
+        memcpy(request->data, data, request->wanted);
+    } else {
+        struct iovec payload = {.iov_base = (void *) data, .iov_len = size};
+        recv_request_write(request, 0, &payload, 1);
+    }
+    recv_request_complete(request);
 }
 
 void recv_request_take(struct recv_request *request, const struct arrival *arrival)

@@ -61,6 +61,11 @@ void recv_request_match(struct recv_request *request, const struct arrival *arri
  * gone, when it returns. */
 void recv_request_take(struct recv_request *request, const struct arrival *arrival);
 
+/* The same for a whole message whose sender does not wait for an answer. */
+void recv_request_take_whole(struct recv_request *request, struct peer *peer,
+                             const struct wire_match *match, const unsigned char *data,
+                             size_t size);
+
 /* Puts a piece of the packed message where it belongs. */
 void recv_request_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
                         int count);
