@@ -10,3 +10,10 @@ test_bench_ring_bench_LDADD = libmultilane_common.la
 check_PROGRAMS += test/bench/plan_lookup
 test_bench_plan_lookup_SOURCES = test/bench/plan_lookup.c
 test_bench_plan_lookup_LDADD = libmultilane_common.la
+
+# What test/bench/rails starts.
+check_PROGRAMS += test/bench/rails_measure
+test_bench_rails_measure_SOURCES = test/bench/rails_measure.c
+test_bench_rails_measure_CPPFLAGS = $(MPI_CPPFLAGS)
+test_bench_rails_measure_LDFLAGS = $(MPI_LDFLAGS)
+test_bench_rails_measure_LDADD = $(OMPI_LIBS)

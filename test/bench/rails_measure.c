@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What two ranks measure over rails, for test/bench/rails: `window:SIZE:COUNT` is the bandwidth
+ * from rank 0 to rank 1 with COUNT messages under way, `oneway:SIZE:COUNT` the one-way time of
+ * single messages, the median of COUNT round trips halved. Prints FIGURE SIZE VALUE in bytes a
+ * second and seconds. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW_S     1.0 /* windows follow each other for at least so long */
+#define WINDOWS_MOST 2000
+
+static int rank;
+
+static void *buffer_new(size_t bytes)
+{
+    void *buffer = malloc(bytes > 0 ? bytes : 1);
+
+    if (NULL == buffer) {
+        fprintf(stderr, "rails_measure: no memory for %zu bytes\n", bytes);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        exit(1);
+    }
+    memset(buffer, 1, bytes);
+    return buffer;
+}
+
+static int double_compare(const void *left, const void *right)
+{
+    double a = *(const double *) left, b = *(const double *) right;
+
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t) count, sizeof *values, double_compare);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+/* One window, confirmed, so that what is timed has arrived. */
+static void window_once(char *buffer, int size, int count, MPI_Request *requests)
+{
+    char word = 0;
+
+    for (int i = 0; i < count; i++) {
+        char *place = buffer + (size_t) i * (size_t) size;
+
+        if (0 == rank)
+            MPI_Isend(place, size, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests[i]);
+        else
+            MPI_Irecv(place, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    if (0 == rank)
+        MPI_Recv(&word, 1, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+        MPI_Send(&word, 1, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+}
+
+/* The first window is not timed: connections are made, and socket buffers grow, in it. */
+static double window_measure(int size, int count)
+{
+    char *buffer = buffer_new((size_t) size * (size_t) count);
+    MPI_Request *requests = buffer_new((size_t) count * sizeof *requests);
+    int windows = 0, go_on = 1;
+    double start, taken = 0;
+
+    window_once(buffer, size, count, requests);
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    while (go_on) {
+        window_once(buffer, size, count, requests);
+        taken = MPI_Wtime() - start;
+        go_on = ++windows < WINDOWS_MOST && taken < WINDOW_S;
+        MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    free(requests);
+    free(buffer);
+    return (double) windows * count * size / taken;
+}
+
+static void trip_once(char *buffer, int size)
+{
+    if (0 == rank) {
+        MPI_Send(buffer, size, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+        MPI_Recv(buffer, size, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(buffer, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(buffer, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+    }
+}
+
+static double oneway_measure(int size, int count)
+{
+    char *buffer = buffer_new((size_t) size);
+    double *trips = buffer_new((size_t) count * sizeof *trips), result;
+
+    for (int i = 0; i < 1 + count / 10; i++)
+        trip_once(buffer, size);
+    for (int i = 0; i < count; i++) {
+        double start = MPI_Wtime();
+
+        trip_once(buffer, size);
+        trips[i] = (MPI_Wtime() - start) / 2;
+    }
+    result = median(trips, count);
+    free(trips);
+    free(buffer);
+    return result;
+}
+
+static int measure(const char *argument)
+{
+    char figure[16];
+    int size, count;
+    double value;
+
+    if (3 != sscanf(argument, "%15[a-z]:%d:%d", figure, &size, &count) || size < 0 || count < 1)
+        return 0;
+    if (0 == strcmp(figure, "window"))
+        value = window_measure(size, count);
+    else if (0 == strcmp(figure, "oneway"))
+        value = oneway_measure(size, count);
+    else
+        return 0;
+    if (0 == rank) {
+        printf("%s %d %.9g\n", figure, size, value);
+        fflush(stdout);
+    }
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    int ranks, bad = 0;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (2 != ranks) {
+        fprintf(stderr, "rails_measure: %d ranks; it needs 2\n", ranks);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    for (int i = 1; i < argc && !bad; i++)
+        if (!measure(argv[i])) {
+            fprintf(stderr, "rails_measure: \"%s\" is not window|oneway:SIZE:COUNT\n", argv[i]);
+            bad = 1;
+        }
+    MPI_Finalize();
+    return bad;
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Two and three hosts with one, two and three tcp rails of different speeds: order and contents.
+build_root=$build packages_need iproute2 mount >"$build/rails-packages.log" 2>&1
+rails_reason=$("$top/test/lab/rails" --check 2>&1)
+if [ -n "$rails_reason" ]; then
+    skip "${prefix}rails" "$rails_reason"
+    return 0
+fi
+if [ -n "${MULTILANE_LONG:-}" ]; then rails_seconds=30; else rails_seconds=3; fi
+
+# rails_mpi NAME RANKS RATES [lab's options --] [mpirun's arguments] -- PROGRAM...
+rails_mpi() {
+    local name=$1 ranks=$2 rates=$3 lab=()
+    shift 3
+    if [[ ${1:-} == --at || ${1:-} == --begin || ${1:-} == --hosts ]]; then
+        while [ "$1" != -- ]; do lab+=("$1"); shift; done
+        shift
+    fi
+    check "$prefix$name" rails_run "$ranks" "$rates" "${lab[@]}" -- "$@"
+}
+
+# The lab stands in for mpirun: what it puts before the ranks is an mpirun inside.
+rails_run() {
+    local ranks=$1 rates=$2 lab=() inside=$mpirun
+    shift 2
+    while [ "$1" != -- ]; do lab+=("$1"); shift; done
+    shift
+    local mpirun=$build/rails-mpirun
+    printf '#!/bin/sh\nexec "%s" --rails %s %s -- "%s" "$@"\n' "$top/test/lab/rails" "$rates" \
+        "${lab[*]@Q}" "$inside" >"$mpirun" && chmod +x "$mpirun" || return 1
+    mpirun_run "$ranks" "$@"
+}
+
+tcp="--mca pml multilane --mca btl self,tcp"
+both="--mca pml multilane --mca btl self,$sm,tcp"
+one_each="--host a:1,b:1" two_each="--host a:2,b:2"
+mix="$build/test/lab/rails_mix --seconds $rails_seconds"
+
+# shellcheck disable=SC2086
+rails_runs() {
+    rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
+    rails_mpi rails.ring.3-unequal 4 200,400,800 $two_each $tcp -- ring
+    rails_mpi rails.mix.1 2 800 $one_each $tcp -- $mix --longest 1000000
+    rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
+    rails_mpi rails.mix.3-unequal 4 200,400,800 $two_each $tcp -- $mix --longest 2000000
+    rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
+    rails_mpi rails.mix.local-with-tcp 2 400,800 --host a:2 $both -- $mix
+    rails_mpi rails.mix.3-hosts 3 400,800 --hosts 3 -- --host a:1,b:1,c:1 $both -- $mix --longest 2000000
+    rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
+    rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 1:slow:1:80 --at 2:slow:1:800 \
+        -- $one_each $tcp -- $mix --longest 4000000
+}
+rails_runs
