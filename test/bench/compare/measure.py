@@ -3,6 +3,7 @@
 
 import csv
 import dataclasses
+import math
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-FIELDS = ("part", "way", "ranks", "round", "figure", "size", "value")
+FIELDS = ("part", "way", "ranks", "round", "figure", "size", "value", "line_ns")
 FIGURE_LINE = re.compile(r"^figure (\S+) (\d+) (\S+)$")
 
 
@@ -24,6 +25,8 @@ class Sample:
     figure: str
     size: int
     value: float
+    # what a bare cache line took between two cores just before; nan where it was not measured
+    line_ns: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,10 +100,12 @@ def job_run(command, env, timeout_s, cwd=None):
 
 
 def netpipe_run(part, way, ranks, cores, wrap):
-    """NetPIPE writes bytes, Gbit/s and seconds into a file."""
+    """NetPIPE writes bytes, Mbit/s and seconds into a file. 1000 repeats a size, and no sizes beside
+    the powers of two and their halves, or it takes minutes."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "np.out")
-        command = way.command(ranks, cores, [*wrap, "NPopenmpi", "-u", "4194304", "-o", out])
+        command = way.command(ranks, cores, [*wrap, "NPopenmpi", "-p", "0", "-n", "1000",
+                                             "-u", "1048576", "-o", out])
         output, _, why = job_run(command, way.environment(), part.timeout_s)
         figures = []
         if why is None:
@@ -189,6 +194,14 @@ def bench_run(part, way, ranks, cores, wrap, programs, sizes):
     return figures, None if figures else "printed no figure"
 
 
+def line_measure(probe):
+    try:
+        return float(subprocess.run([probe], capture_output=True, text=True, timeout=10,
+                                    check=True).stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return math.nan
+
+
 def can_run(part, way):
     """Whether this part can measure this way at all: the witnesses are built for one MPI."""
     if part.kind != "witness":
@@ -199,14 +212,16 @@ def can_run(part, way):
 class Session:
     """Samples and failures of one invocation, with a line on the terminal for each job."""
 
-    def __init__(self, programs, cores, wrap, timeout_s, say):
+    def __init__(self, programs, probe, cores, wrap, timeout_s, say):
         self.programs, self.cores, self.wrap, self.say = programs, cores, wrap, say
+        self.probe = probe
         self.timeout_s = timeout_s
         self.samples, self.failures = [], []
 
     def one(self, part, way, ranks, round_number, sizes):
         if self.timeout_s:
             part = dataclasses.replace(part, timeout_s=self.timeout_s)
+        line_ns = line_measure(self.probe)
         if part.kind == "witness":
             figures, why = WITNESSES[part.name][0](part, way, ranks, self.cores, self.wrap)
         else:
@@ -216,7 +231,8 @@ class Session:
             self.say(f"{part.name}, {way.name}, {ranks} ranks: {why}")
             self.failures.append(Failure(part.name, way.name, ranks, why))
             return False
-        self.samples += [Sample(part.name, way.name, ranks, round_number, figure, size, value)
+        self.samples += [Sample(part.name, way.name, ranks, round_number, figure, size, value,
+                                line_ns)
                          for figure, size, value in figures]
         return True
 
@@ -246,13 +262,13 @@ def samples_write(path, samples, append):
             writer.writerow(FIELDS)
         for s in samples:
             writer.writerow((s.part, s.way, s.ranks, s.round + first, s.figure, s.size,
-                             f"{s.value:.9g}"))
+                             f"{s.value:.9g}", s.line_ns))
 
 
 def samples_read(path):
     with open(path, newline="", encoding="utf-8") as file:
         return [Sample(row["part"], row["way"], int(row["ranks"]), int(row["round"]),
-                       row["figure"], int(row["size"]), float(row["value"]))
+                       row["figure"], int(row["size"]), float(row["value"]), float(row["line_ns"]))
                 for row in csv.DictReader(file)]
 
 

@@ -107,7 +107,7 @@ def plot_name(group):
     return f"{group[0].figure}{ranks}.svg"
 
 
-def report_write(folder, rows, ways, facts, failures):
+def report_write(folder, rows, ways, facts, failures, remark):
     """report.html with the plots inside it, and each plot as a file."""
     groups = groups_of(rows)
     title = f"Multilane beside {', '.join(ways[1:])}" if len(ways) > 1 else "Multilane, measured"
@@ -115,7 +115,7 @@ def report_write(folder, rows, ways, facts, failures):
             + "; ".join(escape(fact) for fact in facts) + ".</p>"]
     if len(ways) > 1:
         body += gist(groups, ways)
-    body += ["<h2>How it was measured</h2>", HOW, "<h2>Figures</h2>"]
+    body += ["<h2>How it was measured</h2>", HOW, f"<p>{escape(remark)}</p>", "<h2>Figures</h2>"]
     for group in groups:
         body.append(f"<h3>{escape(group_title(group))}</h3>"
                     f"<p>{escape(BY_NAME[group[0].part].about.capitalize())}.</p>")

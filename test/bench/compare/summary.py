@@ -30,10 +30,42 @@ class Row:
     best: str
 
 
+# Two jobs saw the same machine if a bare cache line took as long, but for this factor.
+SAME_LINE = 1.5
+
+
+def same_machine(one, other):
+    """Unknown line times count as the same: a machine of one core has none."""
+    if not (math.isfinite(one) and math.isfinite(other)):
+        return True
+    return max(one, other) <= SAME_LINE * min(one, other)
+
+
 def ratio_of_rounds(ours, theirs):
-    """The median over the rounds of what both measured in the same round."""
-    both = [ours[r] / theirs[r] for r in ours if r in theirs and theirs[r] > 0]
+    """The median over the rounds of what both measured in the same round on the same machine: a
+    host that moves the cores between two jobs leaves nothing to compare."""
+    both = [ours[r].value / theirs[r].value for r in ours
+            if r in theirs and theirs[r].value > 0
+            and same_machine(ours[r].line_ns, theirs[r].line_ns)]
     return statistics.median(both) if both else math.nan
+
+
+def line_remark(samples):
+    """One sentence about the machine's steadiness."""
+    times = [s.line_ns for s in samples if math.isfinite(s.line_ns)]
+    if not times:
+        return "How long a bare cache line takes between two cores could not be measured."
+    low, middle, high = min(times), statistics.median(times), max(times)
+    sentence = f"A bare cache line took {middle:.0f} ns from core to core " \
+               f"(median of all jobs; {low:.0f} to {high:.0f})."
+    if high > SAME_LINE * low:
+        sentence += " The machine changed under the measurements, as virtual ones do; ratios are " \
+                    "of jobs that saw it alike, but medians mix what was and what became."
+    return sentence
+
+
+def cell_of(values):
+    return Cell(statistics.median(values), min(values), max(values), len(values))
 
 
 def rows_of(samples, ways):
@@ -41,14 +73,14 @@ def rows_of(samples, ways):
     values = {}
     for s in samples:
         values.setdefault((s.part, s.figure, s.ranks, s.size), {}) \
-              .setdefault(s.way, {})[s.round] = s.value
+              .setdefault(s.way, {})[s.round] = s
     part_order = {part.name: i for i, part in enumerate(PARTS)}
     figure_order = {name: i for i, name in enumerate(FIGURES)}
     rows = []
     for key in sorted(values, key=lambda k: (part_order[k[0]], figure_order[k[1]], k[2], k[3])):
         part, figure, ranks, size = key
-        cells = {way: Cell(statistics.median(v.values()), min(v.values()), max(v.values()), len(v))
-                 for way, v in values[key].items() if way in ways}
+        cells = {way: cell_of([s.value for s in by_round.values()])
+                 for way, by_round in values[key].items() if way in ways}
         first = ways[0]
         others = [way for way in ways[1:] if way in cells]
         ratios = {way: ratio_of_rounds(values[key][first], values[key][way])

@@ -12,6 +12,7 @@ SOURCES = [os.path.join(TOP, "test", "bench", name) for name in (
     "part.c", "oneway.c", "stream.c", "matching.c", "overlap.c", "memory.c", "collective.c",
     "calls.c")]
 PRELOAD = os.path.join(TOP, "test", "bench", "calls_preload.c")
+PROBE = os.path.join(TOP, "test", "bench", "line_probe.c")
 # BTLs that are Multilane's, which ob1 can use too; whoever names one needs our components.
 OUR_BTLS = {"shm", "verbs", "cuda"}
 KNOWN_PMLS = ("multilane", "ob1", "cm")
@@ -40,6 +41,18 @@ def output_of(command):
 def newer(target, sources):
     return os.path.exists(target) and all(os.path.getmtime(target) > os.path.getmtime(source)
                                           for source in sources)
+
+
+def probe_build(folder):
+    """Builds the program that times a bare cache line; says where it is."""
+    target = os.path.join(folder, "programs", "line_probe")
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if not newer(target, [PROBE]):
+        done = subprocess.run(["cc", "-std=gnu11", "-O2", PROBE, "-o", target],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Problem(f"cc cannot build {PROBE}: {done.stderr.strip()[-500:]}")
+    return target
 
 
 class Installation:
