@@ -83,3 +83,9 @@ test_unit_report_table_LDADD = libmultilane_common.la
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
+
+# What test/bench/run makes of its measurements.
+if HAVE_PYTHON3
+TESTS += test/unit/bench_run.py
+endif
+EXTRA_DIST += test/unit/bench_run.py
