@@ -51,11 +51,19 @@ struct peer_class *class_of_peer(const struct peer *peer);
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input);
 
-static inline struct route *class_route(struct peer_class *class, bool is_contiguous, size_t size)
+static inline struct route *class_route_of(struct peer_class *class, bool is_contiguous,
+                                           size_t size)
 {
     struct route *route = class->routes[is_contiguous ? CLASS_CONTIGUOUS : CLASS_PACKED];
     while (size > route->largest)
         route++;
+    return route;
+}
+
+/* The same, for a message that is now sent this way: each is counted once. */
+static inline struct route *class_route(struct peer_class *class, bool is_contiguous, size_t size)
+{
+    struct route *route = class_route_of(class, is_contiguous, size);
     route->messages++;
     route->bytes += size;
     return route;

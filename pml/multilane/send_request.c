@@ -191,13 +191,16 @@ int send_request_start(struct send_request *request, bool is_numbered)
             return rc;
         }
     }
-    /* Only now: a number that was given out and not sent would stop all that follow. */
-    if (!is_numbered)
+    struct peer_class *class = request->out.peer->class;
+    bool is_contiguous = request->out.data != NULL || request->out.size == 0;
+    if (is_numbered) { /* and counted */
+        request->route = class_route_of(class, is_contiguous, request->out.size);
+    } else {
+        /* Only now: a number that was given out and not sent would stop all that follow. */
         request->out.sequence = peer_next_sequence(request->out.peer);
+        request->route = class_route(class, is_contiguous, request->out.size);
+    }
     request->base.req_base.req_sequence = request->out.sequence;
-    request->route =
-        class_route(request->out.peer->class, request->out.data != NULL || request->out.size == 0,
-                    request->out.size);
     request->protocol = request->route->protocol;
     if (is_buffered(request))
         ompi_request_complete(&request->base.req_base.req_ompi, true);
