@@ -13,6 +13,17 @@ test_mpi_components_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_components_LDFLAGS = $(MPI_LDFLAGS)
 test_mpi_components_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
 
+check_PROGRAMS += test/mpi/counters
+test_mpi_counters_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_counters_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_counters_LDADD = $(OMPI_LIBS)
+
+# One that changes what a process publishes.
+check_LTLIBRARIES += libpreload_record.la
+libpreload_record_la_SOURCES = test/mpi/preload_record.c
+libpreload_record_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+libpreload_record_la_LIBADD = -ldl
+
 # Two libraries to preload: a version that is like every other, and one that nobody knows.
 check_LTLIBRARIES += libpreload_point.la libpreload_other.la
 libpreload_point_la_SOURCES = test/mpi/preload_version.c

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the PML says: to nonsense in its parameters, in its counters and its report, and to peers that
+# it cannot talk to.
+
+# Refused with a sentence that names the parameter, its value and what it may be.
+pml_refuses() { # NAME VALUE REGEX
+    mpi_fails "params.$1=$2" "pml_multilane_$1 is \"$2\": .*$3" 1 --mca pml multilane \
+        --mca "pml_multilane_$1" "$2" -- ring
+}
+pml_refuses protocol nonsense "eager-short.*eager-copy.*eager-zcopy.*rndv-am.*rndv-get.*rndv-put"
+pml_refuses protocol eager-copy:9-3 .
+pml_refuses rndv_bias abc .
+pml_refuses rndv_bias 0 "above 0"
+pml_refuses rndv_bias 1x .
+pml_refuses unexpected_max 12q .
+pml_refuses unexpected_max -1 .
+pml_refuses lane_attr tcp:speed=1 "latency, bandwidth"
+pml_refuses lane_attr tcp:bandwidth=0 "above 0"
+pml_refuses lane_attr nonsense "key=value"
+pml_refuses explain 3 "0, 1 or 2"
+pml_refuses lost_s 0 "above 0"
+pml_refuses rndv_lanes -1 .
+
+# Variables count.
+mpi_says counters.$sm "all as sent" 2 --mca pml multilane --mca btl self,$sm -- counters $sm
+mpi_says counters.tcp "all as sent" 2 --mca pml multilane --mca btl self,tcp -- counters tcp
+for protocol in eager-zcopy rndv-am rndv-get rndv-put; do
+    mpi_says counters.$protocol "all as sent" 2 --mca pml multilane --mca btl self,$sm \
+        --mca pml_multilane_protocol $protocol -- counters $sm
+done
+
+# The report: as text for people, and as JSON that a program reads.
+mpi_says explain.text "messages  *bytes" 2 --mca pml multilane --mca btl self,$sm \
+    --mca pml_multilane_explain 1 -- ring
+explain_json() {
+    local file=$build/explain.json
+    rm -f "$file" "$build"/explain.[0-9].json
+    mpirun_run 2 --mca pml multilane --mca btl self,$sm --mca pml_multilane_explain "$1" \
+        --mca pml_multilane_explain_file "$file" -- ring || return 1
+    [ "$1" = 2 ] && file=$build/explain.1.json
+    python3 - "$file" <<'EOT'
+import json
+import sys
+report = json.load(open(sys.argv[1]))
+messages = 0
+assert report["classes"], "no class of peers"
+for peers in report["classes"]:
+    assert peers["peers"] > 0 and peers["lanes"]
+    for plan in peers["plans"]:
+        next_size = 0
+        for entry in plan["ranges"]:
+            assert entry["first"] == next_size, entry
+            next_size = entry["last"] + 1
+            messages += entry["messages"]
+        assert next_size == 2 ** 64, "the last size is the largest"
+assert messages > 0, "nothing was sent"
+EOT
+}
+check "${prefix}explain.json" explain_json 1
+check "${prefix}explain.json-of-every-rank" explain_json 2
+
+# A peer with another PML: an error that names it, and nobody hangs.
+ring=$build/test/mpi/ring
+other_pml() { # NAME FIRST SECOND: the environment, because mpirun has one --mca pml for all
+    mpi_fails "peer.$1" "cannot talk to rank|selected pml (ob1|multilane), but peer .* selected pml (multilane|ob1)" 1 -- \
+        /usr/bin/env OMPI_MCA_pml="$2" "$ring" : -n 1 /usr/bin/env OMPI_MCA_pml="$3" "$ring"
+}
+other_pml ob1-first ob1 multilane
+other_pml ob1-second multilane ob1
+
+# A peer whose record is not one that can be talked to: an error that names it and the reason.
+if [ -n "$sanitizer" ]; then
+    skip "${prefix}record" "a preloaded library would come before the sanitizer's"
+else
+    record_refused() { # WHAT REGEX
+        mpi_fails "record.$1" "multilane: cannot talk to rank [01] .*$2" 1 --mca pml multilane -- \
+            /usr/bin/env LD_PRELOAD="$build/.libs/libpreload_record.so" MULTILANE_FORGE="$1" "$ring" \
+            : -n 1 --mca pml multilane "$ring"
+    }
+    record_refused version "wire version 77 and this process speaks"
+    record_refused order "byte order \(04030201\)"
+    record_refused pointer "pointer size \(4\)"
+    record_refused magic "not one of Multilane's"
+    record_refused short "not one of Multilane's"
+fi
