@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "../pieces.h"
+
 #define GET_MAX ((size_t) 1 << 30)
 
 /* Without a registration now, the message goes as rndv-am: the receiver asks for it all the same.
@@ -23,19 +25,6 @@ static int rndv_get_start(struct send_request *request)
     return rndv_announce(request, lane, &key, request->registration.handle);
 }
 
-static void rndv_get_piece_done(mca_btl_base_module_t *btl,
-                                struct mca_btl_base_endpoint_t *endpoint, void *local_address,
-                                mca_btl_base_registration_handle_t *local_handle, void *context,
-                                void *data, int status)
-{
-    (void) btl;
-    (void) endpoint;
-    (void) local_address;
-    (void) local_handle;
-    (void) data;
-    transfer_piece_done(context, status);
-}
-
 static int rndv_get_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
@@ -48,10 +37,8 @@ static int rndv_get_piece(struct transfer *transfer, size_t offset, size_t *size
                           request->remote_key_length
                               ? (mca_btl_base_registration_handle_t *) request->remote_key
                               : NULL,
-                          *size, 0, MCA_BTL_NO_ORDER, rndv_get_piece_done, transfer, NULL);
-    if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || rc == OPAL_ERR_RESOURCE_BUSY)
-        return LANE_AGAIN;
-    return rc >= 0 ? OMPI_SUCCESS : rc;
+                          *size, 0, MCA_BTL_NO_ORDER, piece_copied, transfer, NULL);
+    return piece_copy_started(rc);
 }
 
 static void rndv_get_finish(struct transfer *transfer, int status)

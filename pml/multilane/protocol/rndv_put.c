@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "../pieces.h"
+
 #define PUT_MAX ((size_t) 1 << 30)
 
 static int rndv_put_start(struct send_request *request)
@@ -27,19 +29,6 @@ static void rndv_put_receive(struct recv_request *request, const struct arrival 
     recv_request_send_rtr(request, lane, 0, WIRE_BY_PUT, &key, request->registration.handle);
 }
 
-static void rndv_put_piece_done(mca_btl_base_module_t *btl,
-                                struct mca_btl_base_endpoint_t *endpoint, void *local_address,
-                                mca_btl_base_registration_handle_t *local_handle, void *context,
-                                void *data, int status)
-{
-    (void) btl;
-    (void) endpoint;
-    (void) local_address;
-    (void) local_handle;
-    (void) data;
-    transfer_piece_done(context, status);
-}
-
 static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
@@ -53,10 +42,8 @@ static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size
         request->remote + (offset - request->remote_offset), request->registration.handle,
         request->remote_key_length ? (mca_btl_base_registration_handle_t *) request->remote_key
                                    : NULL,
-        *size, 0, MCA_BTL_NO_ORDER, rndv_put_piece_done, transfer, NULL);
-    if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || rc == OPAL_ERR_RESOURCE_BUSY)
-        return LANE_AGAIN;
-    return rc >= 0 ? OMPI_SUCCESS : rc;
+        *size, 0, MCA_BTL_NO_ORDER, piece_copied, transfer, NULL);
+    return piece_copy_started(rc);
 }
 
 static void rndv_put_finish(struct transfer *transfer, int status)
