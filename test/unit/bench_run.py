@@ -48,6 +48,12 @@ class Ratios(unittest.TestCase):
         self.assertIn("changed", summary.line_remark(samples_of("a", {8: [1]}, 60.0)
                                                      + samples_of("b", {8: [1]}, 190.0)))
 
+    def test_memory_does_not_depend_on_where_the_cores_are(self):
+        kind = {"figure": "memory_before_KiB", "part": "memory"}
+        rows = summary.rows_of(samples_of("a", {8: [1.0]}, 60.0, **kind)
+                               + samples_of("b", {8: [2.0]}, 190.0, **kind), ["a", "b"])
+        self.assertEqual(rows[0].ratios["b"], 0.5)
+
     def test_an_unknown_line_time_excludes_nothing(self):
         rows = summary.rows_of(samples_of("a", {8: [1.0]}, math.nan) + samples_of("b", {8: [2.0]}),
                                ["a", "b"])

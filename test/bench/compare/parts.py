@@ -17,6 +17,11 @@ class Figure:
     # what the numbers in the column "size" are
     axis: str = "bytes"
 
+    @property
+    def depends_on_placement(self):
+        """Times do, on where a host puts the cores; memory and counts do not."""
+        return self.unit not in ("KiB", "B/peer", "calls")
+
 
 @dataclass(frozen=True)
 class Part:

@@ -41,12 +41,13 @@ def same_machine(one, other):
     return max(one, other) <= SAME_LINE * min(one, other)
 
 
-def ratio_of_rounds(ours, theirs):
+def ratio_of_rounds(ours, theirs, figure):
     """The median over the rounds of what both measured in the same round on the same machine: a
     host that moves the cores between two jobs leaves nothing to compare."""
     both = [ours[r].value / theirs[r].value for r in ours
             if r in theirs and theirs[r].value > 0
-            and same_machine(ours[r].line_ns, theirs[r].line_ns)]
+            and (not FIGURES[figure].depends_on_placement
+                 or same_machine(ours[r].line_ns, theirs[r].line_ns))]
     return statistics.median(both) if both else math.nan
 
 
@@ -83,7 +84,7 @@ def rows_of(samples, ways):
                  for way, by_round in values[key].items() if way in ways}
         first = ways[0]
         others = [way for way in ways[1:] if way in cells]
-        ratios = {way: ratio_of_rounds(values[key][first], values[key][way])
+        ratios = {way: ratio_of_rounds(values[key][first], values[key][way], figure)
                   for way in others if first in cells}
         pick = max if FIGURES[figure].better == HIGHER else min
         best = pick(others, key=lambda way: cells[way].median) if others else ""
