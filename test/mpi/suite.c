@@ -151,7 +151,7 @@ static void hang_report(int signal_number)
     (void) signal_number;
     char text[400];
     int length = snprintf(text, sizeof text,
-                          "FAIL %s %s rank %d of %d hangs: nothing for %d s, last call %s:%d: %s\n",
+                          "FAIL %s %s rank %d of %d did not end in %d s, last call %s:%d: %s\n",
                           program_name, case_name, suite.rank, suite.size, case_seconds,
                           atomic_load_explicit(&at_file, memory_order_relaxed),
                           atomic_load_explicit(&at_line, memory_order_relaxed),

@@ -43,7 +43,7 @@ static void *pair_by_tag(void *argument)
 {
     int thread = (int) (long) argument;
     unsigned char *out = suite_alloc(120000), *in = suite_alloc(120000);
-    for (int round = 0; round < rounds_here(400); round++) {
+    for (int round = 0; round < rounds_here(200); round++) {
         size_t bytes = bytes_of_round(round + thread);
         uint64_t key = (uint64_t) (thread * 100000 + round);
         MPI_Request request;
@@ -74,7 +74,7 @@ static void *pair_by_communicator(void *argument)
     int thread = (int) (long) argument;
     MPI_Comm comm = thread_comms[thread];
     unsigned char *out = suite_alloc(120000), *in = suite_alloc(120000);
-    for (int round = 0; round < rounds_here(300); round++) {
+    for (int round = 0; round < rounds_here(150); round++) {
         size_t bytes = bytes_of_round(round);
         MPI_Status status;
         pattern_fill(out, bytes, (uint64_t) round);
@@ -112,7 +112,7 @@ static unsigned char *taken;
 
 static void *take_anything(void *argument)
 {
-    int thread = (int) (long) argument, each = rounds_here(400);
+    int thread = (int) (long) argument, each = rounds_here(200);
     if (suite.rank != 0) {
         for (int i = 0; i < each; i++) {
             int value = (suite.rank * THREADS + thread) * each + i;
@@ -138,7 +138,7 @@ static void wildcards_in_many_threads_take_each_message_once(void)
 {
     if (threads_missing())
         return;
-    int each = rounds_here(400), all = suite.size * THREADS * each;
+    int each = rounds_here(200), all = suite.size * THREADS * each;
     taken = calloc((size_t) all, 1);
     run_threads(THREADS, take_anything);
     for (int i = THREADS * each; i < all && suite.rank == 0; i++)
@@ -263,7 +263,7 @@ static void *cancel_or_receive(void *argument)
     int thread = (int) (long) argument;
     if (thread != 0)
         return pair_by_tag(argument);
-    for (int i = 0; i < rounds_here(300); i++) {
+    for (int i = 0; i < rounds_here(150); i++) {
         int in = -1, cancelled = 0;
         MPI_Request request;
         MPI_Status status;
