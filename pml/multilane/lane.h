@@ -12,6 +12,7 @@ struct peer;
 /* How fast a lane moves striped data; see stripe.c, which alone reads and writes it. */
 struct lane_speed {
     uint64_t bytes_s;       /* moving average */
+    uint64_t measured_ns;   /* over so much time in which the lane was busy */
     uint64_t sent;          /* bytes given to the lane, */
     uint64_t seen;          /* and of them reported by the peer */
     uint64_t busy_since_ns; /* the last report, or the first byte after the lane was idle */

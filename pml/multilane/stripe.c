@@ -19,8 +19,8 @@
 /* A message is cut into so many pieces a lane, where they do not get too short. */
 #define PIECES_A_LANE 8
 
-/* Of a new sample, in the moving average. */
-#define SAMPLE_WEIGHT 0.25
+/* How far back the average of a lane's speed reaches. */
+#define MEMORY_NS 100000000u
 
 static uint64_t now_ns(void)
 {
@@ -134,7 +134,11 @@ void stripe_seen(struct lane *lane, const struct wire_seen *seen)
     if (seen->bytes - before < REPORT_BYTES / 2 || now <= since)
         return;
     double sample = (double) (seen->bytes - before) * 1e9 / (double) (now - since);
+    /* Each sample counts by how long it took: so the average is bytes by time also where reports
+     * come in a heap, because nobody looked for them for a while. The first one counts alone. */
+    uint64_t measured = load(&speed->measured_ns) + (now - since);
     double average = (double) load(&speed->bytes_s);
-    average += SAMPLE_WEIGHT * (sample - average);
+    average += (double) (now - since) / (double) measured * (sample - average);
+    store(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
     store(&speed->bytes_s, average > 1e3 ? (uint64_t) average : 1000);
 }
