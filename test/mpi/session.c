@@ -161,7 +161,26 @@ static const struct suite_case cases[] = {
 #endif
 };
 
+// 5.0's MPI_Session_init, with ob1 too, now and then fails or hangs when this process's last
+// session has ended and those of the other processes have not: there, with several processes, one
+// session stays open all the time. Its processes alone, and 6.0, do without.
+#if SUITE_MPI_4
+static bool init_again_is_broken(void)
+{
+    const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
+    return suite_library_is(5, 0, 0) && ranks && atoi(ranks) > 1;
+}
+#endif
+
 int main(int argc, char **argv)
 {
-    return suite_main_without_mpi(argc, argv, "session", cases, COUNT_OF(cases));
+#if SUITE_MPI_4
+    MPI_Session open = init_again_is_broken() ? session_begin() : MPI_SESSION_NULL;
+#endif
+    int status = suite_main_without_mpi(argc, argv, "session", cases, COUNT_OF(cases));
+#if SUITE_MPI_4
+    if (open != MPI_SESSION_NULL)
+        MPI_Session_finalize(&open);
+#endif
+    return status;
 }
