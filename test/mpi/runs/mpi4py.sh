@@ -29,6 +29,9 @@ elif ! packages_need python3-mpi4py python3-pip >"$build/mpi4py.packages" 2>&1; 
     skip "${prefix}mpi4py" "$(tail -n 1 "$build/mpi4py.packages")"
 elif [ -n "${MULTILANE_LONG:-}" ]; then
     for ranks in 1 2 3 5; do mpi4py_compare $ranks; done
-else
+elif [ "$series" = 4.1 ]; then
     mpi4py_compare 2
+else
+    # With more ranks 5.0 and 6.0 take minutes over the tests that spawn, under ob1 as well.
+    mpi4py_compare 1
 fi
