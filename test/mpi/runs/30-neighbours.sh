@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What sits above the PML or beside it: monitoring, and fault tolerance.
-mpi neighbours.monitoring 3 --mca pml multilane,monitoring --mca pml_monitoring_enable 2 \
-    --mca btl self,$sm -- ring
+if [ "$series" = 6.0 ]; then
+    skip "${prefix}neighbours.monitoring" "6.0.0rc2's pml/monitoring crashes in MPI_Init, over ob1 too"
+else
+    mpi neighbours.monitoring 3 --mca pml multilane,monitoring --mca pml_monitoring_enable 2 \
+        --mca btl self,$sm -- ring
+fi
 
 # Whatever the others have reached, mpirun ends with the status of the process that was killed.
 ulfm_run() {

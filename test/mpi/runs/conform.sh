@@ -18,6 +18,8 @@ conform() {
             case $series.$chapter.$ranks in
             4.1.partitioned.* | 4.1.session.*) continue ;; # MPI 4
             esac
+            # 6.0.0rc2's own PML sometimes never ends its threads' wildcard receives.
+            [ "$series.$chapter.$pml" = 6.0.thread.ob1 ] && continue
             mpi "conform.$chapter.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback \
                 $no_osc_ucx -- $chapter --seconds $((conform_limit_s / 2))
         done
