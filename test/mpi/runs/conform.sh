@@ -18,13 +18,6 @@ conform() {
             case $series.$chapter.$ranks in
             4.1.partitioned.* | 4.1.session.*) continue ;; # MPI 4
             esac
-            # Under AddressSanitizer threads that wait in MPI_Send on 4.1 hang, for a reason not found:
-            # their request is complete, and Open MPI's wait_sync is never told that its signaller
-            # is through with it. Without the sanitizer it was not seen in 163 runs.
-            if [ "$chapter" = thread ] && [ "$sanitizer" = asan ]; then
-                skip "${prefix}conform.$chapter.$pml-$lane.$ranks" "hangs in Open MPI's wait_sync"
-                continue
-            fi
             # 6.0.0rc2's own PML sometimes never ends its threads' wildcard receives.
             [ "$series.$chapter.$pml" = 6.0.thread.ob1 ] && continue
             mpi "conform.$chapter.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback \
