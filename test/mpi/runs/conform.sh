@@ -11,17 +11,16 @@ if [ "$series" = 4.1 ]; then no_osc_ucx="--mca osc ^ucx"; else no_osc_ucx=; fi
 # processes of another job.
 # shellcheck disable=SC2086
 conform() {
-    local pml=$1 lane=$2 btls=$3 ranks chapter family
+    local pml=$1 lane=$2 btls=$3 ranks chapter family threads
     shift 3
     for ranks; do
         for chapter in $conform_chapters; do
             case $series.$chapter.$ranks in
             4.1.partitioned.* | 4.1.session.*) continue ;; # MPI 4
             esac
-            # 6.0.0rc2's own PML sometimes never ends its threads' wildcard receives.
-            [ "$series.$chapter.$pml" = 6.0.thread.ob1 ] && continue
+            case $chapter.$lane in thread.$sm) threads=$sm_threads ;; *) threads= ;; esac
             mpi "conform.$chapter.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback \
-                $no_osc_ucx -- $chapter --seconds $((conform_limit_s / 2))
+                $no_osc_ucx $threads -- $chapter --seconds $((conform_limit_s / 2))
         done
         case ,$btls, in *,tcp,*) family=$btls ;; *) family=$btls,tcp ;; esac
         mpi "conform.dynamic.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $family $loopback \

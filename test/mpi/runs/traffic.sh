@@ -29,7 +29,8 @@ traffic auto-tcp 2 self,tcp --
 traffic auto-shm 4 self,shm --
 traffic large-$sm 2 self,$sm -- --mix large --batches 10
 traffic small-shm 2 self,shm -- --mix small --batches 100
-traffic threads-$sm 2 self,$sm -- --threads 3 --batches 15
+# shellcheck disable=SC2086
+traffic threads-$sm 2 self,$sm $sm_threads -- --threads 3 --batches 15
 traffic threads-shm 2 self,shm -- --threads 3 --batches 15
 for protocol in $traffic_protocols; do
     traffic "$protocol-$sm" 3 self,$sm --mca pml_multilane_protocol $protocol -- --batches 20
