@@ -2,10 +2,14 @@
 /* Reads the user's attributes of lanes. */
 #include "common/lane/attr.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "common/model/number.h"
+
+/* Larger ones are the product's own. */
+#define GROUP_MAX 65535
 
 /* One "key=value" of one lane, cut out of the text. */
 struct item {
@@ -86,10 +90,15 @@ static bool items_walk(const char *text,
     return true;
 }
 
-/* The keys: those of the model, and the overhead of both ends together. */
+/* The keys: those of the model, the overhead of both ends together, and the group of lanes that
+ * share what carries them. */
 static bool set_value(struct model_lane *lane, const char *key, double value)
 {
     bool is_known = false;
+    if (strcmp(key, "group") == 0) {
+        lane->group = (uint32_t) value;
+        return true;
+    }
     for (int way = 0; way < MODEL_WAYS; way++) {
         for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
             struct model_lane_range *range = &lane->cost[way].ranges[i];
@@ -128,15 +137,25 @@ static bool item_check(const struct item *item, void *context, struct model_erro
     double value;
     (void) context;
     model_lane_init(&probe, item->btl);
-    probe.cost[MODEL_BY_SEND].range_count = 1;
+    model_lane_set_cost(&probe, MODEL_BY_SEND,
+                        &(struct model_lane_range){.bandwidth_bytes_s = INFINITY});
     if (!set_value(&probe, item->key, 0))
         return model_fail(
-            error, "%s: \"%s\" is none of latency, bandwidth, overhead, reg_cost, reg_growth",
+            error,
+            "%s: \"%s\" is none of latency, bandwidth, overhead, reg_cost, reg_growth, group",
             item->btl, item->key);
     if (!number_parse_real(item->value, &value, &why))
         return model_fail(error, "%s: %s=%s: %s", item->btl, item->key, item->value, why.text);
     if (value <= 0 && strcmp(item->key, "bandwidth") == 0)
         return model_fail(error, "%s: bandwidth=%s: it must be above 0", item->btl, item->value);
+    if (strcmp(item->key, "group") == 0 &&
+        (!(value >= 0 && value <= GROUP_MAX) || value != (uint32_t) value))
+        return model_fail(error, "%s: group=%s: it is a number from 0 to %d", item->btl,
+                          item->value, GROUP_MAX);
+    set_value(&probe, item->key, value);
+    if (!model_lane_check(&probe, &why))
+        return model_fail(error, "%s: %s=%s cannot be: %.150s", item->btl, item->key, item->value,
+                          why.text);
     return true;
 }
 

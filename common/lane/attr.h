@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes of lanes as the user writes them: BTL[:device]:key=value,... with ; between lanes. */
+/* Attributes of lanes as the user writes them: BTL[:device]:key=value,... with ; between lanes. The
+ * keys are latency, bandwidth, overhead, reg_cost, reg_growth in seconds and bytes a second, and
+ * group: lanes with one number other than 0 share what carries them. */
 #ifndef COMMON_LANE_ATTR_H
 #define COMMON_LANE_ATTR_H
 

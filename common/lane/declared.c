@@ -11,24 +11,67 @@ _Static_assert((int) MULTILANE_BY_SEND == (int) MODEL_BY_SEND &&
                    MULTILANE_LANE_RANGES_MAX == MODEL_LANE_RANGES_MAX,
                "the ways and ranges of both are the same");
 
-static double known(double value)
+/* No message waits so long for a lane, and none is so slow: such a value is a slip. */
+#define LONGEST_S       10.0
+#define SLOWEST_BYTES_S 1e3
+/* What then holds instead. */
+#define DEFAULT_S       1e-6
+#define DEFAULT_BYTES_S 1e9
+
+struct conversion {
+    const struct declared_btl *btl;
+    struct model_error *complaint;
+};
+
+static double replaced(const struct conversion *conversion, const char *what, double value,
+                       double by)
 {
-    return value > 0 ? value : 0;
+    if (!conversion->complaint->text[0])
+        model_fail(conversion->complaint,
+                   "BTL %s declares a %s of %g, which cannot be; %g is assumed",
+                   conversion->btl->name, what, value, by);
+    return by;
 }
 
-static void convert_cost(const struct multilane_lane_cost *from, struct model_lane_cost *to)
+static double seconds(const struct conversion *conversion, const char *what, double value)
+{
+    if (value >= 0 && value <= LONGEST_S)
+        return value;
+    return value < 0 ? 0 : replaced(conversion, what, value, DEFAULT_S);
+}
+
+static double seconds_byte(const struct conversion *conversion, double value)
+{
+    if (value >= 0 && value <= LONGEST_S)
+        return value;
+    return value < 0 ? 0 : replaced(conversion, "registration time a byte", value, 0);
+}
+
+/* 0 means without bound, in the extension's words. */
+static double bytes_s(const struct conversion *conversion, double value)
+{
+    if (value <= 0 || value == INFINITY)
+        return INFINITY;
+    if (value >= SLOWEST_BYTES_S && value <= 1e30)
+        return value;
+    return replaced(conversion, "bandwidth", value, DEFAULT_BYTES_S);
+}
+
+static void convert_cost(const struct conversion *conversion,
+                         const struct multilane_lane_cost *from, struct model_lane_cost *to)
 {
     to->range_count = from->range_count <= MODEL_LANE_RANGES_MAX ? from->range_count : 0;
     for (uint32_t i = 0; i < to->range_count; i++) {
         const struct multilane_lane_range *range = &from->ranges[i];
         to->ranges[i] = (struct model_lane_range){
             .largest_bytes = range->largest_bytes,
-            .latency_s = known(range->latency_s),
-            .bandwidth_bytes_s = range->bandwidth_bytes_s > 0 ? range->bandwidth_bytes_s : INFINITY,
-            .overhead_send_s = known(range->overhead_send_s),
-            .overhead_receive_s = known(range->overhead_receive_s),
-            .reg_cost_s = known(range->registration_s),
-            .reg_growth_s_byte = known(range->registration_s_byte)};
+            .latency_s = seconds(conversion, "latency", range->latency_s),
+            .bandwidth_bytes_s = bytes_s(conversion, range->bandwidth_bytes_s),
+            .overhead_send_s = seconds(conversion, "sender's overhead", range->overhead_send_s),
+            .overhead_receive_s =
+                seconds(conversion, "receiver's overhead", range->overhead_receive_s),
+            .reg_cost_s = seconds(conversion, "registration time", range->registration_s),
+            .reg_growth_s_byte = seconds_byte(conversion, range->registration_s_byte)};
     }
 }
 
@@ -58,8 +101,10 @@ static uint32_t abilities(const struct declared_btl *btl, uint64_t capabilities)
 
 void declared_attributes(const struct declared_btl *btl,
                          const struct multilane_lane_attributes *attributes,
-                         struct model_lane *lane)
+                         struct model_lane *lane, struct model_error *complaint)
 {
+    const struct conversion conversion = {.btl = btl, .complaint = complaint};
+    complaint->text[0] = '\0';
     model_lane_init(lane, btl->name);
     if (attributes->device[0] && attributes->device[sizeof(attributes->device) - 1] == '\0')
         snprintf(lane->name, sizeof(lane->name), "%s:%.40s", btl->name, attributes->device);
@@ -74,7 +119,7 @@ void declared_attributes(const struct declared_btl *btl,
     lane->piece_min_bytes = attributes->piece_min_bytes;
     lane->in_flight_max_bytes = attributes->in_flight_max_bytes;
     for (int way = 0; way < MODEL_WAYS; way++)
-        convert_cost(&attributes->cost[way], &lane->cost[way]);
+        convert_cost(&conversion, &attributes->cost[way], &lane->cost[way]);
     if (lane->cost[MODEL_BY_GET].range_count == 0)
         lane->can &= ~(uint32_t) MODEL_CAN_GET;
     if (lane->cost[MODEL_BY_PUT].range_count == 0)

@@ -16,9 +16,11 @@ struct declared_btl {
     bool can_atomics;
 };
 
-/* Fills `lane`; values that the BTL does not know (below 0) become 0. */
+/* Fills `lane`; values that the BTL does not know (below 0) become 0. What cannot be (a latency of
+ * a minute, a bandwidth that is no number) is replaced by a default, and *complaint is a sentence
+ * about the first such value; else it is empty. */
 void declared_attributes(const struct declared_btl *btl,
                          const struct multilane_lane_attributes *attributes,
-                         struct model_lane *lane);
+                         struct model_lane *lane, struct model_error *complaint);
 
 #endif

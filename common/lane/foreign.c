@@ -53,8 +53,9 @@ static const struct foreign_default unknown = {"",   MEGABIT_S, A_LINK, 10e-6, A
 /* Where a link's bandwidth is to be believed and is not given. */
 #define FALLBACK_BYTES_S 1e9
 /* No link is faster, nor slower; a value outside is a slip. */
-#define FASTEST_BYTES_S 1e13
-#define SLOWEST_BYTES_S 1e3
+#define FASTEST_BYTES_S    1e13
+#define SLOWEST_BYTES_S    1e3
+#define HIGHEST_LATENCY_US 10000000
 
 static const struct foreign_default *default_of(const char *name)
 {
@@ -89,6 +90,16 @@ static double link_bandwidth(const struct foreign_btl *btl, const struct foreign
         "(pml_multilane_lane_attr sets it)",
         btl->name, btl->bandwidth, FALLBACK_BYTES_S);
     return FALLBACK_BYTES_S;
+}
+
+/* A BTL's latency only ranks it, so the default counts anyhow; but a slip is worth a word. */
+static void check_latency(const struct foreign_btl *btl, struct model_error *complaint)
+{
+    if (btl->latency > HIGHEST_LATENCY_US && !complaint->text[0])
+        model_fail(complaint,
+                   "BTL %s says that its latency is %u, which cannot be; %g s are assumed "
+                   "(pml_multilane_lane_attr sets it)",
+                   btl->name, btl->latency, default_of(btl->name)->latency_s);
 }
 
 static void set_range(struct model_lane_range *range, uint64_t largest, double latency_s,
@@ -144,6 +155,7 @@ void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,
     double link = link_bandwidth(btl, known, complaint);
     if (complaint->text[0])
         lane->source[MODEL_BANDWIDTH] = MODEL_SOURCE_DEFAULT;
+    check_latency(btl, complaint);
 
     if (btl->can_send) {
         lane->can |= MODEL_CAN_SEND;

@@ -176,7 +176,7 @@ static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct 
 /* `kept` is the inbound that holds the arrival, or null. One in parts goes with its last part. */
 static void reject_source(const struct arrival *arrival, struct inbound *kept)
 {
-    inbound_reject(arrival->lane->btl, "a source rank outside its communicator",
+    inbound_reject(arrival->btl, "a source rank outside its communicator",
                    (uint64_t) arrival->match.source);
     if (kept && arrival->type == WIRE_PART)
         kept->refused = true;
@@ -302,7 +302,7 @@ static void ready_take(struct inbound *ready)
 
 static void reject_sequence(const struct arrival *arrival, int32_t ahead)
 {
-    inbound_reject(arrival->lane->btl, "a message further ahead of its turn than can be",
+    inbound_reject(arrival->btl, "a message further ahead of its turn than can be",
                    (uint64_t) ahead);
 }
 
@@ -482,7 +482,7 @@ static void part_arrived(struct arrival *part)
     if (ready)
         ready_take(ready);
     if (OPAL_UNLIKELY(wrong != NULL))
-        inbound_reject(part->lane->btl, wrong, part->offset);
+        inbound_reject(part->btl, wrong, part->offset);
 }
 
 void inbound_take(struct inbound *inbound, struct recv_request *receiver)
@@ -626,7 +626,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     case WIRE_SEEN:
         good = read_bytes(reader, &body.seen, sizeof(body.seen));
-        if (good)
+        if (good && lane)
             stripe_seen(lane, &body.seen);
         break;
     case WIRE_FIN:
@@ -641,7 +641,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     }
     if (!good)
-        inbound_reject(lane->btl, "a control message that fits no request", arrival->type);
+        inbound_reject(arrival->btl, "a control message that fits no request", arrival->type);
 }
 
 /* The shortest way: a whole message from another process of this job, in its turn, whose receive is
@@ -706,8 +706,11 @@ COMPAT_RECEIVE_CALLBACK(message_received)
         return;
     }
     arrival.peer = peer;
+    arrival.btl = btl;
     arrival.lane = peer_lane_of(peer, btl);
-    if (OPAL_UNLIKELY(peer->is_self && arrival.lane->btl != btl)) {
+    if (OPAL_UNLIKELY(!arrival.lane))
+        arrival.lane = peer_late_lane(peer, btl);
+    if (OPAL_UNLIKELY(peer->is_self && !arrival.lane)) {
         inbound_reject(btl, "a message from another process in our name, rank", base.from);
         return;
     }

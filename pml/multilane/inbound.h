@@ -15,7 +15,8 @@ struct recv_request;
  * receive callback, or in an inbound that keeps it. */
 struct arrival {
     struct peer *peer;
-    struct lane *lane;
+    mca_btl_base_module_t *btl;  /* that it came over, and */
+    struct lane *lane;           /* the peer's lane over it; null if that is none of its lanes */
     struct mca_pml_comm_t *comm; /* null while this process does not know it */
     struct wire_match match;
     struct wire_cid cid; /* with WIRE_CID */

@@ -30,6 +30,7 @@ struct lane {
     uint8_t index;                               /* in the peer's array */
     struct lane_speed speed;
     bool prompt; /* what it has accepted goes without us; see foreign_is_prompt */
+    bool lost;   /* atomic: nothing is to be sent on it; see lane_set_lost */
 };
 
 /* Where a message's bytes lie for the other side's get or put, registered with one lane. */
@@ -64,9 +65,14 @@ static inline int lane_poll(struct lane *lane)
     return 0;
 }
 
+static inline const char *lane_name_of(const mca_btl_base_module_t *btl)
+{
+    return btl->btl_component->btl_version.mca_component_name;
+}
+
 static inline const char *lane_name(const struct lane *lane)
 {
-    return lane->btl->btl_component->btl_version.mca_component_name;
+    return lane_name_of(lane->btl);
 }
 
 /* The largest message with its headers that one send of this lane carries. */

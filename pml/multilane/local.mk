@@ -16,6 +16,7 @@ multilane_sources = \
 	pml/multilane/module.c pml/multilane/multilane.h \
 	pml/multilane/parameters.c pml/multilane/parameters.h \
 	pml/multilane/peer.c pml/multilane/peer.h \
+	pml/multilane/peer_lanes.c \
 	pml/multilane/peer_class.c pml/multilane/peer_class.h \
 	pml/multilane/pending.c pml/multilane/pending.h \
 	pml/multilane/pieces.c pml/multilane/pieces.h \

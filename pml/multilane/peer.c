@@ -2,18 +2,15 @@
 /* Meeting peers: who they are, whether they can be talked to, and over what. */
 #include "peer.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/compat/btl.h"
-#include "common/lane/foreign.h"
 #include "inbound.h"
 #include "multilane.h"
 #include "peer_class.h"
 #include "record.h"
-#include "stripe.h"
 
 static bool is_foreign(opal_process_name_t name)
 {
@@ -42,73 +39,6 @@ static void peer_list(struct peer *peer)
     }
     peer->next_foreign = multilane.foreign_peers;
     __atomic_store_n(&multilane.foreign_peers, peer, __ATOMIC_RELEASE);
-}
-
-static const struct multilane_extension *extension_of(const mca_btl_base_module_t *btl)
-{
-    char symbol[128];
-    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
-             btl->btl_component->btl_version.mca_component_name);
-    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
-    return extension && extension->version == MULTILANE_EXTENSION_VERSION ? extension : NULL;
-}
-
-static struct lane *lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
-{
-    for (int i = 0; i < peer->lane_count; i++)
-        if (peer->lanes[i].btl == btl)
-            return &peer->lanes[i];
-    return NULL;
-}
-
-/* Copies what the BML knows: its own arrays shift when a lane is removed. */
-static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
-{
-    struct lane *lane = lane_of(peer, bml_btl->btl);
-    if (lane) {
-        lane->flags |= bml_btl->btl_flags;
-        return;
-    }
-    const char *name = bml_btl->btl->btl_component->btl_version.mca_component_name;
-    lane = &peer->lanes[peer->lane_count];
-    *lane = (struct lane){.btl = bml_btl->btl,
-                          .endpoint = bml_btl->btl_endpoint,
-                          .peer = peer,
-                          .extension = extension_of(bml_btl->btl),
-                          .flags = bml_btl->btl_flags,
-                          .index = peer->lane_count,
-                          .prompt = extension_of(bml_btl->btl) || foreign_is_prompt(name)};
-    peer->lane_count++;
-}
-
-static bool peer_take_lanes(struct peer *peer)
-{
-    mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(peer->proc);
-    if (!endpoint)
-        return false;
-    size_t eager = mca_bml_base_btl_array_get_size(&endpoint->btl_eager);
-    size_t send = mca_bml_base_btl_array_get_size(&endpoint->btl_send);
-    if (eager + send == 0 || eager + send > UINT8_MAX)
-        return false;
-    struct lane *lanes = calloc(eager + send, sizeof(*lanes));
-    if (!lanes)
-        return false;
-    peer->lanes = lanes;
-    peer->lane_count = 0;
-    for (size_t i = 0; i < eager; i++)
-        lane_add(peer, mca_bml_base_btl_array_get_index(&endpoint->btl_eager, i));
-    for (size_t i = 0; i < send; i++)
-        lane_add(peer, mca_bml_base_btl_array_get_index(&endpoint->btl_send, i));
-    lanes = realloc(peer->lanes, peer->lane_count * sizeof(*lanes));
-    if (lanes)
-        peer->lanes = lanes;
-    peer->class = class_of_peer(peer);
-    if (!peer->class)
-        return false;
-    peer->control = peer->class->control;
-    for (int i = 0; i < peer->lane_count; i++)
-        stripe_init(&peer->lanes[i], &peer->class->lanes[i]);
-    return true;
 }
 
 static struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
@@ -190,20 +120,6 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
     if (OPAL_UNLIKELY(!peer || !peer->reachable))
         peer = peer_contact(sender, proc);
     return peer && peer->reachable ? peer : NULL;
-}
-
-struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
-{
-    struct lane *lane = lane_of(peer, btl);
-    return OPAL_LIKELY(lane != NULL) ? lane : peer_control_lane(peer);
-}
-
-void peer_forget_lanes(struct peer *peer)
-{
-    peer->reachable = false;
-    peer->lane_count = 0;
-    free(peer->lanes);
-    peer->lanes = NULL;
 }
 
 static void peer_free(struct peer *peer)

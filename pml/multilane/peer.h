@@ -21,10 +21,12 @@ struct peer {
     bool reachable;
     bool is_self;
 
-    uint8_t lane_count;
-    uint8_t control; /* index of the lane for control messages: that of the lowest latency */
-    struct lane *lanes;
-    struct peer_class *class; /* plans, shared by all peers with equal lanes */
+    /* Lanes and plan change with the component's lock held, see peer_lanes.c. */
+    uint8_t lane_count; /* atomic; it only grows */
+    uint8_t lane_room;
+    uint8_t control;          /* index of the lane for control messages: of the lowest latency */
+    struct lane *lanes;       /* it never moves, and each keeps its place */
+    struct peer_class *class; /* atomic; plans, shared by all peers with equal lanes */
 
     /* Written by every sending thread (atomic where there are threads), read by nobody else. */
     uint32_t next_send_sequence;
@@ -49,6 +51,18 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
 
 /* The peer's lane over this BTL, or null. */
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);
+
+/* Takes what the BML has toward the peer and is no lane yet, and plans for it. False: nothing
+ * reaches the peer. With the component's lock held. */
+bool peer_take_lanes(struct peer *peer);
+
+/* The same for a lane that something has come on and that the peer does not have: it may have
+ * appeared after first contact. Null: the BML does not know it either. No lock is held. */
+struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl);
+
+/* The lane is lost, or is there again: what is sent from now on is planned without it, or with it.
+ * False: no lane is left to this peer. No lock is held. */
+bool lane_set_lost(struct lane *lane, bool is_lost);
 
 /* The lane for control messages. */
 static inline struct lane *peer_control_lane(struct peer *peer)

@@ -30,18 +30,37 @@ static bool is_local(const struct peer *peer)
     return OPAL_PROC_ON_LOCAL_NODE(peer->proc->super.proc_flags);
 }
 
-static bool class_fits(const struct peer_class *class, const struct peer *peer)
+/* Lanes are equal when the model is told the same of them: two peers may differ in what one BTL can
+ * do toward them. */
+static bool class_equals(const struct peer_class *one, const struct peer_class *other)
 {
-    if (class->lane_count != peer->lane_count || class->is_local != is_local(peer))
-        return false;
-    for (int i = 0; i < peer->lane_count; i++)
-        if (class->btls[i] != peer->lanes[i].btl || class->flags[i] != peer->lanes[i].flags)
-            return false;
-    return true;
+    size_t count = one->lane_count;
+    return count == other->lane_count && one->is_local == other->is_local &&
+           memcmp(one->btls, other->btls, count * sizeof(*one->btls)) == 0 &&
+           memcmp(one->flags, other->flags, count * sizeof(*one->flags)) == 0 &&
+           memcmp(one->lanes, other->lanes, count * sizeof(*one->lanes)) == 0;
 }
+
+/* Lanes inside a node are all driven by the same cores: they do not add up. */
+#define LOCAL_GROUP UINT32_MAX
 
 /* --- attributes --------------------------------------------------------------------------------
  */
+
+/* What a BTL says that cannot be is named once, however many peers it leads to. */
+static void say_complaint(const mca_btl_base_module_t *btl, const struct model_error *complaint)
+{
+    static const mca_btl_base_module_t *named[MODEL_LANES_MAX];
+    static unsigned count;
+    if (!complaint->text[0])
+        return;
+    for (unsigned i = 0; i < count; i++)
+        if (named[i] == btl)
+            return;
+    if (count < MODEL_LANES_MAX)
+        named[count++] = btl;
+    opal_output(0, "multilane: %s.", complaint->text);
+}
 
 static bool can_send_immediately(const struct lane *lane)
 {
@@ -51,6 +70,7 @@ static bool can_send_immediately(const struct lane *lane)
 static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
 {
     struct multilane_lane_attributes declared;
+    struct model_error complaint;
     const struct declared_btl btl = {.name = lane_name(lane),
                                      .can_send = lane->flags & MCA_BTL_FLAGS_SEND,
                                      .can_send_immediately = can_send_immediately(lane),
@@ -59,7 +79,8 @@ static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
                                      .can_atomics = lane->flags & MCA_BTL_FLAGS_ATOMIC_FOPS};
     memset(&declared, 0, sizeof(declared));
     lane->extension->attributes(lane->btl, lane->endpoint, &declared);
-    declared_attributes(&btl, &declared, out);
+    declared_attributes(&btl, &declared, out, &complaint);
+    say_complaint(lane->btl, &complaint);
 }
 
 static void attributes_of_foreign(const struct lane *lane, struct model_lane *out)
@@ -81,18 +102,19 @@ static void attributes_of_foreign(const struct lane *lane, struct model_lane *ou
         .short_max_bytes = btl->btl_eager_limit,
     };
     foreign_attributes(&foreign, out, &complaint);
-    if (complaint.text[0])
-        opal_output(0, "multilane: %s.", complaint.text);
+    say_complaint(btl, &complaint);
 }
 
 /* The sources in their order: what is stronger is applied later. */
-static bool attributes_of_lane(const struct lane *lane, struct model_lane *out)
+static bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_lane *out)
 {
     struct model_error error;
     if (lane->extension)
         attributes_of_ours(lane, out);
     else
         attributes_of_foreign(lane, out);
+    if (group)
+        out->group = group;
     const char *device = strchr(out->name, ':');
     attr_apply(parameters.lane_attr, lane_name(lane), device ? device + 1 : NULL, out);
     if (out->short_max_bytes > EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX)
@@ -172,9 +194,6 @@ static bool class_plan(struct peer_class *class, enum class_buffer buffer)
     return class->routes[buffer] != NULL;
 }
 
-/* Lanes inside a node are all driven by the same cores: they do not add up. */
-#define LOCAL_GROUP UINT32_MAX
-
 static uint8_t control_lane(const struct peer_class *class)
 {
     uint8_t best = 0;
@@ -193,23 +212,34 @@ static uint8_t control_lane(const struct peer_class *class)
     return best;
 }
 
-static bool class_fill(struct peer_class *class, const struct peer *peer)
+/* What the model is told of the peer's lanes. */
+static struct peer_class *class_describe(const struct peer *peer)
 {
+    struct peer_class *class = calloc(1, sizeof(*class));
+    if (!class)
+        return NULL;
+    class->lane_count = peer->lane_count;
+    class->is_local = is_local(peer);
     class->btls = calloc(peer->lane_count, sizeof(*class->btls));
     class->flags = calloc(peer->lane_count, sizeof(*class->flags));
     class->lanes = calloc(peer->lane_count, sizeof(*class->lanes));
-    if (!class->btls || !class->flags || !class->lanes)
-        return false;
-    class->lane_count = peer->lane_count;
-    class->is_local = is_local(peer);
-    for (int i = 0; i < peer->lane_count; i++) {
-        class->btls[i] = peer->lanes[i].btl;
-        class->flags[i] = peer->lanes[i].flags;
-        if (!attributes_of_lane(&peer->lanes[i], &class->lanes[i]))
-            return false;
-        if (class->is_local)
-            class->lanes[i].group = LOCAL_GROUP;
+    bool good = class->btls && class->flags && class->lanes;
+    for (int i = 0; good && i < peer->lane_count; i++) {
+        const struct lane *lane = &peer->lanes[i];
+        class->btls[i] = lane->btl;
+        class->flags[i] = lane->lost ? 0 : lane->flags;
+        good = attributes_of_lane(lane, class->is_local ? LOCAL_GROUP : 0, &class->lanes[i]);
+        if (lane->lost) /* it keeps its place, and no protocol is allowed to use it */
+            class->lanes[i].can = 0;
     }
+    if (good)
+        return class;
+    class_free(class);
+    return NULL;
+}
+
+static bool class_plans(struct peer_class *class)
+{
     class->control = control_lane(class);
     for (int i = 0; i < CLASS_BUFFERS; i++)
         if (!class_plan(class, (enum class_buffer) i))
@@ -219,21 +249,21 @@ static bool class_fill(struct peer_class *class, const struct peer *peer)
 
 struct peer_class *class_of_peer(const struct peer *peer)
 {
-    struct peer_class *class = multilane.peer_classes;
-    while (class && !class_fits(class, peer))
+    struct peer_class *class = multilane.peer_classes, *fresh = class_describe(peer);
+    if (!fresh)
+        return NULL;
+    while (class && !class_equals(class, fresh))
         class = class->next;
-    if (!class) {
-        class = calloc(1, sizeof(*class));
-        if (!class)
-            return NULL;
-        if (!class_fill(class, peer)) {
-            class_free(class);
-            return NULL;
-        }
+    if (class || !class_plans(fresh)) {
+        class_free(fresh);
+    } else {
+        class = fresh;
         class->next = multilane.peer_classes;
-        multilane.peer_classes = class;
+        /* Release: who walks the list without the lock, as reports do, finds it whole. */
+        __atomic_store_n(&multilane.peer_classes, class, __ATOMIC_RELEASE);
     }
-    class->peers++;
+    if (class)
+        class->peers++;
     return class;
 }
 

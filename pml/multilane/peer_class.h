@@ -32,7 +32,7 @@ enum class_buffer { CLASS_CONTIGUOUS, CLASS_PACKED, CLASS_BUFFERS };
 
 struct peer_class {
     struct peer_class *next;
-    uint32_t peers; /* how many share it */
+    uint32_t peers; /* how many share it now; their lanes may have changed since */
     bool is_local;  /* they are on this node */
     uint8_t lane_count;
     uint8_t control;              /* the lane for control messages */
@@ -43,13 +43,19 @@ struct peer_class {
     struct route *routes[CLASS_BUFFERS]; /* one for each entry of the plan */
 };
 
-/* The class of a peer whose lanes are known; null if they cannot carry messages of all sizes, which
- * was said. With the component's lock held. */
+/* The class of a peer with the lanes that it has now; null if they cannot carry messages of all
+ * sizes, which was said. With the component's lock held. */
 struct peer_class *class_of_peer(const struct peer *peer);
 
 /* The inputs of the plan for such messages, for reports. */
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input);
+
+/* What holds for messages to this peer that are sent now. */
+static inline struct peer_class *peer_class_now(const struct peer *peer)
+{
+    return __atomic_load_n(&peer->class, __ATOMIC_ACQUIRE); /* peer_plan */
+}
 
 static inline struct route *class_route_of(struct peer_class *class, bool is_contiguous,
                                            size_t size)

@@ -10,7 +10,7 @@
 static inline int send_now(struct outgoing *out)
 {
     struct route *route =
-        class_route(out->peer->class, out->data != NULL || out->size == 0, out->size);
+        class_route(peer_class_now(out->peer), out->data != NULL || out->size == 0, out->size);
     out->sequence = peer_next_sequence(out->peer);
     if (OPAL_UNLIKELY(!route->protocol->post))
         return LANE_AGAIN;

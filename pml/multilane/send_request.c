@@ -191,7 +191,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
             return rc;
         }
     }
-    struct peer_class *class = request->out.peer->class;
+    struct peer_class *class = peer_class_now(request->out.peer);
     bool is_contiguous = request->out.data != NULL || request->out.size == 0;
     if (is_numbered) { /* and counted */
         request->route = class_route_of(class, is_contiguous, request->out.size);
@@ -218,7 +218,7 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     if (!request || request->out.peer != peer || request->state != SEND_ANNOUNCED ||
         rtr->offset > request->out.size || rtr->size > request->out.size - rtr->offset)
         return false;
-    if (rtr->method == WIRE_BY_PUT && (!lane || !lane_can_put(lane) || !request->out.data))
+    if (rtr->method == WIRE_BY_PUT && !request->out.data)
         return false;
     const struct protocol *protocol = protocol_of_method(rtr->method);
     if (!protocol || !protocol->ready)

@@ -105,7 +105,7 @@ static void report(struct lane *lane)
 
 void stripe_received(struct lane *lane, size_t size)
 {
-    if (lane->peer->lane_count == 1)
+    if (!lane || lane->peer->lane_count == 1)
         return;
     uint64_t received = __atomic_add_fetch(&lane->speed.received, size, __ATOMIC_RELAXED);
     if (received - load(&lane->speed.reported) >= REPORT_BYTES)

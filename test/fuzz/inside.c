@@ -192,6 +192,16 @@ static void forged_begin(struct forged *forged, int rank, uint8_t type, uint8_t 
     put(forged, &base, sizeof(base));
 }
 
+/* The only request of that kind. */
+static struct wire_handle only_handle(enum handle_kind kind)
+{
+    const struct handle_table *table = &multilane.handles;
+    for (uint32_t i = 0; i < table->size; i++)
+        if (table->entries[i].kind == kind)
+            return (struct wire_handle){i, table->entries[i].generation};
+    return (struct wire_handle){0};
+}
+
 static struct wire_match match_next(int rank, int tag)
 {
     return (struct wire_match){.sequence = peer_of_rank(rank)->next_receive_sequence,
@@ -403,6 +413,36 @@ static void control_is_refused(void)
     forge_control(&forged, 1, WIRE_DATA, &data, sizeof(data));
     forged.payload = 8;
     refused("data for nobody", &forged, 1);
+}
+
+/* A BTL that is no lane to the sender: its keys are for other lanes, so nothing is got or put. */
+static void no_key_is_used_on_another_lane(void)
+{
+    static unsigned char source[1000];
+    unsigned char buffer[1000];
+    struct forged forged;
+    MPI_Request request;
+    struct wire_rts rts = {.match = match_next(1, 600),
+                           .size = sizeof(source),
+                           .sender = {3, 3},
+                           .method = WIRE_BY_GET,
+                           .key = {.address = (uintptr_t) source}};
+    uint64_t before = multilane.bad_headers;
+    memset(source, 1, sizeof(source));
+    memset(buffer, 2, sizeof(buffer));
+    MPI_Irecv(buffer, sizeof(buffer), MPI_BYTE, 1, 600, fuzz.comm, &request);
+    forge_rts(&forged, 1, &rts, 0);
+    forged.btl = peer_of_rank(0)->lanes[0].btl; /* over self, all of this memory could be got */
+    deliver_in(&forged, 1);
+    CHECK(multilane.bad_headers == before, "a message over a lane that is not known is refused");
+    CHECK(buffer[0] == 2 && buffer[sizeof(buffer) - 1] == 2, "it was got by another lane's key");
+    const struct wire_data data = {only_handle(HANDLE_RECEIVE), 0};
+    forge_control(&forged, 1, WIRE_DATA, &data, sizeof(data));
+    forged.payload = sizeof(buffer);
+    deliver_in(&forged, 1);
+    int done = 0;
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    CHECK(done && buffer[0] == 0xa5, "it does not come by messages");
 }
 
 /* --- anything at all
@@ -635,6 +675,7 @@ multilane_fuzz(MPI_Comm comm, uint64_t seed, uint64_t rounds, struct fuzz_report
         messages_are_refused();
         parts_are_refused();
         control_is_refused();
+        no_key_is_used_on_another_lane();
         for (int i = 0; i < SLOTS; i++)
             slot_post(&fuzz.slots[i]);
         for (fuzz.round = 0; fuzz.round < rounds; fuzz.round++) {

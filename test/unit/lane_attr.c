@@ -66,6 +66,19 @@ static void what_stands_later_counts(void)
     CHECK(lane.cost[0].ranges[0].latency_s == 5e-6, "%g", lane.cost[0].ranges[0].latency_s);
 }
 
+static void lanes_are_grouped(void)
+{
+    struct model_lane one = lane_with_costs(), other = lane_with_costs();
+    const char *text = "tcp:rail0:group=7;tcp:rail1:group=7,latency=1e-6;vader:group=0";
+    struct model_error error;
+    CHECK(attr_check(text, &error), "%s", error.text);
+    attr_apply(text, "tcp", "rail0", &one);
+    attr_apply(text, "tcp", "rail1", &other);
+    CHECK(one.group == 7 && other.group == 7, "%u and %u", one.group, other.group);
+    attr_apply(text, "vader", NULL, &one);
+    CHECK(one.group == 0, "%u", one.group);
+}
+
 static void nothing_is_nothing(void)
 {
     struct model_error error;
@@ -106,6 +119,11 @@ static void bad_texts_are_refused_by_what_is_wrong(void)
         {"tcp:latency=1;nonsense", "nonsense"},
         {"tcp:latency=1,bandwidth=1e9;tcp:overhead=q", "q"},
         {"tcp:eth0:latency=1=2", "1=2"},
+        {"tcp:latency=1e12", "latency=1e12"},
+        {"tcp:bandwidth=1e-9", "bandwidth=1e-9"},
+        {"tcp:group=-1", "-1"},
+        {"tcp:group=1.5", "group=1.5"},
+        {"tcp:group=65536", "group=65536"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct model_error error = {""};
@@ -174,6 +192,7 @@ int main(void)
     good_texts_are_applied();
     what_stands_later_counts();
     nothing_is_nothing();
+    lanes_are_grouped();
     bad_texts_are_refused_by_what_is_wrong();
     overlong_items_are_refused();
     unsigned seeds = check_is_long() ? 20000000 : 300000;

@@ -15,6 +15,8 @@ static const struct declared_btl able = {.name = "shm",
                                          .can_put = true,
                                          .can_atomics = true};
 
+static struct model_error complaint; /* of the last declaration */
+
 static struct multilane_lane_attributes good_attributes(void)
 {
     struct multilane_lane_attributes attributes = {.memory = MULTILANE_MEMORY_HOST,
@@ -41,9 +43,10 @@ static void values_are_taken_over(void)
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
     struct model_error why;
-    declared_attributes(&able, &attributes, &lane);
+    declared_attributes(&able, &attributes, &lane, &complaint);
     CHECK(model_lane_check(&lane, &why), "%s", why.text);
     CHECK(strcmp(lane.name, "shm:ring") == 0, "%s", lane.name);
+    CHECK(!complaint.text[0], "%s", complaint.text);
     CHECK(lane.group == 3 && lane.short_max_bytes == 100 && lane.copied_max_bytes == 4096 &&
               lane.zcopied_max_bytes == 1 << 20 && lane.piece_min_bytes == 8192 &&
               lane.in_flight_max_bytes == 1 << 22,
@@ -73,10 +76,10 @@ static void no_ability_without_its_ground(void)
     struct model_lane lane;
     struct declared_btl btl = able;
     attributes.cost[MULTILANE_BY_GET].range_count = 0;
-    declared_attributes(&btl, &attributes, &lane);
+    declared_attributes(&btl, &attributes, &lane, &complaint);
     CHECK(!(lane.can & MODEL_CAN_GET) && lane.can & MODEL_CAN_PUT, "a get without a cost");
     btl.can_put = btl.can_send = false;
-    declared_attributes(&btl, &attributes, &lane);
+    declared_attributes(&btl, &attributes, &lane, &complaint);
     CHECK(!(lane.can & (MODEL_CAN_PUT | MODEL_CAN_SEND | MODEL_CAN_SHORT)), "%x", lane.can);
     static const struct {
         uint64_t capability;
@@ -88,7 +91,7 @@ static void no_ability_without_its_ground(void)
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         attributes = good_attributes();
         attributes.capabilities = pairs[i].capability;
-        declared_attributes(&able, &attributes, &lane);
+        declared_attributes(&able, &attributes, &lane, &complaint);
         for (size_t j = 0; j < sizeof(pairs) / sizeof(pairs[0]); j++)
             CHECK(!(lane.can & pairs[j].ability) == (i != j), "capability %zu, ability %zu", i, j);
     }
@@ -107,7 +110,7 @@ static void a_broken_declaration_does_no_harm(void)
         for (int way = 0; way < MULTILANE_WAYS; way++)
             if (chance_below(&chance, 2))
                 attributes.cost[way].range_count = (uint32_t) chance_below(&chance, 12);
-        declared_attributes(&able, &attributes, &lane);
+        declared_attributes(&able, &attributes, &lane, &complaint);
         CHECK(memchr(lane.name, '\0', sizeof(lane.name)), "the name has no end");
         for (int way = 0; way < MODEL_WAYS; way++)
             CHECK(lane.cost[way].range_count <= MODEL_LANE_RANGES_MAX, "way %d: %u ranges", way,
@@ -116,12 +119,40 @@ static void a_broken_declaration_does_no_harm(void)
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
     memset(attributes.device, 'x', sizeof(attributes.device));
-    declared_attributes(&able, &attributes, &lane);
+    declared_attributes(&able, &attributes, &lane, &complaint);
     CHECK(strcmp(lane.name, "shm") == 0, "%s", lane.name);
+}
+
+/* What cannot be is named with the BTL, and the lane can be computed with all the same. */
+static void what_cannot_be_is_replaced_and_named(void)
+{
+    static const struct {
+        const char *what;
+        double latency_s, bandwidth_bytes_s, overhead_s, registration_s_byte;
+    } cases[] = {
+        {"latency", 60, 1e9, 1e-6, 0},       {"latency", INFINITY, 1e9, 1e-6, 0},
+        {"latency", NAN, 1e9, 1e-6, 0},      {"bandwidth", 1e-6, 1, 1e-6, 0},
+        {"bandwidth", 1e-6, NAN, 1e-6, 0},   {"bandwidth", 1e-6, 1e300, 1e-6, 0},
+        {"overhead", 1e-6, 1e9, 1e30, 0},    {"overhead", 1e-6, 1e9, NAN, 0},
+        {"registration", 1e-6, 1e9, 0, NAN}, {"registration", 1e-6, 1e9, 0, 1e200},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct multilane_lane_attributes attributes = good_attributes();
+        struct model_lane lane;
+        struct model_error why;
+        attributes.cost[MULTILANE_BY_SEND].ranges[0] = (struct multilane_lane_range){
+            4096, cases[i].latency_s,          cases[i].bandwidth_bytes_s, cases[i].overhead_s, 0,
+            0,    cases[i].registration_s_byte};
+        declared_attributes(&able, &attributes, &lane, &complaint);
+        CHECK(strstr(complaint.text, cases[i].what) && strstr(complaint.text, "BTL shm"),
+              "case %zu: %s", i, complaint.text);
+        CHECK(model_lane_check(&lane, &why), "case %zu: %s", i, why.text);
+    }
 }
 
 int main(void)
 {
+    what_cannot_be_is_replaced_and_named();
     values_are_taken_over();
     no_ability_without_its_ground();
     a_broken_declaration_does_no_harm();

@@ -48,15 +48,19 @@ test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
 
 # Those that need Open MPI's classes and locks, and no job.
-pml_tests = test/unit/pml_handle test/unit/pml_transfer test/unit/pml_record
+pml_tests = test/unit/pml_handle test/unit/pml_lanes test/unit/pml_transfer test/unit/pml_record
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
-noinst_HEADERS += test/unit/progress_standin.h
+noinst_HEADERS += test/unit/progress_standin.h test/unit/lanes_standin.h
 PML_TEST_CPPFLAGS = $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
 PML_TEST_LDADD = libmultilane_compat.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS) -lpthread
 test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
+test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c test/unit/lanes_standin.c \
+	pml/multilane/peer_class.c pml/multilane/peer_lanes.c pml/multilane/stripe.c
+test_unit_pml_lanes_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_lanes_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
 	pml/multilane/transfer.c pml/multilane/pending.c
 test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)

@@ -142,8 +142,8 @@ static struct multilane_control *rndv_both_control(const struct arrival *arrival
 {
     const struct lane *lane = arrival->lane;
     uint64_t handle;
-    if (!lane->extension || !lane->extension->control_find || !lane->extension->copy_from ||
-        arrival->key.length != sizeof(handle))
+    if (!lane || !lane->extension || !lane->extension->control_find ||
+        !lane->extension->copy_from || arrival->key.length != sizeof(handle))
         return NULL;
     memcpy(&handle, arrival->key_bytes, sizeof(handle));
     return lane->extension->control_find(lane->btl, lane->endpoint, handle);

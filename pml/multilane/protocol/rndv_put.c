@@ -75,7 +75,7 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
     request->remote_offset = rtr->offset;
     request->remote_key_length = rtr->key.length;
     memcpy(request->remote_key, key, rtr->key.length);
-    bool is_possible = rtr->key.length == lane_key_length(lane);
+    bool is_possible = lane && lane_can_put(lane) && rtr->key.length == lane_key_length(lane);
     if (is_possible && rtr->size > lane->btl->btl_put_local_registration_threshold)
         is_possible = lane_register(lane, (void *) (request->out.data + rtr->offset), rtr->size, 0,
                                     &request->registration) == OMPI_SUCCESS;

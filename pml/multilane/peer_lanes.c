@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lanes of a peer: taken over from the BML, lost, found again, and the plan that follows.
+ *
+ * The array of lanes never moves and a lane keeps its place in it, so a request under way may keep
+ * pointers to lanes and the route that it has, whatever happens to the plan meanwhile; classes, and
+ * with them routes, live until the component closes. A change only decides what is sent from then
+ * on. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/compat/btl.h"
+#include "common/lane/foreign.h"
+#include "multilane.h"
+#include "peer.h"
+#include "peer_class.h"
+#include "stripe.h"
+
+static const struct multilane_extension *extension_of(const mca_btl_base_module_t *btl)
+{
+    char symbol[128];
+    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
+             btl->btl_component->btl_version.mca_component_name);
+    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
+    return extension && extension->version == MULTILANE_EXTENSION_VERSION ? extension : NULL;
+}
+
+struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
+{
+    /* Acquire, against lane_add: a lane that is counted is whole. */
+    uint8_t count = __atomic_load_n(&peer->lane_count, __ATOMIC_ACQUIRE);
+    for (uint8_t i = 0; i < count; i++)
+        if (peer->lanes[i].btl == btl)
+            return &peer->lanes[i];
+    return NULL;
+}
+
+/* A peer has at most one lane for each module, and a plan knows no more than this. */
+static uint8_t most_lanes(void)
+{
+    size_t modules = opal_list_get_size(&mca_btl_base_modules_initialized);
+    return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
+}
+
+/* Copies what the BML knows: its own arrays shift when a lane is removed. */
+static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
+{
+    const mca_btl_base_module_t *btl = bml_btl->btl;
+    struct lane *lane = peer_lane_of(peer, btl);
+    if (lane)
+        lane->flags |= bml_btl->btl_flags;
+    if (lane || peer->lane_count == peer->lane_room)
+        return;
+    lane = &peer->lanes[peer->lane_count];
+    *lane = (struct lane){.btl = bml_btl->btl,
+                          .endpoint = bml_btl->btl_endpoint,
+                          .peer = peer,
+                          .extension = extension_of(btl),
+                          .flags = bml_btl->btl_flags,
+                          .index = peer->lane_count,
+                          .prompt = extension_of(btl) || foreign_is_prompt(lane_name_of(btl))};
+    /* Release: with the acquire of peer_lane_of. */
+    __atomic_store_n(&peer->lane_count, peer->lane_count + 1, __ATOMIC_RELEASE);
+}
+
+static void lanes_add(struct peer *peer, mca_bml_base_btl_array_t *array)
+{
+    size_t count = mca_bml_base_btl_array_get_size(array);
+    for (size_t i = 0; i < count; i++)
+        lane_add(peer, mca_bml_base_btl_array_get_index(array, i));
+}
+
+static bool has_lane(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (!peer->lanes[i].lost)
+            return true;
+    return false;
+}
+
+/* Gives the peer the plan for the lanes that it has now. False: they carry nothing, which was said,
+ * and the plan stays as it was. */
+static bool peer_plan(struct peer *peer)
+{
+    struct peer_class *class = class_of_peer(peer);
+    if (!class)
+        return false;
+    if (peer->class)
+        peer->class->peers--;
+    for (int i = 0; i < peer->lane_count; i++)
+        if (peer->lanes[i].speed.bytes_s == 0)
+            stripe_init(&peer->lanes[i], &class->lanes[i]);
+    __atomic_store_n(&peer->control, class->control, __ATOMIC_RELAXED);
+    /* Release: who finds the class finds it whole. peer_class_now */
+    __atomic_store_n(&peer->class, class, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool peer_take_lanes(struct peer *peer)
+{
+    mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(peer->proc);
+    uint8_t before = peer->lane_count;
+    if (!endpoint)
+        return false;
+    if (!peer->lanes) {
+        peer->lane_room = most_lanes();
+        peer->lanes = calloc(peer->lane_room, sizeof(*peer->lanes));
+        if (!peer->lanes)
+            return false;
+    }
+    lanes_add(peer, &endpoint->btl_eager);
+    lanes_add(peer, &endpoint->btl_send);
+    bool is_planned = peer->class && peer->lane_count == before;
+    return has_lane(peer) && (is_planned || peer_plan(peer));
+}
+
+struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
+{
+    OPAL_THREAD_LOCK(&multilane.lock);
+    if (peer->reachable && !peer->is_self)
+        peer_take_lanes(peer);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return peer_lane_of(peer, btl);
+}
+
+bool lane_set_lost(struct lane *lane, bool is_lost)
+{
+    struct peer *peer = lane->peer;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    bool was_lost = lane->lost;
+    __atomic_store_n(&lane->lost, is_lost, __ATOMIC_RELAXED); /* a hint to requests under way */
+    bool carries = has_lane(peer) && (was_lost == is_lost || peer_plan(peer));
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return carries;
+}
+
+void peer_forget_lanes(struct peer *peer)
+{
+    peer->reachable = false;
+    peer->lane_count = 0; /* its class keeps it: reports are written after this */
+    free(peer->lanes);
+    peer->lanes = NULL;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers and BTL modules that are none, for tests of lanes and plans without a job. */
+#ifndef TEST_UNIT_LANES_STANDIN_H
+#define TEST_UNIT_LANES_STANDIN_H
+
+#include "pml/multilane/peer.h"
+
+/* A BTL module that sends nothing, known to Open MPI as `name`; bandwidth in Mbit/s. */
+mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth);
+
+/* A peer that is met for the first time, with no lane in the BML; standin_reach gives it one. */
+struct peer *standin_peer(void);
+void standin_reach(struct peer *peer, mca_btl_base_module_t *btl);
+
+/* What the code under test has sent on a lane since the last call: bytes reported by WIRE_SEEN. */
+uint64_t standin_reported(const struct lane *lane);
+
+/* The state that the code under test expects. */
+void standin_begin(void);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lanes of peers that are none: plans are shared by peers with equal lanes, lanes may appear late,
+ * be lost and return, and what cannot be is named once. */
+#include "check.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "lanes_standin.h"
+#include "pml/multilane/parameters.h"
+#include "pml/multilane/peer_class.h"
+
+static mca_btl_base_module_t *rails[3];
+
+static unsigned classes_count(void)
+{
+    unsigned count = 0;
+    for (const struct peer_class *class = multilane.peer_classes; class; class = class->next)
+        count++;
+    return count;
+}
+
+static struct peer *peer_over(unsigned rail_bits)
+{
+    struct peer *peer = standin_peer();
+    for (int i = 0; i < 3; i++)
+        if (rail_bits >> i & 1)
+            standin_reach(peer, rails[i]);
+    CHECK(peer_take_lanes(peer), "rails %x", rail_bits);
+    peer->reachable = true;
+    return peer;
+}
+
+static const struct route *large_route(const struct peer *peer)
+{
+    return class_route_of(peer_class_now(peer), true, 64 << 20);
+}
+
+static void peers_with_equal_lanes_share_plans(void)
+{
+    static const unsigned kinds[] = {1, 3, 7};
+    struct peer *peers[64];
+    for (unsigned i = 0; i < 64; i++)
+        peers[i] = peer_over(kinds[i % 3]);
+    CHECK(classes_count() == 3, "%u plans for three kinds of lane sets", classes_count());
+    for (unsigned i = 0; i < 64; i++) {
+        CHECK(peers[i]->class == peers[i % 3]->class, "peer %u", i);
+        CHECK(peers[i]->lane_count == (uint8_t) (i % 3 + 1), "peer %u: %d lanes", i,
+              peers[i]->lane_count);
+        CHECK(large_route(peers[i])->lane_count == peers[i]->lane_count,
+              "peer %u: a large message takes %d lanes", i, large_route(peers[i])->lane_count);
+    }
+    CHECK(peers[0]->class->peers == 22 && peers[1]->class->peers == 21 &&
+              peers[2]->class->peers == 21,
+          "%u, %u and %u peers", peers[0]->class->peers, peers[1]->class->peers,
+          peers[2]->class->peers);
+    /* Local peers over the same BTL are another kind: their lanes do not add up. */
+    struct peer *local = standin_peer();
+    local->proc->super.proc_flags = OPAL_PROC_ON_NODE;
+    standin_reach(local, rails[0]);
+    standin_reach(local, rails[1]);
+    CHECK(peer_take_lanes(local), "a local peer");
+    CHECK(classes_count() == 4 && large_route(local)->lane_count == 1, "a local peer: %d lanes",
+          large_route(local)->lane_count);
+}
+
+static void the_most_lanes_are_what_the_user_says(void)
+{
+    parameters.rndv_lanes = 2;
+    parameters.eager_lanes = 1;
+    unsigned before = classes_count();
+    multilane.peer_classes = NULL; /* the old ones were made under other parameters */
+    struct peer *peer = peer_over(7);
+    const struct peer_class *class = peer_class_now(peer);
+    for (uint32_t i = 0; i < class->plans[CLASS_CONTIGUOUS]->entry_count; i++) {
+        const struct plan_entry *entry = &class->plans[CLASS_CONTIGUOUS]->entries[i];
+        uint32_t most = entry->protocol->kind == MODEL_EAGER ? 1 : 2;
+        CHECK(entry->lane_count <= most, "%s over %u lanes", entry->protocol->name,
+              entry->lane_count);
+    }
+    CHECK(large_route(peer)->lane_count == 2, "%d lanes", large_route(peer)->lane_count);
+    CHECK(before > 1 && classes_count() == 1, "%u classes", classes_count());
+    parameters.rndv_lanes = parameters.eager_lanes = 0;
+    multilane.peer_classes = NULL;
+}
+
+static void a_late_lane_is_used_from_then_on(void)
+{
+    struct peer *peer = peer_over(1);
+    const struct route *route = large_route(peer);
+    const struct lane *first = &peer->lanes[0];
+    CHECK(!peer_lane_of(peer, rails[1]), "a lane before its time");
+    CHECK(!peer_late_lane(peer, rails[1]), "a lane that nobody knows");
+    CHECK(peer->lane_count == 1 && large_route(peer) == route, "the plan changes for nothing");
+    standin_reach(peer, rails[1]);
+    struct lane *late = peer_late_lane(peer, rails[1]);
+    CHECK(late && late->index == 1 && late->btl == rails[1] && late->speed.bytes_s > 0, "no lane");
+    CHECK(&peer->lanes[0] == first, "a lane has moved");
+    CHECK(route->lane_count == 1 && route_lane(route, peer, 0) == first,
+          "what is under way has another route");
+    CHECK(large_route(peer)->lane_count == 2, "%d lanes", large_route(peer)->lane_count);
+    CHECK(peer->class == peer_over(3)->class, "a plan of its own for equal lanes");
+}
+
+static void a_lost_lane_is_not_planned_with_until_it_returns(void)
+{
+    struct peer *peer = peer_over(7), *other = peer_over(7);
+    struct peer_class *whole = peer->class;
+    const struct route *route = large_route(peer);
+    unsigned sharing = whole->peers;
+    CHECK(route->lane_count == 3, "%d lanes", route->lane_count);
+    CHECK(lane_set_lost(&peer->lanes[1], true), "no lane is left");
+    CHECK(whole->peers == sharing - 1 && other->class == whole, "%u peers", whole->peers);
+    const struct peer_class *class = peer_class_now(peer);
+    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+        for (uint32_t i = 0; i < class->plans[buffer]->entry_count; i++)
+            for (int j = 0; j < class->routes[buffer][i].lane_count; j++)
+                CHECK(class->routes[buffer][i].lanes[j] != 1, "the lost lane, range %u", i);
+    CHECK(large_route(peer)->lane_count == 2, "%d lanes", large_route(peer)->lane_count);
+    CHECK(route->lane_count == 3, "what is under way has another route");
+    CHECK(lane_set_lost(&other->lanes[1], true) && other->class == peer->class,
+          "peers that lost the same lane do not share");
+    CHECK(lane_set_lost(&peer->lanes[0], true), "no lane is left");
+    CHECK(peer->control == 2, "control messages over a lost lane");
+    struct peer_class *last = peer->class;
+    CHECK(!lane_set_lost(&peer->lanes[2], true), "nothing is left and nobody is told");
+    CHECK(peer->class == last, "a plan for no lane");
+    CHECK(lane_set_lost(&peer->lanes[2], false) && lane_set_lost(&peer->lanes[0], false) &&
+              lane_set_lost(&peer->lanes[1], false),
+          "lanes that return");
+    CHECK(peer->class == whole && whole->peers == sharing - 1, "another plan for the same lanes");
+}
+
+/* What the standard error gets while `act` runs, as a count of lines that hold `word`. */
+static unsigned lines_said(void (*act)(void), const char *word)
+{
+    FILE *file = tmpfile();
+    char line[1000];
+    unsigned count = 0;
+    int kept = dup(STDERR_FILENO);
+    fflush(stderr);
+    dup2(fileno(file), STDERR_FILENO);
+    act();
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(file);
+    while (fgets(line, sizeof(line), file))
+        count += strstr(line, word) != NULL;
+    fclose(file);
+    return count;
+}
+
+static mca_btl_base_module_t *broken;
+
+static void meet_over_broken(void)
+{
+    for (int i = 0; i < 20; i++) {
+        struct peer *peer = standin_peer();
+        if (i % 2)
+            standin_reach(peer, rails[0]);
+        standin_reach(peer, broken);
+        peer->proc->super.proc_flags = i % 3 ? OPAL_PROC_ON_NODE : 0;
+        CHECK(peer_take_lanes(peer), "peer %d", i);
+        CHECK(peer->lanes[peer->lane_count - 1].speed.bytes_s == 1000000000,
+              "peer %d: another default", i);
+    }
+}
+
+static void what_cannot_be_is_named_once(void)
+{
+    broken = standin_btl("tcp", 0);
+    unsigned count = lines_said(meet_over_broken, "BTL tcp says that its bandwidth is 0");
+    CHECK(count == 1, "no bandwidth was named %u times", count);
+    broken = standin_btl("openib", 1000);
+    broken->btl_bandwidth = 8000;
+    broken->btl_latency = UINT32_MAX;
+    count = lines_said(meet_over_broken, "BTL openib says that its latency is 4294967295");
+    CHECK(count == 1, "an absurd latency was named %u times", count);
+}
+
+int main(void)
+{
+    standin_begin();
+    for (int i = 0; i < 3; i++)
+        rails[i] = standin_btl("tcp", 1000);
+    peers_with_equal_lanes_share_plans();
+    the_most_lanes_are_what_the_user_says();
+    a_late_lane_is_used_from_then_on();
+    a_lost_lane_is_not_planned_with_until_it_returns();
+    what_cannot_be_is_named_once();
+    return check_end();
+}
