@@ -180,4 +180,6 @@ __attribute__((visibility("default"))) const struct multilane_extension mca_btl_
     .copy_to = copy_to,
     .queued_bytes = extension_queued_bytes,
     .fence = door_fence,
+    .reserve = send_reserve,
+    .commit = send_commit,
 };

@@ -272,6 +272,32 @@ int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_
     return immediate_slow(peer, header_size, payload_size, order, flags, descriptor);
 }
 
+void *send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                   size_t payload_size)
+{
+    bool threads = opal_using_threads();
+    size_t length = header_size + payload_size;
+    void *room = NULL;
+
+    (void) btl;
+    if (OPAL_UNLIKELY(threads))
+        opal_mutex_lock(&peer->lock);
+    if (OPAL_LIKELY(peer->out_direct && length <= peer->length_max))
+        room = ring_reserve(&peer->out, start_of(header_size, payload_size), length);
+    if (OPAL_UNLIKELY(threads && NULL == room))
+        opal_mutex_unlock(&peer->lock);
+    return room;
+}
+
+void send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                 size_t payload_size, uint8_t tag)
+{
+    (void) btl;
+    message_publish(peer, tag, SHM_KIND_ACTIVE, start_of(header_size, payload_size),
+                    header_size + payload_size);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
 int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
                 size_t size)
 {

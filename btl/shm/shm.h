@@ -247,6 +247,11 @@ int send_start(mca_btl_base_module_t *btl, shm_peer_t *peer, mca_btl_base_descri
 int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
                    void *header, size_t header_size, size_t payload_size, uint8_t order,
                    uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor);
+/* The extension's reserve and commit. In between the peer's lock is held, if there are threads. */
+void *send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                   size_t payload_size);
+void send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                 size_t payload_size, uint8_t tag);
 /* A message of this BTL's own; `data` follows `header`. 0, or an error if memory is out. */
 int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
                 size_t size);

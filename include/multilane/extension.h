@@ -171,6 +171,16 @@ struct multilane_extension {
      * completed ends with an error through its callback. OPAL_ERR_RESOURCE_BUSY: under way, call
      * again later. The lane sends nothing afterwards, until the peer is added anew. */
     int (*fence)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
+
+    /* Room for a short or copied message right where the lane sends it from, so that it is written
+     * once: `header_bytes` and behind them `payload_bytes`. NULL: none now, use btl_sendi or
+     * btl_send. Until `commit`, which must follow in the same thread with the same sizes and sends
+     * it, the caller only writes: it calls nothing of the BTL and does not wait. The payload is
+     * best written before the header, which the peer is looking at. */
+    void *(*reserve)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     size_t header_bytes, size_t payload_bytes);
+    void (*commit)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                   size_t header_bytes, size_t payload_bytes, uint8_t tag);
 };
 
 #endif

@@ -41,6 +41,16 @@ static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
     return peer;
 }
 
+/* The length of what comm_write_match will write. */
+static inline size_t comm_match_length(const struct mca_pml_comm_t *comm, const struct peer *peer,
+                                       struct wire_handle synchronous)
+{
+    return sizeof(struct wire_base) + sizeof(struct wire_match) +
+           (OPAL_UNLIKELY(peer->foreign) ? sizeof(struct wire_name) : 0) +
+           (OPAL_UNLIKELY(comm->wire_flags & WIRE_CID) ? sizeof(struct wire_cid) : 0) +
+           (OPAL_UNLIKELY(synchronous.generation) ? sizeof(struct wire_handle) : 0);
+}
+
 /* Writes base, extensions and match body of an eager message or RTS; returns its length. */
 static inline size_t comm_write_match(const struct mca_pml_comm_t *comm, const struct peer *peer,
                                       void *at, uint8_t type, uint32_t sequence, int tag,

@@ -142,10 +142,9 @@ struct inbound *inbound_find(struct mca_pml_comm_t *comm, int source, int tag)
  * communicator's lock held. */
 static struct recv_request *posted_take(struct mca_pml_comm_t *comm, const struct wire_match *match)
 {
-    struct match_node *node = match_posted(&comm->posted, match->source, match->tag);
+    struct match_node *node = match_take_posted(&comm->posted, match->source, match->tag);
     if (!node)
         return NULL;
-    match_remove(&comm->posted, node);
     struct recv_request *request = recv_request_of_node(node);
     request->matched = true;
     return request;

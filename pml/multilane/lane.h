@@ -7,6 +7,8 @@
 
 #include "multilane/extension.h"
 
+#include "wire.h"
+
 struct peer;
 
 /* How fast a lane moves striped data; see stripe.c, which alone reads and writes it. */
@@ -50,6 +52,21 @@ int lane_send_copy(struct lane *lane, const void *bytes, size_t length);
 
 /* Like lane_send_copy, but what the lane has no room for now is kept and sent later. */
 int lane_send_control(struct lane *lane, const void *bytes, size_t length);
+
+/* Room for a message where the lane sends it from, if it offers that and has room now, else null.
+ * It is written, payload first, and lane_commit sends it; nothing else is called in between. */
+static inline void *lane_reserve(struct lane *lane, size_t header, size_t payload)
+{
+    const struct multilane_extension *extension = lane->extension;
+    if (!extension || !extension->reserve)
+        return NULL;
+    return extension->reserve(lane->btl, lane->endpoint, header, payload);
+}
+
+static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
+{
+    lane->extension->commit(lane->btl, lane->endpoint, header, payload, WIRE_TAG);
+}
 
 /* Sends a descriptor that the lane gave. It is the lane's from now on, also where it fails. Its
  * callback, if it asks for one, comes in any case but a failure. */

@@ -91,25 +91,34 @@ static inline void match_add(struct match_table *table, struct match_node *node)
     table->kinds[match_kind(node->source, node->tag)]++;
 }
 
+/* Takes the oldest entry off a chain that hangs at `at`. */
+static inline struct match_node *match_take_head(struct match_table *table, struct match_node **at)
+{
+    struct match_node *head = *at, *next = head->next;
+    if (next) {
+        next->previous = head->previous;
+        next->next_head = head->next_head;
+        *at = next;
+    } else {
+        *at = head->next_head;
+    }
+    table->count--;
+    table->kinds[match_kind(head->source, head->tag)]--;
+    return head;
+}
+
 static inline void match_remove(struct match_table *table, struct match_node *node)
 {
     struct match_node *next = node->next;
-    if (node->previous->next) { /* no head: nothing follows the last one, which a head names */
-        node->previous->next = next;
-        if (next)
-            next->previous = node->previous;
-        else
-            (*match_head(table, node->source, node->tag))->previous = node->previous;
-    } else {
-        struct match_node **at = match_head(table, node->source, node->tag);
-        if (next) {
-            next->previous = node->previous;
-            next->next_head = node->next_head;
-            *at = next;
-        } else {
-            *at = node->next_head;
-        }
+    if (!node->previous->next) { /* a head: it names the last one, which nothing follows */
+        match_take_head(table, match_head(table, node->source, node->tag));
+        return;
     }
+    node->previous->next = next;
+    if (next)
+        next->previous = node->previous;
+    else
+        (*match_head(table, node->source, node->tag))->previous = node->previous;
     table->count--;
     table->kinds[match_kind(node->source, node->tag)]--;
 }
@@ -126,13 +135,17 @@ static inline struct match_node *match_first(struct match_table *table, int32_t 
 struct match_node *match_oldest_wildcard(struct match_table *posted, int32_t source, int32_t tag,
                                          struct match_node *oldest);
 
-static inline struct match_node *match_posted(struct match_table *posted, int32_t source,
-                                              int32_t tag)
+/* Takes the receive that a message matches off the table; null if none waits for it. */
+static inline struct match_node *match_take_posted(struct match_table *posted, int32_t source,
+                                                   int32_t tag)
 {
-    struct match_node *exact = match_first(posted, source, tag);
+    struct match_node **exact = match_head(posted, source, tag);
     if (__builtin_expect(posted->kinds[0] == posted->count, 1))
-        return exact;
-    return match_oldest_wildcard(posted, source, tag, exact);
+        return *exact ? match_take_head(posted, exact) : 0;
+    struct match_node *oldest = match_oldest_wildcard(posted, source, tag, *exact);
+    if (oldest)
+        match_remove(posted, oldest);
+    return oldest;
 }
 
 /* The keys by which a message can be asked for. A wildcard tag takes only the user's tags, which

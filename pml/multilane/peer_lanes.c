@@ -22,7 +22,10 @@ static const struct multilane_extension *extension_of(const mca_btl_base_module_
     snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
              btl->btl_component->btl_version.mca_component_name);
     const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
-    return extension && extension->version == MULTILANE_EXTENSION_VERSION ? extension : NULL;
+    return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
+                   extension->struct_bytes >= sizeof(*extension)
+               ? extension
+               : NULL;
 }
 
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)

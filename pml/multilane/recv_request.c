@@ -116,22 +116,23 @@ void recv_request_start(struct recv_request *request)
 {
     mca_pml_base_request_t *base = &request->base.req_base;
     struct mca_pml_comm_t *comm = base->req_comm->c_pml_comm;
+    int32_t source = base->req_peer, tag = base->req_tag;
 
     MCA_PML_BASE_RECV_START(&request->base);
     recv_request_begin(request);
 
     OPAL_THREAD_LOCK(&comm->lock);
-    struct inbound *inbound = inbound_find(comm, base->req_peer, base->req_tag);
+    struct inbound *inbound = inbound_find(comm, source, tag);
     bool refused = false;
     if (inbound) {
         inbound_remove(comm, inbound);
         request->matched = true;
-    } else if (OPAL_UNLIKELY(compat_comm_refuses(base->req_comm, base->req_tag))) {
+    } else if (OPAL_UNLIKELY(compat_comm_refuses(base->req_comm, tag))) {
         request->matched = refused = true;
     } else {
         base->req_sequence = comm->stamp;
-        request->node.source = base->req_peer;
-        request->node.tag = base->req_tag;
+        request->node.source = source;
+        request->node.tag = tag;
         request->node.stamp = comm->stamp++;
         match_add(&comm->posted, &request->node);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* eager-copy: the message is copied into one fragment of the lane. */
+/* eager-copy: the message is copied into the lane, or into one fragment of it. */
 #include "protocol.h"
 
 #include <string.h>
@@ -20,6 +20,12 @@ static void eager_copy_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endp
 static int eager_copy_send(const struct outgoing *out, struct lane *lane,
                            struct send_request *request)
 {
+    if (eager_in_place(out, lane)) {
+        if (request)
+            send_request_step(request);
+        return OMPI_SUCCESS;
+    }
+
     unsigned char header[WIRE_EAGER_HEADER_MAX];
     size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
                                      out->tag, out->synchronous);

@@ -38,6 +38,20 @@ const struct protocol *protocol_of_method(uint32_t method);
 /* A synchronous send is complete only with an ACK; arranges for it, once. */
 int eager_expect_ack(struct send_request *request);
 
+/* Writes an eager message straight into a lane that lets us; false: it has to be copied there. */
+static inline bool eager_in_place(const struct outgoing *out, struct lane *lane)
+{
+    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    unsigned char *bytes = lane_reserve(lane, header, out->size);
+    if (OPAL_UNLIKELY(!bytes))
+        return false;
+    outgoing_copy(out, bytes + header);
+    comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
+                     out->synchronous);
+    lane_commit(lane, header, out->size);
+    return true;
+}
+
 /* Announces a message: RTS with the protocol's method and, for a get, the key of its bytes. */
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
                   const void *key_bytes);
