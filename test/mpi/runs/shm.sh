@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The lane over shared memory under Open MPI's own PML: sizes, traffic, one-sided operations.
+# The lane over shared memory: sizes, traffic and one-sided operations under Open MPI's own PML,
+# messages that both ends copy under ours.
 shm="--mca pml ob1 --mca btl self,shm"
+both="--mca pml multilane --mca btl self,shm --mca pml_multilane_protocol rndv-both:20000-inf"
 if [ -n "${MULTILANE_LONG:-}" ]; then shm_seconds=60; else shm_seconds=3; fi
 
 # shellcheck disable=SC2086
@@ -13,6 +15,8 @@ shm_runs() {
     mpi shm.traffic.5.no-single-copy 5 $shm --mca btl_shm_single_copy none -- shm_traffic $shm_seconds
     mpi shm.traffic.5.small-ring 5 $shm --mca btl_shm_ring_bytes 16k -- shm_traffic $shm_seconds
     mpi shm.traffic.64 64 $shm -- shm_traffic $shm_seconds
+    mpi shm.both.sizes 2 $both -- shm_sizes 31
+    mpi shm.both.traffic.5 5 $both -- shm_traffic $shm_seconds
     mpi shm.rma 4 $shm --mca osc rdma -- shm_rma
     mpi shm.rma.no-single-copy 4 $shm --mca osc rdma --mca btl_shm_single_copy none -- shm_rma
     mpi_fails shm.bad-single-copy 'btl_shm_single_copy is "xpmem"; it can be auto, cma or none' \
@@ -46,6 +50,9 @@ shm_confined() {
     mpi shm.copy-refused-later 2 $shm -- shm_sizes 97 refuse
     mpi_says shm.copy-refused-aloud 'btl_shm_single_copy is cma, but the memory of process .* cannot be read' \
         2 $shm --mca btl_shm_single_copy cma -- "$confine" no-copy "$shm_sizes" 97
+    # Half way through the job, and so half way through messages that both ends copy.
+    mpi shm.both.copy-refused-later 2 $both -- shm_sizes 97 refuse
+    mpi shm.both.copy-refused 2 $both -- "$confine" no-copy "$shm_sizes" 97
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
         2 --mca pml ob1 --mca btl self,shm,tcp -- "$confine" little-memory "$shm_sizes" 9700
