@@ -42,24 +42,18 @@ static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datat
                         int destination, int tag, ompi_communicator_t *comm,
                         ompi_request_t **request);
 
-int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                 int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                 ompi_request_t **request)
+/* Sends a message, or makes the request that will; none is made if nothing is left to wait for. */
+static inline int send_begin(struct outgoing *out, mca_pml_base_send_mode_t mode,
+                             struct send_request **request)
 {
-    struct outgoing out;
-    if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
-        return isend_failed(buffer, count, datatype, destination, tag, comm, request);
     bool is_numbered = !needs_request(mode);
-    if (is_numbered) {
-        int rc = send_now(&out);
-        if (OPAL_LIKELY(rc == OMPI_SUCCESS)) {
-            *request = compat_empty_send_request();
-            return OMPI_SUCCESS;
-        }
-        if (OPAL_UNLIKELY(rc != LANE_AGAIN))
+    *request = NULL;
+    if (OPAL_LIKELY(is_numbered)) {
+        int rc = send_now(out);
+        if (OPAL_LIKELY(rc != LANE_AGAIN))
             return rc;
     }
-    struct send_request *send = send_request_new(&out, mode, false);
+    struct send_request *send = send_request_new(out, mode, false);
     if (OPAL_UNLIKELY(!send))
         return OMPI_ERR_OUT_OF_RESOURCE;
     int rc = send_request_start(send, is_numbered);
@@ -67,30 +61,34 @@ int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, in
         send_request_return(send);
         return rc;
     }
-    *request = &send->base.req_base.req_ompi;
+    *request = send;
     return OMPI_SUCCESS;
+}
+
+int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
+                 int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                 ompi_request_t **request)
+{
+    struct outgoing out;
+    struct send_request *send;
+    if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
+        return isend_failed(buffer, count, datatype, destination, tag, comm, request);
+    int rc = send_begin(&out, mode, &send);
+    if (OPAL_LIKELY(rc == OMPI_SUCCESS))
+        *request = send ? &send->base.req_base.req_ompi : compat_empty_send_request();
+    return rc;
 }
 
 int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
                 int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
     struct outgoing out;
+    struct send_request *send;
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
         return compat_unreachable(comm, destination);
-    bool is_numbered = !needs_request(mode);
-    if (OPAL_LIKELY(is_numbered)) {
-        int rc = send_now(&out);
-        if (OPAL_LIKELY(rc != LANE_AGAIN))
-            return rc;
-    }
-    struct send_request *send = send_request_new(&out, mode, false);
-    if (OPAL_UNLIKELY(!send))
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    int rc = send_request_start(send, is_numbered);
-    if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
-        send_request_return(send);
+    int rc = send_begin(&out, mode, &send);
+    if (OPAL_LIKELY(!send))
         return rc;
-    }
     ompi_request_t *request = &send->base.req_base.req_ompi;
     request_wait(request, peer_control_lane(out.peer));
     rc = request->req_status.MPI_ERROR;
