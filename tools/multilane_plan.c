@@ -7,7 +7,6 @@
 
 #include "common/model/number.h"
 #include "config.h"
-#include "lane_file.h"
 #include "plan_report.h"
 
 #define EXIT_INPUT  2 /* the file or the command line cannot be used */

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "common/lane/lane_file.h"
 #include "common/model/equation.h"
 #include "common/model/plan.h"
-#include "lane_file.h"
 
 /* What was asked for and what came out of it. */
 struct plan_report {

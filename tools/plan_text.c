@@ -134,7 +134,7 @@ static void print_sources(FILE *out, const struct plan_report *report)
         for (int j = 0; j < MODEL_ATTRIBUTES; j++)
             fprintf(out, "    %-16s %-12g from: %s\n",
                     model_attribute_name((enum model_attribute) j), values[j],
-                    model_source_name((enum model_source) lane->source[j]));
+                    model_source_name((enum model_source) lane->source[MODEL_BY_SEND][j]));
     }
 }
 

@@ -99,6 +99,8 @@ static bool set_value(struct model_lane *lane, const char *key, double value)
         lane->group = (uint32_t) value;
         return true;
     }
+    if (strcmp(key, "bandwidth") == 0) /* both ends together: as one end beside the other */
+        lane->cost[MODEL_BY_BOTH].range_count = 0;
     for (int way = 0; way < MODEL_WAYS; way++) {
         for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
             struct model_lane_range *range = &lane->cost[way].ranges[i];
@@ -122,12 +124,13 @@ static bool set_value(struct model_lane *lane, const char *key, double value)
 
 static void set_source(struct model_lane *lane, const char *key)
 {
-    if (strcmp(key, "overhead") == 0)
-        lane->source[MODEL_OVERHEAD_SEND] = lane->source[MODEL_OVERHEAD_RECEIVE] =
-            MODEL_SOURCE_USER;
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        if (strcmp(key, model_attribute_name((enum model_attribute) i)) == 0)
-            lane->source[i] = MODEL_SOURCE_USER;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
+        enum model_attribute attribute = (enum model_attribute) i;
+        bool is_part = attribute == MODEL_OVERHEAD_SEND || attribute == MODEL_OVERHEAD_RECEIVE;
+        if (strcmp(key, model_attribute_name(attribute)) == 0 ||
+            (is_part && strcmp(key, "overhead") == 0))
+            model_lane_set_source(lane, MODEL_WAYS, attribute, MODEL_SOURCE_USER);
+    }
 }
 
 static bool item_check(const struct item *item, void *context, struct model_error *error)

@@ -8,7 +8,8 @@
 _Static_assert((int) MULTILANE_BY_SEND == (int) MODEL_BY_SEND &&
                    (int) MULTILANE_BY_GET == (int) MODEL_BY_GET &&
                    (int) MULTILANE_BY_PUT == (int) MODEL_BY_PUT &&
-                   MULTILANE_LANE_RANGES_MAX == MODEL_LANE_RANGES_MAX,
+                   (int) MULTILANE_WAYS == (int) MODEL_BY_BOTH &&
+                   MULTILANE_LANE_RANGES_MAX <= MODEL_LANE_RANGES_MAX,
                "the ways and ranges of both are the same");
 
 /* No message waits so long for a lane, and none is so slow: such a value is a slip. */
@@ -60,7 +61,7 @@ static double bytes_s(const struct conversion *conversion, double value)
 static void convert_cost(const struct conversion *conversion,
                          const struct multilane_lane_cost *from, struct model_lane_cost *to)
 {
-    to->range_count = from->range_count <= MODEL_LANE_RANGES_MAX ? from->range_count : 0;
+    to->range_count = from->range_count <= MULTILANE_LANE_RANGES_MAX ? from->range_count : 0;
     for (uint32_t i = 0; i < to->range_count; i++) {
         const struct multilane_lane_range *range = &from->ranges[i];
         to->ranges[i] = (struct model_lane_range){
@@ -118,12 +119,11 @@ void declared_attributes(const struct declared_btl *btl,
     lane->zcopied_max_bytes = attributes->zcopied_max_bytes;
     lane->piece_min_bytes = attributes->piece_min_bytes;
     lane->in_flight_max_bytes = attributes->in_flight_max_bytes;
-    for (int way = 0; way < MODEL_WAYS; way++)
+    for (int way = 0; way < MULTILANE_WAYS; way++)
         convert_cost(&conversion, &attributes->cost[way], &lane->cost[way]);
     if (lane->cost[MODEL_BY_GET].range_count == 0)
         lane->can &= ~(uint32_t) MODEL_CAN_GET;
     if (lane->cost[MODEL_BY_PUT].range_count == 0)
         lane->can &= ~(uint32_t) MODEL_CAN_PUT;
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        lane->source[i] = MODEL_SOURCE_DECLARED;
+    model_lane_set_source(lane, MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_DECLARED);
 }

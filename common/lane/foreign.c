@@ -137,10 +137,9 @@ static void set_rma(struct model_lane *lane, enum model_way way,
 
 static void set_sources(struct model_lane *lane, const struct foreign_default *known)
 {
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        lane->source[i] = MODEL_SOURCE_DEFAULT;
+    model_lane_set_source(lane, MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_DEFAULT);
     if (known->is & A_LINK)
-        lane->source[MODEL_BANDWIDTH] = MODEL_SOURCE_FOREIGN;
+        model_lane_set_source(lane, MODEL_WAYS, MODEL_BANDWIDTH, MODEL_SOURCE_FOREIGN);
 }
 
 void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,
@@ -154,7 +153,7 @@ void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,
     set_sources(lane, known);
     double link = link_bandwidth(btl, known, complaint);
     if (complaint->text[0])
-        lane->source[MODEL_BANDWIDTH] = MODEL_SOURCE_DEFAULT;
+        model_lane_set_source(lane, MODEL_WAYS, MODEL_BANDWIDTH, MODEL_SOURCE_DEFAULT);
     check_latency(btl, complaint);
 
     if (btl->can_send) {

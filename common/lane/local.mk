@@ -3,4 +3,8 @@
 libmultilane_common_la_SOURCES += \
 	common/lane/attr.c common/lane/attr.h \
 	common/lane/declared.c common/lane/declared.h \
-	common/lane/foreign.c common/lane/foreign.h
+	common/lane/fingerprint.c common/lane/fingerprint.h \
+	common/lane/foreign.c common/lane/foreign.h \
+	common/lane/lane_file.c common/lane/lane_file.h \
+	common/lane/profile.c common/lane/profile.h \
+	common/lane/startup.c common/lane/startup.h

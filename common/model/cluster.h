@@ -105,4 +105,25 @@ struct cluster_fit {
 bool cluster_fit(const struct cluster_sample *samples, uint32_t count, double most_residual,
                  struct cluster_fit *fit, struct model_error *error);
 
+/* Times that bend: a line for each of a few neighbouring ranges of sizes. */
+#define CLUSTER_PIECES_MAX 8
+
+struct cluster_piece {
+    uint64_t first_bytes;   /* the smallest and */
+    uint64_t largest_bytes; /* the largest size that was measured and that the line is for */
+    struct cluster_fit fit;
+};
+
+/* Divides the samples where that explains them best, into as few ranges as describe them well and
+ * at most `most`, and fits each. Returns how many, or 0 with the sentence of the range that cannot
+ * be fitted. */
+uint32_t cluster_fit_pieces(const struct cluster_sample *samples, uint32_t count, uint32_t most,
+                            double most_residual, struct cluster_piece pieces[CLUSTER_PIECES_MAX],
+                            struct model_error *error);
+
+/* The median of the samples of each size, sizes growing; returns how many sizes. `out` has room for
+ * all samples. */
+uint32_t cluster_medians(const struct cluster_sample *samples, uint32_t count,
+                         struct cluster_sample *out);
+
 #endif

@@ -153,6 +153,21 @@ static double squares_left(const struct cluster_sample *samples, uint32_t count)
     return squares;
 }
 
+uint32_t cluster_medians(const struct cluster_sample *samples, uint32_t count,
+                         struct cluster_sample *out)
+{
+    struct cluster_sample *sorted = malloc((count ? count : 1) * sizeof *sorted);
+    uint32_t sizes = 0;
+    if (!sorted)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = samples[i];
+    qsort(sorted, count, sizeof *sorted, compare_samples);
+    sizes = medians_by_size(sorted, count, out);
+    free(sorted);
+    return sizes;
+}
+
 /* The size after which a second line explains the rest much better than one line does both. */
 static uint64_t find_break(const struct cluster_sample *samples, uint32_t count,
                            struct cluster_sample *sizes)

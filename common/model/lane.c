@@ -21,6 +21,12 @@ const char *model_source_name(enum model_source source)
     return source < MODEL_SOURCES ? names[source] : "unknown";
 }
 
+const char *model_way_name(enum model_way way)
+{
+    static const char *const names[MODEL_WAYS] = {"send", "get", "put", "both"};
+    return way < MODEL_WAYS ? names[way] : "unknown";
+}
+
 const char *model_attribute_name(enum model_attribute attribute)
 {
     static const char *const names[MODEL_ATTRIBUTES] = {[MODEL_LATENCY] = "latency",
@@ -63,15 +69,24 @@ void model_lane_init(struct model_lane *lane, const char *name)
     lane->use = MODEL_USE_BOTH;
     lane->pieces_max = 1;
     lane->reg_cached_s = -1;
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        lane->source[i] = MODEL_SOURCE_DEFAULT;
+    model_lane_set_source(lane, MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_DEFAULT);
+}
+
+void model_lane_set_source(struct model_lane *lane, enum model_way way,
+                           enum model_attribute attribute, enum model_source source)
+{
+    for (int i = 0; i < MODEL_WAYS; i++)
+        for (int j = 0; j < MODEL_ATTRIBUTES; j++)
+            if ((way == MODEL_WAYS || way == (enum model_way) i) &&
+                (attribute == MODEL_ATTRIBUTES || attribute == (enum model_attribute) j))
+                lane->source[i][j] = (uint8_t) source;
 }
 
 void model_lane_set_cost(struct model_lane *lane, enum model_way way,
                          const struct model_lane_range *range)
 {
     for (int i = 0; i < MODEL_WAYS; i++)
-        if (way == MODEL_WAYS || way == (enum model_way) i) {
+        if (way == MODEL_WAYS ? i != MODEL_BY_BOTH : way == (enum model_way) i) {
             lane->cost[i].range_count = 1;
             lane->cost[i].ranges[0] = *range;
             lane->cost[i].ranges[0].largest_bytes = UINT64_MAX;

@@ -10,7 +10,7 @@
 
 /* Most lanes that one plan considers, and size ranges that one way of a lane distinguishes. */
 #define MODEL_LANES_MAX       16
-#define MODEL_LANE_RANGES_MAX 8
+#define MODEL_LANE_RANGES_MAX 16
 
 /* Who gave a value, the strongest first: a stronger source replaces a weaker one. */
 enum model_source {
@@ -25,14 +25,18 @@ enum model_source {
 
 const char *model_source_name(enum model_source source);
 
-/* The ways of moving bytes that may cost differently on one lane; the order of
+/* The ways of moving bytes that may cost differently on one lane; the first three in the order of
  * include/multilane/extension.h. */
 enum model_way {
     MODEL_BY_SEND, /* active messages */
     MODEL_BY_GET,  /* the reader works */
     MODEL_BY_PUT,  /* the writer works */
+    MODEL_BY_BOTH, /* both work at once; where nobody measured it, as a get beside a put */
     MODEL_WAYS
 };
+
+/* "send", "get", "put", "both". */
+const char *model_way_name(enum model_way way);
 
 enum model_attribute {
     MODEL_LATENCY,
@@ -122,7 +126,7 @@ struct model_lane {
     double reg_cached_s;
 
     struct model_lane_cost cost[MODEL_WAYS];
-    uint8_t source[MODEL_ATTRIBUTES]; /* enum model_source */
+    uint8_t source[MODEL_WAYS][MODEL_ATTRIBUTES]; /* enum model_source */
 };
 
 /* Lanes of one group count together at most this. A group that nobody measured carries what its
@@ -135,9 +139,15 @@ struct model_group {
 /* A lane with no ability, host memory, both uses, no cache, no costs, every source the default. */
 void model_lane_init(struct model_lane *lane, const char *name);
 
-/* Gives one way, or every way with `MODEL_WAYS`, a single range from 1 byte to UINT64_MAX. */
+/* Gives one way, or send, get and put with `MODEL_WAYS`, a single range from 1 byte to UINT64_MAX.
+ */
 void model_lane_set_cost(struct model_lane *lane, enum model_way way,
                          const struct model_lane_range *range);
+
+/* Says who gave an attribute of one way, or of every way with MODEL_WAYS; every attribute with
+ * MODEL_ATTRIBUTES. */
+void model_lane_set_source(struct model_lane *lane, enum model_way way,
+                           enum model_attribute attribute, enum model_source source);
 
 /* Half an overhead of which only the whole is known; the halves add up to it exactly. */
 void model_overhead_divide(double overhead_s, double *send_s, double *receive_s);

@@ -5,10 +5,11 @@ libmultilane_common_la_SOURCES += \
 	common/model/candidate.c common/model/candidate.h \
 	common/model/cluster.c common/model/cluster.h \
 	common/model/cost.c common/model/cost.h common/model/cost_term.h \
+	common/model/effective.c common/model/effective.h \
 	common/model/equation.c common/model/equation.h \
 	common/model/error.h \
 	common/model/exact.c common/model/exact.h \
-	common/model/fit.c \
+	common/model/fit.c common/model/fit_pieces.c \
 	common/model/group.c common/model/group.h \
 	common/model/lane.c common/model/lane.h \
 	common/model/number.c common/model/number.h \

@@ -397,12 +397,16 @@ static void rndv_put_cost(lane_set lanes, uint32_t count, const struct model_sur
     cost_end(cost);
 }
 
-/* rndv-get with what both ends copy together. */
+/* rndv-get with what both ends copy together: as measured, or what either does alone added up. */
 static void rndv_both_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
                            uint64_t bytes, struct cost *cost)
 {
+    bool is_known = true;
+    for (uint32_t i = 0; i < count; i++)
+        is_known = is_known && lanes[i]->cost[MODEL_BY_BOTH].range_count;
     cost_begin(cost, around->bias);
-    add_one_sided(lanes, count, around, MODEL_BY_GET, MODEL_BY_PUT, COST_RECEIVER, bytes, cost);
+    add_one_sided(lanes, count, around, is_known ? MODEL_BY_BOTH : MODEL_BY_GET,
+                  is_known ? MODEL_BY_BOTH : MODEL_BY_PUT, COST_RECEIVER, bytes, cost);
     cost_end(cost);
 }
 

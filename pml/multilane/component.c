@@ -5,6 +5,7 @@
 #include "common/compat/param.h"
 #include "common/compat/version.h"
 #include "counters.h"
+#include "measured.h"
 #include "multilane.h"
 #include "parameters.h"
 #include "record.h"
@@ -39,6 +40,7 @@ static int component_register(void)
     int rc = parameters_register(&mca_pml_multilane_component.pmlm_version);
     if (rc != OMPI_SUCCESS)
         return rc;
+    measured_load();
     return counters_register(&mca_pml_multilane_component.pmlm_version);
 }
 
@@ -50,6 +52,7 @@ static int component_open(void)
 
 static int component_close(void)
 {
+    measured_fini();
     return OMPI_SUCCESS;
 }
 
@@ -59,6 +62,9 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     *priority = 10;
     if (parameters_parse() != OMPI_SUCCESS)
         return NULL;
+    measured_load();
+    if (measured_complaint() && ompi_process_info.my_local_rank == 0)
+        opal_output(0, "multilane: %s; the lanes' defaults are used.", measured_complaint());
     /* From Open MPI 5.0 on the PML brings up the BML; 4.1 has done so, and then this does nothing.
      */
     if (mca_base_framework_open(&ompi_bml_base_framework, 0) != OMPI_SUCCESS)

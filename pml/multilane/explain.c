@@ -10,6 +10,7 @@
 
 #include "common/model/number.h"
 #include "common/report/table.h"
+#include "measured.h"
 #include "multilane.h"
 #include "parameters.h"
 #include "peer_class.h"
@@ -38,11 +39,23 @@ static uint64_t last_shown(uint64_t largest)
 /* --- the table
  * ------------------------------------------------------------------------------------ */
 
+/* Who gave the numbers of one way: the one of the bandwidth, and those of others where they differ.
+ */
+static void sources_text(const struct model_lane *lane, int way, char *text, size_t size)
+{
+    const uint8_t *source = lane->source[way];
+    int length = snprintf(text, size, "%s", model_source_name(source[MODEL_BANDWIDTH]));
+    for (int i = 0; i < MODEL_ATTRIBUTES && length > 0 && (size_t) length < size; i++)
+        if (source[i] != source[MODEL_BANDWIDTH])
+            length += snprintf(text + length, size - (size_t) length, ", %s %s",
+                               model_attribute_name((enum model_attribute) i),
+                               model_source_name(source[i]));
+}
+
 static void print_lanes(FILE *file, const struct peer_class *class)
 {
     static const char *const header[] = {"lane",     "way",       "up to",        "latency",
                                          "overhead", "bandwidth", "registration", "given by"};
-    static const char *const ways[MODEL_WAYS] = {"send", "get", "put"};
     struct table table;
     table_init(&table, 8, header);
     for (int i = 0; i < class->lane_count; i++) {
@@ -50,10 +63,10 @@ static void print_lanes(FILE *file, const struct peer_class *class)
         for (int way = 0; way < MODEL_WAYS; way++) {
             for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
                 const struct model_lane_range *range = &lane->cost[way].ranges[r];
-                char size[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS];
+                char size[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS], sources[200];
                 table_row(&table);
                 table_cell(&table, 0, "%s", lane->name);
-                table_cell(&table, 1, "%s", ways[way]);
+                table_cell(&table, 1, "%s", model_way_name((enum model_way) way));
                 table_cell(&table, 2, "%s", number_print_size(range->largest_bytes, size));
                 table_cell(&table, 3, "%s", number_print_time(range->latency_s, time));
                 table_cell(
@@ -61,8 +74,8 @@ static void print_lanes(FILE *file, const struct peer_class *class)
                     number_print_time(range->overhead_send_s + range->overhead_receive_s, time));
                 table_cell(&table, 5, "%.4g GB/s", range->bandwidth_bytes_s / 1e9);
                 table_cell(&table, 6, "%s", number_print_time(range->reg_cost_s, time));
-                table_cell(&table, 7, "%s",
-                           model_source_name((enum model_source) lane->source[MODEL_BANDWIDTH]));
+                sources_text(lane, way, sources, sizeof(sources));
+                table_cell(&table, 7, "%s", sources);
             }
         }
     }
@@ -103,6 +116,7 @@ static void print_text(FILE *file)
     fprintf(file, " (%llu unexpected, %llu early messages received)\n",
             (unsigned long long) multilane.unexpected_messages,
             (unsigned long long) multilane.early_messages);
+    fprintf(file, "  %s\n", measured_story());
     for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
         fprintf(file, "  %u peer%s over", class->peers, class->peers == 1 ? "" : "s");
         for (int i = 0; i < class->lane_count; i++)
@@ -138,16 +152,75 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
     fprintf(file, "]}");
 }
 
+/* Text of ours or a path: what JSON does not take as it is becomes an escape. */
+static void print_json_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char) *text;
+        if (c < 0x20 || c == '"' || c == '\\')
+            fprintf(file, "\\u%04x", c);
+        else
+            fputc(c, file);
+    }
+    fputc('"', file);
+}
+
+/* JSON knows no infinity: such a bandwidth is null. */
+static void print_json_bandwidth(FILE *file, double bytes_s)
+{
+    if (isinf(bytes_s))
+        fprintf(file, "null");
+    else
+        fprintf(file, "%.9g", bytes_s);
+}
+
+static void print_json_range(FILE *file, const struct model_lane *lane, int way,
+                             const struct model_lane_range *range)
+{
+    fprintf(file, "{\"lane\": ");
+    print_json_text(file, lane->name);
+    fprintf(file,
+            ", \"way\": \"%s\", \"last\": %llu, \"latency_s\": %.9g, \"overhead_send_s\": %.9g, "
+            "\"overhead_receive_s\": %.9g, \"bandwidth_bytes_s\": ",
+            model_way_name((enum model_way) way), (unsigned long long) range->largest_bytes,
+            range->latency_s, range->overhead_send_s, range->overhead_receive_s);
+    print_json_bandwidth(file, range->bandwidth_bytes_s);
+    fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
+            range->reg_cost_s, range->reg_growth_s_byte);
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        fprintf(file, "%s\"%s\": \"%s\"", i ? ", " : "",
+                model_attribute_name((enum model_attribute) i),
+                model_source_name((enum model_source) lane->source[way][i]));
+    fprintf(file, "}}");
+}
+
+static void print_json_attributes(FILE *file, const struct peer_class *class)
+{
+    const char *between = "";
+    for (int i = 0; i < class->lane_count; i++)
+        for (int way = 0; way < MODEL_WAYS; way++)
+            for (uint32_t r = 0; r < class->lanes[i].cost[way].range_count; r++) {
+                fputs(between, file);
+                between = ", ";
+                print_json_range(file, &class->lanes[i], way, &class->lanes[i].cost[way].ranges[r]);
+            }
+}
+
 static void print_json(FILE *file)
 {
-    fprintf(file, "{\"rank\": %u, \"unexpected\": %llu, \"early\": %llu, \"classes\": [",
+    fprintf(file, "{\"rank\": %u, \"unexpected\": %llu, \"early\": %llu, \"measured\": ",
             multilane.me.vpid, (unsigned long long) multilane.unexpected_messages,
             (unsigned long long) multilane.early_messages);
+    print_json_text(file, measured_story());
+    fprintf(file, ", \"classes\": [");
     for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
         fprintf(file, "%s{\"peers\": %u, \"lanes\": [", class == multilane.peer_classes ? "" : ", ",
                 class->peers);
         for (int i = 0; i < class->lane_count; i++)
             fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);
+        fprintf(file, "], \"attributes\": [");
+        print_json_attributes(file, class);
         fprintf(file, "], \"plans\": [");
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             fputs(buffer ? ", " : "", file);

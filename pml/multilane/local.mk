@@ -4,6 +4,7 @@ component_LTLIBRARIES += mca_pml_multilane.la
 # All but what happens in the end when a lane fails: the fuzzer of headers has its own.
 multilane_sources = \
 	common/compat/pml.h \
+	pml/multilane/attributes.c pml/multilane/attributes.h \
 	pml/multilane/comm.c pml/multilane/comm.h \
 	pml/multilane/component.c \
 	pml/multilane/counters.c pml/multilane/counters.h \
@@ -13,6 +14,8 @@ multilane_sources = \
 	pml/multilane/inbound.c pml/multilane/inbound.h \
 	pml/multilane/lane.c pml/multilane/lane.h \
 	pml/multilane/match.c pml/multilane/match.h \
+	pml/multilane/measure.c pml/multilane/measure.h \
+	pml/multilane/measured.c pml/multilane/measured.h \
 	pml/multilane/module.c pml/multilane/multilane.h \
 	pml/multilane/parameters.c pml/multilane/parameters.h \
 	pml/multilane/peer.c pml/multilane/peer.h \

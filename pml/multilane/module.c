@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "explain.h"
 #include "inbound.h"
+#include "measure.h"
 #include "multilane.h"
 #include "peer.h"
 #include "peer_class.h"
@@ -164,6 +165,7 @@ void module_fini(void)
 {
     if (!multilane.enabled)
         return;
+    measure_fini();
     explain();
     multilane.enabled = false;
     multilane.receiving = false;

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/attr.h"
-#include "common/lane/declared.h"
-#include "common/lane/foreign.h"
+#include "attributes.h"
+#include "measured.h"
 #include "multilane.h"
 #include "parameters.h"
 #include "protocol/protocol.h"
@@ -25,105 +24,20 @@ static void class_free(struct peer_class *class)
     free(class);
 }
 
-static bool is_local(const struct peer *peer)
-{
-    return OPAL_PROC_ON_LOCAL_NODE(peer->proc->super.proc_flags);
-}
-
 /* Lanes are equal when the model is told the same of them: two peers may differ in what one BTL can
  * do toward them. */
 static bool class_equals(const struct peer_class *one, const struct peer_class *other)
 {
     size_t count = one->lane_count;
-    return count == other->lane_count && one->is_local == other->is_local &&
+    return count == other->lane_count && one->placement == other->placement &&
            memcmp(one->btls, other->btls, count * sizeof(*one->btls)) == 0 &&
            memcmp(one->flags, other->flags, count * sizeof(*one->flags)) == 0 &&
            memcmp(one->lanes, other->lanes, count * sizeof(*one->lanes)) == 0;
 }
 
-/* Lanes inside a node are all driven by the same cores: they do not add up. */
-#define LOCAL_GROUP UINT32_MAX
-
-/* --- attributes --------------------------------------------------------------------------------
- */
-
-/* What a BTL says that cannot be is named once, however many peers it leads to. */
-static void say_complaint(const mca_btl_base_module_t *btl, const struct model_error *complaint)
-{
-    static const mca_btl_base_module_t *named[MODEL_LANES_MAX];
-    static unsigned count;
-    if (!complaint->text[0])
-        return;
-    for (unsigned i = 0; i < count; i++)
-        if (named[i] == btl)
-            return;
-    if (count < MODEL_LANES_MAX)
-        named[count++] = btl;
-    opal_output(0, "multilane: %s.", complaint->text);
-}
-
-static bool can_send_immediately(const struct lane *lane)
-{
-    return lane->btl->btl_sendi != NULL;
-}
-
-static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
-{
-    struct multilane_lane_attributes declared;
-    struct model_error complaint;
-    const struct declared_btl btl = {.name = lane_name(lane),
-                                     .can_send = lane->flags & MCA_BTL_FLAGS_SEND,
-                                     .can_send_immediately = can_send_immediately(lane),
-                                     .can_get = lane->flags & MCA_BTL_FLAGS_GET,
-                                     .can_put = lane->flags & MCA_BTL_FLAGS_PUT,
-                                     .can_atomics = lane->flags & MCA_BTL_FLAGS_ATOMIC_FOPS};
-    memset(&declared, 0, sizeof(declared));
-    lane->extension->attributes(lane->btl, lane->endpoint, &declared);
-    declared_attributes(&btl, &declared, out, &complaint);
-    say_complaint(lane->btl, &complaint);
-}
-
-static void attributes_of_foreign(const struct lane *lane, struct model_lane *out)
-{
-    struct model_error complaint;
-    const mca_btl_base_module_t *btl = lane->btl;
-    const struct foreign_btl foreign = {
-        .name = lane_name(lane),
-        .bandwidth = btl->btl_bandwidth,
-        .latency = btl->btl_latency,
-        .can_send = lane->flags & MCA_BTL_FLAGS_SEND,
-        .can_send_immediately = can_send_immediately(lane),
-        .can_get = (lane->flags & MCA_BTL_FLAGS_GET) && btl->btl_get,
-        .can_put = (lane->flags & MCA_BTL_FLAGS_PUT) && btl->btl_put,
-        .can_atomics = lane->flags & MCA_BTL_FLAGS_ATOMIC_FOPS,
-        .registers = btl->btl_register_mem != NULL,
-        .eager_limit = btl->btl_eager_limit,
-        .max_send_size = btl->btl_max_send_size,
-        .short_max_bytes = btl->btl_eager_limit,
-    };
-    foreign_attributes(&foreign, out, &complaint);
-    say_complaint(btl, &complaint);
-}
-
-/* The sources in their order: what is stronger is applied later. */
-static bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_lane *out)
-{
-    struct model_error error;
-    if (lane->extension)
-        attributes_of_ours(lane, out);
-    else
-        attributes_of_foreign(lane, out);
-    if (group)
-        out->group = group;
-    const char *device = strchr(out->name, ':');
-    attr_apply(parameters.lane_attr, lane_name(lane), device ? device + 1 : NULL, out);
-    if (out->short_max_bytes > EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX)
-        out->short_max_bytes = EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX;
-    if (model_lane_check(out, &error))
-        return true;
-    opal_output(0, "multilane: %s.", error.text);
-    return false;
-}
+/* Lanes inside a node are all driven by the same cores: they do not add up. Nor do others that were
+ * measured together and carried less than each alone. */
+#define CLASS_GROUP UINT32_MAX
 
 /* --- plans
  * ---------------------------------------------------------------------------------------- */
@@ -149,6 +63,8 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->around.eager_max_bytes = EAGER_MAX;
     input->around.buffer.pieces = buffer == CLASS_CONTIGUOUS ? 1 : 0;
     input->around.registration_cached = opal_leave_pinned;
+    input->around.groups = &class->group;
+    input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;
     input->override_count = parameters.override_count;
     input->most_eager_lanes = (uint32_t) parameters.eager_lanes;
@@ -165,7 +81,7 @@ static void say_note(const struct plan *plan)
     was_said = was_said || plan->note[0];
 }
 
-static struct route *routes_of_plan(const struct plan *plan)
+struct route *routes_of_plan(const struct plan *plan)
 {
     struct route *routes = calloc(plan->entry_count, sizeof(*routes));
     for (uint32_t i = 0; routes && i < plan->entry_count; i++) {
@@ -219,7 +135,11 @@ static struct peer_class *class_describe(const struct peer *peer)
     if (!class)
         return NULL;
     class->lane_count = peer->lane_count;
-    class->is_local = is_local(peer);
+    class->placement = attributes_placement(peer);
+    class->group = (struct model_group){
+        CLASS_GROUP,
+        measured_profile() ? profile_together(measured_profile(), class->placement) : 0};
+    bool share = class->placement != PROFILE_HOST || class->group.bandwidth_bytes_s > 0;
     class->btls = calloc(peer->lane_count, sizeof(*class->btls));
     class->flags = calloc(peer->lane_count, sizeof(*class->flags));
     class->lanes = calloc(peer->lane_count, sizeof(*class->lanes));
@@ -228,7 +148,7 @@ static struct peer_class *class_describe(const struct peer *peer)
         const struct lane *lane = &peer->lanes[i];
         class->btls[i] = lane->btl;
         class->flags[i] = lane->lost ? 0 : lane->flags;
-        good = attributes_of_lane(lane, class->is_local ? LOCAL_GROUP : 0, &class->lanes[i]);
+        good = attributes_of_lane(lane, share ? CLASS_GROUP : 0, &class->lanes[i]);
         if (lane->lost) /* it keeps its place, and no protocol is allowed to use it */
             class->lanes[i].can = 0;
     }

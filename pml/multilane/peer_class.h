@@ -4,6 +4,7 @@
 #define MULTILANE_PEER_CLASS_H
 
 #include "common/compat/pml.h"
+#include "common/lane/profile.h"
 #include "common/model/plan.h"
 #include "peer.h"
 
@@ -33,7 +34,8 @@ enum class_buffer { CLASS_CONTIGUOUS, CLASS_PACKED, CLASS_BUFFERS };
 struct peer_class {
     struct peer_class *next;
     uint32_t peers; /* how many share it now; their lanes may have changed since */
-    bool is_local;  /* they are on this node */
+    enum profile_placement placement; /* of these peers */
+    struct model_group group; /* what all lanes carry together; bandwidth 0: nobody measured it */
     uint8_t lane_count;
     uint8_t control;              /* the lane for control messages */
     mca_btl_base_module_t **btls; /* of the lanes, and */
@@ -46,6 +48,9 @@ struct peer_class {
 /* The class of a peer with the lanes that it has now; null if they cannot carry messages of all
  * sizes, which was said. With the component's lock held. */
 struct peer_class *class_of_peer(const struct peer *peer);
+
+/* What the data path walks instead of a plan; null: no memory. The caller frees it. */
+struct route *routes_of_plan(const struct plan *plan);
 
 /* The inputs of the plan for such messages, for reports. */
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,

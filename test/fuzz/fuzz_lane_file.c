@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lane/lane_file.h"
 #include "common/model/equation.h"
 #include "common/model/number.h"
-#include "tools/lane_file.h"
 #include "test/unit/check.h"
 
 #define FILE_BYTES_MAX 4096

@@ -30,17 +30,17 @@ static void good_texts_are_applied(void)
 
     struct model_lane lane = lane_with_costs();
     attr_apply(text, "tcp", NULL, &lane);
-    for (int way = 0; way < MODEL_WAYS; way++) {
+    for (int way = 0; way < MODEL_BY_BOTH; way++) {
         const struct model_lane_range *range = &lane.cost[way].ranges[0];
         CHECK(range->latency_s == 2e-6 && range->bandwidth_bytes_s == 12.5e9, "way %d", way);
         CHECK(range->overhead_send_s == 1e-7, "another device's overhead");
         CHECK(range->reg_cost_s == 0, "another BTL's registration");
     }
-    CHECK(lane.source[MODEL_LATENCY] == MODEL_SOURCE_USER &&
-              lane.source[MODEL_BANDWIDTH] == MODEL_SOURCE_USER,
+    CHECK(lane.source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_USER &&
+              lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_USER,
           "the user gave them");
-    CHECK(lane.source[MODEL_OVERHEAD_SEND] != MODEL_SOURCE_USER &&
-              lane.source[MODEL_REG_COST] != MODEL_SOURCE_USER,
+    CHECK(lane.source[MODEL_BY_SEND][MODEL_OVERHEAD_SEND] != MODEL_SOURCE_USER &&
+              lane.source[MODEL_BY_SEND][MODEL_REG_COST] != MODEL_SOURCE_USER,
           "the user did not give these");
 
     lane = lane_with_costs();
@@ -48,8 +48,8 @@ static void good_texts_are_applied(void)
     CHECK(lane.cost[0].ranges[0].overhead_send_s + lane.cost[0].ranges[0].overhead_receive_s ==
               3e-6,
           "both halves together are the overhead");
-    CHECK(lane.source[MODEL_OVERHEAD_SEND] == MODEL_SOURCE_USER &&
-              lane.source[MODEL_OVERHEAD_RECEIVE] == MODEL_SOURCE_USER,
+    CHECK(lane.source[MODEL_BY_SEND][MODEL_OVERHEAD_SEND] == MODEL_SOURCE_USER &&
+              lane.source[MODEL_BY_SEND][MODEL_OVERHEAD_RECEIVE] == MODEL_SOURCE_USER,
           "of the user");
     lane = lane_with_costs();
     attr_apply(text, "verbs", "mlx5_0:1", &lane);

@@ -55,7 +55,7 @@ static void values_are_taken_over(void)
     CHECK(lane.can == (MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT |
                        MODEL_CAN_ATOMICS | MODEL_CAN_DELIVER),
           "%x", lane.can);
-    for (int way = 0; way < MODEL_WAYS; way++) {
+    for (int way = 0; way < MULTILANE_WAYS; way++) {
         const struct model_lane_range *range = lane.cost[way].ranges;
         CHECK(lane.cost[way].range_count == 2, "way %d", way);
         CHECK(range[0].largest_bytes == 4096 && range[0].latency_s == 1e-7 * (way + 1) &&
@@ -67,7 +67,7 @@ static void values_are_taken_over(void)
         CHECK(range[1].overhead_send_s == 0 && range[1].reg_cost_s == 0, "unknown is nothing");
     }
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        CHECK(lane.source[i] == MODEL_SOURCE_DECLARED, "attribute %d", i);
+        CHECK(lane.source[MODEL_BY_SEND][i] == MODEL_SOURCE_DECLARED, "attribute %d", i);
 }
 
 static void no_ability_without_its_ground(void)

@@ -119,8 +119,9 @@ static void a_link_has_the_bandwidth_it_says(void)
         double bytes_s = bandwidth_of(&btl, &lane, &complaint);
         CHECK(bytes_s == cases[i].bytes_s && !complaint.text[0], "%s: %g, \"%s\"", cases[i].name,
               bytes_s, complaint.text);
-        CHECK(cases[i].name[0] == 's' || lane.source[MODEL_BANDWIDTH] == MODEL_SOURCE_FOREIGN,
-              "%s: source %d", cases[i].name, lane.source[MODEL_BANDWIDTH]);
+        CHECK(cases[i].name[0] == 's' ||
+                  lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_FOREIGN,
+              "%s: source %d", cases[i].name, lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH]);
     }
 }
 
@@ -135,8 +136,9 @@ static void a_ranking_is_not_taken_for_a_bandwidth(void)
         double first = bandwidth_of(&one, &lane, &complaint);
         CHECK(first == bandwidth_of(&more, &lane, &complaint) && first > 1e9, "%s: %g", names[i],
               first);
-        CHECK(!complaint.text[0] && lane.source[MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT, "%s",
-              complaint.text);
+        CHECK(!complaint.text[0] &&
+                  lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
+              "%s", complaint.text);
     }
 }
 
@@ -158,7 +160,8 @@ static void an_absurd_bandwidth_is_complained_of_and_not_used(void)
         CHECK(strstr(complaint.text, cases[i].name) && strstr(complaint.text, number) &&
                   strstr(complaint.text, "pml_multilane_lane_attr"),
               "\"%s\"", complaint.text);
-        CHECK(lane.source[MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT, "%s", cases[i].name);
+        CHECK(lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT, "%s",
+              cases[i].name);
         CHECK(model_lane_check(&lane, &why), "%s", why.text);
     }
 }

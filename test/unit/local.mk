@@ -4,6 +4,7 @@
 # The model.
 model_tests = \
 	test/unit/model_cluster \
+	test/unit/model_effective \
 	test/unit/model_equation \
 	test/unit/model_number \
 	test/unit/model_plan \
@@ -21,6 +22,7 @@ TESTS += test/unit/plan_tool.py
 endif
 EXTRA_DIST += test/unit/plan_tool.py
 test_unit_model_cluster_LDADD = libmultilane_common.la
+test_unit_model_effective_LDADD = libmultilane_common.la -lm
 test_unit_model_equation_LDADD = libmultilane_common.la
 test_unit_model_number_LDADD = libmultilane_common.la
 test_unit_model_plan_LDADD = libmultilane_common.la
@@ -58,8 +60,9 @@ test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c test/unit/lanes_standin.c \
-	pml/multilane/peer_class.c pml/multilane/peer_lanes.c pml/multilane/stripe.c
-test_unit_pml_lanes_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+	pml/multilane/attributes.c pml/multilane/measured.c pml/multilane/peer_class.c \
+	pml/multilane/peer_lanes.c pml/multilane/stripe.c
+test_unit_pml_lanes_CPPFLAGS = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'
 test_unit_pml_lanes_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
 	pml/multilane/transfer.c pml/multilane/pending.c
@@ -71,7 +74,7 @@ test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
 
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_foreign \
-	test/unit/report_table
+	test/unit/lane_profile test/unit/report_table
 check_PROGRAMS += $(lane_tests)
 TESTS += $(lane_tests)
 test_unit_lane_attr_SOURCES = test/unit/lane_attr.c
@@ -80,6 +83,8 @@ test_unit_lane_declared_SOURCES = test/unit/lane_declared.c
 test_unit_lane_declared_LDADD = libmultilane_common.la -lm
 test_unit_lane_foreign_SOURCES = test/unit/lane_foreign.c
 test_unit_lane_foreign_LDADD = libmultilane_common.la -lm
+test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
+test_unit_lane_profile_LDADD = libmultilane_common.la -lm
 test_unit_report_table_SOURCES = test/unit/report_table.c
 test_unit_report_table_LDADD = libmultilane_common.la
 

@@ -215,7 +215,7 @@ static void ranges_have_their_own_lines(void)
     struct model_lane lane;
     struct plan_input input;
     first_lane(&lane);
-    for (int way = 0; way < MODEL_WAYS; way++) {
+    for (int way = 0; way < MODEL_BY_BOTH; way++) {
         struct model_lane_cost *cost = &lane.cost[way];
         cost->range_count = 2;
         cost->ranges[1] = cost->ranges[0];

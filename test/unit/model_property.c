@@ -74,8 +74,12 @@ static void check_engine_is_equation(uint64_t *chance)
 
 static void chance_ranges(uint64_t *chance, struct model_lane *lane)
 {
+    if (chance_below(chance, 2))
+        lane->cost[MODEL_BY_BOTH] = lane->cost[MODEL_BY_GET];
     for (int way = 0; way < MODEL_WAYS; way++) {
         struct model_lane_cost *cost = &lane->cost[way];
+        if (!cost->range_count)
+            continue;
         struct model_lane other;
         uint32_t more = (uint32_t) chance_below(chance, 3);
         uint64_t end = 1 + chance_below(chance, 100000);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file that describes lanes for multilane-plan; its man page says what may stand in it. */
-#ifndef TOOLS_LANE_FILE_H
-#define TOOLS_LANE_FILE_H
+/* The file that describes lanes, written by people for multilane-plan or by multilane-calibrate as
+ * a profile; multilane-plan's man page says what may stand in it. */
+#ifndef COMMON_LANE_LANE_FILE_H
+#define COMMON_LANE_LANE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/lane/fingerprint.h"
 #include "common/model/cluster.h"
 #include "common/model/plan.h"
 
@@ -13,6 +15,17 @@
 
 /* A file above this is not one that people write. */
 #define LANE_FILE_BYTES_MAX (1u << 20)
+
+/* What a profile says of itself. */
+#define LANE_FILE_SCHEMA 1
+
+#define LANE_FILE_TEXT_CHARS FINGERPRINT_CHARS
+
+struct lane_file_profile {
+    uint32_t schema;
+    char made[LANE_FILE_TEXT_CHARS];
+    struct fingerprint machine;
+};
 
 struct lane_file_group {
     char name[48];
@@ -31,7 +44,12 @@ struct lane_file {
     bool has_cluster;
     struct cluster_model cluster;
     uint32_t cluster_processes;
+    bool has_profile;
+    struct lane_file_profile profile;
 };
+
+/* A file without a lane, with the model's defaults. */
+void lane_file_init(struct lane_file *file);
 
 /* Reads the text of a file. `name` stands in front of every complaint. `text` need not end in 0 and
  * is not changed. */

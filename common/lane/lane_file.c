@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads lane files: sections in brackets, `key = value` lines, comments from # on. */
-#include "lane_file.h"
+#include "common/lane/lane_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,9 @@ enum section {
     SECTION_RANGE,
     SECTION_GROUP,
     SECTION_COPY,
-    SECTION_CLUSTER
+    SECTION_CLUSTER,
+    SECTION_PROFILE,
+    SECTION_END
 };
 
 /* What the last range of a lane holds is kept here until all its sections are read: keys that a
@@ -27,7 +29,9 @@ enum section {
 struct lane_draft {
     unsigned line;
     bool given[MODEL_WAYS][MODEL_ATTRIBUTES];
-    bool overhead_whole; /* `overhead` was given, not its parts */
+    bool way_given[MODEL_WAYS]; /* by a key for this way, in whatever section */
+    bool all_given;             /* by a key for every way */
+    bool overhead_whole;        /* `overhead` was given, not its parts */
     bool overhead_parts;
 };
 
@@ -102,7 +106,8 @@ static bool read_bits(struct reader *reader, const char *value, const struct key
     char copy[LINE_CHARS_MAX], known[160] = "";
     uint32_t bits = 0;
     snprintf(copy, sizeof copy, "%s", value);
-    for (char *rest = copy, *word; (word = strtok(rest, ", \t")); rest = NULL) {
+    char *rest;
+    for (char *word = strtok_r(copy, ", \t", &rest); word; word = strtok_r(NULL, ", \t", &rest)) {
         int bit = 0;
         while (bit < bit_count && strcmp(word, name_of(UINT32_C(1) << bit)))
             bit++;
@@ -163,21 +168,25 @@ static void set_attribute(struct reader *reader, enum model_way way, enum model_
         *attribute_of(&cost->ranges[cost->range_count - 1], attribute) = value;
         *given = *given || way != MODEL_WAYS;
     }
-    reader->lane->source[attribute] = MODEL_SOURCE_USER;
+    if (way == MODEL_WAYS)
+        reader->draft->all_given = true;
+    else
+        reader->draft->way_given[way] = true;
+    model_lane_set_source(reader->lane, way, attribute,
+                          reader->file->has_profile ? MODEL_SOURCE_PROFILE : MODEL_SOURCE_USER);
 }
 
 /* The way in front of an attribute's name, if any: "get_latency". */
 static enum model_way split_way(const char **name)
 {
-    static const struct {
-        const char *prefix;
-        enum model_way way;
-    } ways[] = {{"send_", MODEL_BY_SEND}, {"get_", MODEL_BY_GET}, {"put_", MODEL_BY_PUT}};
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
-        if (!strncmp(*name, ways[i].prefix, strlen(ways[i].prefix))) {
-            *name += strlen(ways[i].prefix);
-            return ways[i].way;
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        const char *prefix = model_way_name((enum model_way) way);
+        size_t length = strlen(prefix);
+        if (!strncmp(*name, prefix, length) && (*name)[length] == '_') {
+            *name += length + 1;
+            return (enum model_way) way;
         }
+    }
     return MODEL_WAYS;
 }
 
@@ -406,9 +415,10 @@ static bool read_line(struct reader *reader, const char *value, const struct key
     char copy[LINE_CHARS_MAX];
     struct model_error why;
     snprintf(copy, sizeof copy, "%s", value);
-    const char *fixed = strtok(copy, " \t"), *growth = strtok(NULL, " \t");
+    char *rest;
+    const char *fixed = strtok_r(copy, " \t", &rest), *growth = strtok_r(NULL, " \t", &rest);
     line->growth_s_byte = 0;
-    if (!fixed || strtok(NULL, " \t"))
+    if (!fixed || strtok_r(NULL, " \t", &rest))
         return refuse_value(reader, key->name, value, "it is seconds, then seconds a byte");
     if (!number_parse_real(fixed, &line->fixed_s, &why) ||
         (growth && !number_parse_real(growth, &line->growth_s_byte, &why)))
@@ -464,6 +474,43 @@ static const struct key cluster_keys[] = {
     {"processes", read_processes, 0},
     {NULL, NULL, 0}};
 
+/* --- of what a profile is ------------------------------------------------------------------------
+ */
+
+/* At once: what another schema means by what follows, nobody here knows. */
+static bool read_schema(struct reader *reader, const char *value, const struct key *key)
+{
+    struct model_error why;
+    uint64_t read;
+    if (!number_parse_count(value, 1, UINT32_MAX, &read, &why))
+        return refuse_value(reader, key->name, value, why.text);
+    if (read != LANE_FILE_SCHEMA)
+        return refuse_value(reader, key->name, value,
+                            "this Multilane reads schema 1; measure anew by multilane-calibrate");
+    reader->file->profile.schema = (uint32_t) read;
+    return true;
+}
+
+static bool read_profile_text(struct reader *reader, const char *value, const struct key *key)
+{
+    char *text = (char *) reader->file + key->offset;
+    if (strlen(value) >= LANE_FILE_TEXT_CHARS)
+        return refuse_value(reader, key->name, value, "it is too long");
+    snprintf(text, LANE_FILE_TEXT_CHARS, "%s", value);
+    return true;
+}
+
+#define PROFILE_TEXT(member) read_profile_text, offsetof(struct lane_file, profile.member)
+
+static const struct key profile_keys[] = {{"schema", read_schema, 0},
+                                          {"made", PROFILE_TEXT(made)},
+                                          {"processor", PROFILE_TEXT(machine.processor)},
+                                          {"processors", PROFILE_TEXT(machine.processors)},
+                                          {"kernel", PROFILE_TEXT(machine.kernel)},
+                                          {"open_mpi", PROFILE_TEXT(machine.open_mpi)},
+                                          {"multilane", PROFILE_TEXT(machine.multilane)},
+                                          {NULL, NULL, 0}};
+
 static const struct key no_keys[] = {{NULL, NULL, 0}};
 
 /* --- sections --------------------------------------------------------------------------------- */
@@ -487,6 +534,7 @@ static bool begin_lane(struct reader *reader, const char *name, const char *rest
     lane->can = MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT;
     lane->zcopied_max_bytes = UINT64_MAX;
     model_lane_set_cost(lane, MODEL_WAYS, &range);
+    model_lane_set_cost(lane, MODEL_BY_BOTH, &range);
     reader->lane = lane;
     reader->draft = &reader->drafts[file->lane_count++];
     reader->draft->line = reader->line;
@@ -512,7 +560,8 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
     struct model_lane *lane = &file->lanes[i];
     uint32_t count = lane->cost[0].range_count;
     if (count == MODEL_LANE_RANGES_MAX)
-        return refuse_line(reader, "a lane has 8 ranges at most, this is one more:", reader->title);
+        return refuse_line(reader,
+                           "a lane has 16 ranges at most, this is one more:", reader->title);
     if (!bytes || bytes == UINT64_MAX ||
         (count > 1 && bytes <= lane->cost[0].ranges[count - 2].largest_bytes))
         return refuse_line(reader, "ranges grow from 1 on and end below inf, unlike",
@@ -562,6 +611,17 @@ static bool begin_cluster(struct reader *reader)
     return true;
 }
 
+/* First of all: whose figures they are, and in which schema, decides what the rest means. */
+static bool begin_profile(struct reader *reader)
+{
+    if (reader->file->has_profile)
+        return refuse_line(reader, "a second section", "profile");
+    if (reader->file->lane_count || reader->file->group_name_count || reader->file->has_cluster)
+        return refuse_line(reader, "the first section of a profile is", "profile");
+    reader->file->has_profile = true;
+    return true;
+}
+
 /* Writes the range's values into the range, not into the lane's own: while a range section is read
  * the ranges are counted without the last one. */
 static void hide_last_range(struct model_lane *lane, bool hide)
@@ -585,9 +645,10 @@ static bool begin_section(struct reader *reader, const char *inside)
     reader->seen_count = 0;
     snprintf(reader->title, sizeof reader->title, "%s", inside);
     snprintf(copy, sizeof copy, "%s", inside);
-    const char *kind = strtok(copy, " \t"), *name = strtok(NULL, " \t"),
-               *rest = strtok(NULL, " \t");
-    bool extra = strtok(NULL, " \t");
+    char *place;
+    const char *kind = strtok_r(copy, " \t", &place), *name = strtok_r(NULL, " \t", &place),
+               *rest = strtok_r(NULL, " \t", &place);
+    bool extra = strtok_r(NULL, " \t", &place);
     if (kind && !extra && name && !strcmp(kind, "lane")) {
         reader->section = SECTION_LANE;
         return begin_lane(reader, name, rest);
@@ -611,9 +672,17 @@ static bool begin_section(struct reader *reader, const char *inside)
         reader->section = SECTION_CLUSTER;
         return begin_cluster(reader);
     }
+    if (kind && !name && !strcmp(kind, "profile")) {
+        reader->section = SECTION_PROFILE;
+        return begin_profile(reader);
+    }
+    if (kind && !name && !strcmp(kind, "end")) {
+        reader->section = SECTION_END;
+        return true;
+    }
     return refuse_line(reader,
-                       "sections are [lane NAME], [range LANE SIZE], [group NAME], [copy MEMORY] "
-                       "and [cluster], not",
+                       "sections are [lane NAME], [range LANE SIZE], [group NAME], [copy MEMORY], "
+                       "[cluster], [profile] and [end], not",
                        inside);
 }
 
@@ -622,8 +691,10 @@ static bool begin_section(struct reader *reader, const char *inside)
 static const struct key *section_keys(const struct reader *reader)
 {
     static const struct key *const keys[] = {
-        [SECTION_TOP] = top_keys,     [SECTION_LANE] = lane_keys, [SECTION_RANGE] = no_keys,
-        [SECTION_GROUP] = group_keys, [SECTION_COPY] = copy_keys, [SECTION_CLUSTER] = cluster_keys};
+        [SECTION_TOP] = top_keys,         [SECTION_LANE] = lane_keys,
+        [SECTION_RANGE] = no_keys,        [SECTION_GROUP] = group_keys,
+        [SECTION_COPY] = copy_keys,       [SECTION_CLUSTER] = cluster_keys,
+        [SECTION_PROFILE] = profile_keys, [SECTION_END] = no_keys};
     return keys[reader->section];
 }
 
@@ -722,6 +793,8 @@ static bool parse_line(struct reader *reader, char *line)
     if (*end != ']' || end == line)
         return refuse_line(reader, "the ] is missing:", line);
     *end = 0;
+    if (reader->section == SECTION_END)
+        return refuse_line(reader, "nothing follows [end], unlike", line);
     return begin_section(reader, trim(line + 1));
 }
 
@@ -737,16 +810,33 @@ static bool parse_lines(struct reader *reader, char *text, size_t length)
             return false;
         line += line_length + 1;
     }
+    if (reader->file->has_profile && reader->section != SECTION_END)
+        return model_fail(reader->error, "%.80s: it is cut off: a profile ends with [end]",
+                          reader->name);
     end_section(reader);
     return true;
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+/* A lane of which each way is described alone cannot go the others. What both ends do together is
+ * known only where it was described. */
+static void drop_ways(const struct lane_draft *draft, struct model_lane *lane)
+{
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        bool any = false;
+        for (int i = 0; i < MODEL_WAYS; i++)
+            any = any || draft->way_given[i];
+        if (!draft->way_given[way] && (way == MODEL_BY_BOTH || (any && !draft->all_given)))
+            lane->cost[way].range_count = 0;
+    }
+}
+
 static bool check_lane(struct reader *reader, uint32_t i)
 {
     struct model_error why;
     struct model_lane *lane = &reader->file->lanes[i];
+    drop_ways(&reader->drafts[i], lane);
     for (int way = 0; way < MODEL_WAYS; way++)
         for (uint32_t j = 0; j < lane->cost[way].range_count; j++)
             if (!(lane->cost[way].ranges[j].bandwidth_bytes_s > 0))
@@ -764,6 +854,8 @@ static bool check_file(struct reader *reader)
 {
     struct model_error why;
     struct lane_file *file = reader->file;
+    if (file->has_profile && !file->profile.schema)
+        return model_fail(reader->error, "%.80s: [profile]: the schema is missing", reader->name);
     if (!file->lane_count)
         return model_fail(reader->error,
                           "%.80s: there is no lane in it; a lane is a section [lane NAME] with at "
@@ -777,7 +869,7 @@ static bool check_file(struct reader *reader)
     return true;
 }
 
-static void file_init(struct lane_file *file)
+void lane_file_init(struct lane_file *file)
 {
     struct plan_input defaults;
     memset(file, 0, sizeof *file);
@@ -791,7 +883,7 @@ bool lane_file_parse(const char *name, const char *text, size_t length, struct l
                      struct model_error *error)
 {
     struct reader reader = {.name = name, .line = 1, .file = file, .error = error};
-    file_init(file);
+    lane_file_init(file);
     if (!length)
         return model_fail(error, "%.80s: it is empty; man multilane-plan shows an example", name);
     char *copy = malloc(length + 1);

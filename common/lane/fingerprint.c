@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Takes and compares fingerprints of machines. */
+#include "common/lane/fingerprint.h"
+
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* One line that a lane file can hold as a value: its comment sign and control characters become
+ * blanks, which do not stand at the ends. */
+static void text_set(char *out, const char *text)
+{
+    size_t length = 0;
+    for (; *text && *text != '\n' && length + 1 < FINGERPRINT_CHARS; text++) {
+        unsigned char c = (unsigned char) *text;
+        bool is_blank = c <= ' ' || c == '#' || c == 0x7f;
+        if (!is_blank || length)
+            out[length++] = is_blank ? ' ' : (char) c;
+    }
+    while (length && out[length - 1] == ' ')
+        length--;
+    out[length] = '\0';
+    if (!length)
+        snprintf(out, FINGERPRINT_CHARS, "unknown");
+}
+
+/* Processors call themselves by different keys. */
+static void processor_take(char *out)
+{
+    static const char *const keys[] = {"model name", "cpu model", "Processor", "cpu"};
+    char line[512];
+    text_set(out, "");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        char *colon = strchr(line, ':');
+        for (size_t i = 0; colon && i < sizeof(keys) / sizeof(keys[0]); i++)
+            if (strncmp(line, keys[i], strlen(keys[i])) == 0) {
+                text_set(out, colon + 1);
+                fclose(file);
+                return;
+            }
+    }
+    if (file)
+        fclose(file);
+}
+
+void fingerprint_take(const char *open_mpi, struct fingerprint *out)
+{
+    struct utsname system;
+    memset(out, 0, sizeof(*out));
+    processor_take(out->processor);
+    snprintf(out->processors, sizeof(out->processors), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    text_set(out->kernel, uname(&system) == 0 ? system.release : "");
+    text_set(out->open_mpi, open_mpi);
+    text_set(out->multilane, PACKAGE_VERSION);
+}
+
+/* The fields and what they are called in a lane file. */
+#define FIELDS 5
+
+static const char *field_of(const struct fingerprint *fingerprint, int i, const char **name)
+{
+    static const char *const names[FIELDS] = {"processor", "number of processors", "kernel",
+                                              "Open MPI", "Multilane"};
+    const char *const values[FIELDS] = {fingerprint->processor, fingerprint->processors,
+                                        fingerprint->kernel, fingerprint->open_mpi,
+                                        fingerprint->multilane};
+    *name = names[i];
+    return values[i];
+}
+
+bool fingerprint_matches(const struct fingerprint *of_file, const struct fingerprint *here,
+                         struct model_error *error)
+{
+    for (int i = 0; i < FIELDS; i++) {
+        const char *name;
+        const char *theirs = field_of(of_file, i, &name), *ours = field_of(here, i, &name);
+        if (strcmp(theirs, ours) != 0)
+            return model_fail(error,
+                              "it was measured on another machine: its %s is \"%.60s\", this "
+                              "one's \"%.60s\"",
+                              name, theirs, ours);
+    }
+    return true;
+}
+
+/* FNV-1a over the texts, each with the 0 at its end. */
+uint64_t fingerprint_number(const struct fingerprint *fingerprint)
+{
+    uint64_t number = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < FIELDS; i++) {
+        const char *name, *text = field_of(fingerprint, i, &name);
+        do
+            number = (number ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
+        while (*text++);
+    }
+    return number;
+}

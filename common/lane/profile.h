@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Profiles: lane files that multilane-calibrate wrote, found by the machine's fingerprint. */
+#ifndef COMMON_LANE_PROFILE_H
+#define COMMON_LANE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "common/lane/lane_file.h"
+
+#define PROFILE_PATH_CHARS 4096
+
+/* Where two processes are to each other; a lane is measured for each. In a profile the lane "shm"
+ * between two processes that share a cache is called "shm@cache". */
+enum profile_placement {
+    PROFILE_CACHE, /* bound to cores that share a cache */
+    PROFILE_NODE,  /* elsewhere on one node, or not bound */
+    PROFILE_HOST,  /* on two nodes */
+    PROFILE_PLACEMENTS
+};
+
+const char *profile_placement_name(enum profile_placement placement);
+
+/* Where the profile of such a machine is looked for, in this order: in the user's cache folder
+ * ($XDG_CACHE_HOME/multilane, else ~/.cache/multilane), in the folder of the site. Empty where
+ * there is no such folder. */
+enum profile_folder { PROFILE_OF_USER, PROFILE_OF_SITE, PROFILE_FOLDERS };
+void profile_path(enum profile_folder folder, const char *site_folder,
+                  const struct fingerprint *machine, char path[PROFILE_PATH_CHARS]);
+
+enum profile_state {
+    PROFILE_ABSENT, /* nobody measured yet */
+    PROFILE_READ,
+    PROFILE_REFUSED /* *error says why */
+};
+
+/* Reads one file. It is refused if it is no profile, or one of another machine. */
+enum profile_state profile_read(const char *path, const struct fingerprint *here,
+                                struct lane_file *file, struct model_error *error);
+
+/* Writes it as a whole or not at all, making the folders that are not there. */
+bool profile_write(const char *path, const struct lane_file *file, struct model_error *error);
+
+/* The text of a profile. */
+void profile_print(FILE *out, const struct lane_file *file);
+
+/* Replaces the costs of `lane` by those that were measured for a lane of this name at this
+ * placement, or, inside a node, at the other placement there. Abilities and limits stay. False: it
+ * was not measured. */
+bool profile_apply(const struct lane_file *profile, enum profile_placement placement,
+                   struct model_lane *lane);
+
+/* What all lanes at this placement were measured to carry together where that is less than what
+ * each carries alone (the group of the placement's name); 0: not measured, or they add up. */
+double profile_together(const struct lane_file *profile, enum profile_placement placement);
+
+#endif

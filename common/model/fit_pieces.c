@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fitting several lines to times that bend.
+ *
+ * Where to bend is decided on one median a size: of all ways to cut the sizes into so many ranges
+ * the one that leaves the smallest sum of squared relative deviations, found by the usual recursion
+ * over the last range. One range more is only taken if it explains much of what is left. */
+#include "common/model/cluster.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define SIZES_MAX 256
+
+/* Good enough: the root mean square of the deviations. */
+#define DEVIATION_GOOD 0.01
+/* One range more has to leave less than this part of the squares. */
+#define GAIN_LEAST 0.75
+/* A range of fewer sizes would follow their noise. */
+#define SIZES_LEAST 3
+
+struct cutting {
+    struct cluster_sample sizes[SIZES_MAX];
+    uint32_t count;
+    /* [k][i]: of the first i sizes in k + 1 ranges, and where the last of these begins. */
+    double squares[CLUSTER_PIECES_MAX][SIZES_MAX + 1];
+    uint32_t begin[CLUSTER_PIECES_MAX][SIZES_MAX + 1];
+};
+
+/* Sums from which the line through any range of sizes follows at once. */
+struct sums {
+    double w, ws, wss, wt, wst, wtt;
+};
+
+static void sums_add(struct sums *sums, const struct cluster_sample *sample)
+{
+    double s = (double) sample->bytes, t = sample->seconds, u = 1 / (t * t);
+    sums->w += u;
+    sums->ws += u * s;
+    sums->wss += u * s * s;
+    sums->wt += u * t;
+    sums->wst += u * s * t;
+    sums->wtt += u * t * t;
+}
+
+/* What the best line without negative parts leaves of the squares. */
+static double sums_left(const struct sums *a)
+{
+    double det = a->w * a->wss - a->ws * a->ws, fixed = 0, growth = 0;
+    if (det > 1e-14 * a->w * a->wss) {
+        growth = (a->w * a->wst - a->ws * a->wt) / det;
+        fixed = (a->wss * a->wt - a->ws * a->wst) / det;
+    }
+    if (growth <= 0 || !(det > 1e-14 * a->w * a->wss)) {
+        growth = 0;
+        fixed = a->wt / a->w;
+    } else if (fixed < 0) {
+        fixed = 0;
+        growth = a->wst / a->wss;
+    }
+    double left = a->wtt + fixed * fixed * a->w + growth * growth * a->wss - 2 * fixed * a->wt -
+                  2 * growth * a->wst + 2 * fixed * growth * a->ws;
+    return left > 0 ? left : 0;
+}
+
+/* Fills row k for every number of sizes, from row k - 1. */
+static void cutting_row(struct cutting *cutting, uint32_t k)
+{
+    for (uint32_t end = 0; end <= cutting->count; end++) {
+        struct sums sums = {0};
+        cutting->squares[k][end] = INFINITY;
+        cutting->begin[k][end] = 0;
+        for (uint32_t begin = end; begin-- > 0;) {
+            sums_add(&sums, &cutting->sizes[begin]);
+            if (end - begin < SIZES_LEAST && (begin > 0 || end < cutting->count))
+                continue;
+            double before = k ? cutting->squares[k - 1][begin] : begin ? INFINITY : 0;
+            double all = before + sums_left(&sums);
+            if (all < cutting->squares[k][end]) {
+                cutting->squares[k][end] = all;
+                cutting->begin[k][end] = begin;
+            }
+        }
+    }
+}
+
+/* How many ranges are worth having. */
+static uint32_t cutting_choose(struct cutting *cutting, uint32_t most)
+{
+    uint32_t chosen = 0;
+    cutting_row(cutting, 0);
+    for (uint32_t k = 1; k < most; k++) {
+        double now = cutting->squares[chosen][cutting->count];
+        if (sqrt(now / cutting->count) <= DEVIATION_GOOD)
+            break;
+        cutting_row(cutting, k);
+        if (cutting->squares[k][cutting->count] < GAIN_LEAST * now)
+            chosen = k;
+    }
+    return chosen + 1;
+}
+
+/* The samples from one size to another, in front of `out`. */
+static uint32_t samples_between(const struct cluster_sample *samples, uint32_t count,
+                                uint64_t first, uint64_t last, struct cluster_sample *out)
+{
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (samples[i].bytes >= first && samples[i].bytes <= last)
+            out[taken++] = samples[i];
+    return taken;
+}
+
+static bool piece_fit(const struct cluster_sample *samples, uint32_t count, double most_residual,
+                      struct cluster_piece *piece, struct model_error *error)
+{
+    struct model_error why;
+    if (cluster_fit(samples, count, most_residual, &piece->fit, &why))
+        return true;
+    return model_fail(error, "from %llu to %llu bytes: %.220s",
+                      (unsigned long long) piece->first_bytes,
+                      (unsigned long long) piece->largest_bytes, why.text);
+}
+
+static bool pieces_fit(const struct cutting *cutting, const struct cluster_sample *samples,
+                       uint32_t count, uint32_t piece_count, double most_residual,
+                       struct cluster_sample *room, struct cluster_piece *pieces,
+                       struct model_error *error)
+{
+    uint32_t end = cutting->count;
+    for (uint32_t k = piece_count; k-- > 0;) {
+        uint32_t begin = cutting->begin[k][end];
+        pieces[k].first_bytes = cutting->sizes[begin].bytes;
+        pieces[k].largest_bytes = cutting->sizes[end - 1].bytes;
+        uint32_t taken =
+            samples_between(samples, count, pieces[k].first_bytes, pieces[k].largest_bytes, room);
+        if (!piece_fit(room, taken, most_residual, &pieces[k], error))
+            return false;
+        end = begin;
+    }
+    return true;
+}
+
+uint32_t cluster_fit_pieces(const struct cluster_sample *samples, uint32_t count, uint32_t most,
+                            double most_residual, struct cluster_piece pieces[CLUSTER_PIECES_MAX],
+                            struct model_error *error)
+{
+    struct cutting *cutting = malloc(sizeof *cutting);
+    struct cluster_sample *room = malloc((count ? count : 1) * sizeof *room);
+    uint32_t piece_count = 0;
+    if (most > CLUSTER_PIECES_MAX)
+        most = CLUSTER_PIECES_MAX;
+    if (!cutting || !room) {
+        model_fail(error, "no memory for a fit");
+    } else {
+        uint32_t sizes = cluster_medians(samples, count, room);
+        for (uint32_t i = 0; i < sizes && i < SIZES_MAX; i++)
+            cutting->sizes[i] = room[i];
+        cutting->count = sizes;
+        if (!sizes || sizes > SIZES_MAX || !most) {
+            model_fail(error, "a line needs 3 samples of 2 sizes at least, and at most %d sizes",
+                       SIZES_MAX);
+        } else {
+            piece_count = cutting_choose(cutting, most);
+            if (!pieces_fit(cutting, samples, count, piece_count, most_residual, room, pieces,
+                            error))
+                piece_count = 0;
+        }
+    }
+    free(cutting);
+    free(room);
+    return piece_count;
+}

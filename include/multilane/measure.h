@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the PML offers programs that measure it (multilane-calibrate, test/bench/regret): to see its
+ * lanes and to force a protocol and lanes while they run. */
+#ifndef MULTILANE_MEASURE_H
+#define MULTILANE_MEASURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/lane/profile.h"
+#include "common/model/lane.h"
+
+/* The PML exports one constant of type struct multilane_measure under this name, which carries the
+ * version of this header; Open MPI opens components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds
+ * it after MPI_Init. Only programs of the same build use it: `lane_bytes` tells another. Ranks are
+ * those of MPI_COMM_WORLD. Every function returns MPI_SUCCESS's 0 or an Open MPI error below it. */
+#define MULTILANE_MEASURE_VERSION 1
+#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v1"
+
+#define MULTILANE_MEASURE_PLANNED (-1)
+
+struct multilane_route {
+    int protocol;       /* index in common/model/protocol.h */
+    uint32_t lanes;     /* bit i: lane i takes part */
+    double predicted_s; /* what the model expects; not a number where it cannot say */
+};
+
+struct multilane_measure {
+    uint32_t version;
+    uint32_t lane_bytes; /* sizeof(struct model_lane) */
+    uint32_t header_bytes;
+    uint32_t reserved;
+    uint64_t eager_max_bytes;
+
+    /* The version of Open MPI that the component was built for. */
+    const char *(*open_mpi)(void);
+
+    /* The lanes to `rank` as the model knows them now; *count says how much room there is and then
+     * how many there are. */
+    int (*lanes)(int rank, struct model_lane *lanes, uint32_t *count,
+                 enum profile_placement *placement);
+
+    /* From now on contiguous messages to `rank`, and to every rank with equal lanes, go by
+     * `protocol` wherever it can carry them (MULTILANE_MEASURE_PLANNED: as planned), over lanes of
+     * `lanes` alone (0: over all). No message to these ranks may be under way. */
+    int (*force)(int rank, int protocol, uint32_t lanes);
+
+    /* How a message of so many bytes would go now. */
+    int (*route)(int rank, uint64_t bytes, struct multilane_route *route);
+
+    /* Registers memory with lane `lane` and takes that back: what a caller times. */
+    int (*registration)(int rank, uint32_t lane, void *address, size_t bytes);
+};
+
+#endif

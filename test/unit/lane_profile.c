@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Profiles: what is written is read again to the bit, what does not fit is refused with a sentence,
+ * and what fits replaces a lane's costs. */
+#include "check.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/lane/profile.h"
+#include "common/lane/startup.h"
+
+static char folder[] = "/tmp/multilane-profile-XXXXXX";
+static char path[128];
+
+static double chance_time(uint64_t *chance)
+{
+    return chance_below(chance, 6) ? chance_real(chance) * 1e-5 : 0;
+}
+
+static void chance_cost(uint64_t *chance, struct model_lane_cost *cost)
+{
+    uint64_t end = 0;
+    cost->range_count = 1 + (uint32_t) chance_below(chance, 3);
+    for (uint32_t i = 0; i < cost->range_count; i++) {
+        end += 1 + chance_below(chance, 1 << 20);
+        cost->ranges[i] =
+            (struct model_lane_range){.largest_bytes = i + 1 < cost->range_count ? end : UINT64_MAX,
+                                      .latency_s = chance_time(chance),
+                                      .bandwidth_bytes_s = 1e6 + chance_real(chance) * 1e11,
+                                      .overhead_send_s = chance_time(chance),
+                                      .overhead_receive_s = chance_time(chance),
+                                      .reg_cost_s = chance_time(chance),
+                                      .reg_growth_s_byte = chance_time(chance) * 1e-5};
+    }
+}
+
+static void chance_profile(uint64_t *chance, struct lane_file *file)
+{
+    lane_file_init(file);
+    file->has_profile = true;
+    file->profile.schema = LANE_FILE_SCHEMA;
+    snprintf(file->profile.made, sizeof(file->profile.made), "2026-01-02 03:04 UTC");
+    fingerprint_take("4.1.4", &file->profile.machine);
+    file->group_name_count = file->group_count = 1;
+    snprintf(file->group_names[0].name, sizeof(file->group_names[0].name), "node");
+    file->groups[0] = (struct model_group){1, 5e9 + chance_real(chance)};
+    file->lane_count = 1 + (uint32_t) chance_below(chance, 3);
+    for (uint32_t i = 0; i < file->lane_count; i++) {
+        static const char *const names[] = {"shm:shm@cache", "tcp@host", "vader@node"};
+        struct model_lane *lane = &file->lanes[i];
+        model_lane_init(lane, names[i]);
+        lane->can = MODEL_CAN_SEND | MODEL_CAN_SHORT;
+        lane->short_max_bytes = chance_below(chance, 2) ? chance_below(chance, 4096) : 0;
+        lane->copied_max_bytes = chance_below(chance, 65536);
+        lane->zcopied_max_bytes = chance_below(chance, 2) ? UINT64_MAX : 0;
+        lane->in_flight_max_bytes = chance_below(chance, 1 << 24);
+        lane->group = i ? 0 : 1;
+        for (int way = 0; way < MODEL_WAYS; way++)
+            if (way == MODEL_BY_SEND || chance_below(chance, 2))
+                chance_cost(chance, &lane->cost[way]);
+        model_lane_set_source(lane, MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_PROFILE);
+    }
+    file->has_cluster = chance_below(chance, 2);
+    file->cluster.send_overhead = (struct cost_line){chance_time(chance), 1e-10};
+    file->cluster.latency[0] = (struct cluster_latency){2, {chance_time(chance), 0}};
+    file->cluster.latency_count = 1;
+    file->cluster.packet_bytes = 8192;
+}
+
+/* The same cost at every size where something may change. */
+static bool same_cost(const struct model_lane *a, const struct model_lane *b)
+{
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        if (!a->cost[way].range_count != !b->cost[way].range_count)
+            return false;
+        for (uint32_t i = 0; i < a->cost[way].range_count; i++) {
+            uint64_t end = a->cost[way].ranges[i].largest_bytes;
+            const struct model_lane_range *x = model_lane_range_at(a, (enum model_way) way, end);
+            const struct model_lane_range *y = model_lane_range_at(b, (enum model_way) way, end);
+            if (x->latency_s != y->latency_s || x->bandwidth_bytes_s != y->bandwidth_bytes_s ||
+                x->overhead_send_s != y->overhead_send_s ||
+                x->overhead_receive_s != y->overhead_receive_s || x->reg_cost_s != y->reg_cost_s ||
+                x->reg_growth_s_byte != y->reg_growth_s_byte)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void profiles_are_read_as_they_were_written(void)
+{
+    static struct lane_file written, read;
+    uint64_t chance = 7;
+    for (int round = 0; round < 300; round++) {
+        struct model_error error = {""};
+        chance_profile(&chance, &written);
+        CHECK(profile_write(path, &written, &error), "%s", error.text);
+        enum profile_state state = profile_read(path, &written.profile.machine, &read, &error);
+        CHECK(state == PROFILE_READ, "round %d: %s", round, error.text);
+        if (state != PROFILE_READ)
+            return;
+        CHECK(read.lane_count == written.lane_count && read.group_count == 1 &&
+                  read.groups[0].bandwidth_bytes_s == written.groups[0].bandwidth_bytes_s,
+              "%u lanes", read.lane_count);
+        for (uint32_t i = 0; i < read.lane_count; i++) {
+            const struct model_lane *a = &written.lanes[i], *b = &read.lanes[i];
+            CHECK(!strcmp(a->name, b->name) && a->can == b->can && a->group == b->group &&
+                      a->short_max_bytes == b->short_max_bytes &&
+                      a->copied_max_bytes == b->copied_max_bytes &&
+                      a->zcopied_max_bytes == b->zcopied_max_bytes &&
+                      a->in_flight_max_bytes == b->in_flight_max_bytes,
+                  "lane %s", a->name);
+            CHECK(same_cost(a, b) && same_cost(b, a), "round %d: costs of %s", round, a->name);
+            CHECK(b->source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_PROFILE, "source");
+        }
+        CHECK(read.has_cluster == written.has_cluster, "cluster");
+        CHECK(!read.has_cluster ||
+                  read.cluster.send_overhead.fixed_s == written.cluster.send_overhead.fixed_s,
+              "O_s");
+    }
+}
+
+static void text_write(const char *text, size_t length)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file && fwrite(text, 1, length, file) == length && !fclose(file), "%s", path);
+}
+
+static void refused(const char *because)
+{
+    static struct lane_file read;
+    struct fingerprint here;
+    struct model_error error = {""};
+    fingerprint_take("4.1.4", &here);
+    CHECK(profile_read(path, &here, &read, &error) == PROFILE_REFUSED, "%s", because);
+    CHECK(strstr(error.text, because), "\"%s\" does not say \"%s\"", error.text, because);
+    CHECK(!strchr(error.text, '\n'), "one line: %s", error.text);
+}
+
+static void every_truncation_is_refused(void)
+{
+    static struct lane_file written, read;
+    static char text[65536];
+    struct model_error error;
+    uint64_t chance = 11;
+    chance_profile(&chance, &written);
+    CHECK(profile_write(path, &written, &error), "%s", error.text);
+    FILE *file = fopen(path, "r");
+    size_t length = fread(text, 1, sizeof(text), file);
+    fclose(file);
+    for (size_t cut = 0; cut + 2 < length; cut += 1 + length / 200) {
+        text_write(text, cut);
+        CHECK(profile_read(path, &written.profile.machine, &read, &error) == PROFILE_REFUSED,
+              "%zu of %zu bytes", cut, length);
+    }
+}
+
+static void what_does_not_fit_is_refused(void)
+{
+    static struct lane_file written;
+    struct model_error error;
+    uint64_t chance = 13;
+    chance_profile(&chance, &written);
+    snprintf(written.profile.machine.kernel, sizeof(written.profile.machine.kernel), "0.1-ancient");
+    CHECK(profile_write(path, &written, &error), "%s", error.text);
+    refused("its kernel is \"0.1-ancient\", this one's");
+
+    static const char other_schema[] = "[profile]\nschema = 2\nnew_key = 5\n[end]\n";
+    text_write(other_schema, sizeof(other_schema) - 1);
+    refused("reads schema 1");
+    static const char lanes_only[] = "[lane a]\nbandwidth = 1e9\n";
+    text_write(lanes_only, sizeof(lanes_only) - 1);
+    refused("no section [profile]");
+    static const char impossible[] =
+        "[profile]\nschema = 1\n[lane a@node]\nsend_bandwidth = 0\n[end]\n";
+    text_write(impossible, sizeof(impossible) - 1);
+    refused("bandwidth");
+    static const char negative[] =
+        "[profile]\nschema = 1\n[lane a@node]\nsend_bandwidth = 1\nsend_latency = -1\n[end]\n";
+    text_write(negative, sizeof(negative) - 1);
+    refused("send_latency = -1");
+    text_write("\x7f"
+               "ELF\0\0",
+               6);
+    refused("not a text file");
+
+    snprintf(path, sizeof(path), "%s", folder);
+    refused("not a file");
+    snprintf(path, sizeof(path), "%s/pipe", folder);
+    CHECK(mkfifo(path, 0600) == 0, "a pipe");
+    refused("not a file"); /* and does not wait for a writer */
+    unlink(path);
+}
+
+static void absence_is_no_complaint(void)
+{
+    static struct lane_file read;
+    struct fingerprint here;
+    struct model_error error;
+    fingerprint_take("4.1.4", &here);
+    snprintf(path, sizeof(path), "%s/nothing", folder);
+    CHECK(profile_read(path, &here, &read, &error) == PROFILE_ABSENT, "%s", path);
+    snprintf(path, sizeof(path), "%s/no/folder/nothing", folder);
+    CHECK(profile_read(path, &here, &read, &error) == PROFILE_ABSENT, "%s", path);
+}
+
+static void what_cannot_be_written_is_said(void)
+{
+    static struct lane_file written;
+    struct model_error error = {""};
+    uint64_t chance = 17;
+    chance_profile(&chance, &written);
+    CHECK(!profile_write("/proc/nowhere/profile", &written, &error), "written to /proc");
+    CHECK(strstr(error.text, "/proc/nowhere"), "%s", error.text);
+}
+
+static void paths_follow_the_environment(void)
+{
+    struct fingerprint here, other;
+    char a[PROFILE_PATH_CHARS], b[PROFILE_PATH_CHARS];
+    fingerprint_take("4.1.4", &here);
+    fingerprint_take("5.0.7", &other);
+    setenv("HOME", "/home/someone", 1);
+    unsetenv("XDG_CACHE_HOME");
+    profile_path(PROFILE_OF_USER, "/site", &here, a);
+    CHECK(strncmp(a, "/home/someone/.cache/multilane/profile-", 39) == 0, "%s", a);
+    profile_path(PROFILE_OF_USER, "/site", &other, b);
+    CHECK(strcmp(a, b) != 0, "two Open MPIs share %s", a);
+    setenv("XDG_CACHE_HOME", "/cache", 1);
+    profile_path(PROFILE_OF_USER, "/site", &here, a);
+    CHECK(strncmp(a, "/cache/multilane/profile-", 25) == 0, "%s", a);
+    profile_path(PROFILE_OF_SITE, "/site", &here, a);
+    CHECK(strncmp(a, "/site/profile-", 14) == 0, "%s", a);
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    profile_path(PROFILE_OF_USER, "/site", &here, a);
+    CHECK(!a[0], "%s", a);
+}
+
+static void costs_are_replaced_and_abilities_kept(void)
+{
+    static struct lane_file profile;
+    struct model_lane lane;
+    struct model_lane_range range = {UINT64_MAX, 1e-6, 1e9, 1e-6, 1e-6, 0, 0};
+    lane_file_init(&profile);
+    profile.lane_count = 1;
+    model_lane_init(&profile.lanes[0], "shm@cache");
+    model_lane_set_cost(&profile.lanes[0], MODEL_WAYS, &range);
+    model_lane_set_cost(&profile.lanes[0], MODEL_BY_BOTH, &range);
+
+    model_lane_init(&lane, "shm");
+    lane.can = MODEL_CAN_SEND;
+    range.bandwidth_bytes_s = 5e9;
+    model_lane_set_cost(&lane, MODEL_BY_SEND, &range);
+    CHECK(profile_apply(&profile, PROFILE_NODE, &lane), "the other placement inside the node");
+    CHECK(lane.can == MODEL_CAN_SEND && !lane.cost[MODEL_BY_GET].range_count, "abilities stay");
+    CHECK(lane.cost[MODEL_BY_SEND].ranges[0].bandwidth_bytes_s == 1e9, "costs are the profile's");
+    CHECK(lane.source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_PROFILE, "so is the source");
+    CHECK(!profile_apply(&profile, PROFILE_HOST, &lane), "another host is another matter");
+    snprintf(lane.name, sizeof(lane.name), "sh");
+    CHECK(!profile_apply(&profile, PROFILE_CACHE, &lane), "another name");
+}
+
+/* Whatever is measured at the start can be computed with, and takes no longer than it may: not
+ * timed here but by its own clock, which stops it. */
+static void start_leaves_a_good_lane(void)
+{
+    struct startup_costs costs = {0};
+    struct model_lane lane;
+    struct model_error error;
+    struct model_lane_range range = {UINT64_MAX, 1e-7, 20e9, 1e-7, 0, 3e-8, 0};
+    model_lane_init(&lane, "shm");
+    lane.can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT;
+    model_lane_set_cost(&lane, MODEL_WAYS, &range);
+    bool measured = startup_measure(&costs);
+    CHECK(costs.was_tried, "once");
+    CHECK(startup_measure(&costs) == measured, "and not again");
+    startup_apply(&costs, &lane);
+    CHECK(model_lane_check(&lane, &error), "%s", error.text);
+    bool applied = costs.remote.growth_s_byte > 0;
+    CHECK((lane.source[MODEL_BY_GET][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED) == applied,
+          "source");
+    CHECK(lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
+          "sends are not known");
+
+    /* A machine ten times slower than the estimate. */
+    costs = (struct startup_costs){.was_tried = true, .remote = {2e-6, 1 / 2e9}};
+    model_lane_set_cost(&lane, MODEL_WAYS, &range);
+    startup_apply(&costs, &lane);
+    const struct model_lane_range *small = model_lane_range_at(&lane, MODEL_BY_GET, 1024);
+    const struct model_lane_range *large = model_lane_range_at(&lane, MODEL_BY_GET, 1 << 20);
+    CHECK(fabs(small->bandwidth_bytes_s / 2e9 - 1) < 1e-9 && small->overhead_send_s == 2e-6,
+          "small pieces");
+    CHECK(large->bandwidth_bytes_s == 20e9 && large->overhead_send_s == 2e-6, "large pieces");
+    CHECK(model_lane_check(&lane, &error), "%s", error.text);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder)) {
+        perror(folder);
+        return 1;
+    }
+    snprintf(path, sizeof(path), "%s/profile", folder);
+    profiles_are_read_as_they_were_written();
+    every_truncation_is_refused();
+    what_does_not_fit_is_refused();
+    absence_is_no_complaint();
+    what_cannot_be_written_is_said();
+    paths_follow_the_environment();
+    costs_are_replaced_and_abilities_kept();
+    start_leaves_a_good_lane();
+    snprintf(path, sizeof(path), "%s/profile", folder);
+    unlink(path);
+    rmdir(folder);
+    return check_end();
+}

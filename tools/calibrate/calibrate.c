@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* multilane-calibrate: measures the lanes between two processes and writes what it found as this
+ * machine's profile. */
+#include "calibrate.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/model/number.h"
+#include "config.h"
+
+#define EXIT_USAGE    2
+#define EXIT_MEASURED 1 /* something could not be measured, fitted or written */
+
+static const char usage[] =
+    "usage: mpirun -n 2 multilane-calibrate [OPTION]...\n"
+    "Measures the lanes between rank 0 and other ranks and writes a profile of this machine, "
+    "which\n"
+    "jobs then find by themselves. More ranks and hosts: one peer for every placement is "
+    "measured.\n"
+    "  --quick           about 5 s, messages up to 16 MiB\n"
+    "  --thorough        about 2 minutes; the default takes about 30 s\n"
+    "  --output FILE     write the profile there instead of the user's cache folder\n"
+    "  --site            write it to the folder of the site\n"
+    "  --no-write        write none\n"
+    "  --plot FILE.svg   draw what was measured and what was made of it\n"
+    "  --help, --version\n"
+    "Which lanes there are is said by Open MPI's --mca btl.\n";
+
+struct options {
+    struct effort effort;
+    const char *output, *plot;
+    bool site, no_write, help, version;
+};
+
+static const struct effort efforts[] = {{30, 5, UINT64_C(64) << 20, true},
+                                        {5, 3, UINT64_C(16) << 20, false},
+                                        {120, 9, UINT64_C(64) << 20, true}};
+
+static const char *options_read(int argc, char **argv, struct options *options)
+{
+    *options = (struct options){.effort = efforts[0]};
+    for (int i = 1; i < argc; i++) {
+        bool has_value = i + 1 < argc;
+        if (strcmp(argv[i], "--quick") == 0)
+            options->effort = efforts[1];
+        else if (strcmp(argv[i], "--thorough") == 0)
+            options->effort = efforts[2];
+        else if (strcmp(argv[i], "--output") == 0 && has_value)
+            options->output = argv[++i];
+        else if (strcmp(argv[i], "--plot") == 0 && has_value)
+            options->plot = argv[++i];
+        else if (strcmp(argv[i], "--site") == 0)
+            options->site = true;
+        else if (strcmp(argv[i], "--no-write") == 0)
+            options->no_write = true;
+        else if (strcmp(argv[i], "--help") == 0)
+            options->help = true;
+        else if (strcmp(argv[i], "--version") == 0)
+            options->version = true;
+        else
+            return argv[i];
+    }
+    return NULL;
+}
+
+static int complain(const char *what, const char *why)
+{
+    fprintf(stderr, "multilane-calibrate: %s%s\n", what, why);
+    return EXIT_MEASURED;
+}
+
+/* --- progress
+ * ----------------------------------------------------------------------------------------- */
+
+static struct {
+    const char *what;
+    double part_begin, part_end; /* of the whole, of what runs now */
+    bool is_terminal;
+} progress;
+
+static void progress_show(double part, const char *what)
+{
+    static int shown = -1;
+    double whole = progress.part_begin + part * (progress.part_end - progress.part_begin);
+    int now = (int) (whole * 40);
+    if (what)
+        progress.what = what;
+    if (!progress.is_terminal || (now == shown && !what))
+        return;
+    shown = now;
+    fprintf(stderr, "\r[%-40.*s] %3.0f %% %-24.24s", now,
+            "########################################", whole * 100,
+            progress.what ? progress.what : "");
+    if (part >= 1 && progress.part_end >= 1)
+        fprintf(stderr, "\r%-76s\r", "");
+    fflush(stderr);
+}
+
+/* --- what is measured
+ * ------------------------------------------------------------------------------------ */
+
+#define RESULTS_MAX MODEL_LANES_MAX
+
+struct calibration {
+    struct session session;
+    struct options options;
+    struct model_surroundings around;
+    struct lane_file profile;
+    struct lane_result *results;
+    uint32_t result_count;
+    bool failed;
+};
+
+struct place {
+    int peer;
+    enum profile_placement placement;
+    struct model_lane lanes[MODEL_LANES_MAX];
+    uint32_t lane_count;
+};
+
+/* One peer for each placement: the first rank that is there. */
+static int places_find(const struct session *session, struct place places[PROFILE_PLACEMENTS])
+{
+    int count = 0;
+    for (int rank = 1; rank < session->ranks; rank++) {
+        struct place *place = &places[count];
+        bool is_new = true;
+        place->peer = rank;
+        place->lane_count = MODEL_LANES_MAX;
+        if (session->pml->lanes(rank, place->lanes, &place->lane_count, &place->placement) != 0)
+            continue;
+        for (int i = 0; i < count; i++)
+            is_new = is_new && places[i].placement != place->placement;
+        count += is_new && count < PROFILE_PLACEMENTS;
+        if (count == PROFILE_PLACEMENTS)
+            break;
+    }
+    return count;
+}
+
+static void lane_fit(struct calibration *calibration, struct lane_result *result)
+{
+    result->fitted = effective_fit(result->samples.curves, &result->lane, &result->why);
+    for (uint32_t i = 0; result->fitted && i < MODEL_PROTOCOLS; i++)
+        effective_judge(&result->lane, &calibration->around, i, &result->samples.curves[i],
+                        &result->quality[i]);
+}
+
+static void lane_measure(struct calibration *calibration, const struct place *place, uint32_t index,
+                         double seconds)
+{
+    char name[sizeof(place->lanes[0].name)];
+    struct lane_result *result = &calibration->results[calibration->result_count];
+    if (calibration->result_count == RESULTS_MAX) {
+        complain(place->lanes[index].name, ": a profile holds 16 lanes; this one is left out");
+        return;
+    }
+    result->lane = place->lanes[index];
+    result->lane.group = 0;
+    snprintf(name, sizeof(name), "%s", result->lane.name);
+    snprintf(result->lane.name, sizeof(result->lane.name), "%.32s@%s", name,
+             profile_placement_name(place->placement));
+    progress_show(0, result->lane.name);
+    measure_registration(&calibration->session, place->peer, index, &result->lane);
+    measure_lane(&calibration->session, place->peer, index, &calibration->options.effort, seconds,
+                 progress_show, &result->samples);
+    lane_fit(calibration, result);
+    calibration->result_count++;
+    if (result->fitted) {
+        calibration->profile.lanes[calibration->profile.lane_count++] = result->lane;
+    } else {
+        complain(result->lane.name, ": left out of the profile:");
+        complain("  ", result->why.text);
+        calibration->failed = true;
+    }
+}
+
+/* All lanes at once: a group where they do not add up. */
+static void together_measure(struct calibration *calibration, const struct place *place)
+{
+    struct lane_file *profile = &calibration->profile;
+    double alone = 0;
+    const char *name = profile_placement_name(place->placement);
+    if (place->lane_count < 2)
+        return;
+    for (uint32_t i = 0; i < place->lane_count; i++)
+        alone += measure_bandwidth(&calibration->session, place->peer, UINT32_C(1) << i,
+                                   &calibration->options.effort);
+    double together =
+        measure_bandwidth(&calibration->session, place->peer, 0, &calibration->options.effort);
+    printf("\nall lanes at %s together: %.3g GB/s, alone in sum %.3g GB/s\n", name, together / 1e9,
+           alone / 1e9);
+    if (!(together > 0) || together > 0.9 * alone ||
+        profile->group_name_count == LANE_FILE_GROUPS_MAX)
+        return;
+    uint32_t id = ++profile->group_name_count;
+    snprintf(profile->group_names[id - 1].name, sizeof(profile->group_names[0].name), "%s", name);
+    profile->group_names[id - 1].measured = true;
+    profile->groups[profile->group_count++] = (struct model_group){id, together};
+    for (uint32_t i = 0; i < profile->lane_count; i++) {
+        const char *at = strrchr(profile->lanes[i].name, '@');
+        if (at && strcmp(at + 1, name) == 0)
+            profile->lanes[i].group = id;
+    }
+}
+
+/* Of the lane that control messages of this peer take: the first that can send. */
+static void cluster_measure(struct calibration *calibration, const struct place *place)
+{
+    struct cluster_model model;
+    struct model_error why;
+    for (uint32_t i = 0; i < place->lane_count; i++) {
+        const struct model_lane *lane = &place->lanes[i];
+        uint64_t packet = lane->copied_max_bytes > 2 * calibration->around.header_bytes
+                              ? lane->copied_max_bytes - calibration->around.header_bytes
+                              : 0;
+        if (!(lane->can & MODEL_CAN_SEND) || !packet)
+            continue;
+        packet = packet < 8192 ? packet : 8192;
+        if (!measure_cluster(&calibration->session, place->peer, UINT32_C(1) << i, packet, &model,
+                             &why)) {
+            complain("the cluster model is left out: ", why.text);
+            continue;
+        }
+        report_cluster(stdout, lane->name, &model);
+        for (uint32_t j = 0; j < calibration->profile.lane_count; j++) {
+            struct model_lane *kept = &calibration->profile.lanes[j];
+            size_t length = strlen(lane->name);
+            if (strncmp(kept->name, lane->name, length) == 0 && kept->name[length] == '@' &&
+                strcmp(kept->name + length + 1, profile_placement_name(place->placement)) == 0)
+                kept->in_flight_max_bytes = model.buffer_bytes;
+        }
+        if (!calibration->profile.has_cluster) {
+            calibration->profile.has_cluster = true;
+            calibration->profile.cluster = model;
+            calibration->profile.cluster_processes = (uint32_t) calibration->session.ranks;
+        }
+    }
+}
+
+#define EXCHANGES_MAX 512
+
+/* Both ends send at once: a line of its own, where (2.7) does not hold. */
+static void exchange_report(struct calibration *calibration, const struct place *place)
+{
+    static struct cluster_sample samples[EXCHANGES_MAX], sizes[EXCHANGES_MAX];
+    struct measure_pair pairs[64];
+    struct cluster_piece pieces[CLUSTER_PIECES_MAX];
+    struct model_error why;
+    uint32_t count = measure_exchange(&calibration->session, place->peer,
+                                      &calibration->options.effort, samples, EXCHANGES_MAX);
+    uint32_t found = cluster_fit_pieces(samples, count, 6, EFFECTIVE_RESIDUAL_MOST, pieces, &why);
+    if (!found) {
+        complain("exchange: ", why.text);
+        return;
+    }
+    uint32_t size_count = cluster_medians(samples, count, sizes), pair_count = 0;
+    for (uint32_t i = 0; i < size_count && pair_count < 64; i++)
+        for (uint32_t j = 0; j < found; j++)
+            if (sizes[i].bytes >= pieces[j].first_bytes &&
+                sizes[i].bytes <= pieces[j].largest_bytes)
+                pairs[pair_count++] = (struct measure_pair){
+                    sizes[i].bytes, sizes[i].seconds,
+                    pieces[j].fit.line.fixed_s +
+                        (double) sizes[i].bytes * pieces[j].fit.line.growth_s_byte};
+    struct cluster_point point;
+    bool holds = false;
+    if (calibration->profile.has_cluster) {
+        cluster_at(&calibration->profile.cluster, calibration->profile.cluster.packet_bytes, 2,
+                   &point);
+        holds = cluster_full_duplex(&point);
+    }
+    report_pairs(stdout,
+                 holds ? "exchange; O_s + O_r + U_r < g < L holds, (2.7) applies"
+                       : "exchange by a line of its own: O_s + O_r + U_r < g < L, which (2.7) "
+                         "needs, does not hold",
+                 pairs, pair_count);
+}
+
+static void broadcast_report(struct calibration *calibration)
+{
+    struct measure_pair pairs[16];
+    if (!calibration->profile.has_cluster)
+        return;
+    uint32_t count =
+        measure_broadcast(&calibration->session, &calibration->profile.cluster, pairs, 16);
+    report_pairs(stdout, "binomial broadcast in packets, simulated with the cluster model", pairs,
+                 count);
+}
+
+/* --- the whole
+ * ------------------------------------------------------------------------------------------- */
+
+static bool is_measured(const struct model_lane *lane)
+{
+    return strncmp(lane->name, "self", 4) != 0;
+}
+
+static void measure_all(struct calibration *calibration)
+{
+    struct place *places = calloc(PROFILE_PLACEMENTS, sizeof(*places));
+    int count = places ? places_find(&calibration->session, places) : 0;
+    double lanes = 0, seconds = calibration->options.effort.seconds * 0.8;
+    for (int i = 0; i < count; i++)
+        for (uint32_t j = 0; j < places[i].lane_count; j++)
+            lanes += is_measured(&places[i].lanes[j]);
+    double done = 0;
+    for (int i = 0; i < count; i++)
+        for (uint32_t j = 0; j < places[i].lane_count; j++) {
+            if (!is_measured(&places[i].lanes[j]))
+                continue;
+            progress.part_begin = 0.8 * done / lanes;
+            progress.part_end = 0.8 * (done + 1) / lanes;
+            lane_measure(calibration, &places[i], j, seconds / lanes);
+            done++;
+        }
+    for (uint32_t i = 0; i < calibration->result_count; i++)
+        report_lane(stdout, &calibration->results[i], &calibration->around);
+    progress.part_begin = 0.8;
+    progress.part_end = 1;
+    progress_show(0, "all lanes together");
+    for (int i = 0; i < count; i++) {
+        together_measure(calibration, &places[i]);
+        cluster_measure(calibration, &places[i]);
+        progress_show((i + 0.5) / count, "both ways at once");
+        exchange_report(calibration, &places[i]);
+    }
+    progress_show(0.8, "broadcast");
+    broadcast_report(calibration);
+    progress_show(1, "done");
+    free(places);
+}
+
+static void profile_stamp(struct calibration *calibration)
+{
+    struct lane_file_profile *profile = &calibration->profile.profile;
+    time_t now = time(NULL);
+    struct tm when;
+    calibration->profile.has_profile = true;
+    profile->schema = LANE_FILE_SCHEMA;
+    if (gmtime_r(&now, &when))
+        strftime(profile->made, sizeof(profile->made), "%Y-%m-%d %H:%M UTC", &when);
+    fingerprint_take(calibration->session.pml->open_mpi(), &profile->machine);
+}
+
+static int profile_save(struct calibration *calibration)
+{
+    const struct options *options = &calibration->options;
+    char path[PROFILE_PATH_CHARS] = "";
+    struct model_error error;
+    if (options->output)
+        snprintf(path, sizeof(path), "%s", options->output);
+    else
+        profile_path(options->site ? PROFILE_OF_SITE : PROFILE_OF_USER, MULTILANE_SITE_DIR,
+                     &calibration->profile.profile.machine, path);
+    if (!calibration->profile.lane_count)
+        return complain("no lane could be fitted, so there is no profile", "");
+    if (!path[0])
+        return complain("neither XDG_CACHE_HOME nor HOME names a folder for the profile; "
+                        "give one by --output FILE",
+                        "");
+    if (!profile_write(path, &calibration->profile, &error))
+        return complain(error.text, "; give another place by --output FILE");
+    printf("\nprofile: %s\n", path);
+    return EXIT_SUCCESS;
+}
+
+static int calibrate(struct calibration *calibration)
+{
+    struct model_error error;
+    struct plan_input defaults;
+    int status = EXIT_SUCCESS;
+    plan_input_init(&defaults);
+    calibration->around = defaults.around;
+    calibration->around.header_bytes = calibration->session.pml->header_bytes;
+    calibration->around.eager_max_bytes = calibration->session.pml->eager_max_bytes;
+    lane_file_init(&calibration->profile);
+    calibration->profile.around = calibration->around;
+    calibration->results = calloc(RESULTS_MAX, sizeof(*calibration->results));
+    if (!calibration->results)
+        return complain("no memory for samples", "");
+    progress.is_terminal = isatty(2);
+    profile_stamp(calibration);
+    measure_all(calibration);
+    if (!calibration->options.no_write)
+        status = profile_save(calibration);
+    if (calibration->options.plot &&
+        !report_plot(calibration->options.plot, calibration->results, calibration->result_count,
+                     &calibration->around, &error))
+        status = complain(error.text, "");
+    free(calibration->results);
+    return status != EXIT_SUCCESS ? status : calibration->failed ? EXIT_MEASURED : EXIT_SUCCESS;
+}
+
+/* Null: this job does not run the Multilane that this program belongs to. */
+static const struct multilane_measure *interface_find(void)
+{
+    const struct multilane_measure *found = dlsym(RTLD_DEFAULT, MULTILANE_MEASURE_SYMBOL);
+    return found && found->version == MULTILANE_MEASURE_VERSION &&
+                   found->lane_bytes == sizeof(struct model_lane)
+               ? found
+               : NULL;
+}
+
+/* Why nothing can be measured in this job; null: it can. */
+static const char *refuse(const struct session *session)
+{
+    struct model_lane lanes[MODEL_LANES_MAX];
+    enum profile_placement placement;
+    uint32_t count = MODEL_LANES_MAX;
+    if (session->ranks < 2)
+        return "it takes two ranks: mpirun -n 2 multilane-calibrate";
+    if (!session->pml)
+        return "this job does not run the Multilane that this program belongs to; start it with "
+               "--mca pml multilane, and see that its components are found "
+               "(share/multilane/env.sh)";
+    /* The component may be loaded and another one selected. */
+    if (session->pml->lanes(session->rank ? 0 : 1, lanes, &count, &placement) != 0)
+        return "no lane leads to the other ranks; is --mca pml another one than multilane?";
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static struct calibration calibration;
+    struct session *session = &calibration.session;
+    struct model_error error;
+    int status = EXIT_SUCCESS;
+    setenv("OMPI_MCA_pml", "multilane", 0);
+    const char *unknown = options_read(argc, argv, &calibration.options);
+    bool just_say = calibration.options.help || calibration.options.version;
+    if (just_say) {
+        fputs(calibration.options.help ? usage : "multilane-calibrate " PACKAGE_VERSION "\n",
+              stdout);
+        return EXIT_SUCCESS;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &session->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &session->ranks);
+    session->pml = interface_find();
+    const char *reason =
+        unknown ? "no such option, or its value is missing; --help lists them: " : refuse(session);
+    if (reason) {
+        if (session->rank == 0)
+            fprintf(stderr, "multilane-calibrate: %s%s\n", reason, unknown ? unknown : "");
+        MPI_Finalize();
+        return EXIT_USAGE;
+    }
+    if (!session_begin(session, calibration.options.effort.largest_bytes, &error)) {
+        complain(error.text, "");
+        MPI_Abort(MPI_COMM_WORLD, EXIT_MEASURED);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (session->rank == 0) {
+        status = calibrate(&calibration);
+        session_dismiss(session);
+    } else {
+        session_obey(session);
+    }
+    session_end(session);
+    MPI_Finalize();
+    return status;
+}

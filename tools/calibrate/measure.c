@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What multilane-calibrate measures, by orders to the other rank. */
+#include "calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_reals(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t) count, sizeof *values, compare_reals);
+    return count ? (values[(count - 1) / 2] + values[count / 2]) / 2 : NAN;
+}
+
+/* --- one lane, protocol by protocol -------------------------------------------------------------
+ */
+
+#define SIZES_MAX 120
+
+/* One stretch of trips is as long as this at least, so that the clock does not count. */
+#define STRETCH_S   8e-6
+#define STRETCHES   7
+#define TRIPS_MOST  2000
+#define LONG_TRIP_S 4e-3 /* of these two rounds must do */
+
+struct visit {
+    struct session *session;
+    int peer;
+    uint32_t lanes;
+    double slot_s; /* for one protocol at one size in one round */
+};
+
+static bool carries(const struct visit *visit, int protocol, uint64_t bytes)
+{
+    struct multilane_route route;
+    const struct multilane_measure *pml = visit->session->pml;
+    return pml->force(visit->peer, protocol, visit->lanes) == 0 &&
+           pml->route(visit->peer, bytes, &route) == 0 && route.protocol == protocol &&
+           !(route.lanes & ~visit->lanes);
+}
+
+/* The largest message up to `most` that the protocol carries; 0: not even 1 byte. */
+static uint64_t largest_carried(const struct visit *visit, int protocol, uint64_t most)
+{
+    uint64_t low = 1, high = most;
+    if (!carries(visit, protocol, 1))
+        return 0;
+    while (low < high) {
+        uint64_t middle = low + (high - low + 1) / 2;
+        if (carries(visit, protocol, middle))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* The median of some stretches of trips, the number of trips such that all take about the slot. */
+static double trip_time(const struct visit *visit, int protocol, uint64_t bytes)
+{
+    struct order order = {.protocol = protocol, .lanes = visit->lanes, .count = 2, .bytes = bytes};
+    double values[STRETCHES];
+    int stretches = 0;
+    double first_s = session_trips(visit->session, visit->peer, &order);
+    double left_s = visit->slot_s - 4 * first_s;
+    if (first_s < 0)
+        return NAN;
+    if (left_s < 2 * first_s)
+        return first_s;
+    double stretch_s = fmax(STRETCH_S, left_s / STRETCHES);
+    double trips = fmin(TRIPS_MOST, stretch_s / (2 * first_s));
+    order.count = 1 + (int) fmax(1, trips);
+    double until = seconds_now() + left_s;
+    do
+        values[stretches++] = session_trips(visit->session, visit->peer, &order);
+    while (stretches < STRETCHES && seconds_now() < until);
+    return median(values, stretches);
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+    return (x > y) - (x < y);
+}
+
+/* Powers of two, what lies between them, and both sides of every limit. */
+static uint32_t choose_sizes(const struct effort *effort, const uint64_t *limits,
+                             uint64_t sizes[SIZES_MAX])
+{
+    uint32_t count = 0, kept = 0;
+    for (uint64_t size = 1; size <= effort->largest_bytes; size *= 2) {
+        sizes[count++] = size;
+        if (effort->halves && size >= 2 && size + size / 2 <= effort->largest_bytes)
+            sizes[count++] = size + size / 2;
+    }
+    for (int i = 0; i < MODEL_PROTOCOLS; i++)
+        if (limits[i] > 1 && limits[i] < effort->largest_bytes) {
+            sizes[count++] = limits[i];
+            sizes[count++] = limits[i] + 1;
+        }
+    qsort(sizes, count, sizeof *sizes, compare_sizes);
+    for (uint32_t i = 0; i < count; i++)
+        if (!kept || sizes[i] != sizes[kept - 1])
+            sizes[kept++] = sizes[i];
+    return kept;
+}
+
+static void sample_add(struct lane_samples *out, int protocol, uint64_t bytes, double seconds)
+{
+    struct effective_curve *curve = &out->curves[protocol];
+    if (isnan(seconds) || curve->count == SAMPLES_MAX)
+        return;
+    out->samples[protocol][curve->count++] = (struct cluster_sample){bytes, seconds};
+}
+
+void measure_lane(struct session *session, int peer, uint32_t index, const struct effort *effort,
+                  double seconds, progress_function progress, struct lane_samples *out)
+{
+    struct visit visit = {.session = session, .peer = peer, .lanes = UINT32_C(1) << index};
+    uint64_t limits[MODEL_PROTOCOLS], sizes[SIZES_MAX];
+    int protocols = 0;
+    memset(out, 0, sizeof(*out));
+    out->index = index;
+    for (int i = 0; i < MODEL_PROTOCOLS; i++) {
+        limits[i] = largest_carried(&visit, i, effort->largest_bytes);
+        out->curves[i].samples = out->samples[i];
+        protocols += limits[i] > 0;
+    }
+    uint32_t size_count = choose_sizes(effort, limits, sizes);
+    visit.slot_s = seconds / (effort->rounds * (double) size_count * (protocols ? protocols : 1));
+    for (int round = 0; round < effort->rounds; round++)
+        for (uint32_t i = 0; i < size_count; i++) {
+            double longest_s = 0;
+            for (int j = 0; j < MODEL_PROTOCOLS; j++) {
+                /* Who comes first changes, so that none is always the one after another. */
+                int protocol = (j + round) % MODEL_PROTOCOLS;
+                if (sizes[i] > limits[protocol])
+                    continue;
+                double trip_s = trip_time(&visit, protocol, sizes[i]);
+                sample_add(out, protocol, sizes[i], trip_s);
+                longest_s = fmax(longest_s, trip_s);
+            }
+            progress((round + (i + 1.0) / size_count) / effort->rounds, NULL);
+            if (longest_s > LONG_TRIP_S && round >= 1)
+                size_count = i + 1; /* it and the larger ones have been seen often enough */
+        }
+}
+
+/* --- several lanes
+ * -------------------------------------------------------------------------------- */
+
+#define WINDOW_MESSAGES 8
+
+double measure_bandwidth(struct session *session, int peer, uint32_t lanes,
+                         const struct effort *effort)
+{
+    uint64_t bytes =
+        effort->largest_bytes < (UINT64_C(4) << 20) ? effort->largest_bytes : UINT64_C(4) << 20;
+    struct order order = {.protocol = MULTILANE_MEASURE_PLANNED,
+                          .lanes = lanes,
+                          .count = WINDOW_MESSAGES,
+                          .bytes = bytes};
+    double values[STRETCHES];
+    int count = 0;
+    for (; count < effort->rounds && count < STRETCHES; count++) {
+        double taken_s = session_stream(session, peer, &order);
+        if (taken_s <= 0)
+            return 0;
+        values[count] = WINDOW_MESSAGES * (double) bytes / taken_s;
+    }
+    return median(values, count);
+}
+
+/* --- the cluster model
+ * ----------------------------------------------------------------------------- */
+
+#define COPY_REGION ((size_t) 64 << 20)
+#define COPY_SIZES  4
+
+/* A copy of each size; a side that is not in the cache walks through memory larger than any. */
+static bool copy_line(unsigned char *region, bool from_memory, bool to_memory,
+                      struct cost_line *line)
+{
+    static const size_t sizes[COPY_SIZES] = {1024, 4096, 8192, 16384};
+    struct cluster_sample samples[COPY_SIZES * 5];
+    struct cluster_fit fit;
+    uint32_t count = 0;
+    size_t at = 0;
+    for (int round = 0; round < 5; round++)
+        for (int i = 0; i < COPY_SIZES; i++) {
+            double values[32];
+            for (int j = 0; j < 32; j++) {
+                unsigned char *from = region + (from_memory ? at : 0);
+                unsigned char *to = region + COPY_REGION + (to_memory ? at : 0);
+                double start = seconds_now();
+                memcpy(to, from, sizes[i]);
+                __asm__ volatile("" : : "r"(to) : "memory");
+                values[j] = seconds_now() - start;
+                at = (at + 65536 + 4096) % (COPY_REGION - 65536);
+            }
+            double middle_s = median(values, 32);
+            if (middle_s > 0)
+                samples[count++] = (struct cluster_sample){sizes[i], middle_s};
+        }
+    bool good = cluster_fit(samples, count, 0.5, &fit, NULL);
+    *line = good ? fit.line : (struct cost_line){0, 0};
+    return good;
+}
+
+static void measure_copies(struct cluster_model *model)
+{
+    unsigned char *region = malloc(2 * COPY_REGION);
+    if (!region)
+        return;
+    memset(region, 1, 2 * COPY_REGION);
+    copy_line(region, false, false, &model->copy[CLUSTER_CACHE_TO_CACHE]);
+    copy_line(region, false, true, &model->copy[CLUSTER_CACHE_TO_MEMORY]);
+    copy_line(region, true, true, &model->copy[CLUSTER_MEMORY_TO_MEMORY]);
+    free(region);
+}
+
+#define OVERHEAD_REPEATS 40
+#define STREAM_COUNT     64
+
+struct point_samples {
+    struct cluster_sample send[9], gap[9], receive_gap[9], receive[9], user[9], latency[9];
+    uint32_t count;
+};
+
+/* One packet size: all parameters. */
+static bool measure_point(struct session *session, int peer, struct order *order, double clock_s,
+                          struct point_samples *out)
+{
+    double send[OVERHEAD_REPEATS], probe[OVERHEAD_REPEATS], receive[OVERHEAD_REPEATS];
+    double gap[STRETCHES], gap_in[STRETCHES], trip[STRETCHES];
+    int seen = 0, sent = 0;
+    uint32_t i = out->count;
+    for (int k = 0; k < OVERHEAD_REPEATS; k++) {
+        struct session_overheads one;
+        order->count = 200; /* microseconds until what was asked for has surely arrived */
+        bool is_good = session_overheads(session, peer, order, &one);
+        send[sent++] = one.send_s;
+        if (!is_good)
+            continue;
+        probe[seen] = one.probe_s;
+        receive[seen++] = one.receive_s;
+    }
+    for (int k = 0; k < STRETCHES; k++) {
+        order->count = STREAM_COUNT;
+        gap[k] = session_stream(session, peer, order) / STREAM_COUNT;
+        gap_in[k] = session_stream_in(session, peer, order) / (STREAM_COUNT - 1);
+        trip[k] = session_trips(session, peer, order);
+    }
+    if (!seen)
+        return false;
+    double send_s = fmax(median(send, sent) - clock_s, 1e-9);
+    double receive_s = fmax(median(probe, seen) - clock_s, 1e-9);
+    double user_s = fmax(median(receive, seen) - clock_s, 1e-9);
+    double latency_s = fmax(median(trip, STRETCHES) - send_s - receive_s - user_s, 1e-9);
+    out->send[i] = (struct cluster_sample){order->bytes, send_s};
+    out->receive[i] = (struct cluster_sample){order->bytes, receive_s};
+    out->user[i] = (struct cluster_sample){order->bytes, user_s};
+    out->latency[i] = (struct cluster_sample){order->bytes, latency_s};
+    out->gap[i] = (struct cluster_sample){order->bytes, fmax(median(gap, STRETCHES), 1e-9)};
+    out->receive_gap[i] =
+        (struct cluster_sample){order->bytes, fmax(median(gap_in, STRETCHES), 1e-9)};
+    out->count++;
+    return true;
+}
+
+/* What two readings of the clock take. */
+static double clock_time(void)
+{
+    double values[64];
+    for (int i = 0; i < 64; i++) {
+        double start = seconds_now();
+        values[i] = seconds_now() - start;
+    }
+    return median(values, 64);
+}
+
+static bool fit_lines(const struct point_samples *points, struct cluster_model *model,
+                      struct model_error *error)
+{
+    const struct {
+        const char *name;
+        const struct cluster_sample *samples;
+        struct cost_line *line;
+    } rows[] = {{"O_s", points->send, &model->send_overhead},
+                {"g_s", points->gap, &model->send_gap},
+                {"g_r", points->receive_gap, &model->receive_gap},
+                {"O_r", points->receive, &model->receive_overhead},
+                {"U_r", points->user, &model->user_overhead},
+                {"L", points->latency, &model->latency[0].line}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct model_error why;
+        struct cluster_fit fit;
+        if (!cluster_fit(rows[i].samples, points->count, 0.5, &fit, &why))
+            return model_fail(error, "%s: %.280s", rows[i].name, why.text);
+        *rows[i].line = fit.line;
+    }
+    model->latency[0].processes = 2;
+    model->latency_count = 1;
+    return true;
+}
+
+bool measure_cluster(struct session *session, int peer, uint32_t lanes, uint64_t packet_bytes,
+                     struct cluster_model *model, struct model_error *error)
+{
+    struct point_samples points = {.count = 0};
+    struct order order = {.protocol = MULTILANE_MEASURE_PLANNED, .lanes = lanes};
+    double clock_s = clock_time();
+    memset(model, 0, sizeof(*model));
+    model->packet_bytes = packet_bytes;
+    for (uint64_t part = 1; part <= 3; part++)
+        for (int again = 0; again < 3; again++) {
+            order.bytes = packet_bytes * part / 3;
+            measure_point(session, peer, &order, clock_s, &points);
+        }
+    if (!fit_lines(&points, model, error))
+        return false;
+    order.bytes = packet_bytes;
+    model->buffer_bytes = session_in_flight(session, peer, &order, CALIBRATE_IN_FLIGHT_MOST);
+    measure_copies(model);
+    return cluster_model_check(model, error);
+}
+
+/* --- registration
+ * ------------------------------------------------------------------------------------ */
+
+#define REGISTRATION_SIZES 4
+#define REGISTRATION_TURNS 8
+
+void measure_registration(struct session *session, int peer, uint32_t index,
+                          struct model_lane *lane)
+{
+    static const size_t sizes[REGISTRATION_SIZES] = {4096, 65536, 1 << 20, 4 << 20};
+    struct cluster_sample samples[REGISTRATION_SIZES * REGISTRATION_TURNS];
+    double cached[REGISTRATION_SIZES * REGISTRATION_TURNS];
+    struct cluster_fit fit;
+    uint32_t count = 0;
+    for (int turn = 0; turn < REGISTRATION_TURNS; turn++)
+        for (int i = 0; i < REGISTRATION_SIZES; i++) {
+            char *memory = aligned_alloc(4096, sizes[i]); /* new memory: no cache knows it */
+            if (!memory)
+                return;
+            memset(memory, 1, sizes[i]);
+            double start = seconds_now();
+            int first = session->pml->registration(peer, index, memory, sizes[i]);
+            double middle = seconds_now();
+            int second = session->pml->registration(peer, index, memory, sizes[i]);
+            cached[count] = seconds_now() - middle;
+            free(memory);
+            if (first != 0 || second != 0)
+                return;
+            samples[count++] = (struct cluster_sample){sizes[i], middle - start};
+        }
+    if (!cluster_fit(samples, count, 0.5, &fit, NULL))
+        return;
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t i = 0; way != MODEL_BY_SEND && i < lane->cost[way].range_count; i++) {
+            lane->cost[way].ranges[i].reg_cost_s = fit.line.fixed_s;
+            lane->cost[way].ranges[i].reg_growth_s_byte = fit.line.growth_s_byte;
+        }
+    lane->reg_cached_s = median(cached, (int) count);
+}
+
+/* --- beyond one message one way
+ * ----------------------------------------------------------------------- */
+
+uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
+                          struct cluster_sample *samples, uint32_t room)
+{
+    struct order order = {.protocol = MULTILANE_MEASURE_PLANNED};
+    uint32_t count = 0;
+    for (int round = 0; round < effort->rounds; round++)
+        for (uint64_t bytes = 1; bytes <= effort->largest_bytes; bytes *= effort->halves ? 2 : 4) {
+            order.bytes = bytes;
+            order.count = 2;
+            double first_s = session_exchange(session, peer, &order);
+            order.count = 2 + (int) fmin(200, 1e-3 / fmax(first_s, 1e-7));
+            double values[3];
+            for (int i = 0; i < 3; i++)
+                values[i] = session_exchange(session, peer, &order);
+            if (count < room)
+                samples[count++] = (struct cluster_sample){bytes, median(values, 3)};
+        }
+    return count;
+}
+
+uint32_t measure_broadcast(struct session *session, const struct cluster_model *model,
+                           struct measure_pair *pairs, uint32_t room)
+{
+    struct cluster_point point;
+    uint32_t count = 0;
+    cluster_at(model, model->packet_bytes, (uint32_t) session->ranks, &point);
+    for (int packets = 8; packets <= 512 && count < room; packets *= 2) {
+        struct cluster_broadcast broadcast;
+        struct model_error why;
+        double values[STRETCHES], bytes = (double) model->packet_bytes * packets;
+        if ((uint64_t) bytes > session->buffer_bytes)
+            break;
+        for (int i = 0; i < STRETCHES; i++)
+            values[i] = session_broadcast(session, model->packet_bytes, packets);
+        if (!cluster_broadcast(&point, (uint32_t) session->ranks, (uint64_t) packets, &broadcast,
+                               &why))
+            break;
+        const struct cost_line *copy = &model->copy[CLUSTER_CACHE_TO_MEMORY];
+        pairs[count++] = (struct measure_pair){
+            .bytes = (uint64_t) bytes,
+            .measured_s = median(values, STRETCHES),
+            .predicted_s = broadcast.simulated_s + copy->fixed_s + bytes * copy->growth_s_byte};
+    }
+    return count;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the ranks of multilane-calibrate do together: rank 0 sends an order, both do it. */
+#include "calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ORDER_TAG 1
+#define DATA_TAG  2
+#define COUNT_TAG 3
+#define DONE_TAG  4
+
+double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+}
+
+static void nap(double seconds)
+{
+    struct timespec length = {(time_t) seconds, (long) (fmod(seconds, 1) * 1e9)};
+    nanosleep(&length, NULL);
+}
+
+bool session_begin(struct session *session, uint64_t buffer_bytes, struct model_error *error)
+{
+    session->buffer_bytes = buffer_bytes;
+    session->send = aligned_alloc(4096, buffer_bytes);
+    session->receive = aligned_alloc(4096, buffer_bytes);
+    if (!session->send || !session->receive)
+        return model_fail(error, "no memory for two messages of %llu bytes",
+                          (unsigned long long) buffer_bytes);
+    memset(session->send, 1, buffer_bytes); /* no page fault is to be timed */
+    memset(session->receive, 2, buffer_bytes);
+    return true;
+}
+
+void session_end(struct session *session)
+{
+    free(session->send);
+    free(session->receive);
+}
+
+/* --- both ends' parts ---------------------------------------------------------------------------
+ */
+
+static void send_to(const struct session *session, int peer, uint64_t bytes)
+{
+    MPI_Send(session->send, (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
+}
+
+static void receive_from(const struct session *session, int peer, uint64_t bytes)
+{
+    MPI_Recv(session->receive, (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+}
+
+static void done_to(int peer)
+{
+    MPI_Send(NULL, 0, MPI_BYTE, peer, DONE_TAG, MPI_COMM_WORLD);
+}
+
+static void done_from(int peer)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, peer, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void exchange_with(const struct session *session, int peer, uint64_t bytes)
+{
+    MPI_Sendrecv(session->send, (int) bytes, MPI_BYTE, peer, DATA_TAG, session->receive,
+                 (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* A packet goes to the children as soon as it is here; children of the larger subtrees first. */
+static void broadcast_part(const struct session *session, uint64_t bytes, int packets)
+{
+    int rank = session->rank, lowest = 1;
+    while (lowest < session->ranks && !(rank & lowest))
+        lowest *= 2;
+    for (int i = 0; i < packets; i++) {
+        if (rank)
+            receive_from(session, rank - lowest, bytes);
+        for (int step = lowest / 2; step; step /= 2)
+            if (rank + step < session->ranks)
+                send_to(session, rank + step, bytes);
+    }
+    if (rank)
+        done_to(0);
+}
+
+/* --- the part of those who obey ------------------------------------------------------------------
+ */
+
+/* Spins while orders come thick, naps while others are at it: they may need the processor. */
+static void order_wait(struct order *order)
+{
+    double since = seconds_now();
+    for (int is_here = 0; !is_here;) {
+        MPI_Iprobe(0, ORDER_TAG, MPI_COMM_WORLD, &is_here, MPI_STATUS_IGNORE);
+        if (!is_here && seconds_now() - since > 0.01)
+            nap(0.0005);
+    }
+    MPI_Recv(order, sizeof(*order), MPI_BYTE, 0, ORDER_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void obey_deaf(const struct session *session, const struct order *order)
+{
+    int count = 0;
+    nap(0.02);
+    MPI_Recv(&count, 1, MPI_INT, 0, COUNT_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < count; i++)
+        receive_from(session, 0, order->bytes);
+    done_to(0);
+}
+
+static void obey(const struct session *session, const struct order *order)
+{
+    switch (order->kind) {
+    case ORDER_TRIPS:
+        for (int i = 0; i < order->count; i++) {
+            receive_from(session, 0, order->bytes);
+            send_to(session, 0, order->bytes);
+        }
+        break;
+    case ORDER_STREAM:
+        for (int i = 0; i < order->count; i++)
+            receive_from(session, 0, order->bytes);
+        done_to(0);
+        break;
+    case ORDER_STREAM_IN:
+        for (int i = 0; i < order->count; i++)
+            send_to(session, 0, order->bytes);
+        break;
+    case ORDER_EXCHANGE:
+        for (int i = 0; i < order->count; i++)
+            exchange_with(session, 0, order->bytes);
+        break;
+    case ORDER_DEAF:
+        obey_deaf(session, order);
+        break;
+    default:
+        broadcast_part(session, order->bytes, order->count);
+    }
+}
+
+void session_obey(struct session *session)
+{
+    for (;;) {
+        struct order order;
+        order_wait(&order);
+        if (order.kind == ORDER_END)
+            return;
+        /* Rank 0 has asked the same of its own plans, which are like ours, and was not refused. */
+        session->pml->force(0, order.protocol, order.lanes);
+        obey(session, &order);
+    }
+}
+
+/* --- rank 0's part
+ * -------------------------------------------------------------------------------- */
+
+/* Sends the order and forces what it says on this side too. */
+static bool order_give(struct session *session, int peer, const struct order *order, int kind)
+{
+    struct order copy = *order;
+    copy.kind = kind;
+    if (session->pml->force(peer, order->protocol, order->lanes) != 0)
+        return false;
+    MPI_Send(&copy, sizeof(copy), MPI_BYTE, peer, ORDER_TAG, MPI_COMM_WORLD);
+    return true;
+}
+
+void session_dismiss(struct session *session)
+{
+    struct order order = {.protocol = MULTILANE_MEASURE_PLANNED};
+    for (int rank = 1; rank < session->ranks; rank++)
+        order_give(session, rank, &order, ORDER_END);
+}
+
+double session_trips(struct session *session, int peer, const struct order *order)
+{
+    if (!order_give(session, peer, order, ORDER_TRIPS))
+        return -1;
+    double start = 0;
+    for (int i = 0; i < order->count; i++) {
+        if (i == 1 || order->count == 1) /* the first trip warms up, unless it is the only one */
+            start = seconds_now();
+        send_to(session, peer, order->bytes);
+        receive_from(session, peer, order->bytes);
+    }
+    int timed = order->count > 1 ? order->count - 1 : 1;
+    return (seconds_now() - start) / (2 * timed);
+}
+
+double session_stream(struct session *session, int peer, const struct order *order)
+{
+    if (!order_give(session, peer, order, ORDER_STREAM))
+        return -1;
+    double start = seconds_now();
+    for (int i = 0; i < order->count; i++)
+        send_to(session, peer, order->bytes);
+    double end = seconds_now();
+    done_from(peer);
+    return end - start;
+}
+
+double session_stream_in(struct session *session, int peer, const struct order *order)
+{
+    if (!order_give(session, peer, order, ORDER_STREAM_IN))
+        return -1;
+    double start = 0;
+    for (int i = 0; i < order->count; i++) {
+        receive_from(session, peer, order->bytes);
+        if (!i)
+            start = seconds_now();
+    }
+    return seconds_now() - start;
+}
+
+double session_exchange(struct session *session, int peer, const struct order *order)
+{
+    if (!order_give(session, peer, order, ORDER_EXCHANGE))
+        return -1;
+    double start = 0;
+    for (int i = 0; i < order->count; i++) {
+        if (i == 1 || order->count == 1)
+            start = seconds_now();
+        exchange_with(session, peer, order->bytes);
+    }
+    int timed = order->count > 1 ? order->count - 1 : 1;
+    return (seconds_now() - start) / timed;
+}
+
+double session_broadcast(struct session *session, uint64_t packet_bytes, int packets)
+{
+    struct order order = {
+        .protocol = MULTILANE_MEASURE_PLANNED, .count = packets, .bytes = packet_bytes};
+    for (int rank = 1; rank < session->ranks; rank++)
+        if (!order_give(session, rank, &order, ORDER_BROADCAST))
+            return -1;
+    nap(0.003); /* the idle ones wake */
+    double start = seconds_now();
+    /* What the root's copy of the message out of the user's memory costs is in the model. */
+    uint64_t bytes = packet_bytes * (uint64_t) packets;
+    memcpy(session->receive, session->send,
+           bytes < session->buffer_bytes ? bytes : session->buffer_bytes);
+    broadcast_part(session, packet_bytes, packets);
+    for (int rank = 1; rank < session->ranks; rank++)
+        done_from(rank);
+    return seconds_now() - start;
+}
+
+/* Waits without calling MPI, so that what arrives meanwhile is met by the next call. */
+static void wait_idle(double seconds)
+{
+    double until = seconds_now() + seconds;
+    while (seconds_now() < until)
+        ;
+}
+
+bool session_overheads(struct session *session, int peer, const struct order *order,
+                       struct session_overheads *out)
+{
+    struct order one = *order;
+    int is_here = 0;
+    one.count = 1;
+    /* O_s: until the send returns. */
+    if (!order_give(session, peer, &one, ORDER_STREAM))
+        return false;
+    wait_idle(20e-6);
+    double start = seconds_now();
+    send_to(session, peer, order->bytes);
+    out->send_s = seconds_now() - start;
+    done_from(peer);
+    /* O_r: until the message is known, with nobody waiting for it; U_r: until it is received. */
+    if (!order_give(session, peer, &one, ORDER_STREAM_IN))
+        return false;
+    wait_idle(order->count * 1e-6);
+    start = seconds_now();
+    MPI_Iprobe(peer, DATA_TAG, MPI_COMM_WORLD, &is_here, MPI_STATUS_IGNORE);
+    double probed = seconds_now();
+    while (!is_here) /* it came late: this one tells nothing */
+        MPI_Iprobe(peer, DATA_TAG, MPI_COMM_WORLD, &is_here, MPI_STATUS_IGNORE), probed = -1;
+    double before = seconds_now();
+    receive_from(session, peer, order->bytes);
+    out->receive_s = seconds_now() - before;
+    out->probe_s = probed - start;
+    return probed > 0;
+}
+
+uint64_t session_in_flight(struct session *session, int peer, const struct order *order,
+                           uint64_t most_bytes)
+{
+    int most = (int) (most_bytes / order->bytes), count = 0, complete = 1;
+    MPI_Request *requests = malloc((size_t) most * sizeof *requests);
+    if (!requests || !order_give(session, peer, order, ORDER_DEAF)) {
+        free(requests);
+        return 0;
+    }
+    wait_idle(0.002); /* it sleeps by now */
+    while (complete && count < most) {
+        MPI_Isend(session->send, (int) order->bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD,
+                  &requests[count]);
+        MPI_Test(&requests[count++], &complete, MPI_STATUS_IGNORE);
+    }
+    MPI_Send(&count, 1, MPI_INT, peer, COUNT_TAG, MPI_COMM_WORLD);
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    done_from(peer);
+    free(requests);
+    return (uint64_t) (complete ? count : count - 1) * order->bytes;
+}
