@@ -44,8 +44,11 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
                                                           .cbdata = handler->cbdata};
     handler->cbfunc(btl, &descriptor);
 #else
-    mca_btl_base_descriptor_t descriptor = {.des_segments = segments,
-                                            .des_segment_count = segment_count};
+    /* Only this much of it means anything to who receives, and clearing the rest of its 100 bytes
+     * would take longer than a small message does. */
+    mca_btl_base_descriptor_t descriptor;
+    descriptor.des_segments = segments;
+    descriptor.des_segment_count = segment_count;
     (void) endpoint;
     handler->cbfunc(btl, tag, &descriptor, handler->cbdata);
 #endif

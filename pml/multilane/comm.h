@@ -41,14 +41,23 @@ static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
     return peer;
 }
 
+/* Does a message to this peer go without extensions? */
+static inline bool comm_is_plain(const struct mca_pml_comm_t *comm, const struct peer *peer,
+                                 struct wire_handle synchronous)
+{
+    return OPAL_LIKELY(!(comm->wire_flags | peer->foreign | synchronous.generation));
+}
+
 /* The length of what comm_write_match will write. */
 static inline size_t comm_match_length(const struct mca_pml_comm_t *comm, const struct peer *peer,
                                        struct wire_handle synchronous)
 {
-    return sizeof(struct wire_base) + sizeof(struct wire_match) +
-           (OPAL_UNLIKELY(peer->foreign) ? sizeof(struct wire_name) : 0) +
-           (OPAL_UNLIKELY(comm->wire_flags & WIRE_CID) ? sizeof(struct wire_cid) : 0) +
-           (OPAL_UNLIKELY(synchronous.generation) ? sizeof(struct wire_handle) : 0);
+    if (comm_is_plain(comm, peer, synchronous))
+        return sizeof(struct wire_plain);
+    return sizeof(struct wire_plain) +
+           (peer->foreign ? sizeof(struct wire_name) : 0) +
+           (comm->wire_flags & WIRE_CID ? sizeof(struct wire_cid) : 0) +
+           (synchronous.generation ? sizeof(struct wire_handle) : 0);
 }
 
 /* Writes base, extensions and match body of an eager message or RTS; returns its length. */
@@ -56,22 +65,26 @@ static inline size_t comm_write_match(const struct mca_pml_comm_t *comm, const s
                                       void *at, uint8_t type, uint32_t sequence, int tag,
                                       struct wire_handle synchronous)
 {
-    uint8_t flags = comm->wire_flags;
-    if (OPAL_UNLIKELY(synchronous.generation))
-        flags |= WIRE_SYNCHRONOUS;
-    unsigned char *end = peer_write_base(peer, at, type, flags);
-    if (OPAL_UNLIKELY(flags)) {
-        if (flags & WIRE_CID) {
-            __builtin_memcpy(end, &comm->cid, sizeof(comm->cid));
-            end += sizeof(comm->cid);
-        }
-        if (flags & WIRE_SYNCHRONOUS) {
-            __builtin_memcpy(end, &synchronous, sizeof(synchronous));
-            end += sizeof(synchronous);
-        }
-    }
     struct wire_match match = {
         .sequence = sequence, .context = comm->index, .source = comm->ompi->c_my_rank, .tag = tag};
+    if (comm_is_plain(comm, peer, synchronous)) {
+        struct wire_plain plain = {.base = {.type = type, .from = multilane.me.vpid},
+                                   .match = match};
+        __builtin_memcpy(at, &plain, sizeof(plain));
+        return sizeof(plain);
+    }
+    uint8_t flags = comm->wire_flags;
+    if (synchronous.generation)
+        flags |= WIRE_SYNCHRONOUS;
+    unsigned char *end = peer_write_base(peer, at, type, flags);
+    if (flags & WIRE_CID) {
+        __builtin_memcpy(end, &comm->cid, sizeof(comm->cid));
+        end += sizeof(comm->cid);
+    }
+    if (flags & WIRE_SYNCHRONOUS) {
+        __builtin_memcpy(end, &synchronous, sizeof(synchronous));
+        end += sizeof(synchronous);
+    }
     __builtin_memcpy(end, &match, sizeof(match));
     return (size_t) (end + sizeof(match) - (unsigned char *) at);
 }

@@ -647,10 +647,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
  * posted. False: it is not that, nothing was done, and the long way decides. */
 static inline bool eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
 {
-    struct {
-        struct wire_base base;
-        struct wire_match match;
-    } header;
+    struct wire_plain header;
     if (segment_count != 1 || segments->seg_len < sizeof(header))
         return false;
     memcpy(&header, segments->seg_addr.pval, sizeof(header));

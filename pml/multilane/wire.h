@@ -66,6 +66,12 @@ struct wire_match {
     int32_t tag;
 };
 
+/* What a message without any extension begins with, as most do. */
+struct wire_plain {
+    struct wire_base base;
+    struct wire_match match;
+};
+
 struct wire_part {
     struct wire_match match;
     uint64_t size; /* of the whole message */
