@@ -54,8 +54,7 @@ static inline size_t comm_match_length(const struct mca_pml_comm_t *comm, const 
 {
     if (comm_is_plain(comm, peer, synchronous))
         return sizeof(struct wire_plain);
-    return sizeof(struct wire_plain) +
-           (peer->foreign ? sizeof(struct wire_name) : 0) +
+    return sizeof(struct wire_plain) + (peer->foreign ? sizeof(struct wire_name) : 0) +
            (comm->wire_flags & WIRE_CID ? sizeof(struct wire_cid) : 0) +
            (synchronous.generation ? sizeof(struct wire_handle) : 0);
 }
