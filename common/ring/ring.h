@@ -103,6 +103,17 @@ enum ring_result {
     RING_BROKEN = -1 /* the header breaks the rules: the sender's memory is not to be trusted */
 };
 
+/* Between two looks in vain: leaves the core to its other thread, and the line that both look at to
+ * who is about to write it. */
+static inline void ring_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 static inline size_t ring_bytes(uint32_t lines)
 {
     return (size_t) lines * RING_LINE_BYTES;

@@ -2,6 +2,8 @@
 /* Waiting for one request. */
 #include "request.h"
 
+#include "common/ring/ring.h"
+
 /* The lane that brings the answer is looked at this often for each turn of Open MPI's progress,
  * whose round over all components costs more than one look. */
 #define LOOKS_PER_PROGRESS 16
@@ -18,7 +20,8 @@ void request_wait(ompi_request_t *request, struct lane *lane)
                     opal_atomic_rmb();
                     return;
                 }
-                lane_poll(lane);
+                if (!lane_poll(lane))
+                    ring_relax();
             }
             opal_progress();
         }

@@ -29,13 +29,6 @@ static double now_s(void)
     return (double) time.tv_sec + (double) time.tv_nsec * 1e-9;
 }
 
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 static void *shared_alloc(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -89,7 +82,7 @@ static void ring_send_bytes(struct channel *channel, const void *data, size_t le
     void *room;
 
     while (NULL == (room = ring_reserve(&channel->sender, 8, length)))
-        relax();
+        ring_relax();
     memcpy(room, data, length);
     ring_publish(&channel->sender, 1, RING_KIND_FIRST, 8, length);
 }
@@ -99,7 +92,7 @@ static void ring_receive_bytes(struct channel *channel, void *data)
     struct ring_message message;
 
     while (RING_EMPTY == ring_peek(&channel->receiver, &message))
-        relax();
+        ring_relax();
     memcpy(data, message.payload, message.length);
     ring_release(&channel->receiver, &message);
 }
@@ -130,7 +123,7 @@ static void local_send(struct slots_end *end, const unsigned char *data, size_t 
 
         while (end->count >= end->known_free + SLOTS) {
             end->known_free = atomic_load_explicit(&end->slots->slot_free, memory_order_acquire);
-            relax();
+            ring_relax();
         }
         memcpy(end->slots->data[end->count % SLOTS], data + done, piece);
         atomic_store_explicit(&end->slots->data_ready, ++end->count, memory_order_release);
@@ -144,7 +137,7 @@ static void local_receive(struct slots_end *end, unsigned char *data, size_t len
         size_t piece = length - done < PIECE_BYTES ? length - done : PIECE_BYTES;
 
         while (atomic_load_explicit(&end->slots->data_ready, memory_order_acquire) <= end->count)
-            relax();
+            ring_relax();
         memcpy(data + done, end->slots->data[end->count % SLOTS], piece);
         atomic_store_explicit(&end->slots->slot_free, ++end->count, memory_order_release);
         done += piece;
@@ -158,7 +151,7 @@ static void single_send(struct slots_end *end, const unsigned char *data, size_t
         _Atomic uint64_t *state = &end->slots->state[end->count % SLOTS].word;
 
         while (0 != atomic_load_explicit(state, memory_order_acquire))
-            relax();
+            ring_relax();
         memcpy(end->slots->data[end->count % SLOTS], data + done, piece);
         atomic_store_explicit(state, piece + 1, memory_order_release);
         end->count++;
@@ -173,7 +166,7 @@ static void single_receive(struct slots_end *end, unsigned char *data, size_t le
         _Atomic uint64_t *state = &end->slots->state[end->count % SLOTS].word;
 
         while (0 == atomic_load_explicit(state, memory_order_acquire))
-            relax();
+            ring_relax();
         memcpy(data + done, end->slots->data[end->count % SLOTS], piece);
         atomic_store_explicit(state, 0, memory_order_release);
         end->count++;
