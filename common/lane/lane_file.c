@@ -333,6 +333,7 @@ static const struct key lane_keys[] = {
     {"reach", read_reach, 0},
     {"group", read_lane_group, 0},
     {"distance", read_lane_count, offsetof(struct model_lane, distance)},
+    {"card", read_lane_count, offsetof(struct model_lane, card)},
     {"pieces_max", read_lane_count, offsetof(struct model_lane, pieces_max)},
     {"short_max", read_lane_size, offsetof(struct model_lane, short_max_bytes)},
     {"copied_max", read_lane_size, offsetof(struct model_lane, copied_max_bytes)},

@@ -6,5 +6,6 @@ libmultilane_common_la_SOURCES += \
 	common/lane/fingerprint.c common/lane/fingerprint.h \
 	common/lane/foreign.c common/lane/foreign.h \
 	common/lane/lane_file.c common/lane/lane_file.h \
+	common/lane/place.c common/lane/place.h \
 	common/lane/profile.c common/lane/profile.h \
 	common/lane/startup.c common/lane/startup.h

@@ -21,6 +21,7 @@
 /* What lanes are chosen by: how much they add to those already chosen. */
 struct score {
     double added_bytes_s;
+    bool is_second_port; /* a port of a card that is used already comes last */
     uint32_t distance;
     double latency_s;
 };
@@ -29,6 +30,8 @@ static bool score_better(const struct score *a, const struct score *b)
 {
     if (a->added_bytes_s != b->added_bytes_s)
         return a->added_bytes_s > b->added_bytes_s;
+    if (a->is_second_port != b->is_second_port)
+        return b->is_second_port;
     if (a->distance != b->distance)
         return a->distance < b->distance;
     return a->latency_s < b->latency_s;
@@ -60,11 +63,21 @@ static double bandwidth_together(const struct plan_input *input, enum model_way 
     return sum;
 }
 
+static bool card_is_chosen(const struct plan_input *input, const struct lane_set *chosen,
+                           uint32_t card)
+{
+    for (uint32_t i = 0; card && i < chosen->count; i++)
+        if (input->lanes[chosen->lane[i]].card == card)
+            return true;
+    return false;
+}
+
 static struct score score_of(const struct plan_input *input, enum model_way way,
                              const struct lane_set *chosen, uint8_t lane)
 {
     const struct model_lane *added = &input->lanes[lane];
     struct score score = {.added_bytes_s = last_range(added, way)->bandwidth_bytes_s,
+                          .is_second_port = card_is_chosen(input, chosen, added->card),
                           .distance = added->distance,
                           .latency_s = last_range(added, way)->latency_s};
     if (added->group && chosen->count) {

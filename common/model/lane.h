@@ -106,6 +106,7 @@ struct model_lane {
     uint32_t use;   /* enum model_use */
 
     uint32_t distance; /* of its device from this process; 0 is near */
+    uint32_t card;     /* lanes of one number other than 0 are ports of one card */
     uint32_t group;    /* lanes of one group other than 0 share what carries them */
 
     /* Largest payload of one immediate send, of one fragment that the lane copies, of one piece

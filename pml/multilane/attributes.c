@@ -12,6 +12,7 @@
 #include "common/lane/declared.h"
 #include "common/lane/foreign.h"
 #include "common/model/number.h"
+#include "device.h"
 #include "measured.h"
 #include "multilane.h"
 #include "parameters.h"
@@ -82,6 +83,19 @@ static void attributes_of_foreign(const struct lane *lane, struct model_lane *ou
     say_complaint(btl, &complaint);
 }
 
+/* Names the lane after its device, "tcp:eth0", and says where that sits. */
+static void set_device(const struct lane *lane, struct model_lane *out)
+{
+    const char *colon = strchr(out->name, ':');
+    const struct device *device = device_of(lane->btl, colon ? colon + 1 : "");
+    if (!device)
+        return;
+    if (!colon && device->name[0])
+        snprintf(out->name, sizeof(out->name), "%.7s:%s", lane_name(lane), device->name);
+    out->card = device->card;
+    out->distance = device->distance;
+}
+
 /* What the user set of a lane of ours is in what its BTL declares; a profile must not hide it. */
 static void attributes_of_user(const struct lane *lane, struct model_lane *out)
 {
@@ -109,6 +123,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
         attributes_of_ours(lane, out);
     else
         attributes_of_foreign(lane, out);
+    set_device(lane, out);
     measured_apply(attributes_placement(lane->peer), out);
     if (group)
         out->group = group;

@@ -83,6 +83,23 @@ static void print_lanes(FILE *file, const struct peer_class *class)
     table_fini(&table);
 }
 
+/* The lanes of a range and, where they are several, the part of a message that each has at the
+ * speeds the plan knows. */
+static const char *lanes_text(const struct peer_class *class, const struct plan_entry *entry,
+                              char *text, size_t size)
+{
+    size_t length = 0;
+    for (uint32_t i = 0; i < entry->lane_count && length < size; i++) {
+        const char *name = class->lanes[entry->lanes[i]].name;
+        int written = entry->lane_count == 1
+                          ? snprintf(text, size, "%s", name)
+                          : snprintf(text + length, size - length, "%s%s %.0f%%", i ? " + " : "",
+                                     name, 100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
+        length += (size_t) written;
+    }
+    return text;
+}
+
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 {
     static const char *const header[] = {"from",      "to",       "protocol", "lane",
@@ -94,11 +111,12 @@ static void print_plan(FILE *file, const struct peer_class *class, int buffer)
         const struct plan_entry *entry = &plan->entries[i];
         const struct route *route = &class->routes[buffer][i];
         char size[NUMBER_SIZE_CHARS], low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
+        char lanes[MODEL_LANES_MAX * 60];
         table_row(&table);
         table_cell(&table, 0, "%s", number_print_size(entry->first_bytes, size));
         table_cell(&table, 1, "%s", number_print_size(entry->largest_bytes, size));
         table_cell(&table, 2, "%s", entry->protocol->name);
-        table_cell(&table, 3, "%s", class->lanes[entry->lanes[0]].name);
+        table_cell(&table, 3, "%s", lanes_text(class, entry, lanes, sizeof(lanes)));
         table_cell(
             &table, 4, "%s to %s",
             number_print_time(predict(class, buffer, i, entry->first_bytes), low),
@@ -133,6 +151,16 @@ static void print_text(FILE *file)
 /* --- JSON
  * ----------------------------------------------------------------------------------------- */
 
+static void print_json_lanes(FILE *file, const struct peer_class *class,
+                             const struct plan_entry *entry)
+{
+    fprintf(file, "\"lanes\": [");
+    for (uint32_t i = 0; i < entry->lane_count; i++)
+        fprintf(file, "%s{\"lane\": \"%s\", \"share\": %.6g}", i ? ", " : "",
+                class->lanes[entry->lanes[i]].name, (double) entry->weights[i] / PLAN_WEIGHT_ONE);
+    fprintf(file, "], ");
+}
+
 static void print_json_plan(FILE *file, const struct peer_class *class, int buffer)
 {
     const struct plan *plan = class->plans[buffer];
@@ -140,12 +168,11 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
         const struct route *route = &class->routes[buffer][i];
-        fprintf(file,
-                "%s{\"first\": %llu, \"last\": %llu, \"protocol\": \"%s\", \"lane\": \"%s\", "
-                "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
-                i ? ", " : "", (unsigned long long) entry->first_bytes,
-                (unsigned long long) entry->largest_bytes, entry->protocol->name,
-                class->lanes[entry->lanes[0]].name,
+        fprintf(file, "%s{\"first\": %llu, \"last\": %llu, \"protocol\": \"%s\", ", i ? ", " : "",
+                (unsigned long long) entry->first_bytes, (unsigned long long) entry->largest_bytes,
+                entry->protocol->name);
+        print_json_lanes(file, class, entry);
+        fprintf(file, "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
                 predict(class, buffer, i, last_shown(entry->largest_bytes)),
                 (unsigned long long) route->messages, (unsigned long long) route->bytes);
     }

@@ -13,13 +13,15 @@ struct peer;
 
 /* How fast a lane moves striped data; see stripe.c, which alone reads and writes it. */
 struct lane_speed {
-    uint64_t bytes_s;       /* moving average */
-    uint64_t measured_ns;   /* over so much time in which the lane was busy */
-    uint64_t sent;          /* bytes given to the lane, */
-    uint64_t seen;          /* and of them reported by the peer */
-    uint64_t busy_since_ns; /* the last report, or the first byte after the lane was idle */
-    uint64_t received;      /* bytes that came on the lane, */
-    uint64_t reported;      /* and of them told to the peer */
+    uint64_t bytes_s;     /* moving average */
+    uint64_t measured_ns; /* over so much time in which the lane was busy */
+    uint64_t sent;        /* bytes given to the lane, */
+    uint64_t seen;        /* and of them reported by the peer */
+    uint64_t since_ns;    /* the last measurement, or the first byte after the lane was idle, */
+    uint64_t since_bytes; /* and what had been seen then */
+    uint64_t received;    /* bytes that came on the lane, */
+    uint64_t reported;    /* and of them told to the peer, */
+    uint64_t reported_ns; /* when last */
     double latency_s;
 };
 
@@ -30,7 +32,8 @@ struct lane {
     const struct multilane_extension *extension; /* null for a BTL that is not ours */
     uint32_t flags;                              /* the BTL's, as BML r2 corrected them */
     uint8_t index;                               /* in the peer's array */
-    struct lane_speed speed;
+    struct lane_speed speed;                     /* of messages, */
+    struct lane_speed copy_speed;                /* and of gets and puts */
     bool prompt; /* what it has accepted goes without us; see foreign_is_prompt */
     bool lost;   /* atomic: nothing is to be sent on it; see lane_set_lost */
 };

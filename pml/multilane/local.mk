@@ -5,9 +5,11 @@ component_LTLIBRARIES += mca_pml_multilane.la
 multilane_sources = \
 	common/compat/pml.h \
 	pml/multilane/attributes.c pml/multilane/attributes.h \
+	pml/multilane/clock.c pml/multilane/clock.h \
 	pml/multilane/comm.c pml/multilane/comm.h \
 	pml/multilane/component.c \
 	pml/multilane/counters.c pml/multilane/counters.h \
+	pml/multilane/device.c pml/multilane/device.h \
 	pml/multilane/errors.h \
 	pml/multilane/explain.c pml/multilane/explain.h \
 	pml/multilane/handle.c pml/multilane/handle.h \

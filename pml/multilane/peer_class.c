@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attributes.h"
+#include "device.h"
 #include "measured.h"
 #include "multilane.h"
 #include "parameters.h"
@@ -120,7 +121,7 @@ static uint8_t control_lane(const struct peer_class *class)
             continue;
         const struct model_lane_range *range = &lane->cost[MODEL_BY_SEND].ranges[0];
         double lane_s = range->latency_s + range->overhead_send_s + range->overhead_receive_s;
-        if (lane_s < best_s) {
+        if (lane_s < best_s || (lane_s == best_s && lane->distance < class->lanes[best].distance)) {
             best = i;
             best_s = lane_s;
         }
@@ -194,4 +195,5 @@ void classes_fini(void)
         multilane.peer_classes = class->next;
         class_free(class);
     }
+    devices_fini();
 }

@@ -7,27 +7,38 @@
  * and no completion of a BTL is believed: a completed send may sit in a kernel for a second. */
 #include "stripe.h"
 
-#include <time.h>
+#include <math.h>
 
+#include "clock.h"
 #include "multilane.h"
 
-/* A report for so many bytes: often enough to follow a lane that changes, rare beside them. */
-#define REPORT_BYTES (256u << 10)
+/* A report for so many bytes, or, where a lane is slow, for less after this time: often enough for
+ * the sender to see a lane that changes, rare beside the data. */
+#define REPORT_BYTES     (256u << 10)
+#define REPORT_MIN_BYTES (16u << 10)
+#define REPORT_NS        500000u
 
-/* Pieces shorter than this cost more than finishing together wins. */
-#define PIECE_MIN ((size_t) 16 << 10)
+/* A piece takes its lane so long, so that the last ones of all lanes end close together; shorter
+ * than PIECE_MIN it costs more than that wins. */
+#define PIECE_S     1e-3
+#define PIECE_MIN   ((size_t) 16 << 10)
+#define PIECE_ALIGN ((size_t) 4096) /* no lane wants more of what it gets or puts */
 /* A message is cut into so many pieces a lane, where they do not get too short. */
 #define PIECES_A_LANE 8
 
+/* What is given to a lane is bound to it. So a lane gets no more than keeps it busy until the next
+ * report, and the rest of a message waits for whichever lane is free first. In time, because a fast
+ * lane needs more; in bytes, so that a lane whose reports are late, as on a host with more
+ * processes than cores, is not held up; little while nobody knows how fast it is. */
+#define WINDOW_S      8e-3
+#define WINDOW_BYTES  ((uint64_t) 4 << 20)
+#define WINDOW_OF_NEW ((uint64_t) 512 << 10)
+
+/* What a shorter burst takes is mostly latency. */
+#define MEASURE_BYTES (64u << 10)
+
 /* How far back the average of a lane's speed reaches. */
 #define MEMORY_NS 100000000u
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
 
 /* All words of a lane's speed are read and written relaxed: each is a number of its own, written by
  * whoever sends or reads on the lane, and a stale one makes a piece take the second best lane. */
@@ -41,56 +52,137 @@ static void store(uint64_t *word, uint64_t value)
     __atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
-void stripe_init(struct lane *lane, const struct model_lane *attributes)
+static void speed_init(struct lane_speed *speed, const struct model_lane_cost *cost)
 {
-    const struct model_lane_cost *cost = &attributes->cost[MODEL_BY_SEND];
-    lane->speed = (struct lane_speed){.bytes_s = 1000000000};
+    *speed = (struct lane_speed){.bytes_s = 1000000000};
     if (cost->range_count) {
         const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
         if (range->bandwidth_bytes_s < 1e15)
-            lane->speed.bytes_s = (uint64_t) range->bandwidth_bytes_s;
-        lane->speed.latency_s = range->latency_s;
+            speed->bytes_s = (uint64_t) range->bandwidth_bytes_s;
+        speed->latency_s = range->latency_s;
     }
+}
+
+void stripe_init(struct lane *lane, const struct model_lane *attributes)
+{
+    enum model_way way = attributes->cost[MODEL_BY_GET].range_count ? MODEL_BY_GET : MODEL_BY_PUT;
+    speed_init(&lane->speed, &attributes->cost[MODEL_BY_SEND]);
+    speed_init(&lane->copy_speed, &attributes->cost[way]);
+}
+
+static uint64_t under_way(const struct lane_speed *speed)
+{
+    return load(&speed->sent) - load(&speed->seen);
 }
 
 /* When would a piece be there that is sent now? */
-static double arrival_s(const struct lane *lane, size_t size)
+static double arrival_s(const struct lane_speed *speed, size_t size)
 {
-    uint64_t under_way = load(&lane->speed.sent) - load(&lane->speed.seen);
-    return (double) (under_way + size) / (double) load(&lane->speed.bytes_s) +
-           lane->speed.latency_s;
+    return (double) (under_way(speed) + size) / (double) load(&speed->bytes_s) + speed->latency_s;
 }
 
-struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size)
+static size_t piece_of(const struct lane_speed *speed, size_t most, size_t left)
 {
-    struct lane *best = route_lane(route, peer, 0);
-    if (OPAL_LIKELY(route->lane_count == 1))
-        return best;
-    size_t piece = total / (PIECES_A_LANE * (size_t) route->lane_count);
-    if (piece < PIECE_MIN)
-        piece = PIECE_MIN;
-    if (*size > piece)
-        *size = piece;
-    double best_s = arrival_s(best, *size);
-    for (int i = 1; i < route->lane_count; i++) {
-        struct lane *lane = route_lane(route, peer, i);
-        double lane_s = arrival_s(lane, *size);
-        if (lane_s < best_s) {
-            best = lane;
-            best_s = lane_s;
-        }
+    double piece = (double) load(&speed->bytes_s) * PIECE_S;
+    size_t size = piece < (double) most ? (size_t) piece : most;
+    size = size < PIECE_MIN ? PIECE_MIN : size & ~(PIECE_ALIGN - 1);
+    return size < left ? size : left;
+}
+
+static bool has_enough(const struct lane_speed *speed)
+{
+    uint64_t window = WINDOW_OF_NEW;
+    if (load(&speed->measured_ns)) {
+        window = (uint64_t) ((double) load(&speed->bytes_s) * WINDOW_S);
+        if (window < WINDOW_BYTES)
+            window = WINDOW_BYTES;
     }
-    return best;
+    return under_way(speed) >= window;
+}
+
+/* The lane on which the next piece arrives first. */
+struct choice {
+    size_t most, left; /* of a piece, of the message */
+    double best_s;
+    size_t size;
+    int index; /* below 0: no lane yet */
+};
+
+static struct choice choice_of(size_t total, size_t left, int lanes)
+{
+    return (struct choice){.most = total / (PIECES_A_LANE * (size_t) lanes),
+                           .left = left,
+                           .best_s = INFINITY,
+                           .size = left,
+                           .index = -1};
+}
+
+static void choice_weigh(struct choice *choice, int index, const struct lane_speed *speed)
+{
+    size_t piece = piece_of(speed, choice->most, choice->left);
+    double lane_s = arrival_s(speed, piece);
+    if (lane_s < choice->best_s) {
+        choice->index = index;
+        choice->best_s = lane_s;
+        choice->size = piece;
+    }
+}
+
+static bool is_lost(const struct lane *lane)
+{
+    return __atomic_load_n(&lane->lost, __ATOMIC_RELAXED); /* lane_set_lost */
+}
+
+struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
+                           bool may_wait)
+{
+    struct lane *first = route_lane(route, peer, 0);
+    if (OPAL_LIKELY(route->lane_count == 1))
+        return first;
+    struct choice choice = choice_of(total, *size, route->lane_count);
+    for (int i = 0; i < route->lane_count; i++)
+        if (!is_lost(route_lane(route, peer, i)))
+            choice_weigh(&choice, i, &route_lane(route, peer, i)->speed);
+    *size = choice.size;
+    if (choice.index < 0)
+        return first;
+    struct lane *best = route_lane(route, peer, choice.index);
+    return may_wait && has_enough(&best->speed) ? NULL : best;
+}
+
+int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_t *size)
+{
+    if (OPAL_LIKELY(count == 1))
+        return 0;
+    struct choice choice = choice_of(total, *size, count);
+    for (int i = 0; i < count; i++)
+        if (!is_lost(lanes[i]))
+            choice_weigh(&choice, i, &lanes[i]->copy_speed);
+    *size = choice.size;
+    if (choice.index < 0)
+        return 0;
+    return has_enough(&lanes[choice.index]->copy_speed) ? -1 : choice.index;
+}
+
+static void speed_sent(struct lane_speed *speed, size_t size)
+{
+    uint64_t before = __atomic_fetch_add(&speed->sent, size, __ATOMIC_RELAXED);
+    if (before == load(&speed->seen)) { /* it was idle: what follows is measured from here */
+        store(&speed->since_bytes, before);
+        store(&speed->since_ns, clock_now_ns());
+    }
 }
 
 void stripe_sent(struct lane *lane, size_t size)
 {
-    if (lane->peer->lane_count == 1)
-        return;
-    struct lane_speed *speed = &lane->speed;
-    uint64_t before = __atomic_fetch_add(&speed->sent, size, __ATOMIC_RELAXED);
-    if (before == load(&speed->seen)) /* it was idle: what follows is measured from here */
-        store(&speed->busy_since_ns, now_ns());
+    if (lane->peer->lane_count > 1)
+        speed_sent(&lane->speed, size);
+}
+
+void stripe_copying(struct lane *lane, size_t size)
+{
+    if (lane->peer->lane_count > 1)
+        speed_sent(&lane->copy_speed, size);
 }
 
 static void report(struct lane *lane)
@@ -100,6 +192,7 @@ static void report(struct lane *lane)
     unsigned char *end = peer_write_base(lane->peer, bytes, WIRE_SEEN, 0);
     memcpy(end, &seen, sizeof(seen));
     store(&lane->speed.reported, seen.bytes);
+    store(&lane->speed.reported_ns, clock_now_ns());
     lane_send_control(lane, bytes, (size_t) (end + sizeof(seen) - bytes));
 }
 
@@ -108,7 +201,9 @@ void stripe_received(struct lane *lane, size_t size)
     if (!lane || lane->peer->lane_count == 1)
         return;
     uint64_t received = __atomic_add_fetch(&lane->speed.received, size, __ATOMIC_RELAXED);
-    if (received - load(&lane->speed.reported) >= REPORT_BYTES)
+    uint64_t untold = received - load(&lane->speed.reported);
+    if (untold >= REPORT_BYTES || (untold >= REPORT_MIN_BYTES &&
+                                   clock_now_ns() - load(&lane->speed.reported_ns) >= REPORT_NS))
         report(lane);
 }
 
@@ -121,24 +216,51 @@ void stripe_flush(struct peer *peer)
             report(&peer->lanes[i]);
 }
 
-void stripe_seen(struct lane *lane, const struct wire_seen *seen)
+/* `total` bytes are through by now, counted since the lane exists. */
+static void speed_seen(struct lane_speed *speed, uint64_t total)
 {
-    struct lane_speed *speed = &lane->speed;
-    uint64_t before = load(&speed->seen), sent = load(&speed->sent);
-    if (seen->bytes > sent || seen->bytes <= before)
-        return; /* overtaken by a later report, or nonsense that would only mislead us */
-    uint64_t now = now_ns(), since = load(&speed->busy_since_ns);
-    store(&speed->seen, seen->bytes);
-    store(&speed->busy_since_ns, now);
-    /* A short burst tells of latency, not of speed. */
-    if (seen->bytes - before < REPORT_BYTES / 2 || now <= since)
+    uint64_t now = clock_now_ns(), since = load(&speed->since_ns);
+    uint64_t bytes = total - load(&speed->since_bytes);
+    if (now <= since)
         return;
-    double sample = (double) (seen->bytes - before) * 1e9 / (double) (now - since);
+    double average = (double) load(&speed->bytes_s);
+    double sample = (double) bytes * 1e9 / (double) (now - since);
+    /* Too little to tell, or a lane that may have waited for more, or for its report, shows at
+     * least how fast it is, but not at most. The measurement goes on, or begins anew with the next
+     * byte. */
+    uint64_t measured = load(&speed->measured_ns);
+    bool may_have_waited = measured && total == load(&speed->sent);
+    if (sample <= average && (bytes < MEASURE_BYTES || may_have_waited))
+        return;
     /* Each sample counts by how long it took: so the average is bytes by time also where reports
      * come in a heap, because nobody looked for them for a while. The first one counts alone. */
-    uint64_t measured = load(&speed->measured_ns) + (now - since);
-    double average = (double) load(&speed->bytes_s);
+    measured += now - since;
     average += (double) (now - since) / (double) measured * (sample - average);
     store(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
     store(&speed->bytes_s, average > 1e3 ? (uint64_t) average : 1000);
+    store(&speed->since_bytes, total);
+    store(&speed->since_ns, now);
+}
+
+void stripe_seen(struct lane *lane, const struct wire_seen *seen)
+{
+    struct lane_speed *speed = &lane->speed;
+    if (seen->bytes > load(&speed->sent) || seen->bytes <= load(&speed->seen))
+        return; /* overtaken by a later report, or nonsense that would only mislead us */
+    store(&speed->seen, seen->bytes);
+    speed_seen(speed, seen->bytes);
+}
+
+void stripe_copied(struct lane *lane, size_t size)
+{
+    if (lane->peer->lane_count == 1)
+        return;
+    speed_seen(&lane->copy_speed,
+               __atomic_add_fetch(&lane->copy_speed.seen, size, __ATOMIC_RELAXED));
+}
+
+void stripe_not_copying(struct lane *lane, size_t size)
+{
+    if (lane->peer->lane_count > 1)
+        __atomic_fetch_sub(&lane->copy_speed.sent, size, __ATOMIC_RELAXED);
 }

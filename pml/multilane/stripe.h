@@ -9,12 +9,21 @@
 #include "peer_class.h"
 
 /* The lane for the next piece, and how long it should be at most: `size` are left of `total` bytes.
- */
-struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total,
-                           size_t *size);
+ * With `may_wait` null where it is better to wait: the lane that would bring the piece first has
+ * enough to do. */
+struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
+                           bool may_wait);
 
 /* A piece was given to a lane; the receiver will report it. */
 void stripe_sent(struct lane *lane, size_t size);
+
+/* The same for gets and puts, among lanes that can: the index of one, or below 0 where it is better
+ * to wait. What is under way is what has not ended at this end. */
+int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_t *size);
+void stripe_copying(struct lane *lane, size_t size);
+void stripe_copied(struct lane *lane, size_t size);
+/* The lane had no room: the piece is not under way after all. */
+void stripe_not_copying(struct lane *lane, size_t size);
 
 /* A piece came on a lane. Reports, now and then, on the same lane: so the sender knows which. */
 void stripe_received(struct lane *lane, size_t size);

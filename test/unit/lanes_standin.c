@@ -7,11 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pml/multilane/clock.h"
 #include "pml/multilane/parameters.h"
 #include "pml/multilane/protocol/protocol.h"
 
 struct multilane multilane;
-struct parameters parameters = {.lane_attr = NULL, .bias = 0.99};
+uint64_t standin_now_ns = 1000000000;
+
+uint64_t clock_now_ns(void)
+{
+    return standin_now_ns;
+}
+
+struct parameters parameters = {.lane_attr = NULL, .profile = "none", .bias = 0.99};
 
 static const struct protocol standin_protocols[MODEL_PROTOCOLS] = {
     {.name = "eager-short"}, {.name = "eager-copy"}, {.name = "eager-zcopy"}, {.name = "rndv-am"},

@@ -12,8 +12,11 @@ mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth);
 struct peer *standin_peer(void);
 void standin_reach(struct peer *peer, mca_btl_base_module_t *btl);
 
-/* What the code under test has sent on a lane since the last call: bytes reported by WIRE_SEEN. */
+/* What the code under test has last said by WIRE_SEEN on a lane. */
 uint64_t standin_reported(const struct lane *lane);
+
+/* The time, which passes only here. */
+extern uint64_t standin_now_ns;
 
 /* The state that the code under test expects. */
 void standin_begin(void);

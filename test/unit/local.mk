@@ -50,7 +50,8 @@ test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
 
 # Those that need Open MPI's classes and locks, and no job.
-pml_tests = test/unit/pml_handle test/unit/pml_lanes test/unit/pml_transfer test/unit/pml_record
+pml_tests = test/unit/pml_handle test/unit/pml_lanes test/unit/pml_stripe \
+	test/unit/pml_transfer test/unit/pml_record
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/progress_standin.h test/unit/lanes_standin.h
@@ -59,11 +60,16 @@ PML_TEST_LDADD = libmultilane_compat.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS
 test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c test/unit/lanes_standin.c \
-	pml/multilane/attributes.c pml/multilane/measured.c pml/multilane/peer_class.c \
-	pml/multilane/peer_lanes.c pml/multilane/stripe.c
-test_unit_pml_lanes_CPPFLAGS = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'
+lanes_under_test = test/unit/lanes_standin.c pml/multilane/attributes.c pml/multilane/device.c \
+	pml/multilane/measured.c pml/multilane/peer_class.c pml/multilane/peer_lanes.c \
+	pml/multilane/stripe.c
+lanes_cppflags = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'
+test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c $(lanes_under_test)
+test_unit_pml_lanes_CPPFLAGS = $(lanes_cppflags)
 test_unit_pml_lanes_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
+test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c $(lanes_under_test)
+test_unit_pml_stripe_CPPFLAGS = $(lanes_cppflags)
+test_unit_pml_stripe_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
 	pml/multilane/transfer.c pml/multilane/pending.c
 test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
@@ -74,7 +80,7 @@ test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
 
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_foreign \
-	test/unit/lane_profile test/unit/report_table
+	test/unit/lane_place test/unit/lane_profile test/unit/report_table
 check_PROGRAMS += $(lane_tests)
 TESTS += $(lane_tests)
 test_unit_lane_attr_SOURCES = test/unit/lane_attr.c
@@ -85,6 +91,9 @@ test_unit_lane_foreign_SOURCES = test/unit/lane_foreign.c
 test_unit_lane_foreign_LDADD = libmultilane_common.la -lm
 test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
 test_unit_lane_profile_LDADD = libmultilane_common.la -lm
+test_unit_lane_place_SOURCES = test/unit/lane_place.c
+test_unit_lane_place_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
+test_unit_lane_place_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
 test_unit_report_table_SOURCES = test/unit/report_table.c
 test_unit_report_table_LDADD = libmultilane_common.la
 

@@ -28,7 +28,8 @@ static size_t eager_zcopy_header(struct send_request *request, size_t offset, bo
 static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    struct lane *lane = stripe_choose(request->route, request->out.peer, request->out.size, size);
+    struct lane *lane =
+        stripe_choose(request->route, request->out.peer, request->out.size, size, false);
     unsigned char header[WIRE_EAGER_HEADER_MAX];
     bool is_whole = request->route->lane_count == 1 &&
                     request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);

@@ -15,7 +15,10 @@ static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
     struct wire_data data = {.receiver = request->receiver, .offset = offset};
     unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
-    struct lane *lane = stripe_choose(request->route, request->out.peer, request->out.size, size);
+    struct lane *lane =
+        stripe_choose(request->route, request->out.peer, request->out.size, size, true);
+    if (!lane)
+        return LANE_AGAIN;
     return piece_send(request, lane, header, (size_t) (end + sizeof(data) - header), offset, size,
                       false);
 }

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Striping over simulated rails, in simulated time: what several rails carry together, whatever was
+ * thought of them before, also while one of them slows down. */
+#include "check.h"
+
+#include <string.h>
+
+#include "lanes_standin.h"
+#include "pml/multilane/peer_class.h"
+#include "pml/multilane/stripe.h"
+
+#define M             ((size_t) 1 << 20)
+#define RAILS_MAX     4
+#define PIECE_MOST    ((size_t) 128 << 10)
+#define STEP_NS       20000
+#define PIECES_QUEUED 65536
+
+/* A rail delivers its pieces in order at its own rate; reports come back after `back_ns`. */
+struct rail {
+    double bytes_s, left; /* of the first piece in the queue */
+    size_t queue[PIECES_QUEUED];
+    unsigned first, last;
+    uint64_t delivered;
+    uint64_t told, arrives_ns; /* a report on its way */
+};
+
+static struct {
+    int count;
+    uint64_t back_ns;
+    struct peer *sender, *receiver; /* each as the other end sees it */
+    struct rail rails[RAILS_MAX];
+    uint64_t bytes_received;
+} sim;
+
+static void sim_begin(int count, const double *mbit, uint64_t back_ns)
+{
+    memset(&sim, 0, sizeof(sim));
+    sim.count = count;
+    sim.back_ns = back_ns;
+    sim.sender = standin_peer();
+    sim.receiver = standin_peer();
+    for (int i = 0; i < count; i++) {
+        mca_btl_base_module_t *btl = standin_btl("tcp", 10000); /* what all of them say */
+        standin_reach(sim.sender, btl);
+        standin_reach(sim.receiver, btl);
+        sim.rails[i].bytes_s = mbit[i] * 125000;
+    }
+    CHECK(peer_take_lanes(sim.sender) && peer_take_lanes(sim.receiver), "no lanes");
+}
+
+static void rail_send(int index, size_t size)
+{
+    struct rail *rail = &sim.rails[index];
+    if (rail->first == rail->last)
+        rail->left = (double) size;
+    rail->queue[rail->last++ % PIECES_QUEUED] = size;
+}
+
+static void rail_step(int index)
+{
+    struct rail *rail = &sim.rails[index];
+    struct lane *here = &sim.receiver->lanes[index], *there = &sim.sender->lanes[index];
+    double bytes = rail->bytes_s * STEP_NS * 1e-9;
+    while (rail->first != rail->last && bytes >= rail->left) {
+        size_t size = rail->queue[rail->first++ % PIECES_QUEUED];
+        bytes -= rail->left;
+        rail->delivered += size;
+        sim.bytes_received += size;
+        stripe_received(here, size);
+        rail->left =
+            rail->first != rail->last ? (double) rail->queue[rail->first % PIECES_QUEUED] : 0;
+    }
+    if (rail->first != rail->last)
+        rail->left -= bytes;
+    if (rail->arrives_ns && standin_now_ns >= rail->arrives_ns) {
+        const struct wire_seen seen = {.bytes = rail->told};
+        stripe_seen(there, &seen);
+        rail->arrives_ns = 0;
+    }
+    if (!rail->arrives_ns && standin_reported(here) > rail->told) {
+        rail->told = standin_reported(here);
+        rail->arrives_ns = standin_now_ns + sim.back_ns;
+    }
+}
+
+static void sim_step(void)
+{
+    standin_now_ns += STEP_NS;
+    for (int i = 0; i < sim.count; i++)
+        rail_step(i);
+}
+
+/* Sends `count` messages of `size` one after the other, as many under way as the lanes take, and
+ * waits until they have arrived. Returns the seconds that it took. */
+static double window_s(size_t size, unsigned count)
+{
+    uint64_t began_ns = standin_now_ns, wanted = sim.bytes_received + size * count;
+    const struct route *route = class_route_of(peer_class_now(sim.sender), true, size);
+    CHECK(route->lane_count == sim.count, "%d lanes of %d", route->lane_count, sim.count);
+    size_t left = size;
+    while (sim.bytes_received < wanted && standin_now_ns - began_ns < UINT64_C(100000000000)) {
+        while (count) {
+            size_t piece = left;
+            struct lane *lane = stripe_choose(route, sim.sender, size, &piece, true);
+            if (!lane)
+                break;
+            if (piece > PIECE_MOST)
+                piece = PIECE_MOST;
+            CHECK(piece > 0 && piece <= left, "a piece of %zu, %zu are left", piece, left);
+            stripe_sent(lane, piece);
+            rail_send(lane->index, piece);
+            left -= piece;
+            if (!left) {
+                left = size;
+                count--;
+            }
+        }
+        sim_step();
+    }
+    CHECK(sim.bytes_received == wanted, "%llu of %llu bytes", (unsigned long long) wanted,
+          (unsigned long long) sim.bytes_received);
+    double took_s = (double) (standin_now_ns - began_ns) * 1e-9;
+    stripe_flush(sim.receiver);
+    for (int i = 0; i < 100; i++) /* what was reported last arrives */
+        sim_step();
+    return took_s;
+}
+
+static double sum_bytes_s(void)
+{
+    double sum = 0;
+    for (int i = 0; i < sim.count; i++)
+        sum += sim.rails[i].bytes_s;
+    return sum;
+}
+
+/* What part of the rails' sum windows reach; the first ones tell how fast the rails are. */
+static double part_of_sum(size_t size, unsigned count, int windows)
+{
+    double took_s = 0;
+    window_s(size, count);
+    for (int i = 0; i < windows; i++)
+        took_s += window_s(size, count);
+    return (double) size * count * windows / took_s / sum_bytes_s();
+}
+
+static const struct {
+    const char *name;
+    int count;
+    double mbit[RAILS_MAX];
+    double window, single; /* parts of the sum that are to be reached */
+} sets[] = {
+    {"equal", 2, {800, 800}, 0.97, 0.9},
+    {"1:3", 2, {400, 1200}, 0.97, 0.9},
+    {"1:10", 2, {120, 1200}, 0.97, 0.9},
+    {"1:2:4", 3, {200, 400, 800}, 0.97, 0.9},
+    {"four", 4, {100, 100, 1000, 10000}, 0.97, 0.9},
+    {"fast", 2, {100000, 200000}, 0.9, 0.8},
+};
+
+static void rails_carry_their_sum(void)
+{
+    static const uint64_t backs_ns[] = {50000, 500000, 5000000};
+    for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
+        for (size_t b = 0; b < sizeof(backs_ns) / sizeof(backs_ns[0]); b++) {
+            sim_begin(sets[s].count, sets[s].mbit, backs_ns[b]);
+            if (sum_bytes_s() * 1e-9 * (double) backs_ns[b] > 2e6)
+                continue; /* so much is under way only in the widest networks */
+            double part = part_of_sum(M, 64, 4);
+            CHECK(part >= sets[s].window, "%s, 1 MiB, reports after %llu ns: %.3f of the sum",
+                  sets[s].name, (unsigned long long) backs_ns[b], part);
+            part = part_of_sum(4 * M, 16, 4);
+            CHECK(part >= sets[s].window, "%s, 4 MiB, reports after %llu ns: %.3f of the sum",
+                  sets[s].name, (unsigned long long) backs_ns[b], part);
+            part = part_of_sum(16 * M, 1, 5);
+            CHECK(part >= sets[s].single, "%s, 16 MiB, reports after %llu ns: %.3f of the sum",
+                  sets[s].name, (unsigned long long) backs_ns[b], part);
+        }
+    }
+}
+
+/* From one message to the next, over anything: nothing is known before. */
+static void single_messages_learn_the_rails(void)
+{
+    for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]) - 1; s++) {
+        sim_begin(sets[s].count, sets[s].mbit, 100000);
+        double first = (double) (16 * M) / window_s(16 * M, 1) / sum_bytes_s();
+        double second = (double) (16 * M) / window_s(16 * M, 1) / sum_bytes_s();
+        CHECK(first >= 0.25 && second >= 0.85, "%s: %.3f, then %.3f of the sum", sets[s].name,
+              first, second);
+    }
+}
+
+/* A rail at a tenth of its speed gets a tenth within a second, and its share again afterwards. */
+static void a_rail_that_slows_gets_less_and_more_again(void)
+{
+    static const double mbit[] = {800, 800};
+    sim_begin(2, mbit, 300000);
+    double part = part_of_sum(M, 64, 3);
+    sim.rails[1].bytes_s /= 10;
+    for (double passed_s = 0; passed_s < 1;)
+        passed_s += window_s(M, 64);
+    uint64_t before = sim.rails[1].delivered, all = sim.bytes_received;
+    double slow_part = part_of_sum(M, 64, 3);
+    double share = (double) (sim.rails[1].delivered - before) / (double) (sim.bytes_received - all);
+    CHECK(share > 0.07 && share < 0.11, "%.3f of the bytes over a rail of 1/11", share);
+    CHECK(slow_part >= 0.95, "%.3f of the sum while a rail is slow", slow_part);
+    sim.rails[1].bytes_s *= 10;
+    for (double passed_s = 0; passed_s < 1;)
+        passed_s += window_s(M, 64);
+    double again = part_of_sum(M, 64, 3);
+    CHECK(part >= 0.97 && again >= 0.97, "%.3f before, %.3f after", part, again);
+}
+
+/* Nothing waits where it must not, nor for a lane that is lost. */
+static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
+{
+    static const double mbit[] = {10, 10, 10};
+    sim_begin(3, mbit, 100000);
+    const struct route *route = class_route_of(peer_class_now(sim.sender), true, 16 * M);
+    for (int i = 0; i < 2000; i++) {
+        size_t size = 100000;
+        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, false);
+        CHECK(lane && size > 0 && size <= 100000, "piece %d: %zu bytes", i, size);
+        stripe_sent(lane, size);
+    }
+    size_t size = M;
+    CHECK(!stripe_choose(route, sim.sender, M, &size, true), "a lane with %u MB before it is free",
+          60);
+    sim_begin(3, mbit, 100000);
+    route = class_route_of(peer_class_now(sim.sender), true, 16 * M);
+    lane_set_lost(&sim.sender->lanes[1], true);
+    for (int i = 0; i < 100; i++) {
+        size = 100000;
+        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, false);
+        CHECK(lane && lane->index != 1, "a route from before takes the lost lane");
+        stripe_sent(lane, size);
+    }
+}
+
+/* Reports that nobody can have sent change nothing. */
+static void nonsense_is_passed_over(void)
+{
+    static const double mbit[] = {800, 800};
+    static const uint64_t wrong[] = {UINT64_MAX, 0, UINT64_C(1) << 63};
+    sim_begin(2, mbit, 100000);
+    part_of_sum(M, 16, 1);
+    struct lane_speed before = sim.sender->lanes[0].speed;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        stripe_seen(&sim.sender->lanes[0], &(struct wire_seen){.bytes = wrong[i]});
+    CHECK(memcmp(&before, &sim.sender->lanes[0].speed, sizeof(before)) == 0,
+          "a report of nonsense counts");
+}
+
+/* Attributes that change while messages flow: the plan is another, the bytes all arrive. */
+static void lanes_that_change_under_traffic_lose_nothing(void)
+{
+    static const double mbit[] = {300, 600, 900};
+    uint64_t chance = 77;
+    sim_begin(3, mbit, 200000);
+    for (int i = 0; i < 60; i++) {
+        int index = (int) chance_below(&chance, 3);
+        sim.rails[index].bytes_s = 1e6 * (1 + (double) chance_below(&chance, 200));
+        window_s(M / 2 + chance_below(&chance, 8 * M), 1 + (unsigned) chance_below(&chance, 8));
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK(sim.sender->lanes[i].speed.sent == sim.rails[i].delivered, "rail %d", i);
+}
+
+int main(void)
+{
+    standin_begin();
+    rails_carry_their_sum();
+    single_messages_learn_the_rails();
+    a_rail_that_slows_gets_less_and_more_again();
+    eager_messages_never_wait_and_lost_lanes_get_nothing();
+    nonsense_is_passed_over();
+    lanes_that_change_under_traffic_lose_nothing();
+    return check_end();
+}
