@@ -3,7 +3,17 @@
 if BUILD_VERBS
 component_LTLIBRARIES += mca_btl_verbs.la
 mca_btl_verbs_la_SOURCES = \
-	btl/verbs/btl_verbs_component.c
+	btl/verbs/choice.c btl/verbs/choice.h \
+	btl/verbs/component.c \
+	btl/verbs/connect.c \
+	btl/verbs/device.c \
+	btl/verbs/extension.c \
+	btl/verbs/peer.c \
+	btl/verbs/progress.c \
+	btl/verbs/remote.c \
+	btl/verbs/send.c \
+	btl/verbs/verbs.h \
+	btl/verbs/work.c
 mca_btl_verbs_la_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 mca_btl_verbs_la_LDFLAGS = $(COMPONENT_LDFLAGS) $(VERBS_LDFLAGS)
 mca_btl_verbs_la_LIBADD = $(COMPONENT_LIBADD) $(VERBS_LIBS) $(OPAL_LIBS)

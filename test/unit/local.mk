@@ -102,6 +102,11 @@ check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
 
+# The rules of btl/verbs, which need no device.
+check_PROGRAMS += test/unit/verbs_choice
+TESTS += test/unit/verbs_choice
+test_unit_verbs_choice_SOURCES = test/unit/verbs_choice.c btl/verbs/choice.c
+
 # What test/bench/run makes of its measurements.
 if HAVE_PYTHON3
 TESTS += test/unit/bench_run.py

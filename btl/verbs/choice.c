@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules of btl/verbs; see choice.h. */
+#include "btl/verbs/choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define IPV4_BITS_UNKNOWN 24u
+#define IPV6_SUBNET_BITS  64u
+#define IPV4_AT_BITS      96u /* ::ffff:a.b.c.d */
+
+const char *choice_link_name(uint8_t link)
+{
+    static const char *const names[] = {[CHOICE_INFINIBAND] = "InfiniBand",
+                                        [CHOICE_ROCE_V1] = "RoCE v1",
+                                        [CHOICE_ROCE_V2] = "RoCE v2"};
+
+    return link < sizeof(names) / sizeof(names[0]) ? names[link] : "unknown";
+}
+
+/* Whether one word of a list, `length` characters long, is this port. */
+static bool word_names(const char *word, size_t length, const char *device, uint32_t port)
+{
+    char whole[CHOICE_NAME_BYTES + 16];
+    size_t whole_length = (size_t) snprintf(whole, sizeof(whole), "%s:%u", device, port);
+
+    return (length == strlen(device) && 0 == strncmp(word, device, length)) ||
+           (length == whole_length && 0 == strncmp(word, whole, length));
+}
+
+bool choice_is_listed(const char *list, const char *device, uint32_t port)
+{
+    bool all_but;
+
+    if (NULL == list || 0 == strcmp(list, "auto"))
+        return true;
+    all_but = '^' == list[0];
+    for (const char *word = list + all_but; '\0' != *word;) {
+        size_t length = strcspn(word, ",");
+
+        if (word_names(word, length, device, port))
+            return !all_but;
+        word += length + (',' == word[length]);
+    }
+    return all_but;
+}
+
+bool choice_gid_is_ipv4(const uint8_t *gid)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+    return 0 == memcmp(gid, mapped, sizeof(mapped));
+}
+
+static bool gid_is_empty(const uint8_t *gid)
+{
+    static const uint8_t zero[CHOICE_GID_BYTES];
+
+    return 0 == memcmp(gid, zero, sizeof(zero));
+}
+
+static bool gid_is_link_local(const uint8_t *gid)
+{
+    return 0xfe == gid[0] && 0x80 == (gid[1] & 0xc0);
+}
+
+static int gid_rank(const struct choice_gid *gid)
+{
+    int rank = choice_gid_is_ipv4(gid->raw) ? 2 : gid_is_link_local(gid->raw) ? 0 : 1;
+
+    return CHOICE_ROCE_V2 == gid->link ? rank + 3 : rank;
+}
+
+int choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
+{
+    int best = -1;
+
+    for (size_t i = 0; i < count; i++) {
+        if (gid_is_empty(gids[i].raw))
+            continue;
+        if (wanted >= 0) {
+            if ((int64_t) gids[i].index == wanted)
+                return (int) i;
+        } else if (best < 0 || (CHOICE_INFINIBAND != gids[i].link &&
+                                gid_rank(&gids[i]) > gid_rank(&gids[best]))) {
+            best = (int) i;
+        }
+    }
+    return best;
+}
+
+uint32_t choice_megabits(uint32_t speed, uint32_t width)
+{
+    /* One lane of the cable, less what its encoding takes: 8 of 10 bits, from FDR on 64 of 66. */
+    static const struct {
+        uint32_t code, megabits;
+    } speeds[] = {{1, 2000},   {2, 4000},   {4, 8000},   {8, 10000},
+                  {16, 13636}, {32, 25000}, {64, 50000}, {128, 100000}};
+    static const struct {
+        uint32_t code, lanes;
+    } widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
+
+    for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++)
+        for (size_t j = 0; j < sizeof(widths) / sizeof(widths[0]); j++)
+            if (speeds[i].code == speed && widths[j].code == width)
+                return speeds[i].megabits * widths[j].lanes;
+    return 0;
+}
+
+uint8_t choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint32_t netmask_bits)
+{
+    if (CHOICE_INFINIBAND == link)
+        return IPV6_SUBNET_BITS; /* the subnet prefix */
+    if (choice_gid_is_ipv4(gid))
+        return (uint8_t) (IPV4_AT_BITS + (0 < netmask_bits && netmask_bits <= 32
+                                              ? netmask_bits
+                                              : IPV4_BITS_UNKNOWN));
+    return (uint8_t) (0 < netmask_bits && netmask_bits <= 128 ? netmask_bits : IPV6_SUBNET_BITS);
+}
+
+static bool bits_equal(const uint8_t *a, const uint8_t *b, unsigned bits)
+{
+    unsigned bytes = bits / 8, rest = bits % 8;
+
+    if (0 != memcmp(a, b, bytes))
+        return false;
+    return 0 == rest || 0 == ((a[bytes] ^ b[bytes]) >> (8 - rest));
+}
+
+const char *choice_refuses(const struct choice_address *mine, const struct choice_address *theirs,
+                           bool any_subnet)
+{
+    unsigned bits;
+
+    if (mine->link != theirs->link)
+        return "the two ports are of different kinds";
+    if (any_subnet && CHOICE_INFINIBAND != mine->link)
+        return NULL;
+    /* Where the two ends see the size of the subnet differently, the larger one. */
+    bits = mine->subnet_bits < theirs->subnet_bits ? mine->subnet_bits : theirs->subnet_bits;
+    if (bits > 8 * CHOICE_GID_BYTES || !bits_equal(mine->gid, theirs->gid, bits))
+        return "the two ports are in different subnets";
+    return NULL;
+}
+
+/* The places of `ports`, the fastest first, equal ones in their order. */
+static void order_by_speed(const struct choice_address *ports, size_t count, size_t *order)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+
+        for (; at > 0 && ports[order[at - 1]].megabits < ports[i].megabits; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+void choice_pair(const struct choice_address *mine, size_t mine_count,
+                 const struct choice_address *theirs, size_t theirs_count, bool any_subnet,
+                 int *pairs)
+{
+    size_t my_order[CHOICE_PORTS_MAX], their_order[CHOICE_PORTS_MAX];
+    bool taken[CHOICE_PORTS_MAX] = {false};
+
+    if (mine_count > CHOICE_PORTS_MAX)
+        mine_count = CHOICE_PORTS_MAX;
+    if (theirs_count > CHOICE_PORTS_MAX)
+        theirs_count = CHOICE_PORTS_MAX;
+    order_by_speed(mine, mine_count, my_order);
+    order_by_speed(theirs, theirs_count, their_order);
+    for (size_t i = 0; i < mine_count; i++) {
+        size_t me = my_order[i];
+
+        pairs[me] = -1;
+        for (size_t j = 0; j < theirs_count && pairs[me] < 0; j++) {
+            size_t it = their_order[j];
+
+            if (taken[it] || NULL != choice_refuses(&mine[me], &theirs[it], any_subnet))
+                continue;
+            taken[it] = true;
+            pairs[me] = (int) it;
+        }
+    }
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component of btl/verbs, the lane over InfiniBand, RoCE and soft RoCE: its parameters, its
+ * beginning and its end. */
+#include "btl/verbs/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "common/compat/modex.h"
+#include "common/compat/named.h"
+#include "common/compat/param.h"
+#include "common/compat/version.h"
+
+/* What ends under way at the end may take; then it is given up, as its receiver has ended. */
+#define DRAIN_MS 2000u
+
+static int verbs_register(void);
+static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, bool mpi_threads);
+static int verbs_finalize(mca_btl_base_module_t *btl);
+static int verbs_register_error(mca_btl_base_module_t *btl,
+                                mca_btl_base_module_error_cb_fn_t callback);
+
+__attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_component = {
+    .super =
+        {
+            .btl_version =
+                {
+                    MCA_BTL_DEFAULT_VERSION("verbs"),
+                    .mca_register_component_params = verbs_register,
+                },
+            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+            .btl_init = verbs_init,
+            .btl_progress = progress_all,
+        },
+    .devices = "auto",
+    .pairing = "subnet",
+    .lane_latency = "auto",
+    .lane_bandwidth = "auto",
+    .lane_overhead = "auto",
+    .lane_reg_cost = "auto",
+    .lane_reg_growth = "auto",
+    .gid_index = -1,
+    .timeout = 18,
+    .retry_count = 6,
+    .queue_depth = 128,
+    .receive_buffers = 256,
+};
+
+/* The exclusivity is that of Open MPI's own network lanes but tcp. */
+static mca_btl_base_module_t module_template = {
+    .btl_component = &mca_btl_verbs_component.super,
+    .btl_add_procs = peer_add_procs,
+    .btl_del_procs = peer_del_procs,
+    .btl_finalize = verbs_finalize,
+    .btl_alloc = send_alloc,
+    .btl_free = send_free,
+    .btl_prepare_src = send_prepare,
+    .btl_send = send_start,
+    .btl_sendi = send_immediate,
+    .btl_put = remote_put,
+    .btl_get = remote_get,
+    .btl_atomic_fop = remote_fetch_atomic,
+    .btl_atomic_cswap = remote_compare_swap,
+    .btl_register_mem = remote_register,
+    .btl_deregister_mem = remote_deregister,
+    .btl_register_error = verbs_register_error,
+    .btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT,
+    .btl_latency = 4,
+    .btl_bandwidth = 0, /* what the port says */
+    .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_FOPS |
+                 COMPAT_BTL_FLAGS_REMOTE_COMPLETION,
+    .btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_CSWAP,
+    .btl_get_limit = 1u << 30,
+    .btl_put_limit = 1u << 30,
+    .btl_get_local_registration_threshold = 0,
+    .btl_put_local_registration_threshold = 0, /* what the queue pairs take inline */
+    .btl_eager_limit = 12 << 10,
+    .btl_rndv_eager_limit = 12 << 10,
+    .btl_max_send_size = 16 << 10,
+    .btl_rdma_pipeline_send_length = 64 << 10,
+    .btl_rdma_pipeline_frag_size = 1 << 20,
+    .btl_min_rdma_pipeline_size = 256 << 10,
+};
+
+const mca_btl_base_module_t *const verbs_module_template = &module_template;
+
+static const struct param params[] = {
+    {"lane_latency", PARAM_STRING, &mca_btl_verbs_component.lane_latency,
+     "latency of the lane in seconds, or auto"},
+    {"lane_bandwidth", PARAM_STRING, &mca_btl_verbs_component.lane_bandwidth,
+     "bandwidth of the lane in bytes a second, or auto"},
+    {"lane_overhead", PARAM_STRING, &mca_btl_verbs_component.lane_overhead,
+     "time of sender and receiver for one message in seconds, or auto"},
+    {"lane_reg_cost", PARAM_STRING, &mca_btl_verbs_component.lane_reg_cost,
+     "time to register memory in seconds, or auto"},
+    {"lane_reg_growth", PARAM_STRING, &mca_btl_verbs_component.lane_reg_growth,
+     "time to register one byte more in seconds, or auto"},
+    {"devices", PARAM_STRING, &mca_btl_verbs_component.devices,
+     "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
+    {"pairing", PARAM_STRING, &mca_btl_verbs_component.pairing,
+     "which ports of two processes make a lane: subnet (those of one subnet, the first with the "
+     "first) or order (RoCE across routers: the first with the first)"},
+    {"gid_index", PARAM_INT, &mca_btl_verbs_component.gid_index,
+     "the GID of each port by its index, or -1: by rule, RoCE v2 before v1 and IPv4 before IPv6"},
+    {"pkey_index", PARAM_INT, &mca_btl_verbs_component.pkey_index,
+     "the partition key of each port by its index"},
+    {"service_level", PARAM_INT, &mca_btl_verbs_component.service_level,
+     "InfiniBand service level or RoCE priority, 0 to 15"},
+    {"traffic_class", PARAM_INT, &mca_btl_verbs_component.traffic_class,
+     "traffic class of RoCE v2 packets (DSCP and ECN), 0 to 255"},
+    {"timeout", PARAM_INT, &mca_btl_verbs_component.timeout,
+     "wait for an acknowledgement 4.096 us * 2^timeout before sending again, 1 to 31"},
+    {"retry_count", PARAM_INT, &mca_btl_verbs_component.retry_count,
+     "times to send again before the lane counts as lost, 0 to 7; soft RoCE takes 7 as for ever"},
+    {"queue_depth", PARAM_INT, &mca_btl_verbs_component.queue_depth,
+     "most messages, puts and gets under way to one peer, 16 to 16384"},
+    {"receive_buffers", PARAM_INT, &mca_btl_verbs_component.receive_buffers,
+     "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
+     "16 to 65536"},
+};
+
+static int verbs_register(void)
+{
+    int status;
+
+    if (!version_accepts_running("btl", "verbs"))
+        return OPAL_ERR_NOT_AVAILABLE;
+    status = param_register(&mca_btl_verbs_component.super.btl_version, params,
+                            sizeof(params) / sizeof(params[0]));
+    if (OPAL_SUCCESS != status)
+        return status;
+    return mca_btl_base_param_register(&mca_btl_verbs_component.super.btl_version,
+                                       &module_template);
+}
+
+uint64_t verbs_now_ms(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
+}
+
+/* --- parameters --- */
+
+static bool numbers_check(void)
+{
+    const struct {
+        const char *name;
+        int value, least, most;
+    } numbers[] = {
+        {"gid_index", verbs.gid_index, -1, 255},
+        {"pkey_index", verbs.pkey_index, 0, 65535},
+        {"service_level", verbs.service_level, 0, 15},
+        {"traffic_class", verbs.traffic_class, 0, 255},
+        {"timeout", verbs.timeout, 1, 31},
+        {"retry_count", verbs.retry_count, 0, 7},
+        {"queue_depth", verbs.queue_depth, 16, 16384},
+        {"receive_buffers", verbs.receive_buffers, 16, 65536},
+    };
+    bool good = true;
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most) {
+            VERBS_SAY("btl_verbs_%s is %d; it can be %d to %d.", numbers[i].name, numbers[i].value,
+                      numbers[i].least, numbers[i].most);
+            good = false;
+        }
+    return good;
+}
+
+static bool pairing_read(void)
+{
+    verbs.any_subnet = 0 == strcmp(verbs.pairing, "order");
+    if (verbs.any_subnet || 0 == strcmp(verbs.pairing, "subnet"))
+        return true;
+    VERBS_SAY("btl_verbs_pairing is \"%s\"; it can be subnet or order.", verbs.pairing);
+    return false;
+}
+
+/* Open MPI's own rows, whatever the user made of them: a message has to fit a buffer, and what is
+ * eager a message. */
+static void limits_clip(void)
+{
+    mca_btl_base_module_t *btl = &module_template;
+
+    if (btl->btl_max_send_size < VERBS_FRAG_SMALL)
+        btl->btl_max_send_size = VERBS_FRAG_SMALL;
+    if (btl->btl_max_send_size > 1u << 20)
+        btl->btl_max_send_size = 1u << 20;
+    if (btl->btl_eager_limit > btl->btl_max_send_size)
+        btl->btl_eager_limit = btl->btl_max_send_size;
+    if (btl->btl_rndv_eager_limit > btl->btl_max_send_size)
+        btl->btl_rndv_eager_limit = btl->btl_max_send_size;
+}
+
+/* --- beginning --- */
+
+static bool begin(void)
+{
+    if (!numbers_check() || !pairing_read() || OPAL_SUCCESS != lane_parameters_check())
+        return false;
+    limits_clip();
+    verbs.module_count = 0;
+    memset(&verbs.record, 0, sizeof(verbs.record));
+    if (sizeof(verbs.record.nonce) !=
+        getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0)) {
+        VERBS_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
+                  strerror(errno));
+        return false;
+    }
+    /* Before any memory is registered: a child of fork() gets pages of its own where the device
+     * writes to the parent's. Newer kernels copy them by themselves, and then this does nothing. */
+    if (0 != ibv_fork_init())
+        VERBS_VERBOSE(
+            "memory was registered before; a program that forks may lose what is received "
+            "after that");
+    device_open_all();
+    verbs.record.version = VERBS_RECORD_VERSION;
+    verbs.record.port_count = verbs.module_count;
+    return verbs.module_count > 0;
+}
+
+static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, bool mpi_threads)
+{
+    mca_btl_base_module_t **modules;
+
+    (void) progress_threads;
+    (void) mpi_threads;
+    *count = 0;
+    if (!named_btl_is_wanted("verbs") || !begin())
+        return NULL;
+    modules = calloc(verbs.module_count, sizeof(*modules));
+    if (NULL == modules ||
+        OPAL_SUCCESS != modex_send(&verbs.super.btl_version, &verbs.record, sizeof(verbs.record))) {
+        while (verbs.module_count > 0)
+            device_close(verbs.modules[--verbs.module_count]);
+        free(modules);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < verbs.module_count; i++)
+        modules[i] = &verbs.modules[i]->super;
+    *count = (int) verbs.module_count;
+    return modules;
+}
+
+static int verbs_register_error(mca_btl_base_module_t *btl,
+                                mca_btl_base_module_error_cb_fn_t callback)
+{
+    module_of(btl)->error_callback = callback;
+    return OPAL_SUCCESS;
+}
+
+/* --- end --- */
+
+static int verbs_finalize(mca_btl_base_module_t *btl)
+{
+    struct verbs_module *module = module_of(btl);
+
+    module->finalized = true;
+    module->error_callback = NULL;
+    if (!progress_drain(module, DRAIN_MS))
+        VERBS_VERBOSE("%s: something was still under way at the end", module->device);
+    for (uint32_t i = 0; i < verbs.module_count; i++)
+        if (module == verbs.modules[i]) {
+            verbs.modules[i] = verbs.modules[--verbs.module_count];
+            break;
+        }
+    device_close(module);
+    return OPAL_SUCCESS;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making connections. The two ends of a lane greet each other by datagrams, each greeting telling
+ * all that the other end needs to make its queue pair ready; a greeting that was lost is repeated
+ * until the peer is known to be ready. It does not matter who begins, or whether both do. */
+#include "btl/verbs/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Datagrams begin with 40 bytes for the route of their sender, used or not. */
+#define ROUTE_BYTES             40u
+#define GREETING_BYTES          256u
+#define GREETINGS_IN            32u
+#define GREETINGS_OUT           16u
+#define GREETING_KEY            0x4d4c4e31u
+#define GREETING_VERSION        1u
+#define PAUSE_FIRST_MS          50u
+#define PAUSE_LONGEST_MS        1000u
+#define RECEIVER_NOT_READY_CODE 12 /* 0.64 ms until it is tried again */
+#define HOPS_MAX                64
+
+struct greeting {
+    uint32_t version;
+    uint32_t bytes;
+    uint64_t to_nonce;   /* of the process it is for */
+    uint64_t from_nonce; /* of the sender, */
+    opal_process_name_t from;
+    uint32_t from_place; /* and which of its ports this is, */
+    struct verbs_port port;
+    uint32_t qpn; /* with the queue pair that waits there, */
+    uint32_t psn;
+    uint32_t index;      /* and what to call the receiver's end in messages */
+    uint32_t read_depth; /* gets under way that the sender's end answers */
+    uint32_t heard_qpn;  /* the receiver's queue pair, 0 where nothing was heard of it yet */
+    uint32_t is_sure;    /* the sender knows that the receiver's queue pair is ready */
+};
+
+_Static_assert(sizeof(struct greeting) <= GREETING_BYTES, "a greeting is one datagram");
+
+struct verbs_greeter {
+    struct ibv_qp *qp;
+    unsigned char *memory; /* GREETINGS_IN buffers, then GREETINGS_OUT */
+    struct ibv_mr *mr;
+    opal_mutex_t lock; /* guards `busy` and the send queue; taken inside a peer's lock */
+    uint32_t busy;     /* one bit a buffer to send from */
+};
+
+#define IN_BYTES (ROUTE_BYTES + GREETING_BYTES)
+
+static unsigned char *buffer_in(struct verbs_greeter *greeter, uint32_t index)
+{
+    return greeter->memory + index * IN_BYTES;
+}
+
+static unsigned char *buffer_out(struct verbs_greeter *greeter, uint32_t index)
+{
+    return greeter->memory + GREETINGS_IN * IN_BYTES + index * GREETING_BYTES;
+}
+
+/* --- the datagram queue pair --- */
+
+static bool post_in(struct verbs_greeter *greeter, uint32_t index)
+{
+    struct ibv_sge part = {.addr = (uint64_t) (uintptr_t) buffer_in(greeter, index),
+                           .length = IN_BYTES,
+                           .lkey = greeter->mr->lkey};
+    struct ibv_recv_wr request = {.wr_id = GREETING_ID(index), .sg_list = &part, .num_sge = 1};
+    struct ibv_recv_wr *bad;
+
+    return 0 == ibv_post_recv(greeter->qp, &request, &bad);
+}
+
+static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_INIT,
+                                     .pkey_index = (uint16_t) verbs.pkey_index,
+                                     .port_num = (uint8_t) module->port_number,
+                                     .qkey = GREETING_KEY};
+
+    if (0 != ibv_modify_qp(qp, &attributes,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+        return false;
+    attributes.qp_state = IBV_QPS_RTR;
+    if (0 != ibv_modify_qp(qp, &attributes, IBV_QP_STATE))
+        return false;
+    attributes.qp_state = IBV_QPS_RTS;
+    return 0 == ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+int greeter_open(struct verbs_module *module, uint32_t *qpn)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = module->send_cq,
+        .recv_cq = module->receive_cq,
+        .cap = {.max_send_wr = GREETINGS_OUT,
+                .max_recv_wr = GREETINGS_IN,
+                .max_send_sge = 1,
+                .max_recv_sge = 1},
+        .qp_type = IBV_QPT_UD,
+    };
+    struct verbs_greeter *greeter = calloc(1, sizeof(*greeter));
+    size_t bytes = GREETINGS_IN * IN_BYTES + GREETINGS_OUT * GREETING_BYTES;
+
+    if (NULL == greeter)
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    module->greeter = greeter;
+    OBJ_CONSTRUCT(&greeter->lock, opal_mutex_t);
+    if (0 != posix_memalign((void **) &greeter->memory, 4096, bytes)) {
+        greeter->memory = NULL;
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    memset(greeter->memory, 0, bytes);
+    greeter->mr = ibv_reg_mr(module->pd, greeter->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+    if (NULL != greeter->mr)
+        greeter->qp = ibv_create_qp(module->pd, &init);
+    if (NULL == greeter->qp || !greeter_start(module, greeter->qp))
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    for (uint32_t i = 0; i < GREETINGS_IN; i++)
+        if (!post_in(greeter, i))
+            return OPAL_ERR_OUT_OF_RESOURCE;
+    *qpn = greeter->qp->qp_num;
+    return OPAL_SUCCESS;
+}
+
+void greeter_close(struct verbs_module *module)
+{
+    struct verbs_greeter *greeter = module->greeter;
+
+    if (NULL == greeter)
+        return;
+    module->greeter = NULL;
+    if (NULL != greeter->qp)
+        ibv_destroy_qp(greeter->qp);
+    if (NULL != greeter->mr)
+        ibv_dereg_mr(greeter->mr);
+    free(greeter->memory);
+    OBJ_DESTRUCT(&greeter->lock);
+    free(greeter);
+}
+
+static void way_fill(struct verbs_module *module, const struct choice_address *address,
+                     struct ibv_ah_attr *way)
+{
+    memset(way, 0, sizeof(*way));
+    way->dlid = address->lid;
+    way->sl = (uint8_t) verbs.service_level;
+    way->port_num = (uint8_t) module->port_number;
+    if (CHOICE_INFINIBAND == address->link)
+        return; /* one subnet: the LID leads there */
+    way->is_global = 1;
+    memcpy(way->grh.dgid.raw, address->gid, CHOICE_GID_BYTES);
+    way->grh.sgid_index = (uint8_t) module->gid_index;
+    way->grh.hop_limit = HOPS_MAX;
+    way->grh.traffic_class = (uint8_t) verbs.traffic_class;
+}
+
+/* --- greeting --- */
+
+static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
+{
+    struct verbs_module *module = peer->module;
+
+    memset(greeting, 0, sizeof(*greeting));
+    greeting->version = GREETING_VERSION;
+    greeting->bytes = sizeof(*greeting);
+    greeting->to_nonce = peer->nonce;
+    greeting->from_nonce = verbs.record.nonce;
+    greeting->from = opal_proc_local_get()->proc_name;
+    greeting->from_place = module->place;
+    greeting->port = verbs.record.ports[module->place];
+    greeting->qpn = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
+    greeting->psn = peer->my_psn;
+    greeting->index = peer->index;
+    greeting->read_depth = module->read_depth_in;
+    greeting->heard_qpn = peer->state >= PEER_ANSWERED ? peer->their_qpn : 0;
+    greeting->is_sure = PEER_READY == peer->state;
+}
+
+/* Under peer->lock. What cannot be sent now is sent by the next repetition. */
+static void greet(verbs_peer_t *peer)
+{
+    struct verbs_greeter *greeter = peer->module->greeter;
+    struct ibv_ah_attr way;
+    struct ibv_send_wr request, *bad;
+    struct ibv_sge part;
+    uint32_t index;
+
+    way_fill(peer->module, &peer->port.address, &way);
+    if (NULL == peer->greeting_way)
+        peer->greeting_way = ibv_create_ah(peer->module->pd, &way);
+    if (NULL == peer->greeting_way)
+        return;
+    opal_mutex_lock(&greeter->lock);
+    index = (uint32_t) __builtin_ctz(~greeter->busy);
+    if (index < GREETINGS_OUT) {
+        greeting_fill(peer, (struct greeting *) (void *) buffer_out(greeter, index));
+        part = (struct ibv_sge){.addr = (uint64_t) (uintptr_t) buffer_out(greeter, index),
+                                .length = sizeof(struct greeting),
+                                .lkey = greeter->mr->lkey};
+        request = (struct ibv_send_wr){
+            .wr_id = GREETING_ID(index),
+            .opcode = IBV_WR_SEND,
+            .send_flags = IBV_SEND_SIGNALED,
+            .sg_list = &part,
+            .num_sge = 1,
+            .wr.ud = {.ah = peer->greeting_way,
+                      .remote_qpn = peer->port.greeting_qpn,
+                      .remote_qkey = GREETING_KEY},
+        };
+        if (0 == ibv_post_send(greeter->qp, &request, &bad))
+            greeter->busy |= 1u << index;
+    }
+    opal_mutex_unlock(&greeter->lock);
+}
+
+_Static_assert(GREETINGS_OUT < 32, "one bit a buffer");
+
+void greeting_sent(struct verbs_module *module, uint32_t index)
+{
+    if (index >= GREETINGS_OUT)
+        return;
+    opal_mutex_lock(&module->greeter->lock);
+    module->greeter->busy &= ~(1u << index);
+    opal_mutex_unlock(&module->greeter->lock);
+}
+
+/* --- the queue pair to a peer --- */
+
+static bool pair_create(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
+    struct ibv_qp_init_attr init = {
+        .send_cq = module->send_cq,
+        .recv_cq = module->receive_cq,
+        .srq = module->srq,
+        .cap = {.max_send_wr = (uint32_t) verbs.queue_depth,
+                .max_send_sge = 2,
+                .max_inline_data = module->inline_max},
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp_attr attributes = {
+        .qp_state = IBV_QPS_INIT,
+        .pkey_index = (uint16_t) verbs.pkey_index,
+        .port_num = (uint8_t) module->port_number,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                           (module->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
+    };
+    struct ibv_qp *qp = ibv_create_qp(module->pd, &init);
+
+    if (NULL == qp ||
+        0 != ibv_modify_qp(qp, &attributes,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
+        VERBS_SAY("%s: no queue pair for process %s can be made: %s", module->device,
+                  OPAL_NAME_PRINT(peer->name), strerror(errno));
+        if (NULL != qp)
+            ibv_destroy_qp(qp);
+        return false;
+    }
+    peer->qp = qp;
+    peer->send_room = (uint32_t) verbs.queue_depth;
+    peer->unsignaled = 0;
+    peer->my_psn = (uint32_t) (verbs.record.nonce ^ qp->qp_num * 2654435761u) & 0xffffff;
+    atomic_store_explicit(&peer->qpn, qp->qp_num, memory_order_relaxed);
+    return true;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Makes our queue pair ready for the one that was heard of. */
+static bool pair_connect(verbs_peer_t *peer, const struct greeting *heard)
+{
+    struct verbs_module *module = peer->module;
+    struct ibv_qp_attr attributes = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu =
+            heard->port.mtu < (uint32_t) module->mtu ? (enum ibv_mtu) heard->port.mtu : module->mtu,
+        .dest_qp_num = heard->qpn,
+        .rq_psn = heard->psn,
+        .max_dest_rd_atomic = (uint8_t) module->read_depth_in,
+        .min_rnr_timer = RECEIVER_NOT_READY_CODE,
+    };
+
+    way_fill(module, &heard->port.address, &attributes.ah_attr);
+    if (0 != ibv_modify_qp(peer->qp, &attributes,
+                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+        return false;
+    attributes = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS,
+        .timeout = (uint8_t) verbs.timeout,
+        .retry_cnt = (uint8_t) verbs.retry_count,
+        .rnr_retry = 7, /* for ever: a receiver without buffers is slow, not lost */
+        .sq_psn = peer->my_psn,
+        .max_rd_atomic = (uint8_t) smaller(module->read_depth_out, heard->read_depth),
+    };
+    return 0 == ibv_modify_qp(peer->qp, &attributes,
+                              IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void state_set(verbs_peer_t *peer, enum peer_state state)
+{
+    bool was = PEER_GREETING == peer->state || PEER_ANSWERED == peer->state;
+    bool is = PEER_GREETING == state || PEER_ANSWERED == state;
+
+    if (is != was)
+        atomic_fetch_add_explicit(&peer->module->greeting_count, is ? 1u : UINT32_MAX,
+                                  memory_order_relaxed);
+    peer->state = (uint8_t) state;
+}
+
+void connect_leave(verbs_peer_t *peer, enum peer_state state)
+{
+    state_set(peer, state);
+}
+
+static void greet_soon(verbs_peer_t *peer)
+{
+    peer->greet_pause_ms = PAUSE_FIRST_MS;
+    peer->greet_next_ms = verbs_now_ms() + PAUSE_FIRST_MS;
+}
+
+bool connect_begin(verbs_peer_t *peer)
+{
+    if (!pair_create(peer))
+        return false;
+    state_set(peer, PEER_GREETING);
+    greet_soon(peer);
+    greet(peer);
+    return true;
+}
+
+void connect_confirmed(verbs_peer_t *peer)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (PEER_ANSWERED == peer->state) {
+        state_set(peer, PEER_READY);
+        work_wake(peer);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+void greetings_repeat(struct verbs_module *module)
+{
+    uint64_t now = verbs_now_ms();
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+
+    for (uint32_t i = 0; i < count; i++) {
+        verbs_peer_t *peer = peer_at(module, i);
+
+        OPAL_THREAD_LOCK(&peer->lock);
+        if ((PEER_GREETING == peer->state || PEER_ANSWERED == peer->state) &&
+            now >= peer->greet_next_ms) {
+            greet(peer);
+            peer->greet_next_ms = now + peer->greet_pause_ms;
+            if (peer->greet_pause_ms < PAUSE_LONGEST_MS)
+                peer->greet_pause_ms *= 2;
+        }
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    }
+}
+
+/* --- hearing --- */
+
+/* The peer that greets, made known if it was not; NULL: the greeting is not for us. */
+static verbs_peer_t *greeting_peer(struct verbs_module *module, const struct greeting *heard)
+{
+    verbs_peer_t *peer;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    peer = peer_find(module, &heard->from);
+    if (NULL == peer)
+        peer = peer_create(module, &heard->from);
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return peer;
+}
+
+static bool greeting_is_valid(const struct verbs_module *module, const struct greeting *heard,
+                              size_t bytes)
+{
+    return bytes == sizeof(*heard) && GREETING_VERSION == heard->version &&
+           sizeof(*heard) == heard->bytes && verbs.record.nonce == heard->to_nonce &&
+           verbs.record.nonce != heard->from_nonce && heard->from_place < CHOICE_PORTS_MAX &&
+           heard->port.address.link == verbs.record.ports[module->place].address.link &&
+           heard->port.mtu >= IBV_MTU_256 && heard->port.mtu <= IBV_MTU_4096 && 0 != heard->qpn &&
+           heard->index < PEERS_CHUNK * PEERS_CHUNKS;
+}
+
+/* Under peer->lock: takes over what the greeting says of the other end. */
+static void peer_learn(verbs_peer_t *peer, const struct greeting *heard)
+{
+    if (NULL != peer->greeting_way && 0 != memcmp(&peer->port, &heard->port, sizeof(peer->port))) {
+        ibv_destroy_ah(peer->greeting_way);
+        peer->greeting_way = NULL;
+    }
+    peer->port = heard->port;
+    peer->nonce = heard->from_nonce;
+    peer->their_port = heard->from_place;
+}
+
+/* Under peer->lock. Returns why the connection that there was is over, or NULL. */
+static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
+{
+    uint32_t mine;
+
+    if (PEER_FAILED == peer->state && !peer_renew(peer))
+        return NULL; /* it greets again */
+    if (peer->state >= PEER_ANSWERED && PEER_FAILED != peer->state && heard->qpn != peer->their_qpn)
+        return "the other end has begun a new connection";
+    peer_learn(peer, heard);
+    if (PEER_IDLE == peer->state) {
+        if (!pair_create(peer))
+            return NULL;
+        state_set(peer, PEER_GREETING);
+        greet_soon(peer);
+    }
+    mine = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
+    if (0 != heard->heard_qpn && mine != heard->heard_qpn) {
+        /* It speaks of an earlier queue pair of ours: hearing of this one, it begins anew. */
+        greet(peer);
+        return NULL;
+    }
+    if (PEER_GREETING == peer->state) {
+        peer->their_qpn = heard->qpn;
+        peer->their_index = heard->index;
+        if (!pair_connect(peer, heard))
+            return "its queue pair does not take what the greeting said";
+        state_set(peer, PEER_ANSWERED);
+    }
+    if (PEER_ANSWERED == peer->state && mine == heard->heard_qpn) {
+        state_set(peer, PEER_READY);
+        work_wake(peer);
+    }
+    if (!heard->is_sure)
+        greet(peer);
+    return NULL;
+}
+
+void greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
+{
+    struct greeting heard;
+    verbs_peer_t *peer = NULL;
+    const char *over = NULL;
+
+    if (index >= GREETINGS_IN || IBV_WC_SUCCESS != wc->status)
+        return;
+    memcpy(&heard, buffer_in(module->greeter, index) + ROUTE_BYTES, sizeof(heard));
+    if (wc->byte_len >= ROUTE_BYTES &&
+        greeting_is_valid(module, &heard, wc->byte_len - ROUTE_BYTES)) {
+        heard.port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
+        peer = greeting_peer(module, &heard);
+    } else {
+        atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed);
+    }
+    (void) post_in(module->greeter, index);
+    if (NULL == peer || module->finalized)
+        return;
+    OPAL_THREAD_LOCK(&peer->lock);
+    over = peer_hear(peer, &heard);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (NULL != over)
+        peer_fail(peer, over);
+}

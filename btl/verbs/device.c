@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The devices of this node: which of their ports become lanes, and why others do not. */
+#include "btl/verbs/verbs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define GIDS_MAX         256
+#define INLINE_WANTED    256u
+#define SEND_CQ_WANTED   8192
+#define READ_DEPTH_MAX   16
+#define SOFT_ROCE_VENDOR 0xffffffu
+#define RECEIVE_ALIGN    4096u
+/* Datagrams for greetings share the completion queue. */
+#define GREETINGS_RESERVED 64
+
+/* --- sentences --- */
+
+/* For the ports that will be no lane: the last reason, said aloud where no port is one. */
+static char refusal[512];
+
+#define REFUSE(...)                                                                                \
+    do {                                                                                           \
+        snprintf(refusal, sizeof(refusal), __VA_ARGS__);                                           \
+        VERBS_VERBOSE("%s", refusal);                                                              \
+    } while (0)
+
+static void refuse_memory(const char *device, const char *what, size_t bytes)
+{
+    struct rlimit limit = {0};
+    int error = errno;
+
+    if (ENOMEM == error && 0 == getrlimit(RLIMIT_MEMLOCK, &limit) &&
+        RLIM_INFINITY != limit.rlim_cur)
+        REFUSE("%s: %zu bytes for %s cannot be registered: this process may lock %llu bytes "
+               "(ulimit -l). Raise the limit (memlock in /etc/security/limits.conf, "
+               "LimitMEMLOCK= of the service that starts jobs), or lower "
+               "btl_verbs_receive_buffers",
+               device, bytes, what, (unsigned long long) limit.rlim_cur);
+    else
+        REFUSE("%s: %zu bytes for %s cannot be registered: %s", device, bytes, what,
+               strerror(error));
+}
+
+/* libibverbs tries more than one way, and its error is that of the last. */
+static void refuse_open(struct ibv_device *device, int error)
+{
+    char file[64];
+
+    snprintf(file, sizeof(file), "/dev/infiniband/%.40s", device->dev_name);
+    if (0 == access(file, R_OK | W_OK))
+        REFUSE("%s: it cannot be opened: %s", ibv_get_device_name(device), strerror(error));
+    else if (ENOENT == errno)
+        REFUSE("%s: its file %s is not there; load the module ib_uverbs, or show the file to this "
+               "container",
+               ibv_get_device_name(device), file);
+    else
+        REFUSE("%s: this user may not open it (%s: %s); give it access to the files in "
+               "/dev/infiniband, by their group or by a udev rule",
+               ibv_get_device_name(device), file, strerror(errno));
+}
+
+/* --- addresses --- */
+
+static uint32_t bits_of_mask(const uint8_t *mask, size_t bytes)
+{
+    uint32_t bits = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        bits += (uint32_t) __builtin_popcount(mask[i]);
+    return bits;
+}
+
+static bool address_is(const struct ifaddrs *entry, const uint8_t *gid, uint32_t *bits)
+{
+    bool is_it = false;
+
+    if (NULL == entry->ifa_addr || NULL == entry->ifa_netmask)
+        return false;
+    if (AF_INET == entry->ifa_addr->sa_family && choice_gid_is_ipv4(gid)) {
+        const struct sockaddr_in *address = (const void *) entry->ifa_addr;
+        const struct sockaddr_in *mask = (const void *) entry->ifa_netmask;
+
+        is_it = 0 == memcmp(gid + 12, &address->sin_addr, 4);
+        *bits = bits_of_mask((const uint8_t *) &mask->sin_addr, 4);
+    } else if (AF_INET6 == entry->ifa_addr->sa_family) {
+        const struct sockaddr_in6 *address = (const void *) entry->ifa_addr;
+        const struct sockaddr_in6 *mask = (const void *) entry->ifa_netmask;
+
+        is_it = 0 == memcmp(gid, &address->sin6_addr, CHOICE_GID_BYTES);
+        *bits = bits_of_mask((const uint8_t *) &mask->sin6_addr, CHOICE_GID_BYTES);
+    }
+    return is_it;
+}
+
+/* How many bits of the address with that GID the interface's subnet has; 0: no interface has it. */
+static uint32_t netmask_bits(const uint8_t *gid)
+{
+    struct ifaddrs *all = NULL;
+    uint32_t bits = 0;
+
+    if (0 != getifaddrs(&all))
+        return 0;
+    for (struct ifaddrs *entry = all; NULL != entry; entry = entry->ifa_next)
+        if (address_is(entry, gid, &bits)) {
+            freeifaddrs(all);
+            return bits;
+        }
+    freeifaddrs(all);
+    return 0;
+}
+
+static enum choice_link link_of(uint32_t gid_type)
+{
+    return IBV_GID_TYPE_IB == gid_type        ? CHOICE_INFINIBAND
+           : IBV_GID_TYPE_ROCE_V1 == gid_type ? CHOICE_ROCE_V1
+                                              : CHOICE_ROCE_V2;
+}
+
+/* The GIDs of one port; returns their number. */
+static size_t gids_read(struct ibv_context *context, uint32_t port, struct choice_gid *gids)
+{
+    struct ibv_gid_entry entries[GIDS_MAX];
+    ssize_t found = ibv_query_gid_table(context, entries, GIDS_MAX, 0);
+    size_t count = 0;
+
+    for (ssize_t i = 0; i < found; i++) {
+        if (entries[i].port_num != port)
+            continue;
+        gids[count].index = entries[i].gid_index;
+        gids[count].link = link_of(entries[i].gid_type);
+        memcpy(gids[count].raw, entries[i].gid.raw, CHOICE_GID_BYTES);
+        count++;
+    }
+    return count;
+}
+
+static bool address_fill(struct verbs_module *module, const struct ibv_port_attr *attributes,
+                         struct choice_address *address)
+{
+    struct choice_gid gids[GIDS_MAX];
+    size_t count = gids_read(module->context, module->port_number, gids);
+    int chosen = choice_gid(gids, count, verbs.gid_index);
+
+    if (chosen < 0 && verbs.gid_index >= 0) {
+        REFUSE("%s: btl_verbs_gid_index is %d, where its table has no address; see "
+               "/sys/class/infiniband/*/ports/*/gids, or leave it out",
+               module->device, verbs.gid_index);
+        return false;
+    }
+    if (chosen < 0) {
+        REFUSE("%s: its table of GIDs is empty; give its network interface an address",
+               module->device);
+        return false;
+    }
+    module->gid_index = gids[chosen].index;
+    memcpy(address->gid, gids[chosen].raw, CHOICE_GID_BYTES);
+    address->lid = attributes->lid;
+    address->link = (uint8_t) gids[chosen].link;
+    address->subnet_bits = choice_subnet_bits(
+        gids[chosen].link, gids[chosen].raw,
+        CHOICE_INFINIBAND == gids[chosen].link ? 0 : netmask_bits(gids[chosen].raw));
+    address->megabits = choice_megabits(attributes->active_speed, attributes->active_width);
+    memcpy(address->name, module->device, sizeof(address->name));
+    return true;
+}
+
+/* --- one port --- */
+
+static bool queues_open(struct verbs_module *module, const struct ibv_device_attr *device)
+{
+    struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
+
+    module->receive_count = (uint32_t) verbs.receive_buffers;
+    if (module->receive_count > (uint32_t) device->max_srq_wr)
+        module->receive_count = (uint32_t) device->max_srq_wr;
+    module->send_cq_size = device->max_cqe < SEND_CQ_WANTED ? device->max_cqe : SEND_CQ_WANTED;
+    atomic_init(&module->send_cq_room, module->send_cq_size - GREETINGS_RESERVED);
+    module->send_cq = ibv_create_cq(module->context, module->send_cq_size, NULL, NULL, 0);
+    if (NULL != module->send_cq)
+        module->receive_cq = ibv_create_cq(
+            module->context, (int) module->receive_count + GREETINGS_RESERVED, NULL, NULL, 0);
+    srq.attr.max_wr = module->receive_count;
+    if (NULL != module->receive_cq)
+        module->srq = ibv_create_srq(module->pd, &srq);
+    if (NULL == module->srq)
+        refuse_memory(module->device, "its queues", 0);
+    return NULL != module->srq;
+}
+
+bool device_post_receive(struct verbs_module *module, uint32_t index)
+{
+    struct ibv_sge part = {
+        .addr = (uint64_t) (uintptr_t) (module->receive_memory + index * module->receive_bytes),
+        .length = (uint32_t) module->receive_bytes,
+        .lkey = module->receive_mr->lkey,
+    };
+    struct ibv_recv_wr request = {.wr_id = (uint64_t) index << 8, .sg_list = &part, .num_sge = 1};
+    struct ibv_recv_wr *bad;
+
+    return 0 == ibv_post_srq_recv(module->srq, &request, &bad);
+}
+
+static bool receives_open(struct verbs_module *module)
+{
+    size_t bytes = module->receive_count * module->super.btl_max_send_size;
+
+    module->receive_bytes = module->super.btl_max_send_size;
+    if (0 != posix_memalign((void **) &module->receive_memory, RECEIVE_ALIGN, bytes)) {
+        module->receive_memory = NULL;
+        errno = ENOMEM;
+    } else {
+        module->receive_mr =
+            ibv_reg_mr(module->pd, module->receive_memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+    }
+    if (NULL == module->receive_mr) {
+        refuse_memory(module->device, "messages to come", bytes);
+        return false;
+    }
+    for (uint32_t i = 0; i < module->receive_count; i++)
+        if (!device_post_receive(module, i)) {
+            REFUSE("%s: its receive queue takes no more than %u buffers; lower "
+                   "btl_verbs_receive_buffers",
+                   module->device, i);
+            return false;
+        }
+    return true;
+}
+
+/* The longest message that a queue pair takes inside its request: what a trial one says. */
+static bool inline_probe(struct verbs_module *module)
+{
+    for (uint32_t wanted = INLINE_WANTED; true; wanted /= 2) {
+        struct ibv_qp_init_attr attributes = {
+            .send_cq = module->send_cq,
+            .recv_cq = module->receive_cq,
+            .srq = module->srq,
+            .cap = {.max_send_wr = (uint32_t) verbs.queue_depth,
+                    .max_send_sge = 2,
+                    .max_inline_data = wanted},
+            .qp_type = IBV_QPT_RC,
+        };
+        struct ibv_qp *qp = ibv_create_qp(module->pd, &attributes);
+
+        if (NULL != qp) {
+            module->inline_max = wanted;
+            ibv_destroy_qp(qp);
+            return true;
+        }
+        if (0 == wanted) {
+            REFUSE("%s: it makes no reliable connection with %d places (btl_verbs_queue_depth): %s",
+                   module->device, verbs.queue_depth, strerror(errno));
+            return false;
+        }
+    }
+}
+
+static uint32_t smaller(uint64_t a, uint64_t b)
+{
+    return (uint32_t) (a < b ? a : b);
+}
+
+static void module_describe(struct verbs_module *module, const struct ibv_device_attr *device,
+                            const struct ibv_port_attr *port, uint32_t megabits)
+{
+    mca_btl_base_module_t *btl = &module->super;
+
+    btl->btl_registration_handle_size = remote_handle_bytes();
+    module->mtu = port->active_mtu;
+    module->soft = SOFT_ROCE_VENDOR == device->vendor_id;
+    module->atomics = IBV_ATOMIC_NONE != device->atomic_cap;
+    module->global_atomics = IBV_ATOMIC_GLOB == device->atomic_cap;
+    module->read_depth_out = smaller((uint64_t) device->max_qp_init_rd_atom, READ_DEPTH_MAX);
+    module->read_depth_in = smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX);
+    if (port->max_msg_sz < btl->btl_put_limit)
+        btl->btl_put_limit = port->max_msg_sz;
+    if (port->max_msg_sz < btl->btl_get_limit)
+        btl->btl_get_limit = port->max_msg_sz;
+    if (0 == btl->btl_bandwidth)
+        btl->btl_bandwidth = megabits;
+    if (!module->atomics) {
+        btl->btl_flags &= ~(uint32_t) MCA_BTL_FLAGS_ATOMIC_FOPS;
+        btl->btl_atomic_flags = 0;
+        btl->btl_atomic_fop = NULL;
+        btl->btl_atomic_cswap = NULL;
+    } else if (module->global_atomics) {
+        btl->btl_atomic_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+    }
+}
+
+void device_close(struct verbs_module *module)
+{
+    peers_close(module);
+    greeter_close(module);
+    lists_close(module);
+    if (NULL != module->rcache)
+        mca_rcache_base_module_destroy(module->rcache);
+    if (NULL != module->srq)
+        ibv_destroy_srq(module->srq);
+    if (NULL != module->receive_mr)
+        ibv_dereg_mr(module->receive_mr);
+    free(module->receive_memory);
+    if (NULL != module->receive_cq)
+        ibv_destroy_cq(module->receive_cq);
+    if (NULL != module->send_cq)
+        ibv_destroy_cq(module->send_cq);
+    if (NULL != module->pd)
+        ibv_dealloc_pd(module->pd);
+    if (NULL != module->context)
+        ibv_close_device(module->context);
+    free(module->waiting);
+    OBJ_DESTRUCT(&module->waiting_lock);
+    OBJ_DESTRUCT(&module->lock);
+    free(module);
+}
+
+static struct verbs_module *module_create(struct ibv_device *device, uint32_t port)
+{
+    struct verbs_module *module = calloc(1, sizeof(*module));
+
+    if (NULL == module)
+        return NULL;
+    module->super = *verbs_module_template;
+    module->port_number = port;
+    snprintf(module->device, sizeof(module->device), "%s:%u", ibv_get_device_name(device), port);
+    OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&module->waiting_lock, opal_mutex_t);
+    module->context = ibv_open_device(device);
+    if (NULL == module->context)
+        refuse_open(device, errno);
+    return module;
+}
+
+/* Asynchronous events are read where it does not wait for them. */
+static bool events_open(struct verbs_module *module)
+{
+    int flags = fcntl(module->context->async_fd, F_GETFL);
+
+    return flags >= 0 && 0 == fcntl(module->context->async_fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+static bool module_open(struct verbs_module *module, struct verbs_port *port)
+{
+    struct ibv_device_attr device;
+    struct ibv_port_attr attributes;
+
+    if (NULL == module->context || 0 != ibv_query_device(module->context, &device) ||
+        0 != ibv_query_port(module->context, (uint8_t) module->port_number, &attributes))
+        return false;
+    if (IBV_PORT_ACTIVE != attributes.state) {
+        REFUSE("%s: its state is \"%s\"; connect it, or set its interface up", module->device,
+               ibv_port_state_str(attributes.state));
+        return false;
+    }
+    if (!address_fill(module, &attributes, &port->address))
+        return false;
+    module_describe(module, &device, &attributes, port->address.megabits);
+    port->mtu = (uint32_t) module->mtu;
+    module->pd = ibv_alloc_pd(module->context);
+    if (NULL == module->pd || !events_open(module)) {
+        REFUSE("%s: it has no room for another process: %s", module->device, strerror(errno));
+        return false;
+    }
+    if (!queues_open(module, &device) || !receives_open(module) || !inline_probe(module))
+        return false;
+    module->super.btl_put_local_registration_threshold = module->inline_max;
+    if (OPAL_SUCCESS != remote_cache_open(module) || OPAL_SUCCESS != lists_open(module) ||
+        OPAL_SUCCESS != greeter_open(module, &port->greeting_qpn)) {
+        refuse_memory(module->device, "messages", 0);
+        return false;
+    }
+    return true;
+}
+
+/* --- all of them --- */
+
+/* Lanes of one device share its way to memory. */
+static void groups_set(void)
+{
+    for (uint32_t i = 0; i < verbs.module_count; i++)
+        for (uint32_t j = 0; j < verbs.module_count; j++)
+            if (i != j && verbs.modules[i]->context->device == verbs.modules[j]->context->device)
+                verbs.modules[i]->device_group = 1u + (i < j ? i : j);
+}
+
+static void port_open(struct ibv_device *device, uint32_t port)
+{
+    struct verbs_module *module;
+
+    if (CHOICE_PORTS_MAX == verbs.module_count) {
+        REFUSE("%s: %u ports are lanes already, which is the most", ibv_get_device_name(device),
+               (unsigned) CHOICE_PORTS_MAX);
+        return;
+    }
+    module = module_create(device, port);
+    if (NULL == module)
+        return;
+    if (!module_open(module, &verbs.record.ports[verbs.module_count])) {
+        device_close(module);
+        return;
+    }
+    module->place = verbs.module_count;
+    VERBS_VERBOSE("%s is a lane: %s, GID index %u, %u Mbit/s, messages of up to %u bytes inline",
+                  module->device, choice_link_name(verbs.record.ports[module->place].address.link),
+                  module->gid_index, verbs.record.ports[module->place].address.megabits,
+                  module->inline_max);
+    verbs.modules[verbs.module_count++] = module;
+}
+
+/* The number of ports; 0 where the device cannot be asked, and said why. */
+static uint32_t ports_of(struct ibv_device *device)
+{
+    struct ibv_context *context = ibv_open_device(device);
+    struct ibv_device_attr attributes = {0};
+
+    if (NULL == context) {
+        refuse_open(device, errno);
+        return 0;
+    }
+    if (0 != ibv_query_device(context, &attributes))
+        attributes.phys_port_cnt = 0;
+    ibv_close_device(context);
+    return attributes.phys_port_cnt;
+}
+
+static void names_append(char *names, size_t room, const char *name)
+{
+    size_t used = strlen(names);
+
+    snprintf(names + used, room - used, "%s%s", 0 == used ? "" : ", ", name);
+}
+
+void device_open_all(void)
+{
+    int count = 0;
+    struct ibv_device **devices = ibv_get_device_list(&count);
+    char names[256] = "";
+    bool listed = false;
+
+    refusal[0] = '\0';
+    for (int i = 0; i < count; i++) {
+        const char *name = ibv_get_device_name(devices[i]);
+
+        names_append(names, sizeof(names), name);
+        if (IBV_TRANSPORT_IB != devices[i]->transport_type) {
+            REFUSE("%s: it is no InfiniBand or RoCE device (transport %d)", name,
+                   (int) devices[i]->transport_type);
+            continue;
+        }
+        for (uint32_t port = 1, ports = ports_of(devices[i]); port <= ports; port++)
+            if (choice_is_listed(verbs.devices, name, port)) {
+                listed = true;
+                port_open(devices[i], port);
+            }
+    }
+    if (0 == count)
+        VERBS_VERBOSE("no lane, since this node has no RDMA device "
+                      "(/sys/class/infiniband is empty or its driver's library is not installed)");
+    else if (0 == verbs.module_count && !listed && '\0' == refusal[0])
+        VERBS_SAY("btl_verbs_devices is \"%s\", which matches none of %s; other lanes are used, if "
+                  "there are any.",
+                  verbs.devices, names);
+    else if (0 == verbs.module_count)
+        VERBS_SAY("no lane: %s. Other lanes are used, if there are any.", refusal);
+    groups_set();
+    if (NULL != devices)
+        ibv_free_device_list(devices);
+}

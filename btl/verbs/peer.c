@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes at the other ends: how they become known, and how they are given up. */
+#include "btl/verbs/verbs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compat/modex.h"
+#include "opal/class/opal_bitmap.h"
+
+/* What a lane that is taken back may take to end what is under way. */
+#define DRAIN_MS 1000u
+
+verbs_peer_t *peer_at(struct verbs_module *module, uint32_t index)
+{
+    verbs_peer_t **chunk;
+
+    /* Acquire: pairs with the release in peer_create; whoever sees the count sees the peer. */
+    if (index >= atomic_load_explicit(&module->peer_count, memory_order_acquire))
+        return NULL;
+    chunk = atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
+    return chunk[index % PEERS_CHUNK];
+}
+
+verbs_peer_t *peer_find(struct verbs_module *module, const opal_process_name_t *name)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < count; i++) {
+        verbs_peer_t *peer = peer_at(module, i);
+
+        if (peer->name.jobid == name->jobid && peer->name.vpid == name->vpid)
+            return peer;
+    }
+    return NULL;
+}
+
+/* Room for one more among those that wait. */
+static bool waiting_grow(struct verbs_module *module, uint32_t count)
+{
+    uint32_t room = module->waiting_room ? 2 * module->waiting_room : 64;
+    verbs_peer_t **waiting;
+
+    if (count < module->waiting_room)
+        return true;
+    opal_mutex_lock(&module->waiting_lock);
+    waiting = realloc(module->waiting, room * sizeof(*waiting));
+    if (NULL != waiting) {
+        module->waiting = waiting;
+        module->waiting_room = room;
+    }
+    opal_mutex_unlock(&module->waiting_lock);
+    return NULL != waiting;
+}
+
+verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t *name)
+{
+    uint32_t index = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
+    verbs_peer_t **chunk;
+    verbs_peer_t *peer;
+
+    if (index >= PEERS_CHUNK * PEERS_CHUNKS || !waiting_grow(module, index))
+        return NULL;
+    chunk = atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
+    if (NULL == chunk) {
+        chunk = calloc(PEERS_CHUNK, sizeof(*chunk));
+        if (NULL == chunk)
+            return NULL;
+        atomic_store_explicit(&module->chunks[index / PEERS_CHUNK], chunk, memory_order_relaxed);
+    }
+    peer = aligned_alloc(PEER_ALIGNMENT,
+                         (sizeof(*peer) + PEER_ALIGNMENT - 1) / PEER_ALIGNMENT * PEER_ALIGNMENT);
+    if (NULL == peer)
+        return NULL;
+    memset(peer, 0, sizeof(*peer));
+    OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&peer->pending, opal_list_t);
+    peer->module = module;
+    peer->name = *name;
+    peer->index = index;
+    chunk[index % PEERS_CHUNK] = peer;
+    /* Release: see peer_at. */
+    atomic_store_explicit(&module->peer_count, index + 1, memory_order_release);
+    return peer;
+}
+
+/* The record that `proc` published, checked; NULL if it published none that can be used. */
+static struct verbs_record *record_get(opal_proc_t *proc)
+{
+    struct verbs_record *record;
+    void *data = NULL;
+    size_t bytes = 0;
+
+    if (OPAL_SUCCESS != modex_recv(&verbs.super.btl_version, &proc->proc_name, &data, &bytes))
+        return NULL;
+    record = data;
+    if (bytes == sizeof(*record) && VERBS_RECORD_VERSION == record->version &&
+        record->port_count <= CHOICE_PORTS_MAX)
+        return record;
+    VERBS_SAY("process %s runs another version of btl/verbs; messages to it take another lane. "
+              "Install the same version of Multilane for all processes of the job.",
+              OPAL_NAME_PRINT(proc->proc_name));
+    free(data);
+    return NULL;
+}
+
+/* The place in `record` of the port that this module's leads to; -1: none. */
+static int port_of(const struct verbs_module *module, const struct verbs_record *record)
+{
+    struct choice_address mine[CHOICE_PORTS_MAX], theirs[CHOICE_PORTS_MAX];
+    int pairs[CHOICE_PORTS_MAX];
+
+    for (uint32_t i = 0; i < verbs.record.port_count; i++)
+        mine[i] = verbs.record.ports[i].address;
+    for (uint32_t i = 0; i < record->port_count; i++)
+        theirs[i] = record->ports[i].address;
+    choice_pair(mine, verbs.record.port_count, theirs, record->port_count, verbs.any_subnet, pairs);
+    return pairs[module->place];
+}
+
+static void port_missing(const struct verbs_module *module, const opal_proc_t *proc,
+                         const struct verbs_record *record)
+{
+    const char *why = "it has no port";
+
+    for (uint32_t i = 0; i < record->port_count; i++) {
+        why = choice_refuses(&verbs.record.ports[module->place].address, &record->ports[i].address,
+                             verbs.any_subnet);
+        if (NULL == why)
+            why = "its ports that could be reached go with others of ours";
+    }
+    VERBS_VERBOSE("%s: no lane to process %s: %s", module->device, OPAL_NAME_PRINT(proc->proc_name),
+                  why);
+}
+
+/* Under module->lock. The peer, if one of its ports can be reached; NULL else, which is no error.
+ */
+static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, int *status)
+{
+    struct verbs_record *record;
+    verbs_peer_t *peer = NULL;
+    int place;
+
+    if (proc == opal_proc_local_get())
+        return NULL;
+    record = record_get(proc);
+    if (NULL == record)
+        return NULL;
+    place = port_of(module, record);
+    if (place < 0) {
+        port_missing(module, proc, record);
+        free(record);
+        return NULL;
+    }
+    peer = peer_find(module, &proc->proc_name);
+    if (NULL == peer)
+        peer = peer_create(module, &proc->proc_name);
+    if (NULL == peer) {
+        *status = OPAL_ERR_OUT_OF_RESOURCE;
+    } else {
+        OPAL_THREAD_LOCK(&peer->lock);
+        if (PEER_FAILED == peer->state)
+            (void) peer_renew(peer);
+        if (PEER_IDLE == peer->state) {
+            peer->port = record->ports[place];
+            peer->port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
+            peer->their_port = (uint32_t) place;
+            peer->nonce = record->nonce;
+        }
+        peer->proc = proc;
+        peer->known = true;
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    }
+    free(record);
+    return peer;
+}
+
+int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                   verbs_peer_t **peers, opal_bitmap_t *reachable)
+{
+    struct verbs_module *module = module_of(btl);
+    int status = OPAL_SUCCESS;
+
+    for (size_t i = 0; i < count && OPAL_SUCCESS == status; i++) {
+        OPAL_THREAD_LOCK(&module->lock);
+        peers[i] = peer_add(module, procs[i], &status);
+        OPAL_THREAD_UNLOCK(&module->lock);
+        if (NULL != peers[i] && NULL != reachable)
+            status = opal_bitmap_set_bit(reachable, (int) i);
+    }
+    return status;
+}
+
+/* --- end --- */
+
+/* Under peer->lock. Nothing of the connection is left after it but completions that will find no
+ * such queue pair. */
+static void pair_destroy(verbs_peer_t *peer)
+{
+    if (NULL == peer->qp)
+        return;
+    ibv_destroy_qp(peer->qp);
+    peer->qp = NULL;
+    atomic_store_explicit(&peer->qpn, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&peer->module->send_cq_room,
+                              (int32_t) ((uint32_t) verbs.queue_depth - peer->send_room),
+                              memory_order_relaxed);
+    peer->send_room = 0;
+    peer->unsignaled = 0;
+}
+
+bool peer_renew(verbs_peer_t *peer)
+{
+    if (0 != peer->outstanding || !opal_list_is_empty(&peer->pending))
+        return false;
+    pair_destroy(peer);
+    connect_leave(peer, PEER_IDLE);
+    return true;
+}
+
+static void peer_break(verbs_peer_t *peer)
+{
+    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
+
+    connect_leave(peer, PEER_FAILED);
+    /* What was posted comes back with an error, and nothing more is sent or answered. */
+    if (NULL != peer->qp)
+        (void) ibv_modify_qp(peer->qp, &attributes, IBV_QP_STATE);
+}
+
+void peer_fail(verbs_peer_t *peer, const char *why)
+{
+    struct verbs_module *module = peer->module;
+    bool first, quiet;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    first = PEER_FAILED != peer->state && PEER_IDLE != peer->state;
+    if (first)
+        peer_break(peer);
+    quiet = module->finalized || !peer->known;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!first)
+        return;
+    if (!quiet)
+        VERBS_SAY("the lane from process %s by %s to process %s by %s is lost: %s",
+                  OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), module->device, OPAL_NAME_PRINT(peer->name),
+                  peer->port.address.name, why);
+    work_fail_pending(peer);
+    if (!quiet && NULL != module->error_callback && NULL != peer->proc)
+        module->error_callback(&module->super, 0, peer->proc, module->device);
+}
+
+/* Whether everything given to it has ended. */
+static bool peer_is_quiet(verbs_peer_t *peer)
+{
+    bool quiet;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    quiet = PEER_IDLE == peer->state || PEER_FAILED == peer->state ||
+            (0 == peer->outstanding && opal_list_is_empty(&peer->pending));
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return quiet;
+}
+
+int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                   verbs_peer_t **peers)
+{
+    uint64_t end = verbs_now_ms() + DRAIN_MS;
+
+    (void) procs;
+    for (size_t i = 0; i < count; i++) {
+        if (NULL == peers[i])
+            continue;
+        while (!peer_is_quiet(peers[i]) && verbs_now_ms() < end)
+            (void) progress_module(module_of(btl));
+        OPAL_THREAD_LOCK(&peers[i]->lock);
+        peers[i]->known = false;
+        peers[i]->proc = NULL;
+        OPAL_THREAD_UNLOCK(&peers[i]->lock);
+    }
+    return OPAL_SUCCESS;
+}
+
+static void peer_destroy(verbs_peer_t *peer)
+{
+    work_fail_pending(peer);
+    OPAL_THREAD_LOCK(&peer->lock);
+    pair_destroy(peer);
+    if (NULL != peer->greeting_way)
+        ibv_destroy_ah(peer->greeting_way);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    OBJ_DESTRUCT(&peer->pending);
+    OBJ_DESTRUCT(&peer->lock);
+    free(peer);
+}
+
+void peers_close(struct verbs_module *module)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+
+    for (uint32_t i = 0; i < count; i++)
+        peer_destroy(peer_at(module, i));
+    atomic_store_explicit(&module->peer_count, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < PEERS_CHUNKS; i++)
+        free(atomic_load_explicit(&module->chunks[i], memory_order_relaxed));
+}

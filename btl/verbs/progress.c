@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looking at the completion queues and handing out what they hold. */
+#include "btl/verbs/verbs.h"
+
+#include <arpa/inet.h>
+#include <sched.h>
+
+#define BATCH 16
+
+/* Rounds in vain before the processor is given away, where it is the processor that carries the
+ * packets: what is waited for may be waiting for it. */
+#define YIELD_SOFT 8u
+
+/* Every so many rounds: greetings are repeated where somebody is being greeted; the device's
+ * events are read. */
+#define GREETING_ROUNDS 64u
+#define EVENT_ROUNDS    4096u
+
+static __attribute__((noinline)) void message_broken(struct verbs_module *module, const char *what)
+{
+    if (0 == atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed))
+        VERBS_SAY("%s: %s; it and others like it are dropped. Do all processes use the same pml?",
+                  module->device, what);
+}
+
+static void message_hand_out(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
+{
+    uint32_t word = ntohl(wc->imm_data);
+    verbs_peer_t *peer = peer_at(module, MESSAGE_WORD_INDEX(word));
+    mca_btl_base_segment_t segment = {.seg_len = wc->byte_len};
+
+    /* The queue pair that it came on says who sent it; the word has to agree. */
+    if (OPAL_UNLIKELY(NULL == peer || !(wc->wc_flags & IBV_WC_WITH_IMM) ||
+                      wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))) {
+        message_broken(module, "a message came whose sender is not the one that it names");
+        return;
+    }
+    if (OPAL_UNLIKELY(PEER_ANSWERED == peer->state))
+        connect_confirmed(peer);
+    segment.seg_addr.pval = module->receive_memory + index * module->receive_bytes;
+    if (OPAL_UNLIKELY(!compat_btl_deliver(&module->super, peer->known ? peer : NULL,
+                                          MESSAGE_WORD_TAG(word), &segment, 1)))
+        message_broken(module, "a message came with a tag that nobody here listens to");
+}
+
+static int receives_handle(struct verbs_module *module)
+{
+    struct ibv_wc completions[BATCH];
+    int count = ibv_poll_cq(module->receive_cq, BATCH, completions);
+
+    for (int i = 0; i < count; i++) {
+        const struct ibv_wc *wc = &completions[i];
+        uint32_t index = GREETING_ID_INDEX(wc->wr_id);
+
+        if (GREETING_ID_MARK == (wc->wr_id & 3)) {
+            greeting_received(module, index, wc);
+            continue;
+        }
+        if (OPAL_LIKELY(IBV_WC_SUCCESS == wc->status))
+            message_hand_out(module, index, wc);
+        /* A receive that failed is a broken connection, which its send queue tells of. */
+        (void) device_post_receive(module, index);
+    }
+    return count < 0 ? 0 : count;
+}
+
+static int sends_handle(struct verbs_module *module)
+{
+    struct ibv_wc completions[BATCH];
+    int count = ibv_poll_cq(module->send_cq, BATCH, completions);
+
+    for (int i = 0; i < count; i++)
+        work_reported(module, &completions[i]);
+    return count < 0 ? 0 : count;
+}
+
+/* Whoever takes it alone looks at the queues. It is taken without waiting, also to keep a callback
+ * that makes progress from handling the next message within its own. */
+static inline bool polling_take(struct verbs_module *module)
+{
+    if (atomic_load_explicit(&module->polling, memory_order_relaxed))
+        return false;
+    /* Acquire: pairs with the release in polling_leave of the thread before. */
+    return !atomic_exchange_explicit(&module->polling, true, memory_order_acquire);
+}
+
+static inline void polling_leave(struct verbs_module *module)
+{
+    atomic_store_explicit(&module->polling, false, memory_order_release);
+}
+
+/* --- events of the device --- */
+
+static void peers_fail(struct verbs_module *module, const char *why)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+
+    for (uint32_t i = 0; i < count; i++)
+        peer_fail(peer_at(module, i), why);
+}
+
+static void peer_of_pair_fail(struct verbs_module *module, const struct ibv_qp *qp, const char *why)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (qp == peer_at(module, i)->qp)
+            peer_fail(peer_at(module, i), why);
+}
+
+static void event_handle(struct verbs_module *module, const struct ibv_async_event *event)
+{
+    const char *name = ibv_event_type_str(event->event_type);
+
+    switch (event->event_type) {
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_PORT_ACTIVE:
+        if ((uint32_t) event->element.port_num != module->port_number)
+            return;
+        module->port_down = IBV_EVENT_PORT_ERR == event->event_type;
+        VERBS_VERBOSE("%s: its port is %s", module->device,
+                      module->port_down ? "down" : "up again");
+        return;
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
+        peers_fail(module, name);
+        return;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        peer_of_pair_fail(module, event->element.qp, name);
+        return;
+    case IBV_EVENT_COMM_EST:
+        return; /* the message itself says so */
+    default:
+        VERBS_VERBOSE("%s: %s", module->device, name);
+    }
+}
+
+static void events_read(struct verbs_module *module)
+{
+    struct ibv_async_event event;
+
+    while (0 == ibv_get_async_event(module->context, &event)) {
+        event_handle(module, &event);
+        ibv_ack_async_event(&event);
+    }
+}
+
+/* --- progress --- */
+
+static __attribute__((noinline)) void round_extra(struct verbs_module *module, uint32_t round)
+{
+    if (0 != atomic_load_explicit(&module->greeting_count, memory_order_relaxed))
+        greetings_repeat(module);
+    if (0 == round % EVENT_ROUNDS)
+        events_read(module);
+}
+
+int progress_module(struct verbs_module *module)
+{
+    uint32_t round;
+    int events;
+
+    if (!polling_take(module))
+        return 0;
+    events = receives_handle(module);
+    events += sends_handle(module);
+    if (OPAL_UNLIKELY(0 != atomic_load_explicit(&module->waiting_count, memory_order_relaxed)))
+        events += work_post_pending(module);
+    round = module->round++;
+    if (OPAL_UNLIKELY(0 == round % GREETING_ROUNDS))
+        round_extra(module, round);
+    polling_leave(module);
+    return events;
+}
+
+int progress_all(void)
+{
+    static _Thread_local uint32_t idle_rounds;
+    bool soft = false;
+    int events = 0;
+
+    for (uint32_t i = 0; i < verbs.module_count; i++) {
+        events += progress_module(verbs.modules[i]);
+        soft |= verbs.modules[i]->soft;
+    }
+    idle_rounds = events ? 0 : idle_rounds + 1;
+    if (OPAL_UNLIKELY(soft && idle_rounds >= YIELD_SOFT))
+        sched_yield();
+    return events;
+}
+
+static bool module_is_quiet(struct verbs_module *module)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+
+    for (uint32_t i = 0; i < count; i++) {
+        verbs_peer_t *peer = peer_at(module, i);
+        bool busy;
+
+        OPAL_THREAD_LOCK(&peer->lock);
+        busy = PEER_FAILED != peer->state &&
+               (0 != peer->outstanding || !opal_list_is_empty(&peer->pending));
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (busy)
+            return false;
+    }
+    return true;
+}
+
+bool progress_drain(struct verbs_module *module, uint64_t limit_ms)
+{
+    uint64_t end = verbs_now_ms() + limit_ms;
+
+    while (!module_is_quiet(module)) {
+        if (verbs_now_ms() >= end)
+            return false;
+        (void) progress_module(module);
+    }
+    return true;
+}

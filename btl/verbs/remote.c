@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registration, through Open MPI's cache of registrations, and put, get and atomics. */
+#include "btl/verbs/verbs.h"
+
+#include <stdio.h>
+
+/* What a registration is to the peer. */
+struct mca_btl_base_registration_handle_t {
+    uint32_t remote_key;
+    uint32_t local_key;
+};
+
+/* What the cache keeps of one. */
+struct cached {
+    mca_rcache_base_registration_t base;
+    struct ibv_mr *region;
+    struct mca_btl_base_registration_handle_t handle;
+};
+
+size_t remote_handle_bytes(void)
+{
+    return sizeof(struct mca_btl_base_registration_handle_t);
+}
+
+/* --- registration --- */
+
+/* No more than was asked for: memory that only the peer reads may be memory that nobody can write.
+ */
+static int access_of(const struct verbs_module *module, int32_t flags)
+{
+    int access = 0;
+
+    if (flags & MCA_RCACHE_ACCESS_REMOTE_READ)
+        access |= IBV_ACCESS_REMOTE_READ;
+    if (flags & MCA_RCACHE_ACCESS_REMOTE_WRITE)
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    if ((flags & MCA_RCACHE_ACCESS_REMOTE_ATOMIC) && module->atomics)
+        access |= IBV_ACCESS_REMOTE_ATOMIC;
+    if ((flags & MCA_RCACHE_ACCESS_LOCAL_WRITE) ||
+        (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)))
+        access |= IBV_ACCESS_LOCAL_WRITE;
+    return access;
+}
+
+static int cached_register(void *context, void *base, size_t size,
+                           mca_rcache_base_registration_t *registration)
+{
+    struct verbs_module *module = context;
+    struct cached *cached = (struct cached *) registration;
+
+    cached->region =
+        ibv_reg_mr(module->pd, base, size, access_of(module, registration->access_flags));
+    if (NULL == cached->region)
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    cached->handle.remote_key = cached->region->rkey;
+    cached->handle.local_key = cached->region->lkey;
+    return OPAL_SUCCESS;
+}
+
+static int cached_deregister(void *context, mca_rcache_base_registration_t *registration)
+{
+    struct cached *cached = (struct cached *) registration;
+
+    (void) context;
+    if (NULL != cached->region && 0 != ibv_dereg_mr(cached->region))
+        return OPAL_ERROR;
+    cached->region = NULL;
+    return OPAL_SUCCESS;
+}
+
+int remote_cache_open(struct verbs_module *module)
+{
+    char name[CHOICE_NAME_BYTES + 16];
+    mca_rcache_base_resources_t resources = {
+        .cache_name = name,
+        .reg_data = module,
+        .sizeof_reg = sizeof(struct cached),
+        .register_mem = cached_register,
+        .deregister_mem = cached_deregister,
+    };
+
+    snprintf(name, sizeof(name), "verbs.%s", module->device);
+    module->rcache = mca_rcache_base_module_create("grdma", module, &resources);
+    return NULL == module->rcache ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
+}
+
+uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
+{
+    return ((const struct cached *) registration)->handle.local_key;
+}
+
+mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                                    void *base, size_t size, uint32_t flags)
+{
+    mca_rcache_base_registration_t *registration = NULL;
+    mca_rcache_base_module_t *rcache = module_of(btl)->rcache;
+    int32_t access = (int32_t) (flags & MCA_BTL_REG_FLAG_ACCESS_ANY);
+
+    (void) peer;
+    if (OPAL_SUCCESS != rcache->rcache_register(rcache, base, size, 0, access, &registration))
+        return NULL;
+    return &((struct cached *) registration)->handle;
+}
+
+int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+{
+    mca_rcache_base_module_t *rcache = module_of(btl)->rcache;
+    struct cached *cached =
+        (struct cached *) ((unsigned char *) handle - offsetof(struct cached, handle));
+
+    return rcache->rcache_deregister(rcache, &cached->base);
+}
+
+/* --- operations --- */
+
+static struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kind,
+                                        void *local, uint64_t remote, size_t size,
+                                        mca_btl_base_registration_handle_t *local_handle,
+                                        const mca_btl_base_registration_handle_t *remote_handle,
+                                        mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                        void *data)
+{
+    struct verbs_work *work = (struct verbs_work *) opal_free_list_get(&module->operations);
+
+    if (NULL == work)
+        return NULL;
+    work->list = &module->operations;
+    work->kind = (uint8_t) kind;
+    work->base.des_flags = 0;
+    work->local = local;
+    work->remote = remote;
+    work->size = size;
+    work->local_key = NULL == local_handle ? 0 : local_handle->local_key;
+    work->remote_key = remote_handle->remote_key;
+    work->local_handle = local_handle;
+    work->callback = callback;
+    work->context = context;
+    work->data = data;
+    return work;
+}
+
+static int operation_submit(verbs_peer_t *peer, struct verbs_work *work)
+{
+    int status;
+
+    if (NULL == work)
+        return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
+    status = work_submit(peer, work);
+    if (OPAL_SUCCESS != status)
+        opal_free_list_return(work->list, &work->base.super);
+    return status;
+}
+
+int remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    (void) flags;
+    (void) order;
+    if (OPAL_UNLIKELY(size > btl->btl_put_limit ||
+                      (NULL == local_handle && size > btl->btl_put_local_registration_threshold)))
+        return OPAL_ERR_NOT_AVAILABLE;
+    return operation_submit(peer, operation_get(module_of(btl), WORK_PUT, local_address,
+                                                remote_address, size, local_handle, remote_handle,
+                                                callback, context, data));
+}
+
+int remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    (void) flags;
+    (void) order;
+    if (OPAL_UNLIKELY(size > btl->btl_get_limit || (NULL == local_handle && 0 != size)))
+        return OPAL_ERR_NOT_AVAILABLE;
+    return operation_submit(peer, operation_get(module_of(btl), WORK_GET, local_address,
+                                                remote_address, size, local_handle, remote_handle,
+                                                callback, context, data));
+}
+
+static int atomic_submit(mca_btl_base_module_t *btl, verbs_peer_t *peer, enum work_kind kind,
+                         void *local_address, uint64_t remote_address,
+                         mca_btl_base_registration_handle_t *local_handle,
+                         mca_btl_base_registration_handle_t *remote_handle, uint64_t first,
+                         uint64_t second, int flags, mca_btl_base_rdma_completion_fn_t callback,
+                         void *context, void *data)
+{
+    struct verbs_work *work;
+
+    if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) || 0 != remote_address % 8 || NULL == local_handle)
+        return OPAL_ERR_NOT_SUPPORTED;
+    work = operation_get(module_of(btl), kind, local_address, remote_address, 8, local_handle,
+                         remote_handle, callback, context, data);
+    if (NULL != work) {
+        work->operands[0] = first;
+        work->operands[1] = second;
+    }
+    return operation_submit(peer, work);
+}
+
+int remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle,
+                        mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    (void) order;
+    if (MCA_BTL_ATOMIC_ADD != op)
+        return OPAL_ERR_NOT_SUPPORTED;
+    return atomic_submit(btl, peer, WORK_FETCH_ADD, local_address, remote_address, local_handle,
+                         remote_handle, operand, 0, flags, callback, context, data);
+}
+
+int remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+                        uint64_t value, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    (void) order;
+    return atomic_submit(btl, peer, WORK_SWAP_IF, local_address, remote_address, local_handle,
+                         remote_handle, compare, value, flags, callback, context, data);
+}

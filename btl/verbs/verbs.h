@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lane over InfiniBand, RoCE and soft RoCE: one module a port, its peers, and what its files
+ * offer each other. */
+#ifndef MULTILANE_VERBS_H
+#define MULTILANE_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+
+#include "btl/verbs/choice.h"
+#include "common/compat/btl.h"
+#include "common/compat/threads.h"
+#include "multilane/extension.h"
+
+#include "opal/class/opal_free_list.h"
+#include "opal/class/opal_list.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/mca/rcache/base/base.h"
+#include "opal/mca/rcache/rcache.h"
+
+/* --- what a process publishes for its peers --- */
+
+struct verbs_port {
+    struct choice_address address;
+    uint32_t greeting_qpn; /* the datagram queue pair that greetings go to */
+    uint32_t mtu;          /* enum ibv_mtu */
+};
+
+struct verbs_record {
+    uint32_t version;
+    uint32_t port_count;
+    uint64_t nonce; /* names this very process: greetings carry it */
+    struct verbs_port ports[CHOICE_PORTS_MAX];
+};
+
+#define VERBS_RECORD_VERSION 1u
+
+/* --- work: what is given to a queue pair --- */
+
+enum work_kind { WORK_SEND, WORK_PUT, WORK_GET, WORK_FETCH_ADD, WORK_SWAP_IF };
+
+/* A descriptor of Open MPI's for a message, or one put, get or atomic. From the moment it is
+ * submitted until its completion it belongs to the peer. */
+struct verbs_work {
+    mca_btl_base_descriptor_t base;
+    mca_btl_base_segment_t segment;
+    struct mca_btl_base_endpoint_t *peer;
+    opal_free_list_t *list;
+    uint8_t kind;  /* enum work_kind */
+    uint8_t frees; /* places of the send queue that its completion gives back */
+    mca_btl_base_tag_t tag;
+
+    /* of put, get and atomics */
+    void *local;
+    uint64_t size;
+    uint64_t remote;
+    uint32_t local_key;
+    uint32_t remote_key;
+    uint64_t operands[2];
+    mca_btl_base_registration_handle_t *local_handle;
+    mca_btl_base_rdma_completion_fn_t callback;
+    void *context;
+    void *data;
+};
+OBJ_CLASS_DECLARATION(struct_verbs_work);
+typedef struct verbs_work struct_verbs_work;
+
+/* --- peers --- */
+
+enum peer_state {
+    PEER_IDLE,     /* nothing was sent yet */
+    PEER_GREETING, /* our queue pair waits to hear of the peer's */
+    PEER_ANSWERED, /* ours is ready; whether the peer's is, is not known yet */
+    PEER_READY,    /* both are */
+    PEER_FAILED    /* nothing can be sent until it is added anew, or greets anew */
+};
+
+/* One port of one process, reached from one of our ports. Lives until its module ends. Aligned, so
+ * that the low bits of its address can carry more (INLINE_ID). */
+struct mca_btl_base_endpoint_t {
+    /* Guards what follows, down to `pending`. Taken inside the module's lock, never around it. */
+    opal_mutex_t lock;
+    uint8_t state;        /* enum peer_state */
+    bool queued;          /* in the module's list of peers that have something pending */
+    uint8_t unsignaled;   /* messages posted since the last one that will be reported */
+    uint32_t send_room;   /* free places of the send queue */
+    uint32_t outstanding; /* works posted and not completed */
+    struct ibv_qp *qp;    /* NULL while IDLE */
+    uint32_t my_psn;
+    opal_list_t pending;  /* struct verbs_work that wait for the connection or for room */
+    _Atomic uint32_t qpn; /* of `qp`; read by who handles completions */
+    _Atomic uint64_t queued_bytes;
+
+    /* The other end, from its record or its greeting; under `lock`. */
+    struct verbs_port port;
+    uint64_t nonce;
+    uint32_t their_qpn;
+    uint32_t their_index; /* what our messages call us there */
+    struct ibv_ah *greeting_way;
+    uint64_t greet_next_ms;
+    uint32_t greet_pause_ms;
+    uint32_t their_port; /* place in its record */
+
+    struct verbs_module *module;
+    uint32_t index; /* in the module's table */
+    opal_process_name_t name;
+    opal_proc_t *proc; /* NULL: it greeted before Open MPI told us of it */
+    bool known;        /* by btl_add_procs */
+};
+
+typedef struct mca_btl_base_endpoint_t verbs_peer_t;
+
+#define PEER_ALIGNMENT 64u
+#define PEERS_CHUNK    256u
+#define PEERS_CHUNKS   1024u
+
+/* --- modules --- */
+
+struct verbs_greeter; /* connect.c */
+
+struct verbs_module {
+    mca_btl_base_module_t super;
+    uint32_t place; /* in the record's ports */
+    char device[CHOICE_NAME_BYTES];
+
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    uint32_t port_number;
+    uint32_t gid_index;
+    enum ibv_mtu mtu;
+    uint32_t read_depth_out; /* gets and atomics under way that the device allows us, */
+    uint32_t read_depth_in;  /* and those toward us */
+    uint32_t inline_max;
+    uint32_t device_group; /* other than 0 where the device has more ports of ours */
+    bool soft;             /* soft RoCE: the processor does it all */
+    bool atomics;
+    bool global_atomics; /* atomic with regard to the processor as well */
+
+    struct ibv_cq *send_cq;
+    struct ibv_cq *receive_cq;
+    struct ibv_srq *srq;
+    unsigned char *receive_memory;
+    struct ibv_mr *receive_mr;
+    uint32_t receive_count;
+    size_t receive_bytes;
+    int32_t send_cq_size;
+    _Atomic int32_t send_cq_room;
+    struct verbs_greeter *greeter;
+
+    mca_rcache_base_module_t *rcache;
+    opal_free_list_t frags_small;
+    opal_free_list_t frags_large;
+    opal_free_list_t operations;
+    bool lists_ready;
+
+    /* Guards the table of peers and the two lists. Never taken while a peer's lock is held. */
+    opal_mutex_t lock;
+    verbs_peer_t **_Atomic chunks[PEERS_CHUNKS];
+    _Atomic uint32_t peer_count;
+
+    opal_mutex_t waiting_lock; /* guards the two arrays; taken inside a peer's lock */
+    verbs_peer_t **waiting;    /* peers with something pending and a connection */
+    uint32_t waiting_room;
+    _Atomic uint32_t waiting_count;
+    _Atomic uint32_t greeting_count; /* peers that are greeted again until they answer */
+
+    _Atomic bool polling; /* taken by who looks at the completion queues */
+    uint32_t round;
+    bool port_down;
+    bool finalized;
+    _Atomic uint64_t broken_messages;
+    mca_btl_base_module_error_cb_fn_t error_callback;
+};
+
+#define module_of(btl) ((struct verbs_module *) (btl))
+
+struct verbs_component {
+    mca_btl_base_component_t super;
+
+    /* parameters */
+    const char *devices;
+    const char *pairing;
+    const char *lane_latency;
+    const char *lane_bandwidth;
+    const char *lane_overhead;
+    const char *lane_reg_cost;
+    const char *lane_reg_growth;
+    int gid_index;
+    int pkey_index;
+    int service_level;
+    int traffic_class;
+    int timeout;
+    int retry_count;
+    int queue_depth;
+    int receive_buffers;
+    bool any_subnet;
+
+    struct verbs_record record;
+    struct verbs_module *modules[CHOICE_PORTS_MAX];
+    uint32_t module_count;
+};
+
+/* Open MPI finds the component by this name; here it is called verbs. */
+extern struct verbs_component mca_btl_verbs_component;
+#define verbs mca_btl_verbs_component
+
+#define VERBS_SAY(...) opal_output(0, "btl/verbs: " __VA_ARGS__)
+#define VERBS_VERBOSE(...)                                                                         \
+    opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/verbs: " __VA_ARGS__)
+
+#define VERBS_FRAG_SMALL 2048u
+
+/* component.c: the module that others are copies of. */
+extern const mca_btl_base_module_t *const verbs_module_template;
+uint64_t verbs_now_ms(void);
+
+/* device.c: one module for each port that can be a lane, into verbs.modules and verbs.record. */
+void device_open_all(void);
+void device_close(struct verbs_module *module);
+bool device_post_receive(struct verbs_module *module, uint32_t index);
+
+/* peer.c */
+int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                   verbs_peer_t **peers, opal_bitmap_t *reachable);
+int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                   verbs_peer_t **peers);
+verbs_peer_t *peer_at(struct verbs_module *module, uint32_t index);
+/* Under module->lock. */
+verbs_peer_t *peer_find(struct verbs_module *module, const opal_process_name_t *name);
+verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t *name);
+/* The lane to the peer is lost: what was given to it ends with an error, Open MPI is told once. */
+void peer_fail(verbs_peer_t *peer, const char *why);
+/* Under peer->lock: one that failed can be used anew, if the last connection is wholly over. */
+bool peer_renew(verbs_peer_t *peer);
+void peers_close(struct verbs_module *module);
+
+/* connect.c */
+int greeter_open(struct verbs_module *module, uint32_t *qpn);
+void greeter_close(struct verbs_module *module);
+/* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be
+ * made. */
+bool connect_begin(verbs_peer_t *peer);
+/* A datagram came into buffer `index`. */
+void greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc);
+void greeting_sent(struct verbs_module *module, uint32_t index);
+/* Under peer->lock: every change of a peer's state but those of connect.c. */
+void connect_leave(verbs_peer_t *peer, enum peer_state state);
+/* Greets those again that have not answered. */
+void greetings_repeat(struct verbs_module *module);
+/* A message came from a peer whose readiness was not known. */
+void connect_confirmed(verbs_peer_t *peer);
+
+/* send.c */
+int lists_open(struct verbs_module *module);
+void lists_close(struct verbs_module *module);
+mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer, uint8_t order,
+                                      size_t size, uint32_t flags);
+int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
+mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                        opal_convertor_t *convertor, uint8_t order, size_t reserve,
+                                        size_t *size, uint32_t flags);
+int send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+               mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
+int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_convertor_t *convertor,
+                   void *header, size_t header_size, size_t payload_size, uint8_t order,
+                   uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor);
+
+/* work.c: the send queues. */
+/* OPAL_SUCCESS: posted, or waiting for the connection or for room; its end comes in any case. */
+int work_submit(verbs_peer_t *peer, struct verbs_work *work);
+/* Posts a message of at most module->inline_max bytes at once; false where that is not possible. */
+bool work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
+                      mca_btl_base_tag_t tag);
+void work_complete(struct verbs_work *work, int status);
+/* A completion of the send queue. */
+void work_reported(struct verbs_module *module, const struct ibv_wc *wc);
+/* Posts what waits, where there is room now; returns events. */
+int work_post_pending(struct verbs_module *module);
+void work_fail_pending(verbs_peer_t *peer);
+/* Under peer->lock: the peer's pending works are to be posted by the next round of progress. */
+void work_wake(verbs_peer_t *peer);
+
+/* wr_id of a message without a descriptor: the peer and the places of the send queue that its
+ * completion gives back. */
+#define INLINE_ID_MARK         1u
+#define INLINE_ID(peer, frees) ((uint64_t) (uintptr_t) (peer) | (uint64_t) (frees) << 1 | 1u)
+#define INLINE_ID_PEER(id)     ((verbs_peer_t *) (uintptr_t) ((id) & ~(uint64_t) (PEER_ALIGNMENT - 1)))
+#define INLINE_ID_FREES(id)    ((uint32_t) ((id) & (PEER_ALIGNMENT - 1)) >> 1)
+/* Every so many messages one is reported: what INLINE_ID has room for is more. */
+#define INLINE_UNSIGNALED_MAX 15u
+/* wr_id of greetings. */
+#define GREETING_ID(index)    ((uint64_t) (index) << 8 | 2u)
+#define GREETING_ID_MARK      2u
+#define GREETING_ID_INDEX(id) ((uint32_t) ((id) >> 8))
+
+/* What a message says beside its bytes: the sender's index in the receiver's table, and the tag. */
+#define MESSAGE_WORD(index, tag) ((index) << 8 | (uint32_t) (tag))
+#define MESSAGE_WORD_INDEX(word) ((word) >> 8)
+#define MESSAGE_WORD_TAG(word)   ((mca_btl_base_tag_t) ((word) &0xff))
+
+/* remote.c: registration, put, get and atomics. */
+int remote_cache_open(struct verbs_module *module);
+/* The key of memory that a free list registered. */
+uint32_t remote_key_of(const mca_rcache_base_registration_t *registration);
+mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                                    void *base, size_t size, uint32_t flags);
+int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+int remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+int remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+int remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle,
+                        mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+int remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+                        uint64_t value, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+size_t remote_handle_bytes(void);
+
+/* progress.c */
+int progress_all(void);
+/* Handles what the completion queues of one module hold; returns events. */
+int progress_module(struct verbs_module *module);
+/* Ends what is under way, for at most `limit_ms`; true: nothing is left. */
+bool progress_drain(struct verbs_module *module, uint64_t limit_ms);
+
+/* extension.c */
+int lane_parameters_check(void);
+
+#endif

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The lane over RDMA. Everywhere: what it says where it can be none. In the lab of test/lab/rdma,
+# which sets MULTILANE_RDMA_LAB (all, or short): everything over it alone, by two rails.
+verbs="--mca btl self,verbs"
+side=$top/test/lab/rdma-side
+
+# --- everywhere ---------------------------------------------------------------
+
+# What is given wrongly: one sentence, and the job goes on over another lane.
+# shellcheck disable=SC2086
+verbs_refuses() {
+    local other="--mca pml multilane --mca btl self,$sm,verbs"
+    mpi_says verbs.bad-pairing 'btl_verbs_pairing is "rails"; it can be subnet or order' \
+        2 $other --mca btl_verbs_pairing rails -- ring
+    mpi_says verbs.bad-timeout 'btl_verbs_timeout is 99; it can be 1 to 31' \
+        2 $other --mca btl_verbs_timeout 99 -- ring
+    mpi_says verbs.bad-lane-latency 'btl_verbs_lane_latency is "abc", which is not a number' \
+        2 $other --mca btl_verbs_lane_latency abc -- ring
+    if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
+        mpi_says verbs.no-device 'btl/verbs: no lane, since this node has no RDMA device' \
+            2 $other --mca btl_base_verbose 10 -- ring
+    fi
+}
+
+# --- in the lab ---------------------------------------------------------------
+
+# False, and said so, once the time that the machine has for this is over; what is missing is run
+# where processors are faster, or by MULTILANE_LONG.
+lab_has_time() {
+    local up
+    read -r up _ </proc/uptime
+    [ -n "${MULTILANE_LONG:-}" ] || [ "${up%.*}" -lt "${MULTILANE_RDMA_UNTIL_S:-1000000}" ] && return
+    skip "$prefix$1" "the virtual machine's $MULTILANE_RDMA_UNTIL_S s are over; --long runs all"
+    return 1
+}
+
+# lab_mpi NAME RANKS PML PROGRAM...: over verbs alone.
+lab_mpi() {
+    local name=$1 ranks=$2 pml=$3 program=$4
+    shift 4
+    lab_has_time "$name" || return
+    # shellcheck disable=SC2086
+    mpi "$name" "$ranks" --mca pml "$pml" $verbs $lab_osc ${lab_more:-} -- \
+        "$side" "$build/test/mpi/$program" "$@"
+}
+
+# 4.1's osc/ucx takes windows for which it then finds no device.
+if [ "$series" = 4.1 ]; then lab_osc="--mca osc ^ucx"; else lab_osc=; fi
+
+lab_conformance() {
+    local chapter
+    for chapter in $1; do
+        case $series.$chapter in 4.1.partitioned | 4.1.session) continue ;; esac # MPI 4
+        lab_mpi "verbs.conform.$chapter.$2" 2 "$2" "$chapter" --seconds $((limit_s / 2))
+    done
+}
+
+lab_traffic() {
+    local protocol
+    for protocol in $1; do
+        lab_more="--mca pml_multilane_protocol $protocol" \
+            lab_mpi "verbs.traffic.$protocol" 2 multilane traffic --seeds 1 --batches 8
+    done
+}
+
+# What an administrator may have forgotten: verbs_without NAME REGEX [mpirun's arguments] -- PROGRAM...
+verbs_without() {
+    local name=$1 regex=$2
+    shift 2
+    lab_has_time "$name" || return
+    # shellcheck disable=SC2086
+    mpi_says "$name" "$regex" 2 --mca pml multilane --mca btl self,$sm,verbs "$@"
+}
+
+# As a user who may not open the devices; what mpirun makes for itself goes to a folder of its own.
+lab_as_nobody() {
+    local dir
+    dir=$(mktemp -d) && chown 65534:65534 "$dir" || return 1
+    chmod 600 /dev/infiniband/uverbs*
+    (
+        local mpirun=$build/as-nobody
+        printf '#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=%s TMPDIR=%s "%s" "$@"\n' \
+            "$dir" "$dir" "$1" >"$mpirun" && chmod 755 "$mpirun"
+        output_of 0 'rail.*: this user may not open it .*/dev/infiniband' 2 --mca pml multilane \
+            --mca btl "self,$sm,verbs" -- ring
+    )
+    local status=$?
+    chmod 666 /dev/infiniband/uverbs*
+    return $status
+}
+
+lab_refuses() {
+    local ring=$build/test/mpi/ring
+    verbs_without verbs.lab.filter 'btl_verbs_devices is "mlx5_9", which matches none of rail' \
+        --mca btl_verbs_devices mlx5_9 -- ring
+    verbs_without verbs.lab.no-gid 'btl_verbs_gid_index is 77, where its table has no address' \
+        --mca btl_verbs_gid_index 77 -- ring
+    # Root may lock what it likes.
+    verbs_without verbs.lab.memlock 'cannot be registered: this process may lock [0-9]+ bytes \(ulimit -l\)' \
+        -- "$(command -v setpriv)" --bounding-set -ipc_lock --inh-caps -ipc_lock sh -c 'ulimit -l 64; exec "$0"' "$ring"
+    lab_has_time verbs.lab.no-permission &&
+        check "${prefix}verbs.lab.no-permission" lab_as_nobody "$mpirun"
+    ip link set rail1a down
+    verbs_without verbs.lab.port-down 'rail1a:1: its state is "down"' --mca btl_base_verbose 10 -- ring
+    LAB_RAILS=0 lab_mpi verbs.lab.one-rail 2 multilane ring
+    ip link set rail1a up
+}
+
+verbs_lab() {
+    limit_s=240
+    lab_mpi verbs.ring.2 2 multilane ring
+    lab_conformance "point onesided" multilane
+    [ "$MULTILANE_RDMA_LAB" = all ] || return
+    lab_refuses
+    lab_traffic "auto rndv-get rndv-put"
+    lab_conformance "point onesided" ob1
+    lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
+    lab_conformance "request datatype thread dynamic communicator error partitioned session" multilane
+    lab_traffic "eager-short eager-copy eager-zcopy rndv-am"
+    lab_conformance "request" ob1
+    limit_s=${MULTILANE_MPI_LIMIT_S:-120}
+}
+
+if [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
+    verbs_lab
+elif [ -f "$component_dir/mca_btl_verbs.so" ]; then
+    verbs_refuses
+else
+    skip "${prefix}verbs" "btl/verbs was not built"
+fi

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Part rdma: the lane over RDMA in the lab of test/lab/rdma: all with this machine's Open MPI, a
+# short run with each other series that the parts before have built.
+about="RDMA: conformance and traffic over btl/verbs alone, in a virtual machine with soft RoCE"
+
+. "$top/test/unit/run.sh"
+
+part_cannot_run() {
+    "$top/test/lab/rdma" --check 2>&1
+}
+
+# What the machine runs: the native build, then the root folders, results by way of /lab.
+rdma_commands() {
+    local root
+    # The short runs of the other series come last and have their own share of the time.
+    printf 'export MULTILANE_RDMA_UNTIL_S=%s\n' "${MULTILANE_RDMA_UNTIL_S:-330}"
+    printf 'export MULTILANE_ROOTS=%q MULTILANE_BUILD=%q MULTILANE_LONG=%q\n' "$roots" "$build_root" \
+        "$MULTILANE_LONG"
+    printf 'top=%q\n. "$top/test/lib.sh"\n' "$top"
+    printf 'MULTILANE_RDMA_LAB=all results=/lab/results logs=/lab/logs "$top/test/mpi/run" %q %q verbs\n' \
+        "$build_root/gcc" "$part."
+    for root in trixie forky; do
+        [ -f "$roots/$root/build/test/build-env" ] || continue
+        printf 'root_run %s "export MULTILANE_RDMA_LAB=short MULTILANE_RDMA_UNTIL_S=500 results=/results logs=/logs; : >/results
+            /multilane/test/mpi/run /build %s verbs"; cat %q >>/lab/results\n' \
+            "$root" "$part.$root." "$roots/$root/results"
+    done
+}
+
+part_run() {
+    local folder=$logs/lab
+    check "$part.build" rdma_build || return 1
+    mkdir -p "$folder" && : >"$folder/results" || return 1
+    "$top/test/lab/rdma" --limit "${MULTILANE_RDMA_LIMIT_S:-$([ -n "$MULTILANE_LONG" ] && echo 7200 || echo 870)}" --folder "$folder" -- \
+        "$(rdma_commands); true"
+    local status=$?
+    results_take "$folder/results" ""
+    [ $status = 0 ] || result failed "$part.machine" "status $status, see above"
+}
+
+rdma_build() {
+    unit_build gcc && make -C "$build_root/gcc" -j"$jobs" check TESTS=
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules of btl/verbs on forged devices: lists of ports, choice of a GID, subnets, speeds, and
+ * pairs of ports that both ends agree on. */
+#include "btl/verbs/choice.h"
+
+#include <string.h>
+
+#include "test/unit/check.h"
+
+#define HOLDS(condition) CHECK(condition, "%s", __func__)
+
+/* --- lists --- */
+
+static void lists_name_devices_and_ports(void)
+{
+    HOLDS(choice_is_listed("auto", "mlx5_0", 1));
+    HOLDS(choice_is_listed(NULL, "mlx5_0", 1));
+    HOLDS(choice_is_listed("mlx5_0", "mlx5_0", 2));
+    HOLDS(choice_is_listed("mlx4_0,mlx5_0:2", "mlx5_0", 2));
+    HOLDS(!choice_is_listed("mlx4_0,mlx5_0:2", "mlx5_0", 1));
+    HOLDS(!choice_is_listed("mlx5_1", "mlx5_10", 1));
+    HOLDS(!choice_is_listed("mlx5_10", "mlx5_1", 1));
+    HOLDS(!choice_is_listed("", "mlx5_0", 1));
+    HOLDS(!choice_is_listed(",", "mlx5_0", 1));
+}
+
+static void lists_exclude_after_a_caret(void)
+{
+    HOLDS(!choice_is_listed("^mlx5_0", "mlx5_0", 1));
+    HOLDS(choice_is_listed("^mlx5_0", "mlx5_1", 1));
+    HOLDS(!choice_is_listed("^mlx5_1,mlx5_0:1", "mlx5_0", 1));
+    HOLDS(choice_is_listed("^mlx5_1,mlx5_0:1", "mlx5_0", 2));
+    HOLDS(choice_is_listed("^", "mlx5_0", 1));
+}
+
+/* --- GIDs --- */
+
+static struct choice_gid gid(uint32_t index, enum choice_link link, const char *bytes)
+{
+    struct choice_gid made = {.index = index, .link = link};
+
+    for (int i = 0; i < CHOICE_GID_BYTES; i++) {
+        static const char digits[] = "0123456789abcdef";
+
+        made.raw[i] = (uint8_t) (16 * (strchr(digits, bytes[2 * i]) - digits) +
+                                 (strchr(digits, bytes[2 * i + 1]) - digits));
+    }
+    return made;
+}
+
+#define LINK_LOCAL "fe8000000000000050540afffe770001"
+#define GLOBAL_V6  "20010db8000000010000000000000007"
+#define IPV4       "00000000000000000000ffff0a4d0001" /* 10.77.0.1 */
+#define EMPTY      "00000000000000000000000000000000"
+
+static void gid_of_infiniband_is_the_first(void)
+{
+    const struct choice_gid gids[] = {gid(0, CHOICE_INFINIBAND, LINK_LOCAL),
+                                      gid(1, CHOICE_INFINIBAND, GLOBAL_V6)};
+
+    HOLDS(0 == choice_gid(gids, 2, -1));
+    HOLDS(1 == choice_gid(gids, 2, 1));
+    HOLDS(-1 == choice_gid(gids, 2, 2));
+}
+
+/* As a two-port RoCE card shows its tables: each address once for v1 and once for v2. */
+static void gid_of_roce_is_v2_and_ipv4_if_there_is_one(void)
+{
+    const struct choice_gid gids[] = {
+        gid(0, CHOICE_ROCE_V1, LINK_LOCAL), gid(1, CHOICE_ROCE_V2, LINK_LOCAL),
+        gid(2, CHOICE_ROCE_V1, IPV4),       gid(3, CHOICE_ROCE_V2, IPV4),
+        gid(4, CHOICE_ROCE_V1, GLOBAL_V6),  gid(5, CHOICE_ROCE_V2, GLOBAL_V6)};
+
+    HOLDS(3 == choice_gid(gids, 6, -1));
+    HOLDS(1 == choice_gid(gids, 2, -1));
+    HOLDS(2 == choice_gid(gids, 6, 2));
+    HOLDS(1 == choice_gid(gids, 3, -1)); /* a v2 of the link before a v1 of IPv4 */
+    HOLDS(0 == choice_gid(gids, 1, -1));
+}
+
+static void gid_of_ipv6_of_the_world_before_that_of_the_link(void)
+{
+    const struct choice_gid gids[] = {gid(0, CHOICE_ROCE_V2, LINK_LOCAL),
+                                      gid(3, CHOICE_ROCE_V2, GLOBAL_V6)};
+
+    HOLDS(1 == choice_gid(gids, 2, -1));
+}
+
+static void gid_that_is_empty_is_none(void)
+{
+    const struct choice_gid gids[] = {gid(0, CHOICE_ROCE_V2, EMPTY),
+                                      gid(1, CHOICE_ROCE_V1, LINK_LOCAL)};
+
+    HOLDS(-1 == choice_gid(gids, 0, -1));
+    HOLDS(-1 == choice_gid(gids, 1, -1));
+    HOLDS(-1 == choice_gid(gids, 2, 0));
+    HOLDS(1 == choice_gid(gids, 2, -1));
+}
+
+/* --- subnets --- */
+
+static struct choice_address port(enum choice_link link, const char *bytes, uint32_t mask,
+                                  uint32_t megabits)
+{
+    struct choice_gid made = gid(0, link, bytes);
+    struct choice_address address = {.link = (uint8_t) link, .megabits = megabits};
+
+    memcpy(address.gid, made.raw, CHOICE_GID_BYTES);
+    address.subnet_bits = choice_subnet_bits(link, made.raw, mask);
+    return address;
+}
+
+static void subnets_are_told_apart_by_the_mask(void)
+{
+    struct choice_address a = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0001", 24, 0);
+    struct choice_address near = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d00fe", 24, 0);
+    struct choice_address far = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0102", 24, 0);
+    struct choice_address wide = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0102", 16, 0);
+    struct choice_address odd = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0006", 30, 0);
+    struct choice_address odd_near =
+        port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0005", 30, 0);
+    struct choice_address odd_far = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0009", 30, 0);
+
+    HOLDS(NULL == choice_refuses(&a, &near, false));
+    HOLDS(NULL != choice_refuses(&a, &far, false));
+    HOLDS(NULL == choice_refuses(&a, &far, true));
+    HOLDS(NULL == choice_refuses(&a, &wide, false) && NULL == choice_refuses(&wide, &a, false));
+    HOLDS(NULL == choice_refuses(&odd, &odd_near, false));
+    HOLDS(NULL != choice_refuses(&odd, &odd_far, false));
+}
+
+static void subnets_of_infiniband_are_prefixes_whatever_the_pairing(void)
+{
+    struct choice_address a = port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300a1b2c3", 0, 0);
+    struct choice_address b = port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300ffffff", 0, 0);
+    struct choice_address other = port(CHOICE_INFINIBAND, "fe80000000000001b8cef60300ffffff", 0, 0);
+
+    HOLDS(NULL == choice_refuses(&a, &b, false));
+    HOLDS(NULL != choice_refuses(&a, &other, false));
+    HOLDS(NULL != choice_refuses(&a, &other, true)); /* no LID leads there */
+}
+
+static void links_of_different_kinds_never_pair(void)
+{
+    struct choice_address v1 = port(CHOICE_ROCE_V1, IPV4, 24, 0);
+    struct choice_address v2 = port(CHOICE_ROCE_V2, IPV4, 24, 0);
+    struct choice_address ib = port(CHOICE_INFINIBAND, IPV4, 24, 0);
+
+    HOLDS(NULL != choice_refuses(&v1, &v2, true));
+    HOLDS(NULL != choice_refuses(&v2, &ib, true));
+}
+
+static void a_forged_size_of_a_subnet_reads_nothing_beyond_the_gid(void)
+{
+    struct choice_address a = port(CHOICE_ROCE_V2, IPV4, 24, 0), b = a;
+
+    a.subnet_bits = b.subnet_bits = 255;
+    HOLDS(NULL != choice_refuses(&a, &b, false));
+}
+
+/* --- pairs --- */
+
+static bool pairs_agree(const struct choice_address *a, size_t a_count,
+                        const struct choice_address *b, size_t b_count, bool any)
+{
+    int from_a[CHOICE_PORTS_MAX], from_b[CHOICE_PORTS_MAX];
+
+    choice_pair(a, a_count, b, b_count, any, from_a);
+    choice_pair(b, b_count, a, a_count, any, from_b);
+    for (size_t i = 0; i < a_count; i++)
+        if (from_a[i] >= 0 && from_b[from_a[i]] != (int) i)
+            return false;
+    for (size_t i = 0; i < b_count; i++)
+        if (from_b[i] >= 0 && from_a[from_b[i]] != (int) i)
+            return false;
+    return true;
+}
+
+static void rails_pair_within_their_subnet(void)
+{
+    const struct choice_address a[] = {
+        port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0001", 24, 100),
+        port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0101", 24, 100)};
+    /* The other node names its devices the other way round. */
+    const struct choice_address b[] = {
+        port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0102", 24, 100),
+        port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0002", 24, 100)};
+    int pairs[2];
+
+    choice_pair(a, 2, b, 2, false, pairs);
+    HOLDS(1 == pairs[0] && 0 == pairs[1]);
+    choice_pair(a, 2, b, 2, true, pairs);
+    HOLDS(0 == pairs[0] && 1 == pairs[1]);
+}
+
+static void ports_of_one_fabric_pair_by_speed_then_order(void)
+{
+    const struct choice_address a[] = {
+        port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300000001", 0, 100000),
+        port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300000002", 0, 200000),
+        port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300000003", 0, 200000)};
+    const struct choice_address b[] = {
+        port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300000011", 0, 200000),
+        port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300000012", 0, 100000)};
+    int pairs[3];
+
+    choice_pair(a, 3, b, 2, false, pairs);
+    HOLDS(-1 == pairs[0] && 0 == pairs[1] && 1 == pairs[2]);
+    HOLDS(pairs_agree(a, 3, b, 2, false));
+    choice_pair(a, 3, b, 0, false, pairs);
+    HOLDS(-1 == pairs[0] && -1 == pairs[1] && -1 == pairs[2]);
+}
+
+/* Whatever ports two nodes have, both ends come to the same pairs. */
+static void pairs_are_the_same_from_both_ends(void)
+{
+    static const char *const gids[] = {
+        "fe80000000000000b8cef60300000001", "fe80000000000001b8cef60300000001",
+        "00000000000000000000ffff0a4d0001", "00000000000000000000ffff0a4d0101",
+        "20010db8000000010000000000000007"};
+    uint32_t state = 12345;
+
+    for (int round = 0; round < 20000; round++) {
+        struct choice_address sides[2][6];
+        size_t counts[2];
+
+        for (int side = 0; side < 2; side++) {
+            state = state * 1664525u + 1013904223u;
+            counts[side] = (state >> 16) % 7;
+            for (size_t i = 0; i < counts[side]; i++) {
+                unsigned which, speed;
+
+                state = state * 1664525u + 1013904223u;
+                which = (state >> 16) % 5;
+                speed = (state >> 24) % 3;
+                sides[side][i] = port(which < 2 ? CHOICE_INFINIBAND : CHOICE_ROCE_V2, gids[which],
+                                      24, 100 * speed);
+            }
+        }
+        HOLDS(pairs_agree(sides[0], counts[0], sides[1], counts[1], 0 == round % 2));
+    }
+}
+
+static void speeds_are_those_of_the_specification(void)
+{
+    HOLDS(8000 == choice_megabits(1, 2));     /* SDR 4X */
+    HOLDS(100000 == choice_megabits(32, 2));  /* EDR 4X */
+    HOLDS(200000 == choice_megabits(64, 2));  /* HDR 4X */
+    HOLDS(400000 == choice_megabits(128, 2)); /* NDR 4X */
+    HOLDS(0 == choice_megabits(3, 2) && 0 == choice_megabits(1, 3));
+}
+
+int main(void)
+{
+    lists_name_devices_and_ports();
+    lists_exclude_after_a_caret();
+    gid_of_infiniband_is_the_first();
+    gid_of_roce_is_v2_and_ipv4_if_there_is_one();
+    gid_of_ipv6_of_the_world_before_that_of_the_link();
+    gid_that_is_empty_is_none();
+    subnets_are_told_apart_by_the_mask();
+    subnets_of_infiniband_are_prefixes_whatever_the_pairing();
+    links_of_different_kinds_never_pair();
+    a_forged_size_of_a_subnet_reads_nothing_beyond_the_gid();
+    rails_pair_within_their_subnet();
+    ports_of_one_fabric_pair_by_speed_then_order();
+    pairs_are_the_same_from_both_ends();
+    speeds_are_those_of_the_specification();
+    return check_end();
+}
