@@ -144,6 +144,14 @@ uint64_t verbs_now_ms(void)
     return (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
 }
 
+struct verbs_module *verbs_module_at(uint32_t place)
+{
+    for (uint32_t i = 0; i < verbs.module_count; i++)
+        if (place == verbs.modules[i]->place)
+            return verbs.modules[i];
+    return NULL;
+}
+
 /* --- parameters --- */
 
 static bool numbers_check(void)
@@ -235,7 +243,8 @@ static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, boo
         return NULL;
     modules = calloc(verbs.module_count, sizeof(*modules));
     if (NULL == modules ||
-        OPAL_SUCCESS != modex_send(&verbs.super.btl_version, &verbs.record, sizeof(verbs.record))) {
+        OPAL_SUCCESS != modex_send(&verbs.super.btl_version, &verbs.record,
+                                   VERBS_RECORD_BYTES(verbs.record.port_count))) {
         while (verbs.module_count > 0)
             device_close(verbs.modules[--verbs.module_count]);
         free(modules);

@@ -20,13 +20,21 @@
 #define RECEIVER_NOT_READY_CODE 12 /* 0.64 ms until it is tried again */
 #define HOPS_MAX                64
 
+enum greeting_kind {
+    GREETING_HELLO, /* of one end of a lane to the other */
+    GREETING_FENCE, /* the sender's `qpn` is broken: break what is connected with it, and */
+    GREETING_FENCED /* say so: nothing is, any more. These two come by any port. */
+};
+
 struct greeting {
-    uint32_t version;
+    uint16_t version;
+    uint16_t kind; /* enum greeting_kind */
     uint32_t bytes;
     uint64_t to_nonce;   /* of the process it is for */
     uint64_t from_nonce; /* of the sender, */
     opal_process_name_t from;
-    uint32_t from_place; /* and which of its ports this is, */
+    uint32_t from_place; /* and which of its ports this is about, */
+    uint32_t to_place;   /* and of the receiver's, */
     struct verbs_port port;
     uint32_t qpn; /* with the queue pair that waits there, */
     uint32_t psn;
@@ -163,11 +171,13 @@ static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
 
     memset(greeting, 0, sizeof(*greeting));
     greeting->version = GREETING_VERSION;
+    greeting->kind = GREETING_HELLO;
     greeting->bytes = sizeof(*greeting);
     greeting->to_nonce = peer->nonce;
     greeting->from_nonce = verbs.record.nonce;
     greeting->from = opal_proc_local_get()->proc_name;
     greeting->from_place = module->place;
+    greeting->to_place = peer->their_port;
     greeting->port = verbs.record.ports[module->place];
     greeting->qpn = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
     greeting->psn = peer->my_psn;
@@ -177,8 +187,9 @@ static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
     greeting->is_sure = PEER_READY == peer->state;
 }
 
-/* Under peer->lock. What cannot be sent now is sent by the next repetition. */
-static void greet(verbs_peer_t *peer)
+/* Under peer->lock. Sends a greeting by the port that `peer` belongs to, whatever it is about. What
+ * cannot be sent now is sent by the next repetition. */
+static void greeting_send(verbs_peer_t *peer, const struct greeting *greeting)
 {
     struct verbs_greeter *greeter = peer->module->greeter;
     struct ibv_ah_attr way;
@@ -194,9 +205,9 @@ static void greet(verbs_peer_t *peer)
     opal_mutex_lock(&greeter->lock);
     index = (uint32_t) __builtin_ctz(~greeter->busy);
     if (index < GREETINGS_OUT) {
-        greeting_fill(peer, (struct greeting *) (void *) buffer_out(greeter, index));
+        memcpy(buffer_out(greeter, index), greeting, sizeof(*greeting));
         part = (struct ibv_sge){.addr = (uint64_t) (uintptr_t) buffer_out(greeter, index),
-                                .length = sizeof(struct greeting),
+                                .length = sizeof(*greeting),
                                 .lkey = greeter->mr->lkey};
         request = (struct ibv_send_wr){
             .wr_id = GREETING_ID(index),
@@ -212,6 +223,15 @@ static void greet(verbs_peer_t *peer)
             greeter->busy |= 1u << index;
     }
     opal_mutex_unlock(&greeter->lock);
+}
+
+/* Under peer->lock. */
+static void greet(verbs_peer_t *peer)
+{
+    struct greeting greeting;
+
+    greeting_fill(peer, &greeting);
+    greeting_send(peer, &greeting);
 }
 
 _Static_assert(GREETINGS_OUT < 32, "one bit a buffer");
@@ -385,9 +405,11 @@ static bool greeting_is_valid(const struct verbs_module *module, const struct gr
     return bytes == sizeof(*heard) && GREETING_VERSION == heard->version &&
            sizeof(*heard) == heard->bytes && verbs.record.nonce == heard->to_nonce &&
            verbs.record.nonce != heard->from_nonce && heard->from_place < CHOICE_PORTS_MAX &&
-           heard->port.address.link == verbs.record.ports[module->place].address.link &&
-           heard->port.mtu >= IBV_MTU_256 && heard->port.mtu <= IBV_MTU_4096 && 0 != heard->qpn &&
-           heard->index < PEERS_CHUNK * PEERS_CHUNKS;
+           (GREETING_HELLO != heard->kind ||
+            (heard->to_place == module->place &&
+             heard->port.address.link == verbs.record.ports[module->place].address.link &&
+             heard->port.mtu >= IBV_MTU_256 && heard->port.mtu <= IBV_MTU_4096 && 0 != heard->qpn &&
+             heard->index < PEERS_CHUNK * PEERS_CHUNKS));
 }
 
 /* Under peer->lock: takes over what the greeting says of the other end. */
@@ -440,28 +462,127 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
     return NULL;
 }
 
+/* --- fences --- */
+
+/* By every port that has met the process: the one that is to be fenced may be cut off. */
+static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
+                                 struct greeting *greeting)
+{
+    greeting->to_nonce = nonce;
+    for (uint32_t i = 0; i < verbs.module_count; i++) {
+        struct verbs_module *module = verbs.modules[i];
+        verbs_peer_t *way;
+
+        OPAL_THREAD_LOCK(&module->lock);
+        way = peer_find(module, to);
+        OPAL_THREAD_UNLOCK(&module->lock);
+        if (NULL == way)
+            continue;
+        OPAL_THREAD_LOCK(&way->lock);
+        if (nonce == way->nonce)
+            greeting_send(way, greeting);
+        OPAL_THREAD_UNLOCK(&way->lock);
+    }
+}
+
+void fence_ask(verbs_peer_t *peer)
+{
+    struct greeting greeting;
+    uint64_t nonce;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    greeting_fill(peer, &greeting);
+    nonce = peer->nonce;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    greeting.kind = GREETING_FENCE;
+    greeting_send_anyhow(&peer->name, nonce, &greeting);
+}
+
+/* The lane that a greeting about a fence speaks of; NULL: there is none. */
+static verbs_peer_t *fence_peer(const struct greeting *heard)
+{
+    struct verbs_module *module = verbs_module_at(heard->to_place);
+    verbs_peer_t *peer = NULL;
+
+    if (NULL != module) {
+        OPAL_THREAD_LOCK(&module->lock);
+        peer = peer_find(module, &heard->from);
+        OPAL_THREAD_UNLOCK(&module->lock);
+    }
+    return NULL != peer && heard->from_nonce == peer->nonce ? peer : NULL;
+}
+
+static void fence_heard(const struct greeting *heard)
+{
+    verbs_peer_t *peer = fence_peer(heard);
+    struct greeting answer = *heard;
+    bool connected = false;
+
+    if (NULL == peer)
+        return;
+    OPAL_THREAD_LOCK(&peer->lock);
+    connected = PEER_ANSWERED <= peer->state && heard->qpn == peer->their_qpn;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (connected)
+        peer_fail(peer, "the other end uses it no more");
+    answer.kind = GREETING_FENCED;
+    answer.from = opal_proc_local_get()->proc_name;
+    answer.from_nonce = verbs.record.nonce;
+    answer.from_place = heard->to_place;
+    answer.to_place = heard->from_place;
+    answer.heard_qpn = heard->qpn;
+    greeting_send_anyhow(&peer->name, heard->from_nonce, &answer);
+}
+
+static void fenced_heard(const struct greeting *heard)
+{
+    verbs_peer_t *peer = fence_peer(heard);
+
+    if (NULL == peer)
+        return;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (PEER_FAILED == peer->state &&
+        heard->heard_qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
+        peer->fence_confirmed = true;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+/* --- what comes --- */
+
+static void hello_heard(struct verbs_module *module, const struct greeting *heard)
+{
+    verbs_peer_t *peer = greeting_peer(module, heard);
+    const char *over;
+
+    if (NULL == peer)
+        return;
+    OPAL_THREAD_LOCK(&peer->lock);
+    over = peer_hear(peer, heard);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (NULL != over)
+        peer_fail(peer, over);
+}
+
 void greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
 {
     struct greeting heard;
-    verbs_peer_t *peer = NULL;
-    const char *over = NULL;
+    bool valid;
 
     if (index >= GREETINGS_IN || IBV_WC_SUCCESS != wc->status)
         return;
     memcpy(&heard, buffer_in(module->greeter, index) + ROUTE_BYTES, sizeof(heard));
-    if (wc->byte_len >= ROUTE_BYTES &&
-        greeting_is_valid(module, &heard, wc->byte_len - ROUTE_BYTES)) {
-        heard.port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
-        peer = greeting_peer(module, &heard);
-    } else {
-        atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed);
-    }
+    valid = wc->byte_len >= ROUTE_BYTES &&
+            greeting_is_valid(module, &heard, wc->byte_len - ROUTE_BYTES);
     (void) post_in(module->greeter, index);
-    if (NULL == peer || module->finalized)
+    heard.port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
+    if (!valid)
+        atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed);
+    else if (module->finalized)
         return;
-    OPAL_THREAD_LOCK(&peer->lock);
-    over = peer_hear(peer, &heard);
-    OPAL_THREAD_UNLOCK(&peer->lock);
-    if (NULL != over)
-        peer_fail(peer, over);
+    else if (GREETING_HELLO == heard.kind)
+        hello_heard(module, &heard);
+    else if (GREETING_FENCE == heard.kind)
+        fence_heard(&heard);
+    else if (GREETING_FENCED == heard.kind)
+        fenced_heard(&heard);
 }

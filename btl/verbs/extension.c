@@ -139,7 +139,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
 
     memset(out, 0, sizeof(*out));
     /* A reliable connection acknowledges what has reached the other end's memory. */
-    out->capabilities = MULTILANE_CAN_DELIVER;
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE;
     out->memory = MULTILANE_MEMORY_HOST;
     out->capacity_group = 0 == module->device_group ? 0 : 100 + module->device_group;
     out->short_max_bytes = module->inline_max;
@@ -184,4 +184,5 @@ const struct multilane_extension mca_btl_verbs_multilane_v1 = {
     .poll = extension_poll,
     .relax = extension_relax,
     .queued_bytes = extension_queued_bytes,
+    .fence = peer_fence,
 };

@@ -94,8 +94,8 @@ static struct verbs_record *record_get(opal_proc_t *proc)
     if (OPAL_SUCCESS != modex_recv(&verbs.super.btl_version, &proc->proc_name, &data, &bytes))
         return NULL;
     record = data;
-    if (bytes == sizeof(*record) && VERBS_RECORD_VERSION == record->version &&
-        record->port_count <= CHOICE_PORTS_MAX)
+    if (bytes >= VERBS_RECORD_BYTES(0) && VERBS_RECORD_VERSION == record->version &&
+        record->port_count <= CHOICE_PORTS_MAX && VERBS_RECORD_BYTES(record->port_count) == bytes)
         return record;
     VERBS_SAY("process %s runs another version of btl/verbs; messages to it take another lane. "
               "Install the same version of Multilane for all processes of the job.",
@@ -215,6 +215,8 @@ bool peer_renew(verbs_peer_t *peer)
         return false;
     pair_destroy(peer);
     connect_leave(peer, PEER_IDLE);
+    peer->was_ready = peer->fence_confirmed = false;
+    peer->fence_next_ms = 0;
     return true;
 }
 
@@ -222,6 +224,7 @@ static void peer_break(verbs_peer_t *peer)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
 
+    peer->was_ready = PEER_READY == peer->state;
     connect_leave(peer, PEER_FAILED);
     /* What was posted comes back with an error, and nothing more is sent or answered. */
     if (NULL != peer->qp)
@@ -248,6 +251,32 @@ void peer_fail(verbs_peer_t *peer, const char *why)
     work_fail_pending(peer);
     if (!quiet && NULL != module->error_callback && NULL != peer->proc)
         module->error_callback(&module->super, 0, peer->proc, module->device);
+}
+
+#define FENCE_PAUSE_MS 50u
+
+/* Ours is in error: it sends nothing, and takes in nothing that was asked for. What it had sent may
+ * still be on its way, or be sent again by a device that has not noticed: only the other end's
+ * queue pair, once broken too, keeps it out of the memory there. */
+int peer_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
+{
+    uint64_t now = verbs_now_ms();
+    bool over, ask = false;
+
+    (void) btl;
+    peer_fail(peer, "it is to be used no more");
+    OPAL_THREAD_LOCK(&peer->lock);
+    over = PEER_IDLE == peer->state ||
+           (0 == peer->outstanding && (!peer->was_ready || peer->fence_confirmed));
+    if (PEER_FAILED == peer->state && peer->was_ready && !peer->fence_confirmed &&
+        now >= peer->fence_next_ms) {
+        peer->fence_next_ms = now + FENCE_PAUSE_MS;
+        ask = true;
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (ask)
+        fence_ask(peer);
+    return over ? OPAL_SUCCESS : OPAL_ERR_RESOURCE_BUSY;
 }
 
 /* Whether everything given to it has ended. */

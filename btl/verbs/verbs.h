@@ -35,6 +35,9 @@ struct verbs_record {
 };
 
 #define VERBS_RECORD_VERSION 1u
+/* Only the ports that there are travel. */
+#define VERBS_RECORD_BYTES(count)                                                                  \
+    (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))
 
 /* --- work: what is given to a queue pair --- */
 
@@ -107,6 +110,11 @@ struct mca_btl_base_endpoint_t {
     opal_process_name_t name;
     opal_proc_t *proc; /* NULL: it greeted before Open MPI told us of it */
     bool known;        /* by btl_add_procs */
+
+    /* Of the connection that failed; under `lock`. */
+    bool was_ready;         /* it carried something */
+    bool fence_confirmed;   /* the other end has said that its queue pair is broken too */
+    uint64_t fence_next_ms; /* when it is asked again */
 };
 
 typedef struct mca_btl_base_endpoint_t verbs_peer_t;
@@ -214,6 +222,8 @@ extern struct verbs_component mca_btl_verbs_component;
 /* component.c: the module that others are copies of. */
 extern const mca_btl_base_module_t *const verbs_module_template;
 uint64_t verbs_now_ms(void);
+/* The module whose port has that place in our record; NULL: none, or none any more. */
+struct verbs_module *verbs_module_at(uint32_t place);
 
 /* device.c: one module for each port that can be a lane, into verbs.modules and verbs.record. */
 void device_open_all(void);
@@ -233,6 +243,8 @@ verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t
 void peer_fail(verbs_peer_t *peer, const char *why);
 /* Under peer->lock: one that failed can be used anew, if the last connection is wholly over. */
 bool peer_renew(verbs_peer_t *peer);
+/* The extension's fence. */
+int peer_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
 void peers_close(struct verbs_module *module);
 
 /* connect.c */
@@ -248,6 +260,8 @@ void greeting_sent(struct verbs_module *module, uint32_t index);
 void connect_leave(verbs_peer_t *peer, enum peer_state state);
 /* Greets those again that have not answered. */
 void greetings_repeat(struct verbs_module *module);
+/* Asks the other end, over every port that leads to its process, to break its queue pair too. */
+void fence_ask(verbs_peer_t *peer);
 /* A message came from a peer whose readiness was not known. */
 void connect_confirmed(verbs_peer_t *peer);
 

@@ -7,3 +7,10 @@ test_lab_rails_mix_SOURCES = test/lab/rails_mix.c
 test_lab_rails_mix_CPPFLAGS = $(MPI_CPPFLAGS)
 test_lab_rails_mix_LDFLAGS = $(MPI_LDFLAGS)
 test_lab_rails_mix_LDADD = $(OMPI_LIBS)
+
+# One lane of btl/verbs by itself, for test/lab/rdma.
+check_PROGRAMS += test/lab/verbs_lane
+test_lab_verbs_lane_SOURCES = test/lab/verbs_lane.c
+test_lab_verbs_lane_CPPFLAGS = $(MPI_CPPFLAGS)
+test_lab_verbs_lane_LDFLAGS = $(MPI_LDFLAGS)
+test_lab_verbs_lane_LDADD = $(OMPI_LIBS) $(OPAL_LIBS) -ldl

@@ -109,13 +109,15 @@ lab_refuses() {
 verbs_lab() {
     limit_s=240
     lab_mpi verbs.ring.2 2 multilane ring
+    lab_more="--mca pml_multilane_eager_lanes 1 --mca pml_multilane_rndv_lanes 1" \
+        lab_mpi verbs.lane 2 multilane ../lab/verbs_lane
     lab_conformance "point onesided" multilane
     [ "$MULTILANE_RDMA_LAB" = all ] || return
     lab_refuses
     lab_traffic "auto rndv-get rndv-put"
     lab_conformance "point onesided" ob1
     lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
-    lab_conformance "request datatype thread dynamic communicator error partitioned session" multilane
+    lab_conformance "request datatype thread communicator error partitioned session" multilane
     lab_traffic "eager-short eager-copy eager-zcopy rndv-am"
     lab_conformance "request" ob1
     limit_s=${MULTILANE_MPI_LIMIT_S:-120}
