@@ -3,6 +3,7 @@
 # which sets MULTILANE_RDMA_LAB (all, or short): everything over it alone, by two rails.
 verbs="--mca btl self,verbs"
 side=$top/test/lab/rdma-side
+rail=$top/test/lab/rdma-rail
 
 # --- everywhere ---------------------------------------------------------------
 
@@ -100,10 +101,25 @@ lab_refuses() {
         -- "$(command -v setpriv)" --bounding-set -ipc_lock --inh-caps -ipc_lock sh -c 'ulimit -l 64; exec "$0"' "$ring"
     lab_has_time verbs.lab.no-permission &&
         check "${prefix}verbs.lab.no-permission" lab_as_nobody "$mpirun"
-    ip link set rail1a down
+    "$rail" cut 1
     verbs_without verbs.lab.port-down 'rail1a:1: its state is "down"' --mca btl_base_verbose 10 -- ring
     LAB_RAILS=0 lab_mpi verbs.lab.one-rail 2 multilane ring
-    ip link set rail1a up
+    "$rail" repair 1
+}
+
+# Every rail is cut under traffic: nobody waits for ever.
+lab_cut() {
+    lab_has_time verbs.lab.all-cut || return
+    (
+        sleep 15
+        "$rail" cut 0 1
+    ) &
+    # shellcheck disable=SC2086
+    mpi_fails verbs.lab.all-cut 'the lane from process .* is lost: .* ended with status 12' 2 \
+        --mca pml multilane $verbs -- "$side" "$build/test/lab/rails_mix" --seconds 100
+    wait
+    "$rail" repair 0 1
+    lab_mpi verbs.lab.repaired 2 multilane ring
 }
 
 verbs_lab() {
@@ -114,6 +130,7 @@ verbs_lab() {
     lab_conformance "point onesided" multilane
     [ "$MULTILANE_RDMA_LAB" = all ] || return
     lab_refuses
+    lab_cut
     lab_traffic "auto rndv-get rndv-put"
     lab_conformance "point onesided" ob1
     lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
