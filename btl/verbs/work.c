@@ -239,10 +239,10 @@ static __attribute__((noinline)) void work_broken(verbs_peer_t *peer, const stru
 {
     char why[192];
 
-    /* What a broken queue pair gives back unsent says nothing new; neither does the completion of
-     * one that is gone. */
-    if (IBV_WC_WR_FLUSH_ERR == wc->status ||
-        wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))
+    /* The completion of a queue pair that is gone says nothing of the one that is there now. One
+     * that came back unsent need not be preceded by one that says why: the device may report only
+     * what asked to be. */
+    if (wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))
         return;
     snprintf(why, sizeof(why), "%s ended with status %d (%s)", what, (int) wc->status,
              ibv_wc_status_str(wc->status));
