@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is used as long as neither a profile nor the user says better: between what was measured where
- * the two ranks were threads of one core and where they were not. Messages through the ring: 100 and
- * 310 ns for 8 bytes, 37 and 20 GB/s, because both ends copy at once and what is between them stays
- * in caches. The kernel's copying: 1.6 us to begin with, 14 GB/s, 9 GB/s from 1 MiB on. */
+/* What is used as long as neither a profile nor the user says better: between what was measured
+ * where the two ranks were threads of one core and where they were not. Messages through the ring:
+ * 100 and 310 ns for 8 bytes, 37 and 20 GB/s, because both ends copy at once and what is between
+ * them stays in caches. The kernel's copying: 1.6 us to begin with, 14 GB/s, 9 GB/s from 1 MiB on.
+ */
 static const struct multilane_lane_range send_ranges[] = {
     {56, 60e-9, 0, 30e-9, 30e-9, 0, 0},
     {4096, 70e-9, 16e9, 35e-9, 35e-9, 0, 0},
