@@ -87,13 +87,13 @@ static struct inbound *inbound_keep(const struct arrival *arrival)
     if (arrival->type == WIRE_PART)
         return inbound;
     bool is_rts = arrival->type == WIRE_RTS;
-    if (!inbound_make_room(inbound, is_rts ? arrival->key.length : arrival->length)) {
+    if (!inbound_make_room(inbound, is_rts ? wire_keys_length(&arrival->key) : arrival->length)) {
         say_no_memory(arrival->length);
         inbound_free(inbound);
         return NULL;
     }
     if (is_rts) {
-        memcpy(inbound->whole.iov_base, arrival->key_bytes, arrival->key.length);
+        memcpy(inbound->whole.iov_base, arrival->key_bytes, wire_keys_length(&arrival->key));
         inbound->arrival.key_bytes = inbound->whole.iov_base;
         inbound->arrival.payload_count = 0;
         inbound->arrival.length = 0;
@@ -565,6 +565,11 @@ static bool read_part(struct reader *reader, struct arrival *arrival)
     return true;
 }
 
+static bool keys_fit(const struct wire_key *key, const struct reader *reader)
+{
+    return wire_keys_length(key) <= WIRE_KEY_MAX && wire_keys_length(key) <= reader->left;
+}
+
 static bool read_rts(struct reader *reader, struct arrival *arrival)
 {
     struct wire_rts rts;
@@ -575,8 +580,7 @@ static bool read_rts(struct reader *reader, struct arrival *arrival)
     arrival->method = rts.method;
     arrival->key = rts.key;
     arrival->key_bytes = reader->at;
-    if (rts.method == 0 || rts.method >= WIRE_METHODS || rts.key.length > WIRE_KEY_MAX ||
-        rts.key.length > reader->left)
+    if (rts.method == 0 || rts.method >= WIRE_METHODS || !keys_fit(&rts.key, reader))
         return false;
     reader->left = 0;
     return true;
@@ -614,19 +618,24 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_fin fin;
         struct wire_ack ack;
         struct wire_seen seen;
+        struct wire_lane lane;
     } body;
     bool good = false;
 
     switch (arrival->type) {
     case WIRE_RTR:
-        good = read_bytes(reader, &body.rtr, sizeof(body.rtr)) &&
-               body.rtr.key.length <= WIRE_KEY_MAX && body.rtr.key.length <= reader->left &&
+        good = read_bytes(reader, &body.rtr, sizeof(body.rtr)) && keys_fit(&body.rtr.key, reader) &&
                send_request_ready(peer, lane, &body.rtr, reader->at);
         break;
     case WIRE_SEEN:
         good = read_bytes(reader, &body.seen, sizeof(body.seen));
         if (good && lane)
             stripe_seen(lane, &body.seen);
+        break;
+    case WIRE_LANE:
+        good = read_bytes(reader, &body.lane, sizeof(body.lane)) && body.lane.index < UINT8_MAX;
+        if (good && lane) /* atomic, read by lane_of_remote; it is a number of its own */
+            __atomic_store_n(&lane->remote_index, body.lane.index + 1, __ATOMIC_RELAXED);
         break;
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);

@@ -34,8 +34,10 @@ struct lane {
     uint8_t index;                               /* in the peer's array */
     struct lane_speed speed;                     /* of messages, */
     struct lane_speed copy_speed;                /* and of gets and puts */
-    bool prompt; /* what it has accepted goes without us; see foreign_is_prompt */
-    bool lost;   /* atomic: nothing is to be sent on it; see lane_set_lost */
+    bool prompt;           /* what it has accepted goes without us; see foreign_is_prompt */
+    bool introduced;       /* atomic: the peer was told our number of it, see rma.c */
+    uint32_t remote_index; /* atomic: the peer's number of it plus 1, once it was told; else 0 */
+    bool lost;             /* atomic: nothing is to be sent on it; see lane_set_lost */
 };
 
 /* Where a message's bytes lie for the other side's get or put, registered with one lane. */

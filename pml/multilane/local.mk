@@ -30,6 +30,7 @@ multilane_sources = \
 	pml/multilane/recv.c \
 	pml/multilane/recv_request.c pml/multilane/recv_request.h \
 	pml/multilane/request.c pml/multilane/request.h \
+	pml/multilane/rma.c pml/multilane/rma.h \
 	pml/multilane/send.c \
 	pml/multilane/send_request.c pml/multilane/send_request.h \
 	pml/multilane/spans.c pml/multilane/spans.h \

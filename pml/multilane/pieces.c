@@ -44,22 +44,3 @@ int piece_send(struct send_request *request, struct lane *lane, const void *head
         stripe_sent(lane, taken);
     return rc;
 }
-
-void piece_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                  void *local_address, mca_btl_base_registration_handle_t *local_handle,
-                  void *context, void *data, int status)
-{
-    (void) btl;
-    (void) endpoint;
-    (void) local_address;
-    (void) local_handle;
-    (void) data;
-    transfer_piece_done(context, status);
-}
-
-int piece_copy_started(int rc)
-{
-    if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || rc == OPAL_ERR_RESOURCE_BUSY)
-        return LANE_AGAIN;
-    return rc >= 0 ? OMPI_SUCCESS : rc;
-}

@@ -51,7 +51,7 @@ static void recv_request_construct(struct recv_request *request)
     ompi->req_cancel = recv_request_cancel;
     request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
     request->handle = (struct wire_handle){0};
-    request->registration = (struct registration){0};
+    request->rma.count = 0;
     request->has_convertor = false;
     request->control = NULL;
     request->claimed = (struct spans){0};
@@ -191,8 +191,8 @@ void recv_request_complete(struct recv_request *request)
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
     if (OPAL_UNLIKELY(handle_is_set(request->handle)))
         recv_request_forget_handle(request);
-    if (OPAL_UNLIKELY(request->registration.lane != NULL))
-        lane_deregister(&request->registration);
+    if (OPAL_UNLIKELY(request->rma.count))
+        rma_release(&request->rma);
 
     ompi->req_status._ucount = request->wanted;
     if (OPAL_UNLIKELY(request->size > request->wanted)) {
@@ -310,9 +310,9 @@ int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_
     unsigned char *end = peer_write_base(request->peer, bytes, WIRE_RTR, 0);
     memcpy(end, &rtr, sizeof(rtr));
     end += sizeof(rtr);
-    if (rtr.key.length) {
-        memcpy(end, key_bytes, rtr.key.length);
-        end += rtr.key.length;
+    if (wire_keys_length(&rtr.key)) {
+        memcpy(end, key_bytes, wire_keys_length(&rtr.key));
+        end += wire_keys_length(&rtr.key);
     }
     return lane_send_control(lane, bytes, (size_t) (end - bytes));
 }
@@ -358,7 +358,7 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
     if (request && request->peer == peer && request->control)
         return rndv_both_last(request);
-    if (!request || request->peer != peer || request->registration.lane == NULL ||
+    if (!request || request->peer != peer || request->rma.count == 0 ||
         fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
         return false;
     recv_request_received(request, fin->size);

@@ -5,6 +5,7 @@
 
 #include "comm.h"
 #include "inbound.h"
+#include "rma.h"
 #include "transfer.h"
 
 struct recv_request {
@@ -22,14 +23,10 @@ struct recv_request {
     struct wire_handle handle;
     struct spans claimed; /* bytes that have come as WIRE_DATA, or are being copied */
     struct wire_handle sender;
-    struct lane *lane;                 /* that it is got by */
     struct multilane_control *control; /* of rndv-both, while chunks are copied */
     uint32_t control_ends; /* atomic: our end has copied its last chunk, and somebody the last */
     struct transfer transfer;
-    struct registration registration;
-    uint64_t remote; /* of byte 0 at the sender, for a get */
-    uint32_t remote_key_length;
-    unsigned char remote_key[WIRE_KEY_MAX];
+    struct rma rma; /* of a get or put */
 };
 
 typedef struct recv_request recv_request_t;

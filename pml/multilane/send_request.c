@@ -40,7 +40,7 @@ static void send_request_construct(struct send_request *request)
     ompi->req_cancel = send_request_cancel;
     request->base.req_base.req_type = MCA_PML_REQUEST_SEND;
     request->handle = (struct wire_handle){0};
-    request->registration = (struct registration){0};
+    request->rma.count = 0;
     request->control = NULL;
 }
 
@@ -102,7 +102,7 @@ static void send_request_complete(struct send_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
     handle_release(&multilane.handles, &request->handle);
-    lane_deregister(&request->registration);
+    rma_release(&request->rma);
     send_request_release_control(request);
     request->state = SEND_IDLE;
     request->base.req_base.req_pml_complete = true;

@@ -5,6 +5,7 @@
 
 #include "comm.h"
 #include "peer_class.h"
+#include "rma.h"
 #include "transfer.h"
 
 struct protocol;
@@ -43,16 +44,11 @@ struct send_request {
     struct wire_handle handle;
     struct wire_handle receiver;
     struct transfer transfer;
-    struct registration registration;
+    struct rma rma; /* of a get or put */
     struct pending pending;
     struct multilane_control *control; /* of rndv-both, ours until control_lane takes it back */
     uint64_t control_handle;
     struct lane *control_lane;
-    uint64_t remote; /* where byte remote_offset goes at the receiver, for a put */
-    size_t remote_offset;
-    struct lane *put_lane;
-    uint32_t remote_key_length;
-    unsigned char remote_key[WIRE_KEY_MAX];
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);

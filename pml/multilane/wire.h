@@ -24,6 +24,7 @@ enum wire_type {
     WIRE_ACK,       /* the receiver has the message (or the part of it that it wanted) */
     WIRE_SEEN,      /* so many striped bytes have come on this lane */
     WIRE_NACK,      /* the receiver will never take the message: its communicator was revoked */
+    WIRE_LANE,      /* this lane has that number at the sender */
     WIRE_TYPES
 };
 
@@ -80,8 +81,13 @@ struct wire_part {
 
 struct wire_key {
     uint64_t address;
-    uint32_t length; /* of the registration key that follows the body */
-    uint32_t reserved;
+    uint32_t length; /* of the registration key that follows the body, for this lane */
+    uint32_t more;   /* bytes of keys for other lanes that follow it: struct wire_lane_key each */
+};
+
+struct wire_lane_key {
+    uint16_t lane;   /* its number at the sender, who has told it by WIRE_LANE */
+    uint16_t length; /* of the key that follows */
 };
 
 struct wire_rts {
@@ -123,8 +129,18 @@ struct wire_seen {
     uint64_t bytes; /* since the lane exists */
 };
 
-/* No registration key of any BTL is longer; the record says what each side's lanes need. */
+struct wire_lane {
+    uint32_t index;
+};
+
+/* No registration key of any BTL is longer, nor the keys of one message together; the record says
+ * what each side's lanes need. */
 #define WIRE_KEY_MAX 256
+
+static inline uint64_t wire_keys_length(const struct wire_key *key)
+{
+    return (uint64_t) key->length + key->more;
+}
 
 /* The longest header of an eager message: base, all extensions, the longest eager body. */
 #define WIRE_EAGER_HEADER_MAX                                                                      \

@@ -394,6 +394,16 @@ static void control_is_refused(void)
     rts.key.length = 17;
     forge_rts(&forged, 1, &rts, 16);
     refused("a key that is not all there", &forged, 1);
+    rts.key.length = 8;
+    rts.key.more = 9;
+    forge_rts(&forged, 1, &rts, 16);
+    refused("keys for other lanes that are not all there", &forged, 1);
+    rts.key.more = UINT32_MAX - 7;
+    forge_rts(&forged, 1, &rts, 16);
+    refused("keys whose length overflows", &forged, 1);
+    const struct wire_lane nowhere = {UINT8_MAX};
+    forge_control(&forged, 1, WIRE_LANE, &nowhere, sizeof(nowhere));
+    refused("a lane of a number that there is not", &forged, 1);
 
     const struct wire_rtr rtr = {
         .sender = nobody, .receiver = nobody, .size = 8, .method = WIRE_BY_SEND};
@@ -527,7 +537,10 @@ static void any_rts(struct forged *forged, int rank)
         rts.method = WIRE_BY_SEND; /* this process reads its own memory without asking */
     if (one_in(8))
         rts.key.length = (uint32_t) below(WIRE_KEY_MAX + 10);
-    forge_rts(forged, rank, &rts, rts.key.length);
+    if (one_in(8))
+        rts.key.more = (uint32_t) below(WIRE_KEY_MAX + 10);
+    size_t keys = (size_t) wire_keys_length(&rts.key);
+    forge_rts(forged, rank, &rts, keys < 2 * WIRE_KEY_MAX ? keys : 0);
 }
 
 static void any_data(struct forged *forged, int rank)

@@ -41,35 +41,49 @@ void opal_output(int stream, const char *format, ...)
     fputc('\n', stderr);
 }
 
-#define LANES_MOST 64
-static struct {
-    const struct lane *lane;
-    uint64_t bytes;
-} reports[LANES_MOST];
-static unsigned report_count;
+/* The end of a lane toward one peer: it keeps what was last said there. */
+struct mca_btl_base_endpoint_t {
+    uint64_t reported;
+    uint32_t introduced; /* plus 1 */
+};
 
-int lane_send_control(struct lane *lane, const void *bytes, size_t length)
+static int standin_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                         struct opal_convertor_t *convertor, void *header, size_t header_size,
+                         size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                         mca_btl_base_descriptor_t **descriptor)
 {
-    struct wire_seen seen;
-    memcpy(&seen, (const char *) bytes + length - sizeof(seen), sizeof(seen));
-    for (unsigned i = 0; i < report_count; i++)
-        if (reports[i].lane == lane) {
-            reports[i].bytes = seen.bytes;
-            return OMPI_SUCCESS;
-        }
-    if (report_count < LANES_MOST) {
-        reports[report_count].lane = lane;
-        reports[report_count++].bytes = seen.bytes;
+    const struct wire_base *base = header;
+    (void) btl;
+    (void) convertor;
+    (void) header_size;
+    (void) payload_size;
+    (void) order;
+    (void) flags;
+    (void) tag;
+    (void) descriptor;
+    if (base->type == WIRE_SEEN)
+        memcpy(&endpoint->reported, base + 1, sizeof(endpoint->reported));
+    if (base->type == WIRE_LANE) {
+        memcpy(&endpoint->introduced, base + 1, sizeof(endpoint->introduced));
+        endpoint->introduced++;
     }
-    return OMPI_SUCCESS;
+    return OPAL_SUCCESS;
 }
 
 uint64_t standin_reported(const struct lane *lane)
 {
-    for (unsigned i = 0; i < report_count; i++)
-        if (reports[i].lane == lane)
-            return reports[i].bytes;
-    return 0;
+    return lane->endpoint->reported;
+}
+
+uint32_t standin_introduced(const struct lane *lane)
+{
+    return lane->endpoint->introduced;
+}
+
+void lane_failed(struct lane *lane, const char *what, int rc)
+{
+    fprintf(stderr, "lane %d %s: %d\n", lane->index, what, rc);
+    abort();
 }
 
 mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth)
@@ -82,6 +96,7 @@ mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth)
     btl->btl_component = component;
     btl->btl_flags = MCA_BTL_FLAGS_SEND;
     btl->btl_bandwidth = bandwidth;
+    btl->btl_sendi = standin_sendi;
     btl->btl_eager_limit = 64 << 10;
     btl->btl_max_send_size = 128 << 10;
     selected->btl_component = component;
@@ -104,10 +119,12 @@ struct peer *standin_peer(void)
 void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
 {
     mca_bml_base_endpoint_t *endpoint = peer->proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+    struct mca_btl_base_endpoint_t *endpoint_of_lane = calloc(1, sizeof(*endpoint_of_lane));
     mca_bml_base_btl_array_t *arrays[] = {&endpoint->btl_eager, &endpoint->btl_send};
     for (int i = 0; i < 2; i++) {
         mca_bml_base_btl_t *bml_btl = mca_bml_base_btl_array_insert(arrays[i]);
         bml_btl->btl = btl;
+        bml_btl->btl_endpoint = endpoint_of_lane;
         bml_btl->btl_flags = btl->btl_flags;
     }
 }
@@ -115,5 +132,6 @@ void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
 void standin_begin(void)
 {
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
+    pending_queue_init(&multilane.pending);
     OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
 }

@@ -50,7 +50,7 @@ test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
 
 # Those that need Open MPI's classes and locks, and no job.
-pml_tests = test/unit/pml_handle test/unit/pml_lanes test/unit/pml_stripe \
+pml_tests = test/unit/pml_handle test/unit/pml_lanes test/unit/pml_rma test/unit/pml_stripe \
 	test/unit/pml_transfer test/unit/pml_record
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
@@ -61,12 +61,16 @@ test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
 lanes_under_test = test/unit/lanes_standin.c pml/multilane/attributes.c pml/multilane/device.c \
-	pml/multilane/measured.c pml/multilane/peer_class.c pml/multilane/peer_lanes.c \
-	pml/multilane/stripe.c
+	pml/multilane/lane.c pml/multilane/measured.c pml/multilane/peer_class.c \
+	pml/multilane/peer_lanes.c pml/multilane/pending.c pml/multilane/rma.c \
+	pml/multilane/stripe.c pml/multilane/transfer.c
 lanes_cppflags = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'
 test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c $(lanes_under_test)
 test_unit_pml_lanes_CPPFLAGS = $(lanes_cppflags)
 test_unit_pml_lanes_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
+test_unit_pml_rma_SOURCES = test/unit/pml_rma.c $(lanes_under_test)
+test_unit_pml_rma_CPPFLAGS = $(lanes_cppflags)
+test_unit_pml_rma_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
 test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c $(lanes_under_test)
 test_unit_pml_stripe_CPPFLAGS = $(lanes_cppflags)
 test_unit_pml_stripe_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl

@@ -55,9 +55,9 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
     size_t rest = sizeof(rts) - sizeof(rts.match);
     memcpy(bytes + length, (char *) &rts + sizeof(rts.match), rest);
     length += rest;
-    if (rts.key.length) {
-        memcpy(bytes + length, key_bytes, rts.key.length);
-        length += rts.key.length;
+    if (wire_keys_length(&rts.key)) {
+        memcpy(bytes + length, key_bytes, wire_keys_length(&rts.key));
+        length += wire_keys_length(&rts.key);
     }
     request->state = SEND_ANNOUNCED; /* before it is true: the answer may come inside the send */
     int rc = lane_send_copy(lane, bytes, length);

@@ -1,66 +1,71 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rndv-put: RTS, RTR with the key of the receive buffer, the sender puts, FIN after its puts. */
+/* rndv-put: RTS, RTR with the keys of the receive buffer, the sender puts over all lanes, FIN on
+ * each lane after its puts. */
 #include "protocol.h"
 
 #include <string.h>
-
-#include "../pieces.h"
-
-#define PUT_MAX ((size_t) 1 << 30)
 
 static int rndv_put_start(struct send_request *request)
 {
     return rndv_announce(request, route_lane(request->route, request->out.peer, 0), NULL, NULL);
 }
 
+/* The lanes are those that this end would use for such a message itself, else the one that the RTS
+ * came on. */
+static bool rndv_put_offer(struct recv_request *request, const struct arrival *arrival)
+{
+    const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
+    const struct route *route =
+        class_route_of(peer_class_now(request->peer), true, request->wanted);
+    struct lane *lane = arrival->lane;
+    if (route->protocol == &rndv_put)
+        return rma_offer(&request->rma, route, request->peer, request->data, request->wanted,
+                         access);
+    return lane && lane_can_put(lane) &&
+           rma_offer_lane(&request->rma, lane, request->data, request->wanted, access);
+}
+
 static void rndv_put_receive(struct recv_request *request, const struct arrival *arrival)
 {
-    struct lane *lane = arrival->lane;
-    if (!request->data || !lane || !lane_can_put(lane) ||
-        lane_register(lane, request->data, request->wanted,
-                      MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE,
-                      &request->registration) != OMPI_SUCCESS) {
+    request->rma.count = 0;
+    if (!request->data || !rndv_put_offer(request, arrival)) {
         recv_request_ask(request, 0);
         return;
     }
-    struct wire_key key = {.address = (uintptr_t) request->data};
-    if (request->registration.handle)
-        key.length = (uint32_t) lane_key_length(lane);
-    recv_request_send_rtr(request, lane, 0, WIRE_BY_PUT, &key, request->registration.handle);
+    unsigned char bytes[WIRE_KEY_MAX];
+    struct wire_key key;
+    rma_write_keys(&request->rma, &key, bytes);
+    recv_request_send_rtr(request, request->rma.lanes[0].lane, 0, WIRE_BY_PUT, &key, bytes);
 }
 
 static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    struct lane *lane = request->put_lane;
-    mca_btl_base_module_t *btl = lane->btl;
-    size_t most = btl->btl_put_limit < PUT_MAX ? btl->btl_put_limit : PUT_MAX;
-    if (*size > most)
-        *size = most;
-    int rc = btl->btl_put(
-        btl, lane->endpoint, (void *) (request->out.data + offset),
-        request->remote + (offset - request->remote_offset), request->registration.handle,
-        request->remote_key_length ? (mca_btl_base_registration_handle_t *) request->remote_key
-                                   : NULL,
-        *size, 0, MCA_BTL_NO_ORDER, piece_copied, transfer, NULL);
-    return piece_copy_started(rc);
+    return rma_put(&request->rma, request->out.data, offset, request->out.size, size);
+}
+
+/* On the lane of the puts: it is ordered behind them. */
+static void rndv_put_fin(struct send_request *request, const struct rma_lane *used)
+{
+    unsigned char bytes[WIRE_CONTROL_MAX];
+    struct wire_fin fin = {.receiver = request->receiver, .size = used->bytes};
+    unsigned char *at = peer_write_base(request->out.peer, bytes, WIRE_FIN, 0);
+    memcpy(at, &fin, sizeof(fin));
+    lane_send_control(used->lane, bytes, (size_t) (at + sizeof(fin) - bytes));
 }
 
 static void rndv_put_finish(struct transfer *transfer, int status)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    size_t from = request->remote_offset, end = transfer->end;
     if (status != OMPI_SUCCESS) {
         /* Whatever was put is overwritten by the same bytes. */
-        rndv_am_move(request, from, end);
+        rma_release(&request->rma);
+        rndv_am_move(request, request->rma.remote_offset, transfer->end);
         return;
     }
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    struct wire_fin fin = {.receiver = request->receiver, .size = end - from};
-    unsigned char *at = peer_write_base(request->out.peer, bytes, WIRE_FIN, 0);
-    memcpy(at, &fin, sizeof(fin));
-    /* On the lane of the puts: it is ordered behind them. */
-    lane_send_control(request->put_lane, bytes, (size_t) (at + sizeof(fin) - bytes));
+    for (uint32_t i = 0; i < request->rma.count; i++)
+        if (request->rma.lanes[i].bytes)
+            rndv_put_fin(request, &request->rma.lanes[i]);
     send_request_step(request);
 }
 
@@ -70,20 +75,17 @@ static const struct transfer_way rndv_put_way = {.start = rndv_put_piece,
 static void rndv_put_ready(struct send_request *request, struct lane *lane,
                            const struct wire_rtr *rtr, const unsigned char *key)
 {
-    request->put_lane = lane;
-    request->remote = rtr->key.address;
-    request->remote_offset = rtr->offset;
-    request->remote_key_length = rtr->key.length;
-    memcpy(request->remote_key, key, rtr->key.length);
-    bool is_possible = lane && lane_can_put(lane) && rtr->key.length == lane_key_length(lane);
-    if (is_possible && rtr->size > lane->btl->btl_put_local_registration_threshold)
-        is_possible = lane_register(lane, (void *) (request->out.data + rtr->offset), rtr->size, 0,
-                                    &request->registration) == OMPI_SUCCESS;
-    if (is_possible)
+    struct rma *rma = &request->rma;
+    rma_read_keys(rma, request->out.peer, lane, &rtr->key, key);
+    rma->remote_offset = rtr->offset;
+    rma->transfer = &request->transfer;
+    if (rma_can_put(rma, (void *) (request->out.data + rtr->offset), rtr->size)) {
         transfer_begin(&request->transfer, &rndv_put_way, rtr->offset, rtr->offset + rtr->size,
-                       PIECES_IN_FLIGHT);
-    else
+                       PIECES_IN_FLIGHT * rma->count);
+    } else {
+        rma_release(rma);
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
+    }
 }
 
 const struct protocol rndv_put = {

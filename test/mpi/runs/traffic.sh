@@ -32,6 +32,14 @@ traffic small-shm 2 self,shm -- --mix small --batches 100
 # shellcheck disable=SC2086
 traffic threads-$sm 2 self,$sm $sm_threads -- --threads 3 --batches 15
 traffic threads-shm 2 self,shm -- --threads 3 --batches 15
+# Two lanes inside the node that are said not to share what carries them: gets and puts over both.
+for protocol in rndv-get rndv-put auto; do
+    traffic "two-lanes-$protocol" 2 self,$sm,shm --mca pml_multilane_protocol $protocol \
+        --mca pml_multilane_lane_attr "$sm:group=0;shm:group=0" -- --batches 20
+done
+mpi_says traffic.two-lanes-are-used 'rndv-get .*[+] ' 2 --mca pml multilane --mca btl self,$sm,shm \
+    --mca pml_multilane_protocol rndv-get --mca pml_multilane_explain 1 \
+    --mca pml_multilane_lane_attr "$sm:group=0;shm:group=0" -- ring
 for protocol in $traffic_protocols; do
     traffic "$protocol-$sm" 3 self,$sm --mca pml_multilane_protocol $protocol -- --batches 20
     if [ -n "${MULTILANE_LONG:-}" ]; then
