@@ -155,6 +155,19 @@ static void recv_request_prepare_convertor(struct recv_request *request)
     request->has_convertor = true;
 }
 
+/* Pieces may come in any order and end within an element. Open MPI's convertor, moved on from
+ * within an element, loses the bytes of it that it had; from the beginning it finds every place. */
+static void position_set(opal_convertor_t *convertor, size_t offset)
+{
+    size_t position = 0;
+    if (offset == convertor->bConverted)
+        return;
+    if (convertor->partial_length)
+        opal_convertor_set_position(convertor, &position);
+    position = offset;
+    opal_convertor_set_position(convertor, &position);
+}
+
 void recv_request_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
                         int count)
 {
@@ -167,10 +180,10 @@ void recv_request_write(struct recv_request *request, size_t offset, const struc
         } else if (length) {
             struct iovec iov = {.iov_base = pieces[i].iov_base, .iov_len = length};
             uint32_t iov_count = 1;
-            size_t position = offset, unpacked = length;
+            size_t unpacked = length;
             opal_convertor_t *convertor = &request->base.req_base.req_convertor;
             OPAL_THREAD_LOCK(&request->lock);
-            opal_convertor_set_position(convertor, &position);
+            position_set(convertor, offset);
             opal_convertor_unpack(convertor, &iov, &iov_count, &unpacked);
             OPAL_THREAD_UNLOCK(&request->lock);
         }
