@@ -9,14 +9,16 @@
 #include <string.h>
 
 /* Datagrams begin with 40 bytes for the route of their sender, used or not. */
-#define ROUTE_BYTES             40u
-#define GREETING_BYTES          256u
-#define GREETINGS_IN            32u
-#define GREETINGS_OUT           16u
-#define GREETING_KEY            0x4d4c4e31u
-#define GREETING_VERSION        1u
-#define PAUSE_FIRST_MS          50u
-#define PAUSE_LONGEST_MS        1000u
+#define ROUTE_BYTES      40u
+#define GREETING_BYTES   256u
+#define GREETINGS_IN     32u
+#define GREETINGS_OUT    16u
+#define GREETING_KEY     0x4d4c4e31u
+#define GREETING_VERSION 1u
+#define PAUSE_FIRST_MS   50u
+#define PAUSE_LONGEST_MS 1000u
+/* Where the port is down: as long as a wire that comes back soon may take. */
+#define DOWN_LONGEST_MS         8000u
 #define RECEIVER_NOT_READY_CODE 12 /* 0.64 ms until it is tried again */
 #define HOPS_MAX                64
 
@@ -364,6 +366,21 @@ void connect_confirmed(verbs_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
+/* Under peer->lock. Greets again if it is time to; true: there is no use in it, as the port has
+ * been down for long. */
+static bool greet_again(verbs_peer_t *peer, uint64_t now)
+{
+    if (PEER_GREETING != peer->state && PEER_ANSWERED != peer->state)
+        return false;
+    if (now >= peer->greet_next_ms) {
+        greet(peer);
+        peer->greet_next_ms = now + peer->greet_pause_ms;
+        if (peer->greet_pause_ms < PAUSE_LONGEST_MS)
+            peer->greet_pause_ms *= 2;
+    }
+    return peer->module->port_down && now - peer->module->port_down_since_ms > DOWN_LONGEST_MS;
+}
+
 void greetings_repeat(struct verbs_module *module)
 {
     uint64_t now = verbs_now_ms();
@@ -372,15 +389,13 @@ void greetings_repeat(struct verbs_module *module)
     for (uint32_t i = 0; i < count; i++) {
         verbs_peer_t *peer = peer_at(module, i);
 
+        bool useless;
+
         OPAL_THREAD_LOCK(&peer->lock);
-        if ((PEER_GREETING == peer->state || PEER_ANSWERED == peer->state) &&
-            now >= peer->greet_next_ms) {
-            greet(peer);
-            peer->greet_next_ms = now + peer->greet_pause_ms;
-            if (peer->greet_pause_ms < PAUSE_LONGEST_MS)
-                peer->greet_pause_ms *= 2;
-        }
+        useless = greet_again(peer, now);
         OPAL_THREAD_UNLOCK(&peer->lock);
+        if (useless)
+            peer_fail(peer, "its port is down, and nobody has answered there");
     }
 }
 

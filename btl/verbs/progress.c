@@ -13,8 +13,9 @@
 
 /* Every so many rounds: greetings are repeated where somebody is being greeted; the device's
  * events are read. */
-#define GREETING_ROUNDS 64u
-#define EVENT_ROUNDS    4096u
+#define GREETING_ROUNDS       64u
+#define EVENT_ROUNDS          4096u
+#define EVENT_ROUNDS_GREETING 512u
 
 static __attribute__((noinline)) void message_broken(struct verbs_module *module, const char *what)
 {
@@ -118,6 +119,7 @@ static void event_handle(struct verbs_module *module, const struct ibv_async_eve
         if ((uint32_t) event->element.port_num != module->port_number)
             return;
         module->port_down = IBV_EVENT_PORT_ERR == event->event_type;
+        module->port_down_since_ms = verbs_now_ms();
         VERBS_VERBOSE("%s: its port is %s", module->device,
                       module->port_down ? "down" : "up again");
         return;
@@ -152,10 +154,13 @@ static void events_read(struct verbs_module *module)
 
 static __attribute__((noinline)) void round_extra(struct verbs_module *module, uint32_t round)
 {
-    if (0 != atomic_load_explicit(&module->greeting_count, memory_order_relaxed))
-        greetings_repeat(module);
-    if (0 == round % EVENT_ROUNDS)
+    bool greeting = 0 != atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
+
+    /* Whether the port is down matters most to who waits for an answer. */
+    if (0 == round % (greeting ? EVENT_ROUNDS_GREETING : EVENT_ROUNDS))
         events_read(module);
+    if (greeting)
+        greetings_repeat(module);
 }
 
 int progress_module(struct verbs_module *module)

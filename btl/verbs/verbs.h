@@ -176,6 +176,7 @@ struct verbs_module {
     _Atomic bool polling; /* taken by who looks at the completion queues */
     uint32_t round;
     bool port_down;
+    uint64_t port_down_since_ms;
     bool finalized;
     _Atomic uint64_t broken_messages;
     mca_btl_base_module_error_cb_fn_t error_callback;

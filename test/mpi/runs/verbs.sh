@@ -107,6 +107,26 @@ lab_refuses() {
     "$rail" repair 1
 }
 
+# Every rail is cut once traffic flows: nobody waits for ever.
+lab_cut() {
+    local packets=/sys/class/infiniband/rail0a/ports/1/hw_counters/sent_pkts before round
+    lab_has_time verbs.lab.all-cut || return
+    before=$(cat $packets)
+    (
+        for ((round = 0; round < 600; round++)); do
+            [ "$(cat $packets)" -gt $((before + 100)) ] && break
+            sleep 0.2
+        done
+        "$rail" cut 0 1
+    ) &
+    # shellcheck disable=SC2086
+    mpi_fails verbs.lab.all-cut 'the lane from process .* is lost: ' 2 --mca pml multilane $verbs -- \
+        "$side" "$build/test/lab/rails_mix" --seconds 200
+    wait
+    "$rail" repair 0 1
+    lab_mpi verbs.lab.repaired 2 multilane ring
+}
+
 verbs_lab() {
     limit_s=240
     lab_mpi verbs.ring.2 2 multilane ring
@@ -115,6 +135,7 @@ verbs_lab() {
     lab_conformance "point onesided" multilane
     [ "$MULTILANE_RDMA_LAB" = all ] || return
     lab_refuses
+    lab_cut
     lab_traffic "auto rndv-get rndv-put"
     lab_conformance "point onesided" ob1
     lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
