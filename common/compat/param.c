@@ -14,7 +14,8 @@ int param_register(const mca_base_component_t *component, const struct param *ro
         int index = mca_base_component_var_register(
             component, rows[i].name, rows[i].help,
             PARAM_INT == rows[i].type ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING, NULL, 0,
-            0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, rows[i].storage);
+            PARAM_SHOWN == rows[i].type ? MCA_BASE_VAR_FLAG_DEFAULT_ONLY : 0, OPAL_INFO_LVL_4,
+            MCA_BASE_VAR_SCOPE_READONLY, rows[i].storage);
         if (index < 0) {
             return index;
         }

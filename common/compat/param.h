@@ -10,7 +10,7 @@
  * strings: Open MPI's own conversions take "abc" for 0 and "64x" for 64. */
 struct param {
     const char *name;
-    enum { PARAM_INT, PARAM_STRING } type;
+    enum { PARAM_INT, PARAM_STRING, PARAM_SHOWN } type; /* SHOWN: text that nobody can set */
     void *storage; /* int *, or const char ** whose text is Open MPI's; holds the default before */
     const char *help;
 };

@@ -268,21 +268,41 @@ static bool make_folders(const char *path, struct model_error *error)
     return true;
 }
 
+/* A new file beside `path`, whose name replaces `name`; below 0 with a sentence. */
+static int temporary_make(const char *path, char name[PROFILE_PATH_CHARS + 16],
+                          struct model_error *error)
+{
+    if (!make_folders(path, error))
+        return -1;
+    snprintf(name, PROFILE_PATH_CHARS + 16, "%.*s.XXXXXX", PROFILE_PATH_CHARS - 1, path);
+    int fd = mkstemp(name);
+    if (fd < 0)
+        model_fail(error, "%.120s: cannot be written: %s", path, strerror(errno));
+    return fd;
+}
+
+bool profile_can_write(const char *path, struct model_error *error)
+{
+    char name[PROFILE_PATH_CHARS + 16];
+    int fd = temporary_make(path, name, error);
+    if (fd < 0)
+        return false;
+    close(fd);
+    unlink(name);
+    return true;
+}
+
 bool profile_write(const char *path, const struct lane_file *file, struct model_error *error)
 {
     char name[PROFILE_PATH_CHARS + 16];
-    if (!make_folders(path, error))
-        return false;
-    snprintf(name, sizeof(name), "%.*s.XXXXXX", PROFILE_PATH_CHARS - 1, path);
-    int fd = mkstemp(name);
+    int fd = temporary_make(path, name, error);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd < 0)
+        return false;
     if (!out) {
-        int why = errno;
-        if (fd >= 0) {
-            close(fd);
-            unlink(name);
-        }
-        return model_fail(error, "%.120s: cannot be written: %s", path, strerror(why));
+        close(fd);
+        unlink(name);
+        return model_fail(error, "%.120s: no memory to write it", path);
     }
     profile_print(out, file);
     bool written = !ferror(out) && fchmod(fd, 0644) == 0;

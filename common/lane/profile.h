@@ -41,6 +41,9 @@ enum profile_state profile_read(const char *path, const struct fingerprint *here
 /* Writes it as a whole or not at all, making the folders that are not there. */
 bool profile_write(const char *path, const struct lane_file *file, struct model_error *error);
 
+/* Could it be written there? Makes the folders; what takes long asks this first. */
+bool profile_can_write(const char *path, struct model_error *error);
+
 /* The text of a profile. */
 void profile_print(FILE *out, const struct lane_file *file);
 

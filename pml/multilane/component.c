@@ -8,6 +8,7 @@
 #include "measured.h"
 #include "multilane.h"
 #include "parameters.h"
+#include "peer_class.h"
 #include "record.h"
 
 static int component_register(void);
@@ -41,6 +42,11 @@ static int component_register(void)
     if (rc != OMPI_SUCCESS)
         return rc;
     measured_load();
+    parameters.profile_used = measured_story();
+    parameters.switch_points = class_switch_points();
+    rc = parameters_register_shown(&mca_pml_multilane_component.pmlm_version);
+    if (rc != OMPI_SUCCESS)
+        return rc;
     return counters_register(&mca_pml_multilane_component.pmlm_version);
 }
 

@@ -35,6 +35,7 @@ multilane_sources = \
 	pml/multilane/send_request.c pml/multilane/send_request.h \
 	pml/multilane/spans.c pml/multilane/spans.h \
 	pml/multilane/stripe.c pml/multilane/stripe.h \
+	pml/multilane/switch_points.c \
 	pml/multilane/transfer.c pml/multilane/transfer.h \
 	pml/multilane/wire.h \
 	pml/multilane/protocol/protocol.c pml/multilane/protocol/protocol.h \

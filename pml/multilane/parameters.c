@@ -51,6 +51,17 @@ int parameters_register(const mca_base_component_t *component)
     return param_register(component, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
+int parameters_register_shown(const mca_base_component_t *component)
+{
+    static const struct param shown[] = {
+        {"profile_used", PARAM_SHOWN, &parameters.profile_used,
+         "which measurements this Multilane uses here"},
+        {"switch_points", PARAM_SHOWN, &parameters.switch_points,
+         "what carries which message size over each lane of the profile alone, sizes in bytes"},
+    };
+    return param_register(component, shown, sizeof(shown) / sizeof(shown[0]));
+}
+
 static int refuse(const char *name, const char *value, const char *why)
 {
     opal_output(0, "pml_multilane_%s is \"%s\": %s.", name, value ? value : "", why);

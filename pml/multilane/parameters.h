@@ -23,6 +23,8 @@ struct parameters {
     int progress_thread;
     const char *profile;
     int untested;
+    const char *profile_used;  /* shown, not read */
+    const char *switch_points; /* likewise */
 
     /* As understood. */
     double bias;
@@ -34,6 +36,9 @@ struct parameters {
 extern struct parameters parameters;
 
 int parameters_register(const mca_base_component_t *component);
+
+/* Registers what only ompi_info shows: which profile is used, and where its lanes switch. */
+int parameters_register_shown(const mca_base_component_t *component);
 
 /* OMPI_ERR_BAD_PARAM after a sentence that names the parameter, its value and what it may be. */
 int parameters_parse(void);

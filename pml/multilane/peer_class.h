@@ -56,6 +56,10 @@ struct route *routes_of_plan(const struct plan *plan);
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input);
 
+/* Where the plan over each lane of the profile alone switches, as one line of text, made anew in a
+ * place of its own by each call. */
+const char *class_switch_points(void);
+
 /* What holds for messages to this peer that are sent now. */
 static inline struct peer_class *peer_class_now(const struct peer *peer)
 {

@@ -11,6 +11,14 @@ check_PROGRAMS += test/bench/plan_lookup
 test_bench_plan_lookup_SOURCES = test/bench/plan_lookup.c
 test_bench_plan_lookup_LDADD = libmultilane_common.la
 
+# What test/bench/regret starts.
+check_PROGRAMS += test/bench/regret_measure
+test_bench_regret_measure_SOURCES = test/bench/regret_measure.c tools/calibrate/orders.c \
+	tools/calibrate/calibrate.h
+test_bench_regret_measure_CPPFLAGS = $(MPI_CPPFLAGS)
+test_bench_regret_measure_LDFLAGS = $(MPI_LDFLAGS)
+test_bench_regret_measure_LDADD = libmultilane_common.la $(OMPI_LIBS) -ldl -lm
+
 # What test/bench/rails starts.
 check_PROGRAMS += test/bench/rails_measure
 test_bench_rails_measure_SOURCES = test/bench/rails_measure.c

@@ -109,6 +109,11 @@ static const char *const seeds[] = {
     "[lane b]\ncan = send, get, put\nreach = host cuda\nbandwidth = 3e9\ngroup = bus\n",
     "[cluster]\nsend_overhead = 1e-6 1e-9\nlatency_4 = 1e-6\nlatency_8 = 2e-6\npacket = 1500\n"
     "[lane c]\nbandwidth = 1\noverhead_send = 1e-6\nreg_cached = 5e-8\nzcopied_max = 0\n",
+    "[profile]\nschema = 1\nmade = now\nprocessor = some\nprocessors = 2\nkernel = 6\n"
+    "open_mpi = 4.1.4\nmultilane = 0.1.0\n[group node]\nbandwidth = 2e10\n[lane shm@cache]\n"
+    "can = send short get\nreach = host\ngroup = node\nshort_max = 1000\nzcopied_max = inf\n"
+    "send_latency = 1e-7\nsend_bandwidth = 1e10\nget_bandwidth = 2e10\nboth_bandwidth = 3e10\n"
+    "[range shm@cache 4k]\nsend_bandwidth = 4e9\nboth_latency = 1e-6\n[end]\n",
     "4k-64k",
     "rndv-get:4k-1m,2m-inf,eager-copy:0-10",
     "1.25e-6",
@@ -130,8 +135,8 @@ static size_t insert(uint8_t *data, size_t length, size_t at, const char *piece,
 static size_t change(uint64_t *chance, uint8_t *data, size_t length)
 {
     static const char *const tokens[] = {
-        "=",  "[",   "]",      "\n",   "#",     "-1",    "nan", "1e999", "0",         "inf",
-        "1k", "\0x", "1e-320", "lane", "range", "group", "use", "1e30",  "[lane a]\n"};
+        "=",  "[",   "]",      "\n",      "#",    "-1",    "nan",   "1e999", "0",    "inf",
+        "1k", "\0x", "1e-320", "[end]\n", "lane", "range", "group", "use",   "1e30", "[lane a]\n"};
     size_t at = length ? (size_t) chance_below(chance, length) : 0;
     const char *seed = seeds[chance_below(chance, SEED_COUNT)];
     switch (chance_below(chance, 5)) {

@@ -10,6 +10,11 @@ test_fuzz_mca_pml_multilane_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 test_fuzz_mca_pml_multilane_la_LDFLAGS = $(COMPONENT_LDFLAGS) -rpath /nowhere
 test_fuzz_mca_pml_multilane_la_LIBADD = $(COMPONENT_LIBADD) $(OMPI_LIBS) $(OPAL_LIBS)
 
+# Lane files and profiles: any bytes at all.
+check_PROGRAMS += test/fuzz/fuzz_lane_file
+TESTS += test/fuzz/fuzz_lane_file
+test_fuzz_fuzz_lane_file_LDADD = libmultilane_common.la -lm
+
 # Run by test/mpi/runs/70-fuzz.sh.
 check_PROGRAMS += test/fuzz/headers
 test_fuzz_headers_CPPFLAGS = $(MPI_CPPFLAGS)

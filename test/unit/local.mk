@@ -50,8 +50,8 @@ test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
 
 # Those that need Open MPI's classes and locks, and no job.
-pml_tests = test/unit/pml_handle test/unit/pml_lanes test/unit/pml_rma test/unit/pml_stripe \
-	test/unit/pml_transfer test/unit/pml_record
+pml_tests = test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes test/unit/pml_rma \
+	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_record
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/progress_standin.h test/unit/lanes_standin.h
@@ -74,6 +74,10 @@ test_unit_pml_rma_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
 test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c $(lanes_under_test)
 test_unit_pml_stripe_CPPFLAGS = $(lanes_cppflags)
 test_unit_pml_stripe_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
+test_unit_pml_explain_SOURCES = test/unit/pml_explain.c pml/multilane/explain.c $(lanes_under_test)
+test_unit_pml_explain_CPPFLAGS = $(lanes_cppflags)
+test_unit_pml_explain_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
+EXTRA_DIST += test/unit/explain.txt test/unit/explain.json
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
 	pml/multilane/transfer.c pml/multilane/pending.c
 test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)

@@ -114,6 +114,7 @@ struct calibration {
     struct lane_result *results;
     uint32_t result_count;
     bool failed;
+    char path[PROFILE_PATH_CHARS]; /* of the profile */
 };
 
 struct place {
@@ -348,25 +349,37 @@ static void profile_stamp(struct calibration *calibration)
     fingerprint_take(calibration->session.pml->open_mpi(), &profile->machine);
 }
 
-static int profile_save(struct calibration *calibration)
+/* Where the profile goes; asked before anything is measured. */
+static bool profile_place(struct calibration *calibration)
 {
     const struct options *options = &calibration->options;
-    char path[PROFILE_PATH_CHARS] = "";
+    char *path = calibration->path;
     struct model_error error;
     if (options->output)
-        snprintf(path, sizeof(path), "%s", options->output);
+        snprintf(path, PROFILE_PATH_CHARS, "%s", options->output);
     else
         profile_path(options->site ? PROFILE_OF_SITE : PROFILE_OF_USER, MULTILANE_SITE_DIR,
                      &calibration->profile.profile.machine, path);
+    if (!path[0]) {
+        complain("neither XDG_CACHE_HOME nor HOME names a folder for the profile; give one by "
+                 "--output FILE",
+                 "");
+        return false;
+    }
+    if (profile_can_write(path, &error))
+        return true;
+    complain(error.text, "; give another place by --output FILE");
+    return false;
+}
+
+static int profile_save(struct calibration *calibration)
+{
+    struct model_error error;
     if (!calibration->profile.lane_count)
         return complain("no lane could be fitted, so there is no profile", "");
-    if (!path[0])
-        return complain("neither XDG_CACHE_HOME nor HOME names a folder for the profile; "
-                        "give one by --output FILE",
-                        "");
-    if (!profile_write(path, &calibration->profile, &error))
+    if (!profile_write(calibration->path, &calibration->profile, &error))
         return complain(error.text, "; give another place by --output FILE");
-    printf("\nprofile: %s\n", path);
+    printf("\nprofile: %s\n", calibration->path);
     return EXIT_SUCCESS;
 }
 
@@ -381,11 +394,13 @@ static int calibrate(struct calibration *calibration)
     calibration->around.eager_max_bytes = calibration->session.pml->eager_max_bytes;
     lane_file_init(&calibration->profile);
     calibration->profile.around = calibration->around;
+    profile_stamp(calibration);
+    if (!calibration->options.no_write && !profile_place(calibration))
+        return EXIT_MEASURED;
     calibration->results = calloc(RESULTS_MAX, sizeof(*calibration->results));
     if (!calibration->results)
         return complain("no memory for samples", "");
     progress.is_terminal = isatty(2);
-    profile_stamp(calibration);
     measure_all(calibration);
     if (!calibration->options.no_write)
         status = profile_save(calibration);

@@ -42,7 +42,7 @@ struct order {
 };
 
 struct session {
-    const struct multilane_measure *pml;
+    const struct multilane_measure *pml; /* null: another PML, nothing is forced */
     int rank, ranks;
     char *send, *receive; /* of buffer_bytes each */
     uint64_t buffer_bytes;

@@ -133,6 +133,7 @@ void measure_lane(struct session *session, int peer, uint32_t index, const struc
         protocols += limits[i] > 0;
     }
     uint32_t size_count = choose_sizes(effort, limits, sizes);
+    double until = seconds_now() + 1.5 * seconds;
     visit.slot_s = seconds / (effort->rounds * (double) size_count * (protocols ? protocols : 1));
     for (int round = 0; round < effort->rounds; round++)
         for (uint32_t i = 0; i < size_count; i++) {
@@ -147,6 +148,8 @@ void measure_lane(struct session *session, int peer, uint32_t index, const struc
                 longest_s = fmax(longest_s, trip_s);
             }
             progress((round + (i + 1.0) / size_count) / effort->rounds, NULL);
+            if (round >= 1 && seconds_now() > until)
+                return; /* the machine does something else too */
             if (longest_s > LONG_TRIP_S && round >= 1)
                 size_count = i + 1; /* it and the larger ones have been seen often enough */
         }
@@ -227,6 +230,8 @@ static void measure_copies(struct cluster_model *model)
 
 #define OVERHEAD_REPEATS 40
 #define STREAM_COUNT     64
+#define LEAST            3   /* repeats, however long they take */
+#define CLUSTER_MOST_S   3.0 /* for all repeats together */
 
 struct point_samples {
     struct cluster_sample send[9], gap[9], receive_gap[9], receive[9], user[9], latency[9];
@@ -235,13 +240,13 @@ struct point_samples {
 
 /* One packet size: all parameters. */
 static bool measure_point(struct session *session, int peer, struct order *order, double clock_s,
-                          struct point_samples *out)
+                          double until, struct point_samples *out)
 {
     double send[OVERHEAD_REPEATS], probe[OVERHEAD_REPEATS], receive[OVERHEAD_REPEATS];
     double gap[STRETCHES], gap_in[STRETCHES], trip[STRETCHES];
     int seen = 0, sent = 0;
     uint32_t i = out->count;
-    for (int k = 0; k < OVERHEAD_REPEATS; k++) {
+    for (int k = 0; k < OVERHEAD_REPEATS && (k < LEAST || seconds_now() < until); k++) {
         struct session_overheads one;
         order->count = 200; /* microseconds until what was asked for has surely arrived */
         bool is_good = session_overheads(session, peer, order, &one);
@@ -251,7 +256,8 @@ static bool measure_point(struct session *session, int peer, struct order *order
         probe[seen] = one.probe_s;
         receive[seen++] = one.receive_s;
     }
-    for (int k = 0; k < STRETCHES; k++) {
+    int k = 0;
+    for (; k < STRETCHES && (k < 1 || seconds_now() < until); k++) {
         order->count = STREAM_COUNT;
         gap[k] = session_stream(session, peer, order) / STREAM_COUNT;
         gap_in[k] = session_stream_in(session, peer, order) / (STREAM_COUNT - 1);
@@ -262,14 +268,13 @@ static bool measure_point(struct session *session, int peer, struct order *order
     double send_s = fmax(median(send, sent) - clock_s, 1e-9);
     double receive_s = fmax(median(probe, seen) - clock_s, 1e-9);
     double user_s = fmax(median(receive, seen) - clock_s, 1e-9);
-    double latency_s = fmax(median(trip, STRETCHES) - send_s - receive_s - user_s, 1e-9);
+    double latency_s = fmax(median(trip, k) - send_s - receive_s - user_s, 1e-9);
     out->send[i] = (struct cluster_sample){order->bytes, send_s};
     out->receive[i] = (struct cluster_sample){order->bytes, receive_s};
     out->user[i] = (struct cluster_sample){order->bytes, user_s};
     out->latency[i] = (struct cluster_sample){order->bytes, latency_s};
-    out->gap[i] = (struct cluster_sample){order->bytes, fmax(median(gap, STRETCHES), 1e-9)};
-    out->receive_gap[i] =
-        (struct cluster_sample){order->bytes, fmax(median(gap_in, STRETCHES), 1e-9)};
+    out->gap[i] = (struct cluster_sample){order->bytes, fmax(median(gap, k), 1e-9)};
+    out->receive_gap[i] = (struct cluster_sample){order->bytes, fmax(median(gap_in, k), 1e-9)};
     out->count++;
     return true;
 }
@@ -315,13 +320,13 @@ bool measure_cluster(struct session *session, int peer, uint32_t lanes, uint64_t
 {
     struct point_samples points = {.count = 0};
     struct order order = {.protocol = MULTILANE_MEASURE_PLANNED, .lanes = lanes};
-    double clock_s = clock_time();
+    double clock_s = clock_time(), until = seconds_now() + CLUSTER_MOST_S;
     memset(model, 0, sizeof(*model));
     model->packet_bytes = packet_bytes;
     for (uint64_t part = 1; part <= 3; part++)
         for (int again = 0; again < 3; again++) {
             order.bytes = packet_bytes * part / 3;
-            measure_point(session, peer, &order, clock_s, &points);
+            measure_point(session, peer, &order, clock_s, until, &points);
         }
     if (!fit_lines(&points, model, error))
         return false;
@@ -374,12 +379,16 @@ void measure_registration(struct session *session, int peer, uint32_t index,
 /* --- beyond one message one way
  * ----------------------------------------------------------------------- */
 
+#define EXCHANGE_MOST_S  4.0
+#define BROADCAST_MOST_S 2.0
+
 uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
                           struct cluster_sample *samples, uint32_t room)
 {
     struct order order = {.protocol = MULTILANE_MEASURE_PLANNED};
     uint32_t count = 0;
-    for (int round = 0; round < effort->rounds; round++)
+    double until = seconds_now() + EXCHANGE_MOST_S;
+    for (int round = 0; round < effort->rounds && (!round || seconds_now() < until); round++)
         for (uint64_t bytes = 1; bytes <= effort->largest_bytes; bytes *= effort->halves ? 2 : 4) {
             order.bytes = bytes;
             order.count = 2;
@@ -399,8 +408,9 @@ uint32_t measure_broadcast(struct session *session, const struct cluster_model *
 {
     struct cluster_point point;
     uint32_t count = 0;
+    double until = seconds_now() + BROADCAST_MOST_S;
     cluster_at(model, model->packet_bytes, (uint32_t) session->ranks, &point);
-    for (int packets = 8; packets <= 512 && count < room; packets *= 2) {
+    for (int packets = 8; packets <= 512 && count < room && seconds_now() < until; packets *= 2) {
         struct cluster_broadcast broadcast;
         struct model_error why;
         double values[STRETCHES], bytes = (double) model->packet_bytes * packets;

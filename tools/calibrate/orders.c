@@ -154,7 +154,8 @@ void session_obey(struct session *session)
         if (order.kind == ORDER_END)
             return;
         /* Rank 0 has asked the same of its own plans, which are like ours, and was not refused. */
-        session->pml->force(0, order.protocol, order.lanes);
+        if (session->pml)
+            session->pml->force(0, order.protocol, order.lanes);
         obey(session, &order);
     }
 }
@@ -167,7 +168,7 @@ static bool order_give(struct session *session, int peer, const struct order *or
 {
     struct order copy = *order;
     copy.kind = kind;
-    if (session->pml->force(peer, order->protocol, order->lanes) != 0)
+    if (session->pml && session->pml->force(peer, order->protocol, order->lanes) != 0)
         return false;
     MPI_Send(&copy, sizeof(copy), MPI_BYTE, peer, ORDER_TAG, MPI_COMM_WORLD);
     return true;

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Profiles: made by multilane-calibrate, found by the next job, and left alone with one sentence where
+# they do not fit.
+profile_folder=$build/profile-test
+rm -rf "$profile_folder"
+mkdir -p "$profile_folder/cache" "$profile_folder/home"
+profile=$profile_folder/profile
+shm="--mca pml multilane --mca btl self,shm"
+
+# On a machine that does something else meanwhile no line may fit: then the sentence must say so.
+# shellcheck disable=SC2086
+calibrate() { # [OPTION]...
+    local output status
+    output=$(XDG_CACHE_HOME=$profile_folder/cache mpirun_run 2 $shm --mca pml_multilane_profile none -- \
+        "$build/multilane-calibrate" --quick "$@" 2>&1)
+    status=$?
+    printf '%s\n' "$output"
+    [ $status = 0 ] || grep -q "not fitted: .* from [0-9]* to [0-9]* bytes" <<<"$output"
+}
+check "${prefix}profile.calibrate" calibrate --plot "$profile_folder/plot.svg"
+if [ -z "$(find "$profile_folder/cache" -type f)" ]; then
+    skip "${prefix}profile.found" "the machine is too busy for any line to fit"
+else
+    profile_found() {
+        local output
+        # shellcheck disable=SC2086
+        output=$(XDG_CACHE_HOME=$profile_folder/cache mpirun_run 2 $shm --mca pml_multilane_explain 1 \
+            -- ring 2>&1)
+        printf '%s\n' "$output"
+        grep -q "profile $profile_folder/cache/multilane/profile-" <<<"$output" &&
+            grep -q 'shm:shm .* profile$' <<<"$output"
+    }
+    check "${prefix}profile.found" profile_found
+    profile_shown() {
+        XDG_CACHE_HOME=$profile_folder/cache "$ompi_info" --param pml multilane --level 9 --parsable |
+            grep 'switch_points:value:.*shm:shm@.*eager-short to .* above'
+    }
+    check "${prefix}profile.shown" profile_shown
+    check "${prefix}profile.plot" grep -q '</svg>' "$profile_folder/plot.svg"
+fi
+
+# What does not fit: one sentence, and the job runs.
+profile_ignored() { # NAME REGEX
+    # shellcheck disable=SC2086
+    mpi_says "profile.ignored.$1" "multilane: .*$2.*; the lanes' defaults are used" 2 $shm \
+        --mca pml_multilane_profile "$profile" -- ring
+}
+rm -f "$profile"
+profile_ignored absent "there is no such file"
+printf '[profile]\nschema = 1\nprocessor = another\n[lane shm:shm@cache]\nsend_bandwidth = 1e9\n[end]\n' >"$profile"
+profile_ignored other-machine "its processor is \"another\", this one's"
+printf '[profile]\nschema = 9\n' >"$profile"
+profile_ignored other-schema "reads schema 1"
+printf '[profile]\nschema = 1\n[lane shm:shm@cache]\nsend_bandwidth = 1e9\n' >"$profile"
+profile_ignored cut-off "it is cut off"
+printf '[profile]\nschema = 1\n[lane shm:shm@cache]\nsend_bandwidth = -3\n[end]\n' >"$profile"
+profile_ignored impossible "send_bandwidth = -3"
+head -c 3000 /bin/sh >"$profile"
+profile_ignored binary "not a text file"
+rm -f "$profile" && mkfifo "$profile"
+profile_ignored pipe "it is not a file"
+rm -f "$profile" && mkdir "$profile"
+profile_ignored folder "it is not a file"
+
+# Who asks for what cannot be had is told so.
+# shellcheck disable=SC2086
+{
+    mpi_fails profile.unwritable "/proc/nowhere.*cannot be made.*--output" 2 $shm -- \
+        "$build/multilane-calibrate" --quick --output /proc/nowhere/profile
+    mpi_fails profile.one-rank "takes two ranks" 1 $shm -- "$build/multilane-calibrate"
+    mpi_fails profile.other-pml "does not run|no lane leads" 2 --mca pml ob1 --mca btl self,$sm -- \
+        "$build/multilane-calibrate"
+    mpi_fails profile.bad-option "no such option.*--fast" 2 $shm -- "$build/multilane-calibrate" --fast
+    mpi_says profile.none "no profile: pml_multilane_profile is none" 2 $shm \
+        --mca pml_multilane_profile none --mca pml_multilane_explain 1 -- ring
+}
+rm -rf "$profile_folder"

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the explain report says of lanes whose numbers are fixed, to the letter:
+ * test/unit/explain.txt and explain.json hold it. A change of the report changes these files: run
+ * with MULTILANE_GOLDEN set to write them anew, and read what has changed. */
+#include "check.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lanes_standin.h"
+#include "pml/multilane/explain.h"
+#include "pml/multilane/measured.h"
+#include "pml/multilane/parameters.h"
+#include "pml/multilane/peer_class.h"
+
+/* A lane of which the user gave the latency and a profile all the rest, and one by default. */
+static void lanes_fill(struct model_lane *lanes)
+{
+    const struct model_lane_range sends[] = {{4096, 0.5e-6, 4e9, 0.2e-6, 0.1e-6, 0, 0},
+                                             {UINT64_MAX, 0.5e-6, 8e9, 0.6e-6, 0.4e-6, 0, 0}};
+    const struct model_lane_range gets = {UINT64_MAX, 0.5e-6, 12e9, 0.5e-6, 0.5e-6, 30e-9, 0};
+    model_lane_init(&lanes[0], "shm:shm");
+    lanes[0].can = MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET;
+    lanes[0].short_max_bytes = 1000;
+    lanes[0].copied_max_bytes = 16384;
+    lanes[0].zcopied_max_bytes = UINT64_MAX;
+    lanes[0].cost[MODEL_BY_SEND].range_count = 2;
+    memcpy(lanes[0].cost[MODEL_BY_SEND].ranges, sends, sizeof(sends));
+    model_lane_set_cost(&lanes[0], MODEL_BY_GET, &gets);
+    model_lane_set_source(&lanes[0], MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_PROFILE);
+    model_lane_set_source(&lanes[0], MODEL_WAYS, MODEL_LATENCY, MODEL_SOURCE_USER);
+    model_lane_init(&lanes[1], "tcp");
+    lanes[1].can = MODEL_CAN_SEND;
+    lanes[1].copied_max_bytes = 65536;
+    lanes[1].zcopied_max_bytes = 131072;
+    model_lane_set_cost(&lanes[1], MODEL_BY_SEND,
+                        &(struct model_lane_range){0, 20e-6, 1e8, 5e-6, 5e-6, 0, 0});
+}
+
+static struct peer_class *class_new(void)
+{
+    struct peer_class *class = calloc(1, sizeof(*class));
+    class->lane_count = 2;
+    class->peers = 3;
+    class->placement = PROFILE_HOST;
+    class->lanes = calloc(2, sizeof(*class->lanes));
+    lanes_fill(class->lanes);
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        struct plan_input input;
+        struct model_error error = {""};
+        class_plan_input(class, (enum class_buffer) i, &input);
+        class->plans[i] = plan_build(&input, &error);
+        CHECK(class->plans[i], "%s", error.text);
+        class->routes[i] = class->plans[i] ? routes_of_plan(class->plans[i]) : NULL;
+    }
+    return class;
+}
+
+static void file_read(const char *name, char *text, size_t size)
+{
+    FILE *file = fopen(name, "r");
+    CHECK(file, "%s cannot be read", name);
+    size_t length = file ? fread(text, 1, size - 1, file) : 0;
+    text[length] = '\0';
+    if (file)
+        fclose(file);
+}
+
+static void report_is_golden(const char *name)
+{
+    static char is[65536], wanted[65536];
+    char written[256], golden[512];
+    const char *source = getenv("srcdir");
+    snprintf(golden, sizeof(golden), "%s/test/unit/%s", source ? source : ".", name);
+    snprintf(written, sizeof(written), "/tmp/multilane-%d-%s", (int) getpid(), name);
+    parameters.explain_file = getenv("MULTILANE_GOLDEN") ? golden : written;
+    explain();
+    file_read(parameters.explain_file, is, sizeof(is));
+    file_read(golden, wanted, sizeof(wanted));
+    CHECK(strcmp(is, wanted) == 0, "%s is now:\n%s", name, is);
+    unlink(written);
+}
+
+int main(void)
+{
+    standin_begin();
+    parameters.profile = "none";
+    parameters.explain = 1;
+    measured_load();
+    multilane.unexpected_messages = 7;
+    multilane.early_messages = 1;
+    struct peer_class *class = class_new();
+    for (int i = 0; i < CLASS_BUFFERS && class->routes[i]; i++) {
+        class_route(class, i == CLASS_CONTIGUOUS, 8);
+        class_route(class, i == CLASS_CONTIGUOUS, 100000);
+        class_route(class, i == CLASS_CONTIGUOUS, 10000000);
+    }
+    multilane.peer_classes = class;
+    report_is_golden("explain.txt");
+    report_is_golden("explain.json");
+    multilane.peer_classes = NULL;
+    return check_end();
+}
