@@ -27,22 +27,28 @@ static void text_set(char *out, const char *text)
         snprintf(out, FINGERPRINT_CHARS, "unknown");
 }
 
-/* Processors call themselves by different keys. */
-static void processor_take(char *out)
+/* Processors call themselves by different keys. The value of such a line, or null. */
+static const char *processor_value(const char *line)
 {
     static const char *const keys[] = {"model name", "cpu model", "Processor", "cpu"};
-    char line[512];
-    text_set(out, "");
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && fgets(line, sizeof(line), file)) {
-        char *colon = strchr(line, ':');
-        for (size_t i = 0; colon && i < sizeof(keys) / sizeof(keys[0]); i++)
-            if (strncmp(line, keys[i], strlen(keys[i])) == 0) {
-                text_set(out, colon + 1);
-                fclose(file);
-                return;
-            }
+    const char *colon = strchr(line, ':');
+    for (size_t i = 0; colon && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        size_t length = strlen(keys[i]);
+        if (strncmp(line, keys[i], length) == 0 &&
+            strspn(line + length, " \t") == (size_t) (colon - line) - length)
+            return colon + 1;
     }
+    return NULL;
+}
+
+static void processor_take(char *out)
+{
+    char line[512];
+    const char *value = NULL;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (!value && file && fgets(line, sizeof(line), file))
+        value = processor_value(line);
+    text_set(out, value ? value : "");
     if (file)
         fclose(file);
 }

@@ -39,17 +39,22 @@ static uint64_t last_shown(uint64_t largest)
 /* --- the table
  * ------------------------------------------------------------------------------------ */
 
-/* Who gave the numbers of one way: the one of the bandwidth, and those of others where they differ.
- */
+/* Who gave most of the numbers of one way, and those that somebody else gave. */
 static void sources_text(const struct model_lane *lane, int way, char *text, size_t size)
 {
     const uint8_t *source = lane->source[way];
-    int length = snprintf(text, size, "%s", model_source_name(source[MODEL_BANDWIDTH]));
+    int counts[MODEL_SOURCES] = {0}, most = 0;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        counts[source[i]]++;
+    for (int i = 0; i < MODEL_SOURCES; i++)
+        if (counts[i] > counts[most])
+            most = i;
+    int length = snprintf(text, size, "%s", model_source_name((enum model_source) most));
     for (int i = 0; i < MODEL_ATTRIBUTES && length > 0 && (size_t) length < size; i++)
-        if (source[i] != source[MODEL_BANDWIDTH])
+        if (source[i] != most)
             length += snprintf(text + length, size - (size_t) length, ", %s %s",
                                model_attribute_name((enum model_attribute) i),
-                               model_source_name(source[i]));
+                               model_source_name((enum model_source) source[i]));
 }
 
 static void print_lanes(FILE *file, const struct peer_class *class)

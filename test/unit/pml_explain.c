@@ -57,6 +57,16 @@ static struct peer_class *class_new(void)
     return class;
 }
 
+static void class_end(struct peer_class *class)
+{
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        plan_free(class->plans[i]);
+        free(class->routes[i]);
+    }
+    free(class->lanes);
+    free(class);
+}
+
 static void file_read(const char *name, char *text, size_t size)
 {
     FILE *file = fopen(name, "r");
@@ -100,5 +110,6 @@ int main(void)
     report_is_golden("explain.txt");
     report_is_golden("explain.json");
     multilane.peer_classes = NULL;
+    class_end(class);
     return check_end();
 }

@@ -11,7 +11,8 @@ shm="--mca pml multilane --mca btl self,shm"
 # shellcheck disable=SC2086
 calibrate() { # [OPTION]...
     local output status
-    output=$(XDG_CACHE_HOME=$profile_folder/cache mpirun_run 2 $shm --mca pml_multilane_profile none -- \
+    output=$(XDG_CACHE_HOME=$profile_folder/cache limit_s=400 mpirun_run 2 $shm \
+        --mca pml_multilane_profile none -- \
         "$build/multilane-calibrate" --quick "$@" 2>&1)
     status=$?
     printf '%s\n' "$output"
@@ -31,13 +32,35 @@ else
             grep -q 'shm:shm .* profile$' <<<"$output"
     }
     check "${prefix}profile.found" profile_found
-    profile_shown() {
-        XDG_CACHE_HOME=$profile_folder/cache "$ompi_info" --param pml multilane --level 9 --parsable |
-            grep 'switch_points:value:.*shm:shm@.*eager-short to .* above'
-    }
-    check "${prefix}profile.shown" profile_shown
     check "${prefix}profile.plot" grep -q '</svg>' "$profile_folder/plot.svg"
 fi
+
+# One written by hand for this very machine: used, and shown by ompi_info, whatever else runs here.
+{
+    printf '[profile]\nschema = 1\nmade = by hand\n'
+    sed -n 's/^model name[^:]*: */processor = /p' /proc/cpuinfo | head -n 1
+    printf 'processors = %s\nkernel = %s\n' "$(getconf _NPROCESSORS_ONLN)" "$(uname -r)"
+    printf 'open_mpi = %s\n' "$("$ompi_info" --version | sed -n 's/^Open MPI v//p')"
+    printf 'multilane = %s\n' "$("$build/multilane-plan" --version | cut -d ' ' -f 2)"
+    for placement in cache node; do
+        printf '[lane shm:shm@%s]\ncan = send short get\nshort_max = 1000\ncopied_max = 16k\n' $placement
+        printf 'bandwidth = 5e9\noverhead = 1e-6\nlatency = 1e-6\n[range shm:shm@%s 4k]\n' $placement
+        printf 'send_bandwidth = 3e9\nsend_overhead = 5e-7\n'
+    done
+    printf '[end]\n'
+} >"$profile"
+# shellcheck disable=SC2086
+mpi_says profile.used "shm:shm +send +4k .* 3 GB/s .* profile" 2 $shm --mca pml_multilane_explain 1 \
+    --mca pml_multilane_profile "$profile" -- ring
+# shellcheck disable=SC2086
+mpi_says profile.user-is-stronger "shm:shm +send +4k .* 7 GB/s .* profile, bandwidth user" 2 $shm \
+    --mca pml_multilane_explain 1 --mca pml_multilane_profile "$profile" \
+    --mca btl_shm_lane_bandwidth 7e9 -- ring
+profile_switch_points() {
+    OMPI_MCA_pml_multilane_profile=$profile "$ompi_info" --param pml multilane --level 9 --parsable |
+        grep 'switch_points:value:.*shm:shm@cache: eager-short to .* above'
+}
+check "${prefix}profile.switch-points" profile_switch_points
 
 # What does not fit: one sentence, and the job runs.
 profile_ignored() { # NAME REGEX
