@@ -25,3 +25,8 @@ test_bench_rails_measure_SOURCES = test/bench/rails_measure.c
 test_bench_rails_measure_CPPFLAGS = $(MPI_CPPFLAGS)
 test_bench_rails_measure_LDFLAGS = $(MPI_LDFLAGS)
 test_bench_rails_measure_LDADD = $(OMPI_LIBS)
+
+# What it costs to ask whose memory a buffer is.
+check_PROGRAMS += test/bench/pointer_kind
+test_bench_pointer_kind_SOURCES = test/bench/pointer_kind.c
+test_bench_pointer_kind_LDADD = libmultilane_common.la -lpthread

@@ -120,3 +120,9 @@ if HAVE_PYTHON3
 TESTS += test/unit/bench_run.py
 endif
 EXTRA_DIST += test/unit/bench_run.py
+
+# Device memory, against the stand-in of test/fake.
+check_PROGRAMS += test/unit/memory_cuda
+TESTS += test/unit/memory_cuda
+test_unit_memory_cuda_SOURCES = test/unit/memory_cuda.c
+test_unit_memory_cuda_LDADD = libmultilane_common.la -lpthread

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One copier for each context: streams, and events that are used again. */
+#include "common/memory/copier.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS_KEPT 64
+
+static struct {
+    pthread_mutex_t lock; /* guards all below, but for copiers that are whole */
+    struct copier copiers[COPIERS_MAX];
+    unsigned count; /* atomic: written under the lock with release, after the copier it counts */
+    struct {
+        driver_event kept[EVENTS_KEPT];
+        unsigned count;
+    } events[COPIERS_MAX];
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+driver_result copier_enter(const struct copier *copier)
+{
+    return driver.context_push(copier->context);
+}
+
+void copier_leave(void)
+{
+    driver_context context;
+    driver.context_pop(&context);
+}
+
+static struct copier *copier_find(driver_context context)
+{
+    unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
+    for (unsigned i = 0; i < count; i++)
+        if (all.copiers[i].context == context)
+            return &all.copiers[i];
+    return NULL;
+}
+
+static void streams_destroy(struct copier *copier)
+{
+    for (int way = 0; way < COPY_WAYS; way++)
+        if (copier->streams[way])
+            driver.stream_destroy(copier->streams[way]);
+}
+
+static driver_result streams_create(struct copier *copier)
+{
+    driver_result result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    for (int way = 0; way < COPY_WAYS && result == DRIVER_SUCCESS; way++)
+        result = driver.stream_create(&copier->streams[way], DRIVER_STREAM_NON_BLOCKING);
+    if (result != DRIVER_SUCCESS)
+        streams_destroy(copier);
+    copier_leave();
+    return result;
+}
+
+/* With the lock held. */
+static struct copier *copier_make(driver_context context, int device, bool is_retained,
+                                  driver_result *result)
+{
+    if (all.count == COPIERS_MAX) {
+        *result = DRIVER_OUT_OF_MEMORY;
+        return NULL;
+    }
+    struct copier *copier = &all.copiers[all.count];
+    *copier = (struct copier){
+        .context = context, .device = device, .index = all.count, .is_retained = is_retained};
+    *result = streams_create(copier);
+    if (*result != DRIVER_SUCCESS)
+        return NULL;
+    __atomic_store_n(&all.count, all.count + 1, __ATOMIC_RELEASE); /* copier_find */
+    return copier;
+}
+
+struct copier *copier_of_device(int device, driver_result *result)
+{
+    driver_context context;
+    *result = driver.primary_retain(&context, device);
+    if (*result != DRIVER_SUCCESS)
+        return NULL;
+    pthread_mutex_lock(&all.lock);
+    struct copier *copier = copier_find(context);
+    bool is_new = !copier;
+    if (is_new)
+        copier = copier_make(context, device, true, result);
+    bool keep = is_new && copier;
+    pthread_mutex_unlock(&all.lock);
+    if (!keep)
+        driver.primary_release(device);
+    return copier;
+}
+
+struct copier *copier_get(const struct memory *memory, driver_result *result)
+{
+    *result = DRIVER_SUCCESS;
+    if (!memory->context)
+        return copier_of_device(memory->device, result);
+    struct copier *copier = copier_find(memory->context);
+    if (copier)
+        return copier;
+    pthread_mutex_lock(&all.lock);
+    copier = copier_find(memory->context);
+    if (!copier)
+        copier = copier_make(memory->context, memory->device, false, result);
+    pthread_mutex_unlock(&all.lock);
+    return copier;
+}
+
+driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr to, driver_ptr from,
+                          size_t bytes)
+{
+    driver_result result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    result = driver.copy_async(to, from, bytes, copier->streams[way]);
+    copier_leave();
+    return result;
+}
+
+driver_result copier_copy_rows(struct copier *copier, enum copy_way way, driver_ptr to,
+                               size_t to_pitch, driver_ptr from, size_t from_pitch, size_t bytes,
+                               size_t rows)
+{
+    const struct driver_copy_2d copy = {.from_type = DRIVER_MEMORY_UNIFIED,
+                                        .from_device = from,
+                                        .from_pitch = from_pitch,
+                                        .to_type = DRIVER_MEMORY_UNIFIED,
+                                        .to_device = to,
+                                        .to_pitch = to_pitch,
+                                        .width_bytes = bytes,
+                                        .height = rows};
+    driver_result result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    result = driver.copy_2d_async(&copy, copier->streams[way]);
+    copier_leave();
+    return result;
+}
+
+driver_result copier_wait(struct copier *copier, enum copy_way way)
+{
+    driver_result result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    result = driver.stream_synchronize(copier->streams[way]);
+    copier_leave();
+    return result;
+}
+
+/* An event from before, or a new one; the context is current. */
+static driver_result event_get(struct copier *copier, driver_event *event)
+{
+    *event = NULL;
+    pthread_mutex_lock(&all.lock);
+    if (all.events[copier->index].count)
+        *event = all.events[copier->index].kept[--all.events[copier->index].count];
+    pthread_mutex_unlock(&all.lock);
+    return *event ? DRIVER_SUCCESS : driver.event_create(event, DRIVER_EVENT_NO_TIMING);
+}
+
+driver_result copier_mark(struct copier *copier, enum copy_way way, driver_event *event)
+{
+    driver_result result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    result = event_get(copier, event);
+    if (result == DRIVER_SUCCESS)
+        result = driver.event_record(*event, copier->streams[way]);
+    copier_leave();
+    return result;
+}
+
+driver_result copier_test(driver_event event)
+{
+    return driver.event_query(event);
+}
+
+void copier_unmark(struct copier *copier, driver_event event)
+{
+    pthread_mutex_lock(&all.lock);
+    bool is_kept = all.events[copier->index].count < EVENTS_KEPT;
+    if (is_kept)
+        all.events[copier->index].kept[all.events[copier->index].count++] = event;
+    pthread_mutex_unlock(&all.lock);
+    if (!is_kept)
+        driver.event_destroy(event);
+}
+
+void *copier_pin(struct copier *copier, size_t bytes, driver_result *result)
+{
+    void *pinned = NULL;
+    *result = copier_enter(copier);
+    if (*result != DRIVER_SUCCESS)
+        return NULL;
+    *result = driver.mem_host_alloc(&pinned, bytes, DRIVER_HOST_PORTABLE);
+    copier_leave();
+    return *result == DRIVER_SUCCESS ? pinned : NULL;
+}
+
+void copier_unpin(struct copier *copier, void *bytes)
+{
+    if (copier_enter(copier) != DRIVER_SUCCESS)
+        return;
+    driver.mem_host_free(bytes);
+    copier_leave();
+}
+
+/* The program may have ended its contexts before us, and the driver itself may be gone: what it
+ * says to all this changes nothing. */
+static void copier_close(struct copier *copier)
+{
+    if (copier_enter(copier) == DRIVER_SUCCESS) {
+        for (unsigned i = 0; i < all.events[copier->index].count; i++)
+            driver.event_destroy(all.events[copier->index].kept[i]);
+        streams_destroy(copier);
+        copier_leave();
+    }
+    all.events[copier->index].count = 0;
+    if (copier->is_retained)
+        driver.primary_release(copier->device);
+}
+
+void copiers_close(void)
+{
+    pthread_mutex_lock(&all.lock);
+    for (unsigned i = 0; i < all.count; i++)
+        copier_close(&all.copiers[i]);
+    all.count = 0;
+    pthread_mutex_unlock(&all.lock);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies from, to and between device memory, by streams of our own. */
+#ifndef COMMON_MEMORY_COPIER_H
+#define COMMON_MEMORY_COPIER_H
+
+#include "common/memory/memory.h"
+
+/* Each has a stream, so that the directions overlap; copies of one stream end in their order. */
+enum copy_way { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_WAYS };
+
+/* Most contexts that one process copies in. */
+#define COPIERS_MAX 32
+
+/* Everything that copies in one context of a device need. It is made at first use and lives until
+ * copiers_close. */
+struct copier {
+    driver_context context;
+    int device;
+    unsigned index;   /* below COPIERS_MAX */
+    bool is_retained; /* the context is the device's primary one, and we hold it */
+    driver_stream streams[COPY_WAYS];
+};
+
+/* The copier for such memory: of the context it was allocated in, else of its device. Null: *result
+ * says why. Needs no lock of the caller. */
+struct copier *copier_get(const struct memory *memory, driver_result *result);
+
+/* The copier in the primary context of a device. */
+struct copier *copier_of_device(int device, driver_result *result);
+
+/* Starts a copy of `bytes`; it may be under way when this returns. */
+driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr to, driver_ptr from,
+                          size_t bytes);
+
+/* Starts a copy of `rows` rows; a pitch is the distance between the starts of two rows. */
+driver_result copier_copy_rows(struct copier *copier, enum copy_way way, driver_ptr to,
+                               size_t to_pitch, driver_ptr from, size_t from_pitch, size_t bytes,
+                               size_t rows);
+
+/* Waits for all copies of that way: those before it in the stream are copies too, so it ends. */
+driver_result copier_wait(struct copier *copier, enum copy_way way);
+
+/* An event that stands behind the copies started so far. It is the caller's until copier_unmark. */
+driver_result copier_mark(struct copier *copier, enum copy_way way, driver_event *event);
+/* DRIVER_SUCCESS: they are done; DRIVER_NOT_READY: not yet; else what went wrong with them. */
+driver_result copier_test(driver_event event);
+void copier_unmark(struct copier *copier, driver_event event);
+
+/* Pinned memory of the host; null where there is none left. */
+void *copier_pin(struct copier *copier, size_t bytes, driver_result *result);
+void copier_unpin(struct copier *copier, void *bytes);
+
+/* Gives everything back. Nothing is under way any more. */
+void copiers_close(void);
+
+/* Makes the copier's context the one of this thread for other calls of the driver, until
+ * copier_leave. */
+driver_result copier_enter(const struct copier *copier);
+void copier_leave(void);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds the CUDA driver at run time. */
+#include "common/memory/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct driver driver;
+bool driver_is_loaded;
+
+static char why[256];
+
+/* The interface of this version of CUDA is asked for; a newer driver keeps it. */
+#define INTERFACE_VERSION 11030
+
+static const struct {
+    const char *name;
+    size_t offset; /* of its place in struct driver */
+} functions[] = {
+    {"cuInit", offsetof(struct driver, init)},
+    {"cuGetErrorName", offsetof(struct driver, error_name)},
+    {"cuGetErrorString", offsetof(struct driver, error_text)},
+    {"cuDeviceGetCount", offsetof(struct driver, device_count)},
+    {"cuDeviceGetUuid", offsetof(struct driver, device_uuid)},
+    {"cuDeviceCanAccessPeer", offsetof(struct driver, device_can_access)},
+    {"cuDevicePrimaryCtxRetain", offsetof(struct driver, primary_retain)},
+    {"cuDevicePrimaryCtxRelease", offsetof(struct driver, primary_release)},
+    {"cuCtxPushCurrent", offsetof(struct driver, context_push)},
+    {"cuCtxPopCurrent", offsetof(struct driver, context_pop)},
+    {"cuPointerGetAttributes", offsetof(struct driver, pointer_attributes)},
+    {"cuMemAlloc", offsetof(struct driver, mem_alloc)},
+    {"cuMemAllocManaged", offsetof(struct driver, mem_alloc_managed)},
+    {"cuMemFree", offsetof(struct driver, mem_free)},
+    {"cuMemHostAlloc", offsetof(struct driver, mem_host_alloc)},
+    {"cuMemFreeHost", offsetof(struct driver, mem_host_free)},
+    {"cuMemcpy", offsetof(struct driver, copy)},
+    {"cuMemcpyAsync", offsetof(struct driver, copy_async)},
+    {"cuMemcpy2DAsync", offsetof(struct driver, copy_2d_async)},
+    {"cuStreamCreate", offsetof(struct driver, stream_create)},
+    {"cuStreamSynchronize", offsetof(struct driver, stream_synchronize)},
+    {"cuStreamDestroy", offsetof(struct driver, stream_destroy)},
+    {"cuEventCreate", offsetof(struct driver, event_create)},
+    {"cuEventRecord", offsetof(struct driver, event_record)},
+    {"cuEventQuery", offsetof(struct driver, event_query)},
+    {"cuEventDestroy", offsetof(struct driver, event_destroy)},
+    {"cuIpcGetMemHandle", offsetof(struct driver, ipc_export)},
+    {"cuIpcOpenMemHandle", offsetof(struct driver, ipc_open)},
+    {"cuIpcCloseMemHandle", offsetof(struct driver, ipc_close)},
+};
+
+/* ISO C has no conversion between pointers to data and to functions. */
+static void function_set(void *place, void *function)
+{
+    memcpy(place, &function, sizeof(function));
+}
+
+/* The driver's own table of functions by version: since 11.3, with one argument more since 12.0. */
+struct lookup {
+    driver_result (*with_status)(const char *, void **, int, uint64_t, int *);
+    driver_result (*plain)(const char *, void **, int, uint64_t);
+};
+
+static void *lookup_find(const struct lookup *lookup, const char *name)
+{
+    void *function = NULL;
+    int status = 0;
+    driver_result result = lookup->with_status
+                               ? lookup->with_status(name, &function, INTERFACE_VERSION, 0, &status)
+                               : lookup->plain(name, &function, INTERFACE_VERSION, 0);
+    return result == DRIVER_SUCCESS ? function : NULL;
+}
+
+static bool functions_find(void *library)
+{
+    struct lookup lookup;
+    function_set(&lookup.with_status, dlsym(library, "cuGetProcAddress_v2"));
+    function_set(&lookup.plain, dlsym(library, "cuGetProcAddress"));
+    if (!lookup.with_status && !lookup.plain) {
+        snprintf(why, sizeof(why),
+                 "the CUDA driver is too old: it has no cuGetProcAddress, which came with 11.3");
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        void *function = lookup_find(&lookup, functions[i].name);
+        if (!function) {
+            snprintf(why, sizeof(why), "the CUDA driver is too old: it has no %s",
+                     functions[i].name);
+            return false;
+        }
+        function_set((char *) &driver + functions[i].offset, function);
+    }
+    return true;
+}
+
+/* The driver's device files: of a GPU on a bus, on a system-on-chip, in a virtual machine of
+ * Windows. Without any, loading the driver would only cost time. */
+static bool node_has_devices(void)
+{
+    static const char *const files[] = {"/dev/nvidiactl", "/dev/nvmap", "/dev/dxg"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        if (access(files[i], F_OK) == 0)
+            return true;
+    return false;
+}
+
+static const char name[] = "libcuda.so.1";
+static const char no_device[] = "this node has no CUDA device (no /dev/nvidiactl)";
+
+const char *driver_expected(void)
+{
+    void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    if (library)
+        dlclose(library);
+    return library || node_has_devices() ? "" : no_device;
+}
+
+static void load(void)
+{
+    void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD); /* the program has it already */
+    if (!library && !node_has_devices()) {
+        snprintf(why, sizeof(why), "%s", no_device);
+        return;
+    }
+    if (!library)
+        library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char *error = dlerror();
+        snprintf(why, sizeof(why), "the CUDA driver cannot be loaded: %s", error ? error : name);
+        return;
+    }
+    /* Never closed: what it has set up in this process stays. */
+    driver_is_loaded = functions_find(library);
+}
+
+bool driver_load(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return driver_is_loaded;
+}
+
+const char *driver_why(void)
+{
+    return why;
+}
+
+const char *driver_words(driver_result result, char *text, size_t size)
+{
+    const char *name = NULL, *words = NULL;
+    if (!driver_is_loaded || driver.error_name(result, &name) != DRIVER_SUCCESS)
+        name = NULL;
+    if (!driver_is_loaded || driver.error_text(result, &words) != DRIVER_SUCCESS)
+        words = NULL;
+    snprintf(text, size, "%s (%s)", name ? name : "an unknown error of the CUDA driver",
+             words ? words : "it has no words for it");
+    return text;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part of the CUDA driver that Multilane uses: declared here, found at run time. */
+#ifndef COMMON_MEMORY_DRIVER_H
+#define COMMON_MEMORY_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What crosses the border to libcuda.so.1: names, sizes and numbers of its binary interface, for
+ * 64-bit Linux. No header of the toolkit is needed, and a program built without one finds a device
+ * where there is one. */
+typedef int driver_result;             /* DRIVER_SUCCESS, or an error that driver_words tells */
+typedef int driver_device;             /* a device's number in this process */
+typedef unsigned long long driver_ptr; /* an address, of the device or the host */
+typedef struct driver_context_s *driver_context;
+typedef struct driver_stream_s *driver_stream;
+typedef struct driver_event_s *driver_event;
+
+struct driver_ipc_handle {
+    char bytes[64];
+};
+
+struct driver_uuid {
+    char bytes[16];
+};
+
+enum driver_result_value {
+    DRIVER_SUCCESS = 0,
+    DRIVER_INVALID_VALUE = 1,
+    DRIVER_OUT_OF_MEMORY = 2,
+    DRIVER_NOT_INITIALIZED = 3,
+    DRIVER_NO_DEVICE = 100,
+    DRIVER_INVALID_DEVICE = 101,
+    DRIVER_INVALID_CONTEXT = 201,
+    DRIVER_ALREADY_MAPPED = 208,
+    DRIVER_INVALID_HANDLE = 400,
+    DRIVER_NOT_FOUND = 500,
+    DRIVER_NOT_READY = 600,
+    DRIVER_ILLEGAL_ADDRESS = 700,
+    DRIVER_NOT_SUPPORTED = 801
+};
+
+enum driver_memory_type {
+    DRIVER_MEMORY_HOST = 1,
+    DRIVER_MEMORY_DEVICE = 2,
+    DRIVER_MEMORY_UNIFIED = 4 /* in a copy: find out by the address */
+};
+
+enum driver_attribute {
+    DRIVER_POINTER_CONTEXT = 1,      /* driver_context */
+    DRIVER_POINTER_MEMORY_TYPE = 2,  /* unsigned, 0: no memory of the driver's */
+    DRIVER_POINTER_BUFFER_ID = 7,    /* unsigned long long, never used again by this process */
+    DRIVER_POINTER_IS_MANAGED = 8,   /* unsigned */
+    DRIVER_POINTER_DEVICE = 9,       /* int */
+    DRIVER_POINTER_IPC_CAPABLE = 10, /* unsigned */
+    DRIVER_POINTER_RANGE_START = 11, /* driver_ptr */
+    DRIVER_POINTER_RANGE_SIZE = 12   /* size_t */
+};
+
+enum driver_flag {
+    DRIVER_HOST_PORTABLE = 1,       /* of mem_host_alloc: pinned for every context */
+    DRIVER_STREAM_NON_BLOCKING = 1, /* does not wait for the program's default stream */
+    DRIVER_EVENT_NO_TIMING = 2,
+    DRIVER_IPC_LAZY_PEER_ACCESS = 1
+};
+
+/* Rows of equal length at equal distances, from and to any memory. */
+struct driver_copy_2d {
+    size_t from_x_bytes, from_y;
+    unsigned from_type; /* enum driver_memory_type */
+    const void *from_host;
+    driver_ptr from_device; /* also the address of DRIVER_MEMORY_UNIFIED */
+    void *from_array;
+    size_t from_pitch;
+    size_t to_x_bytes, to_y;
+    unsigned to_type;
+    void *to_host;
+    driver_ptr to_device;
+    void *to_array;
+    size_t to_pitch;
+    size_t width_bytes, height;
+};
+
+_Static_assert(sizeof(struct driver_copy_2d) == 128, "the driver's layout");
+
+/* The functions, as the driver of version 11.3 and every later one has them. */
+struct driver {
+    driver_result (*init)(unsigned flags);
+    driver_result (*error_name)(driver_result result, const char **name);
+    driver_result (*error_text)(driver_result result, const char **text);
+    driver_result (*device_count)(int *count);
+    driver_result (*device_uuid)(struct driver_uuid *uuid, driver_device device);
+    driver_result (*device_can_access)(int *can, driver_device device, driver_device peer);
+    driver_result (*primary_retain)(driver_context *context, driver_device device);
+    driver_result (*primary_release)(driver_device device);
+    driver_result (*context_push)(driver_context context);
+    driver_result (*context_pop)(driver_context *context);
+    driver_result (*pointer_attributes)(unsigned count, const int *attributes, void **values,
+                                        driver_ptr pointer);
+    driver_result (*mem_alloc)(driver_ptr *pointer, size_t bytes);
+    driver_result (*mem_alloc_managed)(driver_ptr *pointer, size_t bytes, unsigned flags);
+    driver_result (*mem_free)(driver_ptr pointer);
+    driver_result (*mem_host_alloc)(void **pointer, size_t bytes, unsigned flags);
+    driver_result (*mem_host_free)(void *pointer);
+    driver_result (*copy)(driver_ptr to, driver_ptr from, size_t bytes);
+    driver_result (*copy_async)(driver_ptr to, driver_ptr from, size_t bytes, driver_stream stream);
+    driver_result (*copy_2d_async)(const struct driver_copy_2d *copy, driver_stream stream);
+    driver_result (*stream_create)(driver_stream *stream, unsigned flags);
+    driver_result (*stream_synchronize)(driver_stream stream);
+    driver_result (*stream_destroy)(driver_stream stream);
+    driver_result (*event_create)(driver_event *event, unsigned flags);
+    driver_result (*event_record)(driver_event event, driver_stream stream);
+    driver_result (*event_query)(driver_event event);
+    driver_result (*event_destroy)(driver_event event);
+    driver_result (*ipc_export)(struct driver_ipc_handle *handle, driver_ptr pointer);
+    driver_result (*ipc_open)(driver_ptr *pointer, struct driver_ipc_handle handle, unsigned flags);
+    driver_result (*ipc_close)(driver_ptr pointer);
+};
+
+extern struct driver driver;
+
+/* Written once, by driver_load, before any thread but the first uses Multilane. While it is false
+ * there is no device memory in this process. */
+extern bool driver_is_loaded;
+
+/* Loads the driver and finds its functions; starts nothing: the program's own first use of the
+ * driver does. False: this process has no device memory, and driver_why says for what reason. Any
+ * number of calls. */
+bool driver_load(void);
+
+/* What driver_load will say, as far as that can be told without loading anything: "" if it will
+ * try, else why not. For programs that only list what there is. */
+const char *driver_expected(void);
+
+/* Why the driver is not loaded, as the end of a sentence; "" if it is. */
+const char *driver_why(void);
+
+/* The driver's own words for an error, in `text`, which is returned. */
+const char *driver_words(driver_result result, char *text, size_t size);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asks the driver about pointers, and knows those that it no longer knows. */
+#define _GNU_SOURCE
+#include "common/memory/memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Ranges of device memory that were seen in use. The driver says of a freed one what it says of the
+ * host's: nothing; and touching it would end the program without a word. */
+#define RANGES 64
+
+static struct {
+    pthread_mutex_t lock; /* guards all but the bounds */
+    unsigned next;
+    struct {
+        driver_ptr start, end;
+    } ranges[RANGES];
+    /* Around all ranges, atomic: widened under the lock, read without it. Relaxed: what another
+     * thread is adding right now was not freed before that. */
+    driver_ptr lowest, highest;
+} seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .lowest = ~0ull};
+
+static bool seen_contains(driver_ptr address)
+{
+    for (unsigned i = 0; i < RANGES; i++)
+        if (address >= seen.ranges[i].start && address < seen.ranges[i].end)
+            return true;
+    return false;
+}
+
+static void seen_add(const struct memory *memory)
+{
+    driver_ptr end = memory->start + memory->size;
+    pthread_mutex_lock(&seen.lock);
+    if (!seen_contains(memory->start) || !seen_contains(end - 1)) {
+        seen.ranges[seen.next].start = memory->start;
+        seen.ranges[seen.next].end = end;
+        seen.next = (seen.next + 1) % RANGES;
+        if (memory->start < seen.lowest)
+            __atomic_store_n(&seen.lowest, memory->start, __ATOMIC_RELAXED);
+        if (end > seen.highest)
+            __atomic_store_n(&seen.highest, end, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&seen.lock);
+}
+
+/* Reads a byte by the kernel, which does not crash. Where that is forbidden the answer is yes. */
+static bool is_readable(driver_ptr address)
+{
+    char byte;
+    struct iovec here = {.iov_base = &byte, .iov_len = 1};
+    struct iovec there = {.iov_base = (void *) (uintptr_t) address, .iov_len = 1};
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+}
+
+static enum memory_kind kind_of_unknown(driver_ptr address)
+{
+    if (address < __atomic_load_n(&seen.lowest, __ATOMIC_RELAXED) ||
+        address >= __atomic_load_n(&seen.highest, __ATOMIC_RELAXED))
+        return MEMORY_HOST;
+    pthread_mutex_lock(&seen.lock);
+    bool was_device = seen_contains(address);
+    pthread_mutex_unlock(&seen.lock);
+    return was_device && !is_readable(address) ? MEMORY_FREED : MEMORY_HOST;
+}
+
+void memory_ask(const void *address, struct memory *memory)
+{
+    static const int attributes[] = {DRIVER_POINTER_MEMORY_TYPE, DRIVER_POINTER_IS_MANAGED,
+                                     DRIVER_POINTER_CONTEXT,     DRIVER_POINTER_BUFFER_ID,
+                                     DRIVER_POINTER_DEVICE,      DRIVER_POINTER_IPC_CAPABLE,
+                                     DRIVER_POINTER_RANGE_START, DRIVER_POINTER_RANGE_SIZE};
+    /* The driver writes booleans of four bytes or of one: the rest stays 0. */
+    unsigned type = 0, managed = 0, ipc = 0;
+    unsigned long long buffer_id = 0;
+    *memory = (struct memory){.kind = MEMORY_HOST};
+    void *values[] = {&type,           &managed, &memory->context, &buffer_id,
+                      &memory->device, &ipc,     &memory->start,   &memory->size};
+    driver_ptr pointer = (driver_ptr) (uintptr_t) address;
+
+    /* An error: the program has not started the driver yet, so no memory is the driver's. */
+    if (driver.pointer_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes, values,
+                                  pointer) != DRIVER_SUCCESS ||
+        (type != DRIVER_MEMORY_DEVICE && !managed)) {
+        if (type == 0)
+            memory->kind = kind_of_unknown(pointer);
+        return;
+    }
+    memory->kind = managed ? MEMORY_MANAGED : MEMORY_DEVICE;
+    memory->buffer_id = buffer_id;
+    memory->ipc_capable = ipc && !managed;
+    if (!managed)
+        seen_add(memory);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What kind of memory a pointer is. */
+#ifndef COMMON_MEMORY_MEMORY_H
+#define COMMON_MEMORY_MEMORY_H
+
+#include "common/memory/driver.h"
+
+enum memory_kind {
+    MEMORY_HOST,    /* the processor may touch it; pinned memory is this too */
+    MEMORY_DEVICE,  /* only the driver's copies may */
+    MEMORY_MANAGED, /* moves between both: treated as a device's, which is always right */
+    MEMORY_FREED    /* was a device's when it was last asked about, and is nobody's now */
+};
+
+struct memory {
+    enum memory_kind kind;
+    int device;
+    driver_context context; /* null: of no one context, as memory from a pool */
+    uint64_t buffer_id; /* never used again: tells an allocation from a later one at its place */
+    driver_ptr start;   /* of the allocation */
+    size_t size;
+    bool ipc_capable;
+};
+
+/* Asks the driver, once, whatever is to be known of `address`. Only while driver_is_loaded. */
+void memory_ask(const void *address, struct memory *memory);
+
+/* The kind alone. Without a driver this is one branch that never goes the other way. */
+static inline enum memory_kind memory_kind_of(const void *address)
+{
+    struct memory memory;
+    if (__builtin_expect(!driver_is_loaded, 1))
+        return MEMORY_HOST;
+    memory_ask(address, &memory);
+    return memory.kind;
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a pointer is and how device memory is copied, against the stand-in for the driver. Each case
+ * is a process of its own, because a driver is loaded once. */
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "common/memory/copier.h"
+
+static driver_ptr ptr(const void *address)
+{
+    return (driver_ptr) (uintptr_t) address;
+}
+
+static void *address(driver_ptr pointer)
+{
+    return (void *) (uintptr_t) pointer;
+}
+
+static const char *words(driver_result result)
+{
+    static char text[160];
+    return driver_words(result, text, sizeof(text));
+}
+
+/* Loads the stand-in as a program would have, and ours with it. */
+static void stand_in_load(void)
+{
+    void *library = dlopen("test/fake/libcuda.so.1", RTLD_NOW);
+    CHECK(library, "%s", dlerror());
+    CHECK(driver_load(), "%s", driver_why());
+    CHECK(driver_why()[0] == '\0', "%s", driver_why());
+}
+
+static driver_context device_begin(int device)
+{
+    driver_context context = NULL;
+    stand_in_load();
+    driver.init(0);
+    driver.primary_retain(&context, device);
+    driver.context_push(context);
+    return context;
+}
+
+static driver_ptr device_alloc(size_t size)
+{
+    driver_ptr pointer = 0;
+    driver_result result = driver.mem_alloc(&pointer, size);
+    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
+    return pointer;
+}
+
+/* --- cases --- */
+
+static void without_a_driver_all_is_the_hosts(void)
+{
+    int local;
+    if (driver_expected()[0] == '\0')
+        return; /* this machine may have one */
+    CHECK(!driver_load(), "a driver was found");
+    CHECK(strstr(driver_why(), "no CUDA device"), "%s", driver_why());
+    CHECK(memory_kind_of(&local) == MEMORY_HOST, "a local variable");
+}
+
+static void before_the_program_starts_the_driver_all_is_the_hosts(void)
+{
+    int local;
+    stand_in_load();
+    CHECK(memory_kind_of(&local) == MEMORY_HOST, "a local variable");
+    CHECK(memory_kind_of(NULL) == MEMORY_HOST, "null");
+}
+
+static void every_kind_is_told(void)
+{
+    driver_ptr managed = 0;
+    void *pinned = NULL;
+    struct memory memory;
+    driver_context context = device_begin(1);
+    driver_ptr device = device_alloc(10000);
+    driver.mem_alloc_managed(&managed, 100, 1);
+    driver.mem_host_alloc(&pinned, 100, 0);
+    memory_ask(address(device + 9999), &memory);
+    CHECK(memory.kind == MEMORY_DEVICE, "%d", memory.kind);
+    CHECK(memory.context == context && memory.device == 1, "device %d", memory.device);
+    CHECK(memory.start == device && memory.size == 10000, "%zu bytes", memory.size);
+    CHECK(memory.ipc_capable, "cannot be shared");
+    CHECK(memory_kind_of(address(managed)) == MEMORY_MANAGED, "managed");
+    CHECK(memory_kind_of(pinned) == MEMORY_HOST, "pinned");
+    CHECK(memory_kind_of(address(device - 1)) == MEMORY_HOST, "before it");
+}
+
+static void another_allocation_has_another_id(void)
+{
+    struct memory first, second;
+    device_begin(0);
+    driver_ptr one = device_alloc(1 << 20);
+    memory_ask(address(one), &first);
+    driver.mem_free(one);
+    CHECK(memory_kind_of(address(one)) == MEMORY_FREED, "freed device memory");
+    driver_ptr two = device_alloc(1 << 20);
+    memory_ask(address(two), &second);
+    CHECK(second.kind == MEMORY_DEVICE, "%d", second.kind);
+    CHECK(first.buffer_id != second.buffer_id, "%llu", (unsigned long long) first.buffer_id);
+}
+
+static void copies_arrive(void)
+{
+    enum { SIZE = 100000 };
+    static unsigned char out[SIZE], in[SIZE];
+    driver_result result;
+    struct memory memory;
+    device_begin(0);
+    driver_ptr device = device_alloc(SIZE);
+    memory_ask(address(device), &memory);
+    struct copier *copier = copier_get(&memory, &result);
+    CHECK(copier, "%s", words(result));
+    CHECK(copier == copier_get(&memory, &result), "a context has two copiers");
+    for (int i = 0; i < SIZE; i++)
+        out[i] = (unsigned char) (i * 7);
+    copier_copy(copier, COPY_TO_DEVICE, device, ptr(out), SIZE);
+    copier_wait(copier, COPY_TO_DEVICE);
+    result = copier_copy(copier, COPY_TO_HOST, ptr(in), device, SIZE);
+    copier_wait(copier, COPY_TO_HOST);
+    CHECK(result == DRIVER_SUCCESS && memcmp(in, out, SIZE) == 0, "%s", words(result));
+
+    /* Every tenth ten bytes, packed. */
+    result = copier_copy_rows(copier, COPY_TO_HOST, ptr(in), 10, device + 3, 100, 10, 500);
+    copier_wait(copier, COPY_TO_HOST);
+    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
+    for (int i = 0; i < 5000; i++)
+        CHECK(in[i] == out[3 + i / 10 * 100 + i % 10], "byte %d of rows", i);
+    copiers_close();
+}
+
+static void a_mark_is_reached_after_the_copy(void)
+{
+    static unsigned char pattern[] = "not yet there";
+    driver_result result;
+    driver_event event, again;
+    struct memory memory;
+    device_begin(0);
+    driver_ptr device = device_alloc(100);
+    memory_ask(address(device), &memory);
+    struct copier *copier = copier_get(&memory, &result);
+    unsigned char *pinned = copier_pin(copier, 100, &result);
+    CHECK(pinned, "%s", words(result));
+    memset(pinned, 0, 100);
+    driver.copy(device, ptr(pattern), sizeof(pattern));
+    copier_copy(copier, COPY_TO_HOST, ptr(pinned), device, sizeof(pattern));
+    copier_mark(copier, COPY_TO_HOST, &event);
+    while ((result = copier_test(event)) == DRIVER_NOT_READY)
+        usleep(100);
+    CHECK(result == DRIVER_SUCCESS && memcmp(pinned, pattern, sizeof(pattern)) == 0, "%s",
+          words(result));
+    copier_unmark(copier, event);
+    copier_mark(copier, COPY_TO_DEVICE, &again);
+    CHECK(again == event, "events are not used again");
+    copier_wait(copier, COPY_TO_DEVICE);
+    copier_unmark(copier, again);
+    copier_unpin(copier, pinned);
+    copiers_close();
+}
+
+static void a_failed_copy_is_reported_by_its_mark(void)
+{
+    driver_result result;
+    driver_event event;
+    struct memory memory;
+    static char host[10];
+    device_begin(0);
+    driver_ptr device = device_alloc(10);
+    memory_ask(address(device), &memory);
+    struct copier *copier = copier_get(&memory, &result);
+    copier_copy(copier, COPY_TO_DEVICE, device, ptr(host), 10);
+    copier_mark(copier, COPY_TO_DEVICE, &event);
+    while ((result = copier_test(event)) == DRIVER_NOT_READY)
+        usleep(100);
+    CHECK(result == DRIVER_ILLEGAL_ADDRESS, "%s", words(result));
+    CHECK(strstr(words(result), "CUDA_ERROR_ILLEGAL_ADDRESS"), "%s", words(result));
+}
+
+static void no_pinned_memory_is_an_error(void)
+{
+    driver_result result;
+    device_begin(0);
+    struct copier *copier = copier_of_device(0, &result);
+    CHECK(copier && !copier_pin(copier, 100, &result), "pinned memory was there");
+    CHECK(result == DRIVER_OUT_OF_MEMORY, "%s", words(result));
+}
+
+static void a_device_that_is_not_there_is_an_error(void)
+{
+    driver_result result;
+    device_begin(0);
+    CHECK(!copier_of_device(7, &result), "there are two devices");
+    CHECK(result == DRIVER_INVALID_DEVICE, "%s", words(result));
+}
+
+static void an_old_driver_is_refused_by_name(void)
+{
+    CHECK(dlopen("test/fake/libcuda.so.1", RTLD_NOW), "%s", dlerror());
+    CHECK(!driver_load(), "it was taken");
+    CHECK(strstr(driver_why(), "too old"), "%s", driver_why());
+}
+
+static const struct {
+    const char *settings; /* of the stand-in */
+    void (*run)(void);
+} cases[] = {{"", without_a_driver_all_is_the_hosts},
+             {"", before_the_program_starts_the_driver_all_is_the_hosts},
+             {"", every_kind_is_told},
+             {"", another_allocation_has_another_id},
+             {"", copies_arrive},
+             {"delay-us=20000", a_mark_is_reached_after_the_copy},
+             {"fail-copy=1", a_failed_copy_is_reported_by_its_mark},
+             {"no-pinned", no_pinned_memory_is_an_error},
+             {"devices=2", a_device_that_is_not_there_is_an_error},
+             {"old", an_old_driver_is_refused_by_name}};
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int status = 0;
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            setenv("MULTILANE_FAKE_CUDA", cases[i].settings, 1);
+            cases[i].run();
+            fflush(NULL);
+            _exit(check_failures > 0);
+        }
+        waitpid(child, &status, 0);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "case %zu: status %d", i, status);
+    }
+    return check_end();
+}
