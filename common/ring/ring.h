@@ -149,9 +149,10 @@ bool ring_make_room(struct ring_sender *sender, uint32_t line_count);
 /* Notes as stale the lines of a message but its first. */
 void ring_mark_stale(struct ring_sender *sender, uint32_t first, uint32_t line_count);
 
+/* From 1 to 2^15 and again: never 0, which is what a cleared line holds. */
 static inline uint16_t ring_lap(uint64_t position, uint32_t shift)
 {
-    return (uint16_t) ((position >> shift) + 1);
+    return (uint16_t) ((position >> shift & 0x7fff) + 1);
 }
 
 static inline uint32_t ring_lines_of(unsigned start_bytes, size_t length)
