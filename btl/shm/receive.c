@@ -5,8 +5,11 @@
 #include <sched.h>
 #include <time.h>
 
-/* Messages taken from one ring before the others get their turn. */
-#define RECEIVE_BATCH 32
+/* Messages taken from one ring before the others get their turn, and bytes after which no further
+ * one is begun: the caller may have what it waits for by now, and a large message that comes before
+ * its receive is posted is copied twice. */
+#define RECEIVE_BATCH       32
+#define RECEIVE_BATCH_BYTES 4096u
 
 /* Every so many rounds of progress (powers of two): a ring that is not attended is looked at; it is
  * looked whether peers live, if the last look is LIFE_CHECK_MS ago. */
@@ -75,9 +78,10 @@ static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
 static inline int ring_empty(shm_peer_t *peer)
 {
     struct ring_message message;
+    size_t bytes = 0;
     int events = 0;
 
-    while (events < RECEIVE_BATCH) {
+    while (events < RECEIVE_BATCH && bytes < RECEIVE_BATCH_BYTES) {
         enum ring_result result = ring_peek(&peer->in, &message);
 
         if (RING_EMPTY == result)
@@ -86,6 +90,7 @@ static inline int ring_empty(shm_peer_t *peer)
             ring_break(peer);
             break;
         }
+        bytes += message.length;
         ring_release(&peer->in, &message);
         events++;
     }

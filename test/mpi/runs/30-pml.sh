@@ -23,6 +23,8 @@ pml_refuses rndv_lanes -1 .
 
 # Variables count.
 mpi_says counters.$sm "all as sent" 2 --mca pml multilane --mca btl self,$sm -- counters $sm
+mpi_says counters.backlog.shm "all as sent" 2 --mca pml multilane --mca btl self,shm \
+    --mca pml_multilane_protocol eager-copy -- counters backlog
 mpi_says counters.tcp "all as sent" 2 --mca pml multilane --mca btl self,tcp \
     --mca btl_tcp_if_include lo -- counters tcp
 for protocol in eager-zcopy rndv-am rndv-get rndv-put; do
