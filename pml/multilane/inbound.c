@@ -24,7 +24,8 @@ OBJ_CLASS_INSTANCE(inbound_t, opal_free_list_item_t, inbound_construct, NULL);
 
 void inbound_free(struct inbound *inbound)
 {
-    free(inbound->heap);
+    if (inbound->heap)
+        multilane.payloads->alc_free(multilane.payloads, inbound->heap);
     inbound->heap = NULL;
     inbound->receiver = NULL;
     spans_clear(&inbound->claimed);
@@ -64,7 +65,8 @@ static bool inbound_make_room(struct inbound *inbound, size_t bytes)
 {
     inbound->whole = (struct iovec){.iov_base = inbound->bytes, .iov_len = bytes};
     if (bytes > sizeof(inbound->bytes))
-        inbound->whole.iov_base = inbound->heap = malloc(bytes);
+        inbound->whole.iov_base = inbound->heap =
+            multilane.payloads->alc_alloc(multilane.payloads, bytes, 0);
     inbound->arrival.payload = &inbound->whole;
     inbound->arrival.payload_count = 1;
     inbound->arrival.length = bytes;

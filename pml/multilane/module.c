@@ -49,10 +49,38 @@ static void request_list_init(opal_free_list_t *list, size_t size, opal_class_t 
                         NULL, 0, NULL, NULL, NULL);
 }
 
+static void *segment_get(void *context, size_t *bytes)
+{
+    (void) context;
+    return malloc(*bytes);
+}
+
+static void segment_return(void *context, void *segment)
+{
+    (void) context;
+    free(segment);
+}
+
+/* What unexpected messages lie in is kept for the next ones: given back to the system each time, as
+ * free does with so much, every page would be faulted in anew, which takes longer than the copy. */
+static bool payloads_open(void)
+{
+    mca_allocator_base_component_t *bucket = mca_allocator_component_lookup("bucket");
+    multilane.payloads =
+        bucket ? bucket->allocator_init(true, segment_get, segment_return, NULL) : NULL;
+    if (!multilane.payloads)
+        opal_output(0,
+                    "multilane: Open MPI's allocator \"bucket\", which keeps unexpected messages, "
+                    "cannot be used; is it left out by --mca allocator?");
+    return multilane.payloads != NULL;
+}
+
 int module_enable(bool enable)
 {
     if (!enable || multilane.enabled)
         return OMPI_SUCCESS;
+    if (!payloads_open())
+        return OMPI_ERR_NOT_AVAILABLE;
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&multilane.comm_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&multilane.orphans, opal_list_t);
@@ -175,6 +203,7 @@ void module_fini(void)
     handle_table_fini(&multilane.handles);
     OBJ_DESTRUCT(&multilane.orphans);
     OBJ_DESTRUCT(&multilane.inbound);
+    (void) multilane.payloads->alc_finalize(multilane.payloads);
     OBJ_DESTRUCT(&multilane.comm_lock);
     OBJ_DESTRUCT(&multilane.lock);
 }

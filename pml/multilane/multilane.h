@@ -5,6 +5,8 @@
 
 #include "common/compat/pml.h"
 
+#include "opal/mca/allocator/base/base.h"
+
 #include "handle.h"
 #include "pending.h"
 
@@ -33,6 +35,7 @@ struct multilane {
     opal_list_t orphans; /* struct inbound, in order of arrival */
 
     opal_free_list_t inbound;
+    mca_allocator_base_module_t *payloads; /* unexpected ones that do not fit an inbound */
     struct handle_table handles;
     struct pending_queue pending;
 
