@@ -96,9 +96,16 @@ struct cluster_fit {
     uint64_t break_bytes; /* the first size after which another line holds; 0: none seen */
 };
 
+/* Takes out the samples that took more than CLUSTER_STEADY times the fastest of their size, and
+ * returns how many are left. What disturbs a measurement only ever adds time: another process, a
+ * processor that is moved. Where it lasts, half the samples can be of one kind and half of the
+ * other, and no line is near both. */
+#define CLUSTER_STEADY 1.5
+uint32_t cluster_steady(struct cluster_sample *samples, uint32_t count);
+
 /* Fits fixed + bytes * growth to the samples by least squares in which a sample counts less the
  * farther it lies off, relative to its time. Neither part may be negative; one that would be
- * becomes 0. Refused, with a sentence: fewer than 3 samples or 2 sizes, a time that is not
+ * becomes 0. Refused, with a sentence: fewer than 2 sizes, a time that is not
  * positive, a median residual above `most_residual` (0.1 is a good bound). A change of protocol
  * inside the samples is reported in break_bytes and is a reason to fit both parts, not an error by
  * itself. */

@@ -10,9 +10,9 @@
 /* What a model can compute with. */
 #define BANDWIDTH_MOST 1e30
 
-/* Bends that are worth telling apart, a way. */
-#define SEND_RANGES_A_PROTOCOL 3
-#define MOVE_RANGES            5
+/* Bends that are worth telling apart, a curve. Beyond a cache a byte costs more than it did before,
+ * which no single line says: it would begin below zero. */
+#define CURVE_RANGES 6
 
 /* One range of sizes in which one protocol's time is a line. */
 struct segment {
@@ -21,16 +21,23 @@ struct segment {
     struct cost_line line;
 };
 
-#define SEGMENTS_MAX (4 * SEND_RANGES_A_PROTOCOL)
+#define SEGMENTS_MAX MODEL_LANE_RANGES_MAX
+
+/* As many ranges as one curve may have, and leave one to each curve that comes. */
+static uint32_t ranges_most(uint32_t have, uint32_t curves_after)
+{
+    uint32_t left = SEGMENTS_MAX - have - curves_after;
+    return left < CURVE_RANGES ? left : CURVE_RANGES;
+}
 
 static bool fit_curve(uint32_t protocol, const struct cluster_sample *samples, uint32_t count,
-                      uint32_t most, struct segment *segments, uint32_t *segment_count,
-                      struct model_error *error)
+                      double most_residual, uint32_t curves_after, struct segment *segments,
+                      uint32_t *segment_count, struct model_error *error)
 {
     struct cluster_piece pieces[CLUSTER_PIECES_MAX];
     struct model_error why;
-    uint32_t found =
-        cluster_fit_pieces(samples, count, most, EFFECTIVE_RESIDUAL_MOST, pieces, &why);
+    uint32_t most = ranges_most(*segment_count, curves_after);
+    uint32_t found = cluster_fit_pieces(samples, count, most, most_residual, pieces, &why);
     if (!found)
         return model_fail(error, "%s %.250s", model_protocols[protocol]->name, why.text);
     for (uint32_t i = 0; i < found; i++)
@@ -89,18 +96,21 @@ static bool is_enough(const struct cluster_sample *samples, uint32_t count)
 
 /* The segments of the way by messages, each of the first protocol that carries its sizes. */
 static bool send_segments(const struct effective_curve curves[MODEL_PROTOCOLS],
-                          struct cluster_sample *room, struct segment segments[SEGMENTS_MAX],
-                          uint32_t *count, struct model_error *error)
+                          double most_residual, struct cluster_sample *room,
+                          struct segment segments[SEGMENTS_MAX], uint32_t *count,
+                          struct model_error *error)
 {
     static const uint32_t order[] = {MODEL_EAGER_SHORT, MODEL_EAGER_COPY, MODEL_EAGER_ZCOPY,
                                      MODEL_RNDV_AM};
+    const uint32_t protocols = sizeof order / sizeof order[0];
     uint64_t above = 0;
     *count = 0;
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+    for (uint32_t i = 0; i < protocols; i++) {
         uint32_t taken = samples_above(&curves[order[i]], above, *count == 0, room);
         if (!is_enough(room, taken))
             continue;
-        if (!fit_curve(order[i], room, taken, SEND_RANGES_A_PROTOCOL, segments, count, error))
+        if (!fit_curve(order[i], room, taken, most_residual, protocols - 1 - i, segments, count,
+                       error))
             return false;
         above = largest_size(room, taken);
     }
@@ -189,15 +199,16 @@ static void set_move(const struct model_lane *lane, const struct segment *segmen
 }
 
 static bool fit_move(const struct effective_curve *curve, uint32_t protocol, enum model_way way,
-                     struct model_lane *lane, struct model_error *error)
+                     double most_residual, struct model_lane *lane, struct model_error *error)
 {
-    struct segment segments[MOVE_RANGES];
+    struct segment segments[SEGMENTS_MAX];
     struct model_lane_range registration = {0};
     struct model_lane_cost *cost = &lane->cost[way];
     uint32_t count = 0;
     if (!is_enough(curve->samples, curve->count))
         return true;
-    if (!fit_curve(protocol, curve->samples, curve->count, MOVE_RANGES, segments, &count, error))
+    if (!fit_curve(protocol, curve->samples, curve->count, most_residual, 0, segments, &count,
+                   error))
         return false;
     if (cost->range_count)
         registration = cost->ranges[cost->range_count - 1];
@@ -207,23 +218,26 @@ static bool fit_move(const struct effective_curve *curve, uint32_t protocol, enu
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static bool fit_lane(const struct effective_curve curves[MODEL_PROTOCOLS],
+static bool fit_lane(const struct effective_curve curves[MODEL_PROTOCOLS], double most_residual,
                      struct cluster_sample *samples, double *reals, struct model_lane *lane,
                      struct model_error *error)
 {
     struct segment segments[SEGMENTS_MAX];
     uint32_t count;
-    if (!send_segments(curves, samples, segments, &count, error))
+    if (!send_segments(curves, most_residual, samples, segments, &count, error))
         return false;
     if (count)
         set_sends(&curves[MODEL_RNDV_AM], segments, count, reals, &lane->cost[MODEL_BY_SEND]);
-    return fit_move(&curves[MODEL_RNDV_GET], MODEL_RNDV_GET, MODEL_BY_GET, lane, error) &&
-           fit_move(&curves[MODEL_RNDV_PUT], MODEL_RNDV_PUT, MODEL_BY_PUT, lane, error) &&
-           fit_move(&curves[MODEL_RNDV_BOTH], MODEL_RNDV_BOTH, MODEL_BY_BOTH, lane, error);
+    return fit_move(&curves[MODEL_RNDV_GET], MODEL_RNDV_GET, MODEL_BY_GET, most_residual, lane,
+                    error) &&
+           fit_move(&curves[MODEL_RNDV_PUT], MODEL_RNDV_PUT, MODEL_BY_PUT, most_residual, lane,
+                    error) &&
+           fit_move(&curves[MODEL_RNDV_BOTH], MODEL_RNDV_BOTH, MODEL_BY_BOTH, most_residual, lane,
+                    error);
 }
 
-bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS], struct model_lane *lane,
-                   struct model_error *error)
+bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS], double most_residual,
+                   struct model_lane *lane, struct model_error *error)
 {
     uint32_t most = 1;
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
@@ -231,7 +245,7 @@ bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS], struct 
     struct model_lane fitted = *lane;
     struct cluster_sample *samples = malloc(most * sizeof *samples);
     double *reals = malloc(most * sizeof *reals);
-    bool good = samples && reals ? fit_lane(curves, samples, reals, &fitted, error)
+    bool good = samples && reals ? fit_lane(curves, most_residual, samples, reals, &fitted, error)
                                  : model_fail(error, "no memory for a fit");
     free(samples);
     free(reals);

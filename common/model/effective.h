@@ -22,8 +22,10 @@ struct effective_quality {
     uint64_t worst_bytes;
 };
 
-/* Half of the samples farther off their line than this: not a lane that a model holds for. */
-#define EFFECTIVE_RESIDUAL_MOST 0.10
+/* Half of the samples farther off their line than this: worth measuring again; and not a lane that
+ * a model holds for. In between, what was measured is still nearer to the truth than any table. */
+#define EFFECTIVE_RESIDUAL_GOOD 0.10
+#define EFFECTIVE_RESIDUAL_MOST 0.33
 
 /* Replaces the costs of `lane` by those with which the lines of the protocols, before the bias,
  * give the measured times:
@@ -36,8 +38,8 @@ struct effective_quality {
  * in as many ranges of sizes as it takes. Ways whose protocol was not measured keep what they had.
  * Registration is kept: it is measured by itself. False: the sentence names protocol and range of
  * the samples that no line fits; the lane is then untouched. */
-bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS], struct model_lane *lane,
-                   struct model_error *error);
+bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS], double most_residual,
+                   struct model_lane *lane, struct model_error *error);
 
 /* What the model says of this protocol over this lane alone, before the bias; not a number where
  * the protocol cannot carry the size. */

@@ -168,6 +168,20 @@ uint32_t cluster_medians(const struct cluster_sample *samples, uint32_t count,
     return sizes;
 }
 
+uint32_t cluster_steady(struct cluster_sample *samples, uint32_t count)
+{
+    struct cluster_sample fastest = {0, 0}; /* of this size */
+    uint32_t kept = 0;
+    qsort(samples, count, sizeof *samples, compare_samples);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0 || samples[i].bytes != fastest.bytes)
+            fastest = samples[i];
+        if (samples[i].seconds <= CLUSTER_STEADY * fastest.seconds)
+            samples[kept++] = samples[i];
+    }
+    return kept;
+}
+
 /* The size after which a second line explains the rest much better than one line does both. */
 static uint64_t find_break(const struct cluster_sample *samples, uint32_t count,
                            struct cluster_sample *sizes)
@@ -198,8 +212,8 @@ static bool check_samples(const struct cluster_sample *samples, uint32_t count,
                               (unsigned long long) samples[i].bytes, samples[i].seconds);
         two_sizes = two_sizes || samples[i].bytes != samples[0].bytes;
     }
-    if (count < 3 || !two_sizes)
-        return model_fail(error, "a line needs 3 samples of 2 sizes at least, not %u%s",
+    if (!two_sizes)
+        return model_fail(error, "a line needs samples of 2 sizes at least, not %u%s",
                           (unsigned) count, two_sizes ? "" : " of one size");
     return true;
 }

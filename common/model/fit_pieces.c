@@ -15,8 +15,9 @@
 #define DEVIATION_GOOD 0.01
 /* One range more has to leave less than this part of the squares. */
 #define GAIN_LEAST 0.75
-/* A range of fewer sizes would follow their noise. */
-#define SIZES_LEAST 3
+/* Of one size no line can be told. Two are enough, for each stands for the median of its samples,
+ * and where a cache ends times bend at every size. */
+#define SIZES_LEAST 2
 
 struct cutting {
     struct cluster_sample sizes[SIZES_MAX];
@@ -157,7 +158,7 @@ uint32_t cluster_fit_pieces(const struct cluster_sample *samples, uint32_t count
             cutting->sizes[i] = room[i];
         cutting->count = sizes;
         if (!sizes || sizes > SIZES_MAX || !most) {
-            model_fail(error, "a line needs 3 samples of 2 sizes at least, and at most %d sizes",
+            model_fail(error, "a line needs samples of 2 sizes at least, and at most %d sizes",
                        SIZES_MAX);
         } else {
             piece_count = cutting_choose(cutting, most);

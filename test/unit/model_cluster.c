@@ -282,7 +282,7 @@ static void bad_samples_and_bad_fits_are_refused(void)
     struct cluster_sample bad[4];
     struct cluster_fit fit;
     struct model_error error = {""};
-    CHECK(!cluster_fit(good, 2, 0.1, &fit, &error), "two samples");
+    CHECK(cluster_fit(good, 2, 0.1, &fit, &error), "two samples: %s", error.text);
     CHECK(!cluster_fit(good, 0, 0.1, &fit, &error), "no sample");
     for (int i = 0; i < 4; i++) {
         static const double times[] = {0, -1, NAN, INFINITY};

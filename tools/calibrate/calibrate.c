@@ -37,9 +37,8 @@ struct options {
     bool site, no_write, help, version;
 };
 
-static const struct effort efforts[] = {{30, 5, UINT64_C(64) << 20, true},
-                                        {5, 3, UINT64_C(16) << 20, false},
-                                        {120, 9, UINT64_C(64) << 20, true}};
+static const struct effort efforts[] = {
+    {30, 5, UINT64_C(64) << 20}, {5, 3, UINT64_C(16) << 20}, {120, 9, UINT64_C(64) << 20}};
 
 static const char *options_read(int argc, char **argv, struct options *options)
 {
@@ -144,13 +143,19 @@ static int places_find(const struct session *session, struct place places[PROFIL
     return count;
 }
 
-static void lane_fit(struct calibration *calibration, struct lane_result *result)
+static void lane_fit(struct calibration *calibration, double most_residual,
+                     struct lane_result *result)
 {
-    result->fitted = effective_fit(result->samples.curves, &result->lane, &result->why);
+    result->fitted =
+        effective_fit(result->samples.curves, most_residual, &result->lane, &result->why);
     for (uint32_t i = 0; result->fitted && i < MODEL_PROTOCOLS; i++)
         effective_judge(&result->lane, &calibration->around, i, &result->samples.curves[i],
                         &result->quality[i]);
 }
+
+/* Where something else ran meanwhile, or the processors were moved, no line fits: so often a lane
+ * is measured before it is given up. */
+#define ATTEMPTS 3
 
 static void lane_measure(struct calibration *calibration, const struct place *place, uint32_t index,
                          double seconds)
@@ -168,9 +173,15 @@ static void lane_measure(struct calibration *calibration, const struct place *pl
              profile_placement_name(place->placement));
     progress_show(0, result->lane.name);
     measure_registration(&calibration->session, place->peer, index, &result->lane);
-    measure_lane(&calibration->session, place->peer, index, &calibration->options.effort, seconds,
-                 progress_show, &result->samples);
-    lane_fit(calibration, result);
+    for (int attempt = 0; attempt < ATTEMPTS && !result->fitted; attempt++) {
+        if (attempt)
+            progress_show(0, "once more, it was unsteady");
+        measure_lane(&calibration->session, place->peer, index, &calibration->options.effort,
+                     seconds, progress_show, &result->samples);
+        lane_fit(calibration,
+                 attempt + 1 < ATTEMPTS ? EFFECTIVE_RESIDUAL_GOOD : EFFECTIVE_RESIDUAL_MOST,
+                 result);
+    }
     calibration->result_count++;
     if (result->fitted) {
         calibration->profile.lanes[calibration->profile.lane_count++] = result->lane;
@@ -255,6 +266,7 @@ static void exchange_report(struct calibration *calibration, const struct place 
     struct model_error why;
     uint32_t count = measure_exchange(&calibration->session, place->peer,
                                       &calibration->options.effort, samples, EXCHANGES_MAX);
+    count = cluster_steady(samples, count);
     uint32_t found = cluster_fit_pieces(samples, count, 6, EFFECTIVE_RESIDUAL_MOST, pieces, &why);
     if (!found) {
         complain("exchange: ", why.text);

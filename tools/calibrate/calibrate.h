@@ -17,7 +17,6 @@ struct effort {
     double seconds;         /* for the whole, about */
     int rounds;             /* how often every size is visited */
     uint64_t largest_bytes; /* of a message */
-    bool halves;            /* sizes between powers of two too */
 };
 
 /* --- orders.c: what ranks do together ----------------------------------------------------------
@@ -90,6 +89,7 @@ struct lane_samples {
     uint32_t index; /* in the peer's lanes */
     struct cluster_sample samples[MODEL_PROTOCOLS][SAMPLES_MAX];
     struct effective_curve curves[MODEL_PROTOCOLS];
+    uint32_t taken, disturbed; /* of those taken, left out: see cluster_steady */
 };
 
 typedef void (*progress_function)(double part, const char *what);

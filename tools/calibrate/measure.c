@@ -96,7 +96,7 @@ static uint32_t choose_sizes(const struct effort *effort, const uint64_t *limits
     uint32_t count = 0, kept = 0;
     for (uint64_t size = 1; size <= effort->largest_bytes; size *= 2) {
         sizes[count++] = size;
-        if (effort->halves && size >= 2 && size + size / 2 <= effort->largest_bytes)
+        if (size >= 2 && size + size / 2 <= effort->largest_bytes)
             sizes[count++] = size + size / 2;
     }
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
@@ -119,8 +119,9 @@ static void sample_add(struct lane_samples *out, int protocol, uint64_t bytes, d
     out->samples[protocol][curve->count++] = (struct cluster_sample){bytes, seconds};
 }
 
-void measure_lane(struct session *session, int peer, uint32_t index, const struct effort *effort,
-                  double seconds, progress_function progress, struct lane_samples *out)
+static void measure_rounds(struct session *session, int peer, uint32_t index,
+                           const struct effort *effort, double seconds, progress_function progress,
+                           struct lane_samples *out)
 {
     struct visit visit = {.session = session, .peer = peer, .lanes = UINT32_C(1) << index};
     uint64_t limits[MODEL_PROTOCOLS], sizes[SIZES_MAX];
@@ -153,6 +154,18 @@ void measure_lane(struct session *session, int peer, uint32_t index, const struc
             if (longest_s > LONG_TRIP_S && round >= 1)
                 size_count = i + 1; /* it and the larger ones have been seen often enough */
         }
+}
+
+void measure_lane(struct session *session, int peer, uint32_t index, const struct effort *effort,
+                  double seconds, progress_function progress, struct lane_samples *out)
+{
+    measure_rounds(session, peer, index, effort, seconds, progress, out);
+    for (int i = 0; i < MODEL_PROTOCOLS; i++) {
+        uint32_t steady = cluster_steady(out->samples[i], out->curves[i].count);
+        out->taken += out->curves[i].count;
+        out->disturbed += out->curves[i].count - steady;
+        out->curves[i].count = steady;
+    }
 }
 
 /* --- several lanes
@@ -389,7 +402,7 @@ uint32_t measure_exchange(struct session *session, int peer, const struct effort
     uint32_t count = 0;
     double until = seconds_now() + EXCHANGE_MOST_S;
     for (int round = 0; round < effort->rounds && (!round || seconds_now() < until); round++)
-        for (uint64_t bytes = 1; bytes <= effort->largest_bytes; bytes *= effort->halves ? 2 : 4) {
+        for (uint64_t bytes = 1; bytes <= effort->largest_bytes; bytes *= 2) {
             order.bytes = bytes;
             order.count = 2;
             double first_s = session_exchange(session, peer, &order);

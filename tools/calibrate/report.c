@@ -154,6 +154,9 @@ void report_lane(FILE *out, const struct lane_result *result,
                  const struct model_surroundings *around)
 {
     fprintf(out, "\n%s\n", result->lane.name);
+    if (result->samples.disturbed)
+        fprintf(out, "  %u of %u samples left out: something disturbed them\n",
+                (unsigned) result->samples.disturbed, (unsigned) result->samples.taken);
     if (!result->fitted) {
         fprintf(out, "  not fitted: %s\n", result->why.text);
         return;
