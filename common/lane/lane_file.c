@@ -3,6 +3,7 @@
 #include "common/lane/lane_file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +249,9 @@ static bool read_attribute(struct reader *reader, const char *value, const struc
     find_attribute(name, &attribute);
     if (!model_attribute_check(attribute, read, &why))
         return refuse_value(reader, key->name, value, why.text);
+    /* What a profile writes where bytes cost nothing that could be measured. */
+    if (attribute == MODEL_BANDWIDTH && read >= LANE_FILE_BANDWIDTH_MOST)
+        read = INFINITY;
     set_attribute(reader, way, attribute, read);
     return true;
 }
@@ -562,7 +566,7 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
     uint32_t count = lane->cost[0].range_count;
     if (count == MODEL_LANE_RANGES_MAX)
         return refuse_line(reader,
-                           "a lane has 16 ranges at most, this is one more:", reader->title);
+                           "a lane has 40 ranges at most, this is one more:", reader->title);
     if (!bytes || bytes == UINT64_MAX ||
         (count > 1 && bytes <= lane->cost[0].ranges[count - 2].largest_bytes))
         return refuse_line(reader, "ranges grow from 1 on and end below inf, unlike",
@@ -833,6 +837,20 @@ static void drop_ways(const struct lane_draft *draft, struct model_lane *lane)
     }
 }
 
+/* A range that is like the one after it tells nothing: the file divides every way where one of them
+ * is divided. */
+static void join_ranges(struct model_lane_cost *cost)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cost->range_count; i++) {
+        struct model_lane_range before = kept ? cost->ranges[kept - 1] : cost->ranges[i];
+        before.largest_bytes = cost->ranges[i].largest_bytes;
+        kept -= kept && !memcmp(&before, &cost->ranges[i], sizeof before);
+        cost->ranges[kept++] = cost->ranges[i];
+    }
+    cost->range_count = kept;
+}
+
 static bool check_lane(struct reader *reader, uint32_t i)
 {
     struct model_error why;
@@ -845,6 +863,8 @@ static bool check_lane(struct reader *reader, uint32_t i)
                                   "%.80s:%u: lane \"%s\" has no bandwidth; add bandwidth = BYTES A "
                                   "SECOND",
                                   reader->name, reader->drafts[i].line, lane->name);
+    for (int way = 0; way < MODEL_WAYS; way++)
+        join_ranges(&lane->cost[way]);
     if (!model_lane_check(lane, &why))
         return model_fail(reader->error, "%.80s:%u: %.200s", reader->name, reader->drafts[i].line,
                           why.text);

@@ -19,6 +19,9 @@
 /* What a profile says of itself. */
 #define LANE_FILE_SCHEMA 1
 
+/* Bytes a second that stand for an infinite bandwidth: files know no infinity. */
+#define LANE_FILE_BANDWIDTH_MOST 1e30
+
 #define LANE_FILE_TEXT_CHARS FINGERPRINT_CHARS
 
 struct lane_file_profile {

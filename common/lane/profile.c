@@ -99,7 +99,8 @@ static void print_real(FILE *out, const char *key, double value)
 {
     char text[NUMBER_REAL_CHARS];
     /* The reader knows no infinite bandwidth; this one is the largest it takes. */
-    fprintf(out, "%s = %s\n", key, number_print_real(isinf(value) ? 1e30 : value, text));
+    fprintf(out, "%s = %s\n", key,
+            number_print_real(isinf(value) ? LANE_FILE_BANDWIDTH_MOST : value, text));
 }
 
 static void print_size(FILE *out, const char *key, uint64_t value)

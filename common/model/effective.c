@@ -21,7 +21,10 @@ struct segment {
     struct cost_line line;
 };
 
-#define SEGMENTS_MAX MODEL_LANE_RANGES_MAX
+#define SEGMENTS_MAX 16
+
+_Static_assert(SEGMENTS_MAX + (MODEL_WAYS - 1) * CURVE_RANGES <= MODEL_LANE_RANGES_MAX,
+               "a lane file holds the ranges of all ways");
 
 /* As many ranges as one curve may have, and leave one to each curve that comes. */
 static uint32_t ranges_most(uint32_t have, uint32_t curves_after)

@@ -12,7 +12,7 @@
 #define SIZES_MAX 256
 
 /* Good enough: the root mean square of the deviations. */
-#define DEVIATION_GOOD 0.01
+#define DEVIATION_GOOD 0.03
 /* One range more has to leave less than this part of the squares. */
 #define GAIN_LEAST 0.75
 /* Of one size no line can be told. Two are enough, for each stands for the median of its samples,

@@ -8,9 +8,10 @@
 
 #include "common/model/error.h"
 
-/* Most lanes that one plan considers, and size ranges that one way of a lane distinguishes. */
+/* Most lanes that one plan considers, and size ranges that one way of a lane distinguishes. (A lane
+ * file gives all ways the same ranges; so many are what a fit of every way may come to.) */
 #define MODEL_LANES_MAX       16
-#define MODEL_LANE_RANGES_MAX 16
+#define MODEL_LANE_RANGES_MAX 40
 
 /* Who gave a value, the strongest first: a stronger source replaces a weaker one. */
 enum model_source {

@@ -19,10 +19,11 @@ static double chance_time(uint64_t *chance)
     return chance_below(chance, 6) ? chance_real(chance) * 1e-5 : 0;
 }
 
-static void chance_cost(uint64_t *chance, struct model_lane_cost *cost)
+/* As many ranges as a fit may find: 16 of sends, 6 of each other way. */
+static void chance_cost(uint64_t *chance, uint32_t most, struct model_lane_cost *cost)
 {
     uint64_t end = 0;
-    cost->range_count = 1 + (uint32_t) chance_below(chance, 3);
+    cost->range_count = 1 + (uint32_t) chance_below(chance, most);
     for (uint32_t i = 0; i < cost->range_count; i++) {
         end += 1 + chance_below(chance, 1 << 20);
         cost->ranges[i] =
@@ -59,7 +60,7 @@ static void chance_profile(uint64_t *chance, struct lane_file *file)
         lane->group = i ? 0 : 1;
         for (int way = 0; way < MODEL_WAYS; way++)
             if (way == MODEL_BY_SEND || chance_below(chance, 2))
-                chance_cost(chance, &lane->cost[way]);
+                chance_cost(chance, way == MODEL_BY_SEND ? 16 : 6, &lane->cost[way]);
         model_lane_set_source(lane, MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_PROFILE);
     }
     file->has_cluster = chance_below(chance, 2);
@@ -113,6 +114,9 @@ static void profiles_are_read_as_they_were_written(void)
                       a->in_flight_max_bytes == b->in_flight_max_bytes,
                   "lane %s", a->name);
             CHECK(same_cost(a, b) && same_cost(b, a), "round %d: costs of %s", round, a->name);
+            CHECK(a->cost[MODEL_BY_SEND].range_count == b->cost[MODEL_BY_SEND].range_count,
+                  "round %d: sends of %s came back in %u ranges", round, a->name,
+                  (unsigned) b->cost[MODEL_BY_SEND].range_count);
             CHECK(b->source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_PROFILE, "source");
         }
         CHECK(read.has_cluster == written.has_cluster, "cluster");
