@@ -8,6 +8,7 @@
 
 #include "errors.h"
 #include "multilane.h"
+#include "peer_class.h"
 #include "recv_request.h"
 #include "send_request.h"
 #include "stripe.h"
@@ -564,7 +565,8 @@ static bool read_part(struct reader *reader, struct arrival *arrival)
         return false;
     arrival->size = part.size;
     arrival->offset = part.offset;
-    return true;
+    /* Room will be made for all of it. Nobody sends more without asking. */
+    return part.size <= EAGER_MAX;
 }
 
 static bool keys_fit(const struct wire_key *key, const struct reader *reader)

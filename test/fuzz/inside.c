@@ -347,8 +347,8 @@ static void parts_are_refused(void)
     }
     /* Nobody has posted a receive for this tag. */
     match = match_next(1, 500);
-    forge_part(&forged, 1, &match, UINT64_C(1) << 60, 0, 8);
-    refused("a part of a message that no memory holds", &forged, 1);
+    forge_part(&forged, 1, &match, EAGER_MAX + 1, 0, 8);
+    refused("a part of a message that is too long to come unasked", &forged, 1);
     match = match_next(1, 501);
     uint64_t before = multilane.bad_headers;
     forge_part(&forged, 1, &match, 100, 0, 8);
