@@ -34,6 +34,10 @@ double foreign_bandwidth(const char *name, uint32_t bandwidth);
  */
 bool foreign_is_prompt(const char *name);
 
+/* Has a message that the BTL took reached the peer, whatever happens later? So it is where both map
+ * the memory that it lies in. */
+bool foreign_delivers(const char *name);
+
 /* Fills `lane`. Where a BTL says something impossible the default is taken, and *complaint is a
  * sentence about it; else it is empty. */
 void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,

@@ -116,6 +116,12 @@ static void attributes_of_user(const struct lane *lane, struct model_lane *out)
     attr_apply(parameters.lane_attr, lane_name(lane), device ? device + 1 : NULL, out);
 }
 
+static void limit(uint64_t *bytes, uint64_t most)
+{
+    if (*bytes > most)
+        *bytes = most;
+}
+
 bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_lane *out)
 {
     struct model_error error;
@@ -130,6 +136,11 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     attributes_of_user(lane, out);
     if (out->short_max_bytes > EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX)
         out->short_max_bytes = EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX;
+    if (lane->framed) { /* its largest message is shared with the envelope, and with other lanes */
+        limit(&out->short_max_bytes, lane->largest);
+        limit(&out->copied_max_bytes, lane->largest);
+        limit(&out->zcopied_max_bytes, lane->largest);
+    }
     if (model_lane_check(out, &error))
         return true;
     opal_output(0, "multilane: %s.", error.text);

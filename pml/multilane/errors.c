@@ -9,6 +9,7 @@
 #include "lane.h"
 #include "multilane.h"
 #include "peer.h"
+#include "watch.h"
 
 /* BTLs report lost connections while everybody is leaving; nobody needs to hear of it. */
 static bool is_ending(void)
@@ -43,7 +44,7 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
 void lane_failed(struct lane *lane, const char *what, int rc)
 {
     char text[512];
-    if (is_ending())
+    if (is_ending() || watch_lane_broke(lane, what, opal_strerror(rc)))
         return;
     describe(text, sizeof(text), lane->btl, lane->peer->proc, what, opal_strerror(rc));
     process_lost(lane->peer->proc, text);
@@ -58,13 +59,72 @@ void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
     process_lost(NULL, text);
 }
 
+void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
+{
+    const opal_process_name_t *name = &lane->peer->name;
+    if (is_ending())
+        return;
+    char *host = compat_proc_hostname(&lane->peer->proc->super);
+    opal_output(0, "multilane: lane %s (%d of %d) to rank %u of job %u on %s %s: it %s.%s",
+                lane_name(lane), lane->index + 1, lane->peer->lane_count, name->vpid, name->jobid,
+                host ? host : "an unknown host",
+                is_up ? "is used again"
+                      : "is left out, and what it carried goes over the other lanes",
+                why, last ? " Further changes of this lane are only counted." : "");
+    free(host);
+}
+
+void peer_lost(struct peer *peer, const char *why)
+{
+    char text[512];
+    if (is_ending())
+        return;
+    char *host = compat_proc_hostname(&peer->proc->super);
+    snprintf(text, sizeof(text), "multilane: rank %u of job %u on %s counts as failed: %s.",
+             peer->name.vpid, peer->name.jobid, host ? host : "an unknown host", why);
+    free(host);
+    process_lost(peer->proc, text);
+}
+
+/* Is there another lane for everything that this one carried to this peer? */
+static bool lane_broke(struct peer *peer, const mca_btl_base_module_t *btl, const char *why)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (peer->lanes[i].btl == btl)
+            return watch_lane_broke(&peer->lanes[i], "reported an error", why);
+    return true; /* it carried nothing */
+}
+
+/* The same for all peers, where the BTL does not say which one. */
+static bool lanes_broke(const mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why)
+{
+    bool all = true, any = false;
+    if (proc) {
+        struct peer *peer = peer_find(proc->proc_name);
+        return peer && lane_broke(peer, btl, why);
+    }
+    for (uint32_t i = 0; i < multilane.local_peer_count; i++) {
+        struct peer *peer = __atomic_load_n(&multilane.local_peers[i], __ATOMIC_ACQUIRE);
+        if (!peer || peer->is_self)
+            continue;
+        any = true;
+        all &= lane_broke(peer, btl, why);
+    }
+    struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE);
+    for (; peer; peer = peer->next_foreign) {
+        any = true;
+        all &= lane_broke(peer, btl, why);
+    }
+    return any && all;
+}
+
 void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
     char text[512];
+    const char *why = info && *info ? info : "no reason given";
     (void) flags;
-    if (is_ending())
+    if (is_ending() || lanes_broke(btl, proc, why))
         return;
-    describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error",
-             info && *info ? info : "no reason given");
+    describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error", why);
     process_lost((ompi_proc_t *) proc, text);
 }

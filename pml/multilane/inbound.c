@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "delivery.h"
 #include "errors.h"
 #include "multilane.h"
 #include "peer_class.h"
@@ -103,6 +104,19 @@ static struct inbound *inbound_keep(const struct arrival *arrival)
     } else {
         payload_copy(inbound->whole.iov_base, arrival);
     }
+    return inbound;
+}
+
+/* What is left of an arrival that is refused: enough to answer it. */
+static struct inbound *inbound_refusal(const struct arrival *arrival)
+{
+    struct inbound *inbound = (struct inbound *) opal_free_list_get(&multilane.inbound);
+    if (!inbound) {
+        say_no_memory(sizeof(*inbound));
+        return NULL;
+    }
+    inbound->arrival = *arrival;
+    inbound->arrival.type = WIRE_EAGER;
     return inbound;
 }
 
@@ -209,9 +223,36 @@ void inbound_adopt_orphans(struct mca_pml_comm_t *comm)
     }
 }
 
+/* What will never be received goes to the list of those that are to be answered, which must not be
+ * done with a lock held. A message in parts goes with its last part. */
+static void refuse_later(const struct arrival *arrival, struct inbound *kept,
+                         struct inbound **refused)
+{
+    bool is_in_parts = kept && arrival->type == WIRE_PART;
+    struct inbound *inbound = kept && !is_in_parts ? kept : inbound_refusal(arrival);
+    if (is_in_parts)
+        kept->refused = true;
+    if (!inbound)
+        return;
+    inbound->next = *refused;
+    *refused = inbound;
+}
+
+static void refused_answer(struct inbound *refused)
+{
+    while (refused) {
+        struct inbound *next = refused->next;
+        refused->next = NULL;
+        inbound_refuse(refused);
+        refused = next;
+    }
+}
+
 /* Called in MPI's order, with the peer's lock held: finds the receive for an arrival, or keeps it.
- * `kept` is the inbound that holds the arrival already, or null. */
-static struct recv_request *deliver(struct arrival *arrival, struct inbound *kept)
+ * `kept` is the inbound that holds the arrival already, or null. The caller answers *refused when
+ * it holds no lock. */
+static struct recv_request *deliver(struct arrival *arrival, struct inbound *kept,
+                                    struct inbound **refused)
 {
     struct mca_pml_comm_t *comm = arrival_comm(arrival);
     if (OPAL_UNLIKELY(!comm) && !(comm = orphan_keep(arrival, kept)))
@@ -222,7 +263,6 @@ static struct recv_request *deliver(struct arrival *arrival, struct inbound *kep
     }
     arrival->comm = comm;
     struct recv_request *request = NULL;
-    struct inbound *refused = NULL;
     OPAL_THREAD_LOCK(&comm->lock);
     if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, arrival->match.tag))) {
         request = posted_take(comm, &arrival->match);
@@ -232,11 +272,9 @@ static struct recv_request *deliver(struct arrival *arrival, struct inbound *kep
                 inbound_enqueue(comm, inbound);
         }
     } else {
-        refused = kept ? kept : inbound_keep(arrival);
+        refuse_later(arrival, kept, refused);
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
-    if (OPAL_UNLIKELY(refused))
-        inbound_refuse(refused);
     return request;
 }
 
@@ -268,7 +306,7 @@ static void assembly_attach(struct inbound *assembly, struct recv_request *recei
 
 /* Delivers the early messages whose turn has come; returns those that found receives, in order.
  * With the peer's lock held. */
-static struct inbound *early_deliver(struct peer *peer)
+static struct inbound *early_deliver(struct peer *peer, struct inbound **refused)
 {
     struct inbound *ready = NULL, **last = &ready;
     while (peer->early && peer->early->arrival.match.sequence == peer->next_receive_sequence) {
@@ -276,7 +314,7 @@ static struct inbound *early_deliver(struct peer *peer)
         peer->early = inbound->next;
         inbound->next = NULL;
         peer->next_receive_sequence++;
-        struct recv_request *receiver = deliver(&inbound->arrival, inbound);
+        struct recv_request *receiver = deliver(&inbound->arrival, inbound, refused);
         if (!receiver)
             continue;
         if (inbound->arrival.type == WIRE_PART) {
@@ -312,15 +350,15 @@ static void message_arrived(struct arrival *arrival)
 {
     struct peer *peer = arrival->peer;
     struct recv_request *receiver = NULL;
-    struct inbound *ready = NULL;
+    struct inbound *ready = NULL, *refused = NULL;
 
     OPAL_THREAD_LOCK(&peer->lock);
     int32_t ahead = (int32_t) (arrival->match.sequence - peer->next_receive_sequence);
     if (OPAL_LIKELY(ahead == 0)) {
         peer->next_receive_sequence++;
-        receiver = deliver(arrival, NULL);
+        receiver = deliver(arrival, NULL, &refused);
         if (OPAL_UNLIKELY(peer->early != NULL))
-            ready = early_deliver(peer);
+            ready = early_deliver(peer, &refused);
     } else if (ahead > 0) {
         struct inbound *inbound = ahead <= EARLY_MAX ? inbound_keep(arrival) : NULL;
         if (inbound && !early_insert(peer, inbound))
@@ -333,6 +371,8 @@ static void message_arrived(struct arrival *arrival)
         recv_request_take(receiver, arrival);
     if (OPAL_UNLIKELY(ready != NULL))
         ready_take(ready);
+    if (OPAL_UNLIKELY(refused != NULL))
+        refused_answer(refused);
     if (OPAL_UNLIKELY(ahead > EARLY_MAX))
         reject_sequence(arrival, ahead);
 }
@@ -371,7 +411,7 @@ static void assembly_attach(struct inbound *assembly, struct recv_request *recei
 /* The first part of a message: queues it like any other message. Null: it is a duplicate of what
  * was delivered, or it was refused (*wrong says why). */
 static struct inbound *assembly_start(struct arrival *part, struct inbound **ready,
-                                      const char **wrong)
+                                      struct inbound **refused, const char **wrong)
 {
     struct peer *peer = part->peer;
     int32_t ahead = (int32_t) (part->match.sequence - peer->next_receive_sequence);
@@ -394,11 +434,11 @@ static struct inbound *assembly_start(struct arrival *part, struct inbound **rea
     if (ahead > 0)
         return assembly;
     peer->next_receive_sequence++;
-    struct recv_request *receiver = deliver(&assembly->arrival, assembly);
+    struct recv_request *receiver = deliver(&assembly->arrival, assembly, refused);
     if (receiver)
         assembly_attach(assembly, receiver);
     if (peer->early)
-        *ready = early_deliver(peer);
+        *ready = early_deliver(peer, refused);
     return assembly;
 }
 
@@ -464,14 +504,14 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
 static void part_arrived(struct arrival *part)
 {
     struct peer *peer = part->peer;
-    struct inbound *ready = NULL;
+    struct inbound *ready = NULL, *refused = NULL;
     const char *wrong = NULL;
     bool is_complete = false;
 
     OPAL_THREAD_LOCK(&peer->lock);
     struct inbound *assembly = assembly_find(peer, part->match.sequence);
     if (!assembly)
-        assembly = assembly_start(part, &ready, &wrong);
+        assembly = assembly_start(part, &ready, &refused, &wrong);
     if (assembly)
         is_complete = assembly_add(peer, assembly, part, &wrong);
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -483,6 +523,7 @@ static void part_arrived(struct arrival *part)
     }
     if (ready)
         ready_take(ready);
+    refused_answer(refused);
     if (OPAL_UNLIKELY(wrong != NULL))
         inbound_reject(part->btl, wrong, part->offset);
 }
@@ -514,10 +555,14 @@ void inbound_refuse(struct inbound *inbound)
         lane_send_control(peer_control_lane(arrival->peer), bytes,
                           (size_t) (end + sizeof(nack) - bytes));
     }
-    if (arrival->type == WIRE_PART)
+    if (arrival->type == WIRE_PART) {
+        struct peer *peer = arrival->peer;
+        OPAL_THREAD_LOCK(&peer->lock);
         inbound->refused = true; /* until its last part has come */
-    else
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    } else {
         inbound_free(inbound);
+    }
 }
 
 /* Reading. A header lies in the first segment; nothing of it is believed before it was checked. */
@@ -623,6 +668,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_ack ack;
         struct wire_seen seen;
         struct wire_lane lane;
+        struct wire_heard heard;
+        struct wire_ask ask;
     } body;
     bool good = false;
 
@@ -640,6 +687,15 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         good = read_bytes(reader, &body.lane, sizeof(body.lane)) && body.lane.index < UINT8_MAX;
         if (good && lane) /* atomic, read by lane_of_remote; it is a number of its own */
             __atomic_store_n(&lane->remote_index, body.lane.index + 1, __ATOMIC_RELAXED);
+        break;
+    case WIRE_HEARD:
+        good = read_bytes(reader, &body.heard, sizeof(body.heard)) &&
+               delivery_heard(peer, lane, &body.heard);
+        break;
+    case WIRE_ASK:
+        good = read_bytes(reader, &body.ask, sizeof(body.ask));
+        if (good)
+            delivery_asked(peer, lane, &body.ask);
         break;
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
@@ -693,11 +749,14 @@ static inline bool eager_taken(const mca_btl_base_segment_t *segments, size_t se
     return true;
 }
 
-COMPAT_RECEIVE_CALLBACK(message_received)
-{
-    if (OPAL_LIKELY(eager_taken(segments, segment_count)))
-        return;
+static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
+                         struct reader *reader, uint16_t mark,
+                         const mca_btl_base_segment_t *segments, size_t segment_count);
 
+/* A message as it stands on the wire, or as it was taken out of an envelope. */
+static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
+                         size_t segment_count, bool was_framed)
+{
     struct iovec payload[MCA_BTL_DES_MAX_SEGMENTS + 1];
     struct reader reader = {.at = segments[0].seg_addr.pval, .left = segments[0].seg_len};
     struct wire_base base;
@@ -747,7 +806,8 @@ COMPAT_RECEIVE_CALLBACK(message_received)
             arrival.length == 0 || arrival.offset > arrival.size ||
             arrival.length > arrival.size - arrival.offset)
             break;
-        stripe_received(arrival.lane, arrival.length);
+        if (!was_framed) /* else its envelope was counted */
+            stripe_received(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
     case WIRE_DATA: {
@@ -755,16 +815,62 @@ COMPAT_RECEIVE_CALLBACK(message_received)
         if (!read_bytes(&reader, &data, sizeof(data)) ||
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
-        stripe_received(arrival.lane, arrival.length);
+        if (!was_framed)
+            stripe_received(arrival.lane, arrival.length);
         if (!recv_request_data(peer, &data, &arrival))
             break;
         return;
     }
+    case WIRE_FRAME:
+        if (was_framed)
+            break;
+        frame_opened(btl, &arrival, &reader, base.mark, segments, segment_count);
+        return;
     default:
         control_arrived(peer, arrival.lane, &arrival, &reader);
         return;
     }
     inbound_reject(btl, "a message whose header makes no sense, type", base.type);
+}
+
+/* Takes the message out of an envelope, if it did not come before. */
+static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
+                         struct reader *reader, uint16_t mark,
+                         const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    mca_btl_base_segment_t inner[MCA_BTL_DES_MAX_SEGMENTS];
+    struct wire_frame wire;
+    bool good = false;
+    size_t length = 0;
+    if (segment_count > MCA_BTL_DES_MAX_SEGMENTS || !read_bytes(reader, &wire, sizeof(wire))) {
+        inbound_reject(btl, "an envelope that makes no sense, segments", segment_count);
+        return;
+    }
+    for (size_t i = 0; i < segment_count; i++) {
+        inner[i] = segments[i];
+        length += segments[i].seg_len;
+    }
+    struct delivery *delivery = delivery_of(arrival->peer);
+    if (!delivery)
+        return; /* without memory it has not come: the peer will send it again */
+    inner[0].seg_addr.pval = (void *) reader->at;
+    inner[0].seg_len = reader->left;
+    bool is_new = delivery_arrived(delivery, &wire, length, &good);
+    if (!good) {
+        inbound_reject(btl, "an envelope with a number that cannot be", wire.number);
+        return;
+    }
+    if (mark)
+        stripe_received(arrival->lane, length);
+    if (is_new && !eager_taken(inner, segment_count))
+        message_read(btl, inner, segment_count, true);
+    delivery_answer(delivery, arrival->lane);
+}
+
+COMPAT_RECEIVE_CALLBACK(message_received)
+{
+    if (OPAL_UNLIKELY(!eager_taken(segments, segment_count)))
+        message_read(btl, segments, segment_count, false);
 }
 
 int inbound_listen(void)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "delivery.h"
 #include "errors.h"
 #include "multilane.h"
 #include "wire.h"
@@ -16,11 +17,12 @@ static void forget(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
                    mca_btl_base_descriptor_t *descriptor, int status)
 {
     /* Some BTLs call back without having been asked to, and none checks that there is a function.
-     */
+     * An error is all that some ever say of a lane that broke. */
+    struct lane *lane = descriptor->des_cbdata;
     (void) btl;
     (void) endpoint;
-    (void) descriptor;
-    (void) status;
+    if (OPAL_UNLIKELY(status != OPAL_SUCCESS))
+        lane_failed(lane, "could not deliver a message that it had accepted", status);
 }
 
 int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor)
@@ -35,21 +37,19 @@ int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descripto
 
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
 {
-    mca_btl_base_module_t *btl = lane->btl;
     /* It takes all of it as "header": so no convertor is needed. A refusal means that the BTL has
      * no room, not that the bytes are too many: the plan keeps to its limit. */
-    if (!btl->btl_sendi)
-        return LANE_AGAIN;
-    int rc = btl->btl_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
-                            FIRE_AND_FORGET, WIRE_TAG, NULL);
+    if (OPAL_UNLIKELY(!lane->sendi))
+        return lane->framed ? delivery_send(lane, bytes, length) : LANE_AGAIN;
+    int rc = lane->sendi(lane->btl, lane->endpoint, NULL, (void *) bytes, length, 0,
+                         MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
     return OPAL_LIKELY(rc == OPAL_SUCCESS) ? OMPI_SUCCESS : LANE_AGAIN;
 }
 
-int lane_send_copy(struct lane *lane, const void *bytes, size_t length)
+/* Through a descriptor of the lane's. */
+static int lane_send_copied(struct lane *lane, const void *bytes, size_t length)
 {
     mca_btl_base_module_t *btl = lane->btl;
-    if (OPAL_LIKELY(lane_send_immediately(lane, bytes, length) == OMPI_SUCCESS))
-        return OMPI_SUCCESS;
     mca_btl_base_descriptor_t *descriptor =
         btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, FIRE_AND_FORGET);
     if (!descriptor)
@@ -61,7 +61,26 @@ int lane_send_copy(struct lane *lane, const void *bytes, size_t length)
     memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, length);
     descriptor->des_segments[0].seg_len = length;
     descriptor->des_cbfunc = forget;
+    descriptor->des_cbdata = lane;
     return lane_send_descriptor(lane, descriptor);
+}
+
+int lane_send_copy(struct lane *lane, const void *bytes, size_t length)
+{
+    int rc = lane_send_immediately(lane, bytes, length);
+    if (OPAL_LIKELY(rc == OMPI_SUCCESS) || lane->framed)
+        return rc;
+    return lane_send_copied(lane, bytes, length);
+}
+
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length)
+{
+    mca_btl_base_module_t *btl = lane->btl;
+    if (btl->btl_sendi &&
+        btl->btl_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
+                       FIRE_AND_FORGET, WIRE_TAG, NULL) == OPAL_SUCCESS)
+        return OMPI_SUCCESS;
+    return lane_send_copied(lane, bytes, length);
 }
 
 /* A control message that waits for its lane. */

@@ -25,16 +25,43 @@ struct lane_speed {
     double latency_s;
 };
 
+enum lane_state {
+    LANE_UP,
+    LANE_SILENT, /* does not answer: left out until it does */
+    LANE_BROKEN  /* its BTL said so: never used again */
+};
+
+/* What watch.c thinks of a framed lane; guarded by the peer's delivery but for the state. */
+struct lane_watch {
+    uint8_t state;    /* atomic, enum lane_state; written by watch.c alone */
+    bool has_changed; /* and nobody was told yet */
+    uint32_t asked;   /* the first question since its last answer; 0: none is open */
+    uint64_t asked_ns;
+    uint64_t contrast_ns; /* since then another lane has answered, and this one has not; 0: none */
+    uint64_t pause_ns;    /* between questions to a silent one */
+    uint32_t said;        /* changes, of the thread that is in watch.c */
+    char why[128];
+};
+
 struct lane {
     mca_btl_base_module_t *btl;
     struct mca_btl_base_endpoint_t *endpoint;
     struct peer *peer;
     const struct multilane_extension *extension; /* null for a BTL that is not ours */
-    uint32_t flags;                              /* the BTL's, as BML r2 corrected them */
-    uint8_t index;                               /* in the peer's array */
-    struct lane_speed speed;                     /* of messages, */
-    struct lane_speed copy_speed;                /* and of gets and puts */
-    bool prompt;           /* what it has accepted goes without us; see foreign_is_prompt */
+    /* The BTL's send-immediate; null where it has none, or where messages have to be kept. */
+    mca_btl_base_module_sendi_fn_t sendi;
+    /* The extension's reserve; null as for sendi. */
+    void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     size_t header, size_t payload);
+    uint32_t flags; /* the BTL's, as BML r2 corrected them, less what is not to be used */
+    uint8_t index;  /* in the peer's array */
+    bool prompt;    /* what it has accepted goes without us; see foreign_is_prompt */
+    bool framed;    /* it may lose what it has accepted, and another lane could carry it: see
+                     * delivery.h */
+    size_t largest; /* message with its headers that one send of this lane carries */
+    struct lane_speed speed;      /* of messages, */
+    struct lane_speed copy_speed; /* and of gets and puts */
+    struct lane_watch watch;
     bool introduced;       /* atomic: the peer was told our number of it, see rma.c */
     uint32_t remote_index; /* atomic: the peer's number of it plus 1, once it was told; else 0 */
     bool lost;             /* atomic: nothing is to be sent on it; see lane_set_lost */
@@ -62,16 +89,16 @@ int lane_send_control(struct lane *lane, const void *bytes, size_t length);
  * It is written, payload first, and lane_commit sends it; nothing else is called in between. */
 static inline void *lane_reserve(struct lane *lane, size_t header, size_t payload)
 {
-    const struct multilane_extension *extension = lane->extension;
-    if (!extension || !extension->reserve)
-        return NULL;
-    return extension->reserve(lane->btl, lane->endpoint, header, payload);
+    return lane->reserve ? lane->reserve(lane->btl, lane->endpoint, header, payload) : NULL;
 }
 
 static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
 {
     lane->extension->commit(lane->btl, lane->endpoint, header, payload, WIRE_TAG);
 }
+
+/* Like lane_send_copy, but not in an envelope, whatever the lane. */
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length);
 
 /* Sends a descriptor that the lane gave. It is the lane's from now on, also where it fails. Its
  * callback, if it asks for one, comes in any case but a failure. */
@@ -97,10 +124,27 @@ static inline const char *lane_name(const struct lane *lane)
     return lane_name_of(lane->btl);
 }
 
-/* The largest message with its headers that one send of this lane carries. */
 static inline size_t lane_largest_send(const struct lane *lane)
 {
-    return lane->btl->btl_max_send_size;
+    return lane->largest;
+}
+
+/* Relaxed: whoever sees a stale one gives a message to a lane that is not to be used any more, and
+ * delivery.c takes it back. */
+static inline enum lane_state lane_state(const struct lane *lane)
+{
+    return (enum lane_state) __atomic_load_n(&lane->watch.state, __ATOMIC_RELAXED);
+}
+
+static inline bool lane_is_up(const struct lane *lane)
+{
+    return lane_state(lane) == LANE_UP;
+}
+
+/* Relaxed: a hint for what is under way; lane_set_lost. */
+static inline bool lane_is_lost(const struct lane *lane)
+{
+    return __atomic_load_n(&lane->lost, __ATOMIC_RELAXED);
 }
 
 /* Can the lane get (put) these bytes in place, its alignment considered? */

@@ -9,6 +9,7 @@ multilane_sources = \
 	pml/multilane/comm.c pml/multilane/comm.h \
 	pml/multilane/component.c \
 	pml/multilane/counters.c pml/multilane/counters.h \
+	pml/multilane/delivery.c pml/multilane/delivery.h \
 	pml/multilane/device.c pml/multilane/device.h \
 	pml/multilane/errors.h \
 	pml/multilane/explain.c pml/multilane/explain.h \
@@ -33,10 +34,12 @@ multilane_sources = \
 	pml/multilane/rma.c pml/multilane/rma.h \
 	pml/multilane/send.c \
 	pml/multilane/send_request.c pml/multilane/send_request.h \
+	pml/multilane/sockets.c pml/multilane/sockets.h \
 	pml/multilane/spans.c pml/multilane/spans.h \
 	pml/multilane/stripe.c pml/multilane/stripe.h \
 	pml/multilane/switch_points.c \
 	pml/multilane/transfer.c pml/multilane/transfer.h \
+	pml/multilane/watch.c pml/multilane/watch.h \
 	pml/multilane/wire.h \
 	pml/multilane/protocol/protocol.c pml/multilane/protocol/protocol.h \
 	pml/multilane/protocol/eager_copy.c \

@@ -13,6 +13,7 @@
 #include "peer_class.h"
 #include "recv_request.h"
 #include "send_request.h"
+#include "watch.h"
 
 struct multilane multilane = {
     .super =
@@ -88,6 +89,7 @@ int module_enable(bool enable)
     request_list_init(&multilane.inbound, sizeof(struct inbound), OBJ_CLASS(inbound_t));
     handle_table_init(&multilane.handles);
     pending_queue_init(&multilane.pending);
+    watch_init();
 
     /* These two lists are Open MPI's: a debugger that shows message queues walks them. */
     request_list_init(&mca_pml_base_send_requests, sizeof(struct send_request),
@@ -154,12 +156,14 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 
 int module_del_procs(ompi_proc_t **procs, size_t count)
 {
+    /* First: a BTL may call back for what it still has, and the callback knows the lane. */
+    int rc = mca_bml.bml_del_procs(count, procs);
     for (size_t i = 0; i < count; i++) {
         struct peer *peer = peer_find(procs[i]->super.proc_name);
         if (peer)
             peer_forget_lanes(peer);
     }
-    return mca_bml.bml_del_procs(count, procs);
+    return rc;
 }
 
 static void dump_receive(const struct match_node *node)
@@ -198,6 +202,7 @@ void module_fini(void)
     multilane.enabled = false;
     multilane.receiving = false;
     pending_queue_fini(&multilane.pending);
+    watch_fini();
     peers_fini();
     comms_fini();
     handle_table_fini(&multilane.handles);

@@ -40,6 +40,11 @@ struct multilane {
     struct pending_queue pending;
 
     uint64_t bad_headers;
+    /* Of lanes that may lose what they took, see delivery.h; atomic. */
+    uint64_t lanes_lost;
+    uint64_t lanes_returned;
+    uint64_t resent_messages;
+    uint64_t duplicates;
     uint64_t early_messages;
     uint64_t unexpected_messages;
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/compat/btl.h"
+#include "delivery.h"
 #include "inbound.h"
 #include "multilane.h"
 #include "peer_class.h"
@@ -124,6 +125,8 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
 
 static void peer_free(struct peer *peer)
 {
+    if (peer->delivery)
+        delivery_free(peer->delivery);
     while (peer->early) {
         struct inbound *inbound = peer->early;
         peer->early = inbound->next;

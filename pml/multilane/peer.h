@@ -28,6 +28,8 @@ struct peer {
     struct lane *lanes;       /* it never moves, and each keeps its place */
     struct peer_class *class; /* atomic; plans, shared by all peers with equal lanes */
 
+    struct delivery *delivery; /* atomic: made once; null while no message has to be kept */
+
     /* Written by every sending thread (atomic where there are threads), read by nobody else. */
     uint32_t next_send_sequence;
 
@@ -64,10 +66,10 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
  * False: no lane is left to this peer. No lock is held. */
 bool lane_set_lost(struct lane *lane, bool is_lost);
 
-/* The lane for control messages. */
+/* The lane for control messages. Relaxed: any lane will do. */
 static inline struct lane *peer_control_lane(struct peer *peer)
 {
-    return &peer->lanes[peer->control];
+    return &peer->lanes[__atomic_load_n(&peer->control, __ATOMIC_RELAXED)];
 }
 
 void peer_forget_lanes(struct peer *peer);

@@ -11,7 +11,9 @@
 
 #include "common/compat/btl.h"
 #include "common/lane/foreign.h"
+#include "delivery.h"
 #include "multilane.h"
+#include "parameters.h"
 #include "peer.h"
 #include "peer_class.h"
 #include "stripe.h"
@@ -45,23 +47,63 @@ static uint8_t most_lanes(void)
     return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
 }
 
+/* What a lane whose messages are kept does not do: memory that one lane was told to write could
+ * not be given to another. */
+#define NOT_FRAMED ((uint32_t) (MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT))
+
+static bool lane_delivers(const struct lane *lane)
+{
+    if (!lane->extension)
+        return foreign_delivers(lane_name(lane));
+    struct multilane_lane_attributes attributes = {.capabilities = 0};
+    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
+    return attributes.capabilities & MULTILANE_CAN_DELIVER;
+}
+
+/* Decides for the lanes from `first` on, once, whether their messages travel in envelopes (see
+ * delivery.h). What went by one lane must fit any other that it may have to be sent by again. */
+static void lanes_frame(struct peer *peer, uint8_t first)
+{
+    size_t largest = SIZE_MAX;
+    if (peer->lane_count < 2 || !parameters.failover)
+        return;
+    for (int i = 0; i < peer->lane_count; i++)
+        if (peer->lanes[i].largest < largest)
+            largest = peer->lanes[i].largest;
+    for (int i = first; i < peer->lane_count; i++) {
+        struct lane *lane = &peer->lanes[i];
+        if (lane_delivers(lane))
+            continue;
+        lane->framed = true;
+        lane->sendi = NULL;
+        lane->reserve = NULL;
+        lane->prompt = false;
+        lane->largest = largest - WIRE_ENVELOPE_MAX;
+        lane->flags &= ~NOT_FRAMED;
+    }
+}
+
 /* Copies what the BML knows: its own arrays shift when a lane is removed. */
 static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
 {
     const mca_btl_base_module_t *btl = bml_btl->btl;
     struct lane *lane = peer_lane_of(peer, btl);
     if (lane)
-        lane->flags |= bml_btl->btl_flags;
+        lane->flags |= bml_btl->btl_flags & ~(lane->framed ? NOT_FRAMED : 0);
     if (lane || peer->lane_count == peer->lane_room)
         return;
     lane = &peer->lanes[peer->lane_count];
+    const struct multilane_extension *extension = extension_of(btl);
     *lane = (struct lane){.btl = bml_btl->btl,
                           .endpoint = bml_btl->btl_endpoint,
                           .peer = peer,
-                          .extension = extension_of(btl),
+                          .extension = extension,
+                          .sendi = btl->btl_sendi,
+                          .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
                           .index = peer->lane_count,
-                          .prompt = extension_of(btl) || foreign_is_prompt(lane_name_of(btl))};
+                          .prompt = extension || foreign_is_prompt(lane_name_of(btl)),
+                          .largest = btl->btl_max_send_size};
     /* Release: with the acquire of peer_lane_of. */
     __atomic_store_n(&peer->lane_count, peer->lane_count + 1, __ATOMIC_RELEASE);
 }
@@ -113,6 +155,7 @@ bool peer_take_lanes(struct peer *peer)
     }
     lanes_add(peer, &endpoint->btl_eager);
     lanes_add(peer, &endpoint->btl_send);
+    lanes_frame(peer, before);
     bool is_planned = peer->class && peer->lane_count == before;
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }
@@ -140,6 +183,8 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
 void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
+    if (peer->delivery)
+        delivery_park(peer->delivery);
     peer->lane_count = 0; /* its class keeps it: reports are written after this */
     free(peer->lanes);
     peer->lanes = NULL;

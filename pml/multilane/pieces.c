@@ -2,9 +2,10 @@
 /* Pieces of a sent message. */
 #include "pieces.h"
 
-#include "stripe.h"
-
 #include <string.h>
+
+#include "delivery.h"
+#include "stripe.h"
 
 static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                        mca_btl_base_descriptor_t *descriptor, int status)
@@ -15,6 +16,31 @@ static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     transfer_piece_done(transfer, status);
 }
 
+/* On a lane that may lose it: the piece is kept, so it is copied, and its end is ours. */
+static int piece_send_kept(struct send_request *request, struct lane *lane, const void *header,
+                           size_t header_length, size_t offset, size_t *size)
+{
+    opal_convertor_t *convertor = &request->base.req_base.req_convertor;
+    int rc;
+    struct frame *frame = frame_begin(lane, header_length + *size, &rc);
+    if (!frame)
+        return rc;
+    unsigned char *message = frame_message(frame);
+    struct iovec iov = {.iov_base = message + header_length, .iov_len = *size};
+    uint32_t iov_count = 1;
+    size_t position = offset, taken = *size;
+    memcpy(message, header, header_length);
+    opal_convertor_set_position(convertor, &position);
+    if (opal_convertor_pack(convertor, &iov, &iov_count, &taken) < 0 || taken == 0) {
+        frame_drop(frame);
+        return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
+    }
+    *size = taken;
+    frame_send(frame, header_length + taken, true);
+    transfer_piece_done(&request->transfer, OMPI_SUCCESS);
+    return OMPI_SUCCESS;
+}
+
 int piece_send(struct send_request *request, struct lane *lane, const void *header,
                size_t header_length, size_t offset, size_t *size, bool all)
 {
@@ -23,6 +49,10 @@ int piece_send(struct send_request *request, struct lane *lane, const void *head
     size_t taken = *size < most ? *size : most;
     size_t position = offset;
 
+    if (lane->framed) {
+        *size = taken;
+        return piece_send_kept(request, lane, header, header_length, offset, size);
+    }
     /* The transfer lets one thread at a time start pieces: the convertor needs no lock. */
     opal_convertor_set_position(convertor, &position);
     mca_btl_base_descriptor_t *descriptor = lane->btl->btl_prepare_src(

@@ -128,11 +128,6 @@ static void choice_weigh(struct choice *choice, int index, const struct lane_spe
     }
 }
 
-static bool is_lost(const struct lane *lane)
-{
-    return __atomic_load_n(&lane->lost, __ATOMIC_RELAXED); /* lane_set_lost */
-}
-
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
                            bool may_wait)
 {
@@ -141,13 +136,15 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
         return first;
     struct choice choice = choice_of(total, *size, route->lane_count);
     for (int i = 0; i < route->lane_count; i++)
-        if (!is_lost(route_lane(route, peer, i)))
+        if (!lane_is_lost(route_lane(route, peer, i)))
             choice_weigh(&choice, i, &route_lane(route, peer, i)->speed);
     *size = choice.size;
     if (choice.index < 0)
         return first;
     struct lane *best = route_lane(route, peer, choice.index);
-    return may_wait && has_enough(&best->speed) ? NULL : best;
+    /* What a framed lane loses is never reported, so nobody may wait for that: the frames that the
+     * peer has not acknowledged bound what is under way there. */
+    return may_wait && !best->framed && has_enough(&best->speed) ? NULL : best;
 }
 
 int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_t *size)
@@ -156,7 +153,7 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
         return 0;
     struct choice choice = choice_of(total, *size, count);
     for (int i = 0; i < count; i++)
-        if (!is_lost(lanes[i]))
+        if (!lane_is_lost(lanes[i]))
             choice_weigh(&choice, i, &lanes[i]->copy_speed);
     *size = choice.size;
     if (choice.index < 0)
@@ -191,9 +188,16 @@ static void report(struct lane *lane)
     struct wire_seen seen = {.bytes = load(&lane->speed.received)};
     unsigned char *end = peer_write_base(lane->peer, bytes, WIRE_SEEN, 0);
     memcpy(end, &seen, sizeof(seen));
+    size_t length = (size_t) (end + sizeof(seen) - bytes);
+    /* A report says something about its lane, so it never goes by another; the next one tells all
+     * that a lost one did. */
+    if (lane->framed &&
+        (lane_state(lane) == LANE_BROKEN || lane_send_plain(lane, bytes, length) != OMPI_SUCCESS))
+        return;
     store(&lane->speed.reported, seen.bytes);
     store(&lane->speed.reported_ns, clock_now_ns());
-    lane_send_control(lane, bytes, (size_t) (end + sizeof(seen) - bytes));
+    if (!lane->framed)
+        lane_send_control(lane, bytes, length);
 }
 
 void stripe_received(struct lane *lane, size_t size)

@@ -9,7 +9,7 @@
 /* The version and the byte order are settled once, by the modex record (record.h); no header
  * repeats them. All fields are in the byte order of the two hosts, which the record has shown to be
  * equal. */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 3
 
 /* One BTL tag carries everything: the range of tags that Open MPI gives to the PML starts here. */
 #define WIRE_TAG 0x50
@@ -25,6 +25,9 @@ enum wire_type {
     WIRE_SEEN,      /* so many striped bytes have come on this lane */
     WIRE_NACK,      /* the receiver will never take the message: its communicator was revoked */
     WIRE_LANE,      /* this lane has that number at the sender */
+    WIRE_FRAME,     /* an envelope: the message behind it is kept until the peer has it */
+    WIRE_HEARD,     /* which frames have come */
+    WIRE_ASK,       /* is this lane alive? Answered on it by WIRE_HEARD */
     WIRE_TYPES
 };
 
@@ -39,8 +42,8 @@ enum wire_flag {
 struct wire_base {
     uint8_t type;
     uint8_t flags;
-    uint16_t reserved; /* room for acknowledgements and credits */
-    uint32_t from;     /* the sender's rank in its job */
+    uint16_t mark; /* WIRE_FRAME: its bytes count among the lane's striped ones; else 0 */
+    uint32_t from; /* the sender's rank in its job */
 };
 
 struct wire_name {
@@ -133,6 +136,26 @@ struct wire_lane {
     uint32_t index;
 };
 
+/* Stands before a whole message of any other type, on lanes that may lose what they took. */
+struct wire_frame {
+    uint32_t number; /* of all frames to this peer */
+    uint32_t heard;  /* all frames of the peer with a smaller number have come */
+};
+
+struct wire_heard {
+    uint32_t heard;  /* as above */
+    uint32_t ask;    /* which WIRE_ASK this answers, 0 for none */
+    uint64_t beyond; /* bit i: the frame heard + 1 + i has come as well */
+};
+
+struct wire_ask {
+    uint32_t number;
+    uint32_t reserved;
+};
+
+/* No frame is sent that is so far beyond the first one that was not acknowledged. */
+#define WIRE_FRAME_WINDOW 8192u
+
 /* No registration key of any BTL is longer, nor the keys of one message together; the record says
  * what each side's lanes need. */
 #define WIRE_KEY_MAX 256
@@ -147,6 +170,9 @@ static inline uint64_t wire_keys_length(const struct wire_key *key)
     (sizeof(struct wire_base) + sizeof(struct wire_name) + sizeof(struct wire_cid) +               \
      sizeof(struct wire_handle) + sizeof(struct wire_part))
 
+#define WIRE_ENVELOPE_MAX                                                                          \
+    (sizeof(struct wire_base) + sizeof(struct wire_name) + sizeof(struct wire_frame))
+
 /* The longest control message. */
 #define WIRE_CONTROL_MAX                                                                           \
     (sizeof(struct wire_base) + sizeof(struct wire_name) + sizeof(struct wire_cid) +               \
@@ -159,6 +185,8 @@ _Static_assert(sizeof(struct wire_key) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_rts) == 56, "layout of the wire");
 _Static_assert(sizeof(struct wire_rtr) == 56, "layout of the wire");
 _Static_assert(sizeof(struct wire_data) == 16, "layout of the wire");
+_Static_assert(sizeof(struct wire_frame) == 8, "layout of the wire");
+_Static_assert(sizeof(struct wire_heard) == 16, "layout of the wire");
 /* An 8-byte message and its headers leave room for a lane's own flag in a 64-byte line. */
 _Static_assert(sizeof(struct wire_base) + sizeof(struct wire_match) + 8 <= 56, "one line");
 

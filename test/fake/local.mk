@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sources of test/fake: stand-ins for hardware.
+# Sources of test/fake: stand-ins for hardware, and for hardware that fails.
 
 # A stand-in for the CUDA driver: test/fake/libcuda.so.1, by no rule of libtool's, whose names it
 # must not have.
@@ -9,3 +9,10 @@ EXTRA_DIST += test/fake/cuda.c
 test/fake/libcuda.so.1: test/fake/cuda.c common/memory/driver.h
 	$(AM_V_CC)$(MKDIR_P) test/fake && $(CC) $(MULTILANE_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
 		-Wl,-soname,libcuda.so.1 $(MULTILANE_LDFLAGS) $(LDFLAGS) -o $@ $(srcdir)/test/fake/cuda.c -lpthread
+
+# Lanes that lose messages, by a seed. Run by test/mpi/runs/flaky.sh.
+check_LTLIBRARIES += test/fake/mca_btl_flaky.la
+test_fake_mca_btl_flaky_la_SOURCES = test/fake/btl_flaky.c
+test_fake_mca_btl_flaky_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
+test_fake_mca_btl_flaky_la_LDFLAGS = $(COMPONENT_LDFLAGS) -rpath /nowhere
+test_fake_mca_btl_flaky_la_LIBADD = $(COMPONENT_LIBADD) $(OPAL_LIBS)

@@ -23,6 +23,21 @@ void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
     errors_standin_count++;
 }
 
+void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
+{
+    (void) lane;
+    (void) is_up;
+    (void) why;
+    (void) last;
+}
+
+void peer_lost(struct peer *peer, const char *why)
+{
+    (void) peer;
+    (void) why;
+    errors_standin_count++;
+}
+
 void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
     (void) btl;

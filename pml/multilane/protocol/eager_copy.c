@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "../delivery.h"
+
 /* Of a message that nobody waits for: it is in the fragment, and the sender's buffer is free. */
 static void eager_copy_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                             mca_btl_base_descriptor_t *descriptor, int status)
@@ -14,6 +16,24 @@ static void eager_copy_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         btl_failed(btl, "could not deliver a message that it had accepted", status);
     else if (request)
         send_request_step(request);
+}
+
+/* The same over a lane that may lose it: the copy is kept, and the request makes its step now. */
+static int eager_copy_send_kept(const struct outgoing *out, struct lane *lane,
+                                struct send_request *request)
+{
+    int rc;
+    unsigned char header[WIRE_EAGER_HEADER_MAX];
+    size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
+                                     out->tag, out->synchronous);
+    struct frame *frame = frame_begin(lane, length + out->size, &rc);
+    if (!frame)
+        return rc;
+    memcpy(frame_message(frame), header, length);
+    outgoing_copy(out, frame_message(frame) + length);
+    frame_send(frame, length + out->size, false);
+    send_request_step(request);
+    return OMPI_SUCCESS;
 }
 
 /* Copies and sends. A request, if there is one, makes a step when the lane has handed it over. */
@@ -60,8 +80,9 @@ static int eager_copy_start(struct send_request *request)
     int rc = eager_expect_ack(request);
     if (rc != OMPI_SUCCESS)
         return rc;
-    return eager_copy_send(&request->out, route_lane(request->route, request->out.peer, 0),
-                           request);
+    struct lane *lane = route_lane(request->route, request->out.peer, 0);
+    return lane->framed ? eager_copy_send_kept(&request->out, lane, request)
+                        : eager_copy_send(&request->out, lane, request);
 }
 
 const struct protocol eager_copy = {

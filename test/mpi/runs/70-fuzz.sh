@@ -9,7 +9,7 @@ fuzz_headers() { # BTL ROUNDS SEED
     return "${PIPESTATUS[0]}"
 }
 # Over tcp an address that a peer names is the peer's own to check, and nobody does.
-if [ -n "$MULTILANE_LONG" ]; then rounds=1000000 seeds="1 2 3 4"; else rounds=20000 seeds="1 2"; fi
+if [ -n "${MULTILANE_LONG:-}" ]; then rounds=1000000 seeds="1 2 3 4"; else rounds=20000 seeds="1 2"; fi
 for seed in $seeds; do
     check "${prefix}fuzz.headers-$seed" fuzz_headers "$sm" "$rounds" "$seed"
 done

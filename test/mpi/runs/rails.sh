@@ -51,3 +51,16 @@ rails_runs() {
         -- $one_each $tcp -- $mix --longest 4000000
 }
 rails_runs
+
+# Rails that die, and what is left carries on; 100 runs: test/lab/rails-failover --runs 100.
+rails_failover() { # RUNS SCENARIO...
+    "$top/test/lab/rails-failover" --build "$build" --runs "$@"
+}
+if [ -n "${MULTILANE_LONG:-}" ]; then rails_times=10; else rails_times=1; fi
+for scenario in cut cut-and-repair cut-threads all-cut; do
+    check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
+done
+check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
+if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
+    check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
+fi

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Suspicion: when a lane is left out, taken back, and when a peer counts as lost.
+ *
+ * Nothing moved for T/2 though something is kept: every lane is asked. Once one lane has answered,
+ * another that does not for T/2 more is silent: what went by it goes by another one, and new plans
+ * do without it. It is asked again now and then, and is used again when it answers. A lane whose
+ * BTL reports an error is broken, and stays so: Open MPI's tcp goes on in the middle of a fragment.
+ */
+#include "watch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "errors.h"
+#include "multilane.h"
+#include "parameters.h"
+#include "peer_class.h"
+#include "sockets.h"
+
+#define MILLISECOND UINT64_C(1000000)
+#define SECOND      UINT64_C(1000000000)
+
+/* Looks are not closer than this. */
+#define LOOK_NS (MILLISECOND / 5)
+/* Progress that is called more rarely than this counts as if it were not. */
+#define ATTENDED_NS (50 * MILLISECOND)
+/* What has come is acknowledged after so long, if nothing else told it. */
+#define OWED_NS (2 * MILLISECOND)
+/* A silent lane is asked ever more rarely, up to this multiple of T. */
+#define ASK_PAUSE_MAX 16
+/* How often the system is asked whether a peer lives that answers on no lane. */
+#define VERIFY_NS SECOND
+
+/* Of one lane's changes so many are said. */
+#define SAID_MAX 6
+
+static struct {
+    opal_mutex_t lock; /* guards first; a leaf */
+    struct delivery *first;
+    uint64_t attended_ns; /* atomic: written by the thread that is inside, read by all */
+    uint64_t looked_ns;   /* by the system's clock; of the thread that is inside */
+    bool inside;          /* atomic: a thread is */
+    bool registered;      /* atomic */
+} watch;
+
+static uint64_t suspect_ns(void)
+{
+    return (uint64_t) parameters.suspect_ms * MILLISECOND;
+}
+
+uint64_t watch_now(void)
+{
+    return __atomic_load_n(&watch.attended_ns, __ATOMIC_RELAXED);
+}
+
+void watch_add(struct delivery *delivery)
+{
+    /* Cleared before the look at the delivery takes its lock, which we hold: so if it is still set,
+     * that look is yet to come. */
+    if (__atomic_load_n(&delivery->watched, __ATOMIC_RELAXED))
+        return;
+    OPAL_THREAD_LOCK(&watch.lock);
+    if (!__atomic_load_n(&delivery->watched, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&delivery->watched, true, __ATOMIC_RELAXED);
+        delivery->next_watched = watch.first;
+        __atomic_store_n(&watch.first, delivery, __ATOMIC_RELAXED); /* watch_progress */
+    }
+    OPAL_THREAD_UNLOCK(&watch.lock);
+}
+
+/* --- lanes --------------------------------------------------------------------------------------
+ */
+
+/* With the delivery's lock held. */
+static void lane_set(struct delivery *delivery, struct lane *lane, enum lane_state state,
+                     const char *why)
+{
+    if (lane_state(lane) == state || lane_state(lane) == LANE_BROKEN)
+        return;
+    __atomic_store_n(&lane->watch.state, (uint8_t) state, __ATOMIC_RELAXED); /* lane_state */
+    lane->watch.has_changed = true;
+    lane->watch.asked = 0;
+    lane->watch.contrast_ns = 0;
+    lane->watch.pause_ns = suspect_ns();
+    lane->watch.asked_ns = watch_now();
+    snprintf(lane->watch.why, sizeof(lane->watch.why), "%s", why);
+    if (state != LANE_UP)
+        delivery_take_back(delivery, lane);
+    watch_add(delivery);
+}
+
+bool watch_lane_broke(struct lane *lane, const char *what, const char *why)
+{
+    struct delivery *delivery =
+        lane->framed ? __atomic_load_n(&lane->peer->delivery, __ATOMIC_ACQUIRE) : NULL;
+    char text[sizeof(lane->watch.why)];
+    if (!delivery)
+        return false;
+    snprintf(text, sizeof(text), "%s: %s", what, why);
+    OPAL_THREAD_LOCK(&delivery->lock);
+    lane_set(delivery, lane, LANE_BROKEN, text);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    return true;
+}
+
+void watch_answered(struct delivery *delivery, struct lane *lane, uint32_t ask)
+{
+    struct lane_watch *mine = &lane->watch;
+    if (lane_state(lane) == LANE_SILENT)
+        lane_set(delivery, lane, LANE_UP, "answers again");
+    if (mine->asked && (int32_t) (ask - mine->asked) >= 0) {
+        mine->asked = 0;
+        mine->contrast_ns = 0;
+    }
+    for (int i = 0; i < delivery->peer->lane_count; i++) {
+        struct lane_watch *other = &delivery->peer->lanes[i].watch;
+        if (other->asked && !other->contrast_ns)
+            other->contrast_ns = watch_now();
+    }
+}
+
+/* --- one look at one peer -----------------------------------------------------------------------
+ */
+
+/* What is to be done when the lock is released. */
+struct look {
+    uint64_t now;
+    bool tell;
+    bool send;
+    bool lanes_changed;
+    bool is_lost;
+    bool keep;
+    uint64_t ask_lanes; /* bit i: ask on lane i; further lanes have none to ask for */
+    uint32_t ask;
+    char why[160];
+};
+
+static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *look)
+{
+    if (lane->index >= 64)
+        return;
+    look->ask_lanes |= UINT64_C(1) << lane->index;
+    if (!lane->watch.asked) {
+        lane->watch.asked = delivery->ask;
+        lane->watch.contrast_ns = 0;
+    }
+    lane->watch.asked_ns = look->now;
+}
+
+/* Nothing moves: asks on every lane. */
+static void look_ask(struct delivery *delivery, struct look *look)
+{
+    uint64_t half = suspect_ns() / 2;
+    if (!delivery->first || look->now - delivery->moved_ns < half ||
+        look->now - delivery->asked_ns < half)
+        return;
+    if (++delivery->ask == 0)
+        delivery->ask = 1; /* 0 is no question */
+    delivery->asked_ns = look->now;
+    for (int i = 0; i < delivery->peer->lane_count; i++)
+        if (lane_is_up(&delivery->peer->lanes[i]) && delivery->peer->lanes[i].framed)
+            lane_ask(delivery, &delivery->peer->lanes[i], look);
+}
+
+static void look_lane(struct delivery *delivery, struct lane *lane, struct look *look)
+{
+    struct lane_watch *mine = &lane->watch;
+    char why[sizeof(mine->why)];
+    /* The peer must have gone on answering: it may have begun to compute after its first answer. */
+    if (lane_is_up(lane) && mine->asked && mine->contrast_ns &&
+        look->now - mine->contrast_ns >= suspect_ns() / 2 &&
+        delivery->alive_ns - mine->contrast_ns >= suspect_ns() / 4 &&
+        delivery->alive_ns > mine->contrast_ns) {
+        snprintf(why, sizeof(why),
+                 "did not answer for %d ms, while that process answered over another lane",
+                 parameters.suspect_ms);
+        lane_set(delivery, lane, LANE_SILENT, why);
+    }
+    if (lane_state(lane) == LANE_SILENT) {
+        look->keep = true;
+        if (look->now - mine->asked_ns >= mine->pause_ns) {
+            if (++delivery->ask == 0)
+                delivery->ask = 1;
+            if (mine->pause_ns < ASK_PAUSE_MAX * suspect_ns())
+                mine->pause_ns *= 2;
+            lane_ask(delivery, lane, look);
+        }
+    }
+    look->lanes_changed |= mine->has_changed;
+}
+
+static bool any_lane_left(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (lane_state(&peer->lanes[i]) != LANE_BROKEN)
+            return true;
+    return false;
+}
+
+/* Open MPI's tcp is the lane that a cut wire makes silent for a quarter of an hour; but a peer that
+ * computes is as silent, and only the kernel can tell. Others report errors in time. */
+static bool system_knows_it_alive(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (lane_state(&peer->lanes[i]) != LANE_BROKEN &&
+            strcmp(lane_name(&peer->lanes[i]), "tcp") == 0)
+            return !sockets_in_trouble();
+    return false;
+}
+
+static void look_lost(struct delivery *delivery, struct look *look)
+{
+    uint64_t bound = (uint64_t) parameters.lost_s * SECOND;
+    if (!any_lane_left(delivery->peer)) {
+        look->is_lost = true;
+        snprintf(look->why, sizeof(look->why), "no lane is left");
+        return;
+    }
+    uint64_t since =
+        delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
+    if (!delivery->first || look->now - since < bound ||
+        look->now - delivery->verified_ns < VERIFY_NS)
+        return;
+    delivery->verified_ns = look->now;
+    if (system_knows_it_alive(delivery->peer))
+        return;
+    look->is_lost = true;
+    snprintf(look->why, sizeof(look->why), "no lane answered for %d s (pml_multilane_lost_s)",
+             parameters.lost_s);
+}
+
+/* With the lock held: what is to be done? */
+static void look_at(struct delivery *delivery, struct look *look)
+{
+    if (delivery->lost || delivery->peer->lane_count == 0)
+        return;
+    look->tell = delivery->owes_now ||
+                 (delivery->owed_frames > 0 && look->now - delivery->owed_ns >= OWED_NS);
+    look->keep = delivery->first != NULL || delivery->owed_frames > 0 || delivery->owes_now;
+    look_ask(delivery, look);
+    for (int i = 0; i < delivery->peer->lane_count; i++)
+        look_lane(delivery, &delivery->peer->lanes[i], look);
+    look_lost(delivery, look);
+    look->send = delivery->unsent > 0;
+    look->ask = delivery->ask;
+}
+
+/* Plans anew, and says so. */
+static void act_on_changes(struct delivery *delivery)
+{
+    struct peer *peer = delivery->peer;
+    for (int i = 0; i < peer->lane_count; i++) {
+        struct lane_watch *mine = &peer->lanes[i].watch;
+        char why[sizeof(mine->why)];
+        OPAL_THREAD_LOCK(&delivery->lock);
+        bool has_changed = mine->has_changed;
+        bool is_up = lane_is_up(&peer->lanes[i]);
+        mine->has_changed = false;
+        memcpy(why, mine->why, sizeof(why));
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+        if (!has_changed)
+            continue;
+        /* Only the first ones are said: a lane may come and go for hours. */
+        uint32_t said = mine->said < SAID_MAX ? ++mine->said : 0;
+        __atomic_fetch_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1,
+                           __ATOMIC_RELAXED);
+        lane_set_lost(&peer->lanes[i], !is_up);
+        if (said)
+            lane_say_changed(&peer->lanes[i], is_up, why, said == SAID_MAX);
+    }
+}
+
+static void send_questions(struct delivery *delivery, const struct look *look)
+{
+    struct peer *peer = delivery->peer;
+    for (int i = 0; i < peer->lane_count && i < 64; i++) {
+        unsigned char bytes[WIRE_CONTROL_MAX];
+        struct wire_ask ask = {.number = look->ask};
+        if (!(look->ask_lanes >> i & 1))
+            continue;
+        unsigned char *end = peer_write_base(peer, bytes, WIRE_ASK, 0);
+        memcpy(end, &ask, sizeof(ask));
+        /* Without room now it is asked again. */
+        lane_send_plain(&peer->lanes[i], bytes, (size_t) (end + sizeof(ask) - bytes));
+    }
+}
+
+/* Does what is due. True: look again. */
+static bool delivery_look(struct delivery *delivery, uint64_t now)
+{
+    struct look look = {.now = now};
+    OPAL_THREAD_LOCK(&delivery->lock);
+    look_at(delivery, &look);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (look.lanes_changed)
+        act_on_changes(delivery);
+    if (look.is_lost) {
+        delivery_abandon(delivery);
+        peer_lost(delivery->peer, look.why);
+        return false;
+    }
+    if (look.ask_lanes)
+        send_questions(delivery, &look);
+    if (look.send)
+        delivery_resend(delivery);
+    struct lane *lane = look.tell ? delivery_lane(delivery->peer, 0) : NULL;
+    if (lane)
+        delivery_tell(delivery, lane, 0);
+    return look.keep;
+}
+
+/* --- all of them --------------------------------------------------------------------------------
+ */
+
+static uint64_t system_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * SECOND + (uint64_t) now.tv_nsec;
+}
+
+/* One thread at a time. */
+static void watch_all(void)
+{
+    uint64_t system = system_ns(), passed = system - watch.looked_ns;
+    if (passed < LOOK_NS)
+        return;
+    watch.looked_ns = system;
+    uint64_t now = watch_now() + (passed < ATTENDED_NS ? passed : ATTENDED_NS);
+    __atomic_store_n(&watch.attended_ns, now, __ATOMIC_RELAXED); /* watch_now */
+
+    OPAL_THREAD_LOCK(&watch.lock);
+    struct delivery *round = watch.first;
+    __atomic_store_n(&watch.first, NULL, __ATOMIC_RELAXED);
+    OPAL_THREAD_UNLOCK(&watch.lock);
+    while (round) {
+        struct delivery *delivery = round;
+        round = delivery->next_watched;
+        __atomic_store_n(&delivery->watched, false, __ATOMIC_RELAXED); /* watch_add */
+        if (delivery_look(delivery, now))
+            watch_add(delivery);
+    }
+}
+
+static int watch_progress(void)
+{
+    /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
+    if (!__atomic_load_n(&watch.first, __ATOMIC_RELAXED))
+        return 0;
+    /* Acquire and release: the next thread inside sees looked_ns. */
+    if (__atomic_exchange_n(&watch.inside, true, __ATOMIC_ACQUIRE))
+        return 0;
+    watch_all();
+    __atomic_store_n(&watch.inside, false, __ATOMIC_RELEASE);
+    return 0;
+}
+
+void watch_init(void)
+{
+    OBJ_CONSTRUCT(&watch.lock, opal_mutex_t);
+}
+
+void watch_begin(void)
+{
+    if (!__atomic_exchange_n(&watch.registered, true, __ATOMIC_RELAXED))
+        opal_progress_register(watch_progress);
+}
+
+void watch_fini(void)
+{
+    if (watch.registered)
+        opal_progress_unregister(watch_progress);
+    watch.registered = false;
+    watch.first = NULL;
+    OBJ_DESTRUCT(&watch.lock);
+}

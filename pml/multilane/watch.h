@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which lanes and peers still answer. Everything that follows from a lost lane is done here, from
+ * Open MPI's progress: callbacks of BTLs only mark.
+ *
+ * Time is that during which this process calls MPI: while it computes it hears nobody, and may
+ * conclude nothing. A peer that computes answers on no lane, so it makes none suspect. */
+#ifndef MULTILANE_WATCH_H
+#define MULTILANE_WATCH_H
+
+#include "delivery.h"
+
+/* Nanoseconds in which progress was called often. */
+uint64_t watch_now(void);
+
+/* Something is under way with this peer. May be called with the delivery's lock held. */
+void watch_add(struct delivery *delivery);
+
+/* The peer answered this question on this lane. With the delivery's lock held. */
+void watch_answered(struct delivery *delivery, struct lane *lane, uint32_t ask);
+
+/* The lane's BTL says that it is broken. False: it is not one that messages are kept for, so that
+ * what it carried may be lost. */
+bool watch_lane_broke(struct lane *lane, const char *what, const char *why);
+
+void watch_init(void);
+void watch_fini(void);
+/* There is something to watch: progress is ours too from now on. */
+void watch_begin(void);
+
+#endif

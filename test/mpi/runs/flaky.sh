@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Checksummed traffic over lanes that drop, delay, repeat and reorder messages, fail, die and come
+# back, by a seed (test/fake/btl_flaky.c): nothing is lost, nothing comes twice, nobody hangs.
+if [ -n "${MULTILANE_LONG:-}" ]; then
+    flaky_seeds=1000
+elif [ -n "$sanitizer" ]; then
+    flaky_seeds=4
+else
+    flaky_seeds=8
+fi
+
+# Faults as parts of 10000 messages; each seed has one of these mixtures, and 2 to 4 lanes.
+flaky_faults=(
+    "drop 100 twice 100 delay 200 busy 500"
+    "die 300 sleep_turns 3000 busy 200"
+    "fail 10 twice 50 delay 50"
+    "drop 20 twice 20 delay 50 busy 100 fail 3 die 500 sleep_turns 5000"
+)
+
+flaky_one() { # SEED
+    local seed=$1 faults arguments=() threads=1
+    # shellcheck disable=SC2206
+    faults=(${flaky_faults[seed % ${#flaky_faults[@]}]})
+    while [ ${#faults[@]} -gt 0 ]; do
+        arguments+=(--mca "btl_flaky_${faults[0]}" "${faults[1]}")
+        faults=("${faults[@]:2}")
+    done
+    [ $((seed % 5)) = 0 ] && threads=3
+    OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
+        mpirun_run 2 --mca mpi_yield_when_idle 1 --mca pml multilane --mca btl self,flaky \
+        --mca pml_multilane_suspect_ms 40 --mca btl_flaky_seed "$seed" \
+        --mca btl_flaky_lanes $((2 + seed % 3)) "${arguments[@]}" \
+        -- "$build/test/lab/rails_mix" --seed "$seed" --seconds 0.5 --longest 200000 \
+        --threads $threads 2>&1
+}
+
+# All seeds, and over all of them something must have been lost.
+flaky_all() {
+    local seed output left_out=0
+    for seed in $(seq "$flaky_seeds"); do
+        output=$(flaky_one "$seed")
+        if [ $? != 0 ] || ! grep -q ', 0 wrong' <<<"$output"; then
+            printf '%s\nseed %s failed\n' "$output" "$seed"
+            return 1
+        fi
+        left_out=$((left_out + $(grep -c 'is left out' <<<"$output")))
+    done
+    echo "lanes were left out $left_out times"
+    [ "$left_out" -gt 0 ]
+}
+check "${prefix}flaky.$flaky_seeds-seeds" flaky_all
+
+# The last lane lost: an error that names the peer, and an end.
+flaky_last() {
+    OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
+        mpi_fails "flaky.$1" "$2" 2 --mca mpi_yield_when_idle 1 --mca pml multilane \
+        --mca btl self,flaky --mca btl_flaky_seed 7 --mca pml_multilane_suspect_ms 40 "${@:3}" -- \
+        "$build/test/lab/rails_mix" --seconds 60 --longest 200000
+}
+flaky_last all-broken "counts as failed: no lane is left" --mca btl_flaky_fail 30 \
+    --mca btl_flaky_spared 0
+flaky_last all-silent "counts as failed: no lane answered for 3 s" --mca btl_flaky_die 300 \
+    --mca btl_flaky_sleep_turns 2000000000 --mca btl_flaky_spared 0 --mca pml_multilane_lost_s 3
