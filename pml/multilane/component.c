@@ -10,6 +10,7 @@
 #include "parameters.h"
 #include "peer_class.h"
 #include "record.h"
+#include "sockets.h"
 
 static int component_register(void);
 static int component_open(void);
@@ -94,5 +95,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 static int component_finalize(void)
 {
     module_fini();
-    return mca_base_framework_close(&ompi_bml_base_framework);
+    int rc = mca_base_framework_close(&ompi_bml_base_framework);
+    sockets_end();
+    return rc;
 }

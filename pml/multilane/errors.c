@@ -12,7 +12,7 @@
 #include "watch.h"
 
 /* BTLs report lost connections while everybody is leaving; nobody needs to hear of it. */
-static bool is_ending(void)
+bool errors_are_over(void)
 {
     return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
 }
@@ -44,7 +44,7 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
 void lane_failed(struct lane *lane, const char *what, int rc)
 {
     char text[512];
-    if (is_ending() || watch_lane_broke(lane, what, opal_strerror(rc)))
+    if (errors_are_over() || watch_lane_broke(lane, what, opal_strerror(rc)))
         return;
     describe(text, sizeof(text), lane->btl, lane->peer->proc, what, opal_strerror(rc));
     process_lost(lane->peer->proc, text);
@@ -53,7 +53,7 @@ void lane_failed(struct lane *lane, const char *what, int rc)
 void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
 {
     char text[512];
-    if (is_ending())
+    if (errors_are_over())
         return;
     describe(text, sizeof(text), btl, NULL, what, opal_strerror(rc));
     process_lost(NULL, text);
@@ -62,7 +62,7 @@ void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
 void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
 {
     const opal_process_name_t *name = &lane->peer->name;
-    if (is_ending())
+    if (errors_are_over())
         return;
     char *host = compat_proc_hostname(&lane->peer->proc->super);
     opal_output(0, "multilane: lane %s (%d of %d) to rank %u of job %u on %s %s: it %s.%s",
@@ -77,7 +77,7 @@ void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool
 void peer_lost(struct peer *peer, const char *why)
 {
     char text[512];
-    if (is_ending())
+    if (errors_are_over())
         return;
     char *host = compat_proc_hostname(&peer->proc->super);
     snprintf(text, sizeof(text), "multilane: rank %u of job %u on %s counts as failed: %s.",
@@ -123,7 +123,7 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
     char text[512];
     const char *why = info && *info ? info : "no reason given";
     (void) flags;
-    if (is_ending() || lanes_broke(btl, proc, why))
+    if (errors_are_over() || lanes_broke(btl, proc, why))
         return;
     describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error", why);
     process_lost((ompi_proc_t *) proc, text);

@@ -8,6 +8,9 @@
 struct lane;
 struct peer;
 
+/* Is everybody leaving, so that lost connections are no errors any more? */
+bool errors_are_over(void);
+
 /* A lane to a known peer failed while doing `what`, with Open MPI's error `rc`: another carries on
  * (watch.h), or the peer counts as failed. */
 void lane_failed(struct lane *lane, const char *what, int rc);

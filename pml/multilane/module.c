@@ -13,6 +13,7 @@
 #include "peer_class.h"
 #include "recv_request.h"
 #include "send_request.h"
+#include "sockets.h"
 #include "watch.h"
 
 struct multilane multilane = {
@@ -156,6 +157,8 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 
 int module_del_procs(ompi_proc_t **procs, size_t count)
 {
+    if (watch_is_on() && errors_are_over())
+        sockets_give_up();
     /* First: a BTL may call back for what it still has, and the callback knows the lane. */
     int rc = mca_bml.bml_del_procs(count, procs);
     for (size_t i = 0; i < count; i++) {

@@ -9,4 +9,11 @@
 /* Does any connection of this process wait for an acknowledgement that does not come? */
 bool sockets_in_trouble(void);
 
+/* Before a BTL closes its connections: tcp of Open MPI 5.0 and later says goodbye on each, and
+ * tries for as long as the kernel does where a wire is cut. Shuts down those that are as good as
+ * dead, and keeps the signal away that a goodbye on them would raise; sockets_end lets it come
+ * again. */
+void sockets_give_up(void);
+void sockets_end(void);
+
 #endif

@@ -367,6 +367,11 @@ void watch_begin(void)
         opal_progress_register(watch_progress);
 }
 
+bool watch_is_on(void)
+{
+    return __atomic_load_n(&watch.registered, __ATOMIC_RELAXED);
+}
+
 void watch_fini(void)
 {
     if (watch.registered)

@@ -24,6 +24,8 @@ bool watch_lane_broke(struct lane *lane, const char *what, const char *why);
 
 void watch_init(void);
 void watch_fini(void);
+/* Is any message to any peer kept until the peer has it? */
+bool watch_is_on(void);
 /* There is something to watch: progress is ours too from now on. */
 void watch_begin(void);
 
