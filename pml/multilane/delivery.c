@@ -53,8 +53,7 @@ void delivery_free(struct delivery *delivery)
 
 static bool carries(const struct lane *lane, size_t length, enum lane_state state)
 {
-    return lane->flags & MCA_BTL_FLAGS_SEND && lane->btl->btl_max_send_size >= length &&
-           lane_state(lane) == state;
+    return lane_sends(lane) && lane->btl->btl_max_send_size >= length && lane_state(lane) == state;
 }
 
 struct lane *delivery_lane(struct peer *peer, size_t length)

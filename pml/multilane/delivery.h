@@ -57,6 +57,8 @@ struct delivery {
     uint32_t unsent;       /* frames that no lane has taken yet */
     size_t kept_bytes;
     bool lost; /* the peer is given up: nothing is kept any more */
+    /* Atomic, 1 and the index of a lane: nothing is kept, and watch.c asks it now and then. */
+    uint8_t alone;
 
     uint32_t heard;                        /* all frames below have come */
     uint64_t come[WIRE_FRAME_WINDOW / 64]; /* those beyond, by number modulo the window */

@@ -129,6 +129,11 @@ static inline size_t lane_largest_send(const struct lane *lane)
     return lane->largest;
 }
 
+static inline bool lane_sends(const struct lane *lane)
+{
+    return lane->flags & MCA_BTL_FLAGS_SEND;
+}
+
 /* Relaxed: whoever sees a stale one gives a message to a lane that is not to be used any more, and
  * delivery.c takes it back. */
 static inline enum lane_state lane_state(const struct lane *lane)

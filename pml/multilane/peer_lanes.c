@@ -17,6 +17,7 @@
 #include "peer.h"
 #include "peer_class.h"
 #include "stripe.h"
+#include "watch.h"
 
 static const struct multilane_extension *extension_of(const mca_btl_base_module_t *btl)
 {
@@ -65,14 +66,18 @@ static bool lane_delivers(const struct lane *lane)
 static void lanes_frame(struct peer *peer, uint8_t first)
 {
     size_t largest = SIZE_MAX;
-    if (peer->lane_count < 2 || !parameters.failover)
+    int senders = 0;
+    for (int i = 0; i < peer->lane_count; i++) {
+        const struct lane *lane = &peer->lanes[i];
+        senders += lane_sends(lane);
+        if (lane_sends(lane) && lane->largest < largest)
+            largest = lane->largest;
+    }
+    if (senders < 2 || !parameters.failover)
         return;
-    for (int i = 0; i < peer->lane_count; i++)
-        if (peer->lanes[i].largest < largest)
-            largest = peer->lanes[i].largest;
     for (int i = first; i < peer->lane_count; i++) {
         struct lane *lane = &peer->lanes[i];
-        if (lane_delivers(lane))
+        if (!lane_sends(lane) || lane_delivers(lane))
             continue;
         lane->framed = true;
         lane->sendi = NULL;
@@ -81,6 +86,20 @@ static void lanes_frame(struct peer *peer, uint8_t first)
         lane->largest = largest - WIRE_ENVELOPE_MAX;
         lane->flags &= ~NOT_FRAMED;
     }
+}
+
+/* The lane of a peer without another one for messages; null if there are more. */
+static struct lane *only_sender(struct peer *peer)
+{
+    struct lane *only = NULL;
+    for (int i = 0; i < peer->lane_count; i++) {
+        if (!lane_sends(&peer->lanes[i]))
+            continue;
+        if (only)
+            return NULL;
+        only = &peer->lanes[i];
+    }
+    return only;
 }
 
 /* Copies what the BML knows: its own arrays shift when a lane is removed. */
@@ -156,6 +175,9 @@ bool peer_take_lanes(struct peer *peer)
     lanes_add(peer, &endpoint->btl_eager);
     lanes_add(peer, &endpoint->btl_send);
     lanes_frame(peer, before);
+    struct lane *only = before == 0 && parameters.failover ? only_sender(peer) : NULL;
+    if (only)
+        watch_alone(only);
     bool is_planned = peer->class && peer->lane_count == before;
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }

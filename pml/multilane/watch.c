@@ -31,6 +31,10 @@
 #define ASK_PAUSE_MAX 16
 /* How often the system is asked whether a peer lives that answers on no lane. */
 #define VERIFY_NS SECOND
+/* How often peers with one lane are looked at, and, between, how many calls of progress do without
+ * a look at the clock. */
+#define ALONE_NS    SECOND
+#define ALONE_CALLS 16
 
 /* Of one lane's changes so many are said. */
 #define SAID_MAX 6
@@ -39,10 +43,19 @@ static struct {
     opal_mutex_t lock; /* guards first; a leaf */
     struct delivery *first;
     uint64_t attended_ns; /* atomic: written by the thread that is inside, read by all */
-    uint64_t looked_ns;   /* by the system's clock; of the thread that is inside */
+    uint64_t looked_ns;   /* by the system's clock; of the thread that is inside, as the next */
+    uint64_t alone_ns;    /* when peers with one lane were looked at */
+    uint32_t calls;       /* atomic: of progress while nothing is kept */
+    bool alone;           /* atomic: there are peers with one lane that wants it */
     bool inside;          /* atomic: a thread is */
     bool registered;      /* atomic */
+    bool keeps;           /* atomic: messages were kept */
 } watch;
+
+static uint64_t lost_ns(void)
+{
+    return (uint64_t) parameters.lost_s * SECOND;
+}
 
 static uint64_t suspect_ns(void)
 {
@@ -65,6 +78,7 @@ void watch_add(struct delivery *delivery)
         __atomic_store_n(&delivery->watched, true, __ATOMIC_RELAXED);
         delivery->next_watched = watch.first;
         __atomic_store_n(&watch.first, delivery, __ATOMIC_RELAXED); /* watch_progress */
+        __atomic_store_n(&watch.keeps, true, __ATOMIC_RELAXED);     /* watch_keeps */
     }
     OPAL_THREAD_UNLOCK(&watch.lock);
 }
@@ -136,6 +150,12 @@ struct look {
     char why[160];
 };
 
+static void ask_next(struct delivery *delivery)
+{
+    if (++delivery->ask == 0)
+        delivery->ask = 1; /* 0 is no question */
+}
+
 static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *look)
 {
     if (lane->index >= 64)
@@ -155,8 +175,7 @@ static void look_ask(struct delivery *delivery, struct look *look)
     if (!delivery->first || look->now - delivery->moved_ns < half ||
         look->now - delivery->asked_ns < half)
         return;
-    if (++delivery->ask == 0)
-        delivery->ask = 1; /* 0 is no question */
+    ask_next(delivery);
     delivery->asked_ns = look->now;
     for (int i = 0; i < delivery->peer->lane_count; i++)
         if (lane_is_up(&delivery->peer->lanes[i]) && delivery->peer->lanes[i].framed)
@@ -180,8 +199,7 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
     if (lane_state(lane) == LANE_SILENT) {
         look->keep = true;
         if (look->now - mine->asked_ns >= mine->pause_ns) {
-            if (++delivery->ask == 0)
-                delivery->ask = 1;
+            ask_next(delivery);
             if (mine->pause_ns < ASK_PAUSE_MAX * suspect_ns())
                 mine->pause_ns *= 2;
             lane_ask(delivery, lane, look);
@@ -190,28 +208,36 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
     look->lanes_changed |= mine->has_changed;
 }
 
+static uint8_t alone_of(const struct delivery *delivery)
+{
+    return __atomic_load_n(&delivery->alone, __ATOMIC_RELAXED);
+}
+
 static bool any_lane_left(const struct peer *peer)
 {
     for (int i = 0; i < peer->lane_count; i++)
-        if (lane_state(&peer->lanes[i]) != LANE_BROKEN)
+        if (lane_sends(&peer->lanes[i]) && lane_state(&peer->lanes[i]) != LANE_BROKEN)
             return true;
     return false;
 }
 
 /* Open MPI's tcp is the lane that a cut wire makes silent for a quarter of an hour; but a peer that
  * computes is as silent, and only the kernel can tell. Others report errors in time. */
+static bool is_silent_when_cut(const struct lane *lane)
+{
+    return lane_state(lane) != LANE_BROKEN && strcmp(lane_name(lane), "tcp") == 0;
+}
+
 static bool system_knows_it_alive(const struct peer *peer)
 {
     for (int i = 0; i < peer->lane_count; i++)
-        if (lane_state(&peer->lanes[i]) != LANE_BROKEN &&
-            strcmp(lane_name(&peer->lanes[i]), "tcp") == 0)
+        if (is_silent_when_cut(&peer->lanes[i]))
             return !sockets_in_trouble();
     return false;
 }
 
 static void look_lost(struct delivery *delivery, struct look *look)
 {
-    uint64_t bound = (uint64_t) parameters.lost_s * SECOND;
     if (!any_lane_left(delivery->peer)) {
         look->is_lost = true;
         snprintf(look->why, sizeof(look->why), "no lane is left");
@@ -219,7 +245,8 @@ static void look_lost(struct delivery *delivery, struct look *look)
     }
     uint64_t since =
         delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
-    if (!delivery->first || look->now - since < bound ||
+    bool is_waited_for = delivery->first || alone_of(delivery);
+    if (!is_waited_for || look->now - since < lost_ns() ||
         look->now - delivery->verified_ns < VERIFY_NS)
         return;
     delivery->verified_ns = look->now;
@@ -286,28 +313,83 @@ static void send_questions(struct delivery *delivery, const struct look *look)
     }
 }
 
-/* Does what is due. True: look again. */
+/* Does what is due; no lock is held. */
+static void delivery_act(struct delivery *delivery, const struct look *look)
+{
+    if (look->lanes_changed)
+        act_on_changes(delivery);
+    if (look->is_lost) {
+        delivery_abandon(delivery);
+        peer_lost(delivery->peer, look->why);
+        return;
+    }
+    if (look->ask_lanes)
+        send_questions(delivery, look);
+    if (look->send)
+        delivery_resend(delivery);
+    struct lane *lane = look->tell ? delivery_lane(delivery->peer, 0) : NULL;
+    if (lane)
+        delivery_tell(delivery, lane, 0);
+}
+
+/* True: look again. */
 static bool delivery_look(struct delivery *delivery, uint64_t now)
 {
     struct look look = {.now = now};
     OPAL_THREAD_LOCK(&delivery->lock);
     look_at(delivery, &look);
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    if (look.lanes_changed)
-        act_on_changes(delivery);
-    if (look.is_lost) {
-        delivery_abandon(delivery);
-        peer_lost(delivery->peer, look.why);
-        return false;
+    delivery_act(delivery, &look);
+    return look.keep && !look.is_lost;
+}
+
+/* --- peers with one lane ------------------------------------------------------------------------
+ */
+
+void watch_alone(struct lane *lane)
+{
+    struct delivery *delivery = is_silent_when_cut(lane) ? delivery_of(lane->peer) : NULL;
+    if (!delivery)
+        return;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    delivery->alive_ns = watch_now();
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    __atomic_store_n(&delivery->alone, lane->index + 1, __ATOMIC_RELAXED); /* alone_of */
+    __atomic_store_n(&watch.alone, true, __ATOMIC_RELAXED);                /* watch_progress */
+}
+
+static void alone_look(struct peer *peer, uint64_t now)
+{
+    struct look look = {.now = now};
+    struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE);
+    uint8_t alone = delivery ? alone_of(delivery) : 0; /* acquire: delivery_of */
+    uint64_t pause = lost_ns() / 3;
+    if (!alone)
+        return;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    if (!delivery->lost && peer->lane_count >= alone) {
+        if (now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause) {
+            ask_next(delivery);
+            delivery->asked_ns = now;
+            look.ask_lanes = UINT64_C(1) << (alone - 1) % 64;
+        }
+        look_lost(delivery, &look);
+        look.ask = delivery->ask;
     }
-    if (look.ask_lanes)
-        send_questions(delivery, &look);
-    if (look.send)
-        delivery_resend(delivery);
-    struct lane *lane = look.tell ? delivery_lane(delivery->peer, 0) : NULL;
-    if (lane)
-        delivery_tell(delivery, lane, 0);
-    return look.keep;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    delivery_act(delivery, &look);
+}
+
+static void alone_look_all(uint64_t now)
+{
+    for (uint32_t i = 0; i < multilane.local_peer_count; i++) {
+        struct peer *peer = __atomic_load_n(&multilane.local_peers[i], __ATOMIC_ACQUIRE);
+        if (peer) /* peer_list, for both */
+            alone_look(peer, now);
+    }
+    struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE);
+    for (; peer; peer = peer->next_foreign)
+        alone_look(peer, now);
 }
 
 /* --- all of them --------------------------------------------------------------------------------
@@ -330,6 +412,10 @@ static void watch_all(void)
     uint64_t now = watch_now() + (passed < ATTENDED_NS ? passed : ATTENDED_NS);
     __atomic_store_n(&watch.attended_ns, now, __ATOMIC_RELAXED); /* watch_now */
 
+    if (__atomic_load_n(&watch.alone, __ATOMIC_RELAXED) && now - watch.alone_ns >= ALONE_NS) {
+        watch.alone_ns = now;
+        alone_look_all(now);
+    }
     OPAL_THREAD_LOCK(&watch.lock);
     struct delivery *round = watch.first;
     __atomic_store_n(&watch.first, NULL, __ATOMIC_RELAXED);
@@ -346,8 +432,13 @@ static void watch_all(void)
 static int watch_progress(void)
 {
     /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
-    if (!__atomic_load_n(&watch.first, __ATOMIC_RELAXED))
-        return 0;
+    if (!__atomic_load_n(&watch.first, __ATOMIC_RELAXED)) {
+        uint32_t calls =
+            __atomic_load_n(&watch.calls, __ATOMIC_RELAXED); /* a lost one is nothing */
+        __atomic_store_n(&watch.calls, calls + 1, __ATOMIC_RELAXED);
+        if (!__atomic_load_n(&watch.alone, __ATOMIC_RELAXED) || calls % ALONE_CALLS)
+            return 0;
+    }
     /* Acquire and release: the next thread inside sees looked_ns. */
     if (__atomic_exchange_n(&watch.inside, true, __ATOMIC_ACQUIRE))
         return 0;
@@ -367,16 +458,16 @@ void watch_begin(void)
         opal_progress_register(watch_progress);
 }
 
-bool watch_is_on(void)
+bool watch_keeps(void)
 {
-    return __atomic_load_n(&watch.registered, __ATOMIC_RELAXED);
+    return __atomic_load_n(&watch.keeps, __ATOMIC_RELAXED);
 }
 
 void watch_fini(void)
 {
     if (watch.registered)
         opal_progress_unregister(watch_progress);
-    watch.registered = false;
+    watch.registered = watch.alone = watch.keeps = false;
     watch.first = NULL;
     OBJ_DESTRUCT(&watch.lock);
 }

@@ -18,14 +18,18 @@ void watch_add(struct delivery *delivery);
 /* The peer answered this question on this lane. With the delivery's lock held. */
 void watch_answered(struct delivery *delivery, struct lane *lane, uint32_t ask);
 
+/* The lane is the only one for messages to its peer: nothing is kept for it, and where a cut wire
+ * would not be noticed otherwise the peer is asked now and then. With the component's lock held. */
+void watch_alone(struct lane *lane);
+
 /* The lane's BTL says that it is broken. False: it is not one that messages are kept for, so that
  * what it carried may be lost. */
 bool watch_lane_broke(struct lane *lane, const char *what, const char *why);
 
 void watch_init(void);
 void watch_fini(void);
-/* Is any message to any peer kept until the peer has it? */
-bool watch_is_on(void);
+/* Was any message to any peer kept until the peer had it? */
+bool watch_keeps(void);
 /* There is something to watch: progress is ours too from now on. */
 void watch_begin(void);
 

@@ -61,6 +61,7 @@ for scenario in cut cut-and-repair cut-threads all-cut; do
     check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
 done
 check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
+check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
 if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
     check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 fi
