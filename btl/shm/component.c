@@ -42,11 +42,7 @@ __attribute__((visibility("default"))) struct shm_component mca_btl_shm_componen
     .single_copy_text = "auto",
     .ring_bytes_text = "auto",
     .memory_max_text = "64m",
-    .lane_latency = "auto",
-    .lane_bandwidth = "auto",
-    .lane_overhead = "auto",
-    .lane_reg_cost = "auto",
-    .lane_reg_growth = "auto",
+    .given = GIVEN_INIT,
     .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
 };
 
@@ -74,16 +70,7 @@ struct shm_module shm_module = {
 };
 
 static const struct param params[] = {
-    {"lane_latency", PARAM_STRING, &mca_btl_shm_component.lane_latency,
-     "latency of the lane in seconds, or auto"},
-    {"lane_bandwidth", PARAM_STRING, &mca_btl_shm_component.lane_bandwidth,
-     "bandwidth of the lane in bytes a second, or auto"},
-    {"lane_overhead", PARAM_STRING, &mca_btl_shm_component.lane_overhead,
-     "time of sender and receiver for one message in seconds, or auto"},
-    {"lane_reg_cost", PARAM_STRING, &mca_btl_shm_component.lane_reg_cost,
-     "time to register memory in seconds, or auto"},
-    {"lane_reg_growth", PARAM_STRING, &mca_btl_shm_component.lane_reg_growth,
-     "time to register one byte more in seconds, or auto"},
+    GIVEN_PARAMS(mca_btl_shm_component.given),
     {"single_copy", PARAM_STRING, &mca_btl_shm_component.single_copy_text,
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
     {"ring_bytes", PARAM_STRING, &mca_btl_shm_component.ring_bytes_text,
@@ -272,11 +259,21 @@ static void lists_finish(void)
     OBJ_DESTRUCT(&shm.lock);
 }
 
+static bool given_are_numbers(void)
+{
+    struct model_error error;
+    bool good = given_read(&shm.given, "shm", &error);
+
+    if (!good)
+        SHM_SAY("%s", error.text);
+    return good;
+}
+
 static bool begin(void)
 {
     int error;
 
-    if (!single_copy_read() || OPAL_SUCCESS != lane_parameters_check() || !sizes_read())
+    if (!single_copy_read() || !given_are_numbers() || !sizes_read())
         return false;
     limits_clip();
     error = identity_fill(&shm.record);

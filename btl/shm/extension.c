@@ -2,9 +2,6 @@
 /* What this BTL offers Multilane's PML beside btl.h. */
 #include "btl/shm/shm.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What is used as long as neither a profile nor the user says better: between what was measured
@@ -22,61 +19,12 @@ static const struct multilane_lane_range copy_ranges[] = {
     {UINT64_MAX, 60e-9, 11e9, 1500e-9, 0, 30e-9, 0},
 };
 
-/* What the user set; below 0 for "auto". */
-static struct {
-    double latency_s;
-    double bandwidth_bytes_s;
-    double overhead_s;
-    double registration_s;
-    double registration_s_byte;
-} given;
-
-static bool number_read(const char *name, const char *text, double *value)
-{
-    char *end;
-
-    *value = -1;
-    if (NULL == text || 0 == strcmp(text, "auto"))
-        return true;
-    errno = 0;
-    *value = strtod(text, &end);
-    if (end != text && 0 == *end && 0 == errno && isfinite(*value) && *value >= 0)
-        return true;
-    SHM_SAY("btl_shm_%s is \"%s\", which is not a number of at least 0; give one, or auto.", name,
-            text);
-    return false;
-}
-
-int lane_parameters_check(void)
-{
-    bool good = number_read("lane_latency", shm.lane_latency, &given.latency_s);
-
-    good &= number_read("lane_bandwidth", shm.lane_bandwidth, &given.bandwidth_bytes_s);
-    good &= number_read("lane_overhead", shm.lane_overhead, &given.overhead_s);
-    good &= number_read("lane_reg_cost", shm.lane_reg_cost, &given.registration_s);
-    good &= number_read("lane_reg_growth", shm.lane_reg_growth, &given.registration_s_byte);
-    return good ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
-}
-
 static void cost_set(struct multilane_lane_cost *cost, const struct multilane_lane_range *ranges,
                      uint32_t count)
 {
     cost->range_count = count;
     memcpy(cost->ranges, ranges, count * sizeof(*ranges));
-    for (uint32_t i = 0; i < count; i++) {
-        struct multilane_lane_range *range = &cost->ranges[i];
-
-        if (given.latency_s >= 0)
-            range->latency_s = given.latency_s;
-        if (given.bandwidth_bytes_s >= 0)
-            range->bandwidth_bytes_s = given.bandwidth_bytes_s;
-        if (given.overhead_s >= 0)
-            range->overhead_send_s = range->overhead_receive_s = given.overhead_s / 2;
-        if (given.registration_s >= 0)
-            range->registration_s = given.registration_s;
-        if (given.registration_s_byte >= 0)
-            range->registration_s_byte = given.registration_s_byte;
-    }
+    given_apply(&shm.given, cost->ranges, count);
 }
 
 static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,

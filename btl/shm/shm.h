@@ -7,6 +7,7 @@
 #include "common/compat/threads.h"
 #include "common/ring/ring.h"
 #include "btl/shm/segment.h"
+#include "common/lane/given.h"
 #include "multilane/extension.h"
 
 #include "opal/class/opal_free_list.h"
@@ -131,11 +132,7 @@ struct shm_component {
     const char *single_copy_text;
     const char *ring_bytes_text;
     const char *memory_max_text;
-    const char *lane_latency;
-    const char *lane_bandwidth;
-    const char *lane_overhead;
-    const char *lane_reg_cost;
-    const char *lane_reg_growth;
+    struct given given; /* attributes by parameters */
     enum shm_single_copy single_copy;
 
     struct shm_record record;
@@ -307,8 +304,5 @@ int remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *loca
 /* A message of kind SHM_KIND_REMOTE. False: it breaks the rules. */
 bool remote_handle(shm_peer_t *peer, const void *message, size_t length);
 void remote_fail(shm_peer_t *peer);
-
-/* extension.c */
-int lane_parameters_check(void);
 
 #endif

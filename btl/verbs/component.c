@@ -37,11 +37,7 @@ __attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_comp
         },
     .devices = "auto",
     .pairing = "subnet",
-    .lane_latency = "auto",
-    .lane_bandwidth = "auto",
-    .lane_overhead = "auto",
-    .lane_reg_cost = "auto",
-    .lane_reg_growth = "auto",
+    .given = GIVEN_INIT,
     .gid_index = -1,
     .timeout = 18,
     .retry_count = 6,
@@ -88,16 +84,7 @@ static mca_btl_base_module_t module_template = {
 const mca_btl_base_module_t *const verbs_module_template = &module_template;
 
 static const struct param params[] = {
-    {"lane_latency", PARAM_STRING, &mca_btl_verbs_component.lane_latency,
-     "latency of the lane in seconds, or auto"},
-    {"lane_bandwidth", PARAM_STRING, &mca_btl_verbs_component.lane_bandwidth,
-     "bandwidth of the lane in bytes a second, or auto"},
-    {"lane_overhead", PARAM_STRING, &mca_btl_verbs_component.lane_overhead,
-     "time of sender and receiver for one message in seconds, or auto"},
-    {"lane_reg_cost", PARAM_STRING, &mca_btl_verbs_component.lane_reg_cost,
-     "time to register memory in seconds, or auto"},
-    {"lane_reg_growth", PARAM_STRING, &mca_btl_verbs_component.lane_reg_growth,
-     "time to register one byte more in seconds, or auto"},
+    GIVEN_PARAMS(mca_btl_verbs_component.given),
     {"devices", PARAM_STRING, &mca_btl_verbs_component.devices,
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
     {"pairing", PARAM_STRING, &mca_btl_verbs_component.pairing,
@@ -207,9 +194,19 @@ static void limits_clip(void)
 
 /* --- beginning --- */
 
+static bool given_are_numbers(void)
+{
+    struct model_error error;
+    bool good = given_read(&verbs.given, "verbs", &error);
+
+    if (!good)
+        VERBS_SAY("%s", error.text);
+    return good;
+}
+
 static bool begin(void)
 {
-    if (!numbers_check() || !pairing_read() || OPAL_SUCCESS != lane_parameters_check())
+    if (!numbers_check() || !pairing_read() || !given_are_numbers())
         return false;
     limits_clip();
     verbs.module_count = 0;

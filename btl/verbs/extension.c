@@ -2,10 +2,7 @@
 /* What this BTL offers Multilane's PML beside btl.h. */
 #include "btl/verbs/verbs.h"
 
-#include <errno.h>
-#include <math.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/runtime/opal_params.h"
@@ -31,56 +28,6 @@ static const struct estimate estimate_soft = {20e-6, 5e-6, 20e-6};
 #define REGISTERED_S_BYTE (60e-9 / 4096)
 
 #define IDLE_POLLS_YIELD 20000u
-
-/* What the user set; below 0 for "auto". */
-static struct {
-    double latency_s;
-    double bandwidth_bytes_s;
-    double overhead_s;
-    double registration_s;
-    double registration_s_byte;
-} given;
-
-static bool number_read(const char *name, const char *text, double *value)
-{
-    char *end;
-
-    *value = -1;
-    if (NULL == text || 0 == strcmp(text, "auto"))
-        return true;
-    errno = 0;
-    *value = strtod(text, &end);
-    if (end != text && 0 == *end && 0 == errno && isfinite(*value) && *value >= 0)
-        return true;
-    VERBS_SAY("btl_verbs_%s is \"%s\", which is not a number of at least 0; give one, or auto.",
-              name, text);
-    return false;
-}
-
-int lane_parameters_check(void)
-{
-    bool good = number_read("lane_latency", verbs.lane_latency, &given.latency_s);
-
-    good &= number_read("lane_bandwidth", verbs.lane_bandwidth, &given.bandwidth_bytes_s);
-    good &= number_read("lane_overhead", verbs.lane_overhead, &given.overhead_s);
-    good &= number_read("lane_reg_cost", verbs.lane_reg_cost, &given.registration_s);
-    good &= number_read("lane_reg_growth", verbs.lane_reg_growth, &given.registration_s_byte);
-    return good ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
-}
-
-static void given_apply(struct multilane_lane_range *range)
-{
-    if (given.latency_s >= 0)
-        range->latency_s = given.latency_s;
-    if (given.bandwidth_bytes_s >= 0)
-        range->bandwidth_bytes_s = given.bandwidth_bytes_s;
-    if (given.overhead_s >= 0)
-        range->overhead_send_s = range->overhead_receive_s = given.overhead_s / 2;
-    if (given.registration_s >= 0)
-        range->registration_s = given.registration_s;
-    if (given.registration_s_byte >= 0)
-        range->registration_s_byte = given.registration_s_byte;
-}
 
 static const struct estimate *estimate_of(const struct verbs_module *module, uint8_t link)
 {
@@ -127,7 +74,7 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
             range->registration_s = range->registration_s_byte = 0;
             range->bandwidth_bytes_s = 1 / (1 / bandwidth + 1 / COPY_BYTES_S);
         }
-        given_apply(range);
+        given_apply(&verbs.given, range, 1);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "btl/verbs/choice.h"
 #include "common/compat/btl.h"
 #include "common/compat/threads.h"
+#include "common/lane/given.h"
 #include "multilane/extension.h"
 
 #include "opal/class/opal_free_list.h"
@@ -190,11 +191,7 @@ struct verbs_component {
     /* parameters */
     const char *devices;
     const char *pairing;
-    const char *lane_latency;
-    const char *lane_bandwidth;
-    const char *lane_overhead;
-    const char *lane_reg_cost;
-    const char *lane_reg_growth;
+    struct given given; /* attributes by parameters */
     int gid_index;
     int pkey_index;
     int service_level;
@@ -347,8 +344,5 @@ int progress_all(void);
 int progress_module(struct verbs_module *module);
 /* Ends what is under way, for at most `limit_ms`; true: nothing is left. */
 bool progress_drain(struct verbs_module *module, uint64_t limit_ms);
-
-/* extension.c */
-int lane_parameters_check(void);
 
 #endif

@@ -90,7 +90,7 @@ test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
 
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_foreign \
-	test/unit/lane_place test/unit/lane_profile test/unit/report_table
+	test/unit/lane_given test/unit/lane_place test/unit/lane_profile test/unit/report_table
 check_PROGRAMS += $(lane_tests)
 TESTS += $(lane_tests)
 test_unit_lane_attr_SOURCES = test/unit/lane_attr.c
@@ -99,6 +99,8 @@ test_unit_lane_declared_SOURCES = test/unit/lane_declared.c
 test_unit_lane_declared_LDADD = libmultilane_common.la -lm
 test_unit_lane_foreign_SOURCES = test/unit/lane_foreign.c
 test_unit_lane_foreign_LDADD = libmultilane_common.la -lm
+test_unit_lane_given_SOURCES = test/unit/lane_given.c
+test_unit_lane_given_LDADD = libmultilane_common.la -lm
 test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
 test_unit_lane_profile_LDADD = libmultilane_common.la -lm
 test_unit_lane_place_SOURCES = test/unit/lane_place.c
