@@ -14,3 +14,10 @@ test_lab_verbs_lane_SOURCES = test/lab/verbs_lane.c
 test_lab_verbs_lane_CPPFLAGS = $(MPI_CPPFLAGS)
 test_lab_verbs_lane_LDFLAGS = $(MPI_LDFLAGS)
 test_lab_verbs_lane_LDADD = $(OMPI_LIBS) $(OPAL_LIBS) -ldl
+
+# What a peer costs over btl/verbs.
+check_PROGRAMS += test/lab/verbs_memory
+test_lab_verbs_memory_SOURCES = test/lab/verbs_memory.c
+test_lab_verbs_memory_CPPFLAGS = $(MPI_CPPFLAGS)
+test_lab_verbs_memory_LDFLAGS = $(MPI_LDFLAGS)
+test_lab_verbs_memory_LDADD = $(OMPI_LIBS)

@@ -127,6 +127,27 @@ lab_cut() {
     lab_mpi verbs.lab.repaired 2 multilane ring
 }
 
+# One packet of a hundred is lost: what is sent again arrives once. The packets that the rails have
+# dropped are counted, so that the test does not pass without them.
+lab_loss() {
+    local dropped
+    lab_has_time verbs.lab.loss || return
+    "$rail" lose 1 0 1
+    lab_more="--mca btl_verbs_timeout 14" \
+        lab_mpi verbs.lab.loss 2 multilane traffic --seeds 1 --batches 8
+    dropped=$(tc -s qdisc show | sed -n 's/.*(dropped \([0-9]*\).*/\1/p' | awk '{ sum += $1 } END { print sum + 0 }')
+    check "${prefix}verbs.lab.loss-dropped" test "$dropped" -gt 0
+    "$rail" lose 0 0 1
+}
+
+# Ports that lead to none of the peer's: why is said, and the job goes over another lane.
+lab_apart() {
+    # shellcheck disable=SC2016
+    verbs_without verbs.lab.subnets 'rail[01]a:1: no lane to process .*: the two ports are in different subnets' \
+        --mca btl_base_verbose 10 -- "$(command -v sh)" -c \
+        'OMPI_MCA_btl_verbs_devices=rail${OMPI_COMM_WORLD_RANK}a exec "$0"' "$build/test/mpi/ring"
+}
+
 verbs_lab() {
     limit_s=240
     lab_mpi verbs.ring.2 2 multilane ring
@@ -135,7 +156,10 @@ verbs_lab() {
     lab_conformance "point onesided" multilane
     [ "$MULTILANE_RDMA_LAB" = all ] || return
     lab_refuses
+    lab_apart
     lab_cut
+    lab_loss
+    lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
     lab_traffic "auto rndv-get rndv-put"
     lab_conformance "point onesided" ob1
     lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
