@@ -3,7 +3,13 @@
 if BUILD_CUDA
 component_LTLIBRARIES += mca_btl_cuda.la
 mca_btl_cuda_la_SOURCES = \
-	btl/cuda/btl_cuda_component.c
+	btl/cuda/component.c \
+	btl/cuda/copy.c \
+	btl/cuda/cuda.h \
+	btl/cuda/extension.c \
+	btl/cuda/key.c \
+	btl/cuda/mapping.c \
+	btl/cuda/share.c
 mca_btl_cuda_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_btl_cuda_la_LDFLAGS = $(COMPONENT_LDFLAGS)
 mca_btl_cuda_la_LIBADD = $(COMPONENT_LIBADD) $(OPAL_LIBS)

@@ -121,22 +121,43 @@ driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr t
     return result;
 }
 
-driver_result copier_copy_rows(struct copier *copier, enum copy_way way, driver_ptr to,
-                               size_t to_pitch, driver_ptr from, size_t from_pitch, size_t bytes,
-                               size_t rows)
+static driver_result copy_rows(const struct copy_shape *shape, driver_stream stream)
 {
     const struct driver_copy_2d copy = {.from_type = DRIVER_MEMORY_UNIFIED,
-                                        .from_device = from,
-                                        .from_pitch = from_pitch,
+                                        .from_device = shape->from.start,
+                                        .from_pitch = shape->from.pitch,
                                         .to_type = DRIVER_MEMORY_UNIFIED,
-                                        .to_device = to,
-                                        .to_pitch = to_pitch,
-                                        .width_bytes = bytes,
-                                        .height = rows};
+                                        .to_device = shape->to.start,
+                                        .to_pitch = shape->to.pitch,
+                                        .width_bytes = shape->bytes,
+                                        .height = shape->rows};
+    return driver.copy_2d_async(&copy, stream);
+}
+
+static driver_result copy_planes(const struct copy_shape *shape, driver_stream stream)
+{
+    const struct driver_copy_3d copy = {.from_type = DRIVER_MEMORY_UNIFIED,
+                                        .from_device = shape->from.start,
+                                        .from_pitch = shape->from.pitch,
+                                        .from_height = shape->from.rows,
+                                        .to_type = DRIVER_MEMORY_UNIFIED,
+                                        .to_device = shape->to.start,
+                                        .to_pitch = shape->to.pitch,
+                                        .to_height = shape->to.rows,
+                                        .width_bytes = shape->bytes,
+                                        .height = shape->rows,
+                                        .depth = shape->planes};
+    return driver.copy_3d_async(&copy, stream);
+}
+
+driver_result copier_copy_shape(struct copier *copier, enum copy_way way,
+                                const struct copy_shape *shape)
+{
     driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS)
         return result;
-    result = driver.copy_2d_async(&copy, copier->streams[way]);
+    result = shape->planes == 1 ? copy_rows(shape, copier->streams[way])
+                                : copy_planes(shape, copier->streams[way]);
     copier_leave();
     return result;
 }

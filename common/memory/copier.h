@@ -32,10 +32,21 @@ struct copier *copier_of_device(int device, driver_result *result);
 driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr to, driver_ptr from,
                           size_t bytes);
 
-/* Starts a copy of `rows` rows; a pitch is the distance between the starts of two rows. */
-driver_result copier_copy_rows(struct copier *copier, enum copy_way way, driver_ptr to,
-                               size_t to_pitch, driver_ptr from, size_t from_pitch, size_t bytes,
-                               size_t rows);
+/* Rows of equal length at equal distances, and planes of such rows at equal distances. */
+struct copy_end {
+    driver_ptr start;
+    size_t pitch; /* from the start of a row to that of the next one */
+    size_t rows;  /* from the first row of a plane to that of the next one, in rows */
+};
+
+struct copy_shape {
+    struct copy_end to, from;
+    size_t bytes, rows, planes; /* of a row; of a plane; in all */
+};
+
+/* Starts a copy of all of it. */
+driver_result copier_copy_shape(struct copier *copier, enum copy_way way,
+                                const struct copy_shape *shape);
 
 /* Waits for all copies of that way: those before it in the stream are copies too, so it ends. */
 driver_result copier_wait(struct copier *copier, enum copy_way way);

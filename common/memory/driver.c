@@ -16,10 +16,12 @@ static char why[256];
 /* The interface of this version of CUDA is asked for; a newer driver keeps it. */
 #define INTERFACE_VERSION 11030
 
-static const struct {
+struct function {
     const char *name;
     size_t offset; /* of its place in struct driver */
-} functions[] = {
+};
+
+static const struct function functions[] = {
     {"cuInit", offsetof(struct driver, init)},
     {"cuGetErrorName", offsetof(struct driver, error_name)},
     {"cuGetErrorString", offsetof(struct driver, error_text)},
@@ -39,6 +41,7 @@ static const struct {
     {"cuMemcpy", offsetof(struct driver, copy)},
     {"cuMemcpyAsync", offsetof(struct driver, copy_async)},
     {"cuMemcpy2DAsync", offsetof(struct driver, copy_2d_async)},
+    {"cuMemcpy3DAsync", offsetof(struct driver, copy_3d_async)},
     {"cuStreamCreate", offsetof(struct driver, stream_create)},
     {"cuStreamSynchronize", offsetof(struct driver, stream_synchronize)},
     {"cuStreamDestroy", offsetof(struct driver, stream_destroy)},
@@ -49,6 +52,19 @@ static const struct {
     {"cuIpcGetMemHandle", offsetof(struct driver, ipc_export)},
     {"cuIpcOpenMemHandle", offsetof(struct driver, ipc_open)},
     {"cuIpcCloseMemHandle", offsetof(struct driver, ipc_close)},
+};
+
+static const struct function optional_functions[] = {
+    {"cuMemCreate", offsetof(struct driver, chunk_create)},
+    {"cuMemRetainAllocationHandle", offsetof(struct driver, chunk_retain)},
+    {"cuMemRelease", offsetof(struct driver, chunk_release)},
+    {"cuMemExportToShareableHandle", offsetof(struct driver, chunk_export)},
+    {"cuMemImportFromShareableHandle", offsetof(struct driver, chunk_import)},
+    {"cuMemAddressReserve", offsetof(struct driver, range_reserve)},
+    {"cuMemAddressFree", offsetof(struct driver, range_free)},
+    {"cuMemMap", offsetof(struct driver, range_map)},
+    {"cuMemUnmap", offsetof(struct driver, range_unmap)},
+    {"cuMemSetAccess", offsetof(struct driver, range_allow)},
 };
 
 /* ISO C has no conversion between pointers to data and to functions. */
@@ -73,6 +89,20 @@ static void *lookup_find(const struct lookup *lookup, const char *name)
     return result == DRIVER_SUCCESS ? function : NULL;
 }
 
+/* Null: the driver has them all; else the name of the first one that it has not. */
+static const char *functions_look(const struct lookup *lookup, const struct function *wanted,
+                                  size_t count)
+{
+    const char *missing = NULL;
+    for (size_t i = 0; i < count; i++) {
+        void *function = lookup_find(lookup, wanted[i].name);
+        if (!function && !missing)
+            missing = wanted[i].name;
+        function_set((char *) &driver + wanted[i].offset, function);
+    }
+    return missing;
+}
+
 static bool functions_find(void *library)
 {
     struct lookup lookup;
@@ -83,15 +113,14 @@ static bool functions_find(void *library)
                  "the CUDA driver is too old: it has no cuGetProcAddress, which came with 11.3");
         return false;
     }
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *function = lookup_find(&lookup, functions[i].name);
-        if (!function) {
-            snprintf(why, sizeof(why), "the CUDA driver is too old: it has no %s",
-                     functions[i].name);
-            return false;
-        }
-        function_set((char *) &driver + functions[i].offset, function);
+    const char *missing =
+        functions_look(&lookup, functions, sizeof(functions) / sizeof(functions[0]));
+    if (missing) {
+        snprintf(why, sizeof(why), "the CUDA driver is too old: it has no %s", missing);
+        return false;
     }
+    functions_look(&lookup, optional_functions,
+                   sizeof(optional_functions) / sizeof(optional_functions[0]));
     return true;
 }
 

@@ -25,6 +25,35 @@ struct driver_uuid {
     char bytes[16];
 };
 
+/* Physical memory of a device, which a program maps where it wants it. */
+typedef unsigned long long driver_chunk;
+
+struct driver_fabric_handle {
+    char bytes[64];
+};
+
+enum driver_handle_type { DRIVER_HANDLE_FD = 1, DRIVER_HANDLE_FABRIC = 8 };
+
+struct driver_location {
+    int type; /* DRIVER_LOCATION_DEVICE */
+    int device;
+};
+
+struct driver_access {
+    struct driver_location location;
+    int flags; /* DRIVER_ACCESS_READ_WRITE */
+};
+
+struct driver_chunk_properties {
+    int type;         /* DRIVER_CHUNK_PINNED */
+    int handle_types; /* that it may be exported by */
+    struct driver_location location;
+    void *reserved;
+    unsigned char flags[8];
+};
+
+_Static_assert(sizeof(struct driver_chunk_properties) == 32, "the driver's layout");
+
 enum driver_result_value {
     DRIVER_SUCCESS = 0,
     DRIVER_INVALID_VALUE = 1,
@@ -62,7 +91,10 @@ enum driver_flag {
     DRIVER_HOST_PORTABLE = 1,       /* of mem_host_alloc: pinned for every context */
     DRIVER_STREAM_NON_BLOCKING = 1, /* does not wait for the program's default stream */
     DRIVER_EVENT_NO_TIMING = 2,
-    DRIVER_IPC_LAZY_PEER_ACCESS = 1
+    DRIVER_IPC_LAZY_PEER_ACCESS = 1,
+    DRIVER_LOCATION_DEVICE = 1,
+    DRIVER_ACCESS_READ_WRITE = 3,
+    DRIVER_CHUNK_PINNED = 1
 };
 
 /* Rows of equal length at equal distances, from and to any memory. */
@@ -83,6 +115,27 @@ struct driver_copy_2d {
 };
 
 _Static_assert(sizeof(struct driver_copy_2d) == 128, "the driver's layout");
+
+/* Planes of such rows: a plane starts `from_height` rows behind the one before it. */
+struct driver_copy_3d {
+    size_t from_x_bytes, from_y, from_z, from_lod;
+    unsigned from_type;
+    const void *from_host;
+    driver_ptr from_device;
+    void *from_array;
+    void *from_reserved;
+    size_t from_pitch, from_height;
+    size_t to_x_bytes, to_y, to_z, to_lod;
+    unsigned to_type;
+    void *to_host;
+    driver_ptr to_device;
+    void *to_array;
+    void *to_reserved;
+    size_t to_pitch, to_height;
+    size_t width_bytes, height, depth;
+};
+
+_Static_assert(sizeof(struct driver_copy_3d) == 200, "the driver's layout");
 
 /* The functions, as the driver of version 11.3 and every later one has them. */
 struct driver {
@@ -106,6 +159,7 @@ struct driver {
     driver_result (*copy)(driver_ptr to, driver_ptr from, size_t bytes);
     driver_result (*copy_async)(driver_ptr to, driver_ptr from, size_t bytes, driver_stream stream);
     driver_result (*copy_2d_async)(const struct driver_copy_2d *copy, driver_stream stream);
+    driver_result (*copy_3d_async)(const struct driver_copy_3d *copy, driver_stream stream);
     driver_result (*stream_create)(driver_stream *stream, unsigned flags);
     driver_result (*stream_synchronize)(driver_stream stream);
     driver_result (*stream_destroy)(driver_stream stream);
@@ -116,6 +170,23 @@ struct driver {
     driver_result (*ipc_export)(struct driver_ipc_handle *handle, driver_ptr pointer);
     driver_result (*ipc_open)(driver_ptr *pointer, struct driver_ipc_handle handle, unsigned flags);
     driver_result (*ipc_close)(driver_ptr pointer);
+
+    /* Null where the driver has them not. */
+    driver_result (*chunk_create)(driver_chunk *chunk, size_t bytes,
+                                  const struct driver_chunk_properties *properties, uint64_t flags);
+    driver_result (*chunk_retain)(driver_chunk *chunk, void *address);
+    driver_result (*chunk_release)(driver_chunk chunk);
+    driver_result (*chunk_export)(void *handle, driver_chunk chunk, int handle_type,
+                                  uint64_t flags);
+    driver_result (*chunk_import)(driver_chunk *chunk, void *handle, int handle_type);
+    driver_result (*range_reserve)(driver_ptr *pointer, size_t bytes, size_t alignment,
+                                   driver_ptr wanted, uint64_t flags);
+    driver_result (*range_free)(driver_ptr pointer, size_t bytes);
+    driver_result (*range_map)(driver_ptr pointer, size_t bytes, size_t offset, driver_chunk chunk,
+                               uint64_t flags);
+    driver_result (*range_unmap)(driver_ptr pointer, size_t bytes);
+    driver_result (*range_allow)(driver_ptr pointer, size_t bytes,
+                                 const struct driver_access *access, size_t count);
 };
 
 extern struct driver driver;

@@ -67,6 +67,13 @@ static enum memory_kind kind_of_unknown(driver_ptr address)
     return was_device && !is_readable(address) ? MEMORY_FREED : MEMORY_HOST;
 }
 
+/* A program that has not started the driver has no memory of its; a device that is lost answers
+ * with what happened to it. */
+static enum memory_kind kind_without_answer(driver_ptr address, driver_result result)
+{
+    return result == DRIVER_NOT_INITIALIZED || is_readable(address) ? MEMORY_HOST : MEMORY_LOST;
+}
+
 void memory_ask(const void *address, struct memory *memory)
 {
     static const int attributes[] = {DRIVER_POINTER_MEMORY_TYPE, DRIVER_POINTER_IS_MANAGED,
@@ -81,10 +88,14 @@ void memory_ask(const void *address, struct memory *memory)
                       &memory->device, &ipc,     &memory->start,   &memory->size};
     driver_ptr pointer = (driver_ptr) (uintptr_t) address;
 
-    /* An error: the program has not started the driver yet, so no memory is the driver's. */
-    if (driver.pointer_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes, values,
-                                  pointer) != DRIVER_SUCCESS ||
-        (type != DRIVER_MEMORY_DEVICE && !managed)) {
+    driver_result result = driver.pointer_attributes(sizeof(attributes) / sizeof(attributes[0]),
+                                                     attributes, values, pointer);
+    if (__builtin_expect(result != DRIVER_SUCCESS, 0)) {
+        memory->kind = kind_without_answer(pointer, result);
+        memory->error = result;
+        return;
+    }
+    if (type != DRIVER_MEMORY_DEVICE && !managed) {
         if (type == 0)
             memory->kind = kind_of_unknown(pointer);
         return;

@@ -9,11 +9,13 @@ enum memory_kind {
     MEMORY_HOST,    /* the processor may touch it; pinned memory is this too */
     MEMORY_DEVICE,  /* only the driver's copies may */
     MEMORY_MANAGED, /* moves between both: treated as a device's, which is always right */
-    MEMORY_FREED    /* was a device's when it was last asked about, and is nobody's now */
+    MEMORY_FREED,   /* was a device's when it was last asked about, and is nobody's now */
+    MEMORY_LOST     /* the driver fails to say, and the processor cannot read there */
 };
 
 struct memory {
     enum memory_kind kind;
+    driver_result error; /* of MEMORY_LOST */
     int device;
     driver_context context; /* null: of no one context, as memory from a pool */
     uint64_t buffer_id; /* never used again: tells an allocation from a later one at its place */

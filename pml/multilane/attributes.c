@@ -130,7 +130,8 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     else
         attributes_of_foreign(lane, out);
     set_device(lane, out);
-    measured_apply(attributes_placement(lane->peer), out);
+    if (out->reach & MODEL_MEMORY_HOST) /* nobody measures a lane of device memory alone yet */
+        measured_apply(attributes_placement(lane->peer), out);
     if (group)
         out->group = group;
     attributes_of_user(lane, out);

@@ -4,6 +4,7 @@
 
 #include "common/compat/param.h"
 #include "common/compat/version.h"
+#include "common/memory/driver.h"
 #include "counters.h"
 #include "measured.h"
 #include "multilane.h"
@@ -78,6 +79,10 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
         return NULL;
     if (mca_bml_base_init(progress_threads, mpi_threads) != OMPI_SUCCESS)
         return NULL;
+
+    if (!driver_load())
+        opal_output_verbose(10, ompi_pml_base_framework.framework_output,
+                            "multilane: device memory is not looked for: %s", driver_why());
 
     mca_btl_base_selected_module_t *selected;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)

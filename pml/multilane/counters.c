@@ -23,6 +23,8 @@ static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
     OPAL_THREAD_LOCK(&multilane.lock);
     for (struct peer_class *class = multilane.peer_classes; class; class = class->next) {
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+            if (!class->plans[buffer])
+                continue;
             for (uint32_t i = 0; i < class->plans[buffer]->entry_count; i++) {
                 const struct route *route = &class->routes[buffer][i];
                 if (passes(class, route, what))
@@ -38,7 +40,8 @@ static bool is_of_protocol(const struct peer_class *class, const struct route *r
                            const void *what)
 {
     (void) class;
-    return route->protocol == what;
+    /* By name: rndv-get is two protocols here, one to the user. */
+    return strcmp(route->protocol->name, ((const struct protocol *) what)->name) == 0;
 }
 
 static bool is_of_component(const struct peer_class *class, const struct route *route,

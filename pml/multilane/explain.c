@@ -17,7 +17,8 @@
 #include "protocol/protocol.h"
 
 static const char *const buffer_names[CLASS_BUFFERS] = {"contiguous memory",
-                                                        "memory in several pieces"};
+                                                        "memory in several pieces", "device memory",
+                                                        "device memory in several pieces"};
 
 static double predict(const struct peer_class *class, int buffer, uint32_t entry, uint64_t bytes)
 {
@@ -63,7 +64,7 @@ static void print_lanes(FILE *file, const struct peer_class *class)
                                          "overhead", "bandwidth", "registration", "given by"};
     struct table table;
     table_init(&table, 8, header);
-    for (int i = 0; i < class->lane_count; i++) {
+    for (int i = 0; i < class_lanes_described(class); i++) {
         const struct model_lane *lane = &class->lanes[i];
         for (int way = 0; way < MODEL_WAYS; way++) {
             for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
@@ -147,6 +148,8 @@ static void print_text(FILE *file)
         fputc('\n', file);
         print_lanes(file, class);
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+            if (!class->plans[buffer])
+                continue;
             fprintf(file, "  %s:\n", buffer_names[buffer]);
             print_plan(file, class, buffer);
         }
@@ -230,7 +233,7 @@ static void print_json_range(FILE *file, const struct model_lane *lane, int way,
 static void print_json_attributes(FILE *file, const struct peer_class *class)
 {
     const char *between = "";
-    for (int i = 0; i < class->lane_count; i++)
+    for (int i = 0; i < class_lanes_described(class); i++)
         for (int way = 0; way < MODEL_WAYS; way++)
             for (uint32_t r = 0; r < class->lanes[i].cost[way].range_count; r++) {
                 fputs(between, file);
@@ -249,12 +252,14 @@ static void print_json(FILE *file)
     for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
         fprintf(file, "%s{\"peers\": %u, \"lanes\": [", class == multilane.peer_classes ? "" : ", ",
                 class->peers);
-        for (int i = 0; i < class->lane_count; i++)
+        for (int i = 0; i < class_lanes_described(class); i++)
             fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);
         fprintf(file, "], \"attributes\": [");
         print_json_attributes(file, class);
         fprintf(file, "], \"plans\": [");
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+            if (!class->plans[buffer])
+                continue;
             fputs(buffer ? ", " : "", file);
             print_json_plan(file, class, buffer);
         }

@@ -700,6 +700,10 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
         break;
+    case WIRE_CANCEL:
+        good = read_bytes(reader, &body.fin, sizeof(body.fin)) &&
+               recv_request_cancelled(peer, &body.fin);
+        break;
     case WIRE_ACK:
     case WIRE_NACK:
         good = read_bytes(reader, &body.ack, sizeof(body.ack)) &&

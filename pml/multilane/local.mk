@@ -11,6 +11,7 @@ multilane_sources = \
 	pml/multilane/counters.c pml/multilane/counters.h \
 	pml/multilane/delivery.c pml/multilane/delivery.h \
 	pml/multilane/device.c pml/multilane/device.h \
+	pml/multilane/device_memory.c pml/multilane/device_memory.h \
 	pml/multilane/errors.h \
 	pml/multilane/explain.c pml/multilane/explain.h \
 	pml/multilane/handle.c pml/multilane/handle.h \
@@ -35,11 +36,13 @@ multilane_sources = \
 	pml/multilane/send.c \
 	pml/multilane/send_request.c pml/multilane/send_request.h \
 	pml/multilane/sockets.c pml/multilane/sockets.h \
+	pml/multilane/staging.c pml/multilane/staging.h \
 	pml/multilane/spans.c pml/multilane/spans.h \
 	pml/multilane/stripe.c pml/multilane/stripe.h \
 	pml/multilane/switch_points.c \
 	pml/multilane/transfer.c pml/multilane/transfer.h \
 	pml/multilane/watch.c pml/multilane/watch.h \
+	pml/multilane/view.c pml/multilane/view.h \
 	pml/multilane/wire.h \
 	pml/multilane/protocol/protocol.c pml/multilane/protocol/protocol.h \
 	pml/multilane/protocol/eager_copy.c \
@@ -47,8 +50,10 @@ multilane_sources = \
 	pml/multilane/protocol/eager_zcopy.c \
 	pml/multilane/protocol/rndv_am.c \
 	pml/multilane/protocol/rndv_both.c \
+	pml/multilane/protocol/rndv_device.c \
 	pml/multilane/protocol/rndv_get.c \
-	pml/multilane/protocol/rndv_put.c
+	pml/multilane/protocol/rndv_put.c \
+	pml/multilane/protocol/rndv_staged.c
 mca_pml_multilane_la_SOURCES = $(multilane_sources) pml/multilane/errors.c
 mca_pml_multilane_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_pml_multilane_la_LDFLAGS = $(COMPONENT_LDFLAGS)

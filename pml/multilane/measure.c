@@ -15,6 +15,9 @@
 #include "peer.h"
 #include "peer_class.h"
 
+/* Plans of host memory: device memory goes as planned, whatever is forced. */
+#define FORCED_BUFFERS CLASS_DEVICE
+
 /* The plans of one class for one choice of protocol and lanes. */
 struct forced {
     struct forced *next;
@@ -22,8 +25,8 @@ struct forced {
     int protocol;
     uint32_t mask;
     struct model_lane *lanes; /* those of the class, unused ones marked so */
-    struct plan *plans[CLASS_BUFFERS];
-    struct route *routes[CLASS_BUFFERS];
+    struct plan *plans[FORCED_BUFFERS];
+    struct route *routes[FORCED_BUFFERS];
 };
 
 /* Guarded by the component's lock. The first one of a class holds the plans that it was born with.
@@ -53,7 +56,7 @@ static void list(struct forced *forced)
 
 static void forced_free(struct forced *forced)
 {
-    for (int i = 0; i < CLASS_BUFFERS; i++) {
+    for (int i = 0; i < FORCED_BUFFERS; i++) {
         plan_free(forced->plans[i]);
         free(forced->routes[i]);
     }
@@ -80,7 +83,7 @@ static bool remember(struct peer_class *class)
 static bool build(struct forced *forced)
 {
     const struct peer_class *class = forced->class;
-    for (int i = 0; i < CLASS_BUFFERS; i++) {
+    for (int i = 0; i < FORCED_BUFFERS; i++) {
         struct plan_override override = {(uint32_t) forced->protocol, 0, UINT64_MAX};
         struct plan_input input;
         struct model_error error;

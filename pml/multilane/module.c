@@ -15,6 +15,7 @@
 #include "send_request.h"
 #include "sockets.h"
 #include "watch.h"
+#include "staging.h"
 
 struct multilane multilane = {
     .super =
@@ -209,6 +210,7 @@ void module_fini(void)
     peers_fini();
     comms_fini();
     handle_table_fini(&multilane.handles);
+    staging_fini();
     OBJ_DESTRUCT(&multilane.orphans);
     OBJ_DESTRUCT(&multilane.inbound);
     (void) multilane.payloads->alc_finalize(multilane.payloads);

@@ -133,6 +133,7 @@ static void peer_free(struct peer *peer)
         inbound_free(inbound);
     }
     free(peer->lanes);
+    free(peer->device_lane);
     OBJ_DESTRUCT(&peer->lock);
     OBJ_RELEASE(peer->proc);
     free(peer);

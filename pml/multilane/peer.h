@@ -27,6 +27,9 @@ struct peer {
     uint8_t control;          /* index of the lane for control messages: of the lowest latency */
     struct lane *lanes;       /* it never moves, and each keeps its place */
     struct peer_class *class; /* atomic; plans, shared by all peers with equal lanes */
+    /* The lane that gets device memory and carries no messages, so that BML r2 does not know it and
+     * it is not among the others; null where there is none. */
+    struct lane *device_lane;
 
     struct delivery *delivery; /* atomic: made once; null while no message has to be kept */
 

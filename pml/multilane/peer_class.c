@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attributes.h"
+#include "common/memory/driver.h"
 #include "device.h"
 #include "measured.h"
 #include "multilane.h"
@@ -29,8 +30,9 @@ static void class_free(struct peer_class *class)
  * do toward them. */
 static bool class_equals(const struct peer_class *one, const struct peer_class *other)
 {
-    size_t count = one->lane_count;
-    return count == other->lane_count && one->placement == other->placement &&
+    size_t count = (size_t) class_lanes_described(one);
+    return one->lane_count == other->lane_count && one->placement == other->placement &&
+           one->has_device_lane == other->has_device_lane &&
            memcmp(one->btls, other->btls, count * sizeof(*one->btls)) == 0 &&
            memcmp(one->flags, other->flags, count * sizeof(*one->flags)) == 0 &&
            memcmp(one->lanes, other->lanes, count * sizeof(*one->lanes)) == 0;
@@ -53,6 +55,22 @@ static uint32_t missing_protocols(void)
     return missing;
 }
 
+/* Of one copy between a device and pinned host memory: what starting it and hearing of its end
+ * takes, and a bus of 12 GB/s, which is the slowest in use. */
+static const struct model_copy device_copy = {.fixed_s = 6e-6, .s_byte = 1 / 12e9};
+
+/* Those that would have the processor read the data where they lie. */
+#define NOT_OF_DEVICE_MEMORY                                                                       \
+    (1u << MODEL_EAGER_ZCOPY | 1u << MODEL_RNDV_AM | 1u << MODEL_RNDV_PUT | 1u << MODEL_RNDV_BOTH)
+
+static void plan_input_of_device(const struct peer_class *class, struct plan_input *input)
+{
+    input->lane_count += class->has_device_lane;
+    input->around.buffer.memory = MODEL_MEMORY_CUDA;
+    input->around.copy[1] = device_copy;
+    input->without |= NOT_OF_DEVICE_MEMORY;
+}
+
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input)
 {
@@ -62,7 +80,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->around.bias = parameters.bias;
     input->around.header_bytes = WIRE_EAGER_HEADER_MAX;
     input->around.eager_max_bytes = EAGER_MAX;
-    input->around.buffer.pieces = buffer == CLASS_CONTIGUOUS ? 1 : 0;
+    input->around.buffer.pieces = buffer == CLASS_CONTIGUOUS || buffer == CLASS_DEVICE ? 1 : 0;
     input->around.registration_cached = opal_leave_pinned;
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
@@ -71,6 +89,8 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->most_eager_lanes = (uint32_t) parameters.eager_lanes;
     input->most_rndv_lanes = (uint32_t) parameters.rndv_lanes;
     input->without = missing_protocols();
+    if (buffer >= CLASS_DEVICE)
+        plan_input_of_device(class, input);
 }
 
 /* Says once what the user forced and cannot have. */
@@ -95,10 +115,21 @@ struct route *routes_of_plan(const struct plan *plan)
     return routes;
 }
 
+/* A get over the lane of device memory, which carries no RTS, is a protocol of its own here. */
+static void routes_mark_device(const struct peer_class *class, const struct plan *plan,
+                               struct route *routes)
+{
+    for (uint32_t i = 0; i < plan->entry_count; i++)
+        if (class->has_device_lane && plan->entries[i].lanes[0] == class->lane_count)
+            routes[i].protocol = &rndv_device;
+}
+
 static bool class_plan(struct peer_class *class, enum class_buffer buffer)
 {
     struct plan_input input;
     struct model_error error;
+    if (buffer >= CLASS_DEVICE && !driver_is_loaded)
+        return true;
     class_plan_input(class, buffer, &input);
     class->plans[buffer] = plan_build(&input, &error);
     if (!class->plans[buffer]) {
@@ -108,6 +139,8 @@ static bool class_plan(struct peer_class *class, enum class_buffer buffer)
     if (buffer == CLASS_CONTIGUOUS) /* elsewhere what was forced may well be impossible */
         say_note(class->plans[buffer]);
     class->routes[buffer] = routes_of_plan(class->plans[buffer]);
+    if (class->routes[buffer] && buffer >= CLASS_DEVICE)
+        routes_mark_device(class, class->plans[buffer], class->routes[buffer]);
     return class->routes[buffer] != NULL;
 }
 
@@ -136,14 +169,16 @@ static struct peer_class *class_describe(const struct peer *peer)
     if (!class)
         return NULL;
     class->lane_count = peer->lane_count;
+    class->has_device_lane = peer->device_lane && peer->lane_count < MODEL_LANES_MAX;
     class->placement = attributes_placement(peer);
     class->group = (struct model_group){
         CLASS_GROUP,
         measured_profile() ? profile_together(measured_profile(), class->placement) : 0};
     bool share = class->placement != PROFILE_HOST || class->group.bandwidth_bytes_s > 0;
-    class->btls = calloc(peer->lane_count, sizeof(*class->btls));
-    class->flags = calloc(peer->lane_count, sizeof(*class->flags));
-    class->lanes = calloc(peer->lane_count, sizeof(*class->lanes));
+    size_t count = (size_t) class_lanes_described(class);
+    class->btls = calloc(count, sizeof(*class->btls));
+    class->flags = calloc(count, sizeof(*class->flags));
+    class->lanes = calloc(count, sizeof(*class->lanes));
     bool good = class->btls && class->flags && class->lanes;
     for (int i = 0; good && i < peer->lane_count; i++) {
         const struct lane *lane = &peer->lanes[i];
@@ -152,6 +187,13 @@ static struct peer_class *class_describe(const struct peer *peer)
         good = attributes_of_lane(lane, share ? CLASS_GROUP : 0, &class->lanes[i]);
         if (lane->lost) /* it keeps its place, and no protocol is allowed to use it */
             class->lanes[i].can = 0;
+        /* Its own way to device memory is not used yet. */
+        class->lanes[i].reach &= ~(uint32_t) MODEL_MEMORY_CUDA;
+    }
+    if (good && class->has_device_lane) {
+        class->btls[class->lane_count] = peer->device_lane->btl;
+        class->flags[class->lane_count] = peer->device_lane->flags;
+        good = attributes_of_lane(peer->device_lane, 0, &class->lanes[class->lane_count]);
     }
     if (good)
         return class;

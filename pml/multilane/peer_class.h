@@ -29,7 +29,13 @@ struct route {
 };
 
 /* What a message's memory may look like, as far as plans differ by it. */
-enum class_buffer { CLASS_CONTIGUOUS, CLASS_PACKED, CLASS_BUFFERS };
+enum class_buffer {
+    CLASS_CONTIGUOUS, /* in host memory, */
+    CLASS_PACKED,     /* there in several pieces, */
+    CLASS_DEVICE,     /* in device memory, */
+    CLASS_DEVICE_PACKED,
+    CLASS_BUFFERS
+};
 
 struct peer_class {
     struct peer_class *next;
@@ -37,13 +43,20 @@ struct peer_class {
     enum profile_placement placement; /* of these peers */
     struct model_group group; /* what all lanes carry together; bandwidth 0: nobody measured it */
     uint8_t lane_count;
-    uint8_t control;              /* the lane for control messages */
-    mca_btl_base_module_t **btls; /* of the lanes, and */
-    uint32_t *flags;              /* what BML r2 made of their flags */
-    struct model_lane *lanes;     /* what the model was told of them */
-    struct plan *plans[CLASS_BUFFERS];
+    uint8_t control;                     /* the lane for control messages */
+    bool has_device_lane;                /* which stands behind the others in what follows */
+    mca_btl_base_module_t **btls;        /* of the lanes, and */
+    uint32_t *flags;                     /* what BML r2 made of their flags */
+    struct model_lane *lanes;            /* what the model was told of them */
+    struct plan *plans[CLASS_BUFFERS];   /* null for device memory where there is no driver */
     struct route *routes[CLASS_BUFFERS]; /* one for each entry of the plan */
 };
+
+/* The lane of device memory among them. */
+static inline int class_lanes_described(const struct peer_class *class)
+{
+    return class->lane_count + class->has_device_lane;
+}
 
 /* The class of a peer with the lanes that it has now; null if they cannot carry messages of all
  * sizes, which was said. With the component's lock held. */
@@ -66,19 +79,20 @@ static inline struct peer_class *peer_class_now(const struct peer *peer)
     return __atomic_load_n(&peer->class, __ATOMIC_ACQUIRE); /* peer_plan */
 }
 
-static inline struct route *class_route_of(struct peer_class *class, bool is_contiguous,
+static inline struct route *class_route_of(struct peer_class *class, enum class_buffer buffer,
                                            size_t size)
 {
-    struct route *route = class->routes[is_contiguous ? CLASS_CONTIGUOUS : CLASS_PACKED];
+    struct route *route = class->routes[buffer];
     while (size > route->largest)
         route++;
     return route;
 }
 
 /* The same, for a message that is now sent this way: each is counted once. */
-static inline struct route *class_route(struct peer_class *class, bool is_contiguous, size_t size)
+static inline struct route *class_route(struct peer_class *class, enum class_buffer buffer,
+                                        size_t size)
 {
-    struct route *route = class_route_of(class, is_contiguous, size);
+    struct route *route = class_route_of(class, buffer, size);
     route->messages++;
     route->bytes += size;
     return route;

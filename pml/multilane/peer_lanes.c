@@ -12,6 +12,7 @@
 #include "common/compat/btl.h"
 #include "common/lane/foreign.h"
 #include "delivery.h"
+#include "common/memory/driver.h"
 #include "multilane.h"
 #include "parameters.h"
 #include "peer.h"
@@ -134,6 +135,39 @@ static void lanes_add(struct peer *peer, mca_bml_base_btl_array_t *array)
         lane_add(peer, mca_bml_base_btl_array_get_index(array, i));
 }
 
+/* Our BTL that moves device memory, if this job has it. */
+static mca_btl_base_module_t *device_btl(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        mca_btl_base_module_t *btl = selected->btl_module;
+        if (!(btl->btl_flags & MCA_BTL_FLAGS_SEND) && (btl->btl_flags & MCA_BTL_FLAGS_GET) &&
+            extension_of(btl))
+            return btl;
+    }
+    return NULL;
+}
+
+/* Asks it for this peer, which BML r2 does only for BTLs that carry messages. Null: it does not
+ * reach the peer, or there is no such lane. */
+static struct lane *device_lane_new(struct peer *peer)
+{
+    mca_btl_base_module_t *btl = driver_is_loaded ? device_btl() : NULL;
+    opal_proc_t *proc = &peer->proc->super;
+    struct mca_btl_base_endpoint_t *endpoint = NULL;
+    if (!btl || btl->btl_add_procs(btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS || !endpoint)
+        return NULL;
+    struct lane *lane = calloc(1, sizeof(*lane));
+    if (lane)
+        *lane = (struct lane){.btl = btl,
+                              .endpoint = endpoint,
+                              .peer = peer,
+                              .extension = extension_of(btl),
+                              .flags = btl->btl_flags};
+    return lane;
+}
+
 static bool has_lane(const struct peer *peer)
 {
     for (int i = 0; i < peer->lane_count; i++)
@@ -171,6 +205,7 @@ bool peer_take_lanes(struct peer *peer)
         peer->lanes = calloc(peer->lane_room, sizeof(*peer->lanes));
         if (!peer->lanes)
             return false;
+        peer->device_lane = device_lane_new(peer);
     }
     lanes_add(peer, &endpoint->btl_eager);
     lanes_add(peer, &endpoint->btl_send);
@@ -210,4 +245,6 @@ void peer_forget_lanes(struct peer *peer)
     peer->lane_count = 0; /* its class keeps it: reports are written after this */
     free(peer->lanes);
     peer->lanes = NULL;
+    free(peer->device_lane);
+    peer->device_lane = NULL;
 }

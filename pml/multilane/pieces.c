@@ -17,10 +17,10 @@ static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 }
 
 /* On a lane that may lose it: the piece is kept, so it is copied, and its end is ours. */
-static int piece_send_kept(struct send_request *request, struct lane *lane, const void *header,
-                           size_t header_length, size_t offset, size_t *size)
+static int piece_send_kept(opal_convertor_t *convertor, struct transfer *transfer,
+                           struct lane *lane, const void *header, size_t header_length,
+                           size_t offset, size_t *size)
 {
-    opal_convertor_t *convertor = &request->base.req_base.req_convertor;
     int rc;
     struct frame *frame = frame_begin(lane, header_length + *size, &rc);
     if (!frame)
@@ -37,21 +37,27 @@ static int piece_send_kept(struct send_request *request, struct lane *lane, cons
     }
     *size = taken;
     frame_send(frame, header_length + taken, true);
-    transfer_piece_done(&request->transfer, OMPI_SUCCESS);
+    transfer_piece_done(transfer, OMPI_SUCCESS);
     return OMPI_SUCCESS;
 }
 
 int piece_send(struct send_request *request, struct lane *lane, const void *header,
                size_t header_length, size_t offset, size_t *size, bool all)
 {
-    opal_convertor_t *convertor = &request->base.req_base.req_convertor;
+    return piece_send_from(&request->base.req_base.req_convertor, &request->transfer, lane, header,
+                           header_length, offset, size, all);
+}
+
+int piece_send_from(opal_convertor_t *convertor, struct transfer *transfer, struct lane *lane,
+                    const void *header, size_t header_length, size_t offset, size_t *size, bool all)
+{
     size_t most = lane_largest_send(lane) - header_length;
     size_t taken = *size < most ? *size : most;
     size_t position = offset;
 
     if (lane->framed) {
         *size = taken;
-        return piece_send_kept(request, lane, header, header_length, offset, size);
+        return piece_send_kept(convertor, transfer, lane, header, header_length, offset, size);
     }
     /* The transfer lets one thread at a time start pieces: the convertor needs no lock. */
     opal_convertor_set_position(convertor, &position);
@@ -67,7 +73,7 @@ int piece_send(struct send_request *request, struct lane *lane, const void *head
     }
     memcpy(descriptor->des_segments[0].seg_addr.pval, header, header_length);
     descriptor->des_cbfunc = piece_sent;
-    descriptor->des_cbdata = &request->transfer;
+    descriptor->des_cbdata = transfer;
     *size = taken;
     int rc = lane_send_descriptor(lane, descriptor);
     if (rc == OMPI_SUCCESS)

@@ -11,4 +11,9 @@
 int piece_send(struct send_request *request, struct lane *lane, const void *header,
                size_t header_length, size_t offset, size_t *size, bool all);
 
+/* The same for bytes that `convertor` describes and for any transfer. */
+int piece_send_from(opal_convertor_t *convertor, struct transfer *transfer, struct lane *lane,
+                    const void *header, size_t header_length, size_t offset, size_t *size,
+                    bool all);
+
 #endif

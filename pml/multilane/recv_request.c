@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "device_memory.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"
@@ -55,6 +56,7 @@ static void recv_request_construct(struct recv_request *request)
     request->has_convertor = false;
     request->control = NULL;
     request->claimed = (struct spans){0};
+    request->view = NULL;
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
 }
 
@@ -177,6 +179,8 @@ void recv_request_write(struct recv_request *request, size_t offset, const struc
             length = request->wanted - offset;
         if (OPAL_LIKELY(request->data != NULL)) {
             memcpy(request->data + offset, pieces[i].iov_base, length);
+        } else if (OPAL_UNLIKELY(request->view != NULL)) {
+            device_receive_write(request, offset, pieces[i].iov_base, length);
         } else if (length) {
             struct iovec iov = {.iov_base = pieces[i].iov_base, .iov_len = length};
             uint32_t iov_count = 1;
@@ -202,6 +206,8 @@ static void recv_request_forget_handle(struct recv_request *request)
 void recv_request_complete(struct recv_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    if (OPAL_UNLIKELY(request->view != NULL) && device_receive_end(request))
+        return;
     if (OPAL_UNLIKELY(handle_is_set(request->handle)))
         recv_request_forget_handle(request);
     if (OPAL_UNLIKELY(request->rma.count))
@@ -244,6 +250,8 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
     request->size = size;
     request->base.req_bytes_packed = size;
     request->wanted = size < room ? size : room;
+    if (OPAL_UNLIKELY(driver_is_loaded) && request->wanted && device_receive_begin(request))
+        return;
     if (OPAL_LIKELY(datatype_is_contiguous(base->req_datatype, base->req_count))) {
         request->data = (char *) base->req_addr + datatype->true_lb;
     } else {
@@ -374,6 +382,19 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
     if (!request || request->peer != peer || request->rma.count == 0 ||
         fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
         return false;
+    recv_request_received(request, fin->size);
+    return true;
+}
+
+bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
+{
+    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
+    if (!request || request->peer != peer || request->control || request->rma.count ||
+        fin->size == 0 ||
+        fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
+        return false;
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
+    /* Counted as if they were here: what was sent may still be on its way on another lane. */
     recv_request_received(request, fin->size);
     return true;
 }

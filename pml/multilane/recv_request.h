@@ -8,15 +8,18 @@
 #include "rma.h"
 #include "transfer.h"
 
+struct slot;
+struct view;
+
 struct recv_request {
     mca_pml_base_recv_request_t base; /* first, Open MPI looks into it */
     struct match_node node;           /* in its communicator's queue of posted receives */
     bool matched;                     /* guarded by the communicator's lock */
     struct peer *peer;
-    char *data;        /* where the first byte goes, if the buffer is contiguous, else null */
-    size_t size;       /* of the message */
-    size_t wanted;     /* bytes of it that fit the buffer */
-    size_t received;   /* atomic: bytes that are there */
+    char *data;      /* where the first byte goes in a contiguous buffer of the host's, else null */
+    size_t size;     /* of the message */
+    size_t wanted;   /* bytes of it that fit the buffer */
+    size_t received; /* atomic: bytes that are there */
     opal_mutex_t lock; /* guards the convertor, the handle and claimed */
     bool has_convertor;
     uint32_t ends; /* see request_ended */
@@ -27,6 +30,12 @@ struct recv_request {
     uint32_t control_ends; /* atomic: our end has copied its last chunk, and somebody the last */
     struct transfer transfer;
     struct rma rma; /* of a get or put */
+    /* Of device memory, else null; see device_memory.h, as for what follows. */
+    struct view *view;
+    struct slot *filling;   /* takes the next piece; guarded by lock */
+    uint32_t copies;        /* atomic: under way, and one more as long as pieces may come */
+    uint64_t device_remote; /* of rndv_device: byte 0 at the sender, and the key of its memory */
+    unsigned char device_key[WIRE_KEY_MAX];
 };
 
 typedef struct recv_request recv_request_t;
@@ -83,5 +92,6 @@ int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_
 bool recv_request_data(struct peer *peer, const struct wire_data *data,
                        const struct arrival *arrival);
 bool recv_request_put(struct peer *peer, const struct wire_fin *fin);
+bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin);
 
 #endif

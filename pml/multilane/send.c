@@ -9,17 +9,19 @@
  * that was drawn. */
 static inline int send_now(struct outgoing *out)
 {
-    struct route *route =
-        class_route(peer_class_now(out->peer), out->data != NULL || out->size == 0, out->size);
+    struct route *route = class_route(
+        peer_class_now(out->peer),
+        out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED, out->size);
     out->sequence = peer_next_sequence(out->peer);
     if (OPAL_UNLIKELY(!route->protocol->post))
         return LANE_AGAIN;
     return route->protocol->post(out, route);
 }
 
-static bool needs_request(mca_pml_base_send_mode_t mode)
+static bool needs_request(const struct outgoing *out, mca_pml_base_send_mode_t mode)
 {
-    return mode == MCA_PML_BASE_SEND_SYNCHRONOUS || mode == MCA_PML_BASE_SEND_BUFFERED;
+    return mode == MCA_PML_BASE_SEND_SYNCHRONOUS || mode == MCA_PML_BASE_SEND_BUFFERED ||
+           OPAL_UNLIKELY(out->memory != MEMORY_HOST);
 }
 
 int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
@@ -46,7 +48,7 @@ static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datat
 static inline int send_begin(struct outgoing *out, mca_pml_base_send_mode_t mode,
                              struct send_request **request)
 {
-    bool is_numbered = !needs_request(mode);
+    bool is_numbered = !needs_request(out, mode);
     *request = NULL;
     if (OPAL_LIKELY(is_numbered)) {
         int rc = send_now(out);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "device_memory.h"
 #include "errors.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
@@ -42,6 +43,9 @@ static void send_request_construct(struct send_request *request)
     request->handle = (struct wire_handle){0};
     request->rma.count = 0;
     request->control = NULL;
+    request->view = NULL;
+    request->bounce = NULL;
+    request->device_key = (struct registration){0};
 }
 
 OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_construct, NULL);
@@ -104,6 +108,8 @@ static void send_request_complete(struct send_request *request)
     handle_release(&multilane.handles, &request->handle);
     rma_release(&request->rma);
     send_request_release_control(request);
+    if (OPAL_UNLIKELY(request->view != NULL))
+        device_send_end(request);
     request->state = SEND_IDLE;
     request->base.req_base.req_pml_complete = true;
     if (is_buffered(request))
@@ -150,12 +156,32 @@ static int send_request_buffer(struct send_request *request)
     if (request->out.size == 0)
         return OMPI_SUCCESS;
     opal_convertor_cleanup(&base->req_convertor);
-    opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
-                                             &base->req_datatype->super, base->req_count,
-                                             base->req_addr, 0, &base->req_convertor);
+    if (OPAL_UNLIKELY(request->bounce != NULL))
+        opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
+                                                 &ompi_mpi_packed.dt.super, request->out.size,
+                                                 request->bounce->bytes, 0, &base->req_convertor);
+    else
+        opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
+                                                 &base->req_datatype->super, base->req_count,
+                                                 base->req_addr, 0, &base->req_convertor);
     int rc = mca_pml_base_bsend_request_start(&base->req_ompi);
-    if (rc == OMPI_SUCCESS)
-        request->out.data = request->base.req_addr;
+    if (OPAL_UNLIKELY(request->view != NULL))
+        device_send_end(request);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    request->out.data = request->base.req_addr;
+    request->out.memory = MEMORY_HOST;
+    return rc;
+}
+
+/* What has to be done before the message gets its number, and may fail. */
+static int send_request_prepare(struct send_request *request)
+{
+    int rc = OMPI_SUCCESS;
+    if (OPAL_UNLIKELY(driver_is_loaded) && request->out.size)
+        rc = device_send_begin(request);
+    if (rc == OMPI_SUCCESS && is_buffered(request))
+        rc = send_request_buffer(request);
     return rc;
 }
 
@@ -182,9 +208,9 @@ void send_request_begin(struct send_request *request)
 int send_request_start(struct send_request *request, bool is_numbered)
 {
     send_request_begin(request);
-    if (is_buffered(request)) {
-        int rc = send_request_buffer(request);
-        if (rc != OMPI_SUCCESS) {
+    if (!is_numbered) {
+        int rc = send_request_prepare(request);
+        if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
             request->state = SEND_IDLE;
             request->ends = 1;
             request->base.req_base.req_pml_complete = true;
@@ -192,16 +218,19 @@ int send_request_start(struct send_request *request, bool is_numbered)
         }
     }
     struct peer_class *class = peer_class_now(request->out.peer);
-    bool is_contiguous = request->out.data != NULL || request->out.size == 0;
+    enum class_buffer buffer = outgoing_buffer(&request->out);
     if (is_numbered) { /* and counted */
-        request->route = class_route_of(class, is_contiguous, request->out.size);
+        request->route = class_route_of(class, buffer, request->out.size);
     } else {
         /* Only now: a number that was given out and not sent would stop all that follow. */
         request->out.sequence = peer_next_sequence(request->out.peer);
-        request->route = class_route(class, is_contiguous, request->out.size);
+        request->route = class_route(class, buffer, request->out.size);
     }
     request->base.req_base.req_sequence = request->out.sequence;
     request->protocol = request->route->protocol;
+    /* Another plan than the one that it was prepared for: it may have changed meanwhile. */
+    if (OPAL_UNLIKELY(request->view != NULL) && !request->bounce && request->protocol->method == 0)
+        request->protocol = &rndv_staged;
     if (is_buffered(request))
         ompi_request_complete(&request->base.req_base.req_ompi, true);
     if (send_request_try(request) == LANE_AGAIN) {

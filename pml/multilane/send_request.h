@@ -4,23 +4,27 @@
 #define MULTILANE_SEND_REQUEST_H
 
 #include "comm.h"
+#include "common/memory/memory.h"
 #include "peer_class.h"
 #include "rma.h"
 #include "transfer.h"
 
 struct protocol;
+struct slot;
+struct view;
 
 /* What is to be sent where. Lives on the sender's stack, or in its request. */
 struct outgoing {
     struct mca_pml_comm_t *comm;
     struct peer *peer;
-    const char *data; /* the first byte of a contiguous message, else null */
+    const char *data; /* the first byte of a contiguous message in host memory, else null */
     const void *buffer;
     size_t count;
     ompi_datatype_t *datatype;
     size_t size; /* in bytes, packed */
     int destination;
     int tag;
+    enum memory_kind memory; /* whose the buffer is */
     uint32_t sequence;
     struct wire_handle synchronous; /* set: an eager message asks for an ACK */
 };
@@ -49,6 +53,10 @@ struct send_request {
     struct multilane_control *control; /* of rndv-both, ours until control_lane takes it back */
     uint64_t control_handle;
     struct lane *control_lane;
+    struct view *view;   /* of device memory; else null */
+    struct slot *bounce; /* the message in host memory, where its protocol wants it there */
+    struct registration device_key; /* of rndv_device */
+    size_t unsent;                  /* atomic: bytes of rndv-staged that no lane has taken yet */
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);
@@ -114,7 +122,22 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
     out->destination = destination;
     out->tag = tag;
     out->synchronous = (struct wire_handle){0};
+    out->memory = MEMORY_HOST;
+    if (OPAL_UNLIKELY(driver_is_loaded) && out->size) {
+        out->memory = memory_kind_of((const char *) buffer + datatype->super.true_lb);
+        if (out->memory != MEMORY_HOST)
+            out->data = NULL;
+    }
     return true;
+}
+
+/* What the plans call its memory. */
+static inline enum class_buffer outgoing_buffer(const struct outgoing *out)
+{
+    if (OPAL_UNLIKELY(out->memory != MEMORY_HOST))
+        return datatype_is_contiguous(out->datatype, out->count) ? CLASS_DEVICE
+                                                                 : CLASS_DEVICE_PACKED;
+    return out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED;
 }
 
 #endif

@@ -28,6 +28,7 @@ enum wire_type {
     WIRE_FRAME,     /* an envelope: the message behind it is kept until the peer has it */
     WIRE_HEARD,     /* which frames have come */
     WIRE_ASK,       /* is this lane alive? Answered on it by WIRE_HEARD */
+    WIRE_CANCEL,    /* the sender cannot send the rest: its memory can no longer be read */
     WIRE_TYPES
 };
 
@@ -99,10 +100,17 @@ struct wire_rts {
     struct wire_handle sender;
     uint32_t method; /* enum wire_method that the sender proposes */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_GET, WIRE_BY_BOTH: where the data lies at the sender */
+    struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender */
 };
 
-enum wire_method { WIRE_BY_SEND = 1, WIRE_BY_GET, WIRE_BY_PUT, WIRE_BY_BOTH, WIRE_METHODS };
+enum wire_method {
+    WIRE_BY_SEND = 1,
+    WIRE_BY_GET,
+    WIRE_BY_PUT,
+    WIRE_BY_BOTH,
+    WIRE_BY_DEVICE, /* got over the two ends' lane of device memory, not the RTS's */
+    WIRE_METHODS
+};
 
 struct wire_rtr {
     struct wire_handle sender;
@@ -119,7 +127,7 @@ struct wire_data {
     uint64_t offset;
 };
 
-struct wire_fin {
+struct wire_fin { /* and of WIRE_CANCEL: so many bytes will not come */
     struct wire_handle receiver;
     uint64_t size;
 };

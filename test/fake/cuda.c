@@ -3,13 +3,15 @@
  *
  * "Device" memory is a range of addresses that the processor may not touch: whoever does crashes.
  * Its bytes are in a memfd that is mapped a second time, where only this library copies. A stream
- * is a thread that does its copies some time after they were started; an IPC handle names the
+ * is a thread that, woken from idleness, waits before it does its copies; an IPC handle names the
  * memfd, which another process opens. Calls are as strict as the real driver's or stricter: a copy
  * needs a current context that is its stream's, a handle cannot be opened by who made it, nor
  * twice.
  *
  * MULTILANE_FAKE_CUDA is a list of words: devices=N, delay-us=N, no-ipc, ipc-open-fails,
- * no-pinned, no-peer, old, fail-copy=N (the Nth copy fails when it is done, and all after it). */
+ * no-pinned, no-peer, no-map, no-fd-handle, fabric (there is one), old, lost (after a copy that
+ * failed even questions fail), fail-copy=N (the Nth copy fails when it is done, and all after it).
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,12 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/memory/driver.h"
 
 #define API         __attribute__((visibility("default")))
 #define DEVICES_MAX 8
+#define CHUNK_BYTES ((size_t) 2 << 20) /* physical memory comes in multiples of it */
 
 /* --- what is switched on ------------------------------------------------------------------------
  */
@@ -32,7 +36,7 @@ static struct {
     int devices;
     long delay_us;
     long fail_copy;
-    bool no_ipc, ipc_open_fails, no_pinned, no_peer, old;
+    bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, fabric, lost, old;
 } settings = {.devices = 2, .delay_us = 20};
 
 static void setting_read(const char *word)
@@ -52,6 +56,14 @@ static void setting_read(const char *word)
         settings.no_pinned = true;
     else if (strcmp(word, "no-peer") == 0)
         settings.no_peer = true;
+    else if (strcmp(word, "no-map") == 0)
+        settings.no_map = true;
+    else if (strcmp(word, "no-fd-handle") == 0)
+        settings.no_fd_handle = true;
+    else if (strcmp(word, "fabric") == 0)
+        settings.fabric = true;
+    else if (strcmp(word, "lost") == 0)
+        settings.lost = true;
     else if (strcmp(word, "old") == 0)
         settings.old = true;
     else
@@ -73,10 +85,20 @@ __attribute__((constructor)) static void settings_read(void)
 /* --- memory -------------------------------------------------------------------------------------
  */
 
+/* Physical memory, by its own name. */
+struct chunk {
+    int fd, device;
+    size_t size;
+    int handle_types;
+    unsigned references;
+};
+
 struct allocation {
     struct allocation *next;
-    char *start;  /* what the program sees */
-    char *shadow; /* where the bytes are */
+    struct chunk *chunk; /* of one that the program mapped */
+    bool is_allowed;     /* and may use */
+    char *start;         /* what the program sees */
+    char *shadow;        /* where the bytes are */
     size_t size;
     unsigned type; /* enum driver_memory_type */
     bool managed, imported;
@@ -108,13 +130,26 @@ static struct allocation *allocation_at(const void *address)
     return NULL;
 }
 
+/* Bytes from the pointer on, in this allocation and in chunks that are mapped right behind it. */
+static size_t bytes_left(const struct allocation *at, const char *pointer)
+{
+    const char *start = pointer;
+    while (at && (!at->chunk || at->is_allowed)) {
+        pointer = at->start + at->size;
+        at = at->chunk ? allocation_at(pointer) : NULL;
+        if (at && !at->chunk)
+            break;
+    }
+    return (size_t) (pointer - start);
+}
+
 /* Where the bytes of an address are; null if it is not the driver's or too few are left. */
 static char *bytes_of(driver_ptr address, size_t size, bool *is_known)
 {
     char *pointer = (char *) (uintptr_t) address, *bytes = NULL;
     pthread_mutex_lock(&lock);
     struct allocation *at = allocation_at(pointer);
-    if (at && size <= (size_t) (at->start + at->size - pointer))
+    if (at && size <= bytes_left(at, pointer))
         bytes = at->shadow + (pointer - at->start);
     pthread_mutex_unlock(&lock);
     *is_known = at != NULL;
@@ -368,6 +403,11 @@ API driver_result cuMemFreeHost(void *pointer)
     return cuMemFree((driver_ptr) (uintptr_t) pointer);
 }
 
+static bool is_shareable(const struct allocation *at)
+{
+    return !at->managed && at->start != at->shadow && !at->imported && !at->chunk;
+}
+
 static void attribute_of(const struct allocation *at, int attribute, void *value)
 {
     switch (attribute) {
@@ -387,8 +427,7 @@ static void attribute_of(const struct allocation *at, int attribute, void *value
         *(int *) value = at ? at->device : -2;
         break;
     case DRIVER_POINTER_IPC_CAPABLE:
-        *(bool *) value =
-            at && !at->managed && at->start != at->shadow && !at->imported && !settings.no_ipc;
+        *(bool *) value = at && is_shareable(at) && !settings.no_ipc;
         break;
     case DRIVER_POINTER_RANGE_START:
         *(driver_ptr *) value = at ? (driver_ptr) (uintptr_t) at->start : 0;
@@ -401,11 +440,16 @@ static void attribute_of(const struct allocation *at, int attribute, void *value
     }
 }
 
+static long copies_done;                      /* atomic */
+static driver_result sticky = DRIVER_SUCCESS; /* atomic: of the first copy that failed */
+
 API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
                                          driver_ptr pointer)
 {
     if (!started)
         return DRIVER_NOT_INITIALIZED;
+    if (settings.lost && __atomic_load_n(&sticky, __ATOMIC_RELAXED) != DRIVER_SUCCESS)
+        return sticky;
     pthread_mutex_lock(&lock);
     const struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
     for (unsigned i = 0; i < count; i++)
@@ -426,7 +470,8 @@ struct driver_event_s {
 struct operation {
     struct operation *next;
     char *to, *from;
-    size_t to_pitch, from_pitch, bytes, rows;
+    size_t to_pitch, from_pitch, bytes, rows; /* of a plane */
+    size_t to_distance, from_distance, planes;
     char *snapshot; /* of pageable memory, read when the copy was started */
     driver_event event;
 };
@@ -440,13 +485,17 @@ struct driver_stream_s {
     bool busy, ending;
 };
 
-static long copies_done;
-static driver_result sticky = DRIVER_SUCCESS;
+static void copy_do(const struct operation *operation)
+{
+    for (size_t plane = 0; plane < operation->planes; plane++)
+        for (size_t row = 0; row < operation->rows; row++)
+            memcpy(operation->to + plane * operation->to_distance + row * operation->to_pitch,
+                   operation->from + plane * operation->from_distance + row * operation->from_pitch,
+                   operation->bytes);
+}
 
 static void operation_do(struct operation *operation)
 {
-    if (settings.delay_us)
-        usleep((useconds_t) settings.delay_us);
     if (operation->event) {
         operation->event->result = __atomic_load_n(&sticky, __ATOMIC_RELAXED);
         /* Release: the copies before it. */
@@ -456,9 +505,7 @@ static void operation_do(struct operation *operation)
         if (settings.fail_copy && number >= settings.fail_copy)
             __atomic_store_n(&sticky, DRIVER_ILLEGAL_ADDRESS, __ATOMIC_RELAXED);
         else
-            for (size_t row = 0; row < operation->rows; row++)
-                memcpy(operation->to + row * operation->to_pitch,
-                       operation->from + row * operation->from_pitch, operation->bytes);
+            copy_do(operation);
     }
     free(operation->snapshot);
     free(operation);
@@ -469,10 +516,17 @@ static void *stream_run(void *argument)
     driver_stream stream = argument;
     pthread_mutex_lock(&stream->lock);
     for (;;) {
+        bool was_idle = !stream->first;
         while (!stream->first && !stream->ending)
             pthread_cond_wait(&stream->changed, &stream->lock);
         if (!stream->first)
             break;
+        if (was_idle && settings.delay_us) {
+            stream->busy = true;
+            pthread_mutex_unlock(&stream->lock);
+            usleep((useconds_t) settings.delay_us);
+            pthread_mutex_lock(&stream->lock);
+        }
         struct operation *operation = stream->first;
         stream->first = operation->next;
         if (!stream->first)
@@ -584,12 +638,31 @@ API driver_result cuEventDestroy(driver_event event)
     return DRIVER_SUCCESS;
 }
 
+/* For tests, which look how many copies a message took. */
+API long multilane_standin_copies(void);
+
+API long multilane_standin_copies(void)
+{
+    return __atomic_load_n(&copies_done, __ATOMIC_RELAXED);
+}
+
 /* --- copies -------------------------------------------------------------------------------------
  */
 
-static size_t span(size_t bytes, size_t pitch, size_t rows)
+/* From the first byte to the last one. */
+static size_t span(const struct operation *operation, size_t pitch, size_t distance)
 {
-    return rows ? pitch * (rows - 1) + bytes : 0;
+    return distance * (operation->planes - 1) + pitch * (operation->rows - 1) + operation->bytes;
+}
+
+static size_t to_span(const struct operation *operation)
+{
+    return span(operation, operation->to_pitch, operation->to_distance);
+}
+
+static size_t from_span(const struct operation *operation)
+{
+    return span(operation, operation->from_pitch, operation->from_distance);
 }
 
 /* Both ends as bytes that may be touched. An address that is not ours is the host's, as it is. */
@@ -597,10 +670,8 @@ static driver_result ends_find(struct operation *operation, driver_ptr to, drive
                                bool *to_pageable, bool *from_pageable)
 {
     bool to_known, from_known;
-    operation->to =
-        bytes_of(to, span(operation->bytes, operation->to_pitch, operation->rows), &to_known);
-    operation->from =
-        bytes_of(from, span(operation->bytes, operation->from_pitch, operation->rows), &from_known);
+    operation->to = bytes_of(to, to_span(operation), &to_known);
+    operation->from = bytes_of(from, from_span(operation), &from_known);
     if ((to_known && !operation->to) || (from_known && !operation->from))
         return DRIVER_INVALID_VALUE; /* it ends outside its allocation */
     if (!to_known)
@@ -621,11 +692,13 @@ static driver_result copy_start(driver_ptr to, driver_ptr from, struct operation
         return DRIVER_NOT_INITIALIZED;
     if (!stream || !current() || stream->context != current())
         return DRIVER_INVALID_CONTEXT;
+    if (!operation->bytes || !operation->rows || !operation->planes)
+        return DRIVER_SUCCESS;
     driver_result result = ends_find(operation, to, from, &to_pageable, &from_pageable);
-    if (result != DRIVER_SUCCESS || !operation->bytes || !operation->rows)
+    if (result != DRIVER_SUCCESS)
         return result;
     if (from_pageable) {
-        size_t size = span(operation->bytes, operation->from_pitch, operation->rows);
+        size_t size = from_span(operation);
         operation->snapshot = malloc(size);
         if (!operation->snapshot)
             return DRIVER_OUT_OF_MEMORY;
@@ -640,8 +713,7 @@ static driver_result copy_start(driver_ptr to, driver_ptr from, struct operation
 
 API driver_result cuMemcpyAsync(driver_ptr to, driver_ptr from, size_t bytes, driver_stream stream)
 {
-    struct operation operation = {
-        .to_pitch = bytes, .from_pitch = bytes, .bytes = bytes, .rows = 1};
+    struct operation operation = {.bytes = bytes, .rows = 1, .planes = 1};
     return copy_start(to, from, &operation, stream);
 }
 
@@ -650,7 +722,8 @@ API driver_result cuMemcpy2DAsync(const struct driver_copy_2d *copy, driver_stre
     struct operation operation = {.to_pitch = copy->to_pitch,
                                   .from_pitch = copy->from_pitch,
                                   .bytes = copy->width_bytes,
-                                  .rows = copy->height};
+                                  .rows = copy->height,
+                                  .planes = 1};
     if (copy->from_type != DRIVER_MEMORY_UNIFIED || copy->to_type != DRIVER_MEMORY_UNIFIED ||
         copy->width_bytes > copy->to_pitch || copy->width_bytes > copy->from_pitch ||
         copy->from_x_bytes || copy->from_y || copy->to_x_bytes || copy->to_y)
@@ -658,10 +731,27 @@ API driver_result cuMemcpy2DAsync(const struct driver_copy_2d *copy, driver_stre
     return copy_start(copy->to_device, copy->from_device, &operation, stream);
 }
 
+API driver_result cuMemcpy3DAsync(const struct driver_copy_3d *copy, driver_stream stream)
+{
+    struct operation operation = {.to_pitch = copy->to_pitch,
+                                  .from_pitch = copy->from_pitch,
+                                  .bytes = copy->width_bytes,
+                                  .rows = copy->height,
+                                  .to_distance = copy->to_pitch * copy->to_height,
+                                  .from_distance = copy->from_pitch * copy->from_height,
+                                  .planes = copy->depth};
+    if (copy->from_type != DRIVER_MEMORY_UNIFIED || copy->to_type != DRIVER_MEMORY_UNIFIED ||
+        copy->width_bytes > copy->to_pitch || copy->width_bytes > copy->from_pitch ||
+        copy->height > copy->to_height || copy->height > copy->from_height || copy->from_x_bytes ||
+        copy->from_y || copy->from_z || copy->from_lod || copy->from_reserved || copy->to_x_bytes ||
+        copy->to_y || copy->to_z || copy->to_lod || copy->to_reserved)
+        return DRIVER_INVALID_VALUE;
+    return copy_start(copy->to_device, copy->from_device, &operation, stream);
+}
+
 API driver_result cuMemcpy(driver_ptr to, driver_ptr from, size_t bytes)
 {
-    struct operation operation = {
-        .to_pitch = bytes, .from_pitch = bytes, .bytes = bytes, .rows = 1};
+    struct operation operation = {.bytes = bytes, .rows = 1, .planes = 1};
     bool to_pageable, from_pageable;
     if (!current())
         return DRIVER_INVALID_CONTEXT;
@@ -690,7 +780,7 @@ API driver_result cuIpcGetMemHandle(struct driver_ipc_handle *out, driver_ptr po
         return DRIVER_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
     const struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
-    bool good = at && !at->managed && at->start != at->shadow && !at->imported;
+    bool good = at && is_shareable(at);
     if (good) {
         handle.fd = at->fd;
         handle.device = at->device;
@@ -766,6 +856,244 @@ API driver_result cuIpcCloseMemHandle(driver_ptr pointer)
     return DRIVER_SUCCESS;
 }
 
+/* --- memory that the program maps itself --------------------------------------------------------
+ */
+
+static struct chunk *chunk_of(driver_chunk chunk)
+{
+    return (struct chunk *) (uintptr_t) chunk;
+}
+
+static driver_result chunk_make(driver_chunk *out, int fd, int device, size_t size,
+                                int handle_types)
+{
+    struct chunk *chunk = fd < 0 ? NULL : malloc(sizeof(*chunk));
+    if (!chunk)
+        return DRIVER_OUT_OF_MEMORY;
+    *chunk = (struct chunk){fd, device, size, handle_types, 1};
+    *out = (driver_chunk) (uintptr_t) chunk;
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuMemCreate(driver_chunk *out, size_t size,
+                              const struct driver_chunk_properties *properties, uint64_t flags)
+{
+    char name[64];
+    (void) flags;
+    if (!started || properties->type != DRIVER_CHUNK_PINNED ||
+        properties->location.type != DRIVER_LOCATION_DEVICE || !size || size % CHUNK_BYTES)
+        return DRIVER_INVALID_VALUE;
+    snprintf(name, sizeof(name), "standin-chunk-%d", properties->location.device);
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, (off_t) size) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return chunk_make(out, fd, properties->location.device, size, properties->handle_types);
+}
+
+API driver_result cuMemRelease(driver_chunk handle)
+{
+    struct chunk *chunk = chunk_of(handle);
+    pthread_mutex_lock(&lock);
+    bool is_last = --chunk->references == 0;
+    pthread_mutex_unlock(&lock);
+    if (is_last) {
+        close(chunk->fd);
+        free(chunk);
+    }
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuMemRetainAllocationHandle(driver_chunk *out, void *address)
+{
+    pthread_mutex_lock(&lock);
+    const struct allocation *at = allocation_at(address);
+    if (at && at->chunk)
+        at->chunk->references++;
+    pthread_mutex_unlock(&lock);
+    if (!at || !at->chunk)
+        return DRIVER_INVALID_VALUE;
+    *out = (driver_chunk) (uintptr_t) at->chunk;
+    return DRIVER_SUCCESS;
+}
+
+/* A handle of the fabric, which here ends at the machine. */
+struct fabric {
+    char magic[8];
+    int pid, fd;
+};
+
+API driver_result cuMemExportToShareableHandle(void *out, driver_chunk handle, int type,
+                                               uint64_t flags)
+{
+    const struct chunk *chunk = chunk_of(handle);
+    (void) flags;
+    if (!(chunk->handle_types & type) || (type == DRIVER_HANDLE_FD && settings.no_fd_handle) ||
+        (type == DRIVER_HANDLE_FABRIC && !settings.fabric))
+        return DRIVER_NOT_SUPPORTED;
+    if (type == DRIVER_HANDLE_FD) {
+        *(int *) out = fcntl(chunk->fd, F_DUPFD_CLOEXEC, 0);
+        return *(int *) out < 0 ? DRIVER_OUT_OF_MEMORY : DRIVER_SUCCESS;
+    }
+    struct fabric fabric = {"fabric", (int) getpid(), chunk->fd};
+    memset(out, 0, sizeof(struct driver_fabric_handle));
+    memcpy(out, &fabric, sizeof(fabric));
+    return DRIVER_SUCCESS;
+}
+
+static long imports; /* atomic */
+
+/* For tests, which look whether memory was opened. */
+API long multilane_standin_imports(void);
+
+API long multilane_standin_imports(void)
+{
+    return __atomic_load_n(&imports, __ATOMIC_RELAXED);
+}
+
+API driver_result cuMemImportFromShareableHandle(driver_chunk *out, void *handle, int type)
+{
+    char path[64], target[128];
+    struct fabric fabric = {"", (int) getpid(), (int) (intptr_t) handle};
+    struct stat status;
+    int device;
+    if (type == DRIVER_HANDLE_FABRIC)
+        memcpy(&fabric, handle, sizeof(fabric));
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", fabric.pid, fabric.fd);
+    ssize_t length = readlink(path, target, sizeof(target) - 1);
+    target[length < 0 ? 0 : length] = '\0';
+    if (sscanf(target, "/memfd:standin-chunk-%d", &device) != 1)
+        return DRIVER_INVALID_HANDLE;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) != 0)
+        return DRIVER_INVALID_HANDLE;
+    __atomic_add_fetch(&imports, 1, __ATOMIC_RELAXED);
+    return chunk_make(out, fd, device, (size_t) status.st_size, 0);
+}
+
+/* Addresses without memory yet, and where the bytes of such memory will be: together as well. */
+static struct range {
+    struct range *next;
+    char *start, *shadow;
+    size_t size;
+} * ranges;
+
+static void *nothing(void *wanted, size_t size)
+{
+    return mmap(wanted, size, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (wanted ? MAP_FIXED : 0), -1, 0);
+}
+
+API driver_result cuMemAddressReserve(driver_ptr *pointer, size_t size, size_t alignment,
+                                      driver_ptr wanted, uint64_t flags)
+{
+    (void) alignment;
+    (void) wanted;
+    (void) flags;
+    struct range *range = malloc(sizeof(*range));
+    if (!range || size % CHUNK_BYTES) {
+        free(range);
+        return DRIVER_INVALID_VALUE;
+    }
+    *range = (struct range){ranges, nothing(NULL, size), nothing(NULL, size), size};
+    pthread_mutex_lock(&lock);
+    range->next = ranges;
+    ranges = range;
+    pthread_mutex_unlock(&lock);
+    *pointer = (driver_ptr) (uintptr_t) range->start;
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuMemAddressFree(driver_ptr pointer, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    struct range **at = &ranges, *old;
+    while (*at && (*at)->start != (char *) (uintptr_t) pointer)
+        at = &(*at)->next;
+    old = *at;
+    if (old)
+        *at = old->next;
+    pthread_mutex_unlock(&lock);
+    if (!old || old->size != size)
+        return DRIVER_INVALID_VALUE;
+    munmap(old->start, size);
+    munmap(old->shadow, size);
+    free(old);
+    return DRIVER_SUCCESS;
+}
+
+/* Null: the range was not reserved. */
+static char *shadow_of(driver_ptr pointer, size_t size)
+{
+    char *start = (char *) (uintptr_t) pointer, *shadow = NULL;
+    pthread_mutex_lock(&lock);
+    for (const struct range *at = ranges; at && !shadow; at = at->next)
+        if (start >= at->start && start + size <= at->start + at->size)
+            shadow = at->shadow + (start - at->start);
+    pthread_mutex_unlock(&lock);
+    return shadow;
+}
+
+API driver_result cuMemMap(driver_ptr pointer, size_t size, size_t offset, driver_chunk handle,
+                           uint64_t flags)
+{
+    struct chunk *chunk = chunk_of(handle);
+    (void) flags;
+    if (offset || size != chunk->size)
+        return DRIVER_INVALID_VALUE;
+    struct allocation *new = calloc(1, sizeof(*new));
+    char *shadow = shadow_of(pointer, size);
+    if (shadow)
+        shadow = mmap(shadow, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, chunk->fd, 0);
+    if (!new || !shadow || shadow == MAP_FAILED) {
+        free(new);
+        return DRIVER_OUT_OF_MEMORY;
+    }
+    *new = (struct allocation){.chunk = chunk,
+                               .start = (char *) (uintptr_t) pointer,
+                               .shadow = shadow,
+                               .size = size,
+                               .type = DRIVER_MEMORY_DEVICE,
+                               .device = chunk->device,
+                               .id = __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED)};
+    pthread_mutex_lock(&lock);
+    chunk->references++;
+    pthread_mutex_unlock(&lock);
+    allocation_add(new);
+    return DRIVER_SUCCESS;
+}
+
+/* All that is mapped in the range, one chunk or several. */
+API driver_result cuMemSetAccess(driver_ptr pointer, size_t size,
+                                 const struct driver_access *access, size_t count)
+{
+    char *start = (char *) (uintptr_t) pointer;
+    if (count != 1 || access->flags != DRIVER_ACCESS_READ_WRITE)
+        return DRIVER_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    for (struct allocation *at = allocations; at; at = at->next)
+        if (at->chunk && at->start >= start && at->start < start + size)
+            at->is_allowed = true;
+    pthread_mutex_unlock(&lock);
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuMemUnmap(driver_ptr pointer, size_t size)
+{
+    char *start = (char *) (uintptr_t) pointer;
+    for (size_t done = 0; done < size;) {
+        struct allocation *old = allocation_take(start + done, false);
+        if (!old || !old->chunk)
+            return DRIVER_INVALID_VALUE;
+        done += old->size;
+        nothing(old->shadow, old->size);
+        cuMemRelease((driver_chunk) (uintptr_t) old->chunk);
+        free(old);
+    }
+    return DRIVER_SUCCESS;
+}
+
 /* --- finding the functions ----------------------------------------------------------------------
  */
 
@@ -774,7 +1102,7 @@ API driver_result cuIpcCloseMemHandle(driver_ptr pointer)
 #name, (void (*)(void))(name)                                                              \
     }
 
-static const struct {
+static const struct function {
     const char *name;
     void (*function)(void);
 } functions[] = {ENTRY(cuInit),
@@ -796,6 +1124,7 @@ static const struct {
                  ENTRY(cuMemcpy),
                  ENTRY(cuMemcpyAsync),
                  ENTRY(cuMemcpy2DAsync),
+                 ENTRY(cuMemcpy3DAsync),
                  ENTRY(cuStreamCreate),
                  ENTRY(cuStreamSynchronize),
                  ENTRY(cuStreamDestroy),
@@ -805,7 +1134,28 @@ static const struct {
                  ENTRY(cuEventDestroy),
                  ENTRY(cuIpcGetMemHandle),
                  ENTRY(cuIpcOpenMemHandle),
-                 ENTRY(cuIpcCloseMemHandle)};
+                 ENTRY(cuIpcCloseMemHandle)},
+  mapping_functions[] = {ENTRY(cuMemCreate),
+                         ENTRY(cuMemRetainAllocationHandle),
+                         ENTRY(cuMemRelease),
+                         ENTRY(cuMemExportToShareableHandle),
+                         ENTRY(cuMemImportFromShareableHandle),
+                         ENTRY(cuMemAddressReserve),
+                         ENTRY(cuMemAddressFree),
+                         ENTRY(cuMemMap),
+                         ENTRY(cuMemUnmap),
+                         ENTRY(cuMemSetAccess)};
+
+static bool function_find(const char *name, const struct function *known, size_t count,
+                          void **function)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(known[i].name, name) == 0) {
+            memcpy(function, &known[i].function, sizeof(*function));
+            return true;
+        }
+    return false;
+}
 
 API driver_result cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
 {
@@ -814,10 +1164,10 @@ API driver_result cuGetProcAddress(const char *name, void **function, int versio
     *function = NULL;
     if (settings.old)
         return DRIVER_NOT_FOUND;
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-        if (strcmp(functions[i].name, name) == 0) {
-            memcpy(function, &functions[i].function, sizeof(*function));
-            return DRIVER_SUCCESS;
-        }
+    if (function_find(name, functions, sizeof(functions) / sizeof(functions[0]), function) ||
+        (!settings.no_map &&
+         function_find(name, mapping_functions,
+                       sizeof(mapping_functions) / sizeof(mapping_functions[0]), function)))
+        return DRIVER_SUCCESS;
     return DRIVER_NOT_FOUND;
 }

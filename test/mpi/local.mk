@@ -123,3 +123,9 @@ check_PROGRAMS += test/mpi/failure
 test_mpi_failure_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_failure_LDFLAGS = $(MPI_LDFLAGS)
 test_mpi_failure_LDADD = $(OMPI_LIBS)
+
+# Messages from and to device memory.
+check_PROGRAMS += test/mpi/device
+test_mpi_device_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_device_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_device_LDADD = libmultilane_common.la $(OMPI_LIBS)

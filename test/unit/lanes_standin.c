@@ -29,6 +29,7 @@ static const struct protocol standin_protocols[MODEL_PROTOCOLS] = {
 const struct protocol *const protocols[MODEL_PROTOCOLS] = {
     &standin_protocols[0], &standin_protocols[1], &standin_protocols[2], &standin_protocols[3],
     &standin_protocols[4], &standin_protocols[5], &standin_protocols[6]};
+const struct protocol rndv_device = {.name = "rndv-get"};
 
 /* Open MPI's own needs a process that was initialised. */
 __attribute__((visibility("default"))) void opal_output(int stream, const char *format, ...);

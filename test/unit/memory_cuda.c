@@ -125,12 +125,21 @@ static void copies_arrive(void)
     copier_wait(copier, COPY_TO_HOST);
     CHECK(result == DRIVER_SUCCESS && memcmp(in, out, SIZE) == 0, "%s", words(result));
 
-    /* Every tenth ten bytes, packed. */
-    result = copier_copy_rows(copier, COPY_TO_HOST, ptr(in), 10, device + 3, 100, 10, 500);
+    /* Ten bytes of every hundred, packed. */
+    const struct copy_shape rows = {{ptr(in), 10, 0}, {device + 3, 100, 0}, 10, 500, 1};
+    result = copier_copy_shape(copier, COPY_TO_HOST, &rows);
     copier_wait(copier, COPY_TO_HOST);
     CHECK(result == DRIVER_SUCCESS, "%s", words(result));
     for (int i = 0; i < 5000; i++)
         CHECK(in[i] == out[3 + i / 10 * 100 + i % 10], "byte %d of rows", i);
+
+    /* Part of a cube of 50 x 20 x 100 bytes: 7 rows of 10 bytes in each of 50 planes. */
+    const struct copy_shape planes = {{ptr(in), 10, 7}, {device + 3, 100, 20}, 10, 7, 50};
+    result = copier_copy_shape(copier, COPY_TO_HOST, &planes);
+    copier_wait(copier, COPY_TO_HOST);
+    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
+    for (int i = 0; i < 3500; i++)
+        CHECK(in[i] == out[3 + i / 70 * 2000 + i / 10 % 7 * 100 + i % 10], "byte %d of planes", i);
     copiers_close();
 }
 

@@ -46,7 +46,7 @@ static struct peer_class *class_new(void)
     class->placement = PROFILE_HOST;
     class->lanes = calloc(2, sizeof(*class->lanes));
     lanes_fill(class->lanes);
-    for (int i = 0; i < CLASS_BUFFERS; i++) {
+    for (int i = 0; i < CLASS_DEVICE; i++) { /* as where there is no device */
         struct plan_input input;
         struct model_error error = {""};
         class_plan_input(class, (enum class_buffer) i, &input);
@@ -102,9 +102,9 @@ int main(void)
     multilane.early_messages = 1;
     struct peer_class *class = class_new();
     for (int i = 0; i < CLASS_BUFFERS && class->routes[i]; i++) {
-        class_route(class, i == CLASS_CONTIGUOUS, 8);
-        class_route(class, i == CLASS_CONTIGUOUS, 100000);
-        class_route(class, i == CLASS_CONTIGUOUS, 10000000);
+        class_route(class, (enum class_buffer) i, 8);
+        class_route(class, (enum class_buffer) i, 100000);
+        class_route(class, (enum class_buffer) i, 10000000);
     }
     multilane.peer_classes = class;
     report_is_golden("explain.txt");

@@ -33,7 +33,7 @@ static struct peer *peer_over(unsigned rail_bits)
 
 static const struct route *large_route(const struct peer *peer)
 {
-    return class_route_of(peer_class_now(peer), true, 64 << 20);
+    return class_route_of(peer_class_now(peer), CLASS_CONTIGUOUS, 64 << 20);
 }
 
 static void peers_with_equal_lanes_share_plans(void)
@@ -112,7 +112,7 @@ static void a_lost_lane_is_not_planned_with_until_it_returns(void)
     CHECK(lane_set_lost(&peer->lanes[1], true), "no lane is left");
     CHECK(whole->peers == sharing - 1 && other->class == whole, "%u peers", whole->peers);
     const struct peer_class *class = peer_class_now(peer);
-    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+    for (int buffer = 0; buffer < CLASS_DEVICE; buffer++) /* there is no device */
         for (uint32_t i = 0; i < class->plans[buffer]->entry_count; i++)
             for (int j = 0; j < class->routes[buffer][i].lane_count; j++)
                 CHECK(class->routes[buffer][i].lanes[j] != 1, "the lost lane, range %u", i);

@@ -29,7 +29,7 @@ struct protocol {
 };
 
 extern const struct protocol eager_short, eager_copy, eager_zcopy;
-extern const struct protocol rndv_am, rndv_get, rndv_put, rndv_both;
+extern const struct protocol rndv_am, rndv_get, rndv_put, rndv_both, rndv_staged, rndv_device;
 
 /* By index of the model's table; null where there is none. */
 extern const struct protocol *const protocols[MODEL_PROTOCOLS];
@@ -58,6 +58,8 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
 
 /* Sends the bytes [from, end) as active messages to the request's receiver. */
 void rndv_am_move(struct send_request *request, size_t from, size_t end);
+/* The same for device memory, which goes through slots of host memory. */
+void rndv_staged_move(struct send_request *request, size_t from, size_t end);
 
 /* The sender has copied the last chunk of a message by rndv-both. False: that was said already. */
 bool rndv_both_last(struct recv_request *request);

@@ -37,6 +37,10 @@ static const struct transfer_way rndv_am_way = {.start = rndv_am_piece, .finish 
 
 void rndv_am_move(struct send_request *request, size_t from, size_t end)
 {
+    if (OPAL_UNLIKELY(request->view != NULL)) {
+        rndv_staged_move(request, from, end);
+        return;
+    }
     transfer_begin(&request->transfer, &rndv_am_way, from, end,
                    PIECES_IN_FLIGHT * request->route->lane_count);
 }

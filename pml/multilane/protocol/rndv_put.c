@@ -16,7 +16,7 @@ static bool rndv_put_offer(struct recv_request *request, const struct arrival *a
 {
     const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
     const struct route *route =
-        class_route_of(peer_class_now(request->peer), true, request->wanted);
+        class_route_of(peer_class_now(request->peer), CLASS_CONTIGUOUS, request->wanted);
     struct lane *lane = arrival->lane;
     if (route->protocol == &rndv_put)
         return rma_offer(&request->rma, route, request->peer, request->data, request->wanted,

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component of btl/cuda: its parameters, its peers, its beginning and its end. */
+#include "btl/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "common/compat/modex.h"
+#include "common/compat/named.h"
+#include "common/compat/param.h"
+#include "common/compat/version.h"
+#include "opal/mca/hwloc/hwloc-internal.h"
+
+static int cuda_register(void);
+static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads);
+static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                          cuda_peer_t **peers, opal_bitmap_t *reachable);
+static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                          cuda_peer_t **peers);
+static int cuda_finalize(mca_btl_base_module_t *btl);
+
+__attribute__((visibility("default"))) struct cuda_component mca_btl_cuda_component = {
+    .super =
+        {
+            .btl_version =
+                {
+                    MCA_BTL_DEFAULT_VERSION("cuda"),
+                    .mca_register_component_params = cuda_register,
+                },
+            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+            .btl_init = cuda_init,
+        },
+    .handles_max = 128,
+    .off = "",
+    .given = GIVEN_INIT,
+};
+
+mca_btl_base_module_t cuda_module = {
+    .btl_component = &mca_btl_cuda_component.super,
+    .btl_add_procs = cuda_add_procs,
+    .btl_del_procs = cuda_del_procs,
+    .btl_finalize = cuda_finalize,
+    .btl_put = copy_put,
+    .btl_get = copy_get,
+    .btl_register_mem = key_make,
+    .btl_deregister_mem = key_free,
+};
+
+static const struct param params[] = {
+    GIVEN_PARAMS(mca_btl_cuda_component.given),
+    {"handles_max", PARAM_INT, &cuda.handles_max,
+     "allocations of other processes that are kept open here, at most"},
+    {"off", PARAM_STRING, &cuda.off,
+     "why this node has no such lane; empty where it may have one (for reading only)"},
+};
+
+/* It has neither send nor atomics, so BML r2 leaves it out: Multilane's PML asks it itself. */
+static void module_describe(void)
+{
+    cuda_module.btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
+    cuda_module.btl_latency = 10;
+    cuda_module.btl_bandwidth = 1000000;
+    cuda_module.btl_flags = MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET;
+    cuda_module.btl_registration_handle_size = sizeof(cuda_key_t);
+    cuda_module.btl_get_limit = cuda_module.btl_put_limit = SIZE_MAX;
+    cuda_module.btl_get_local_registration_threshold = SIZE_MAX;
+    cuda_module.btl_put_local_registration_threshold = SIZE_MAX;
+    cuda_module.btl_min_rdma_pipeline_size = SIZE_MAX;
+}
+
+static int cuda_register(void)
+{
+    if (!version_accepts_running("btl", "cuda"))
+        return OPAL_ERR_NOT_AVAILABLE;
+    cuda.off = driver_expected();
+    module_describe();
+    return param_register(&cuda.super.btl_version, params, sizeof(params) / sizeof(params[0]));
+}
+
+static bool parameters_are_good(void)
+{
+    if (cuda.handles_max > 0)
+        return cuda_given_read();
+    CUDA_SAY("btl_cuda_handles_max is %d; it must be above 0.", cuda.handles_max);
+    return false;
+}
+
+static uint64_t pid_namespace(void)
+{
+    struct stat status;
+
+    return 0 == stat("/proc/self/ns/pid", &status) ? (uint64_t) status.st_ino : 0;
+}
+
+static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads)
+{
+    struct cuda_record record = {.version = CUDA_RECORD_VERSION, .key_bytes = sizeof(cuda_key_t)};
+    mca_btl_base_module_t **modules;
+
+    (void) progress_threads;
+    (void) mpi_threads;
+    *count = 0;
+    if (!named_btl_is_wanted("cuda"))
+        return NULL;
+    if (!driver_load()) {
+        CUDA_VERBOSE("offers no lane: %s", driver_why());
+        return NULL;
+    }
+    modules = parameters_are_good() ? calloc(1, sizeof(*modules)) : NULL;
+    if (NULL == modules)
+        return NULL;
+    record.pid_namespace = cuda.pid_namespace = pid_namespace();
+    if (OPAL_SUCCESS != modex_send(&cuda.super.btl_version, &record, sizeof(record))) {
+        free(modules);
+        return NULL;
+    }
+    OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
+    copies_init();
+    modules[0] = &cuda_module;
+    *count = 1;
+    return modules;
+}
+
+/* --- peers --- */
+
+/* Did it publish that it has this lane, in this version? */
+static bool record_fits(const opal_proc_t *proc, bool *knows_pids)
+{
+    struct cuda_record *record = NULL;
+    size_t bytes = 0;
+    bool fits = OPAL_SUCCESS == modex_recv(&cuda.super.btl_version, &proc->proc_name,
+                                           (void **) &record, &bytes) &&
+                bytes == sizeof(*record) && CUDA_RECORD_VERSION == record->version &&
+                sizeof(cuda_key_t) == record->key_bytes;
+
+    *knows_pids = fits && 0 != cuda.pid_namespace && record->pid_namespace == cuda.pid_namespace;
+    free(record);
+    return fits;
+}
+
+/* Under the lock. */
+static cuda_peer_t *peer_of(const opal_process_name_t *name)
+{
+    cuda_peer_t *peer = cuda.peers;
+
+    while (NULL != peer && (peer->name.jobid != name->jobid || peer->name.vpid != name->vpid))
+        peer = peer->next;
+    return peer;
+}
+
+/* Under the lock. The peer, if its device memory can be shared; NULL else, which is no error. */
+static cuda_peer_t *peer_add(const opal_proc_t *proc)
+{
+    const opal_proc_t *self = opal_proc_local_get();
+    cuda_peer_t *peer = peer_of(&proc->proc_name);
+    bool knows_pids = false;
+
+    if (NULL != peer)
+        return peer;
+    if (proc != self &&
+        (proc->proc_name.jobid != self->proc_name.jobid ||
+         !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !record_fits(proc, &knows_pids)))
+        return NULL;
+    peer = calloc(1, sizeof(*peer));
+    if (NULL == peer)
+        return NULL;
+    peer->name = proc->proc_name;
+    peer->is_self = proc == self;
+    peer->knows_pids = knows_pids;
+    peer->next = cuda.peers;
+    cuda.peers = peer;
+    return peer;
+}
+
+/* Leaves `reachable` as it is: nobody is reached by messages over this lane. */
+static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                          cuda_peer_t **peers, opal_bitmap_t *reachable)
+{
+    (void) btl;
+    (void) reachable;
+    OPAL_THREAD_LOCK(&cuda.lock);
+    for (size_t i = 0; i < count; i++)
+        peers[i] = peer_add(procs[i]);
+    OPAL_THREAD_UNLOCK(&cuda.lock);
+    return OPAL_SUCCESS;
+}
+
+/* BML r2 calls it at once for a lane that it does not take, which others use: peers stay. */
+static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                          cuda_peer_t **peers)
+{
+    (void) btl;
+    (void) count;
+    (void) procs;
+    (void) peers;
+    return OPAL_SUCCESS;
+}
+
+static int cuda_finalize(mca_btl_base_module_t *btl)
+{
+    (void) btl;
+    copies_close();
+    mappings_close();
+    while (NULL != cuda.peers) {
+        cuda_peer_t *peer = cuda.peers;
+
+        cuda.peers = peer->next;
+        free(peer);
+    }
+    copiers_close();
+    OBJ_DESTRUCT(&cuda.lock);
+    return OPAL_SUCCESS;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gets and puts: copies of the driver's from and to memory that is open here, and their ends. */
+#include "btl/cuda/cuda.h"
+
+#include <stdlib.h>
+
+#include "opal/runtime/opal_progress.h"
+
+/* A copy under way. */
+struct cuda_copy {
+    struct cuda_copy *next;
+    struct copier *copier;
+    driver_event event;
+    struct cuda_mapping *mapping; /* NULL: the memory is this process's own */
+    cuda_peer_t *peer;
+    void *local;
+    mca_btl_base_rdma_completion_fn_t callback;
+    void *context;
+    void *data;
+};
+
+static struct {
+    opal_mutex_t lock; /* guards all below; never held while a callback runs */
+    struct {
+        struct cuda_copy *first, **last;
+    } queues[COPIERS_MAX]; /* by copier: its copies end in the order they were started in */
+    uint32_t count;        /* under way; atomic, for a look without the lock */
+    bool is_progressed;
+} copies;
+
+/* Under the lock. One that has ended; *result says how. */
+static struct cuda_copy *ended_take(driver_result *result)
+{
+    for (int i = 0; i < COPIERS_MAX; i++) {
+        struct cuda_copy *copy = copies.queues[i].first;
+
+        if (NULL == copy)
+            continue;
+        *result = copier_test(copy->event);
+        if (DRIVER_NOT_READY == *result)
+            continue;
+        copies.queues[i].first = copy->next;
+        if (NULL == copy->next)
+            copies.queues[i].last = &copies.queues[i].first;
+        __atomic_sub_fetch(&copies.count, 1, __ATOMIC_RELAXED);
+        return copy;
+    }
+    return NULL;
+}
+
+static void copy_end(struct cuda_copy *copy, driver_result result)
+{
+    char words[160];
+
+    copier_unmark(copy->copier, copy->event);
+    if (NULL != copy->mapping)
+        mapping_release(copy->mapping);
+    if (DRIVER_SUCCESS != result)
+        CUDA_SAY("a copy of device memory failed: the CUDA driver says %s.",
+                 driver_words(result, words, sizeof(words)));
+    copy->callback(&cuda_module, copy->peer, copy->local, NULL, copy->context, copy->data,
+                   DRIVER_SUCCESS == result ? OPAL_SUCCESS : OPAL_ERROR);
+    free(copy);
+}
+
+static int copies_progress(void)
+{
+    int ended = 0;
+
+    while (0 != __atomic_load_n(&copies.count, __ATOMIC_RELAXED)) {
+        driver_result result = DRIVER_SUCCESS;
+        struct cuda_copy *copy;
+
+        OPAL_THREAD_LOCK(&copies.lock);
+        copy = ended_take(&result);
+        OPAL_THREAD_UNLOCK(&copies.lock);
+        if (NULL == copy)
+            break;
+        copy_end(copy, result);
+        ended++;
+    }
+    return ended;
+}
+
+/* Starts the copy and puts it into its queue: the lock keeps the order of both alike. */
+static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_ptr from, size_t size)
+{
+    unsigned index = copy->copier->index;
+    driver_result result;
+    bool is_first;
+
+    OPAL_THREAD_LOCK(&copies.lock);
+    result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
+    if (DRIVER_SUCCESS == result)
+        result = copier_mark(copy->copier, COPY_BETWEEN, &copy->event);
+    if (DRIVER_SUCCESS == result) {
+        copy->next = NULL;
+        *copies.queues[index].last = copy;
+        copies.queues[index].last = &copy->next;
+        __atomic_add_fetch(&copies.count, 1, __ATOMIC_RELAXED);
+    }
+    is_first = !copies.is_progressed;
+    copies.is_progressed = true;
+    OPAL_THREAD_UNLOCK(&copies.lock);
+    if (is_first)
+        opal_progress_register(copies_progress);
+    return result;
+}
+
+/* May the device that the local end is on read the other one? The host may always. */
+static bool can_reach(const void *local, const struct copier *copier)
+{
+    struct memory memory;
+    int can = 0;
+
+    memory_ask(local, &memory);
+    if (MEMORY_DEVICE != memory.kind || memory.device == copier->device)
+        return true;
+    return DRIVER_SUCCESS == driver.device_can_access(&can, memory.device, copier->device) && can;
+}
+
+/* Finds where the other end's memory is in this process, and what copies it. */
+static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_copy *copy,
+                       driver_ptr *start)
+{
+    driver_result result;
+
+    if (peer->is_self) {
+        struct memory memory;
+
+        memory_ask((void *) (uintptr_t) key->start, &memory);
+        *start = key->start;
+        if (MEMORY_DEVICE != memory.kind || memory.buffer_id != key->buffer_id)
+            return OPAL_ERR_BAD_PARAM;
+        copy->copier = copier_get(&memory, &result);
+        return NULL == copy->copier ? OPAL_ERR_NOT_SUPPORTED : OPAL_SUCCESS;
+    }
+    int status = mapping_get(peer, key, &copy->mapping);
+    if (OPAL_SUCCESS != status)
+        return status;
+    copy->copier = copy->mapping->copier;
+    *start = copy->mapping->here;
+    return OPAL_SUCCESS;
+}
+
+static int copy_fail(struct cuda_copy *copy, int status)
+{
+    if (NULL != copy->mapping)
+        mapping_release(copy->mapping);
+    free(copy);
+    return status;
+}
+
+static int copy_begin(struct cuda_copy *copy, const cuda_key_t *key, uint64_t remote, size_t size,
+                      bool is_get)
+{
+    driver_ptr start, local = (driver_ptr) (uintptr_t) copy->local;
+    int status = OPAL_ERR_BAD_PARAM;
+
+    /* The key came from outside: what it names must hold all that is asked for. */
+    if (remote >= key->start && remote - key->start <= key->size &&
+        size <= key->size - (remote - key->start))
+        status = remote_find(copy->peer, key, copy, &start);
+    if (OPAL_SUCCESS != status)
+        return copy_fail(copy, status);
+    if (!can_reach(copy->local, copy->copier)) {
+        CUDA_VERBOSE("no peer access between two devices: the copy goes through host memory");
+        return copy_fail(copy, OPAL_ERR_NOT_SUPPORTED);
+    }
+    start += remote - key->start;
+    if (DRIVER_SUCCESS != copy_start(copy, is_get ? local : start, is_get ? start : local, size))
+        return copy_fail(copy, OPAL_ERROR);
+    return OPAL_SUCCESS;
+}
+
+static struct cuda_copy *copy_new(cuda_peer_t *peer, void *local,
+                                  mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                  void *data)
+{
+    struct cuda_copy *copy = calloc(1, sizeof(*copy));
+
+    if (NULL != copy) {
+        copy->peer = peer;
+        copy->local = local;
+        copy->callback = callback;
+        copy->context = context;
+        copy->data = data;
+    }
+    return copy;
+}
+
+int copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+             mca_btl_base_registration_handle_t *local_key,
+             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    struct cuda_copy *copy = copy_new(peer, local, callback, context, data);
+
+    (void) btl;
+    (void) local_key;
+    (void) flags;
+    (void) order;
+    return NULL == copy ? OPAL_ERR_OUT_OF_RESOURCE
+                        : copy_begin(copy, remote_key, remote, size, true);
+}
+
+int copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+             mca_btl_base_registration_handle_t *local_key,
+             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    struct cuda_copy *copy = copy_new(peer, local, callback, context, data);
+
+    (void) btl;
+    (void) local_key;
+    (void) flags;
+    (void) order;
+    return NULL == copy ? OPAL_ERR_OUT_OF_RESOURCE
+                        : copy_begin(copy, remote_key, remote, size, false);
+}
+
+void copies_init(void)
+{
+    OBJ_CONSTRUCT(&copies.lock, opal_mutex_t);
+    copies.count = 0;
+    for (int i = 0; i < COPIERS_MAX; i++) {
+        copies.queues[i].first = NULL;
+        copies.queues[i].last = &copies.queues[i].first;
+    }
+}
+
+/* What is still under way has nobody who waits for it; the driver ends it before its memory goes.
+ */
+void copies_close(void)
+{
+    if (copies.is_progressed)
+        opal_progress_unregister(copies_progress);
+    copies.is_progressed = false;
+    for (int i = 0; i < COPIERS_MAX; i++)
+        while (NULL != copies.queues[i].first) {
+            struct cuda_copy *copy = copies.queues[i].first;
+
+            copies.queues[i].first = copy->next;
+            copier_wait(copy->copier, COPY_BETWEEN);
+            copier_unmark(copy->copier, copy->event);
+            free(copy);
+        }
+    OBJ_DESTRUCT(&copies.lock);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lane over the memory of CUDA devices: one process of a node reads and writes the device
+ * memory of another. It carries no messages; who uses it has told the other end by another lane. */
+#ifndef BTL_CUDA_CUDA_H
+#define BTL_CUDA_CUDA_H
+
+#include "opal_config.h"
+
+#include <stdint.h>
+
+#include "common/compat/btl.h"
+#include "common/lane/given.h"
+#include "common/memory/copier.h"
+#include "multilane/extension.h"
+#include "opal/constants.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/util/output.h"
+
+#define CUDA_RECORD_VERSION 1u
+
+/* What a process publishes. */
+struct cuda_record {
+    uint32_t version;
+    uint32_t key_bytes;
+    uint64_t pid_namespace; /* 0: unknown */
+};
+
+/* By what the driver shares memory between processes. */
+enum share_kind {
+    SHARE_IPC = 1, /* what cudaMalloc gives */
+    SHARE_FABRIC, /* mapped memory that its program allowed to be shared, where there is a fabric */
+    SHARE_FD,     /* the same by a file descriptor */
+    SHARE_KINDS
+};
+
+/* What the other end needs to reach an allocation: it travels as the registration's key. */
+struct mca_btl_base_registration_handle_t {
+    union {
+        struct driver_ipc_handle ipc;
+        struct driver_fabric_handle fabric;
+        struct {
+            int32_t pid, fd; /* open in that process as long as the key lives */
+        } file;
+    } handle;
+    uint32_t kind; /* enum share_kind */
+    uint32_t reserved;
+    struct driver_uuid device;
+    uint64_t buffer_id; /* in its process: another allocation at the same place has another */
+    uint64_t start;     /* of the allocation, there */
+    uint64_t size;
+};
+
+typedef struct mca_btl_base_registration_handle_t cuda_key_t;
+
+/* A process at the other end, or this one. */
+struct mca_btl_base_endpoint_t {
+    struct mca_btl_base_endpoint_t *next;
+    opal_process_name_t name;
+    bool is_self;
+    bool knows_pids; /* process numbers mean the same to both */
+    bool complained; /* that its memory cannot be opened */
+};
+
+typedef struct mca_btl_base_endpoint_t cuda_peer_t;
+
+/* Memory of another process, opened here. */
+struct cuda_mapping {
+    struct cuda_mapping *next;
+    const cuda_peer_t *peer;
+    enum share_kind kind;
+    uint64_t buffer_id, start, size; /* there */
+    driver_ptr here;                 /* where its start is in this process */
+    struct copier *copier;           /* of the context that it was opened in */
+    uint32_t users;                  /* copies under way */
+    bool is_stale;                   /* the peer has other memory at its place: no new users */
+    uint64_t last_use;
+};
+
+struct cuda_component {
+    mca_btl_base_component_t super;
+
+    /* parameters */
+    int handles_max;
+    const char *off;    /* why there is no lane here, for ompi_info */
+    struct given given; /* attributes by parameters */
+
+    uint64_t pid_namespace; /* ours */
+    opal_mutex_t lock;      /* guards all below */
+    cuda_peer_t *peers;
+    struct cuda_mapping *mappings;
+    uint32_t mapping_count;
+    uint64_t uses;
+};
+
+/* Open MPI finds the component by this name; here it is called cuda. */
+extern struct cuda_component mca_btl_cuda_component;
+#define cuda mca_btl_cuda_component
+extern mca_btl_base_module_t cuda_module;
+
+#define CUDA_SAY(...) opal_output(0, "btl/cuda: " __VA_ARGS__)
+#define CUDA_VERBOSE(...)                                                                          \
+    opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/cuda: " __VA_ARGS__)
+
+/* extension.c */
+/* False: a parameter is no number, which was said. */
+bool cuda_given_read(void);
+
+/* key.c: memory of this process, for others. */
+cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
+                     uint32_t flags);
+int key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
+
+/* share.c: the driver's handles. Each in the context of the memory's device, which is current. */
+/* Fills the key's handle for bytes that end at `last`. */
+driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr last,
+                           cuda_key_t *key);
+void share_retract(const cuda_key_t *key);
+/* Maps what the key is for at *here. An error: `why` says it. */
+bool share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why, size_t why_size);
+void share_close(enum share_kind kind, driver_ptr here, size_t size);
+
+/* mapping.c: memory of others, in this process. */
+/* OPAL_ERR_TEMP_OUT_OF_RESOURCE: as many as may be are open and in use; another error: it cannot be
+ * opened, which was said. */
+int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_mapping **mapping);
+void mapping_release(struct cuda_mapping *mapping);
+void mappings_close(void);
+
+/* copy.c */
+int copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+             mca_btl_base_registration_handle_t *local_key,
+             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+int copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+             mca_btl_base_registration_handle_t *local_key,
+             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+void copies_init(void);
+void copies_close(void);
+
+#endif

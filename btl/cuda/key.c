@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keys: what another process needs to reach an allocation of this one. */
+#include "btl/cuda/cuda.h"
+
+#include <stdlib.h>
+
+/* The key for the other end. A handle of the driver's is for a whole allocation, so the same memory
+ * has the same handle every time; making it costs less than looking for it would. */
+static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memory, driver_ptr last,
+                              cuda_key_t *key)
+{
+    driver_result result;
+
+    *key =
+        (cuda_key_t){.buffer_id = memory->buffer_id, .start = memory->start, .size = memory->size};
+    if (peer->is_self)
+        return DRIVER_SUCCESS;
+    result = driver.device_uuid(&key->device, memory->device);
+    return DRIVER_SUCCESS == result ? share_export(memory, peer, last, key) : result;
+}
+
+/* NULL where the memory cannot be shared: the host's, managed memory, memory from a pool, mapped
+ * memory that was not made for it; its messages go another way. */
+cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
+                     uint32_t flags)
+{
+    struct memory memory;
+    struct copier *copier;
+    driver_result result;
+    cuda_key_t *key;
+    char words[160];
+
+    (void) btl;
+    (void) flags;
+    memory_ask(base, &memory);
+    if (MEMORY_DEVICE != memory.kind || (uintptr_t) base - memory.start + size > memory.size)
+        return NULL;
+    copier = copier_get(&memory, &result);
+    key = NULL == copier ? NULL : malloc(sizeof(*key));
+    if (NULL == key)
+        return NULL;
+    result = copier_enter(copier);
+    if (DRIVER_SUCCESS == result) {
+        result = key_fill(peer, &memory, (driver_ptr) (uintptr_t) base + size - 1, key);
+        copier_leave();
+    }
+    if (DRIVER_SUCCESS == result)
+        return key;
+    CUDA_VERBOSE("no handle for device memory: %s; it is copied through host memory",
+                 driver_words(result, words, sizeof(words)));
+    free(key);
+    return NULL;
+}
+
+int key_free(mca_btl_base_module_t *btl, cuda_key_t *key)
+{
+    (void) btl;
+    share_retract(key);
+    free(key);
+    return OPAL_SUCCESS;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of other processes that is open here: bounded, counted, and closed when the other
+ * process has something else at its place. */
+#include "btl/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Under the lock. */
+static void mapping_close(struct cuda_mapping *mapping)
+{
+    struct cuda_mapping **at = &cuda.mappings;
+
+    while (*at != mapping)
+        at = &(*at)->next;
+    *at = mapping->next;
+    cuda.mapping_count--;
+    if (DRIVER_SUCCESS == copier_enter(mapping->copier)) {
+        share_close(mapping->kind, mapping->here, mapping->size);
+        copier_leave();
+    }
+    free(mapping);
+}
+
+static bool overlaps(const struct cuda_mapping *mapping, const cuda_key_t *key)
+{
+    return mapping->start < key->start + key->size && key->start < mapping->start + mapping->size;
+}
+
+/* Under the lock. What the key is for, if it is open. Whatever else was open at that place of the
+ * peer's has been freed there: it is closed, or will be by its last user. */
+static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key_t *key)
+{
+    struct cuda_mapping *found = NULL, *next;
+
+    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = next) {
+        next = mapping->next;
+        if (mapping->peer != peer || mapping->is_stale || !overlaps(mapping, key))
+            continue;
+        if (mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
+            mapping->size == key->size)
+            found = mapping;
+        else if (0 == mapping->users)
+            mapping_close(mapping);
+        else
+            mapping->is_stale = true;
+    }
+    return found;
+}
+
+/* Under the lock. Makes room for one more by closing the one that was not used for longest. */
+static bool room_make(void)
+{
+    struct cuda_mapping *oldest = NULL;
+
+    if (cuda.mapping_count < (uint32_t) cuda.handles_max)
+        return true;
+    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = mapping->next)
+        if (0 == mapping->users && (NULL == oldest || mapping->last_use < oldest->last_use))
+            oldest = mapping;
+    if (NULL == oldest)
+        return false;
+    mapping_close(oldest);
+    return true;
+}
+
+/* What this process calls the device with that name; below 0 if it does not see it. */
+static int device_find(const struct driver_uuid *wanted)
+{
+    struct driver_uuid uuid;
+    int count = 0;
+
+    if (DRIVER_SUCCESS != driver.device_count(&count))
+        return -1;
+    for (int device = 0; device < count; device++)
+        if (DRIVER_SUCCESS == driver.device_uuid(&uuid, device) &&
+            0 == memcmp(&uuid, wanted, sizeof(uuid)))
+            return device;
+    return -1;
+}
+
+/* Enters a context of the key's device. False, and `why` says it: there is none. A program that
+ * only uses host memory may receive from a device: then the driver starts here. */
+static bool device_enter(const cuda_key_t *key, struct copier **copier, char *why, size_t why_size)
+{
+    driver_result result = driver.init(0);
+    int device = DRIVER_SUCCESS == result ? device_find(&key->device) : -1;
+
+    *copier = NULL;
+    if (DRIVER_SUCCESS == result && device < 0)
+        result = DRIVER_INVALID_DEVICE;
+    if (DRIVER_SUCCESS == result)
+        *copier = copier_of_device(device, &result);
+    if (NULL != *copier)
+        result = copier_enter(*copier);
+    if (DRIVER_SUCCESS == result)
+        return true;
+    driver_words(result, why, why_size);
+    return false;
+}
+
+static bool mapping_open(struct cuda_mapping *mapping, const cuda_key_t *key, char *why,
+                         size_t why_size)
+{
+    bool is_open;
+
+    if (!device_enter(key, &mapping->copier, why, why_size))
+        return false;
+    is_open = share_open(key, mapping->copier->device, &mapping->here, why, why_size);
+    copier_leave();
+    return is_open;
+}
+
+static void complain(cuda_peer_t *peer, const char *why)
+{
+    if (peer->complained)
+        return;
+    peer->complained = true;
+    CUDA_SAY("device memory of process %s cannot be opened: %s. It is copied through host memory "
+             "instead.",
+             OPAL_NAME_PRINT(peer->name), why);
+}
+
+/* Under the lock. */
+static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_mapping **mapping)
+{
+    struct cuda_mapping *made;
+    char why[160];
+
+    if (!room_make())
+        return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
+    made = calloc(1, sizeof(*made));
+    if (NULL == made)
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    if (!mapping_open(made, key, why, sizeof(why))) {
+        complain(peer, why);
+        free(made);
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
+    made->peer = peer;
+    made->kind = (enum share_kind) key->kind;
+    made->buffer_id = key->buffer_id;
+    made->start = key->start;
+    made->size = key->size;
+    /* Nobody promises that a buffer id tells mapped memory from what is mapped there later: it is
+     * opened for each message. */
+    made->is_stale = SHARE_IPC != made->kind;
+    made->next = cuda.mappings;
+    cuda.mappings = made;
+    cuda.mapping_count++;
+    *mapping = made;
+    return OPAL_SUCCESS;
+}
+
+int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_mapping **mapping)
+{
+    int status = OPAL_SUCCESS;
+
+    OPAL_THREAD_LOCK(&cuda.lock);
+    *mapping = mapping_find(peer, key);
+    if (NULL == *mapping)
+        status = mapping_make(peer, key, mapping);
+    if (OPAL_SUCCESS == status) {
+        (*mapping)->users++;
+        (*mapping)->last_use = ++cuda.uses;
+    }
+    OPAL_THREAD_UNLOCK(&cuda.lock);
+    return status;
+}
+
+void mapping_release(struct cuda_mapping *mapping)
+{
+    OPAL_THREAD_LOCK(&cuda.lock);
+    mapping->users--;
+    if (mapping->is_stale && 0 == mapping->users)
+        mapping_close(mapping);
+    OPAL_THREAD_UNLOCK(&cuda.lock);
+}
+
+void mappings_close(void)
+{
+    while (NULL != cuda.mappings)
+        mapping_close(cuda.mappings);
+}

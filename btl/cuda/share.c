@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the driver shares memory between processes of a node: by a handle for what cudaMalloc gives;
+ * by a handle of the fabric or a file descriptor for memory that a program maps itself. */
+#include "btl/cuda/cuda.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Numbers of the kernel's, the same for every processor; older headers have them not. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+
+/* --- ours, for others --- */
+
+static bool can_map(void)
+{
+    return driver.chunk_retain && driver.chunk_release && driver.chunk_export &&
+           driver.chunk_import && driver.range_reserve && driver.range_free && driver.range_map &&
+           driver.range_unmap && driver.range_allow;
+}
+
+static driver_result chunk_export(driver_chunk chunk, const cuda_peer_t *peer, cuda_key_t *key)
+{
+    int fd = -1;
+    driver_result result;
+
+    key->kind = SHARE_FABRIC;
+    result = driver.chunk_export(&key->handle.fabric, chunk, DRIVER_HANDLE_FABRIC, 0);
+    if (DRIVER_SUCCESS == result || !peer->knows_pids)
+        return result;
+    key->kind = SHARE_FD;
+    result = driver.chunk_export(&fd, chunk, DRIVER_HANDLE_FD, 0);
+    memset(&key->handle, 0, sizeof(key->handle));
+    key->handle.file.pid = (int32_t) getpid();
+    key->handle.file.fd = fd;
+    return result;
+}
+
+/* What is mapped in several chunks looks like one piece of memory, and a handle is for one chunk:
+ * the first and the last byte have to be in the same. */
+static driver_result mapped_export(const struct memory *memory, const cuda_peer_t *peer,
+                                   driver_ptr last, cuda_key_t *key)
+{
+    driver_chunk chunk, other;
+    driver_result result;
+
+    if (!can_map())
+        return DRIVER_NOT_SUPPORTED;
+    result = driver.chunk_retain(&chunk, (void *) (uintptr_t) memory->start);
+    if (DRIVER_SUCCESS != result)
+        return result;
+    result = driver.chunk_retain(&other, (void *) (uintptr_t) last);
+    if (DRIVER_SUCCESS == result) {
+        result = chunk == other ? chunk_export(chunk, peer, key) : DRIVER_NOT_SUPPORTED;
+        driver.chunk_release(other);
+    }
+    driver.chunk_release(chunk);
+    return result;
+}
+
+driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr last,
+                           cuda_key_t *key)
+{
+    if (!memory->ipc_capable)
+        return mapped_export(memory, peer, last, key);
+    key->kind = SHARE_IPC;
+    return driver.ipc_export(&key->handle.ipc, memory->start);
+}
+
+void share_retract(const cuda_key_t *key)
+{
+    if (SHARE_FD == key->kind)
+        close(key->handle.file.fd);
+}
+
+/* --- others', here --- */
+
+static int file_get(const cuda_key_t *key, char *why, size_t why_size)
+{
+    int fd = -1, process = (int) syscall(SYS_pidfd_open, key->handle.file.pid, 0);
+
+    if (process >= 0)
+        fd = (int) syscall(SYS_pidfd_getfd, process, key->handle.file.fd, 0);
+    if (fd < 0)
+        snprintf(why, why_size, "the system does not let us have its file descriptor (%s)",
+                 strerror(errno));
+    if (process >= 0)
+        close(process);
+    return fd;
+}
+
+static bool chunk_import(const cuda_key_t *key, driver_chunk *chunk, char *why, size_t why_size)
+{
+    struct driver_fabric_handle fabric = key->handle.fabric;
+    int fd = -1;
+    driver_result result;
+
+    if (SHARE_FD == key->kind && (fd = file_get(key, why, why_size)) < 0)
+        return false;
+    if (SHARE_FD == key->kind) {
+        result = driver.chunk_import(chunk, (void *) (intptr_t) fd, DRIVER_HANDLE_FD);
+        close(fd);
+    } else {
+        result = driver.chunk_import(chunk, &fabric, DRIVER_HANDLE_FABRIC);
+    }
+    driver_words(result, why, why_size);
+    return DRIVER_SUCCESS == result;
+}
+
+static driver_result range_make(driver_chunk chunk, int device, size_t size, driver_ptr *here)
+{
+    const struct driver_access access = {.location = {DRIVER_LOCATION_DEVICE, device},
+                                         .flags = DRIVER_ACCESS_READ_WRITE};
+    driver_result result = driver.range_reserve(here, size, 0, 0, 0);
+
+    if (DRIVER_SUCCESS != result)
+        return result;
+    result = driver.range_map(*here, size, 0, chunk, 0);
+    if (DRIVER_SUCCESS == result) {
+        result = driver.range_allow(*here, size, &access, 1);
+        if (DRIVER_SUCCESS != result)
+            driver.range_unmap(*here, size);
+    }
+    if (DRIVER_SUCCESS != result)
+        driver.range_free(*here, size);
+    return result;
+}
+
+static bool mapped_open(const cuda_key_t *key, int device, driver_ptr *here, char *why,
+                        size_t why_size)
+{
+    driver_chunk chunk;
+    driver_result result;
+
+    if (!can_map()) {
+        snprintf(why, why_size, "the CUDA driver is too old for memory that a program maps");
+        return false;
+    }
+    if (!chunk_import(key, &chunk, why, why_size))
+        return false;
+    result = range_make(chunk, device, key->size, here);
+    driver.chunk_release(chunk); /* what is mapped stays */
+    driver_words(result, why, why_size);
+    return DRIVER_SUCCESS == result;
+}
+
+bool share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why, size_t why_size)
+{
+    driver_result result = DRIVER_INVALID_HANDLE;
+
+    if (SHARE_FABRIC == key->kind || SHARE_FD == key->kind)
+        return mapped_open(key, device, here, why, why_size);
+    if (SHARE_IPC == key->kind)
+        result = driver.ipc_open(here, key->handle.ipc, DRIVER_IPC_LAZY_PEER_ACCESS);
+    driver_words(result, why, why_size);
+    return DRIVER_SUCCESS == result;
+}
+
+void share_close(enum share_kind kind, driver_ptr here, size_t size)
+{
+    if (SHARE_IPC == kind) {
+        driver.ipc_close(here);
+        return;
+    }
+    driver.range_unmap(here, size);
+    driver.range_free(here, size);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rndv-staged: RTS, RTR, then the data of device memory through slots of host memory, as active
+ * messages over any lane.
+ *
+ * A slot passes two stages: the driver fills it, the lanes empty it. Several are under way, so the
+ * stages overlap; what joins them is the queue of copies (staging.c): its tail is moved by what
+ * starts a copy, its head by progress that sees one ended, and each slot says how much it holds.
+ * The receiver does the same in the other direction (device_memory.c), and does not care what
+ * memory the sender has: to it this is rndv-am. */
+#include "protocol.h"
+
+#include <string.h>
+
+#include "../device_memory.h"
+#include "../pieces.h"
+#include "../stripe.h"
+
+/* The status of a transfer whose data could not be read. No lane says that. */
+#define UNREADABLE 1
+
+/* Slots of one message: one is filled while another is emptied, and there is no gap between. */
+#define SLOTS_UNDER_WAY 4
+
+/* A message is cut into at least so many slots where they do not get too short for their overhead:
+ * the first and the last one pass while a stage has nothing to do. */
+#define SLOTS_A_MESSAGE 8
+#define PIECE_MIN       ((size_t) 64 << 10)
+
+static size_t piece_size(size_t total, size_t left)
+{
+    size_t piece = (total / SLOTS_A_MESSAGE + 4095) & ~(size_t) 4095;
+    if (piece < PIECE_MIN)
+        piece = PIECE_MIN;
+    if (piece > SLOT_BYTES)
+        piece = SLOT_BYTES;
+    return piece < left ? piece : left;
+}
+
+static struct slot *slot_of_transfer(struct transfer *transfer)
+{
+    return (struct slot *) ((char *) transfer - offsetof(struct slot, transfer));
+}
+
+/* --- the second stage: a slot is sent -----------------------------------------------------------
+ */
+
+static int slot_piece(struct transfer *transfer, size_t offset, size_t *size)
+{
+    struct slot *slot = slot_of_transfer(transfer);
+    struct send_request *request = slot->owner;
+    unsigned char header[WIRE_EAGER_HEADER_MAX];
+    struct wire_data data = {.receiver = request->receiver, .offset = slot->offset + offset};
+    unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
+    memcpy(end, &data, sizeof(data));
+    struct lane *lane =
+        stripe_choose(request->route, request->out.peer, request->out.size, size, true);
+    if (!lane)
+        return LANE_AGAIN;
+    return piece_send_from(&slot->convertor, transfer, lane, header,
+                           (size_t) (end + sizeof(data) - header), offset, size, false);
+}
+
+static void slot_sent(struct transfer *transfer, int status)
+{
+    struct slot *slot = slot_of_transfer(transfer);
+    struct send_request *request = slot->owner;
+    opal_convertor_cleanup(&slot->convertor);
+    if (OPAL_LIKELY(status == OMPI_SUCCESS))
+        /* Relaxed: the end of the piece, below, orders it before the end of the message. */
+        __atomic_fetch_sub(&request->unsent, slot->length, __ATOMIC_RELAXED);
+    slot_return(slot);
+    transfer_piece_done(&request->transfer, status);
+}
+
+static const struct transfer_way slot_way = {.start = slot_piece, .finish = slot_sent};
+
+static void slot_send(struct slot *slot)
+{
+    struct send_request *request = slot->owner;
+    opal_convertor_copy_and_prepare_for_send(request->out.peer->proc->super.proc_convertor,
+                                             &ompi_mpi_packed.dt.super, slot->length, slot->bytes,
+                                             0, &slot->convertor);
+    transfer_begin(&slot->transfer, &slot_way, 0, slot->length,
+                   PIECES_IN_FLIGHT * request->route->lane_count);
+}
+
+/* --- the first stage: a slot is filled ----------------------------------------------------------
+ */
+
+static void slot_filled(struct slot *slot, driver_result result)
+{
+    struct send_request *request = slot->owner;
+    if (OPAL_LIKELY(result == DRIVER_SUCCESS)) {
+        slot_send(slot);
+        return;
+    }
+    staging_complain("cannot read the device memory of a message", result);
+    slot_return(slot);
+    transfer_piece_done(&request->transfer, UNREADABLE);
+}
+
+static int rndv_staged_piece(struct transfer *transfer, size_t offset, size_t *size)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    size_t wanted = piece_size(request->out.size, *size);
+    struct slot *slot = slot_take(request->view->copier, wanted);
+    if (!slot)
+        return LANE_AGAIN;
+    slot->owner = request;
+    slot->offset = offset;
+    slot->length = wanted < slot->room ? wanted : slot->room;
+    *size = slot->length;
+    driver_result result = slot_copy(slot, request->view, COPY_TO_HOST, slot_filled);
+    if (OPAL_LIKELY(result == DRIVER_SUCCESS))
+        return OMPI_SUCCESS;
+    staging_complain("cannot read the device memory of a message", result);
+    slot_return(slot);
+    return UNREADABLE;
+}
+
+/* The receiver is told how much will not come: it would wait for ever. */
+static void rndv_staged_cancel(struct send_request *request)
+{
+    unsigned char bytes[WIRE_CONTROL_MAX];
+    struct wire_fin cancel = {.receiver = request->receiver,
+                              .size = __atomic_load_n(&request->unsent, __ATOMIC_RELAXED)};
+    unsigned char *end = peer_write_base(request->out.peer, bytes, WIRE_CANCEL, 0);
+    memcpy(end, &cancel, sizeof(cancel));
+    lane_send_control(peer_control_lane(request->out.peer), bytes,
+                      (size_t) (end + sizeof(cancel) - bytes));
+    send_request_fail(request, MPI_ERR_OTHER);
+}
+
+static void rndv_staged_finish(struct transfer *transfer, int status)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    if (OPAL_LIKELY(status == OMPI_SUCCESS))
+        send_request_step(request);
+    else if (status == UNREADABLE)
+        rndv_staged_cancel(request);
+    else
+        lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
+                    status);
+}
+
+static const struct transfer_way rndv_staged_way = {.start = rndv_staged_piece,
+                                                    .finish = rndv_staged_finish};
+
+void rndv_staged_move(struct send_request *request, size_t from, size_t end)
+{
+    /* The lanes of its own route where that is staged; else those of messages that are packed,
+     * which carry messages in any case. */
+    if (request->route->protocol != &rndv_staged)
+        request->route =
+            class_route_of(peer_class_now(request->out.peer), CLASS_PACKED, request->out.size);
+    request->unsent = end - from;
+    transfer_begin(&request->transfer, &rndv_staged_way, from, end, SLOTS_UNDER_WAY);
+}
+
+static int rndv_staged_start(struct send_request *request)
+{
+    struct lane *lane = request->route->protocol == &rndv_staged
+                            ? route_lane(request->route, request->out.peer, 0)
+                            : peer_control_lane(request->out.peer);
+    return rndv_announce(request, lane, NULL, NULL);
+}
+
+const struct protocol rndv_staged = {
+    .name = "rndv-staged",
+    .method = WIRE_BY_SEND,
+    .start = rndv_staged_start,
+};

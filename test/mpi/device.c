@@ -1,0 +1,833 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages from and to device memory: every kind of buffer at either end, sizes of every protocol,
+ * modes, datatypes, truncation, memory that is freed and allocated again. Needs libcuda.so.1, a
+ * device's or the stand-in of test/fake, whose memory crashes whoever touches it.
+ *
+ * device [CHAPTER]: one chapter, or all that need nothing but a stand-in that works. */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/memory/driver.h"
+#include "common/model/protocol.h"
+#include "multilane/measure.h"
+
+static int rank, ranks, failures;
+
+#define FAIL(...)                                                                                  \
+    do {                                                                                           \
+        if (failures++ < 20) {                                                                     \
+            fprintf(stderr, "device: rank %d: %s:%d: ", rank, __FILE__, __LINE__);                 \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+        }                                                                                          \
+    } while (0)
+
+/* --- memory of every kind -----------------------------------------------------------------------
+ */
+
+enum kind { HOST, PINNED, DEVICE, MANAGED, KINDS, MAPPED = KINDS };
+static const char *const kind_names[] = {"host", "pinned", "device", "managed", "mapped"};
+
+static void must(driver_result result, const char *what)
+{
+    char words[160];
+    if (result == DRIVER_SUCCESS)
+        return;
+    fprintf(stderr, "device: %s: %s\n", what, driver_words(result, words, sizeof(words)));
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* Memory that the program maps itself, of two chunks that follow each other. */
+enum { CHUNK = 2 << 20 };
+static const int handle_types = DRIVER_HANDLE_FD | DRIVER_HANDLE_FABRIC;
+
+static unsigned char *mapped_new(void)
+{
+    struct driver_chunk_properties properties = {.type = DRIVER_CHUNK_PINNED,
+                                                 .handle_types = handle_types,
+                                                 .location = {DRIVER_LOCATION_DEVICE, 0}};
+    struct driver_access access = {{DRIVER_LOCATION_DEVICE, 0}, DRIVER_ACCESS_READ_WRITE};
+    driver_ptr start;
+    must(driver.range_reserve(&start, 2 * CHUNK, 0, 0, 0), "cuMemAddressReserve");
+    for (size_t at = 0; at < 2 * CHUNK; at += CHUNK) {
+        driver_chunk chunk;
+        must(driver.chunk_create(&chunk, CHUNK, &properties, 0), "cuMemCreate");
+        must(driver.range_map(start + at, CHUNK, 0, chunk, 0), "cuMemMap");
+        must(driver.chunk_release(chunk), "cuMemRelease");
+    }
+    must(driver.range_allow(start, 2 * CHUNK, &access, 1), "cuMemSetAccess");
+    return (unsigned char *) (uintptr_t) start;
+}
+
+static void mapped_free(unsigned char *bytes)
+{
+    driver_ptr start = (driver_ptr) (uintptr_t) bytes;
+    must(driver.range_unmap(start, 2 * CHUNK), "cuMemUnmap");
+    must(driver.range_free(start, 2 * CHUNK), "cuMemAddressFree");
+}
+
+static unsigned char *memory_new(enum kind kind, size_t size)
+{
+    driver_ptr address = 0;
+    void *pinned = NULL;
+    size = size ? size : 1;
+    switch (kind) {
+    case DEVICE:
+        must(driver.mem_alloc(&address, size), "cuMemAlloc");
+        return (unsigned char *) (uintptr_t) address;
+    case MANAGED:
+        must(driver.mem_alloc_managed(&address, size, 1), "cuMemAllocManaged");
+        return (unsigned char *) (uintptr_t) address;
+    case MAPPED:
+        return mapped_new();
+    case PINNED:
+        if (driver.mem_host_alloc(&pinned, size, DRIVER_HOST_PORTABLE) == DRIVER_SUCCESS)
+            return pinned;
+        kind = HOST; /* the stand-in may have none: freed by kind below */
+        /* fall through */
+    default:
+        return malloc(size);
+    }
+}
+
+static void memory_free(enum kind kind, unsigned char *bytes)
+{
+    if (kind == MAPPED)
+        mapped_free(bytes);
+    else if (kind == DEVICE || kind == MANAGED)
+        must(driver.mem_free((driver_ptr) (uintptr_t) bytes), "cuMemFree");
+    else if (kind != PINNED || driver.mem_host_free(bytes) != DRIVER_SUCCESS)
+        free(bytes);
+}
+
+static void memory_write(unsigned char *to, const unsigned char *from, size_t size)
+{
+    if (size)
+        must(driver.copy((driver_ptr) (uintptr_t) to, (driver_ptr) (uintptr_t) from, size),
+             "cuMemcpy");
+}
+
+static unsigned char pattern(size_t i, unsigned seed)
+{
+    return (unsigned char) (i * 31 + (i >> 8) * 7 + seed);
+}
+
+static void fill(unsigned char *to, size_t size, unsigned seed)
+{
+    unsigned char *bytes = malloc(size + 1);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = pattern(i, seed);
+    memory_write(to, bytes, size);
+    free(bytes);
+}
+
+/* The first `size` bytes are those of the seed, and after them `rest` that were not written. */
+static void check(const unsigned char *from, size_t size, size_t rest, unsigned seed,
+                  unsigned seed_before, const char *what)
+{
+    unsigned char *bytes = malloc(size + rest + 1);
+    memory_write(bytes, from, size + rest);
+    for (size_t i = 0; i < size + rest; i++) {
+        unsigned char wanted = i < size ? pattern(i, seed) : pattern(i, seed_before);
+        if (bytes[i] == wanted)
+            continue;
+        FAIL("%s: byte %zu of %zu is %u, not %u", what, i, size, bytes[i], wanted);
+        break;
+    }
+    free(bytes);
+}
+
+static int other(void)
+{
+    return rank ^ 1;
+}
+
+/* Ranks without a partner look on. */
+static bool has_partner(void)
+{
+    return other() < ranks;
+}
+
+/* --- chapters -----------------------------------------------------------------------------------
+ */
+
+static const size_t sizes[] = {0,     1,      8,      936,    937,      4096,    8192,
+                               40000, 131072, 131073, 300000, 1048579u, 3000000u};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm);
+
+static int send_persistent(const void *buffer, int count, MPI_Datatype type, int to, int tag,
+                           MPI_Comm comm)
+{
+    MPI_Request request;
+    MPI_Send_init(buffer, count, type, to, tag, comm, &request);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return MPI_Request_free(&request);
+}
+
+static const struct {
+    const char *name;
+    send_function send;
+} modes[] = {{"MPI_Send", MPI_Send},
+             {"MPI_Ssend", MPI_Ssend},
+             {"MPI_Bsend", MPI_Bsend},
+             {"a persistent send", send_persistent}};
+enum { MODES = sizeof(modes) / sizeof(modes[0]) };
+
+/* From every kind to every kind, both ways, the receive first or the message first. */
+static void between(enum kind from, enum kind to, size_t size, unsigned mode)
+{
+    char what[128];
+    unsigned seed = (unsigned) size + from * 7 + to * 3 + mode;
+    bool is_sender = rank % 2 == 0;
+    MPI_Status status;
+    MPI_Request request;
+    snprintf(what, sizeof(what), "%s of %zu bytes from %s to %s memory", modes[mode].name, size,
+             kind_names[from], kind_names[to]);
+    for (int turn = 0; turn < 2; turn++, is_sender = !is_sender) {
+        unsigned char *bytes = memory_new(is_sender ? from : to, size + 64);
+        fill(bytes, size + 64, is_sender ? seed : seed + 1);
+        if (is_sender) {
+            if (turn)
+                MPI_Recv(NULL, 0, MPI_BYTE, other(), 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            modes[mode].send(bytes, (int) size, MPI_BYTE, other(), 1, MPI_COMM_WORLD);
+        } else {
+            int count = -1;
+            MPI_Irecv(bytes, (int) size + 64, MPI_BYTE, turn ? other() : MPI_ANY_SOURCE, 1,
+                      MPI_COMM_WORLD, &request);
+            if (turn) /* the receive is posted before the message comes */
+                MPI_Send(NULL, 0, MPI_BYTE, other(), 9, MPI_COMM_WORLD);
+            MPI_Wait(&request, &status);
+            MPI_Get_count(&status, MPI_BYTE, &count);
+            if (count != (int) size)
+                FAIL("%s: %d bytes came", what, count);
+            check(bytes, size, 64, seed, seed + 1, what);
+        }
+        memory_free(is_sender ? from : to, bytes);
+    }
+}
+
+static void chapter_kinds(void)
+{
+    static unsigned char attached[1 << 23];
+    if (!has_partner())
+        return;
+    MPI_Buffer_attach(attached, sizeof(attached));
+    for (unsigned mode = 0; mode < MODES; mode++)
+        for (int from = 0; from < KINDS; from++)
+            for (int to = 0; to < KINDS; to++)
+                for (int i = 0; i < SIZES; i++) {
+                    /* All sizes from device to device; of other pairs every third, and of other
+                     * modes those that matter. */
+                    bool is_main = from == DEVICE && to == DEVICE;
+                    if ((!is_main || mode) && (i + from + to + (int) mode) % 3)
+                        continue;
+                    if (mode && (from < DEVICE || to == PINNED || to == MANAGED))
+                        continue;
+                    between((enum kind) from, (enum kind) to, sizes[i], mode);
+                }
+    void *detached;
+    int size;
+    MPI_Buffer_detach(&detached, &size);
+}
+
+static void chapter_self(void)
+{
+    for (int from = 0; from < KINDS; from++)
+        for (int to = 0; to < KINDS; to++)
+            for (int i = (from + to) % 2; i < SIZES; i += 2) {
+                unsigned char *out = memory_new((enum kind) from, sizes[i]);
+                unsigned char *in = memory_new((enum kind) to, sizes[i]);
+                fill(out, sizes[i], 5);
+                MPI_Sendrecv(out, (int) sizes[i], MPI_BYTE, rank, 2, in, (int) sizes[i], MPI_BYTE,
+                             rank, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                check(in, sizes[i], 0, 5, 0, "a message to itself");
+                memory_free((enum kind) from, out);
+                memory_free((enum kind) to, in);
+            }
+}
+
+/* Copies of the driver's so far; the stand-in counts them. */
+static long copies_now(void)
+{
+    long (*count)(void);
+    void *symbol = dlsym(RTLD_DEFAULT, "multilane_standin_copies");
+    memcpy(&count, &symbol, sizeof(count));
+    return symbol ? count() : 0;
+}
+
+/* Datatypes whose bytes lie apart. The span of `count` of them is at most SPAN bytes. Those whose
+ * blocks are regular take few copies, whatever the number of blocks; 0: nobody counts. */
+enum { TYPES = 5, SPAN = 2000000 };
+static const long most_copies[TYPES] = {6, 0, 40, 60, 0};
+
+static MPI_Datatype type_make(int which, int *count)
+{
+    MPI_Datatype type, part;
+    int lengths[40];
+    int at[40];
+    *count = 1;
+    switch (which) {
+    case 0: /* columns of a matrix */
+        MPI_Type_vector(500, 3, 300, MPI_INT, &type);
+        break;
+    case 1: /* blocks of growing length and distance, some of them touching */
+        for (int i = 0, next = 0; i < 40; i++) {
+            lengths[i] = i + 1;
+            at[i] = next;
+            next += i % 3 ? lengths[i] + i * 5 : lengths[i];
+        }
+        MPI_Type_indexed(40, lengths, at, MPI_DOUBLE, &type);
+        *count = 7;
+        break;
+    case 2: /* one block in every element */
+        MPI_Type_contiguous(9, MPI_BYTE, &part);
+        MPI_Type_create_resized(part, 0, 13, &type);
+        MPI_Type_free(&part);
+        *count = 100000;
+        break;
+    case 3: /* a part of a cube */
+    {
+        int whole[3] = {20, 30, 40}, some[3] = {10, 12, 17}, start[3] = {3, 5, 7};
+        MPI_Type_create_subarray(3, whole, some, start, MPI_ORDER_C, MPI_FLOAT, &type);
+        *count = 15;
+        break;
+    }
+    default: /* starts before its address and has its blocks in descending order */
+    {
+        MPI_Aint displacements[3] = {4096, 512, 100};
+        int counts[3] = {11, 21, 3};
+        MPI_Datatype parts[3] = {MPI_CHAR, MPI_SHORT, MPI_DOUBLE};
+        MPI_Type_create_struct(3, counts, displacements, parts, &type);
+        *count = 150;
+        break;
+    }
+    }
+    MPI_Type_commit(&type);
+    return type;
+}
+
+/* The same message, packed by Open MPI in host memory, is what has to come. */
+static void typed(int which, enum kind from, enum kind to, bool packed_end)
+{
+    int count, size, position = 0;
+    MPI_Datatype type = type_make(which, &count);
+    MPI_Aint low, extent;
+    char what[96];
+    snprintf(what, sizeof(what), "datatype %d from %s to %s%s", which, kind_names[from],
+             kind_names[to], packed_end ? ", received packed" : "");
+    MPI_Type_size(type, &size);
+    MPI_Type_get_extent(type, &low, &extent);
+    if ((size_t) extent * (size_t) count > SPAN) {
+        FAIL("%s: it spans %zu bytes", what, (size_t) extent * (size_t) count);
+        return;
+    }
+    unsigned char *model = malloc(SPAN), *wanted = calloc(1, SPAN), *came = malloc(SPAN);
+    unsigned char *packed = malloc((size_t) (size * count));
+    for (size_t i = 0; i < SPAN; i++)
+        model[i] = pattern(i, 3);
+    MPI_Pack(model, count, type, packed, size * count, &position, MPI_COMM_WORLD);
+    position = 0;
+    if (packed_end)
+        memcpy(wanted, packed, (size_t) (size * count));
+    else
+        MPI_Unpack(packed, size * count, &position, wanted, count, type, MPI_COMM_WORLD);
+
+    if (rank % 2 == 0) {
+        unsigned char *out = memory_new(from, SPAN);
+        memory_write(out, model, SPAN);
+        long copies = copies_now();
+        MPI_Send(out, count, type, other(), 3, MPI_COMM_WORLD);
+        copies = copies_now() - copies;
+        if (most_copies[which] && copies > most_copies[which])
+            FAIL("%s: %ld copies of the driver's, not at most %ld", what, copies,
+                 most_copies[which]);
+        memory_free(from, out);
+    } else {
+        unsigned char *in = memory_new(to, SPAN);
+        memset(came, 0, SPAN);
+        memory_write(in, came, SPAN);
+        if (packed_end)
+            MPI_Recv(in, size * count, MPI_BYTE, other(), 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            MPI_Recv(in, count, type, other(), 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        memory_write(came, in, SPAN);
+        if (memcmp(came, wanted, SPAN) != 0)
+            FAIL("%s: other bytes came", what);
+        memory_free(to, in);
+    }
+    free(model);
+    free(wanted);
+    free(came);
+    free(packed);
+    MPI_Type_free(&type);
+}
+
+static void chapter_types(void)
+{
+    if (!has_partner())
+        return;
+    for (int which = 0; which < TYPES; which++)
+        for (int packed_end = 0; packed_end < 2; packed_end++) {
+            typed(which, DEVICE, DEVICE, packed_end);
+            typed(which, DEVICE, HOST, packed_end);
+            typed(which, HOST, DEVICE, packed_end);
+        }
+}
+
+/* A message that is longer than its receive: the receive says so, and nothing is written behind. */
+static void chapter_truncate(void)
+{
+    if (!has_partner())
+        return;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 2; i < SIZES; i++)
+        for (int from = 0; from < KINDS; from++) {
+            size_t size = sizes[i], room = size / 2;
+            if (rank % 2 == 0) {
+                unsigned char *out = memory_new((enum kind) from, size);
+                fill(out, size, 4);
+                MPI_Send(out, (int) size, MPI_BYTE, other(), 4, MPI_COMM_WORLD);
+                memory_free((enum kind) from, out);
+            } else {
+                unsigned char *in = memory_new(DEVICE, size);
+                MPI_Status status;
+                int found, class = MPI_SUCCESS;
+                fill(in, size, 8);
+                MPI_Probe(other(), 4, MPI_COMM_WORLD, &status);
+                MPI_Get_count(&status, MPI_BYTE, &found);
+                if (found != (int) size)
+                    FAIL("a probe found %d bytes, not %zu", found, size);
+                int rc = MPI_Recv(in, (int) room, MPI_BYTE, other(), 4, MPI_COMM_WORLD, &status);
+                MPI_Error_class(rc, &class);
+                if (class != MPI_ERR_TRUNCATE)
+                    FAIL("%zu bytes for %zu: error class %d", size, room, class);
+                check(in, room, size - room, 4, 8, "a truncated message");
+                memory_free(DEVICE, in);
+            }
+        }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+/* The same request again and again, each time with other bytes. */
+static void chapter_persistent(void)
+{
+    static const size_t lengths[] = {100, 5000, 700001};
+    if (!has_partner())
+        return;
+    for (int length = 0; length < 3; length++) {
+        size_t size = lengths[length];
+        unsigned char *bytes = memory_new(DEVICE, size);
+        MPI_Request request;
+        if (rank % 2 == 0)
+            MPI_Send_init(bytes, (int) size, MPI_BYTE, other(), 8, MPI_COMM_WORLD, &request);
+        else
+            MPI_Recv_init(bytes, (int) size, MPI_BYTE, other(), 8, MPI_COMM_WORLD, &request);
+        for (unsigned round = 0; round < 4; round++) {
+            if (rank % 2 == 0)
+                fill(bytes, size, round);
+            MPI_Start(&request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            if (rank % 2)
+                check(bytes, size, 0, round, 0, "a persistent receive");
+        }
+        MPI_Request_free(&request);
+        memory_free(DEVICE, bytes);
+    }
+}
+
+/* A receive of a message that a probe has taken. */
+static void chapter_probe(void)
+{
+    if (!has_partner())
+        return;
+    for (int i = 1; i < SIZES; i++) {
+        unsigned char *bytes = memory_new(DEVICE, sizes[i]);
+        if (rank % 2 == 0) {
+            fill(bytes, sizes[i], 9);
+            MPI_Send(bytes, (int) sizes[i], MPI_BYTE, other(), 10, MPI_COMM_WORLD);
+        } else {
+            MPI_Message message;
+            MPI_Status status;
+            int count = -1;
+            MPI_Mprobe(MPI_ANY_SOURCE, 10, MPI_COMM_WORLD, &message, &status);
+            MPI_Get_count(&status, MPI_BYTE, &count);
+            if (count != (int) sizes[i])
+                FAIL("a probe found %d bytes, not %zu", count, sizes[i]);
+            MPI_Mrecv(bytes, count, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+            check(bytes, sizes[i], 0, 9, 0, "a message that was probed for");
+        }
+        memory_free(DEVICE, bytes);
+    }
+}
+
+/* Buffers on every device, from each to each. */
+static void chapter_devices(void)
+{
+    int count = 0;
+    if (!has_partner())
+        return;
+    must(driver.device_count(&count), "cuDeviceGetCount");
+    for (int from = 0; from < count; from++)
+        for (int to = 0; to < count; to++)
+            for (int i = 1; i < SIZES; i += 2) {
+                int device = rank % 2 == 0 ? from : to;
+                driver_context context;
+                must(driver.primary_retain(&context, device), "cuDevicePrimaryCtxRetain");
+                must(driver.context_push(context), "cuCtxPushCurrent");
+                unsigned char *bytes = memory_new(DEVICE, sizes[i]);
+                if (rank % 2 == 0)
+                    fill(bytes, sizes[i], 2);
+                must(driver.context_pop(&context), "cuCtxPopCurrent");
+                if (rank % 2 == 0)
+                    MPI_Send(bytes, (int) sizes[i], MPI_BYTE, other(), 11, MPI_COMM_WORLD);
+                else
+                    MPI_Recv(bytes, (int) sizes[i], MPI_BYTE, other(), 11, MPI_COMM_WORLD,
+                             MPI_STATUS_IGNORE);
+                if (rank % 2)
+                    check(bytes, sizes[i], 0, 2, 0, "between devices");
+                memory_free(DEVICE, bytes);
+            }
+}
+
+static long imports_now(void)
+{
+    long (*count)(void);
+    void *symbol = dlsym(RTLD_DEFAULT, "multilane_standin_imports");
+    memcpy(&count, &symbol, sizeof(count));
+    return symbol ? count() : 0;
+}
+
+/* Mapped memory, in one chunk of it and over the border of two; at a place where other memory was a
+ * moment ago. Prints whether the other process's memory was opened. */
+static void chapter_mapped(void)
+{
+    static const size_t lengths[] = {100, 300000, 1500000};
+    long all = 0, opened = imports_now();
+    if (!driver.chunk_create) {
+        printf("device: the driver has no mapped memory\n");
+        return;
+    }
+    for (int i = 0; has_partner() && i < 3; i++) {
+        between(MAPPED, MAPPED, lengths[i], 0);
+        between(MAPPED, DEVICE, lengths[i], 0);
+        between(MAPPED, HOST, lengths[i], 0);
+        between(DEVICE, MAPPED, lengths[i], 0);
+    }
+    for (unsigned round = 0; has_partner() && round < 6; round++) {
+        size_t from = round % 2 ? CHUNK - 200000 : 0, size = 400000;
+        unsigned char *bytes = memory_new(MAPPED, 0);
+        if (rank % 2 == 0) {
+            fill(bytes + from, size, round);
+            MPI_Send(bytes + from, (int) size, MPI_BYTE, other(), 12, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(bytes + from, (int) size, MPI_BYTE, other(), 12, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+            check(bytes + from, size, 0, round, 0, "in or between two chunks");
+        }
+        memory_free(MAPPED, bytes);
+    }
+    opened = imports_now() - opened;
+    MPI_Allreduce(&opened, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("device: %s of the other process was opened\n", all ? "memory" : "no memory");
+}
+
+/* Whatever a program that measures has forced, device memory goes as planned. */
+static void chapter_forced(void)
+{
+    const struct multilane_measure *measure = dlsym(RTLD_DEFAULT, MULTILANE_MEASURE_SYMBOL);
+    static const int forced[] = {MODEL_EAGER_COPY, MODEL_RNDV_AM, MODEL_RNDV_GET, MODEL_RNDV_PUT,
+                                 MULTILANE_MEASURE_PLANNED};
+    if (!has_partner())
+        return;
+    if (!measure) {
+        FAIL("there is no %s", MULTILANE_MEASURE_SYMBOL);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(forced) / sizeof(forced[0]); i++) {
+        measure->force(other(), forced[i], 0);
+        between(DEVICE, DEVICE, 100, 0);
+        between(DEVICE, DEVICE, 1048579, 0);
+        between(DEVICE, HOST, 1048579, 0);
+        between(HOST, DEVICE, 1048579, 0);
+    }
+}
+
+/* Other memory at the same place: handles that are kept must not bring back the old one. */
+static void chapter_reuse(void)
+{
+    if (!has_partner())
+        return;
+    size_t size = 200000;
+    for (unsigned round = 0; round < 100; round++) {
+        /* Of changing length, so that the places overlap and are not always the same. */
+        size_t length = size - round % 3 * 70000;
+        unsigned char *bytes = memory_new(DEVICE, length);
+        if (rank % 2 == 0) {
+            fill(bytes, length, round);
+            MPI_Send(bytes, (int) length, MPI_BYTE, other(), 5, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(bytes, (int) length, MPI_BYTE, other(), 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            check(bytes, length, 0, round, 0, "memory allocated anew");
+        }
+        memory_free(DEVICE, bytes);
+    }
+}
+
+/* More at once than there are slots, in both directions, received in another order. */
+static void chapter_many(void)
+{
+    enum { MANY = 48 };
+    static const size_t lengths[] = {100, 5000, 100000, 700001};
+    unsigned char *out[MANY], *in[MANY];
+    MPI_Request requests[2 * MANY];
+    if (!has_partner())
+        return;
+    for (int length = 0; length < 4; length++) {
+        size_t size = lengths[length];
+        for (int i = 0; i < MANY; i++) {
+            out[i] = memory_new(DEVICE, size);
+            in[i] = memory_new(i % 4 ? DEVICE : HOST, size);
+            fill(out[i], size, (unsigned) i);
+            if (i % 2)
+                MPI_Issend(out[i], (int) size, MPI_BYTE, other(), i, MPI_COMM_WORLD, &requests[i]);
+            else
+                MPI_Isend(out[i], (int) size, MPI_BYTE, other(), i, MPI_COMM_WORLD, &requests[i]);
+        }
+        for (int i = MANY - 1; i >= 0; i--)
+            MPI_Irecv(in[i], (int) size, MPI_BYTE, other(), i, MPI_COMM_WORLD, &requests[MANY + i]);
+        MPI_Waitall(2 * MANY, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < MANY; i++) {
+            check(in[i], size, 0, (unsigned) i, 0, "one of many");
+            memory_free(DEVICE, out[i]);
+            memory_free(i % 4 ? DEVICE : HOST, in[i]);
+        }
+    }
+}
+
+/* Sixteen synchronous sends that wait must not keep a later message from going first. */
+static void chapter_order(void)
+{
+    enum { WAITING = 40 };
+    size_t small = 100000, large = 3000000;
+    MPI_Request requests[WAITING];
+    unsigned char *bytes[WAITING + 1];
+    if (!has_partner())
+        return;
+    for (int i = 0; i <= WAITING; i++)
+        bytes[i] = memory_new(DEVICE, i < WAITING ? small : large);
+    if (rank % 2 == 0) {
+        for (int i = 0; i < WAITING; i++) {
+            fill(bytes[i], small, (unsigned) i);
+            MPI_Issend(bytes[i], (int) small, MPI_BYTE, other(), 100 + i, MPI_COMM_WORLD,
+                       &requests[i]);
+        }
+        fill(bytes[WAITING], large, WAITING);
+        MPI_Send(bytes[WAITING], (int) large, MPI_BYTE, other(), 99, MPI_COMM_WORLD);
+        MPI_Waitall(WAITING, requests, MPI_STATUSES_IGNORE);
+    } else {
+        MPI_Recv(bytes[WAITING], (int) large, MPI_BYTE, other(), 99, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        check(bytes[WAITING], large, 0, WAITING, 0, "the message that goes first");
+        for (int i = 0; i < WAITING; i++) {
+            MPI_Recv(bytes[i], (int) small, MPI_BYTE, other(), 100 + i, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+            check(bytes[i], small, 0, (unsigned) i, 0, "a message that waited");
+        }
+    }
+    for (int i = 0; i <= WAITING; i++)
+        memory_free(DEVICE, bytes[i]);
+}
+
+static void chapter_collective(void)
+{
+    for (int i = 0; i < SIZES; i++) {
+        unsigned char *bytes = memory_new(DEVICE, sizes[i]);
+        if (rank == 0)
+            fill(bytes, sizes[i], 6);
+        MPI_Bcast(bytes, (int) sizes[i], MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Barrier(MPI_COMM_WORLD);
+        check(bytes, sizes[i], 0, 6, 0, "a broadcast");
+        memory_free(DEVICE, bytes);
+    }
+}
+
+/* Collectives that leave a rank's own part where it is, by algorithms that only send and receive:
+ * Open MPI would copy it with the processor. Run with coll/basic. */
+static void chapter_in_place(void)
+{
+    size_t part = 50000, size = part * (size_t) ranks;
+    unsigned char *bytes = memory_new(DEVICE, size);
+    unsigned char *mine = bytes + (size_t) rank * part;
+    int count = (int) part;
+    for (unsigned round = 0; round < 3; round++) {
+        fill(mine, part, round + (unsigned) rank);
+        if (round == 0)
+            MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, bytes, count, MPI_BYTE, MPI_COMM_WORLD);
+        else if (rank == 0)
+            MPI_Gather(MPI_IN_PLACE, 0, MPI_BYTE, bytes, count, MPI_BYTE, 0, MPI_COMM_WORLD);
+        else
+            MPI_Gather(mine, count, MPI_BYTE, NULL, 0, MPI_BYTE, 0, MPI_COMM_WORLD);
+        for (int i = 0; i < ranks && (rank == 0 || round == 0); i++)
+            check(bytes + (size_t) i * part, part, 0, round + (unsigned) i, 0, "a gathered part");
+    }
+    if (rank == 0) {
+        fill(bytes, size, 77);
+        MPI_Scatter(bytes, count, MPI_BYTE, MPI_IN_PLACE, 0, MPI_BYTE, 0, MPI_COMM_WORLD);
+    } else {
+        unsigned char *wanted = malloc(size), *came = malloc(part);
+        for (size_t i = 0; i < size; i++)
+            wanted[i] = pattern(i, 77);
+        MPI_Scatter(NULL, 0, MPI_BYTE, mine, count, MPI_BYTE, 0, MPI_COMM_WORLD);
+        memory_write(came, mine, part);
+        if (memcmp(came, wanted + (size_t) rank * part, part) != 0)
+            FAIL("a scattered part: other bytes came");
+        free(wanted);
+        free(came);
+    }
+    memory_free(DEVICE, bytes);
+}
+
+/* Memory that is no longer there: an error, not a crash. Only said of what was used before. */
+static void chapter_freed(void)
+{
+    unsigned char *bytes = memory_new(DEVICE, 4096);
+    int class = MPI_SUCCESS;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    fill(bytes, 4096, 1);
+    MPI_Request request;
+    MPI_Irecv(bytes + 2048, 100, MPI_BYTE, 0, 0, MPI_COMM_SELF, &request);
+    MPI_Send(bytes, 100, MPI_BYTE, 0, 0, MPI_COMM_SELF);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    memory_free(DEVICE, bytes);
+    MPI_Error_class(MPI_Send(bytes, 100, MPI_BYTE, 0, 0, MPI_COMM_SELF), &class);
+    if (class != MPI_ERR_BUFFER)
+        FAIL("a send from freed device memory: error class %d", class);
+}
+
+/* The stand-in fails copies after some: an error at the end that meets it, and nobody waits. */
+static void chapter_fails(void)
+{
+    size_t size = 3000000;
+    unsigned char *bytes = memory_new(DEVICE, size);
+    int class, errors = 0, all = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int round = 0; round < 5; round++) {
+        int rc = rank % 2 == 0 ? MPI_Send(bytes, (int) size, MPI_BYTE, other(), 7, MPI_COMM_WORLD)
+                               : MPI_Recv(bytes, (int) size, MPI_BYTE, other(), 7, MPI_COMM_WORLD,
+                                          MPI_STATUS_IGNORE);
+        MPI_Error_class(rc, &class);
+        errors += class != MPI_SUCCESS;
+    }
+    MPI_Allreduce(&errors, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("device: %s\n", all ? "errors were reported" : "no error was reported");
+}
+
+/* The stand-in fails a copy and then knows nothing any more: errors, and the host's messages go on.
+ */
+static void chapter_lost(void)
+{
+    size_t size = 3000000;
+    unsigned char *bytes = memory_new(DEVICE, size), *host = calloc(1, size);
+    int class = MPI_SUCCESS, sum = 0;
+    MPI_Request request;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Isend(host, (int) size, MPI_BYTE, rank, 7, MPI_COMM_WORLD, &request);
+    MPI_Error_class(
+        MPI_Recv(bytes, (int) size, MPI_BYTE, rank, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &class);
+    if (class == MPI_SUCCESS)
+        FAIL("a message was received on a device that is lost");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 2; i++) {
+        int rc = MPI_Send(bytes, i ? 1 : (int) size, MPI_BYTE, rank, 14, MPI_COMM_WORLD);
+        MPI_Error_class(rc, &class);
+        if (class == MPI_SUCCESS)
+            FAIL("a message was sent from a device that is lost");
+    }
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (sum != ranks * (ranks - 1) / 2)
+        FAIL("the host's messages suffer");
+    free(host);
+}
+
+/* Is this a stand-in whose memory the processor cannot touch? A child tries, and must crash. */
+static void check_stand_in(void)
+{
+    const unsigned char *bytes = memory_new(DEVICE, 4096);
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        _exit(*(const volatile unsigned char *) bytes);
+    }
+    waitpid(child, &status, 0);
+    if (!WIFSIGNALED(status))
+        FAIL("touching device memory does not crash, so this run would prove little");
+    memory_free(DEVICE, (unsigned char *) (uintptr_t) bytes);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+    bool is_alone; /* only run when it is named: it needs more than a stand-in that works */
+} chapters[] = {
+    {"stand-in", check_stand_in, false},   {"kinds", chapter_kinds, false},
+    {"self", chapter_self, false},         {"types", chapter_types, false},
+    {"truncate", chapter_truncate, false}, {"persistent", chapter_persistent, false},
+    {"probe", chapter_probe, false},       {"devices", chapter_devices, false},
+    {"forced", chapter_forced, false},     {"mapped", chapter_mapped, false},
+    {"reuse", chapter_reuse, false},       {"many", chapter_many, false},
+    {"order", chapter_order, false},       {"collective", chapter_collective, false},
+    {"in-place", chapter_in_place, true},  {"freed", chapter_freed, false},
+    {"fails", chapter_fails, true},        {"lost", chapter_lost, true},
+};
+enum { CHAPTERS = sizeof(chapters) / sizeof(chapters[0]) };
+
+/* Ranks take turns at the devices. */
+static void device_begin(void)
+{
+    driver_context context;
+    const char *given = getenv("OMPI_COMM_WORLD_RANK");
+    int count = 0, turn = given ? atoi(given) : 0;
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) || !driver_load()) {
+        fprintf(stderr, "device: no driver: %s\n", driver_why());
+        exit(1);
+    }
+    must(driver.init(0), "cuInit");
+    must(driver.device_count(&count), "cuDeviceGetCount");
+    must(driver.primary_retain(&context, turn % count), "cuDevicePrimaryCtxRetain");
+    must(driver.context_push(context), "cuCtxPushCurrent");
+}
+
+int main(int argc, char **argv)
+{
+    const char *wanted = argc > 1 ? argv[1] : NULL;
+    int all = 0;
+    device_begin();
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    for (int i = 0; i < CHAPTERS; i++) {
+        if (wanted ? strcmp(wanted, chapters[i].name) != 0 : chapters[i].is_alone)
+            continue;
+        chapters[i].run();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0 && !wanted)
+        printf("device: %s\n", all ? "failed" : "all chapters passed");
+    MPI_Finalize();
+    return all > 0;
+}

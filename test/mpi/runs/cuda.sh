@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Messages from and to device memory, against the stand-in for libcuda of test/fake: the processor
+# cannot touch that memory, copies really happen later, and what a device may lack is switched off.
+# No figure is ever taken from it.
+
+# cuda_run NAME "SETTINGS OF THE STAND-IN" LANES [CHAPTER]
+cuda_run() {
+    local name=$1 fake=$2 lanes=$3 chapter=${4:-} regex='all chapters passed'
+    [ -n "$chapter" ] && regex='^'
+    # shellcheck disable=SC2086
+    mpi_says "cuda.$name" "$regex" "${ranks:-2}" --mca pml multilane --mca btl "$lanes" \
+        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device $chapter
+}
+
+# With and without the lane of device memory; over lanes of ours and of Open MPI.
+for chapter in stand-in kinds self types truncate persistent probe devices forced reuse many order; do
+    cuda_run "ipc.$chapter" "" self,shm,cuda "$chapter"
+done
+for chapter in types truncate persistent devices forced many order; do
+    cuda_run "staged.$chapter" "" self,shm "$chapter"
+done
+cuda_run staged-tcp "" self,tcp many
+cuda_run "staged-$sm" "" "self,$sm" many
+ranks=3 cuda_run several-lanes "" "self,shm,$sm,tcp,cuda" many
+
+# What a device, a driver or a machine may lack.
+cuda_run no-ipc no-ipc self,shm,cuda many
+cuda_run ipc-open-fails ipc-open-fails self,shm,cuda many
+cuda_run no-pinned no-pinned self,shm,cuda many
+cuda_run no-peer no-peer self,shm,cuda many
+cuda_run one-device devices=1 self,shm,cuda reuse
+cuda_run slow-copies delay-us=2000 self,shm,cuda order
+ranks=4 cuda_run collective "" self,shm,cuda collective
+mpi cuda.in-place 4 --mca pml multilane --mca btl self,shm,cuda --mca coll ^tuned,han,adapt \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device in-place
+
+# Memory that a program maps itself: by a file descriptor, which the system lets root have, by a
+# handle of the fabric, or not at all.
+cuda_mapped() {
+    mpi_says "cuda.mapped-$1" "device: $3" 2 --mca pml multilane --mca btl self,shm,cuda \
+        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$2" -- device mapped
+}
+opened='memory of the other process was opened'
+if [ "$(id -u)" = 0 ]; then
+    cuda_mapped fd no-ipc "$opened"
+else
+    cuda_mapped fd no-ipc '(no )?memory of the other'
+fi
+cuda_mapped fabric fabric,no-fd-handle "$opened"
+cuda_mapped staged no-fd-handle "no memory of the other"
+cuda_mapped old no-map "the driver has no mapped memory"
+
+# Handles of the other process are bounded: one at a time, and each message needs another.
+mpi cuda.one-handle 2 --mca pml multilane --mca btl self,shm,cuda --mca btl_cuda_handles_max 1 \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device many
+mpi_says cuda.handles-refused "btl_cuda_handles_max is 0; it must be above 0" 1 --mca pml multilane \
+    --mca btl self,cuda --mca btl_cuda_handles_max 0 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
+
+# The driver fails in the middle: an error in its own words, and nobody waits for ever.
+for lanes in self,shm self,shm,cuda; do
+    mpi_says "cuda.copies-fail.$lanes" "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" 2 \
+        --mca pml multilane --mca btl "$lanes" -x LD_LIBRARY_PATH="$build/test/fake" \
+        -x MULTILANE_FAKE_CUDA=fail-copy=4 -- device fails
+done
+
+for lanes in self,shm self,shm,cuda; do
+    mpi_says "cuda.lost.$lanes" "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" 2 \
+        --mca pml multilane --mca btl "$lanes" -x LD_LIBRARY_PATH="$build/test/fake" \
+        -x MULTILANE_FAKE_CUDA=fail-copy=4,lost -- device lost
+done
+
+# Freed memory is told from the host's.
+mpi_says cuda.freed "was device memory and has been freed" 1 --mca pml multilane \
+    --mca btl self,shm,cuda -x LD_LIBRARY_PATH="$build/test/fake" -- device freed
+
+# The plan of device memory, with both ways in it.
+mpi_says cuda.explain "rndv-get +cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
+    --mca pml_multilane_explain 1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
+
+# Without a driver: every other job as before, and why this lane is off.
+if [ ! -e /dev/nvidiactl ]; then
+    mpi cuda.no-driver 2 --mca pml multilane --mca btl self,shm,cuda -- ring
+    mpi_says cuda.says-why "btl/cuda: offers no lane: this node has no CUDA device" 2 \
+        --mca pml multilane --mca btl self,shm,cuda --mca btl_base_verbose 10 -- ring
+    # A sanitizer's library has to be the first that is loaded.
+    [ -n "$sanitizer" ] || mpi_says cuda.old-driver "btl/cuda: offers no lane: the CUDA driver is too old" 2 \
+        --mca pml multilane --mca btl self,shm,cuda --mca btl_base_verbose 10 \
+        -x LD_PRELOAD="$build/test/fake/libcuda.so.1" -x MULTILANE_FAKE_CUDA=old -- ring
+    cuda_shown() {
+        "$ompi_info" --param btl cuda --level 9 | grep "btl_cuda_off" | grep "no CUDA device"
+    }
+    if [ -n "$sanitizer" ]; then
+        skip "${prefix}cuda.ompi_info" "a sanitizer has to be in the program, and ompi_info is without"
+    else
+        check "${prefix}cuda.ompi_info" cuda_shown
+    fi
+fi
