@@ -86,7 +86,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
 
     memset(out, 0, sizeof(*out));
     /* A reliable connection acknowledges what has reached the other end's memory. */
-    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE;
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK;
     out->memory = MULTILANE_MEMORY_HOST;
     out->capacity_group = 0 == module->device_group ? 0 : 100 + module->device_group;
     out->short_max_bytes = module->inline_max;

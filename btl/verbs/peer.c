@@ -234,17 +234,19 @@ static void peer_break(verbs_peer_t *peer)
 void peer_fail(verbs_peer_t *peer, const char *why)
 {
     struct verbs_module *module = peer->module;
-    bool first, quiet;
+    bool first, quiet, tell;
 
     OPAL_THREAD_LOCK(&peer->lock);
     first = PEER_FAILED != peer->state && PEER_IDLE != peer->state;
     if (first)
         peer_break(peer);
     quiet = module->finalized || !peer->known;
+    tell = first && !quiet && (peer->was_ready || !peer->said);
+    peer->said |= tell;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!first)
         return;
-    if (!quiet)
+    if (tell)
         VERBS_SAY("the lane from process %s by %s to process %s by %s is lost: %s",
                   OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), module->device, OPAL_NAME_PRINT(peer->name),
                   peer->port.address.name, why);

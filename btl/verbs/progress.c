@@ -38,6 +38,8 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
     }
     if (OPAL_UNLIKELY(PEER_ANSWERED == peer->state))
         connect_confirmed(peer);
+    if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
+        return;
     segment.seg_addr.pval = module->receive_memory + index * module->receive_bytes;
     if (OPAL_UNLIKELY(!compat_btl_deliver(&module->super, peer->known ? peer : NULL,
                                           MESSAGE_WORD_TAG(word), &segment, 1)))

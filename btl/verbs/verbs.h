@@ -114,6 +114,7 @@ struct mca_btl_base_endpoint_t {
 
     /* Of the connection that failed; under `lock`. */
     bool was_ready;         /* it carried something */
+    bool said;              /* that it is lost; others that never come to be are not */
     bool fence_confirmed;   /* the other end has said that its queue pair is broken too */
     uint64_t fence_next_ms; /* when it is asked again */
 };

@@ -207,17 +207,19 @@ void work_complete(struct verbs_work *work, int status)
 {
     verbs_peer_t *peer = work->peer;
     mca_btl_base_module_t *btl = &peer->module->super;
+    /* In the end those who would be called may not be there any more. */
+    bool tell = !peer->module->finalized;
 
     if (WORK_SEND == work->kind) {
         bool ours = 0 != (work->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
 
-        if (NULL != work->base.des_cbfunc)
+        if (tell && NULL != work->base.des_cbfunc)
             work->base.des_cbfunc(btl, peer, &work->base, status);
         if (ours)
             send_free(btl, &work->base);
         return;
     }
-    if (NULL != work->callback)
+    if (tell && NULL != work->callback)
         work->callback(btl, peer, work->local, work->local_handle, work->context, work->data,
                        status);
     opal_free_list_return(work->list, &work->base.super);

@@ -42,7 +42,10 @@ enum multilane_capability {
     /* put, get or send take addresses of device memory. */
     MULTILANE_CAN_DEVICE_MEMORY = 1 << 4,
     /* fence works: a piece may be sent again over another lane once it has succeeded. */
-    MULTILANE_CAN_FENCE = 1 << 5
+    MULTILANE_CAN_FENCE = 1 << 5,
+    /* The lane may break while the peer lives: what it has taken and not completed is lost then,
+     * and the module's error callback says so. btl_add_procs makes it anew. */
+    MULTILANE_CAN_BREAK = 1 << 6
 };
 
 /* Memory that a lane reaches directly. */

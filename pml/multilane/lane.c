@@ -123,6 +123,22 @@ int lane_send_control(struct lane *lane, const void *bytes, size_t length)
     return OMPI_SUCCESS;
 }
 
+int lane_fence(struct lane *lane)
+{
+    if (lane_state(lane) != LANE_BROKEN)
+        return OMPI_SUCCESS; /* made anew, so the old one is over at both ends */
+    int rc = lane->extension->fence(lane->btl, lane->endpoint);
+    return rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
+}
+
+bool lane_renew(struct lane *lane)
+{
+    opal_proc_t *proc = &lane->peer->proc->super;
+    struct mca_btl_base_endpoint_t *endpoint = NULL;
+    return lane->btl->btl_add_procs(lane->btl, 1, &proc, &endpoint, NULL) == OPAL_SUCCESS &&
+           endpoint == lane->endpoint;
+}
+
 static bool is_aligned(uint64_t value, size_t alignment)
 {
     return alignment < 2 || value % alignment == 0;

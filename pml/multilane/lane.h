@@ -28,7 +28,7 @@ struct lane_speed {
 enum lane_state {
     LANE_UP,
     LANE_SILENT, /* does not answer: left out until it does */
-    LANE_BROKEN  /* its BTL said so: never used again */
+    LANE_BROKEN  /* its BTL said so: not used again, unless it is made anew */
 };
 
 /* What watch.c thinks of a framed lane; guarded by the peer's delivery but for the state. */
@@ -58,6 +58,7 @@ struct lane {
     bool prompt;    /* what it has accepted goes without us; see foreign_is_prompt */
     bool framed;    /* it may lose what it has accepted, and another lane could carry it: see
                      * delivery.h */
+    bool renewable; /* and it reports errors in time, can be fenced, and be made anew */
     size_t largest; /* message with its headers that one send of this lane carries */
     struct lane_speed speed;      /* of messages, */
     struct lane_speed copy_speed; /* and of gets and puts */
@@ -155,6 +156,12 @@ static inline bool lane_is_lost(const struct lane *lane)
 /* Can the lane get (put) these bytes in place, its alignment considered? */
 bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size);
 bool lane_can_put(const struct lane *lane);
+
+/* Of a renewable lane that broke. After OMPI_SUCCESS what was given to it writes no memory any
+ * more; LANE_AGAIN: not yet. */
+int lane_fence(struct lane *lane);
+/* Makes it anew; false: not now. */
+bool lane_renew(struct lane *lane);
 
 /* Registers memory where the lane wants it; LANE_AGAIN if it cannot now. The key that the other
  * side needs is registration->handle, of lane_key_length bytes. */

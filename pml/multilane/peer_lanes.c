@@ -49,17 +49,25 @@ static uint8_t most_lanes(void)
     return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
 }
 
-/* What a lane whose messages are kept does not do: memory that one lane was told to write could
- * not be given to another. */
+/* What a lane whose messages are kept does not do, unless it can be fenced: memory that one lane
+ * was told to write could not be given to another. */
 #define NOT_FRAMED ((uint32_t) (MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT))
 
-static bool lane_delivers(const struct lane *lane)
+/* May the lane lose what it took, while the peer lives on? */
+static bool lane_loses(struct lane *lane)
 {
-    if (!lane->extension)
-        return foreign_delivers(lane_name(lane));
     struct multilane_lane_attributes attributes = {.capabilities = 0};
+    if (!lane->extension)
+        return !foreign_delivers(lane_name(lane));
     lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
-    return attributes.capabilities & MULTILANE_CAN_DELIVER;
+    bool breaks = attributes.capabilities & MULTILANE_CAN_BREAK;
+    lane->renewable = breaks && attributes.capabilities & MULTILANE_CAN_FENCE;
+    return breaks || !(attributes.capabilities & MULTILANE_CAN_DELIVER);
+}
+
+static uint32_t not_offered(const struct lane *lane)
+{
+    return lane->framed && !lane->renewable ? NOT_FRAMED : 0;
 }
 
 /* Decides for the lanes from `first` on, once, whether their messages travel in envelopes (see
@@ -78,14 +86,14 @@ static void lanes_frame(struct peer *peer, uint8_t first)
         return;
     for (int i = first; i < peer->lane_count; i++) {
         struct lane *lane = &peer->lanes[i];
-        if (!lane_sends(lane) || lane_delivers(lane))
+        if (!lane_sends(lane) || !lane_loses(lane))
             continue;
         lane->framed = true;
         lane->sendi = NULL;
         lane->reserve = NULL;
         lane->prompt = false;
         lane->largest = largest - WIRE_ENVELOPE_MAX;
-        lane->flags &= ~NOT_FRAMED;
+        lane->flags &= ~not_offered(lane);
     }
 }
 
@@ -109,7 +117,7 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
     const mca_btl_base_module_t *btl = bml_btl->btl;
     struct lane *lane = peer_lane_of(peer, btl);
     if (lane)
-        lane->flags |= bml_btl->btl_flags & ~(lane->framed ? NOT_FRAMED : 0);
+        lane->flags |= bml_btl->btl_flags & ~not_offered(lane);
     if (lane || peer->lane_count == peer->lane_room)
         return;
     lane = &peer->lanes[peer->lane_count];

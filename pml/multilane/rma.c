@@ -168,8 +168,11 @@ static void piece_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
     (void) local_address;
     (void) local_handle;
     for (uint32_t i = 0; i < rma->count; i++)
-        if (rma->lanes[i].lane->btl == btl)
+        if (rma->lanes[i].lane->btl == btl) {
             stripe_copied(rma->lanes[i].lane, (uintptr_t) data);
+            if (OPAL_UNLIKELY(status != OPAL_SUCCESS)) /* the end of the transfer orders it */
+                __atomic_store_n(&rma->lanes[i].failed, true, __ATOMIC_RELAXED);
+        }
     transfer_piece_done(rma->transfer, status);
 }
 
@@ -237,6 +240,19 @@ int rma_get(struct rma *rma, char *local, size_t offset, size_t total, size_t *s
 int rma_put(struct rma *rma, const char *local, size_t offset, size_t total, size_t *size)
 {
     return rma_copy(rma, false, (void *) (local + offset), offset, total, size);
+}
+
+int rma_fence(struct rma *rma)
+{
+    for (uint32_t i = 0; i < rma->count; i++) {
+        struct rma_lane *used = &rma->lanes[i];
+        if (!__atomic_load_n(&used->failed, __ATOMIC_RELAXED) || !used->lane->renewable)
+            continue;
+        int rc = lane_fence(used->lane);
+        if (rc != OMPI_SUCCESS)
+            return rc;
+    }
+    return OMPI_SUCCESS;
 }
 
 void rma_release(struct rma *rma)

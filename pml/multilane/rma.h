@@ -17,6 +17,7 @@ struct rma_lane {
     uint32_t key_at; /* in keys; the other end's */
     uint32_t key_length;
     size_t bytes; /* of this end's gets or puts over the lane */
+    bool failed;  /* atomic: one of them did */
 };
 
 /* Zeroed, it has no lane and nothing to be released. */
@@ -54,6 +55,10 @@ bool rma_can_put(struct rma *rma, void *local, size_t size);
  * rma->transfer. As the start of a struct transfer_way. */
 int rma_get(struct rma *rma, char *local, size_t offset, size_t total, size_t *size);
 int rma_put(struct rma *rma, const char *local, size_t offset, size_t total, size_t *size);
+
+/* After a failure, nothing being under way at this end: OMPI_SUCCESS, and what was put can write
+ * nothing any more either; LANE_AGAIN: not yet. */
+int rma_fence(struct rma *rma);
 
 /* Registrations are given back. Nothing may be under way. */
 void rma_release(struct rma *rma);

@@ -4,7 +4,8 @@
  * Nothing moved for T/2 though something is kept: every lane is asked. Once one lane has answered,
  * another that does not for T/2 more is silent: what went by it goes by another one, and new plans
  * do without it. It is asked again now and then, and is used again when it answers. A lane whose
- * BTL reports an error is broken, and stays so: Open MPI's tcp goes on in the middle of a fragment.
+ * BTL reports an error is broken. Open MPI's stay so: tcp goes on in the middle of a fragment. One
+ * of ours is made anew, while another lane carries what there is, and counts as silent then.
  */
 #include "watch.h"
 
@@ -29,6 +30,8 @@
 #define OWED_NS (2 * MILLISECOND)
 /* A silent lane is asked ever more rarely, up to this multiple of T. */
 #define ASK_PAUSE_MAX 16
+/* A broken lane that can be is made anew after this multiple of T. */
+#define RENEW_AFTER 2
 /* How often the system is asked whether a peer lives that answers on no lane. */
 #define VERIFY_NS SECOND
 /* How often peers with one lane are looked at, and, between, how many calls of progress do without
@@ -146,6 +149,7 @@ struct look {
     bool is_lost;
     bool keep;
     uint64_t ask_lanes; /* bit i: ask on lane i; further lanes have none to ask for */
+    uint64_t renew_lanes;
     uint32_t ask;
     char why[160];
 };
@@ -182,6 +186,14 @@ static void look_ask(struct delivery *delivery, struct look *look)
             lane_ask(delivery, &delivery->peer->lanes[i], look);
 }
 
+static bool any_lane_is_up(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (lane_sends(&peer->lanes[i]) && lane_is_up(&peer->lanes[i]))
+            return true;
+    return false;
+}
+
 static void look_lane(struct delivery *delivery, struct lane *lane, struct look *look)
 {
     struct lane_watch *mine = &lane->watch;
@@ -203,6 +215,14 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
             if (mine->pause_ns < ASK_PAUSE_MAX * suspect_ns())
                 mine->pause_ns *= 2;
             lane_ask(delivery, lane, look);
+        }
+    }
+    if (lane_state(lane) == LANE_BROKEN && lane->renewable && lane->index < 64 &&
+        any_lane_is_up(delivery->peer)) {
+        look->keep = true;
+        if (look->now - mine->asked_ns >= RENEW_AFTER * suspect_ns()) {
+            mine->asked_ns = look->now;
+            look->renew_lanes |= UINT64_C(1) << lane->index;
         }
     }
     look->lanes_changed |= mine->has_changed;
@@ -233,6 +253,10 @@ static bool system_knows_it_alive(const struct peer *peer)
     for (int i = 0; i < peer->lane_count; i++)
         if (is_silent_when_cut(&peer->lanes[i]))
             return !sockets_in_trouble();
+    /* A device acknowledges for a process that computes, and reports one that does not. */
+    for (int i = 0; i < peer->lane_count; i++)
+        if (peer->lanes[i].renewable && lane_state(&peer->lanes[i]) != LANE_BROKEN)
+            return true;
     return false;
 }
 
@@ -298,6 +322,21 @@ static void act_on_changes(struct delivery *delivery)
     }
 }
 
+/* Whether they are there again is asked from now on. */
+static void renew_lanes(struct delivery *delivery, uint64_t lanes)
+{
+    struct peer *peer = delivery->peer;
+    for (int i = 0; i < peer->lane_count && i < 64; i++) {
+        struct lane *lane = &peer->lanes[i];
+        if (!(lanes >> i & 1) || !lane_renew(lane))
+            continue;
+        OPAL_THREAD_LOCK(&delivery->lock);
+        __atomic_store_n(&lane->watch.state, LANE_SILENT, __ATOMIC_RELAXED); /* lane_state */
+        lane->watch.asked_ns = 0;
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+    }
+}
+
 static void send_questions(struct delivery *delivery, const struct look *look)
 {
     struct peer *peer = delivery->peer;
@@ -323,6 +362,8 @@ static void delivery_act(struct delivery *delivery, const struct look *look)
         peer_lost(delivery->peer, look->why);
         return;
     }
+    if (look->renew_lanes)
+        renew_lanes(delivery, look->renew_lanes);
     if (look->ask_lanes)
         send_questions(delivery, look);
     if (look->send)

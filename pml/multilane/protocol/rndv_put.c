@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "../multilane.h"
+
 static int rndv_put_start(struct send_request *request)
 {
     return rndv_announce(request, route_lane(request->route, request->out.peer, 0), NULL, NULL);
@@ -54,13 +56,24 @@ static void rndv_put_fin(struct send_request *request, const struct rma_lane *us
     lane_send_control(used->lane, bytes, (size_t) (at + sizeof(fin) - bytes));
 }
 
+/* Once no put is on its way any more, all goes as messages: the same bytes to the same places. */
+static int rndv_put_again(struct pending *pending)
+{
+    struct send_request *request =
+        (struct send_request *) ((char *) pending - offsetof(struct send_request, pending));
+    if (rma_fence(&request->rma) == LANE_AGAIN)
+        return LANE_AGAIN;
+    rma_release(&request->rma);
+    rndv_am_move(request, request->rma.remote_offset, request->transfer.end);
+    return OMPI_SUCCESS;
+}
+
 static void rndv_put_finish(struct transfer *transfer, int status)
 {
     struct send_request *request = send_request_of_transfer(transfer);
     if (status != OMPI_SUCCESS) {
-        /* Whatever was put is overwritten by the same bytes. */
-        rma_release(&request->rma);
-        rndv_am_move(request, request->rma.remote_offset, transfer->end);
+        request->pending.retry = rndv_put_again;
+        pending_add(&multilane.pending, &request->pending);
         return;
     }
     for (uint32_t i = 0; i < request->rma.count; i++)
