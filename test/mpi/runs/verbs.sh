@@ -127,6 +127,17 @@ lab_cut() {
     lab_mpi verbs.lab.repaired 2 multilane ring
 }
 
+# One of two rails is cut, or cut and repaired: what is left carries on, and nothing is wrong.
+lab_failover() {
+    local scenario runs=1
+    [ -z "${MULTILANE_LONG:-}" ] || runs=50
+    for scenario in cut repair; do
+        lab_has_time "verbs.lab.failover.$scenario" || continue
+        check "${prefix}verbs.lab.failover.$scenario" env MULTILANE_IN_LAB=1 \
+            "$top/test/lab/rdma-failover" --runs $runs "$build" "$scenario"
+    done
+}
+
 # One packet of a hundred is lost: what is sent again arrives once. The packets that the rails have
 # dropped are counted, so that the test does not pass without them.
 lab_loss() {
@@ -158,6 +169,7 @@ verbs_lab() {
     lab_refuses
     lab_apart
     lab_cut
+    lab_failover
     lab_loss
     lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
     lab_traffic "auto rndv-get rndv-put"
