@@ -448,8 +448,9 @@ API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, 
 {
     if (!started)
         return DRIVER_NOT_INITIALIZED;
-    if (settings.lost && __atomic_load_n(&sticky, __ATOMIC_RELAXED) != DRIVER_SUCCESS)
-        return sticky;
+    driver_result failed = __atomic_load_n(&sticky, __ATOMIC_RELAXED);
+    if (settings.lost && failed != DRIVER_SUCCESS)
+        return failed;
     pthread_mutex_lock(&lock);
     const struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
     for (unsigned i = 0; i < count; i++)
