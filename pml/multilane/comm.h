@@ -16,9 +16,10 @@ struct mca_pml_comm_t {
     uint8_t wire_flags;  /* WIRE_CID where the index differs from process to process */
     struct wire_cid cid; /* then its name */
 
-    opal_mutex_t lock;             /* guards posted, unexpected and stamp */
+    opal_mutex_t lock;             /* guards all to stamp */
     struct match_table posted;     /* struct recv_request */
-    struct match_table unexpected; /* struct inbound, under each key it can be asked by */
+    struct match_table unexpected; /* struct inbound, under the key it has, */
+    bool wildcards;                /* and under each key it can be asked by */
     uint64_t stamp;
 
     uint32_t size;
@@ -39,6 +40,16 @@ static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
     if (OPAL_UNLIKELY(!peer))
         peer = comm_contact(comm, (uint32_t) rank);
     return peer;
+}
+
+/* The lane that a message from `source` most likely comes on; null if anybody may send, or nothing
+ * was ever exchanged. */
+static inline struct lane *comm_likely_lane(struct mca_pml_comm_t *comm, int source)
+{
+    if (source == OMPI_ANY_SOURCE)
+        return NULL;
+    struct peer *peer = __atomic_load_n(&comm->peers[source], __ATOMIC_ACQUIRE); /* comm_contact */
+    return peer && peer->lane_count ? peer_control_lane(peer) : NULL;
 }
 
 /* Does a message to this peer go without extensions? */

@@ -120,18 +120,25 @@ static struct inbound *inbound_refusal(const struct arrival *arrival)
     return inbound;
 }
 
-/* With the communicator's lock held. */
-static void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound)
+/* Lists the message under its kinds of key from `first` on. With the communicator's lock held. */
+static void inbound_list(struct mca_pml_comm_t *comm, struct inbound *inbound, unsigned first)
 {
     const struct wire_match *match = &inbound->arrival.match;
-    uint64_t stamp = comm->stamp++;
-    for (unsigned kind = 0; kind < 4; kind += match_key_step(match->tag)) {
+    unsigned step = match_key_step(match->tag), kinds = comm->wildcards ? 4 : 1;
+    for (unsigned kind = first * step; kind < kinds; kind += step) {
         struct match_node *node = &inbound->keys[kind];
         node->source = kind & 2 ? MATCH_ANY : match->source;
         node->tag = kind & 1 ? MATCH_ANY : match->tag;
-        node->stamp = stamp;
+        node->stamp = inbound->stamp;
         match_add(&comm->unexpected, node);
     }
+}
+
+/* With the communicator's lock held. */
+static void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound)
+{
+    inbound->stamp = comm->stamp++;
+    inbound_list(comm, inbound, 0);
     multilane.unexpected_messages++;
 }
 
@@ -143,14 +150,46 @@ struct inbound *inbound_of_node(struct match_node *node)
 
 void inbound_remove(struct mca_pml_comm_t *comm, struct inbound *inbound)
 {
-    for (unsigned kind = 0; kind < 4; kind += match_key_step(inbound->arrival.match.tag))
+    unsigned kinds = comm->wildcards ? 4 : 1;
+    for (unsigned kind = 0; kind < kinds; kind += match_key_step(inbound->arrival.match.tag))
         match_remove(&comm->unexpected, &inbound->keys[kind]);
+}
+
+static int compare_stamps(const void *a, const void *b)
+{
+    const struct inbound *x = *(struct inbound *const *) a, *y = *(struct inbound *const *) b;
+    return (x->stamp > y->stamp) - (x->stamp < y->stamp);
+}
+
+/* Somebody asks for any source or any tag, for the first time in this communicator: from now on
+ * messages are listed under those keys too, and what waits is so now, in its order. Programs that
+ * never ask so do not pay for it. With the communicator's lock held. */
+static void wildcards_begin(struct mca_pml_comm_t *comm)
+{
+    struct match_table *table = &comm->unexpected;
+    uint32_t count = 0;
+    struct inbound **all = malloc(table->count * sizeof(*all));
+    if (!all) {
+        say_no_memory(table->count * sizeof(*all));
+        return;
+    }
+    for (uint32_t i = 0; i <= table->mask; i++)
+        for (struct match_node *head = table->buckets[i]; head; head = head->next_head)
+            for (struct match_node *node = head; node; node = node->next)
+                all[count++] = inbound_of_node(node);
+    qsort(all, count, sizeof(struct inbound *), compare_stamps);
+    comm->wildcards = true;
+    for (uint32_t i = 0; i < count; i++)
+        inbound_list(comm, all[i], 1);
+    free(all);
 }
 
 struct inbound *inbound_find(struct mca_pml_comm_t *comm, int source, int tag)
 {
     if (comm->unexpected.count == 0)
         return NULL;
+    if (OPAL_UNLIKELY(match_kind(source, tag) != 0 && !comm->wildcards))
+        wildcards_begin(comm);
     struct match_node *node = match_first(&comm->unexpected, source, tag);
     return node ? inbound_of_node(node) : NULL;
 }

@@ -37,6 +37,7 @@ struct arrival {
 struct inbound {
     opal_free_list_item_t super;
     struct match_node keys[4]; /* one for each way to ask for it, see match.h */
+    uint64_t stamp;            /* order of arrival in its communicator */
     struct arrival arrival;
     struct inbound *next;          /* early messages, or matched ones to be taken */
     struct inbound *next_assembly; /* messages whose parts are not all here */

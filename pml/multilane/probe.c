@@ -43,7 +43,9 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
                                   ompi_status_public_t *status, int *rc)
 {
     struct inbound *inbound;
+    struct lane *lane = comm_likely_lane(comm->c_pml_comm, source);
     while (!(inbound = probe_and_progress(source, tag, comm, take, status))) {
+        request_look(lane);
         *rc = compat_comm_receive_error(comm, source, tag);
         if (*rc != OMPI_SUCCESS)
             return NULL;

@@ -29,18 +29,6 @@ int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int sour
     return OMPI_SUCCESS;
 }
 
-/* The lane that a message from `source` most likely comes on; null if anybody may send, or nothing
- * was ever exchanged. */
-static struct lane *likely_lane(ompi_communicator_t *comm, int source)
-{
-    if (source == OMPI_ANY_SOURCE)
-        return NULL;
-    struct mca_pml_comm_t *pml_comm = comm->c_pml_comm;
-    struct peer *peer =
-        __atomic_load_n(&pml_comm->peers[source], __ATOMIC_ACQUIRE); /* comm_contact */
-    return peer && peer->lane_count ? peer_control_lane(peer) : NULL;
-}
-
 int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
                 ompi_communicator_t *comm, ompi_status_public_t *status)
 {
@@ -50,7 +38,7 @@ int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int sourc
         return OMPI_ERR_OUT_OF_RESOURCE;
     ompi_request_t *request = &receive->base.req_base.req_ompi;
     recv_request_start(receive);
-    request_wait(request, likely_lane(comm, source));
+    request_wait(request, comm_likely_lane(comm->c_pml_comm, source));
     int rc = compat_recv_status(request);
     if (status != MPI_STATUS_IGNORE)
         OMPI_COPY_STATUS(status, request->req_status, false);

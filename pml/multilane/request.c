@@ -11,6 +11,14 @@
  * sleeps, it knows of failed processes. */
 #define TURNS 256
 
+void request_look(struct lane *lane)
+{
+    if (!lane || opal_progress_yield_when_idle)
+        return;
+    for (int look = 0; look < LOOKS_PER_PROGRESS && !lane_poll(lane); look++)
+        ring_relax();
+}
+
 void request_wait(ompi_request_t *request, struct lane *lane)
 {
     if (lane && !opal_progress_yield_when_idle) {

@@ -16,6 +16,9 @@ static inline bool request_ended(uint32_t *ends)
     return (*ends)++ == 1;
 }
 
+/* Looks a few times at what `lane` (or null) brings; returns as soon as something came. */
+void request_look(struct lane *lane);
+
 /* Waits for a request that `lane` (or null, if it is not known) will complete. */
 void request_wait(ompi_request_t *request, struct lane *lane);
 

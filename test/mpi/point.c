@@ -548,6 +548,36 @@ static void many_unexpected_messages_are_kept(void)
     free(values);
 }
 
+// The first to ask for any tag, or any source, asks when many messages of many tags wait: they come
+// in the order in which they were sent; and so do those that come after.
+static void a_first_wildcard_finds_what_waits_in_order(void)
+{
+    enum { MESSAGES = 300 };
+    for (int any_source = 0; any_source < 2; any_source++) {
+        MPI_Comm comm;
+        OK(MPI_Comm_dup(suite.comm, &comm));
+        for (int half = 0; half < 2; half++) {
+            int out[MESSAGES], in;
+            MPI_Request requests[MESSAGES];
+            for (int i = 0; i < MESSAGES; i++) {
+                out[i] = i;
+                OK(MPI_Isend(&out[i], 1, MPI_INT, suite.next, i * 37 % 101, comm, &requests[i]));
+            }
+            OK(MPI_Barrier(suite.comm));
+            for (int i = 0; i < MESSAGES; i++) {
+                MPI_Status status;
+                OK(MPI_Recv(&in, 1, MPI_INT, any_source ? MPI_ANY_SOURCE : suite.prev, MPI_ANY_TAG,
+                            comm, &status));
+                CHECK(in == i && status.MPI_TAG == i * 37 % 101 && status.MPI_SOURCE == suite.prev,
+                      "receive %d took message %d with tag %d of rank %d", i, in, status.MPI_TAG,
+                      status.MPI_SOURCE);
+            }
+            OK(MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE));
+        }
+        OK(MPI_Comm_free(&comm));
+    }
+}
+
 // If one of a matching pair is started and the partner enters MPI for something else, both
 // complete.
 static void a_send_completes_while_the_receiver_is_elsewhere_in_mpi(void)
@@ -896,6 +926,8 @@ static const struct suite_case cases[] = {
     {"wildcards_and_specific_receives_share_one_order", SEMANTICS,
      wildcards_and_specific_receives_share_one_order, 1},
     {"many_unexpected_messages_are_kept", SEMANTICS, many_unexpected_messages_are_kept, 1},
+    {"a_first_wildcard_finds_what_waits_in_order", SEMANTICS,
+     a_first_wildcard_finds_what_waits_in_order, 1},
     {"a_send_completes_while_the_receiver_is_elsewhere_in_mpi", SEMANTICS,
      a_send_completes_while_the_receiver_is_elsewhere_in_mpi, 1},
     {"progress_is_made_inside_collectives", SEMANTICS, progress_is_made_inside_collectives, 1},
