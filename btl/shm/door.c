@@ -366,7 +366,7 @@ bool door_rang(void)
 
         if (!segment_is_live(kind))
             continue;
-        for (unsigned i = 0; i < SEGMENT_BELLS; i++)
+        for (unsigned i = 0; i < shm.segments[kind].bell_words; i++)
             any |= atomic_load_explicit(&shm.segments[kind].header->bells[i], memory_order_relaxed);
         if (0 != any)
             return true;
@@ -415,10 +415,10 @@ int door_answer(void)
 
     OPAL_THREAD_LOCK(&shm.lock);
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)
-        for (unsigned word = 0; word < SEGMENT_BELLS; word++)
-            if (segment_is_live(kind) &&
-                0 != atomic_load_explicit(&shm.segments[kind].header->bells[word],
-                                          memory_order_relaxed))
+        for (unsigned word = 0; segment_is_live(kind) && word < shm.segments[kind].bell_words;
+             word++)
+            if (0 !=
+                atomic_load_explicit(&shm.segments[kind].header->bells[word], memory_order_relaxed))
                 bell_answer(&shm.segments[kind], word, &visitors);
     OPAL_THREAD_UNLOCK(&shm.lock);
     for (uint32_t i = 0; i < visitors.count; i++)

@@ -166,13 +166,20 @@ void receive_attend(shm_peer_t *peer)
     ring_attend(&peer->in, true);
     /* Release: whoever reads the entry sees the peer complete (receive_progress). */
     atomic_store_explicit(&shm.attended[at], peer, memory_order_release);
+    if ((uint32_t) at >= atomic_load_explicit(&shm.attended_end, memory_order_relaxed))
+        atomic_store_explicit(&shm.attended_end, (uint32_t) at + 1, memory_order_relaxed);
 }
 
 void receive_forget(shm_peer_t *peer)
 {
+    uint32_t end = 0;
+
     for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++)
         if (peer == atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
             atomic_store_explicit(&shm.attended[i], NULL, memory_order_relaxed);
+        else if (NULL != atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
+            end = i + 1;
+    atomic_store_explicit(&shm.attended_end, end, memory_order_relaxed);
     peer->in_attended = false;
 }
 
@@ -233,15 +240,26 @@ void receive_relax(mca_btl_base_module_t *btl, uint32_t idle_polls)
         sched_yield();
 }
 
-int receive_progress(void)
+/* Where processes outnumber processors. */
+static __attribute__((noinline)) void processor_share(int events)
 {
     static _Thread_local uint32_t idle_rounds;
+
+    idle_rounds = events ? 0 : idle_rounds + 1;
+    if (idle_rounds >= YIELD_OVERSUBSCRIBED)
+        sched_yield();
+}
+
+int receive_progress(void)
+{
     uint32_t round = atomic_load_explicit(&shm.round, memory_order_relaxed) + 1;
+    /* Relaxed: one that was just attended is seen in the next round. */
+    uint32_t end = atomic_load_explicit(&shm.attended_end, memory_order_relaxed);
     int events = 0;
 
     /* Several threads may count one round; nothing depends on it. */
     atomic_store_explicit(&shm.round, round, memory_order_relaxed);
-    for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++) {
+    for (uint32_t i = 0; i < end; i++) {
         shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_acquire);
 
         if (NULL != peer)
@@ -253,8 +271,7 @@ int receive_progress(void)
         events += send_pending();
     if (OPAL_UNLIKELY(0 == round % SWEEP_ROUNDS))
         round_extra(round);
-    idle_rounds = events ? 0 : idle_rounds + 1;
-    if (OPAL_UNLIKELY(shm.oversubscribed && idle_rounds >= YIELD_OVERSUBSCRIBED))
-        sched_yield();
+    if (OPAL_UNLIKELY(shm.oversubscribed))
+        processor_share(events);
     return events;
 }

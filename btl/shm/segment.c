@@ -163,6 +163,7 @@ int segment_create(struct segment *segment, enum segment_kind kind,
     segment->kind = kind;
     segment->nonce = *nonce;
     segment->door_count = door_count;
+    segment->bell_words = door_count < SEGMENT_BELLS * 64 ? (door_count + 63) / 64 : SEGMENT_BELLS;
     segment->lane_lines = lane_lines;
     segment->used = doors_end(door_count);
     segment->bytes = segment->used + lane_count * lane_bytes(lane_lines);

@@ -97,9 +97,10 @@ struct segment {
     struct segment_header *header;
     struct door *doors;
     uint32_t door_count;
-    size_t bytes;     /* address space set aside; memory is taken lane by lane */
-    size_t used;      /* up to here lanes were given out */
-    void *free_lanes; /* given back; chained through their first word */
+    uint32_t bell_words; /* of the header's bells, those that ring for these doors */
+    size_t bytes;        /* address space set aside; memory is taken lane by lane */
+    size_t used;         /* up to here lanes were given out */
+    void *free_lanes;    /* given back; chained through their first word */
     uint32_t lane_lines;
     char path[64]; /* SEGMENT_FILE */
 };

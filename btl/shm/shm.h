@@ -157,6 +157,7 @@ struct shm_component {
      * every few rounds, in case its bell was missed. Changed under `lock`; read without: an entry
      * is a peer or NULL, and peers live until the module ends. */
     shm_peer_t *_Atomic attended[SHM_ATTENDED_MAX];
+    _Atomic uint32_t attended_end; /* behind the last entry in use */
     uint32_t attended_next;
     _Atomic uint32_t round;
     uint32_t sweep_next;
