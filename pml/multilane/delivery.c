@@ -410,9 +410,11 @@ int delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask)
 
 void delivery_answer(struct delivery *delivery, struct lane *lane)
 {
-    /* Read without the lock: a stale value makes the answer come a frame sooner or later. */
-    if (__atomic_load_n(&delivery->owed_frames, __ATOMIC_RELAXED) < OWED_FRAMES_MAX &&
-        __atomic_load_n(&delivery->owed_bytes, __ATOMIC_RELAXED) < OWED_BYTES_MAX)
+    OPAL_THREAD_LOCK(&delivery->lock);
+    bool is_due =
+        delivery->owed_frames >= OWED_FRAMES_MAX || delivery->owed_bytes >= OWED_BYTES_MAX;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (!is_due)
         return;
     if (!lane || !lane_is_up(lane))
         lane = delivery_lane(delivery->peer, 0);
