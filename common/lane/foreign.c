@@ -34,11 +34,12 @@ struct foreign_default {
 #define ANY_SIZE UINT64_MAX
 
 static const struct foreign_default defaults[] = {
-    {"self", MEGABIT_S, PROMPT | DELIVERS, 10e-9, 65536, 60e-9, 20e9, 60e-9, 20e9, 0.1e-6, 20e9, 0,
+    {"self", MEGABIT_S, PROMPT | DELIVERS, 10e-9, 65536, 60e-9, 70e9, 60e-9, 70e9, 40e-9, 110e9, 0,
      0},
-    {"vader", MEGABIT_S, PROMPT | DELIVERS, 80e-9, 984, 115e-9, 9e9, 0.9e-6, 9e9, 0.45e-6, 14e9, 0,
+    {"vader", MEGABIT_S, PROMPT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9,
+     0, 0},
+    {"sm", MEGABIT_S, PROMPT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
      0},
-    {"sm", MEGABIT_S, PROMPT | DELIVERS, 80e-9, 984, 115e-9, 9e9, 0.9e-6, 9e9, 0.45e-6, 14e9, 0, 0},
     {"smcuda", MEGABIT_S, DELIVERS, 0.2e-6, 4096, 0.6e-6, 5e9, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},
     {"tcp", MEGABIT_S, A_LINK | EMULATING, 20e-6, ANY_SIZE, 0, 0, 10e-6, 0, 0, 0, 0, 0},
     {"usnic", MEGABIT_S, A_LINK | EMULATING, 3e-6, ANY_SIZE, 0, 0, 1e-6, 0, 0, 0, 0, 0},
