@@ -12,6 +12,7 @@ part_cannot_run() {
 # What the machine runs: the native build, then the root folders, results by way of /lab.
 rdma_commands() {
     local root
+    printf ': >/lab/results\n' # of a machine that broke
     # The short runs of the other series come last and have their own share of the time.
     printf 'export MULTILANE_RDMA_UNTIL_S=%s\n' "${MULTILANE_RDMA_UNTIL_S:-330}"
     printf 'export MULTILANE_ROOTS=%q MULTILANE_BUILD=%q MULTILANE_LONG=%q\n' "$roots" "$build_root" \
@@ -30,12 +31,22 @@ rdma_commands() {
 part_run() {
     local folder=$logs/lab
     check "$part.build" rdma_build || return 1
-    mkdir -p "$folder" && : >"$folder/results" || return 1
+    mkdir -p "$folder" || return 1
+    check "$part.kernel-breaks" rdma_kernel_breaks
     "$top/test/lab/rdma" --limit "${MULTILANE_RDMA_LIMIT_S:-$([ -n "$MULTILANE_LONG" ] && echo 7200 || echo 870)}" --folder "$folder" -- \
         "$(rdma_commands); true"
     local status=$?
     results_take "$folder/results" ""
     [ $status = 0 ] || result failed "$part.machine" "status $status, see above"
+}
+
+# A machine whose kernel breaks under the command is not the command's failure: it gets another.
+rdma_kernel_breaks() {
+    local folder=$logs/kernel-breaks
+    mkdir -p "$folder" && rm -f "$folder/once" || return 1
+    "$top/test/lab/rdma" --rails 1 --limit 200 --folder "$folder" -- \
+        '[ -e /lab/once ] || { touch /lab/once; sync; echo c >/proc/sysrq-trigger; sleep 60; }; exit 7'
+    [ $? = 7 ] && grep -q 'Kernel panic' "$folder/console.1"
 }
 
 rdma_build() {
