@@ -9,8 +9,8 @@ import subprocess
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 SOURCES = [os.path.join(TOP, "test", "bench", name) for name in (
-    "part.c", "oneway.c", "stream.c", "matching.c", "overlap.c", "memory.c", "collective.c",
-    "calls.c")]
+    "part.c", "oneway.c", "stream.c", "patterns.c", "matching.c", "overlap.c", "memory.c",
+    "collective.c", "calls.c")]
 PRELOAD = os.path.join(TOP, "test", "bench", "calls_preload.c")
 PROBE = os.path.join(TOP, "test", "bench", "line_probe.c")
 # BTLs that are Multilane's, which ob1 can use too; whoever names one needs our components.
