@@ -65,6 +65,10 @@ static const struct function optional_functions[] = {
     {"cuMemMap", offsetof(struct driver, range_map)},
     {"cuMemUnmap", offsetof(struct driver, range_unmap)},
     {"cuMemSetAccess", offsetof(struct driver, range_allow)},
+    {"cuModuleLoadData", offsetof(struct driver, module_load)},
+    {"cuModuleUnload", offsetof(struct driver, module_unload)},
+    {"cuModuleGetFunction", offsetof(struct driver, module_function)},
+    {"cuLaunchKernel", offsetof(struct driver, launch)},
 };
 
 /* ISO C has no conversion between pointers to data and to functions. */

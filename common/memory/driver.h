@@ -16,6 +16,8 @@ typedef unsigned long long driver_ptr; /* an address, of the device or the host 
 typedef struct driver_context_s *driver_context;
 typedef struct driver_stream_s *driver_stream;
 typedef struct driver_event_s *driver_event;
+typedef struct driver_module_s *driver_module;     /* device code that is loaded */
+typedef struct driver_function_s *driver_function; /* a kernel in it */
 
 struct driver_ipc_handle {
     char bytes[64];
@@ -61,6 +63,7 @@ enum driver_result_value {
     DRIVER_NOT_INITIALIZED = 3,
     DRIVER_NO_DEVICE = 100,
     DRIVER_INVALID_DEVICE = 101,
+    DRIVER_INVALID_IMAGE = 200,
     DRIVER_INVALID_CONTEXT = 201,
     DRIVER_ALREADY_MAPPED = 208,
     DRIVER_INVALID_HANDLE = 400,
@@ -187,6 +190,14 @@ struct driver {
     driver_result (*range_unmap)(driver_ptr pointer, size_t bytes);
     driver_result (*range_allow)(driver_ptr pointer, size_t bytes,
                                  const struct driver_access *access, size_t count);
+    driver_result (*module_load)(driver_module *module, const void *code);
+    driver_result (*module_unload)(driver_module module);
+    driver_result (*module_function)(driver_function *function, driver_module module,
+                                     const char *name);
+    driver_result (*launch)(driver_function function, unsigned grid_x, unsigned grid_y,
+                            unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                            unsigned shared_bytes, driver_stream stream, void **arguments,
+                            void **extra);
 };
 
 extern struct driver driver;

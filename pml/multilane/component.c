@@ -4,7 +4,7 @@
 
 #include "common/compat/param.h"
 #include "common/compat/version.h"
-#include "common/memory/driver.h"
+#include "common/memory/kernels.h"
 #include "counters.h"
 #include "measured.h"
 #include "multilane.h"
@@ -46,6 +46,7 @@ static int component_register(void)
     measured_load();
     parameters.profile_used = measured_story();
     parameters.switch_points = class_switch_points();
+    parameters.device_code_off = kernels_expected(parameters.device_code);
     rc = parameters_register_shown(&mca_pml_multilane_component.pmlm_version);
     if (rc != OMPI_SUCCESS)
         return rc;

@@ -4,6 +4,7 @@
 
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
+#include "common/memory/kernels.h"
 #include "common/model/number.h"
 
 struct parameters parameters = {
@@ -14,6 +15,7 @@ struct parameters parameters = {
     .suspect_ms = 1000,
     .lost_s = 60,
     .profile = "auto",
+    .device_code = "auto",
 };
 
 static const struct param rows[] = {
@@ -42,6 +44,9 @@ static const struct param rows[] = {
     {"progress_thread", PARAM_INT, &parameters.progress_thread,
      "1: a thread moves messages on while the program computes"},
     {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
+    {"device_code", PARAM_STRING, &parameters.device_code,
+     "kernels that pack device memory: auto, those that Multilane was built with; none; or a file "
+     "with such code"},
     {"untested", PARAM_INT, &parameters.untested,
      "1: load into an Open MPI other than the versions known to be laid out alike"},
 };
@@ -58,6 +63,9 @@ int parameters_register_shown(const mca_base_component_t *component)
          "which measurements this Multilane uses here"},
         {"switch_points", PARAM_SHOWN, &parameters.switch_points,
          "what carries which message size over each lane of the profile alone, sizes in bytes"},
+        {"device_code_off", PARAM_SHOWN, &parameters.device_code_off,
+         "why no kernel packs device memory here, which is copied piece by piece instead; empty "
+         "where one may"},
     };
     return param_register(component, shown, sizeof(shown) / sizeof(shown[0]));
 }
@@ -89,6 +97,8 @@ static int parse_texts(void)
         return refuse("protocol", parameters.protocol, error.text);
     if (!attr_check(parameters.lane_attr, &error))
         return refuse("lane_attr", parameters.lane_attr, error.text);
+    if (!kernels_choose(parameters.device_code, error.text, sizeof(error.text)))
+        return refuse("device_code", parameters.device_code, error.text);
     return OMPI_SUCCESS;
 }
 

@@ -22,9 +22,11 @@ struct parameters {
     const char *lane_attr;
     int progress_thread;
     const char *profile;
+    const char *device_code;
     int untested;
     const char *profile_used;  /* shown, not read */
     const char *switch_points; /* likewise */
+    const char *device_code_off;
 
     /* As understood. */
     double bias;

@@ -248,5 +248,6 @@ void staging_fini(void)
         pool_free(pool);
     memset(staging.queues, 0, sizeof(staging.queues));
     staging.used = 0;
+    packers_close();
     copiers_close();
 }

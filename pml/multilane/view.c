@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "send_request.h"
+#include "staging.h"
 
 /* --- the blocks of a datatype ------------------------------------------------------------------
  */
@@ -46,13 +47,15 @@ static struct iovec *blocks_of(const ompi_datatype_t *datatype, char *base, uint
 static struct view *view_make(uint32_t block_count, char *base, size_t element_bytes,
                               ptrdiff_t extent)
 {
-    struct view *view = malloc(sizeof(*view) + block_count * sizeof(view->blocks[0]));
+    struct view *view = malloc(sizeof(*view) + (block_count + 1) * sizeof(view->blocks[0]));
     if (view) {
-        view->base = base;
-        view->element_bytes = element_bytes;
-        view->extent = extent;
         view->is_contiguous = false;
-        view->block_count = block_count;
+        view->layout = (struct layout){.base = base,
+                                       .element_bytes = element_bytes,
+                                       .extent = extent,
+                                       .block_count = block_count,
+                                       .blocks = view->blocks};
+        view->blocks[block_count] = (struct pack_block){.offset = element_bytes};
     }
     return view;
 }
@@ -67,8 +70,7 @@ static struct view *view_of_blocks(char *base, const ompi_datatype_t *datatype)
         view_make(count, base, datatype->super.size, datatype->super.ub - datatype->super.lb);
     size_t offset = 0;
     for (uint32_t i = 0; view && i < count; i++) {
-        view->blocks[i] = (struct view_block){.offset = offset,
-                                              .bytes = blocks[i].iov_len,
+        view->blocks[i] = (struct pack_block){.offset = offset,
                                               .displacement = (char *) blocks[i].iov_base - base};
         offset += blocks[i].iov_len;
     }
@@ -76,29 +78,33 @@ static struct view *view_of_blocks(char *base, const ompi_datatype_t *datatype)
     return view;
 }
 
+static struct view *view_of_one(char *base, size_t bytes, ptrdiff_t displacement)
+{
+    struct view *view = view_make(1, base, bytes, 0);
+    if (view) {
+        view->blocks[0] = (struct pack_block){.displacement = displacement};
+        view->is_contiguous = true;
+    }
+    return view;
+}
+
 struct view *view_new(const void *buffer, size_t count, const ompi_datatype_t *datatype,
                       const struct memory *memory, driver_result *result)
 {
     char *base = (char *) (uintptr_t) buffer;
-    size_t bytes = datatype->super.size * count;
     struct copier *copier = copier_get(memory, result);
-    struct view *view = NULL;
     if (!copier)
         return NULL;
-    if (datatype_is_contiguous(datatype, count)) {
-        view = view_make(1, base, bytes, 0);
-        if (view) {
-            view->blocks[0] =
-                (struct view_block){.bytes = bytes, .displacement = datatype->super.true_lb};
-            view->is_contiguous = true;
-        }
-    } else {
-        view = view_of_blocks(base, datatype);
-    }
-    if (view)
-        view->copier = copier;
-    else
+    struct view *view =
+        datatype_is_contiguous(datatype, count)
+            ? view_of_one(base, datatype->super.size * count, datatype->super.true_lb)
+            : view_of_blocks(base, datatype);
+    if (!view) {
         *result = DRIVER_OUT_OF_MEMORY;
+        return NULL;
+    }
+    view->copier = copier;
+    layout_end(&view->layout);
     return view;
 }
 
@@ -109,7 +115,7 @@ void view_free(struct view *view)
 
 char *view_contiguous(const struct view *view)
 {
-    return view->is_contiguous ? view->base + view->blocks[0].displacement : NULL;
+    return view->is_contiguous ? view->layout.base + view->blocks[0].displacement : NULL;
 }
 
 /* --- copies -------------------------------------------------------------------------------------
@@ -133,33 +139,76 @@ struct planes {
     size_t pitch; /* 0 while there is one */
 };
 
-/* What was found of a message and not copied yet: the last rows, and planes before them. */
+/* A part of a cube that a slot cuts off in the middle of a row, at either end, is five shapes: what
+ * takes more is not regular, and a kernel moves it at less cost. */
+#define SHAPES_MAX 5
+
+/* What was found of a message and not copied yet: whole shapes, planes behind them that may become
+ * more, rows behind those. */
 struct found {
-    struct copier *copier;
+    const struct view *view;
     enum copy_way way;
+    struct planes shapes[SHAPES_MAX];
+    unsigned shape_count;
+    bool is_irregular; /* a kernel is to move it; nothing was copied */
     struct planes planes;
     struct rows rows;
 };
 
-static driver_result planes_copy(const struct found *found)
+static driver_result shape_copy(const struct found *found, const struct planes *planes)
 {
-    const struct planes *planes = &found->planes;
+    struct copier *copier = found->view->copier;
     const struct rows *rows = &planes->rows;
     const struct copy_end packed = {rows->host, rows->bytes, rows->count};
     const struct copy_end apart = {rows->address, rows->pitch,
                                    rows->pitch ? planes->pitch / rows->pitch : 0};
     bool to_host = found->way == COPY_TO_HOST;
-    if (planes->count == 0)
-        return DRIVER_SUCCESS;
     if (planes->count == 1 && rows->count == 1)
-        return copier_copy(found->copier, found->way, to_host ? rows->host : rows->address,
+        return copier_copy(copier, found->way, to_host ? rows->host : rows->address,
                            to_host ? rows->address : rows->host, rows->bytes);
-    return copier_copy_shape(found->copier, found->way,
+    return copier_copy_shape(copier, found->way,
                              &(struct copy_shape){.to = to_host ? packed : apart,
                                                   .from = to_host ? apart : packed,
                                                   .bytes = rows->bytes,
                                                   .rows = rows->count,
                                                   .planes = planes->count});
+}
+
+static driver_result shapes_copy(struct found *found)
+{
+    driver_result result = DRIVER_SUCCESS;
+    for (unsigned i = 0; i < found->shape_count && result == DRIVER_SUCCESS; i++)
+        result = shape_copy(found, &found->shapes[i]);
+    found->shape_count = 0;
+    return result;
+}
+
+/* Is there a kernel? Says once why not, where one was to be expected. */
+static bool can_pack(const struct view *view, enum copy_way way)
+{
+    static bool was_said; /* atomic, relaxed: only that it is said once */
+    driver_result result = packer_ready(view->copier, way);
+    if (result != DRIVER_SUCCESS && result != DRIVER_NOT_SUPPORTED &&
+        !__atomic_exchange_n(&was_said, true, __ATOMIC_RELAXED))
+        staging_complain("no kernel packs irregular datatypes, which are copied block by block",
+                         result);
+    return result == DRIVER_SUCCESS;
+}
+
+/* The planes are complete: one shape more, for which there has to be room. */
+static driver_result planes_end(struct found *found)
+{
+    driver_result result = DRIVER_SUCCESS;
+    if (found->planes.count == 0)
+        return DRIVER_SUCCESS;
+    if (found->shape_count == SHAPES_MAX) {
+        found->is_irregular = can_pack(found->view, found->way);
+        if (found->is_irregular)
+            return DRIVER_SUCCESS;
+        result = shapes_copy(found);
+    }
+    found->shapes[found->shape_count++] = found->planes;
+    return result;
 }
 
 /* Is it the next one at equal distances behind the first? The distance of two is that of all. */
@@ -205,7 +254,7 @@ static driver_result rows_end(struct found *found)
 {
     if (found->rows.count == 0 || planes_take(&found->planes, &found->rows))
         return DRIVER_SUCCESS;
-    driver_result result = planes_copy(found);
+    driver_result result = planes_end(found);
     found->planes = (struct planes){.rows = found->rows, .count = 1};
     return result;
 }
@@ -226,47 +275,49 @@ static driver_result found_add(struct found *found, driver_ptr address, size_t b
 static driver_result found_end(struct found *found)
 {
     driver_result result = rows_end(found);
-    return result == DRIVER_SUCCESS ? planes_copy(found) : result;
+    if (result == DRIVER_SUCCESS && !found->is_irregular)
+        result = planes_end(found);
+    if (result != DRIVER_SUCCESS || found->is_irregular)
+        return result;
+    return shapes_copy(found);
 }
 
-/* The block that holds a byte of an element. */
-static uint32_t block_at(const struct view *view, size_t offset)
+/* Goes through the blocks of the packed bytes [offset, offset + bytes). */
+static driver_result found_walk(struct found *found, const struct layout *layout, size_t offset,
+                                size_t bytes)
 {
-    uint32_t low = 0, high = view->block_count;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (view->blocks[middle].offset <= offset)
-            low = middle;
-        else
-            high = middle;
+    char *element = layout->base + (ptrdiff_t) (offset / layout->element_bytes) * layout->extent;
+    size_t within = offset % layout->element_bytes;
+    uint32_t i = layout_block_at(layout, within);
+    driver_result result = DRIVER_SUCCESS;
+    while (bytes && result == DRIVER_SUCCESS && !found->is_irregular) {
+        const struct pack_block *block = &layout->blocks[i];
+        size_t skipped = within - (size_t) block->offset;
+        size_t taken = layout_block_bytes(layout, i) - skipped;
+        if (taken > bytes)
+            taken = bytes;
+        result = found_add(
+            found, (driver_ptr) (uintptr_t) (element + block->displacement + (ptrdiff_t) skipped),
+            taken);
+        bytes -= taken;
+        within += taken;
+        if (++i == layout->block_count) {
+            i = 0;
+            within = 0;
+            element += layout->extent;
+        }
     }
-    return low;
+    return result;
 }
 
 driver_result view_copy(const struct view *view, enum copy_way way, size_t offset, size_t bytes,
                         void *host)
 {
-    struct found found = {
-        .copier = view->copier, .way = way, .rows.host = (driver_ptr) (uintptr_t) host};
-    char *element = view->base + (ptrdiff_t) (offset / view->element_bytes) * view->extent;
-    size_t within = offset % view->element_bytes;
-    uint32_t i = block_at(view, within);
-    driver_result result = DRIVER_SUCCESS;
-    while (bytes && result == DRIVER_SUCCESS) {
-        const struct view_block *block = &view->blocks[i];
-        size_t skipped = within - block->offset, taken = block->bytes - skipped;
-        if (taken > bytes)
-            taken = bytes;
-        result = found_add(
-            &found, (driver_ptr) (uintptr_t) (element + block->displacement + (ptrdiff_t) skipped),
-            taken);
-        bytes -= taken;
-        within += taken;
-        if (++i == view->block_count) {
-            i = 0;
-            within = 0;
-            element += view->extent;
-        }
-    }
-    return result == DRIVER_SUCCESS ? found_end(&found) : result;
+    struct found found = {.view = view, .way = way, .rows.host = (driver_ptr) (uintptr_t) host};
+    driver_result result = found_walk(&found, &view->layout, offset, bytes);
+    if (result == DRIVER_SUCCESS)
+        result = found_end(&found);
+    if (result == DRIVER_SUCCESS && found.is_irregular)
+        result = packer_copy(view->copier, way, &view->layout, offset, bytes, host);
+    return result;
 }

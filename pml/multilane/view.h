@@ -5,24 +5,14 @@
 #define MULTILANE_VIEW_H
 
 #include "common/compat/pml.h"
-#include "common/memory/copier.h"
+#include "common/memory/packer.h"
 
-/* Bytes of one element that lie together. */
-struct view_block {
-    size_t offset; /* in the packed element */
-    size_t bytes;
-    ptrdiff_t displacement; /* from the start of the element in memory */
-};
-
-/* A message is a row of equal elements; one that is contiguous is a single element. */
+/* A message is a row of equal elements; one that is contiguous is a single element of one block. */
 struct view {
     struct copier *copier;
-    char *base;
-    size_t element_bytes; /* packed */
-    ptrdiff_t extent;     /* from one element to the next, in memory */
     bool is_contiguous;
-    uint32_t block_count;
-    struct view_block blocks[];
+    struct layout layout;
+    struct pack_block blocks[]; /* the layout's */
 };
 
 /* Null: no memory, or *result says what the driver refused. */
@@ -35,7 +25,8 @@ char *view_contiguous(const struct view *view);
 
 /* Starts copies of the packed bytes [offset, offset + bytes) to or from `host`, which has to stay
  * until a mark of the copier behind them is reached. Blocks of equal length at equal distances,
- * which most datatypes consist of, are one copy of the driver's, and so are parts of cubes. */
+ * which most datatypes consist of, are one copy of the driver's, and so are parts of cubes; what is
+ * of no such shape is packed by a kernel, or, where there is none, copied block by block. */
 driver_result view_copy(const struct view *view, enum copy_way way, size_t offset, size_t bytes,
                         void *host);
 

@@ -6,11 +6,14 @@
  * is a thread that, woken from idleness, waits before it does its copies; an IPC handle names the
  * memfd, which another process opens. Calls are as strict as the real driver's or stricter: a copy
  * needs a current context that is its stream's, a handle cannot be opened by who made it, nor
- * twice.
+ * twice. A kernel is run as a C function of the same source, each of its accesses checked, where
+ * there is one of its name; device code of another kind than nvcc's is a file that begins with
+ * "stand-in".
  *
  * MULTILANE_FAKE_CUDA is a list of words: devices=N, delay-us=N, no-ipc, ipc-open-fails,
- * no-pinned, no-peer, no-map, no-fd-handle, fabric (there is one), old, lost (after a copy that
- * failed even questions fail), fail-copy=N (the Nth copy fails when it is done, and all after it).
+ * no-pinned, no-peer, no-map, no-fd-handle, no-kernels, fabric (there is one), old, lost (after a
+ * copy that failed even questions fail), fail-copy=N (the Nth copy or kernel fails when it is done,
+ * and all after it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,7 +39,8 @@ static struct {
     int devices;
     long delay_us;
     long fail_copy;
-    bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, fabric, lost, old;
+    bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, no_kernels, fabric, lost,
+        old;
 } settings = {.devices = 2, .delay_us = 20};
 
 static void setting_read(const char *word)
@@ -60,6 +64,8 @@ static void setting_read(const char *word)
         settings.no_map = true;
     else if (strcmp(word, "no-fd-handle") == 0)
         settings.no_fd_handle = true;
+    else if (strcmp(word, "no-kernels") == 0)
+        settings.no_kernels = true;
     else if (strcmp(word, "fabric") == 0)
         settings.fabric = true;
     else if (strcmp(word, "lost") == 0)
@@ -246,6 +252,7 @@ API driver_result cuGetErrorName(driver_result result, const char **name)
                  {DRIVER_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
                  {DRIVER_NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
                  {DRIVER_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE"},
+                 {DRIVER_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
                  {DRIVER_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
                  {DRIVER_ALREADY_MAPPED, "CUDA_ERROR_ALREADY_MAPPED"},
                  {DRIVER_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
@@ -440,7 +447,7 @@ static void attribute_of(const struct allocation *at, int attribute, void *value
     }
 }
 
-static long copies_done;                      /* atomic */
+static long copies_done;                      /* atomic; kernels are counted too */
 static driver_result sticky = DRIVER_SUCCESS; /* atomic: of the first copy that failed */
 
 API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
@@ -475,6 +482,8 @@ struct operation {
     size_t to_distance, from_distance, planes;
     char *snapshot; /* of pageable memory, read when the copy was started */
     driver_event event;
+    driver_function kernel;
+    void *argument;
 };
 
 struct driver_stream_s {
@@ -495,6 +504,9 @@ static void copy_do(const struct operation *operation)
                    operation->bytes);
 }
 
+/* With an argument of its own. */
+static void kernel_do(driver_function function, const void *argument);
+
 static void operation_do(struct operation *operation)
 {
     if (operation->event) {
@@ -505,9 +517,12 @@ static void operation_do(struct operation *operation)
         long number = __atomic_add_fetch(&copies_done, 1, __ATOMIC_RELAXED);
         if (settings.fail_copy && number >= settings.fail_copy)
             __atomic_store_n(&sticky, DRIVER_ILLEGAL_ADDRESS, __ATOMIC_RELAXED);
+        else if (operation->kernel)
+            kernel_do(operation->kernel, operation->argument);
         else
             copy_do(operation);
     }
+    free(operation->argument);
     free(operation->snapshot);
     free(operation);
 }
@@ -759,6 +774,121 @@ API driver_result cuMemcpy(driver_ptr to, driver_ptr from, size_t bytes)
     driver_result result = ends_find(&operation, to, from, &to_pageable, &from_pageable);
     if (result == DRIVER_SUCCESS && bytes)
         memcpy(operation.to, operation.from, bytes);
+    return result;
+}
+
+/* --- kernels ------------------------------------------------------------------------------------
+ */
+
+/* Where an address of the device is, for a kernel. One that is nobody's ends in an error of the
+ * device, and what is written there is lost. */
+static void *kernel_place(driver_ptr address, size_t size, size_t alignment)
+{
+    static __thread char nowhere[16];
+    bool is_known;
+    char *bytes = bytes_of(address, size, &is_known);
+    if (bytes && address % alignment == 0)
+        return bytes;
+    __atomic_store_n(&sticky, DRIVER_ILLEGAL_ADDRESS, __ATOMIC_RELAXED);
+    memset(nowhere, 0, sizeof(nowhere));
+    return nowhere;
+}
+
+#define KERNEL_PLACE(type, address) ((type *) kernel_place(address, sizeof(type), _Alignof(type)))
+#define KERNEL_FUNCTION             static
+#include "common/memory/pack.h"
+
+static void pack_run(const void *argument)
+{
+    uint64_t words = pack_words(argument);
+    for (uint64_t i = 0; i < words; i++)
+        pack_word(argument, i);
+}
+
+struct driver_function_s {
+    const char *name;
+    size_t argument_bytes;
+    void (*run)(const void *argument);
+};
+
+static struct driver_function_s kernels[] = {
+    {"multilane_pack", sizeof(struct pack), pack_run},
+};
+
+struct driver_module_s {
+    driver_context context;
+};
+
+static long kernels_done; /* atomic */
+
+/* For tests, which look whether a kernel ran. */
+API long multilane_standin_kernels(void);
+
+API long multilane_standin_kernels(void)
+{
+    return __atomic_load_n(&kernels_done, __ATOMIC_RELAXED);
+}
+
+static void kernel_do(driver_function function, const void *argument)
+{
+    function->run(argument);
+    __atomic_add_fetch(&kernels_done, 1, __ATOMIC_RELAXED);
+}
+
+API driver_result cuModuleLoadData(driver_module *module, const void *code)
+{
+    static const unsigned char nvcc[] = {0x50, 0xed, 0x55, 0xba};
+    if (!current())
+        return DRIVER_INVALID_CONTEXT;
+    if (memcmp(code, nvcc, sizeof(nvcc)) != 0 && strncmp(code, "stand-in", 8) != 0)
+        return DRIVER_INVALID_IMAGE;
+    *module = malloc(sizeof(**module));
+    if (!*module)
+        return DRIVER_OUT_OF_MEMORY;
+    (*module)->context = current();
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuModuleUnload(driver_module module)
+{
+    if (module->context != current())
+        return DRIVER_INVALID_CONTEXT;
+    free(module);
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuModuleGetFunction(driver_function *function, driver_module module,
+                                      const char *name)
+{
+    if (module->context != current())
+        return DRIVER_INVALID_CONTEXT;
+    for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
+        if (strcmp(kernels[i].name, name) == 0) {
+            *function = &kernels[i];
+            return DRIVER_SUCCESS;
+        }
+    return DRIVER_NOT_FOUND;
+}
+
+API driver_result cuLaunchKernel(driver_function function, unsigned grid_x, unsigned grid_y,
+                                 unsigned grid_z, unsigned block_x, unsigned block_y,
+                                 unsigned block_z, unsigned shared_bytes, driver_stream stream,
+                                 void **arguments, void **extra)
+{
+    struct operation operation = {.kernel = function};
+    (void) shared_bytes;
+    if (!stream || stream->context != current())
+        return DRIVER_INVALID_CONTEXT;
+    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z || block_x > 1024 ||
+        extra)
+        return DRIVER_INVALID_VALUE;
+    operation.argument = malloc(function->argument_bytes);
+    if (!operation.argument)
+        return DRIVER_OUT_OF_MEMORY;
+    memcpy(operation.argument, arguments[0], function->argument_bytes);
+    driver_result result = stream_add(stream, &operation);
+    if (result != DRIVER_SUCCESS)
+        free(operation.argument);
     return result;
 }
 
@@ -1145,7 +1275,9 @@ static const struct function {
                          ENTRY(cuMemAddressFree),
                          ENTRY(cuMemMap),
                          ENTRY(cuMemUnmap),
-                         ENTRY(cuMemSetAccess)};
+                         ENTRY(cuMemSetAccess)},
+  kernel_functions[] = {ENTRY(cuModuleLoadData), ENTRY(cuModuleUnload), ENTRY(cuModuleGetFunction),
+                        ENTRY(cuLaunchKernel)};
 
 static bool function_find(const char *name, const struct function *known, size_t count,
                           void **function)
@@ -1166,6 +1298,9 @@ API driver_result cuGetProcAddress(const char *name, void **function, int versio
     if (settings.old)
         return DRIVER_NOT_FOUND;
     if (function_find(name, functions, sizeof(functions) / sizeof(functions[0]), function) ||
+        (!settings.no_kernels &&
+         function_find(name, kernel_functions,
+                       sizeof(kernel_functions) / sizeof(kernel_functions[0]), function)) ||
         (!settings.no_map &&
          function_find(name, mapping_functions,
                        sizeof(mapping_functions) / sizeof(mapping_functions[0]), function)))

@@ -3,12 +3,15 @@
 
 # A stand-in for the CUDA driver: test/fake/libcuda.so.1, by no rule of libtool's, whose names it
 # must not have.
-check_DATA = test/fake/libcuda.so.1
-CLEANFILES += test/fake/libcuda.so.1
+check_DATA = test/fake/libcuda.so.1 test/fake/kernels
+CLEANFILES += test/fake/libcuda.so.1 test/fake/kernels
 EXTRA_DIST += test/fake/cuda.c
-test/fake/libcuda.so.1: test/fake/cuda.c common/memory/driver.h
+test/fake/libcuda.so.1: test/fake/cuda.c common/memory/driver.h common/memory/pack.h
 	$(AM_V_CC)$(MKDIR_P) test/fake && $(CC) $(MULTILANE_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
 		-Wl,-soname,libcuda.so.1 $(MULTILANE_LDFLAGS) $(LDFLAGS) -o $@ $(srcdir)/test/fake/cuda.c -lpthread
+# Device code as that stand-in knows it: the name of the file is pml_multilane_device_code.
+test/fake/kernels:
+	$(AM_V_GEN)$(MKDIR_P) test/fake && echo stand-in >$@
 
 # Lanes that lose messages, by a seed. Run by test/mpi/runs/flaky.sh.
 check_LTLIBRARIES += test/fake/mca_btl_flaky.la

@@ -256,38 +256,65 @@ static void chapter_self(void)
             }
 }
 
-/* Copies of the driver's so far; the stand-in counts them. */
-static long copies_now(void)
+/* What the stand-in counts; 0 where there is none. */
+static long count_now(const char *of_what)
 {
     long (*count)(void);
-    void *symbol = dlsym(RTLD_DEFAULT, "multilane_standin_copies");
+    void *symbol = dlsym(RTLD_DEFAULT, of_what);
     memcpy(&count, &symbol, sizeof(count));
     return symbol ? count() : 0;
 }
 
+/* Copies of the driver's so far, and kernels. */
+static long copies_now(void)
+{
+    return count_now("multilane_standin_copies");
+}
+
+/* Kernels alone. */
+static long kernels_now(void)
+{
+    return count_now("multilane_standin_kernels");
+}
+
 /* Datatypes whose bytes lie apart. The span of `count` of them is at most SPAN bytes. Those whose
  * blocks are regular take few copies, whatever the number of blocks; 0: nobody counts. */
-enum { TYPES = 5, SPAN = 2000000 };
-static const long most_copies[TYPES] = {6, 0, 40, 60, 0};
+enum { TYPES = 5, PACKED_TYPES = 7, SPAN = 2000000 };
+static const long most_copies[PACKED_TYPES] = {6, 0, 40, 60, 0, 0, 0};
+
+/* The same where a kernel packs what is not regular: a table of blocks, and a kernel and a copy for
+ * each piece of the message. */
+static bool is_packed_by_kernels;
+static const long most_copies_packed[PACKED_TYPES] = {6, 6, 40, 6, 6, 40, 12};
+static const bool is_irregular[PACKED_TYPES] = {false, true, false, true, true, true, true};
 
 static MPI_Datatype type_make(int which, int *count)
 {
+    enum { BLOCKS = 40, MANY_BLOCKS = 20000 };
+    static int lengths[MANY_BLOCKS], at[MANY_BLOCKS];
     MPI_Datatype type, part;
-    int lengths[40];
-    int at[40];
     *count = 1;
     switch (which) {
     case 0: /* columns of a matrix */
         MPI_Type_vector(500, 3, 300, MPI_INT, &type);
         break;
     case 1: /* blocks of growing length and distance, some of them touching */
-        for (int i = 0, next = 0; i < 40; i++) {
+    case 5: /* more of them */
+        for (int i = 0, next = 0; i < BLOCKS; i++) {
             lengths[i] = i + 1;
             at[i] = next;
             next += i % 3 ? lengths[i] + i * 5 : lengths[i];
         }
-        MPI_Type_indexed(40, lengths, at, MPI_DOUBLE, &type);
-        *count = 7;
+        MPI_Type_indexed(BLOCKS, lengths, at, MPI_DOUBLE, &type);
+        *count = which == 1 ? 7 : 60;
+        break;
+    case 6: /* very many */
+        for (int i = 0, next = 0; i < MANY_BLOCKS; i++) {
+            lengths[i] = 1 + i % 7 % 2;
+            at[i] = next;
+            next += lengths[i] + 1 + i % 5;
+        }
+        MPI_Type_indexed(MANY_BLOCKS, lengths, at, MPI_INT, &type);
         break;
     case 2: /* one block in every element */
         MPI_Type_contiguous(9, MPI_BYTE, &part);
@@ -316,9 +343,19 @@ static MPI_Datatype type_make(int which, int *count)
     return type;
 }
 
+/* A kernel runs where the datatype is irregular and lies on a device, and nowhere else. Below 0:
+ * no datatype. */
+static void kernels_check(int which, enum kind kind, long kernels, const char *what)
+{
+    bool may = which >= 0 && is_irregular[which] && kind == DEVICE;
+    if ((kernels > 0 && !may) || (kernels == 0 && may && is_packed_by_kernels))
+        FAIL("%s: %ld kernels ran", what, kernels);
+}
+
 /* The same message, packed by Open MPI in host memory, is what has to come. */
 static void typed(int which, enum kind from, enum kind to, bool packed_end)
 {
+    const long *most = is_packed_by_kernels ? most_copies_packed : most_copies;
     int count, size, position = 0;
     MPI_Datatype type = type_make(which, &count);
     MPI_Aint low, extent;
@@ -345,21 +382,23 @@ static void typed(int which, enum kind from, enum kind to, bool packed_end)
     if (rank % 2 == 0) {
         unsigned char *out = memory_new(from, SPAN);
         memory_write(out, model, SPAN);
-        long copies = copies_now();
+        long copies = copies_now(), kernels = kernels_now();
         MPI_Send(out, count, type, other(), 3, MPI_COMM_WORLD);
         copies = copies_now() - copies;
-        if (most_copies[which] && copies > most_copies[which])
-            FAIL("%s: %ld copies of the driver's, not at most %ld", what, copies,
-                 most_copies[which]);
+        if (most[which] && copies > most[which])
+            FAIL("%s: %ld copies of the driver's, not at most %ld", what, copies, most[which]);
+        kernels_check(which, from, kernels_now() - kernels, what);
         memory_free(from, out);
     } else {
         unsigned char *in = memory_new(to, SPAN);
         memset(came, 0, SPAN);
         memory_write(in, came, SPAN);
+        long kernels = kernels_now();
         if (packed_end)
             MPI_Recv(in, size * count, MPI_BYTE, other(), 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         else
             MPI_Recv(in, count, type, other(), 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        kernels_check(packed_end ? -1 : which, to, kernels_now() - kernels, what);
         memory_write(came, in, SPAN);
         if (memcmp(came, wanted, SPAN) != 0)
             FAIL("%s: other bytes came", what);
@@ -382,6 +421,24 @@ static void chapter_types(void)
             typed(which, DEVICE, HOST, packed_end);
             typed(which, HOST, DEVICE, packed_end);
         }
+}
+
+/* With device code, also for irregular datatypes: whole, and cut off by a shorter receive. */
+static void chapter_packed(void)
+{
+    if (!has_partner())
+        return;
+    is_packed_by_kernels = true;
+    for (int which = 0; which < PACKED_TYPES; which++)
+        for (int packed_end = 0; packed_end < 2; packed_end++) {
+            typed(which, DEVICE, DEVICE, packed_end);
+            typed(which, DEVICE, HOST, packed_end);
+            typed(which, HOST, DEVICE, packed_end);
+        }
+    is_packed_by_kernels = false;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("device: irregular datatypes were packed by kernels\n");
 }
 
 /* A message that is longer than its receive: the receive says so, and nothing is written behind. */
@@ -501,10 +558,7 @@ static void chapter_devices(void)
 
 static long imports_now(void)
 {
-    long (*count)(void);
-    void *symbol = dlsym(RTLD_DEFAULT, "multilane_standin_imports");
-    memcpy(&count, &symbol, sizeof(count));
-    return symbol ? count() : 0;
+    return count_now("multilane_standin_imports");
 }
 
 /* Mapped memory, in one chunk of it and over the border of two; at a place where other memory was a
@@ -790,8 +844,9 @@ static const struct {
     {"forced", chapter_forced, false},     {"mapped", chapter_mapped, false},
     {"reuse", chapter_reuse, false},       {"many", chapter_many, false},
     {"order", chapter_order, false},       {"collective", chapter_collective, false},
-    {"in-place", chapter_in_place, true},  {"freed", chapter_freed, false},
-    {"fails", chapter_fails, true},        {"lost", chapter_lost, true},
+    {"packed", chapter_packed, true},      {"in-place", chapter_in_place, true},
+    {"freed", chapter_freed, false},       {"fails", chapter_fails, true},
+    {"lost", chapter_lost, true},
 };
 enum { CHAPTERS = sizeof(chapters) / sizeof(chapters[0]) };
 

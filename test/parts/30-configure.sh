@@ -58,6 +58,20 @@ no_ompi() {
     PATH=$bin refused 'no mpicc on PATH; .*libopenmpi-dev' && rm -rf "$bin"
 }
 
+# An nvcc that compiles nothing: no reason not to build, and the table says what follows.
+broken_nvcc() {
+    local prefix=$build_root/broken-nvcc dir row
+    rm -rf "$prefix" && mkdir -p "$prefix/bin"
+    printf '#!/bin/sh\nexit 1\n' >"$prefix/bin/nvcc"
+    chmod +x "$prefix/bin/nvcc"
+    dir=$(mktemp -d "$build_root/configure.XXXXXX") && cd "$dir" || return 1
+    "$top/configure" --with-cuda="$prefix" >output 2>&1 || { cat output; cd "$top"; return 1; }
+    row=$(grep 'CUDA kernels' output)
+    cd "$top" && rm -rf "$dir" "$prefix"
+    echo "$row"
+    grep -Eq 'no +.*makes no device code here; config.log shows what it says' <<<"$row"
+}
+
 part_run() {
     check configure.ready eval 'packages_need_to_build && sources_prepare' || return 1
     check configure.no-openmpi no_ompi
@@ -71,6 +85,7 @@ part_run() {
     check configure.two-sanitizers refused 'cannot be combined' --enable-asan --enable-tsan
     check configure.wrong-verbs refused 'no rdma-core there' --with-verbs=/nonexistent
     check configure.wrong-cuda refused 'no CUDA toolkit there' --with-cuda=/nonexistent
+    check configure.broken-nvcc broken_nvcc
     check configure.unknown-part unknown_part
 }
 

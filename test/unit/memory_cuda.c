@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "common/memory/copier.h"
+#include "common/memory/kernels.h"
+#include "common/memory/packer.h"
 
 static driver_ptr ptr(const void *address)
 {
@@ -214,6 +215,220 @@ static void an_old_driver_is_refused_by_name(void)
     CHECK(strstr(driver_why(), "too old"), "%s", driver_why());
 }
 
+/* --- packing --- */
+
+/* A message of irregular blocks in `memory` bytes of device memory, and what its packed bytes are
+ * in the processor's words. */
+struct shape {
+    struct layout layout;
+    uint32_t elements;
+    size_t packed_bytes, memory_bytes;
+    size_t *place; /* of each packed byte, in memory */
+};
+
+/* Blocks of whole units at distances of whole units, in any order; every element has a gap. */
+static void shape_make(struct shape *shape, uint64_t *seed, uint32_t blocks, uint32_t unit)
+{
+    struct layout *layout = &shape->layout;
+    size_t at = 0, packed = 0;
+    memset(shape, 0, sizeof(*shape));
+    layout->block_count = blocks;
+    layout->blocks = calloc(blocks + 1, sizeof(*layout->blocks));
+    for (uint32_t i = 0; i < blocks; i++) {
+        layout->blocks[i].offset = packed;
+        layout->blocks[i].displacement = (int64_t) at;
+        size_t bytes = unit * (1 + chance_below(seed, 5));
+        packed += bytes;
+        at += bytes + unit * chance_below(seed, 4);
+    }
+    layout->blocks[blocks].offset = layout->element_bytes = packed;
+    layout->extent = (ptrdiff_t) (at + unit * chance_below(seed, 3));
+    shape->elements = 1 + (uint32_t) chance_below(seed, 4);
+    shape->packed_bytes = packed * shape->elements;
+    shape->memory_bytes = (size_t) layout->extent * shape->elements;
+    if (blocks > 1 && chance_below(seed, 2)) { /* two blocks of equal length change places */
+        struct pack_block *some = layout->blocks, *last = &layout->blocks[blocks - 1];
+        if (some[1].offset == packed - last->offset) {
+            int64_t displacement = some->displacement;
+            some->displacement = last->displacement;
+            last->displacement = displacement;
+        }
+    }
+    shape->place = malloc(shape->packed_bytes * sizeof(*shape->place));
+    for (uint32_t element = 0; element < shape->elements; element++)
+        for (uint32_t i = 0; i < blocks; i++)
+            for (size_t byte = 0; byte < layout_block_bytes(layout, i); byte++)
+                shape->place[element * packed + layout->blocks[i].offset + byte] =
+                    element * (size_t) layout->extent + (size_t) layout->blocks[i].displacement +
+                    byte;
+}
+
+static void shape_free(struct shape *shape)
+{
+    free(shape->layout.blocks);
+    free(shape->place);
+}
+
+/* Packs bytes [from, from + bytes), and unpacks others to the same places. */
+static void shape_check(const struct shape *shape, struct copier *copier, size_t from, size_t bytes)
+{
+    size_t size = shape->memory_bytes;
+    unsigned char *host = malloc(size), *packed = malloc(bytes + 1), *wanted = malloc(size);
+    driver_ptr device = ptr(shape->layout.base);
+    driver_result result;
+    for (size_t i = 0; i < size; i++)
+        wanted[i] = host[i] = (unsigned char) (i * 7 + i / 251);
+    driver.copy(device, ptr(host), size);
+    result = packer_copy(copier, COPY_TO_HOST, &shape->layout, from, bytes, packed);
+    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
+    result = copier_wait(copier, COPY_TO_HOST);
+    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
+    for (size_t i = 0; i < bytes; i++)
+        if (packed[i] != host[shape->place[from + i]]) {
+            CHECK(false, "packed byte %zu of %zu from %zu", i, bytes, from);
+            break;
+        }
+    for (size_t i = 0; i < bytes; i++) {
+        packed[i] = (unsigned char) (i * 11 + 5);
+        wanted[shape->place[from + i]] = packed[i];
+    }
+    packer_copy(copier, COPY_TO_DEVICE, &shape->layout, from, bytes, packed);
+    result = copier_wait(copier, COPY_TO_DEVICE);
+    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
+    driver.copy(ptr(host), device, size);
+    for (size_t i = 0; i < size; i++)
+        if (host[i] != wanted[i]) {
+            CHECK(false, "byte %zu of the memory, %zu from %zu unpacked", i, bytes, from);
+            break;
+        }
+    free(host);
+    free(packed);
+    free(wanted);
+}
+
+static struct copier *packer_begin(void)
+{
+    char why[160];
+    driver_result result;
+    device_begin(0);
+    CHECK(kernels_choose("test/fake/kernels", why, sizeof(why)), "%s", why);
+    struct copier *copier = copier_of_device(0, &result);
+    CHECK(copier, "%s", words(result));
+    for (int way = COPY_TO_HOST; way <= COPY_TO_DEVICE; way++) {
+        result = packer_ready(copier, (enum copy_way) way);
+        CHECK(result == DRIVER_SUCCESS, "%s", words(result));
+    }
+    return copier;
+}
+
+static void shape_at(struct shape *shape, driver_ptr device)
+{
+    shape->layout.base = address(device);
+    layout_end(&shape->layout);
+}
+
+static void any_blocks_are_packed_and_unpacked(void)
+{
+    uint64_t seed = 20;
+    struct copier *copier = packer_begin();
+    for (int round = 0; round < 60; round++) {
+        struct shape shape;
+        uint32_t unit = 1u << chance_below(&seed, 5);
+        shape_make(&shape, &seed, 1 + (uint32_t) chance_below(&seed, 40), unit);
+        driver_ptr device = device_alloc(shape.memory_bytes);
+        shape_at(&shape, device);
+        CHECK(shape.layout.word >= (unit < 8 ? unit : 8), "a word of %u", shape.layout.word);
+        shape_check(&shape, copier, 0, shape.packed_bytes);
+        size_t from = chance_below(&seed, shape.packed_bytes);
+        shape_check(&shape, copier, from, 1 + chance_below(&seed, shape.packed_bytes - from));
+        driver.mem_free(device);
+        shape_free(&shape);
+    }
+    packers_close();
+    copiers_close();
+}
+
+/* More blocks than a table holds, more bytes than there is room for, messages that take turns. */
+static void large_messages_are_packed_in_parts(void)
+{
+    uint64_t seed = 21;
+    struct shape shapes[3];
+    struct copier *copier = packer_begin();
+    shape_make(&shapes[0], &seed, 40000, 8);
+    shape_make(&shapes[1], &seed, 5, 16384);
+    shape_make(&shapes[2], &seed, 100, 4);
+    for (int i = 0; i < 3; i++)
+        shape_at(&shapes[i], device_alloc(shapes[i].memory_bytes));
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 3; i++) {
+            size_t from = round ? shapes[i].packed_bytes / 3 : 0;
+            size_t bytes = shapes[i].packed_bytes - from;
+            shape_check(&shapes[i], copier, from, bytes > 700001 ? 700001 : bytes);
+        }
+    for (int i = 0; i < 3; i++)
+        shape_free(&shapes[i]);
+    packers_close();
+    copiers_close();
+}
+
+/* What is outside of the memory is the device's error, and the stand-in looks at every access. */
+static void a_block_outside_is_an_error(void)
+{
+    uint64_t seed = 22;
+    static unsigned char host[1000];
+    struct shape shape;
+    struct copier *copier = packer_begin();
+    shape_make(&shape, &seed, 10, 4);
+    shape_at(&shape, device_alloc(shape.memory_bytes));
+    shape.layout.blocks[9].displacement = (int64_t) shape.memory_bytes;
+    driver_result result = packer_copy(copier, COPY_TO_HOST, &shape.layout, 0,
+                                       shape.layout.element_bytes * shape.elements, host);
+    if (result == DRIVER_SUCCESS)
+        result = copier_wait(copier, COPY_TO_HOST);
+    CHECK(result == DRIVER_ILLEGAL_ADDRESS, "%s", words(result));
+    shape_free(&shape);
+}
+
+static driver_result ready_with(const char *code)
+{
+    char why[160];
+    driver_result result;
+    device_begin(0);
+    CHECK(kernels_choose(code, why, sizeof(why)), "%s: %s", code, why);
+    return packer_ready(copier_of_device(0, &result), COPY_TO_HOST);
+}
+
+static void without_kernels_there_is_no_packer(void)
+{
+    CHECK(ready_with("none") == DRIVER_NOT_SUPPORTED, "it was switched off");
+    CHECK(kernels_expected("none")[0] != '\0', "no reason");
+}
+
+static void an_old_driver_has_no_packer(void)
+{
+    CHECK(ready_with("test/fake/kernels") == DRIVER_NOT_SUPPORTED, "the driver has no kernels");
+}
+
+static void other_code_is_refused_by_the_driver(void)
+{
+    CHECK(ready_with("Makefile") == DRIVER_INVALID_IMAGE, "a Makefile is no device code");
+}
+
+static void a_code_that_is_not_there_is_refused_by_name(void)
+{
+    char why[160] = "";
+    CHECK(!kernels_choose("/nonexistent", why, sizeof(why)), "it was taken");
+    CHECK(strstr(why, "No such file"), "%s", why);
+}
+
+/* What this build embeds; without an nvcc it says so. */
+static void the_code_of_this_build_is_used(void)
+{
+    bool is_expected = !kernels_expected("auto")[0];
+    driver_result result = ready_with("auto");
+    CHECK(result == (is_expected ? DRIVER_SUCCESS : DRIVER_NOT_SUPPORTED), "%s", words(result));
+}
+
 static const struct {
     const char *settings; /* of the stand-in */
     void (*run)(void);
@@ -225,6 +440,15 @@ static const struct {
              {"delay-us=20000", a_mark_is_reached_after_the_copy},
              {"fail-copy=1", a_failed_copy_is_reported_by_its_mark},
              {"no-pinned", no_pinned_memory_is_an_error},
+             {"delay-us=0", any_blocks_are_packed_and_unpacked},
+             {"delay-us=100,no-pinned", large_messages_are_packed_in_parts},
+             {"", large_messages_are_packed_in_parts},
+             {"", a_block_outside_is_an_error},
+             {"", without_kernels_there_is_no_packer},
+             {"no-kernels", an_old_driver_has_no_packer},
+             {"", other_code_is_refused_by_the_driver},
+             {"", a_code_that_is_not_there_is_refused_by_name},
+             {"", the_code_of_this_build_is_used},
              {"devices=2", a_device_that_is_not_there_is_an_error},
              {"old", an_old_driver_is_refused_by_name}};
 

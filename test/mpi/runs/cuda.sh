@@ -23,6 +23,28 @@ cuda_run staged-tcp "" self,tcp many
 cuda_run "staged-$sm" "" "self,$sm" many
 ranks=3 cuda_run several-lanes "" "self,shm,$sm,tcp,cuda" many
 
+# Kernels, whose source the stand-in runs as functions of C: they pack irregular datatypes. Where
+# they cannot be had the messages arrive all the same.
+kernels() {
+    local name=$1 regex=$2 fake=$3 code=$4 lanes=$5 chapter=$6
+    mpi_says "cuda.kernels.$name" "$regex" 2 --mca pml multilane --mca btl "$lanes" \
+        --mca pml_multilane_device_code "$code" -x LD_LIBRARY_PATH="$build/test/fake" \
+        -x MULTILANE_FAKE_CUDA="$fake" -- device "$chapter"
+}
+packed='irregular datatypes were packed by kernels'
+kernels shm "$packed" "" "$build/test/fake/kernels" self,shm,cuda packed
+kernels "$sm" "$packed" "" "$build/test/fake/kernels" "self,$sm" packed
+kernels tcp "$packed" no-pinned "$build/test/fake/kernels" self,tcp packed
+kernels many ^ "" "$build/test/fake/kernels" self,shm,cuda truncate
+kernels none ^ "" none self,shm,cuda types
+kernels old-driver ^ no-kernels "$build/test/fake/kernels" self,shm,cuda types
+kernels other-code "no kernel packs irregular datatypes.*CUDA_ERROR_INVALID_IMAGE" "" \
+    "$build/Makefile" self,shm,cuda types
+kernels fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=4 \
+    "$build/test/fake/kernels" self,shm fails
+mpi_fails cuda.kernels.no-file "pml_multilane_device_code is .*No such file" 2 --mca pml multilane \
+    --mca btl self,shm --mca pml_multilane_device_code /nonexistent -- ring
+
 # What a device, a driver or a machine may lack.
 cuda_run no-ipc no-ipc self,shm,cuda many
 cuda_run ipc-open-fails ipc-open-fails self,shm,cuda many

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device code: chosen once, loaded once in each context. */
+#include "common/memory/kernels.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What nvcc made of kernels.cu, as C by `embed`; none without an nvcc. */
+extern const unsigned char kernels_image[];
+extern const size_t kernels_image_bytes;
+
+static const char *const names[KERNELS] = {[KERNEL_PACK] = "multilane_pack"};
+
+/* Threads of a block, and most blocks: enough to hide the memory's latency on the devices of this
+ * decade, and few enough to leave room for the program's own kernels. A guess, not measured. */
+#define BLOCK_THREADS 256
+#define BLOCKS_MAX    256
+
+static struct {
+    const void *code; /* null: none is used */
+    void *from_file;  /* the same, where it is ours to free */
+} chosen;
+
+static struct {
+    pthread_mutex_t lock; /* guards the loading of all below */
+    struct loaded {
+        struct copier *copier;
+        bool is_tried; /* atomic: set with release, after the rest */
+        driver_result result;
+        driver_module module;
+        driver_function functions[KERNELS];
+    } of[COPIERS_MAX];
+} kernels = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- which --------------------------------------------------------------------------------------
+ */
+
+static bool is_auto(const char *setting)
+{
+    return !setting || !setting[0] || strcmp(setting, "auto") == 0;
+}
+
+static bool is_none(const char *setting)
+{
+    return setting && strcmp(setting, "none") == 0;
+}
+
+const char *kernels_expected(const char *setting)
+{
+    if (is_none(setting))
+        return "switched off by the user";
+    if (is_auto(setting) && kernels_image_bytes == 0)
+        return "this Multilane was built without nvcc";
+    return "";
+}
+
+/* Device code may be text, which ends at a zero. */
+static void *file_read(const char *name)
+{
+    FILE *file = fopen(name, "rb");
+    char *bytes = NULL;
+    long size = -1;
+    if (file && fseek(file, 0, SEEK_END) == 0)
+        size = ftell(file);
+    if (size > 0 && fseek(file, 0, SEEK_SET) == 0)
+        bytes = calloc(1, (size_t) size + 1);
+    if (bytes && fread(bytes, 1, (size_t) size, file) != (size_t) size) {
+        free(bytes);
+        bytes = NULL;
+    }
+    if (size == 0)
+        errno = ENODATA;
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+bool kernels_choose(const char *setting, char *why, size_t why_size)
+{
+    free(chosen.from_file);
+    chosen.from_file = NULL;
+    chosen.code = NULL;
+    if (is_none(setting))
+        return true;
+    if (is_auto(setting)) {
+        chosen.code = kernels_image_bytes ? kernels_image : NULL;
+        return true;
+    }
+    chosen.code = chosen.from_file = file_read(setting);
+    if (!chosen.code)
+        snprintf(why, why_size,
+                 "it may be auto, none, or a file with device code, and this one cannot be "
+                 "read: %s",
+                 strerror(errno));
+    return chosen.code != NULL;
+}
+
+/* --- loading ------------------------------------------------------------------------------------
+ */
+
+static bool driver_has_kernels(void)
+{
+    return driver.module_load && driver.module_unload && driver.module_function && driver.launch;
+}
+
+/* In the copier's context. */
+static driver_result functions_find(struct loaded *loaded)
+{
+    driver_result result = driver.module_load(&loaded->module, chosen.code);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    for (int i = 0; i < KERNELS && result == DRIVER_SUCCESS; i++)
+        result = driver.module_function(&loaded->functions[i], loaded->module, names[i]);
+    if (result != DRIVER_SUCCESS) {
+        driver.module_unload(loaded->module);
+        loaded->module = NULL;
+    }
+    return result;
+}
+
+/* With the lock held. */
+static void load(struct loaded *loaded, struct copier *copier)
+{
+    loaded->copier = copier;
+    loaded->result = copier_enter(copier);
+    if (loaded->result == DRIVER_SUCCESS) {
+        loaded->result = functions_find(loaded);
+        copier_leave();
+    }
+}
+
+driver_result kernels_ready(struct copier *copier)
+{
+    struct loaded *loaded = &kernels.of[copier->index];
+    if (!chosen.code || !driver_has_kernels())
+        return DRIVER_NOT_SUPPORTED;
+    if (__atomic_load_n(&loaded->is_tried, __ATOMIC_ACQUIRE)) /* the store below */
+        return loaded->result;
+    pthread_mutex_lock(&kernels.lock);
+    if (!loaded->is_tried) {
+        load(loaded, copier);
+        __atomic_store_n(&loaded->is_tried, true, __ATOMIC_RELEASE); /* the load above */
+    }
+    pthread_mutex_unlock(&kernels.lock);
+    return loaded->result;
+}
+
+void kernels_close(void)
+{
+    pthread_mutex_lock(&kernels.lock);
+    for (int i = 0; i < COPIERS_MAX; i++) {
+        struct loaded *loaded = &kernels.of[i];
+        if (loaded->module && copier_enter(loaded->copier) == DRIVER_SUCCESS) {
+            driver.module_unload(loaded->module);
+            copier_leave();
+        }
+        memset(loaded, 0, sizeof(*loaded));
+    }
+    pthread_mutex_unlock(&kernels.lock);
+}
+
+/* --- starting -----------------------------------------------------------------------------------
+ */
+
+driver_result kernels_start(struct copier *copier, enum copy_way way, enum kernel kernel,
+                            const void *argument, uint64_t threads)
+{
+    void *arguments[] = {(void *) (uintptr_t) argument};
+    uint64_t blocks = (threads + BLOCK_THREADS - 1) / BLOCK_THREADS;
+    if (blocks > BLOCKS_MAX)
+        blocks = BLOCKS_MAX;
+    driver_result result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    result = driver.launch(kernels.of[copier->index].functions[kernel], (unsigned) blocks, 1, 1,
+                           BLOCK_THREADS, 1, 1, 0, copier->streams[way], arguments, NULL);
+    copier_leave();
+    return result;
+}
