@@ -9,6 +9,7 @@ cuda_run() {
     [ -n "$chapter" ] && regex='^'
     # shellcheck disable=SC2086
     mpi_says "cuda.$name" "$regex" "${ranks:-2}" --mca pml multilane --mca btl "$lanes" \
+        --mca btl_tcp_if_include lo \
         -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device $chapter
 }
 
@@ -28,8 +29,8 @@ ranks=3 cuda_run several-lanes "" "self,shm,$sm,tcp,cuda" many
 kernels() {
     local name=$1 regex=$2 fake=$3 code=$4 lanes=$5 chapter=$6
     mpi_says "cuda.kernels.$name" "$regex" 2 --mca pml multilane --mca btl "$lanes" \
-        --mca pml_multilane_device_code "$code" -x LD_LIBRARY_PATH="$build/test/fake" \
-        -x MULTILANE_FAKE_CUDA="$fake" -- device "$chapter"
+        --mca btl_tcp_if_include lo --mca pml_multilane_device_code "$code" \
+        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device "$chapter"
 }
 packed='irregular datatypes were packed by kernels'
 kernels shm "$packed" "" "$build/test/fake/kernels" self,shm,cuda packed
