@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What two ranks measure for test/bench/regret: at each size the one-way time of a message as the
  * PML sends it by itself and, where the PML is Multilane, by each protocol forced, in turns. Prints
- * `SIZE WAY SECONDS`, the median of the rounds, `SIZE chosen PROTOCOL` and what the model
- * predicted.
+ * `SIZE WAY SECONDS`, the median of the rounds, `SIZE chosen PROTOCOL`, what the model predicted,
+ * and as `reference` what a message of REFERENCE_BYTES took in between: where virtual processors
+ * are moved, that changes while the rest is measured.
  *
  *   regret_measure ROUNDS LARGEST */
 #include "tools/calibrate/calibrate.h"
@@ -12,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS_MOST 32
-#define WAYS        (MODEL_PROTOCOLS + 1) /* the last: as planned */
+#define ROUNDS_MOST     32
+#define WAYS            (MODEL_PROTOCOLS + 1) /* the last: as planned */
+#define REFERENCE_BYTES 8
 /* What one visit of a size and way takes, about. */
 #define VISIT_S 3e-3
 
@@ -51,14 +53,17 @@ static double visit(struct session *session, int way, uint64_t bytes)
 
 static void measure_size(struct session *session, int rounds, uint64_t bytes)
 {
-    double values[WAYS][ROUNDS_MOST];
+    double values[WAYS][ROUNDS_MOST], references[ROUNDS_MOST];
     struct multilane_route route;
-    for (int round = 0; round < rounds; round++)
+    for (int round = 0; round < rounds; round++) {
+        references[round] = visit(session, MODEL_PROTOCOLS, REFERENCE_BYTES);
         for (int i = 0; i < WAYS; i++) {
             int way = (i + round) % WAYS;
             bool is_forced = way != MODEL_PROTOCOLS;
             values[way][round] = is_forced && !session->pml ? -1 : visit(session, way, bytes);
         }
+    }
+    printf("%llu reference %.9g\n", (unsigned long long) bytes, median(references, rounds));
     for (int way = 0; way < WAYS; way++)
         if (values[way][0] > 0)
             printf("%llu %s %.9g\n", (unsigned long long) bytes,
