@@ -849,7 +849,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             arrival.length == 0 || arrival.offset > arrival.size ||
             arrival.length > arrival.size - arrival.offset)
             break;
-        if (!was_framed) /* else its envelope was counted */
+        if (base.mark && !was_framed) /* else its envelope was counted */
             stripe_received(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
@@ -858,7 +858,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
         if (!read_bytes(&reader, &data, sizeof(data)) ||
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
-        if (!was_framed)
+        if (base.mark && !was_framed)
             stripe_received(arrival.lane, arrival.length);
         if (!recv_request_data(peer, &data, &arrival))
             break;

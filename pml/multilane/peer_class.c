@@ -102,6 +102,14 @@ static void say_note(const struct plan *plan)
     was_said = was_said || plan->note[0];
 }
 
+static bool plan_stripes(const struct plan *plan)
+{
+    bool stripes = false;
+    for (uint32_t i = 0; i < plan->entry_count; i++)
+        stripes |= plan->entries[i].lane_count > 1;
+    return stripes;
+}
+
 struct route *routes_of_plan(const struct plan *plan)
 {
     struct route *routes = calloc(plan->entry_count, sizeof(*routes));
@@ -110,6 +118,7 @@ struct route *routes_of_plan(const struct plan *plan)
         routes[i].largest = entry->largest_bytes;
         routes[i].protocol = protocols[entry->protocol_index];
         routes[i].lane_count = (uint8_t) entry->lane_count;
+        routes[i].counted = plan_stripes(plan);
         memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));
     }
     return routes;

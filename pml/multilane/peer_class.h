@@ -23,6 +23,7 @@ struct route {
     size_t largest; /* of the last one: SIZE_MAX */
     const struct protocol *protocol;
     uint8_t lane_count;
+    bool counted;                   /* some route of the plan stripes: pieces are marked */
     uint8_t lanes[MODEL_LANES_MAX]; /* indices into the peer's lanes */
     uint64_t messages;              /* sent this way; for people, so exact only without threads */
     uint64_t bytes;

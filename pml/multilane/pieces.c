@@ -7,6 +7,11 @@
 #include "delivery.h"
 #include "stripe.h"
 
+static bool is_marked(const void *header)
+{
+    return ((const struct wire_base *) header)->mark;
+}
+
 static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                        mca_btl_base_descriptor_t *descriptor, int status)
 {
@@ -36,20 +41,14 @@ static int piece_send_kept(opal_convertor_t *convertor, struct transfer *transfe
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
     }
     *size = taken;
-    frame_send(frame, header_length + taken, true);
+    frame_send(frame, header_length + taken, is_marked(header));
     transfer_piece_done(transfer, OMPI_SUCCESS);
     return OMPI_SUCCESS;
 }
 
-int piece_send(struct send_request *request, struct lane *lane, const void *header,
-               size_t header_length, size_t offset, size_t *size, bool all)
-{
-    return piece_send_from(&request->base.req_base.req_convertor, &request->transfer, lane, header,
-                           header_length, offset, size, all);
-}
-
-int piece_send_from(opal_convertor_t *convertor, struct transfer *transfer, struct lane *lane,
-                    const void *header, size_t header_length, size_t offset, size_t *size, bool all)
+static int piece_send_from(opal_convertor_t *convertor, struct transfer *transfer,
+                           struct lane *lane, const void *header, size_t header_length,
+                           size_t offset, size_t *size, bool all)
 {
     size_t most = lane_largest_send(lane) - header_length;
     size_t taken = *size < most ? *size : most;
@@ -76,7 +75,30 @@ int piece_send_from(opal_convertor_t *convertor, struct transfer *transfer, stru
     descriptor->des_cbdata = transfer;
     *size = taken;
     int rc = lane_send_descriptor(lane, descriptor);
-    if (rc == OMPI_SUCCESS)
+    if (rc == OMPI_SUCCESS && is_marked(header))
         stripe_sent(lane, taken);
     return rc;
+}
+
+int piece_send(struct send_request *request, struct lane *lane, const void *header,
+               size_t header_length, size_t offset, size_t *size, bool all)
+{
+    return piece_send_from(&request->base.req_base.req_convertor, &request->transfer, lane, header,
+                           header_length, offset, size, all);
+}
+
+int piece_send_data(struct send_request *request, struct transfer *transfer,
+                    opal_convertor_t *convertor, size_t start, size_t offset, size_t *size)
+{
+    unsigned char header[WIRE_EAGER_HEADER_MAX];
+    struct wire_data data = {.receiver = request->receiver, .offset = start + offset};
+    struct lane *lane =
+        stripe_choose(request->route, request->out.peer, request->out.size, size, true);
+    if (!lane)
+        return LANE_AGAIN;
+    unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
+    memcpy(end, &data, sizeof(data));
+    stripe_mark(request->route, header);
+    return piece_send_from(convertor, transfer, lane, header,
+                           (size_t) (end + sizeof(data) - header), offset, size, false);
 }

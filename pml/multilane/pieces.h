@@ -11,9 +11,9 @@
 int piece_send(struct send_request *request, struct lane *lane, const void *header,
                size_t header_length, size_t offset, size_t *size, bool all);
 
-/* The same for bytes that `convertor` describes and for any transfer. */
-int piece_send_from(opal_convertor_t *convertor, struct transfer *transfer, struct lane *lane,
-                    const void *header, size_t header_length, size_t offset, size_t *size,
-                    bool all);
+/* A piece of what the receiver has asked for, on the lane where it arrives first: up to *size bytes
+ * from `offset` on of what `convertor` describes, which begins at `start` of the message. */
+int piece_send_data(struct send_request *request, struct transfer *transfer,
+                    opal_convertor_t *convertor, size_t start, size_t offset, size_t *size);
 
 #endif

@@ -172,8 +172,7 @@ static void speed_sent(struct lane_speed *speed, size_t size)
 
 void stripe_sent(struct lane *lane, size_t size)
 {
-    if (lane->peer->lane_count > 1)
-        speed_sent(&lane->speed, size);
+    speed_sent(&lane->speed, size);
 }
 
 void stripe_copying(struct lane *lane, size_t size)
@@ -202,7 +201,7 @@ static void report(struct lane *lane)
 
 void stripe_received(struct lane *lane, size_t size)
 {
-    if (!lane || lane->peer->lane_count == 1)
+    if (!lane)
         return;
     uint64_t received = __atomic_add_fetch(&lane->speed.received, size, __ATOMIC_RELAXED);
     uint64_t untold = received - load(&lane->speed.reported);

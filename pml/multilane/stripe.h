@@ -14,7 +14,15 @@
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
                            bool may_wait);
 
-/* A piece was given to a lane; the receiver will report it. */
+/* Marks the header of a piece as one that counts: what is under way of it matters to others, so
+ * the receiver reports it. Where a plan uses no two lanes at once nobody asks, and a message that
+ * is not cut is none of this. */
+static inline void stripe_mark(const struct route *route, void *header)
+{
+    ((struct wire_base *) header)->mark = route->counted;
+}
+
+/* A marked piece was given to a lane. */
 void stripe_sent(struct lane *lane, size_t size);
 
 /* The same for gets and puts, among lanes that can: the index of one, or below 0 where it is better
@@ -25,7 +33,8 @@ void stripe_copied(struct lane *lane, size_t size);
 /* The lane had no room: the piece is not under way after all. */
 void stripe_not_copying(struct lane *lane, size_t size);
 
-/* A piece came on a lane. Reports, now and then, on the same lane: so the sender knows which. */
+/* A marked piece came on a lane. Reports, now and then, on the same lane: so the sender knows
+ * which. */
 void stripe_received(struct lane *lane, size_t size);
 
 /* A message is complete: reports what was not reported yet. */

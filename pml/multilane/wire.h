@@ -9,7 +9,7 @@
 /* The version and the byte order are settled once, by the modex record (record.h); no header
  * repeats them. All fields are in the byte order of the two hosts, which the record has shown to be
  * equal. */
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 
 /* One BTL tag carries everything: the range of tags that Open MPI gives to the PML starts here. */
 #define WIRE_TAG 0x50
@@ -43,7 +43,7 @@ enum wire_flag {
 struct wire_base {
     uint8_t type;
     uint8_t flags;
-    uint16_t mark; /* WIRE_FRAME: its bytes count among the lane's striped ones; else 0 */
+    uint16_t mark; /* 1: its bytes count among the lane's striped ones (stripe.h); else 0 */
     uint32_t from; /* the sender's rank in its job */
 };
 

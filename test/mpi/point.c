@@ -599,6 +599,25 @@ static void a_send_completes_while_the_receiver_is_elsewhere_in_mpi(void)
     }
 }
 
+// Messages that are not cut into pieces are not reckoned among the pieces that are under way: large
+// ones that come after many of them find their lanes free.
+static void large_messages_follow_many_middling_ones(void)
+{
+    enum { MIDDLING = 12000, MIDDLINGS = 600, LARGE = 3000000, LARGES = 3 };
+    unsigned char *out = suite_alloc(LARGE), *in = suite_alloc(LARGE);
+    for (int i = 0; i < MIDDLINGS + LARGES; i++) {
+        int bytes = i < MIDDLINGS ? MIDDLING : LARGE;
+        MPI_Request send;
+        pattern_fill(out, (size_t) bytes, (uint64_t) i);
+        OK(MPI_Isend(out, bytes, MPI_BYTE, suite.next, 1, suite.comm, &send));
+        OK(MPI_Recv(in, bytes, MPI_BYTE, suite.prev, 1, suite.comm, MPI_STATUS_IGNORE));
+        OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+        CHECK_PATTERN(in, (size_t) bytes, (uint64_t) i, "message %d", i);
+    }
+    free(out);
+    free(in);
+}
+
 // The receiver sits in a collective on another communicator while the sender's message arrives.
 static void progress_is_made_inside_collectives(void)
 {
@@ -930,6 +949,8 @@ static const struct suite_case cases[] = {
      a_first_wildcard_finds_what_waits_in_order, 1},
     {"a_send_completes_while_the_receiver_is_elsewhere_in_mpi", SEMANTICS,
      a_send_completes_while_the_receiver_is_elsewhere_in_mpi, 1},
+    {"large_messages_follow_many_middling_ones", SEMANTICS,
+     large_messages_follow_many_middling_ones, 1},
     {"progress_is_made_inside_collectives", SEMANTICS, progress_is_made_inside_collectives, 1},
     {"a_flood_does_not_starve_the_others", SEMANTICS, a_flood_does_not_starve_the_others, 2},
     {"everybody_sends_to_everybody", SEMANTICS, everybody_sends_to_everybody, 1},

@@ -22,6 +22,7 @@ static size_t eager_zcopy_header(struct send_request *request, size_t offset, bo
     struct wire_part part = {.size = out->size, .offset = offset};
     size_t rest = sizeof(part) - sizeof(part.match);
     memcpy((char *) bytes + length, (char *) &part + sizeof(part.match), rest);
+    stripe_mark(request->route, bytes);
     return length + rest;
 }
 

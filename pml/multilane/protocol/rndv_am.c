@@ -3,24 +3,13 @@
  * so it is also what the other rendezvous fall back to. */
 #include "protocol.h"
 
-#include <string.h>
-
 #include "../pieces.h"
-#include "../stripe.h"
 
 static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    unsigned char header[WIRE_EAGER_HEADER_MAX];
-    struct wire_data data = {.receiver = request->receiver, .offset = offset};
-    unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
-    memcpy(end, &data, sizeof(data));
-    struct lane *lane =
-        stripe_choose(request->route, request->out.peer, request->out.size, size, true);
-    if (!lane)
-        return LANE_AGAIN;
-    return piece_send(request, lane, header, (size_t) (end + sizeof(data) - header), offset, size,
-                      false);
+    return piece_send_data(request, transfer, &request->base.req_base.req_convertor, 0, offset,
+                           size);
 }
 
 static void rndv_am_finish(struct transfer *transfer, int status)

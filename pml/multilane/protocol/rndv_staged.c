@@ -13,7 +13,6 @@
 
 #include "../device_memory.h"
 #include "../pieces.h"
-#include "../stripe.h"
 
 /* The status of a transfer whose data could not be read. No lane says that. */
 #define UNREADABLE 1
@@ -47,17 +46,7 @@ static struct slot *slot_of_transfer(struct transfer *transfer)
 static int slot_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct slot *slot = slot_of_transfer(transfer);
-    struct send_request *request = slot->owner;
-    unsigned char header[WIRE_EAGER_HEADER_MAX];
-    struct wire_data data = {.receiver = request->receiver, .offset = slot->offset + offset};
-    unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
-    memcpy(end, &data, sizeof(data));
-    struct lane *lane =
-        stripe_choose(request->route, request->out.peer, request->out.size, size, true);
-    if (!lane)
-        return LANE_AGAIN;
-    return piece_send_from(&slot->convertor, transfer, lane, header,
-                           (size_t) (end + sizeof(data) - header), offset, size, false);
+    return piece_send_data(slot->owner, transfer, &slot->convertor, slot->offset, offset, size);
 }
 
 static void slot_sent(struct transfer *transfer, int status)

@@ -37,6 +37,11 @@ for protocol in rndv-get rndv-put auto; do
     traffic "two-lanes-$protocol" 2 self,$sm,shm --mca pml_multilane_protocol $protocol \
         --mca pml_multilane_lane_attr "$sm:group=0;shm:group=0" -- --batches 20
 done
+# What goes whole over one of them is not a share that the other would have to wait for.
+mpi traffic.two-lanes-middling-then-large 2 --mca pml multilane --mca btl self,$sm,shm \
+    --mca pml_multilane_protocol eager-zcopy:10000-100000,rndv-am:100001-inf \
+    --mca pml_multilane_eager_lanes 1 --mca pml_multilane_lane_attr "$sm:group=0;shm:group=0" -- \
+    point --case large_messages_follow_many_middling_ones
 mpi_says traffic.two-lanes-are-used 'rndv-get .*[+] ' 2 --mca pml multilane --mca btl self,$sm,shm \
     --mca pml_multilane_protocol rndv-get --mca pml_multilane_explain 1 \
     --mca pml_multilane_lane_attr "$sm:group=0;shm:group=0" -- ring
