@@ -30,3 +30,8 @@ test_bench_rails_measure_LDADD = $(OMPI_LIBS)
 check_PROGRAMS += test/bench/pointer_kind
 test_bench_pointer_kind_SOURCES = test/bench/pointer_kind.c
 test_bench_pointer_kind_LDADD = libmultilane_common.la -lpthread
+
+# What packing irregular blocks of device memory takes. Needs a real GPU, and says so.
+check_PROGRAMS += test/bench/device_pack
+test_bench_device_pack_SOURCES = test/bench/device_pack.c
+test_bench_device_pack_LDADD = libmultilane_common.la -lpthread
