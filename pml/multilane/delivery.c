@@ -98,8 +98,11 @@ struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
         OPAL_THREAD_UNLOCK(&delivery->lock);
         return NULL;
     }
-    *frame = (struct frame){
-        .delivery = delivery, .lane = lane, .room = (uint32_t) length, .length = envelope + length};
+    *frame = (struct frame){.delivery = delivery,
+                            .lane = lane,
+                            .meant = lane,
+                            .room = (uint32_t) length,
+                            .length = envelope + length};
     *rc = OMPI_SUCCESS;
     return frame;
 }
@@ -145,7 +148,8 @@ static int frame_transmit(struct frame *frame)
     struct wire_frame wire = {.number = frame->number, .heard = frame->heard};
     unsigned char *at =
         peer_write_base(delivery->peer, frame->bytes, WIRE_FRAME, 0); /* length was reckoned */
-    ((struct wire_base *) frame->bytes)->mark = frame->striped;
+    ((struct wire_base *) frame->bytes)->mark =
+        (uint16_t) ((frame->striped ? WIRE_STRIPED : 0) | (lane != frame->meant ? WIRE_MOVED : 0));
     memcpy(at, &wire, sizeof(wire));
     int rc = lane_state(lane) == LANE_BROKEN ? LANE_AGAIN
                                              : lane_send_plain(lane, frame->bytes, frame->length);

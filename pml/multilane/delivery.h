@@ -29,7 +29,8 @@
 struct frame {
     struct frame *next;
     struct delivery *delivery;
-    struct lane *lane; /* that it went by last, or is to go by; null: any */
+    struct lane *lane;        /* that it went by last, or is to go by; null: any */
+    const struct lane *meant; /* that its message was written for, which may name keys of it */
     uint32_t number;
     uint32_t ask;   /* the last question asked before it went */
     uint32_t heard; /* of the peer's frames, when it went */

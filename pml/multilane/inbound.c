@@ -796,9 +796,15 @@ static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arriv
                          struct reader *reader, uint16_t mark,
                          const mca_btl_base_segment_t *segments, size_t segment_count);
 
+enum packing {
+    UNFRAMED,
+    FRAMED,
+    FRAMED_ELSEWHERE /* what it says of "this lane" is true of another one */
+};
+
 /* A message as it stands on the wire, or as it was taken out of an envelope. */
 static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
-                         size_t segment_count, bool was_framed)
+                         size_t segment_count, enum packing packing)
 {
     struct iovec payload[MCA_BTL_DES_MAX_SEGMENTS + 1];
     struct reader reader = {.at = segments[0].seg_addr.pval, .left = segments[0].seg_len};
@@ -827,6 +833,8 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     }
     arrival.type = base.type;
     arrival.flags = base.flags & (uint8_t) ~WIRE_NAMED;
+    if (OPAL_UNLIKELY(packing == FRAMED_ELSEWHERE))
+        arrival.lane = NULL;
 
     switch (base.type) {
     case WIRE_EAGER:
@@ -849,7 +857,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             arrival.length == 0 || arrival.offset > arrival.size ||
             arrival.length > arrival.size - arrival.offset)
             break;
-        if (base.mark && !was_framed) /* else its envelope was counted */
+        if (base.mark & WIRE_STRIPED && packing == UNFRAMED) /* else its envelope was counted */
             stripe_received(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
@@ -858,14 +866,14 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
         if (!read_bytes(&reader, &data, sizeof(data)) ||
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
-        if (base.mark && !was_framed)
+        if (base.mark & WIRE_STRIPED && packing == UNFRAMED)
             stripe_received(arrival.lane, arrival.length);
         if (!recv_request_data(peer, &data, &arrival))
             break;
         return;
     }
     case WIRE_FRAME:
-        if (was_framed)
+        if (packing != UNFRAMED)
             break;
         frame_opened(btl, &arrival, &reader, base.mark, segments, segment_count);
         return;
@@ -903,17 +911,17 @@ static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arriv
         inbound_reject(btl, "an envelope with a number that cannot be", wire.number);
         return;
     }
-    if (mark)
+    if (mark & WIRE_STRIPED)
         stripe_received(arrival->lane, length);
     if (is_new && !eager_taken(inner, segment_count))
-        message_read(btl, inner, segment_count, true);
+        message_read(btl, inner, segment_count, mark & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
     delivery_answer(delivery, arrival->lane);
 }
 
 COMPAT_RECEIVE_CALLBACK(message_received)
 {
     if (OPAL_UNLIKELY(!eager_taken(segments, segment_count)))
-        message_read(btl, segments, segment_count, false);
+        message_read(btl, segments, segment_count, UNFRAMED);
 }
 
 int inbound_listen(void)

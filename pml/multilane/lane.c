@@ -135,8 +135,12 @@ bool lane_renew(struct lane *lane)
 {
     opal_proc_t *proc = &lane->peer->proc->super;
     struct mca_btl_base_endpoint_t *endpoint = NULL;
-    return lane->btl->btl_add_procs(lane->btl, 1, &proc, &endpoint, NULL) == OPAL_SUCCESS &&
-           endpoint == lane->endpoint;
+    if (lane->btl->btl_add_procs(lane->btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS ||
+        endpoint != lane->endpoint)
+        return false;
+    /* What introduced it to the peer may have been lost with it. Relaxed: see rma.c. */
+    __atomic_store_n(&lane->introduced, false, __ATOMIC_RELAXED);
+    return true;
 }
 
 static bool is_aligned(uint64_t value, size_t alignment)

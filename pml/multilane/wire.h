@@ -40,10 +40,15 @@ enum wire_flag {
     WIRE_FLAGS = 7
 };
 
+enum wire_mark {
+    WIRE_STRIPED = 1, /* its bytes count among the lane's striped ones (stripe.h) */
+    WIRE_MOVED = 2    /* WIRE_FRAME: it goes by another lane than its message was written for */
+};
+
 struct wire_base {
     uint8_t type;
     uint8_t flags;
-    uint16_t mark; /* 1: its bytes count among the lane's striped ones (stripe.h); else 0 */
+    uint16_t mark; /* enum wire_mark */
     uint32_t from; /* the sender's rank in its job */
 };
 
