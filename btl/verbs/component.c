@@ -43,6 +43,7 @@ __attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_comp
     .retry_count = 6,
     .queue_depth = 128,
     .receive_buffers = 256,
+    .slots = -1,
 };
 
 /* The exclusivity is that of Open MPI's own network lanes but tcp. */
@@ -107,6 +108,10 @@ static const struct param params[] = {
     {"receive_buffers", PARAM_INT, &mca_btl_verbs_component.receive_buffers,
      "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
      "16 to 65536"},
+    {"slots", PARAM_INT, &mca_btl_verbs_component.slots,
+     "answers of a large put's receiver that one peer may have written into this process's memory "
+     "before they are looked at, up to 256, rounded up to 16, 32, 64...; -1: as many as the lane's "
+     "bandwidth and latency want; 0: they are ordinary messages"},
 };
 
 static int verbs_register(void)
@@ -155,6 +160,7 @@ static bool numbers_check(void)
         {"retry_count", verbs.retry_count, 0, 7},
         {"queue_depth", verbs.queue_depth, 16, 16384},
         {"receive_buffers", verbs.receive_buffers, 16, 65536},
+        {"slots", verbs.slots, -1, SLOTS_DEPTH_MOST},
     };
     bool good = true;
 
@@ -268,6 +274,9 @@ static int verbs_finalize(mca_btl_base_module_t *btl)
 
     module->finalized = true;
     module->error_callback = NULL;
+    VERBS_VERBOSE("%s: %llu slots written, %llu read", module->device,
+                  (unsigned long long) atomic_load(&module->slots_written),
+                  (unsigned long long) atomic_load(&module->slots_read));
     if (!progress_drain(module, DRAIN_MS))
         VERBS_VERBOSE("%s: something was still under way at the end", module->device);
     for (uint32_t i = 0; i < verbs.module_count; i++)

@@ -14,7 +14,7 @@
 #define GREETINGS_IN     32u
 #define GREETINGS_OUT    16u
 #define GREETING_KEY     0x4d4c4e31u
-#define GREETING_VERSION 1u
+#define GREETING_VERSION 2u
 #define PAUSE_FIRST_MS   50u
 #define PAUSE_LONGEST_MS 1000u
 /* Where the port is down: as long as a wire that comes back soon may take. */
@@ -44,6 +44,7 @@ struct greeting {
     uint32_t read_depth; /* gets under way that the sender's end answers */
     uint32_t heard_qpn;  /* the receiver's queue pair, 0 where nothing was heard of it yet */
     uint32_t is_sure;    /* the sender knows that the receiver's queue pair is ready */
+    struct verbs_slots_place slots; /* of the sender's end */
 };
 
 _Static_assert(sizeof(struct greeting) <= GREETING_BYTES, "a greeting is one datagram");
@@ -187,6 +188,7 @@ static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
     greeting->read_depth = module->read_depth_in;
     greeting->heard_qpn = peer->state >= PEER_ANSWERED ? peer->their_qpn : 0;
     greeting->is_sure = PEER_READY == peer->state;
+    slots_tell(peer, &greeting->slots);
 }
 
 /* Under peer->lock. Sends a greeting by the port that `peer` belongs to, whatever it is about. What
@@ -282,6 +284,7 @@ static bool pair_create(verbs_peer_t *peer)
     peer->qp = qp;
     peer->send_room = (uint32_t) verbs.queue_depth;
     peer->unsignaled = 0;
+    slots_begin(peer);
     peer->my_psn = (uint32_t) (verbs.record.nonce ^ qp->qp_num * 2654435761u) & 0xffffff;
     atomic_store_explicit(&peer->qpn, qp->qp_num, memory_order_relaxed);
     return true;
@@ -464,7 +467,7 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
     if (PEER_GREETING == peer->state) {
         peer->their_qpn = heard->qpn;
         peer->their_index = heard->index;
-        if (!pair_connect(peer, heard))
+        if (!slots_learn(peer, &heard->slots) || !pair_connect(peer, heard))
             return "its queue pair does not take what the greeting said";
         state_set(peer, PEER_ANSWERED);
     }

@@ -318,6 +318,7 @@ void device_close(struct verbs_module *module)
     if (NULL != module->context)
         ibv_close_device(module->context);
     free(module->waiting);
+    free(module->expecting);
     OBJ_DESTRUCT(&module->waiting_lock);
     OBJ_DESTRUCT(&module->lock);
     free(module);
@@ -373,6 +374,7 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
     if (!queues_open(module, &device) || !receives_open(module) || !inline_probe(module))
         return false;
     module->super.btl_put_local_registration_threshold = module->inline_max;
+    module->slot_depth = lane_slot_depth(module, &port->address);
     if (OPAL_SUCCESS != remote_cache_open(module) || OPAL_SUCCESS != lists_open(module) ||
         OPAL_SUCCESS != greeter_open(module, &port->greeting_qpn)) {
         refuse_memory(module->device, "messages", 0);

@@ -2,6 +2,7 @@
 /* What this BTL offers Multilane's PML beside btl.h. */
 #include "btl/verbs/verbs.h"
 
+#include <math.h>
 #include <sched.h>
 #include <string.h>
 
@@ -78,6 +79,23 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
     }
 }
 
+/* What a lane of this port may have in flight, in messages that are worth a slot. */
+uint32_t lane_slot_depth(const struct verbs_module *module, const struct choice_address *address)
+{
+    struct multilane_lane_attributes attributes = {0};
+    const struct multilane_lane_range *put = attributes.cost[MULTILANE_BY_PUT].ranges;
+    double round_trip_s, bandwidth;
+
+    if (0 == verbs.slots || module->inline_max < SLOT_BYTES)
+        return 0;
+    if (0 < verbs.slots)
+        return slot_ring_depth(verbs.slots, 1);
+    cost_set(&attributes, estimate_of(module, address->link), wire_bytes_s(address, address));
+    round_trip_s = 2 * (put->latency_s + put->overhead_send_s);
+    bandwidth = 0 == put->bandwidth_bytes_s ? INFINITY : put->bandwidth_bytes_s;
+    return slot_ring_depth(bandwidth * round_trip_s, (double) module->super.btl_rndv_eager_limit);
+}
+
 static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
@@ -86,7 +104,8 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
 
     memset(out, 0, sizeof(*out));
     /* A reliable connection acknowledges what has reached the other end's memory. */
-    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK;
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK |
+                        (0 == module->slot_depth ? 0 : MULTILANE_CAN_REMOTE_SLOTS);
     out->memory = MULTILANE_MEMORY_HOST;
     out->capacity_group = 0 == module->device_group ? 0 : 100 + module->device_group;
     out->short_max_bytes = module->inline_max;
@@ -132,4 +151,6 @@ const struct multilane_extension mca_btl_verbs_multilane_v1 = {
     .relax = extension_relax,
     .queued_bytes = extension_queued_bytes,
     .fence = peer_fence,
+    .slot_send = slots_send,
+    .slot_expect = slots_expect,
 };

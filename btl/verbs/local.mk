@@ -12,6 +12,9 @@ mca_btl_verbs_la_SOURCES = \
 	btl/verbs/progress.c \
 	btl/verbs/remote.c \
 	btl/verbs/send.c \
+	btl/verbs/slot_ring.c \
+	btl/verbs/slot_ring.h \
+	btl/verbs/slots.c \
 	btl/verbs/verbs.h \
 	btl/verbs/work.c
 mca_btl_verbs_la_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)

@@ -35,22 +35,25 @@ verbs_peer_t *peer_find(struct verbs_module *module, const opal_process_name_t *
     return NULL;
 }
 
-/* Room for one more among those that wait. */
+/* Room for one more among those that wait or are waited for. */
 static bool waiting_grow(struct verbs_module *module, uint32_t count)
 {
     uint32_t room = module->waiting_room ? 2 * module->waiting_room : 64;
-    verbs_peer_t **waiting;
+    verbs_peer_t **waiting, **expecting;
 
     if (count < module->waiting_room)
         return true;
     opal_mutex_lock(&module->waiting_lock);
     waiting = realloc(module->waiting, room * sizeof(*waiting));
-    if (NULL != waiting) {
+    if (NULL != waiting)
         module->waiting = waiting;
+    expecting = realloc(module->expecting, room * sizeof(*expecting));
+    if (NULL != expecting)
+        module->expecting = expecting;
+    if (NULL != waiting && NULL != expecting)
         module->waiting_room = room;
-    }
     opal_mutex_unlock(&module->waiting_lock);
-    return NULL != waiting;
+    return NULL != waiting && NULL != expecting;
 }
 
 verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t *name)
@@ -319,6 +322,7 @@ static void peer_destroy(verbs_peer_t *peer)
     pair_destroy(peer);
     if (NULL != peer->greeting_way)
         ibv_destroy_ah(peer->greeting_way);
+    slots_close(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);

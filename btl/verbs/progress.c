@@ -12,12 +12,14 @@
 #define YIELD_SOFT 8u
 
 /* Every so many rounds: greetings are repeated where somebody is being greeted; the device's
- * events are read. */
+ * events are read; slots are looked for that nobody expects: one may come where who waited has gone
+ * on without it, or does not know yet that the lane is one. */
 #define GREETING_ROUNDS       64u
 #define EVENT_ROUNDS          4096u
 #define EVENT_ROUNDS_GREETING 512u
+#define SLOT_ROUNDS           1024u
 
-static __attribute__((noinline)) void message_broken(struct verbs_module *module, const char *what)
+__attribute__((noinline)) void message_broken(struct verbs_module *module, const char *what)
 {
     if (0 == atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed))
         VERBS_SAY("%s: %s; it and others like it are dropped. Do all processes use the same pml?",
@@ -154,8 +156,9 @@ static void events_read(struct verbs_module *module)
 
 /* --- progress --- */
 
-static __attribute__((noinline)) void round_extra(struct verbs_module *module, uint32_t round)
+static __attribute__((noinline)) int round_extra(struct verbs_module *module, uint32_t round)
 {
+    int events = 0;
     bool greeting = 0 != atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
 
     /* Whether the port is down matters most to who waits for an answer. */
@@ -163,6 +166,9 @@ static __attribute__((noinline)) void round_extra(struct verbs_module *module, u
         events_read(module);
     if (greeting)
         greetings_repeat(module);
+    if (0 == round % SLOT_ROUNDS)
+        events = slots_read_all(module);
+    return events;
 }
 
 int progress_module(struct verbs_module *module)
@@ -174,11 +180,13 @@ int progress_module(struct verbs_module *module)
         return 0;
     events = receives_handle(module);
     events += sends_handle(module);
+    if (0 != atomic_load_explicit(&module->expecting_count, memory_order_relaxed))
+        events += slots_read_expected(module);
     if (OPAL_UNLIKELY(0 != atomic_load_explicit(&module->waiting_count, memory_order_relaxed)))
         events += work_post_pending(module);
     round = module->round++;
     if (OPAL_UNLIKELY(0 == round % GREETING_ROUNDS))
-        round_extra(module, round);
+        events += round_extra(module, round);
     polling_leave(module);
     return events;
 }

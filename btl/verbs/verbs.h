@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "btl/verbs/choice.h"
+#include "btl/verbs/slot_ring.h"
 #include "common/compat/btl.h"
 #include "common/compat/threads.h"
 #include "common/lane/given.h"
@@ -70,6 +71,29 @@ struct verbs_work {
 OBJ_CLASS_DECLARATION(struct_verbs_work);
 typedef struct verbs_work struct_verbs_work;
 
+/* --- slots: short messages written into the memory of who waits for them --- */
+
+/* Where a FIFO is, for who writes into it; depth 0: there is none. */
+struct verbs_slots_place {
+    uint64_t address;
+    uint32_t key;
+    uint32_t depth;
+};
+
+/* Of one connection; under the peer's lock but for `expected`. */
+struct verbs_slots {
+    struct slot_ring *ring; /* ours; it and its region live as long as the peer */
+    struct ibv_mr *region;
+    uint32_t read;     /* slots of ours that we have read, */
+    uint32_t told;     /* and as the peer knows it */
+    uint32_t written;  /* slots of the peer's that we have written */
+    uint32_t expected; /* under the module's waiting_lock: messages waited for that may be slots */
+    uint32_t their_key;
+    uint32_t their_depth; /* 0: nothing is written there */
+    uint64_t their_address;
+    uint64_t torn_since_ms; /* the next slot is marked ready and makes no sense; 0: it is not */
+};
+
 /* --- peers --- */
 
 enum peer_state {
@@ -111,6 +135,8 @@ struct mca_btl_base_endpoint_t {
     opal_process_name_t name;
     opal_proc_t *proc; /* NULL: it greeted before Open MPI told us of it */
     bool known;        /* by btl_add_procs */
+
+    struct verbs_slots slots;
 
     /* Of the connection that failed; under `lock`. */
     bool was_ready;         /* it carried something */
@@ -171,6 +197,11 @@ struct verbs_module {
 
     opal_mutex_t waiting_lock; /* guards the two arrays; taken inside a peer's lock */
     verbs_peer_t **waiting;    /* peers with something pending and a connection */
+    verbs_peer_t **expecting;  /* peers that may write a slot that somebody waits for */
+    _Atomic uint32_t expecting_count;
+    uint32_t slot_depth; /* of each peer's FIFO; 0: none has one */
+    _Atomic uint64_t slots_written;
+    _Atomic uint64_t slots_read;
     uint32_t waiting_room;
     _Atomic uint32_t waiting_count;
     _Atomic uint32_t greeting_count; /* peers that are greeted again until they answer */
@@ -201,6 +232,7 @@ struct verbs_component {
     int retry_count;
     int queue_depth;
     int receive_buffers;
+    int slots;
     bool any_subnet;
 
     struct verbs_record record;
@@ -285,6 +317,9 @@ int work_submit(verbs_peer_t *peer, struct verbs_work *work);
 /* Posts a message of at most module->inline_max bytes at once; false where that is not possible. */
 bool work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
                       mca_btl_base_tag_t tag);
+/* The same as a write into the peer's memory. Under peer->lock, in state READY. */
+bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
+                     uint32_t key);
 void work_complete(struct verbs_work *work, int status);
 /* A completion of the send queue. */
 void work_reported(struct verbs_module *module, const struct ibv_wc *wc);
@@ -311,6 +346,22 @@ void work_wake(verbs_peer_t *peer);
 #define MESSAGE_WORD(index, tag) ((index) << 8 | (uint32_t) (tag))
 #define MESSAGE_WORD_INDEX(word) ((word) >> 8)
 #define MESSAGE_WORD_TAG(word)   ((mca_btl_base_tag_t) ((word) &0xff))
+
+/* slots.c */
+/* Under peer->lock: for a new connection; for a greeting; and from one, false if it makes no sense.
+ */
+void slots_begin(verbs_peer_t *peer);
+void slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place);
+bool slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place);
+void slots_close(verbs_peer_t *peer);
+/* The extension's slot_send and slot_expect. */
+int slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes, size_t length,
+               uint8_t tag);
+void slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects);
+/* By who looks at the completion queues: hands out what has come where it is expected, or anywhere.
+ */
+int slots_read_expected(struct verbs_module *module);
+int slots_read_all(struct verbs_module *module);
 
 /* remote.c: registration, put, get and atomics. */
 int remote_cache_open(struct verbs_module *module);
@@ -339,8 +390,13 @@ int remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *lo
                         mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
 size_t remote_handle_bytes(void);
 
+/* extension.c: how deep the FIFOs of slots are; 0: there are none. */
+uint32_t lane_slot_depth(const struct verbs_module *module, const struct choice_address *address);
+
 /* progress.c */
 int progress_all(void);
+/* What came makes no sense: said once, counted. */
+void message_broken(struct verbs_module *module, const char *what);
 /* Handles what the completion queues of one module hold; returns events. */
 int progress_module(struct verbs_module *module);
 /* Ends what is under way, for at most `limit_ms`; true: nothing is left. */

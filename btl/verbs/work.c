@@ -165,39 +165,62 @@ int work_submit(verbs_peer_t *peer, struct verbs_work *work)
     return status;
 }
 
+/* Under peer->lock, in state READY. Those that are not reported keep their places until a later one
+ * is; many peers that do so may not take all places. */
+static bool inline_post(verbs_peer_t *peer, struct ibv_send_wr *request)
+{
+    struct ibv_send_wr *bad;
+    bool report;
+
+    if (!opal_list_is_empty(&peer->pending) || !room_take(peer))
+        return false;
+    report = INLINE_UNSIGNALED_MAX == peer->unsignaled ||
+             atomic_load_explicit(&peer->module->send_cq_room, memory_order_relaxed) <
+                 peer->module->send_cq_size / 2;
+    request->wr_id = INLINE_ID(peer, report ? peer->unsignaled + 1u : 0u);
+    request->send_flags = IBV_SEND_INLINE | (report ? IBV_SEND_SIGNALED : 0);
+    if (OPAL_UNLIKELY(0 != ibv_post_send(peer->qp, request, &bad))) {
+        room_give(peer, 1);
+        return false;
+    }
+    peer->unsignaled = (uint8_t) (report ? 0 : peer->unsignaled + 1);
+    return true;
+}
+
 bool work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
                       mca_btl_base_tag_t tag)
 {
-    struct ibv_send_wr request, *bad;
+    struct ibv_send_wr request;
     bool posted = false;
 
     OPAL_THREAD_LOCK(&peer->lock);
     if (OPAL_UNLIKELY(PEER_IDLE == peer->state))
         (void) connect_begin(peer);
-    if (OPAL_LIKELY(PEER_READY == peer->state) && opal_list_is_empty(&peer->pending) &&
-        room_take(peer)) {
-        /* Those that are not reported keep their places until a later one is; many peers that do so
-         * may not take all places. */
-        bool report = INLINE_UNSIGNALED_MAX == peer->unsignaled ||
-                      atomic_load_explicit(&peer->module->send_cq_room, memory_order_relaxed) <
-                          peer->module->send_cq_size / 2;
-
+    if (OPAL_LIKELY(PEER_READY == peer->state)) {
         request = (struct ibv_send_wr){
-            .wr_id = INLINE_ID(peer, report ? peer->unsignaled + 1u : 0u),
             .opcode = IBV_WR_SEND_WITH_IMM,
-            .send_flags = IBV_SEND_INLINE | (report ? IBV_SEND_SIGNALED : 0),
             .imm_data = htonl(MESSAGE_WORD(peer->their_index, tag)),
             .sg_list = parts,
             .num_sge = part_count,
         };
-        posted = 0 == ibv_post_send(peer->qp, &request, &bad);
-        if (OPAL_LIKELY(posted))
-            peer->unsignaled = (uint8_t) (report ? 0 : peer->unsignaled + 1);
-        else
-            room_give(peer, 1);
+        posted = inline_post(peer, &request);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     return posted;
+}
+
+bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
+                     uint32_t key)
+{
+    struct ibv_sge part = {.addr = (uint64_t) (uintptr_t) bytes, .length = (uint32_t) length};
+    struct ibv_send_wr request = {
+        .opcode = IBV_WR_RDMA_WRITE,
+        .wr.rdma = {.remote_addr = remote, .rkey = key},
+        .sg_list = &part,
+        .num_sge = 1,
+    };
+
+    return inline_post(peer, &request);
 }
 
 /* --- completion --- */

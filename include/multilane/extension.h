@@ -3,6 +3,7 @@
 #ifndef MULTILANE_EXTENSION_H
 #define MULTILANE_EXTENSION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,7 +38,7 @@ enum multilane_capability {
     MULTILANE_CAN_CONTROL = 1 << 1,
     /* copy_from and copy_to work; the peer's identity was proven. */
     MULTILANE_CAN_COPY = 1 << 2,
-    /* The peer can write a slot into memory of this process by RDMA (rndv-put's RTR). */
+    /* slot_send and slot_expect work: either end can write a slot into memory of the other. */
     MULTILANE_CAN_REMOTE_SLOTS = 1 << 3,
     /* put, get or send take addresses of device memory. */
     MULTILANE_CAN_DEVICE_MEMORY = 1 << 4,
@@ -184,6 +185,17 @@ struct multilane_extension {
                      size_t header_bytes, size_t payload_bytes);
     void (*commit)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                    size_t header_bytes, size_t payload_bytes, uint8_t tag);
+
+    /* MULTILANE_CAN_REMOTE_SLOTS. Sends a message that the peer expects: it is handed out there
+     * like any other, but takes no buffer from those of messages that nobody expects. Its order to
+     * what goes by btl_send and btl_sendi is not kept. OPAL_SUCCESS: on its way, no more is heard
+     * of it; OPAL_ERR_OUT_OF_RESOURCE: too long, or no room now, send it as a message. */
+    int (*slot_send)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     const void *bytes, size_t length, uint8_t tag);
+    /* Messages that may come as slots are waited for, once for each call with `expects`, until the
+     * call without. A slot that comes while none is may be handed out late. */
+    void (*slot_expect)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        bool expects);
 };
 
 #endif

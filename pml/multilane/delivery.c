@@ -151,8 +151,13 @@ static int frame_transmit(struct frame *frame)
     ((struct wire_base *) frame->bytes)->mark =
         (uint16_t) ((frame->striped ? WIRE_STRIPED : 0) | (lane != frame->meant ? WIRE_MOVED : 0));
     memcpy(at, &wire, sizeof(wire));
-    int rc = lane_state(lane) == LANE_BROKEN ? LANE_AGAIN
-                                             : lane_send_plain(lane, frame->bytes, frame->length);
+    int rc = LANE_AGAIN;
+    if (lane_state(lane) != LANE_BROKEN) {
+        if (frame->expected && !frame->was_sent)
+            rc = lane_send_slot(lane, frame->bytes, frame->length);
+        if (rc != OMPI_SUCCESS)
+            rc = lane_send_plain(lane, frame->bytes, frame->length);
+    }
     if (rc == OMPI_SUCCESS && frame->striped)
         stripe_sent(lane, frame->length);
     if (OPAL_UNLIKELY(rc != OMPI_SUCCESS && rc != LANE_AGAIN))
@@ -199,13 +204,14 @@ void frame_send(struct frame *frame, size_t length, bool striped)
         frame_transmit(frame);
 }
 
-int delivery_send(struct lane *lane, const void *bytes, size_t length)
+int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected)
 {
     int rc;
     struct frame *frame = frame_begin(lane, length, &rc);
     if (!frame)
         return rc;
     memcpy(frame_message(frame), bytes, length);
+    frame->expected = is_expected;
     frame_send(frame, length, false);
     return OMPI_SUCCESS;
 }

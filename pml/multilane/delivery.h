@@ -38,6 +38,7 @@ struct frame {
     bool done;      /* the peer has it; whoever is busy with it frees it */
     bool unsent;    /* counted in delivery->unsent: watch.c has to send it */
     bool was_sent;  /* a lane had taken it before */
+    bool expected;  /* the peer waits for it: it may go by a slot */
     bool striped;   /* counts among the striped bytes of its lane, see stripe.h */
     uint32_t room;  /* of the message, as asked for */
     size_t length;  /* of bytes */
@@ -96,8 +97,9 @@ void frame_send(struct frame *frame, size_t length, bool striped);
 /* Nothing is to be sent after all. */
 void frame_drop(struct frame *frame);
 
-/* The same in one, for a message that is there. OMPI_SUCCESS, or LANE_AGAIN and nothing is done. */
-int delivery_send(struct lane *lane, const void *bytes, size_t length);
+/* The same in one, for a message that is there; `is_expected`: by a slot, if it goes the first
+ * time. OMPI_SUCCESS, or LANE_AGAIN and nothing is done. */
+int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected);
 
 /* A frame has come: is the message in it new? *good: its number can be. */
 bool delivery_arrived(struct delivery *delivery, const struct wire_frame *wire, size_t length,

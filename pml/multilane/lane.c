@@ -40,7 +40,7 @@ int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
     /* It takes all of it as "header": so no convertor is needed. A refusal means that the BTL has
      * no room, not that the bytes are too many: the plan keeps to its limit. */
     if (OPAL_UNLIKELY(!lane->sendi))
-        return lane->framed ? delivery_send(lane, bytes, length) : LANE_AGAIN;
+        return lane->framed ? delivery_send(lane, bytes, length, false) : LANE_AGAIN;
     int rc = lane->sendi(lane->btl, lane->endpoint, NULL, (void *) bytes, length, 0,
                          MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
     return OPAL_LIKELY(rc == OPAL_SUCCESS) ? OMPI_SUCCESS : LANE_AGAIN;
@@ -141,6 +141,28 @@ bool lane_renew(struct lane *lane)
     /* What introduced it to the peer may have been lost with it. Relaxed: see rma.c. */
     __atomic_store_n(&lane->introduced, false, __ATOMIC_RELAXED);
     return true;
+}
+
+int lane_send_slot(struct lane *lane, const void *bytes, size_t length)
+{
+    if (!lane->extension || !lane->extension->slot_send ||
+        lane->extension->slot_send(lane->btl, lane->endpoint, bytes, length, WIRE_TAG) !=
+            OPAL_SUCCESS)
+        return LANE_AGAIN;
+    return OMPI_SUCCESS;
+}
+
+int lane_send_expected(struct lane *lane, const void *bytes, size_t length)
+{
+    int rc = lane->framed ? delivery_send(lane, bytes, length, true)
+                          : lane_send_slot(lane, bytes, length);
+    return rc == OMPI_SUCCESS ? rc : lane_send_control(lane, bytes, length);
+}
+
+void lane_expect(struct lane *lane, bool expects)
+{
+    if (lane->extension && lane->extension->slot_expect)
+        lane->extension->slot_expect(lane->btl, lane->endpoint, expects);
 }
 
 static bool is_aligned(uint64_t value, size_t alignment)

@@ -86,6 +86,13 @@ int lane_send_copy(struct lane *lane, const void *bytes, size_t length);
 /* Like lane_send_copy, but what the lane has no room for now is kept and sent later. */
 int lane_send_control(struct lane *lane, const void *bytes, size_t length);
 
+/* The same for what the peer waits for, having called lane_expect there for all its lanes. */
+int lane_send_expected(struct lane *lane, const void *bytes, size_t length);
+void lane_expect(struct lane *lane, bool expects);
+
+/* By a slot in the peer's memory, not in an envelope; LANE_AGAIN: send it as a message. */
+int lane_send_slot(struct lane *lane, const void *bytes, size_t length);
+
 /* Room for a message where the lane sends it from, if it offers that and has room now, else null.
  * It is written, payload first, and lane_commit sends it; nothing else is called in between. */
 static inline void *lane_reserve(struct lane *lane, size_t header, size_t payload)

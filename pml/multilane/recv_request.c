@@ -335,7 +335,9 @@ int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_
         memcpy(end, key_bytes, wire_keys_length(&rtr.key));
         end += wire_keys_length(&rtr.key);
     }
-    return lane_send_control(lane, bytes, (size_t) (end - bytes));
+    /* Who proposed a put waits for it, see send_request_expect. */
+    return (method == WIRE_BY_PUT ? lane_send_expected : lane_send_control)(lane, bytes,
+                                                                            (size_t) (end - bytes));
 }
 
 int recv_request_ask(struct recv_request *request, size_t offset)

@@ -46,6 +46,7 @@ static void send_request_construct(struct send_request *request)
     request->view = NULL;
     request->bounce = NULL;
     request->device_key = (struct registration){0};
+    request->expecting = 0;
 }
 
 OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_construct, NULL);
@@ -102,6 +103,17 @@ static void send_request_release_control(struct send_request *request)
     request->control = NULL;
 }
 
+void send_request_expect(struct send_request *request, bool expects)
+{
+    struct peer *peer = request->out.peer;
+    /* Acquire: pairs with the lanes that are added to the array, see peer_lanes.c. */
+    uint8_t lanes =
+        expects ? __atomic_load_n(&peer->lane_count, __ATOMIC_ACQUIRE) : request->expecting;
+    for (uint8_t i = 0; i < lanes; i++)
+        lane_expect(&peer->lanes[i], expects);
+    request->expecting = expects ? lanes : 0;
+}
+
 static void send_request_complete(struct send_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
@@ -110,6 +122,7 @@ static void send_request_complete(struct send_request *request)
     send_request_release_control(request);
     if (OPAL_UNLIKELY(request->view != NULL))
         device_send_end(request);
+    send_request_expect(request, false);
     request->state = SEND_IDLE;
     request->base.req_base.req_pml_complete = true;
     if (is_buffered(request))
@@ -253,6 +266,7 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     if (!protocol || !protocol->ready)
         return false;
     request->state = SEND_MOVING;
+    send_request_expect(request, false);
     request->receiver = rtr->receiver;
     protocol->ready(request, lane, rtr, key);
     return true;

@@ -57,6 +57,7 @@ struct send_request {
     struct slot *bounce; /* the message in host memory, where its protocol wants it there */
     struct registration device_key; /* of rndv_device */
     size_t unsent;                  /* atomic: bytes of rndv-staged that no lane has taken yet */
+    uint8_t expecting;              /* so many of the peer's lanes were told to expect the RTR */
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);
@@ -88,6 +89,8 @@ int send_request_start(struct send_request *request, bool is_numbered);
 
 /* One of the things that the request waits for has happened. */
 void send_request_step(struct send_request *request);
+/* The RTR of this request is expected, on whatever lane it comes. */
+void send_request_expect(struct send_request *request, bool expects);
 /* It will never be complete otherwise: ends it with an MPI error class. */
 void send_request_fail(struct send_request *request, int mpi_error);
 void send_request_return(struct send_request *request);

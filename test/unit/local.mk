@@ -119,6 +119,12 @@ check_PROGRAMS += test/unit/verbs_choice
 TESTS += test/unit/verbs_choice
 test_unit_verbs_choice_SOURCES = test/unit/verbs_choice.c btl/verbs/choice.c
 
+# The FIFO of its slots.
+check_PROGRAMS += test/unit/verbs_slots
+TESTS += test/unit/verbs_slots
+test_unit_verbs_slots_SOURCES = test/unit/verbs_slots.c btl/verbs/slot_ring.c
+test_unit_verbs_slots_LDADD = -lpthread
+
 # What test/bench/run makes of its measurements.
 if HAVE_PYTHON3
 TESTS += test/unit/bench_run.py

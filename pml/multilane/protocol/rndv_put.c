@@ -9,7 +9,12 @@
 
 static int rndv_put_start(struct send_request *request)
 {
-    return rndv_announce(request, route_lane(request->route, request->out.peer, 0), NULL, NULL);
+    struct lane *lane = route_lane(request->route, request->out.peer, 0);
+    send_request_expect(request, true); /* before it is: the RTR may come inside the send */
+    int rc = rndv_announce(request, lane, NULL, NULL);
+    if (rc != OMPI_SUCCESS)
+        send_request_expect(request, false);
+    return rc;
 }
 
 /* The lanes are those that this end would use for such a message itself, else the one that the RTS
