@@ -2,7 +2,11 @@
 /* Registration, through Open MPI's cache of registrations, and put, get and atomics. */
 #include "btl/verbs/verbs.h"
 
+#include <gnu/libc-version.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* What a registration is to the peer. */
 struct mca_btl_base_registration_handle_t {
@@ -89,6 +93,31 @@ uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
     return ((const struct cached *) registration)->handle.local_key;
 }
 
+/* Open MPI hears of memory that goes by patching the C library's functions, brk() for the heap.
+ * glibc 2.36 shrinks the heap by that function; 2.41 and 2.42 were seen to do it past the patch, so
+ * that a registration of pages which are gone stays in the cache, and what is written by it is
+ * lost. Versions between them were not tried, and count as the later ones. */
+static bool heap_is_watched(void)
+{
+    static _Atomic int watched = -1; /* relaxed: whoever comes first finds the same */
+    int found = atomic_load_explicit(&watched, memory_order_relaxed);
+
+    if (OPAL_UNLIKELY(found < 0)) {
+        const char *version = gnu_get_libc_version();
+        const char *dot = strchr(version, '.');
+
+        found = NULL != dot && 2 == atoi(version) && atoi(dot + 1) <= 36;
+        atomic_store_explicit(&watched, found, memory_order_relaxed);
+    }
+    return found;
+}
+
+/* Below the heap's end: in the heap, or what the program came with. */
+static bool is_cacheable(const void *base)
+{
+    return heap_is_watched() || (uintptr_t) base >= (uintptr_t) sbrk(0);
+}
+
 mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                                                     void *base, size_t size, uint32_t flags)
 {
@@ -97,7 +126,10 @@ mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, 
     int32_t access = (int32_t) (flags & MCA_BTL_REG_FLAG_ACCESS_ANY);
 
     (void) peer;
-    if (OPAL_SUCCESS != rcache->rcache_register(rcache, base, size, 0, access, &registration))
+    if (OPAL_SUCCESS !=
+        rcache->rcache_register(rcache, base, size,
+                                is_cacheable(base) ? 0 : MCA_RCACHE_FLAGS_CACHE_BYPASS, access,
+                                &registration))
         return NULL;
     return &((struct cached *) registration)->handle;
 }
