@@ -223,6 +223,12 @@ static inline int compat_recv_status(ompi_request_t *request)
 
 #endif
 
+/* Is an error on this communicator the end of the job, as it is unless the user says otherwise? */
+static inline bool compat_comm_errors_end_job(const ompi_communicator_t *comm)
+{
+    return comm->error_handler == &ompi_mpi_errors_are_fatal.eh;
+}
+
 /* The class of error for a peer that failed, on series that know one. */
 #ifdef MPI_ERR_PROC_FAILED
 #define COMPAT_ERR_PROC_FAILED MPI_ERR_PROC_FAILED

@@ -77,6 +77,16 @@ static void comm_unlist(struct mca_pml_comm_t *comm)
     OPAL_THREAD_UNLOCK(&multilane.comm_lock);
 }
 
+void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
+{
+    OPAL_THREAD_LOCK(&multilane.lock);
+    for (uint32_t i = 0; i < COMM_CHUNKS; i++)
+        for (uint32_t j = 0; chunks[i] && j < COMM_CHUNK; j++)
+            if (chunks[i][j])
+                visit(chunks[i][j], with);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+}
+
 struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank)
 {
     ompi_proc_t *proc = ompi_comm_peer_lookup(comm->ompi, (int) rank);

@@ -31,6 +31,9 @@ struct mca_pml_comm_t {
 struct mca_pml_comm_t *comm_of_index(uint32_t index);
 struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid);
 
+/* Shows all communicators that this process has made. With the component's lock held meanwhile. */
+void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
+
 /* The peer of a rank that no message was exchanged with yet; null as for peer_contact. */
 struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank);
 

@@ -73,6 +73,7 @@ struct delivery {
     uint64_t asked_ns;    /* when it was asked */
     uint64_t moved_ns;    /* when `acknowledged` moved, or something was kept at last */
     uint64_t alive_ns;    /* when the peer was last heard of */
+    uint64_t waited_ns;   /* when it was asked, the first time since, though nothing is kept */
     uint64_t owed_ns;     /* since when something is owed */
     uint64_t verified_ns; /* when the system was last asked whether the peer lives */
     bool watched;         /* atomic: in watch.c's list */

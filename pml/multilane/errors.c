@@ -7,6 +7,7 @@
 
 #include "common/compat/btl.h"
 #include "lane.h"
+#include "lost.h"
 #include "multilane.h"
 #include "peer.h"
 #include "watch.h"
@@ -19,8 +20,11 @@ bool errors_are_over(void)
 
 static void process_lost(ompi_proc_t *proc, const char *sentence)
 {
+    struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
+    if (peer && peer_is_lost(peer))
+        return; /* that was said */
     opal_output(0, "%s", sentence);
-    if (!compat_proc_failed(proc))
+    if (!compat_proc_failed(proc) && !(peer && lost_is_returned(peer)))
         ompi_mpi_errors_are_fatal_comm_handler(NULL, NULL, (char *) sentence);
 }
 

@@ -76,6 +76,17 @@ void *handle_find(struct handle_table *table, enum handle_kind kind, struct wire
     return object;
 }
 
+void *handle_next(struct handle_table *table, enum handle_kind kind, uint32_t *at)
+{
+    void *object = NULL;
+    OPAL_THREAD_LOCK(&table->lock);
+    for (; !object && *at < table->size; ++*at)
+        if (table->entries[*at].kind == kind)
+            object = table->entries[*at].object;
+    OPAL_THREAD_UNLOCK(&table->lock);
+    return object;
+}
+
 void handle_release(struct handle_table *table, struct wire_handle *handle)
 {
     if (!handle_is_set(*handle))

@@ -34,6 +34,10 @@ int handle_acquire(struct handle_table *table, enum handle_kind kind, void *obje
 /* The object of a handle that came from the wire, or null if there is none of that kind. */
 void *handle_find(struct handle_table *table, enum handle_kind kind, struct wire_handle handle);
 
+/* The next object of that kind from entry *at on, which then is the one behind it; null: there is
+ * no more. */
+void *handle_next(struct handle_table *table, enum handle_kind kind, uint32_t *at);
+
 /* Forgets the handle, if it is one, and makes it one that names nothing. */
 void handle_release(struct handle_table *table, struct wire_handle *handle);
 

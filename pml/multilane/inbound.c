@@ -8,6 +8,7 @@
 
 #include "delivery.h"
 #include "errors.h"
+#include "lost.h"
 #include "multilane.h"
 #include "peer_class.h"
 #include "recv_request.h"
@@ -567,16 +568,37 @@ static void part_arrived(struct arrival *part)
         inbound_reject(part->btl, wrong, part->offset);
 }
 
+void inbound_lost(struct peer *peer)
+{
+    struct recv_request *receiver;
+    do {
+        receiver = NULL;
+        OPAL_THREAD_LOCK(&peer->lock);
+        for (struct inbound *at = peer->assemblies; at && !receiver; at = at->next_assembly) {
+            receiver = at->receiver;
+            at->receiver = NULL;
+            at->refused = true;
+        }
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (receiver)
+            recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
+    } while (receiver);
+}
+
 void inbound_take(struct inbound *inbound, struct recv_request *receiver)
 {
     struct peer *peer = inbound->arrival.peer;
-    bool is_whole = true;
+    bool is_whole = true, is_lost = false;
     OPAL_THREAD_LOCK(&peer->lock);
     if (inbound->arrival.type == WIRE_PART) {
-        assembly_attach(inbound, receiver); /* part_arrived goes on */
         is_whole = false;
+        is_lost = peer_is_lost(peer);
+        if (!is_lost)
+            assembly_attach(inbound, receiver); /* part_arrived goes on */
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
+    if (OPAL_UNLIKELY(is_lost))
+        recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
     if (is_whole) {
         recv_request_take(receiver, &inbound->arrival);
         inbound_free(inbound);
@@ -736,6 +758,10 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         if (good)
             delivery_asked(peer, lane, &body.ask);
         break;
+    case WIRE_GONE:
+        good = true;
+        lost_told(peer);
+        break;
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
         break;
@@ -825,6 +851,11 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     arrival.peer = peer;
     arrival.btl = btl;
     arrival.lane = peer_lane_of(peer, btl);
+    if (OPAL_UNLIKELY(peer_is_lost(peer))) { /* what waited for it has ended */
+        if (arrival.lane && base.type != WIRE_GONE)
+            lost_tell(arrival.lane);
+        return;
+    }
     if (OPAL_UNLIKELY(!arrival.lane))
         arrival.lane = peer_late_lane(peer, btl);
     if (OPAL_UNLIKELY(peer->is_self && !arrival.lane)) {

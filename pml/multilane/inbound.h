@@ -75,6 +75,9 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver);
 /* Answers a message that will never be received, so that its sender does not wait for ever. */
 void inbound_refuse(struct inbound *inbound);
 
+/* The peer is lost: ends receives of messages of which parts are missing. No lock is held. */
+void inbound_lost(struct peer *peer);
+
 /* Counts a header that makes no sense, and gives up the lane that it came on. */
 void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value);
 

@@ -7,6 +7,7 @@
 
 #include "delivery.h"
 #include "errors.h"
+#include "lost.h"
 #include "multilane.h"
 #include "wire.h"
 
@@ -94,7 +95,9 @@ struct control {
 static int control_retry(struct pending *pending)
 {
     struct control *control = (struct control *) pending;
-    int rc = lane_send_copy(control->lane, control->bytes, control->length);
+    int rc = peer_is_lost(control->lane->peer)
+                 ? OMPI_SUCCESS
+                 : lane_send_copy(control->lane, control->bytes, control->length);
     if (rc == LANE_AGAIN)
         return rc;
     if (rc != OMPI_SUCCESS)

@@ -17,6 +17,7 @@ multilane_sources = \
 	pml/multilane/handle.c pml/multilane/handle.h \
 	pml/multilane/inbound.c pml/multilane/inbound.h \
 	pml/multilane/lane.c pml/multilane/lane.h \
+	pml/multilane/lost.c pml/multilane/lost.h \
 	pml/multilane/match.c pml/multilane/match.h \
 	pml/multilane/measure.c pml/multilane/measure.h \
 	pml/multilane/measured.c pml/multilane/measured.h \

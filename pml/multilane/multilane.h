@@ -39,6 +39,8 @@ struct multilane {
     struct handle_table handles;
     struct pending_queue pending;
 
+    uint32_t lost_peers; /* atomic: of which errors are returned, see lost.h */
+
     uint64_t bad_headers;
     /* Of lanes that may lose what they took, see delivery.h; atomic. */
     uint64_t lanes_lost;

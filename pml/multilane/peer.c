@@ -9,6 +9,7 @@
 #include "common/compat/btl.h"
 #include "delivery.h"
 #include "inbound.h"
+#include "lost.h"
 #include "multilane.h"
 #include "peer_class.h"
 #include "record.h"
@@ -69,7 +70,7 @@ static void peer_say_unreachable(const struct peer *peer)
 struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
 {
     struct peer *peer = peer_find(name);
-    if (peer && peer->reachable)
+    if (peer && (peer->reachable || peer_is_lost(peer)))
         return peer;
     if (!proc)
         proc = (ompi_proc_t *) ompi_proc_for_name(name);
@@ -120,7 +121,7 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
     struct peer *peer = peer_find(sender);
     if (OPAL_UNLIKELY(!peer || !peer->reachable))
         peer = peer_contact(sender, proc);
-    return peer && peer->reachable ? peer : NULL;
+    return peer && (peer->reachable || peer_is_lost(peer)) ? peer : NULL;
 }
 
 static void peer_free(struct peer *peer)

@@ -20,6 +20,8 @@ struct peer {
     bool foreign; /* of another job: we introduce ourselves by name in every header */
     bool reachable;
     bool is_self;
+    bool lost; /* atomic: errors are returned for all that concerns it, see lost.h */
+    struct pending lost_pending;
 
     /* Lanes and plan change with the component's lock held, see peer_lanes.c. */
     uint8_t lane_count; /* atomic; it only grows */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "delivery.h"
+#include "lost.h"
 #include "stripe.h"
 
 static bool is_marked(const void *header)
@@ -54,6 +55,8 @@ static int piece_send_from(opal_convertor_t *convertor, struct transfer *transfe
     size_t taken = *size < most ? *size : most;
     size_t position = offset;
 
+    if (OPAL_UNLIKELY(peer_is_lost(lane->peer)))
+        return OMPI_ERR_UNREACH;
     if (lane->framed) {
         *size = taken;
         return piece_send_kept(convertor, transfer, lane, header, header_length, offset, size);

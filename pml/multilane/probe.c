@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's probes, and receives of messages that a probe has taken out of the queue. */
 #include "inbound.h"
+#include "lost.h"
 #include "multilane.h"
 #include "recv_request.h"
 #include "request.h"
@@ -38,6 +39,13 @@ static struct inbound *probe_and_progress(int source, int tag, ompi_communicator
     return inbound;
 }
 
+/* Why no message can come; OMPI_SUCCESS if one can. */
+static int receive_error(ompi_communicator_t *comm, int source, int tag)
+{
+    return lost_concerns(comm->c_pml_comm, source) ? COMPAT_ERR_PROC_FAILED
+                                                   : compat_comm_receive_error(comm, source, tag);
+}
+
 /* Waits for a message. Null: none can come, and *rc says why. */
 static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm, bool take,
                                   ompi_status_public_t *status, int *rc)
@@ -46,7 +54,7 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
     struct lane *lane = comm_likely_lane(comm->c_pml_comm, source);
     while (!(inbound = probe_and_progress(source, tag, comm, take, status))) {
         request_look(lane);
-        *rc = compat_comm_receive_error(comm, source, tag);
+        *rc = receive_error(comm, source, tag);
         if (*rc != OMPI_SUCCESS)
             return NULL;
     }
@@ -58,7 +66,7 @@ int module_iprobe(int source, int tag, ompi_communicator_t *comm, int *found,
                   ompi_status_public_t *status)
 {
     *found = probe_and_progress(source, tag, comm, false, status) != NULL;
-    return *found ? OMPI_SUCCESS : compat_comm_receive_error(comm, source, tag);
+    return *found ? OMPI_SUCCESS : receive_error(comm, source, tag);
 }
 
 int module_probe(int source, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
@@ -94,7 +102,7 @@ int module_improbe(int source, int tag, ompi_communicator_t *comm, int *found,
     struct inbound *inbound = probe_and_progress(source, tag, comm, true, status);
     *found = inbound != NULL;
     if (!inbound)
-        return compat_comm_receive_error(comm, source, tag);
+        return receive_error(comm, source, tag);
     return message_new(inbound, comm, message);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device_memory.h"
+#include "lost.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"
@@ -97,11 +98,9 @@ void recv_request_return(struct recv_request *request)
     opal_free_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
 }
 
-/* Completes a receive that fails before it is matched: its communicator was revoked. */
-static void recv_request_refuse(struct recv_request *request)
+void recv_request_fail(struct recv_request *request, int mpi_error)
 {
-    request->base.req_base.req_ompi.req_status.MPI_ERROR =
-        compat_comm_refusal(request->base.req_base.req_comm);
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
     request->size = request->wanted = request->received = 0;
     recv_request_complete(request);
 }
@@ -125,12 +124,16 @@ void recv_request_start(struct recv_request *request)
 
     OPAL_THREAD_LOCK(&comm->lock);
     struct inbound *inbound = inbound_find(comm, source, tag);
-    bool refused = false;
+    int error = OMPI_SUCCESS;
     if (inbound) {
         inbound_remove(comm, inbound);
         request->matched = true;
     } else if (OPAL_UNLIKELY(compat_comm_refuses(base->req_comm, tag))) {
-        request->matched = refused = true;
+        request->matched = true;
+        error = compat_comm_refusal(base->req_comm);
+    } else if (lost_concerns(comm, source)) {
+        request->matched = true;
+        error = COMPAT_ERR_PROC_FAILED;
     } else {
         base->req_sequence = comm->stamp;
         request->node.source = source;
@@ -142,8 +145,8 @@ void recv_request_start(struct recv_request *request)
 
     if (inbound)
         inbound_take(inbound, request);
-    else if (OPAL_UNLIKELY(refused))
-        recv_request_refuse(request);
+    else if (OPAL_UNLIKELY(error != OMPI_SUCCESS))
+        recv_request_fail(request, error);
 }
 
 static void recv_request_prepare_convertor(struct recv_request *request)
@@ -342,6 +345,10 @@ int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_
 
 int recv_request_ask(struct recv_request *request, size_t offset)
 {
+    if (OPAL_UNLIKELY(peer_is_lost(request->peer))) {
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        return OMPI_ERR_UNREACH;
+    }
     return recv_request_send_rtr(request, peer_control_lane(request->peer), offset, WIRE_BY_SEND,
                                  NULL, NULL);
 }

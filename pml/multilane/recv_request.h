@@ -80,6 +80,8 @@ void recv_request_received(struct recv_request *request, size_t bytes);
 /* All bytes are there: tells the sender, if it waits for that, and the user. */
 void recv_request_finish(struct recv_request *request);
 void recv_request_complete(struct recv_request *request);
+/* It gets no message: ends it with an MPI error class. */
+void recv_request_fail(struct recv_request *request, int mpi_error);
 
 /* Answers to the sender. */
 int recv_request_acknowledge(struct recv_request *request);

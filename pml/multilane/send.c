@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's sends: a message is described, its plan looked up, and its protocol sends it. */
+#include "lost.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"
@@ -18,6 +19,13 @@ static inline int send_now(struct outgoing *out)
     return route->protocol->post(out, route);
 }
 
+static int send_unreachable(ompi_communicator_t *comm, int destination)
+{
+    const struct peer *peer = comm_peer(comm->c_pml_comm, destination);
+    return peer && peer_is_lost(peer) ? COMPAT_ERR_PROC_FAILED
+                                      : compat_unreachable(comm, destination);
+}
+
 static bool needs_request(const struct outgoing *out, mca_pml_base_send_mode_t mode)
 {
     return mode == MCA_PML_BASE_SEND_SYNCHRONOUS || mode == MCA_PML_BASE_SEND_BUFFERED ||
@@ -30,7 +38,7 @@ int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatyp
 {
     struct outgoing out;
     if (!outgoing_init(&out, buffer, count, datatype, destination, tag, comm))
-        return compat_unreachable(comm, destination);
+        return send_unreachable(comm, destination);
     struct send_request *send = send_request_new(&out, mode, true);
     if (!send)
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -87,7 +95,7 @@ int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int
     struct outgoing out;
     struct send_request *send;
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
-        return compat_unreachable(comm, destination);
+        return send_unreachable(comm, destination);
     int rc = send_begin(&out, mode, &send);
     if (OPAL_LIKELY(!send))
         return rc;
@@ -102,7 +110,7 @@ static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datat
                         int destination, int tag, ompi_communicator_t *comm,
                         ompi_request_t **request)
 {
-    int rc = compat_unreachable(comm, destination);
+    int rc = send_unreachable(comm, destination);
     if (rc != COMPAT_ERR_PROC_FAILED)
         return rc;
     struct peer *peer = comm_peer(comm->c_pml_comm, destination);

@@ -6,6 +6,7 @@
 
 #include "device_memory.h"
 #include "errors.h"
+#include "lost.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"
@@ -146,6 +147,25 @@ void send_request_fail(struct send_request *request, int mpi_error)
     send_request_complete(request);
 }
 
+void send_request_lost(struct send_request *request)
+{
+    if (request->acknowledged)
+        return;
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
+    if (request->state == SEND_MOVING)
+        return; /* the end of its pieces is its own */
+    request->acknowledged = true;
+    send_request_step(request);
+}
+
+void send_request_broke(struct send_request *request)
+{
+    if (!peer_is_lost(request->out.peer))
+        return;
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
+    send_request_step(request);
+}
+
 static int send_request_try(struct send_request *request)
 {
     int rc = request->protocol->start(request);
@@ -158,8 +178,13 @@ static int send_request_try(struct send_request *request)
 
 static int send_request_retry(struct pending *pending)
 {
-    return send_request_try(
-        (struct send_request *) ((char *) pending - offsetof(struct send_request, pending)));
+    struct send_request *request =
+        (struct send_request *) ((char *) pending - offsetof(struct send_request, pending));
+    if (OPAL_UNLIKELY(peer_is_lost(request->out.peer))) {
+        send_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        return OMPI_SUCCESS;
+    }
+    return send_request_try(request);
 }
 
 /* Moves a buffered message into the buffer that the user attached, whence it is sent. */
@@ -221,6 +246,10 @@ void send_request_begin(struct send_request *request)
 int send_request_start(struct send_request *request, bool is_numbered)
 {
     send_request_begin(request);
+    if (OPAL_UNLIKELY(peer_is_lost(request->out.peer))) {
+        send_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        return OMPI_SUCCESS;
+    }
     if (!is_numbered) {
         int rc = send_request_prepare(request);
         if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {

@@ -93,6 +93,11 @@ void send_request_step(struct send_request *request);
 void send_request_expect(struct send_request *request, bool expects);
 /* It will never be complete otherwise: ends it with an MPI error class. */
 void send_request_fail(struct send_request *request, int mpi_error);
+/* Its receiver is lost, and will not answer. */
+void send_request_lost(struct send_request *request);
+/* A lane reported an error of what it carried, and that was told. Ends the request where the loss
+ * of its peer does not end the job. */
+void send_request_broke(struct send_request *request);
 void send_request_return(struct send_request *request);
 
 /* Control messages of the receiver. False: they do not fit any request of ours. */

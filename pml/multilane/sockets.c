@@ -28,8 +28,12 @@ static enum trouble trouble_of(int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM)
         return TROUBLE_NONE;
     length = sizeof(info);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
-        info.tcpi_state != TCP_ESTABLISHED)
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+        return TROUBLE_NONE;
+    /* The kernel has given a connection up, and the BTL makes another one, again and again. */
+    if (info.tcpi_state == TCP_SYN_SENT && info.tcpi_retransmits > 0)
+        return TROUBLE_SURE;
+    if (info.tcpi_state != TCP_ESTABLISHED)
         return TROUBLE_NONE;
     bool is_sure = info.tcpi_probes >= REPEATS_MIN || info.tcpi_retransmits >= REPEATS_MIN ||
                    (info.tcpi_unacked > 0 && info.tcpi_last_ack_recv >= SILENCE_MS &&

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "errors.h"
+#include "lost.h"
 #include "multilane.h"
 #include "parameters.h"
 #include "peer_class.h"
@@ -34,10 +35,10 @@
 #define RENEW_AFTER 2
 /* How often the system is asked whether a peer lives that answers on no lane. */
 #define VERIFY_NS SECOND
-/* How often peers with one lane are looked at, and, between, how many calls of progress do without
- * a look at the clock. */
-#define ALONE_NS    SECOND
-#define ALONE_CALLS 16
+/* How often peers for which nothing is kept are looked at, and, between, how many calls of progress
+ * do without a look at the clock. */
+#define QUIET_NS    SECOND
+#define QUIET_CALLS 16
 
 /* Of one lane's changes so many are said. */
 #define SAID_MAX 6
@@ -47,9 +48,8 @@ static struct {
     struct delivery *first;
     uint64_t attended_ns; /* atomic: written by the thread that is inside, read by all */
     uint64_t looked_ns;   /* by the system's clock; of the thread that is inside, as the next */
-    uint64_t alone_ns;    /* when peers with one lane were looked at */
+    uint64_t quiet_ns;    /* when peers for which nothing is kept were looked at */
     uint32_t calls;       /* atomic: of progress while nothing is kept */
-    bool alone;           /* atomic: there are peers with one lane that wants it */
     bool inside;          /* atomic: a thread is */
     bool registered;      /* atomic */
     bool keeps;           /* atomic: messages were kept */
@@ -172,18 +172,23 @@ static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *
     lane->watch.asked_ns = look->now;
 }
 
-/* Nothing moves: asks on every lane. */
-static void look_ask(struct delivery *delivery, struct look *look)
+/* On every lane that is used. */
+static void ask_all(struct delivery *delivery, struct look *look)
 {
-    uint64_t half = suspect_ns() / 2;
-    if (!delivery->first || look->now - delivery->moved_ns < half ||
-        look->now - delivery->asked_ns < half)
-        return;
     ask_next(delivery);
     delivery->asked_ns = look->now;
     for (int i = 0; i < delivery->peer->lane_count; i++)
         if (lane_is_up(&delivery->peer->lanes[i]) && delivery->peer->lanes[i].framed)
             lane_ask(delivery, &delivery->peer->lanes[i], look);
+}
+
+/* Nothing moves. */
+static void look_ask(struct delivery *delivery, struct look *look)
+{
+    uint64_t half = suspect_ns() / 2;
+    if (delivery->first && look->now - delivery->moved_ns >= half &&
+        look->now - delivery->asked_ns >= half)
+        ask_all(delivery, look);
 }
 
 static bool any_lane_is_up(const struct peer *peer)
@@ -269,9 +274,12 @@ static void look_lost(struct delivery *delivery, struct look *look)
     }
     uint64_t since =
         delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
-    bool is_waited_for = delivery->first || alone_of(delivery);
-    if (!is_waited_for || look->now - since < lost_ns() ||
-        look->now - delivery->verified_ns < VERIFY_NS)
+    if (!delivery->first && !alone_of(delivery)) {
+        if (delivery->waited_ns <= since)
+            return; /* nobody waits for it, or it answered */
+        since = delivery->waited_ns;
+    }
+    if (look->now - since < lost_ns() || look->now - delivery->verified_ns < VERIFY_NS)
         return;
     delivery->verified_ns = look->now;
     if (system_knows_it_alive(delivery->peer))
@@ -384,7 +392,7 @@ static bool delivery_look(struct delivery *delivery, uint64_t now)
     return look.keep && !look.is_lost;
 }
 
-/* --- peers with one lane ------------------------------------------------------------------------
+/* --- peers for which nothing is kept -------------------------------------------------------------
  */
 
 void watch_alone(struct lane *lane)
@@ -396,23 +404,49 @@ void watch_alone(struct lane *lane)
     delivery->alive_ns = watch_now();
     OPAL_THREAD_UNLOCK(&delivery->lock);
     __atomic_store_n(&delivery->alone, lane->index + 1, __ATOMIC_RELAXED); /* alone_of */
-    __atomic_store_n(&watch.alone, true, __ATOMIC_RELAXED);                /* watch_progress */
 }
 
-static void alone_look(struct peer *peer, uint64_t now)
+/* Nothing was heard or asked for long. */
+static bool is_quiet(struct delivery *delivery, uint64_t now)
+{
+    uint64_t pause = lost_ns() / 3;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    bool is_quiet = !delivery->lost && delivery->peer->lane_count > 0 &&
+                    now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    return is_quiet;
+}
+
+/* Else one is left that loses nothing, and knows itself when the peer is gone. */
+static bool every_lane_loses(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (lane_sends(&peer->lanes[i]) && !peer->lanes[i].framed)
+            return false;
+    return true;
+}
+
+/* Who only receives keeps nothing. Where errors end the job it need not notice that its peer is
+ * lost: who sends will, and end it. Where they are returned the job goes on, so it has to ask. */
+static void quiet_look(struct peer *peer, uint64_t now)
 {
     struct look look = {.now = now};
     struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE);
-    uint8_t alone = delivery ? alone_of(delivery) : 0; /* acquire: delivery_of */
-    uint64_t pause = lost_ns() / 3;
-    if (!alone)
+    if (!delivery) /* acquire: delivery_of */
         return;
+    uint8_t alone = alone_of(delivery);
+    bool asks = is_quiet(delivery, now) &&
+                (alone || (every_lane_loses(peer) && lost_would_be_returned(peer)));
     OPAL_THREAD_LOCK(&delivery->lock);
-    if (!delivery->lost && peer->lane_count >= alone) {
-        if (now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause) {
+    if (!delivery->lost && peer->lane_count >= alone && peer->lane_count > 0) {
+        if (asks && delivery->waited_ns <= delivery->alive_ns)
+            delivery->waited_ns = now;
+        if (asks && alone) {
             ask_next(delivery);
             delivery->asked_ns = now;
             look.ask_lanes = UINT64_C(1) << (alone - 1) % 64;
+        } else if (asks) {
+            ask_all(delivery, &look);
         }
         look_lost(delivery, &look);
         look.ask = delivery->ask;
@@ -421,16 +455,16 @@ static void alone_look(struct peer *peer, uint64_t now)
     delivery_act(delivery, &look);
 }
 
-static void alone_look_all(uint64_t now)
+static void quiet_look_all(uint64_t now)
 {
     for (uint32_t i = 0; i < multilane.local_peer_count; i++) {
         struct peer *peer = __atomic_load_n(&multilane.local_peers[i], __ATOMIC_ACQUIRE);
         if (peer) /* peer_list, for both */
-            alone_look(peer, now);
+            quiet_look(peer, now);
     }
     struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE);
     for (; peer; peer = peer->next_foreign)
-        alone_look(peer, now);
+        quiet_look(peer, now);
 }
 
 /* --- all of them --------------------------------------------------------------------------------
@@ -453,9 +487,9 @@ static void watch_all(void)
     uint64_t now = watch_now() + (passed < ATTENDED_NS ? passed : ATTENDED_NS);
     __atomic_store_n(&watch.attended_ns, now, __ATOMIC_RELAXED); /* watch_now */
 
-    if (__atomic_load_n(&watch.alone, __ATOMIC_RELAXED) && now - watch.alone_ns >= ALONE_NS) {
-        watch.alone_ns = now;
-        alone_look_all(now);
+    if (now - watch.quiet_ns >= QUIET_NS) {
+        watch.quiet_ns = now;
+        quiet_look_all(now);
     }
     OPAL_THREAD_LOCK(&watch.lock);
     struct delivery *round = watch.first;
@@ -477,7 +511,7 @@ static int watch_progress(void)
         uint32_t calls =
             __atomic_load_n(&watch.calls, __ATOMIC_RELAXED); /* a lost one is nothing */
         __atomic_store_n(&watch.calls, calls + 1, __ATOMIC_RELAXED);
-        if (!__atomic_load_n(&watch.alone, __ATOMIC_RELAXED) || calls % ALONE_CALLS)
+        if (calls % QUIET_CALLS)
             return 0;
     }
     /* Acquire and release: the next thread inside sees looked_ns. */
@@ -508,7 +542,7 @@ void watch_fini(void)
 {
     if (watch.registered)
         opal_progress_unregister(watch_progress);
-    watch.registered = watch.alone = watch.keeps = false;
+    watch.registered = watch.keeps = false;
     watch.first = NULL;
     OBJ_DESTRUCT(&watch.lock);
 }

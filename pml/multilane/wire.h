@@ -9,7 +9,7 @@
 /* The version and the byte order are settled once, by the modex record (record.h); no header
  * repeats them. All fields are in the byte order of the two hosts, which the record has shown to be
  * equal. */
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 
 /* One BTL tag carries everything: the range of tags that Open MPI gives to the PML starts here. */
 #define WIRE_TAG 0x50
@@ -29,6 +29,7 @@ enum wire_type {
     WIRE_HEARD,     /* which frames have come */
     WIRE_ASK,       /* is this lane alive? Answered on it by WIRE_HEARD */
     WIRE_CANCEL,    /* the sender cannot send the rest: its memory can no longer be read */
+    WIRE_GONE,      /* the sender has given the receiver up and takes nothing from it any more */
     WIRE_TYPES
 };
 

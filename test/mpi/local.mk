@@ -129,3 +129,8 @@ check_PROGRAMS += test/mpi/device
 test_mpi_device_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_device_LDFLAGS = $(MPI_LDFLAGS)
 test_mpi_device_LDADD = libmultilane_common.la $(OMPI_LIBS)
+
+check_PROGRAMS += test/mpi/lost
+test_mpi_lost_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_lost_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_lost_LDADD = $(OMPI_LIBS)

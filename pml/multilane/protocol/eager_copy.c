@@ -11,11 +11,20 @@ static void eager_copy_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endp
                             mca_btl_base_descriptor_t *descriptor, int status)
 {
     struct send_request *request = descriptor->des_cbdata;
+    static const char what[] = "could not deliver a message that it had accepted";
     (void) endpoint;
-    if (status != OPAL_SUCCESS)
-        btl_failed(btl, "could not deliver a message that it had accepted", status);
-    else if (request)
-        send_request_step(request);
+    if (status == OPAL_SUCCESS) {
+        if (request)
+            send_request_step(request);
+    } else {
+        struct lane *lane = request ? peer_lane_of(request->out.peer, btl) : NULL;
+        if (lane)
+            lane_failed(lane, what, status);
+        else
+            btl_failed(btl, what, status);
+        if (request)
+            send_request_broke(request);
+    }
 }
 
 /* The same over a lane that may lose it: the copy is kept, and the request makes its step now. */

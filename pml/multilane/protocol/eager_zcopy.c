@@ -41,11 +41,13 @@ static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *s
 static void eager_zcopy_finish(struct transfer *transfer, int status)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    if (status == OMPI_SUCCESS)
+    if (status == OMPI_SUCCESS) {
         send_request_step(request);
-    else
+    } else {
         lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
                     status);
+        send_request_broke(request);
+    }
 }
 
 static const struct transfer_way eager_zcopy_way = {.start = eager_zcopy_piece,

@@ -61,3 +61,14 @@ flaky_last all-broken "counts as failed: no lane is left" --mca btl_flaky_fail 3
     --mca btl_flaky_spared 0
 flaky_last all-silent "counts as failed: no lane answered for 3 s" --mca btl_flaky_die 300 \
     --mca btl_flaky_sleep_turns 2000000000 --mca btl_flaky_spared 0 --mca pml_multilane_lost_s 3
+
+# The same where errors are to be returned: they are, and the job ends in order.
+flaky_return() {
+    OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
+        mpi_says "flaky.return-$1" "rank 0 went on, 0 failures" 2 --mca mpi_yield_when_idle 1 \
+        --mca pml multilane --mca btl self,flaky --mca btl_flaky_seed 7 \
+        --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3 --mca btl_flaky_spared 0 \
+        "${@:2}" -- lost
+}
+flaky_return all-broken --mca btl_flaky_fail 30
+flaky_return all-silent --mca btl_flaky_die 300 --mca btl_flaky_sleep_turns 2000000000

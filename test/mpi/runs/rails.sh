@@ -63,6 +63,15 @@ for scenario in cut cut-and-repair cut-threads all-cut; do
 done
 check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
 check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
+# Where errors are to be returned both ranks go on. Without mpirun_run: a rank for each host, and no
+# more than there are places.
+# shellcheck disable=SC2086
+rails_return() {
+    timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" --rails 800,800 --begin 'talk begins' \
+        --at 0.5:silence:all -- "$mpirun" -n 2 $one_each $tcp --mca pml_multilane_lost_s 5 \
+        "$build/test/mpi/lost" </dev/null
+}
+check "${prefix}rails.failover.return" rails_return
 if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
     check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 fi

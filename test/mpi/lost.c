@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The last lane between two processes is lost, and errors are to be returned: whatever waits for
+ * the other one, and whatever is asked of it later, ends in an error; so does the job, in order.
+ * Whoever starts this sees to it that the lanes get lost. */
+#include <mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LARGE = 1 << 20, MIDDLE = 50000, TAG = 1, NEVER = 2 };
+static const double most_s = 60;
+
+static int rank, failures;
+
+static void must_fail(int code, const char *what)
+{
+    if (MPI_SUCCESS != code)
+        return;
+    fprintf(stderr, "lost: rank %d: %s ended without an error\n", rank, what);
+    failures++;
+}
+
+/* Until an error comes; false if none does. */
+static int talk_until_lost(int partner)
+{
+    static char mine[MIDDLE], theirs[MIDDLE];
+    double begin = MPI_Wtime();
+
+    while (MPI_Wtime() - begin < most_s)
+        if (MPI_SUCCESS != MPI_Sendrecv(mine, MIDDLE, MPI_BYTE, partner, TAG, theirs, MIDDLE,
+                                        MPI_BYTE, partner, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE))
+            return 1;
+    return 0;
+}
+
+static void what_waits_ends(int partner)
+{
+    static const char *const names[] = {"a receive", "a receive from anybody", "a synchronous send",
+                                        "a large send"};
+    static char in[2][8], small[8], large[LARGE];
+    MPI_Request requests[4];
+
+    MPI_Irecv(in[0], 8, MPI_BYTE, partner, NEVER, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(in[1], 8, MPI_BYTE, MPI_ANY_SOURCE, NEVER + 1, MPI_COMM_WORLD, &requests[1]);
+    MPI_Issend(small, 8, MPI_BYTE, partner, NEVER + 2, MPI_COMM_WORLD, &requests[2]);
+    MPI_Isend(large, LARGE, MPI_BYTE, partner, NEVER + 3, MPI_COMM_WORLD, &requests[3]);
+    if (!talk_until_lost(partner)) {
+        fprintf(stderr, "lost: rank %d: no lane was lost in %.0f s\n", rank, most_s);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    for (int i = 0; i < 4; i++)
+        must_fail(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), names[i]);
+}
+
+static void what_follows_fails(int partner)
+{
+    char bytes[8] = {0};
+    int found;
+    MPI_Request request;
+
+    must_fail(MPI_Send(bytes, 8, MPI_BYTE, partner, TAG, MPI_COMM_WORLD), "a later send");
+    must_fail(MPI_Recv(bytes, 8, MPI_BYTE, partner, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+              "a later receive");
+    must_fail(MPI_Probe(partner, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "a later probe");
+    must_fail(MPI_Iprobe(partner, NEVER, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE),
+              "a later look");
+    MPI_Send_init(bytes, 8, MPI_BYTE, rank, TAG, MPI_COMM_WORLD, &request);
+    if (MPI_SUCCESS != MPI_Start(&request) ||
+        MPI_SUCCESS != MPI_Recv(bytes, 8, MPI_BYTE, rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE) ||
+        MPI_SUCCESS != MPI_Wait(&request, MPI_STATUS_IGNORE)) {
+        fprintf(stderr, "lost: rank %d cannot send to itself any more\n", rank);
+        failures++;
+    }
+    MPI_Request_free(&request);
+}
+
+int main(int argc, char **argv)
+{
+    int size;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (2 != size) {
+        fprintf(stderr, "lost: it is for 2 ranks\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (0 == rank) {
+        printf("talk begins\n");
+        fflush(stdout);
+    }
+    what_waits_ends(1 - rank);
+    what_follows_fails(1 - rank);
+    printf("rank %d went on, %d failures\n", rank, failures);
+    MPI_Finalize();
+    return 0 != failures;
+}
