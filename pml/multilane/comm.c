@@ -133,10 +133,7 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
         while (comm->unexpected.buckets[i]) {
             struct inbound *inbound = inbound_of_node(comm->unexpected.buckets[i]);
             inbound_remove(comm, inbound);
-            if (inbound->arrival.type == WIRE_PART)
-                inbound->refused = true; /* it goes with its last part */
-            else
-                inbound_free(inbound);
+            inbound_drop(inbound);
         }
     }
 }
@@ -156,6 +153,22 @@ int module_del_comm(ompi_communicator_t *ompi)
     ompi->c_pml_comm = NULL;
     free(comm);
     return OMPI_SUCCESS;
+}
+
+static bool is_of(const struct mca_pml_comm_t *comm, uint32_t rank, const struct peer *peer)
+{
+    return rank < comm->size && ompi_comm_peer_lookup(comm->ompi, (int) rank) == peer->proc;
+}
+
+/* Who has not been sent to may have sent: the communicator's peers are not all. */
+bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer)
+{
+    if (source != MATCH_ANY)
+        return is_of(comm, (uint32_t) source, peer);
+    for (uint32_t rank = 0; rank < comm->size; rank++)
+        if (is_of(comm, rank, peer))
+            return true;
+    return false;
 }
 
 /* A chain in this bucket whose messages the revoked communicator must not deliver, or null. All

@@ -22,6 +22,11 @@ struct mca_pml_comm_t {
     bool wildcards;                /* and under each key it can be asked by */
     uint64_t stamp;
 
+    /* Somebody looked for a message of this rank (or of any, below 0) and found none. Atomic, both;
+     * written by probes, cleared by credit.c. */
+    bool probe_missed;
+    int probe_source;
+
     uint32_t size;
     struct peer *peers[]; /* by rank, null until the first contact */
 };
@@ -33,6 +38,9 @@ struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid);
 
 /* Shows all communicators that this process has made. With the component's lock held meanwhile. */
 void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
+
+/* May the peer be meant by this source, a rank or MATCH_ANY? */
+bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer);
 
 /* The peer of a rank that no message was exchanged with yet; null as for peer_contact. */
 struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank);

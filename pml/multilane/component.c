@@ -6,6 +6,7 @@
 #include "common/compat/version.h"
 #include "common/memory/kernels.h"
 #include "counters.h"
+#include "flow.h"
 #include "measured.h"
 #include "multilane.h"
 #include "parameters.h"
@@ -93,7 +94,9 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
         if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
             multilane.super.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
     }
-    if (record_publish() != OMPI_SUCCESS)
+    multilane.window = flow_divide(parameters.unexpected_max_bytes,
+                                   (uint32_t) ompi_process_info.num_procs, &multilane.pool);
+    if (record_publish(multilane.window) != OMPI_SUCCESS)
         return NULL;
     return &multilane.super;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "credit.h"
 #include "delivery.h"
 #include "errors.h"
 #include "lost.h"
@@ -88,6 +89,7 @@ static struct inbound *inbound_keep(const struct arrival *arrival)
     inbound->arrival = *arrival;
     inbound->assembled = 0;
     inbound->refused = false;
+    inbound->held = 0;
     inbound->whole = (struct iovec){NULL, 0};
     if (arrival->type == WIRE_PART)
         return inbound;
@@ -118,6 +120,7 @@ static struct inbound *inbound_refusal(const struct arrival *arrival)
     }
     inbound->arrival = *arrival;
     inbound->arrival.type = WIRE_EAGER;
+    inbound->held = 0;
     return inbound;
 }
 
@@ -222,8 +225,10 @@ static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct 
     struct mca_pml_comm_t *comm = arrival_comm(arrival);
     if (!comm) {
         struct inbound *inbound = kept ? kept : inbound_keep(arrival);
-        if (inbound)
+        if (inbound) {
+            credit_hold(arrival->peer, inbound);
             opal_list_append(&multilane.orphans, (opal_list_item_t *) inbound);
+        }
     }
     OPAL_THREAD_UNLOCK(&multilane.lock);
     return comm;
@@ -308,13 +313,18 @@ static struct recv_request *deliver(struct arrival *arrival, struct inbound *kep
         request = posted_take(comm, &arrival->match);
         if (!request) {
             struct inbound *inbound = kept ? kept : inbound_keep(arrival);
-            if (inbound)
+            if (inbound) {
+                credit_hold(arrival->peer, inbound);
                 inbound_enqueue(comm, inbound);
+            }
         }
     } else {
         refuse_later(arrival, kept, refused);
+        credit_matched(arrival->peer, arrival_cost(arrival));
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
+    if (request)
+        credit_matched(arrival->peer, arrival_cost(arrival));
     return request;
 }
 
@@ -413,6 +423,7 @@ static void message_arrived(struct arrival *arrival)
         ready_take(ready);
     if (OPAL_UNLIKELY(refused != NULL))
         refused_answer(refused);
+    credit_tell_if_due(peer);
     if (OPAL_UNLIKELY(ahead > EARLY_MAX))
         reject_sequence(arrival, ahead);
 }
@@ -564,6 +575,7 @@ static void part_arrived(struct arrival *part)
     if (ready)
         ready_take(ready);
     refused_answer(refused);
+    credit_tell_if_due(peer);
     if (OPAL_UNLIKELY(wrong != NULL))
         inbound_reject(part->btl, wrong, part->offset);
 }
@@ -590,6 +602,7 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver)
     struct peer *peer = inbound->arrival.peer;
     bool is_whole = true, is_lost = false;
     OPAL_THREAD_LOCK(&peer->lock);
+    credit_release(inbound);
     if (inbound->arrival.type == WIRE_PART) {
         is_whole = false;
         is_lost = peer_is_lost(peer);
@@ -603,11 +616,30 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver)
         recv_request_take(receiver, &inbound->arrival);
         inbound_free(inbound);
     }
+    credit_tell_if_due(peer);
+}
+
+void inbound_drop(struct inbound *inbound)
+{
+    struct peer *peer = inbound->arrival.peer;
+    OPAL_THREAD_LOCK(&peer->lock);
+    credit_release(inbound);
+    bool is_in_parts = inbound->arrival.type == WIRE_PART;
+    inbound->refused = true; /* it goes with its last part */
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!is_in_parts)
+        inbound_free(inbound);
+    if (peer->reachable)
+        credit_tell_if_due(peer);
 }
 
 void inbound_refuse(struct inbound *inbound)
 {
     const struct arrival *arrival = &inbound->arrival;
+    struct peer *peer = arrival->peer;
+    OPAL_THREAD_LOCK(&peer->lock);
+    credit_release(inbound);
+    OPAL_THREAD_UNLOCK(&peer->lock);
     if (handle_is_set(arrival->sender)) {
         unsigned char bytes[WIRE_CONTROL_MAX];
         struct wire_ack nack = {.sender = arrival->sender};
@@ -617,13 +649,13 @@ void inbound_refuse(struct inbound *inbound)
                           (size_t) (end + sizeof(nack) - bytes));
     }
     if (arrival->type == WIRE_PART) {
-        struct peer *peer = arrival->peer;
         OPAL_THREAD_LOCK(&peer->lock);
         inbound->refused = true; /* until its last part has come */
         OPAL_THREAD_UNLOCK(&peer->lock);
     } else {
         inbound_free(inbound);
     }
+    credit_tell_if_due(peer);
 }
 
 /* Reading. A header lies in the first segment; nothing of it is believed before it was checked. */
@@ -731,6 +763,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_lane lane;
         struct wire_heard heard;
         struct wire_ask ask;
+        struct wire_credit credit;
     } body;
     bool good = false;
 
@@ -752,6 +785,10 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     case WIRE_HEARD:
         good = read_bytes(reader, &body.heard, sizeof(body.heard)) &&
                delivery_heard(peer, lane, &body.heard);
+        break;
+    case WIRE_CREDIT:
+        good = read_bytes(reader, &body.credit, sizeof(body.credit)) &&
+               credit_arrived(peer, &body.credit);
         break;
     case WIRE_ASK:
         good = read_bytes(reader, &body.ask, sizeof(body.ask));
@@ -806,12 +843,15 @@ static inline bool eager_taken(const mca_btl_base_segment_t *segments, size_t se
         if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag)))
             request = posted_take(comm, &header.match);
         OPAL_THREAD_UNLOCK(&comm->lock);
-        if (request)
+        if (request) {
             peer->next_receive_sequence++;
+            credit_matched(peer, flow_cost(segments->seg_len - sizeof(header)));
+        }
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!request)
         return false;
+    credit_tell_if_due(peer);
     recv_request_take_whole(request, peer, &header.match,
                             (unsigned char *) segments->seg_addr.pval + sizeof(header),
                             segments->seg_len - sizeof(header));

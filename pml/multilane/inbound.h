@@ -45,6 +45,7 @@ struct inbound {
     uint64_t assembled;   /* bytes here so far, of a message in parts */
     struct spans claimed; /* which of its parts are here or being copied */
     bool refused;         /* nobody will receive it */
+    uint32_t held;        /* its cost while it waits for a receive, else 0; see credit.h */
     struct iovec whole;   /* the payload: here below or, if it does not fit, on the heap */
     unsigned char *heap;
     unsigned char bytes[128];
@@ -77,6 +78,9 @@ void inbound_refuse(struct inbound *inbound);
 
 /* The peer is lost: ends receives of messages of which parts are missing. No lock is held. */
 void inbound_lost(struct peer *peer);
+
+/* Throws away a message that nobody can receive any more. No lock is held. */
+void inbound_drop(struct inbound *inbound);
 
 /* Counts a header that makes no sense, and gives up the lane that it came on. */
 void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value);

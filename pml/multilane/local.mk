@@ -9,11 +9,13 @@ multilane_sources = \
 	pml/multilane/comm.c pml/multilane/comm.h \
 	pml/multilane/component.c \
 	pml/multilane/counters.c pml/multilane/counters.h \
+	pml/multilane/credit.c pml/multilane/credit.h \
 	pml/multilane/delivery.c pml/multilane/delivery.h \
 	pml/multilane/device.c pml/multilane/device.h \
 	pml/multilane/device_memory.c pml/multilane/device_memory.h \
 	pml/multilane/errors.h \
 	pml/multilane/explain.c pml/multilane/explain.h \
+	pml/multilane/flow.c pml/multilane/flow.h \
 	pml/multilane/handle.c pml/multilane/handle.h \
 	pml/multilane/inbound.c pml/multilane/inbound.h \
 	pml/multilane/lane.c pml/multilane/lane.h \

@@ -2,27 +2,12 @@
 /* Ends what waits for a lost peer. */
 #include "lost.h"
 
+#include "credit.h"
 #include "delivery.h"
 #include "errors.h"
 #include "inbound.h"
 #include "recv_request.h"
 #include "send_request.h"
-
-static bool is_of(const struct mca_pml_comm_t *comm, uint32_t rank, const struct peer *peer)
-{
-    return rank < comm->size && ompi_comm_peer_lookup(comm->ompi, (int) rank) == peer->proc;
-}
-
-/* May the peer be meant by this source? */
-static bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer)
-{
-    if (source != MATCH_ANY)
-        return is_of(comm, (uint32_t) source, peer);
-    for (uint32_t rank = 0; rank < comm->size; rank++)
-        if (is_of(comm, rank, peer))
-            return true;
-    return false;
-}
 
 bool lost_comm_has(struct mca_pml_comm_t *comm, int32_t source)
 {
@@ -127,6 +112,7 @@ static int lost_end(struct pending *pending)
     posted_end(peer);
     handles_end(peer);
     inbound_lost(peer);
+    credit_lost(peer);
     return OMPI_SUCCESS;
 }
 

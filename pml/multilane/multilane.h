@@ -7,6 +7,7 @@
 
 #include "opal/mca/allocator/base/base.h"
 
+#include "flow.h"
 #include "handle.h"
 #include "pending.h"
 
@@ -41,6 +42,10 @@ struct multilane {
 
     uint32_t lost_peers; /* atomic: of which errors are returned, see lost.h */
 
+    /* For messages that come before their receives, see flow.h: */
+    uint32_t window;       /* what we promise every peer, */
+    struct flow_pool pool; /* and what those share that send */
+    uint64_t waited_messages;
     uint64_t bad_headers;
     /* Of lanes that may lose what they took, see delivery.h; atomic. */
     uint64_t lanes_lost;

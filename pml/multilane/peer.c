@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/compat/btl.h"
+#include "credit.h"
 #include "delivery.h"
 #include "inbound.h"
 #include "lost.h"
@@ -52,8 +53,17 @@ static struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
     peer->name = name;
     peer->foreign = is_foreign(name);
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&peer->credit_lock, opal_mutex_t);
     OBJ_RETAIN(proc);
     return peer;
+}
+
+/* From here on there can be messages. What was counted when it was met before goes on. */
+static void peer_begin(struct peer *peer, uint32_t window)
+{
+    if (!peer->credit_pending.retry)
+        credit_begin(peer, window);
+    peer->reachable = true;
 }
 
 static void peer_say_unreachable(const struct peer *peer)
@@ -85,12 +95,13 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
     if (peer && !peer->reachable) {
         peer->is_self = proc == ompi_proc_local_proc;
         peer->proc = proc;
-        if (!peer->is_self && !record_accepts(proc))
+        uint32_t window = multilane.window;
+        if (!peer->is_self && !record_accepts(proc, &window))
             ;
         else if (!peer_take_lanes(peer))
             peer_say_unreachable(peer);
         else
-            peer->reachable = true;
+            peer_begin(peer, window);
         if (is_new)
             peer_list(peer);
     }
@@ -136,6 +147,7 @@ static void peer_free(struct peer *peer)
     free(peer->lanes);
     free(peer->device_lane);
     OBJ_DESTRUCT(&peer->lock);
+    OBJ_DESTRUCT(&peer->credit_lock);
     OBJ_RELEASE(peer->proc);
     free(peer);
 }

@@ -6,6 +6,7 @@
 
 #include "common/compat/pml.h"
 
+#include "flow.h"
 #include "lane.h"
 #include "multilane.h"
 #include "wire.h"
@@ -35,14 +36,28 @@ struct peer {
 
     struct delivery *delivery; /* atomic: made once; null while no message has to be kept */
 
-    /* Written by every sending thread (atomic where there are threads), read by nobody else. */
-    uint32_t next_send_sequence;
+    /* The next number of a message below, the units drawn with those before it (flow.h) above.
+     * Written by every sending thread (atomic where there are threads), read by nobody else. After
+     * 2^32 messages the number's carry makes the units one too many, which is nothing. */
+    uint64_t drawn;
+    struct flow_out out;
 
     opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
     uint32_t next_receive_sequence; /* what has a smaller one was matched or queued */
     struct inbound *early;          /* arrived before their turn, by ascending sequence */
     struct inbound *early_last;     /* the last of them, if there is one */
     struct inbound *assemblies;     /* eager messages of which parts are missing */
+    struct flow_in in;
+    bool credit_due;     /* atomic: the peer is to be told of its limits; set with the lock held */
+    bool starved;        /* it has used them up; starved_pending is in the queue */
+    uint64_t starved_ns; /* since when, or when it got some more */
+    struct pending starved_pending;
+
+    opal_mutex_t credit_lock;     /* guards out (but for out.limit) and what follows; a leaf */
+    struct send_request *waiting; /* for room at the peer, by mark */
+    struct send_request *waiting_last;
+    bool credit_is_pending; /* credit_pending is in the queue */
+    struct pending credit_pending;
 };
 
 /* The peer of that name, with its lanes; made at first contact. Null if there is no such process,
@@ -96,11 +111,18 @@ static inline unsigned char *peer_write_base(const struct peer *peer, void *at, 
     return end;
 }
 
-static inline uint32_t peer_next_sequence(struct peer *peer)
+/* Draws the number of a message of that cost, and its mark. */
+static inline void peer_draw(struct peer *peer, uint32_t cost, uint32_t *sequence, uint32_t *mark)
 {
-    if (opal_using_threads())
-        return __atomic_fetch_add(&peer->next_send_sequence, 1, __ATOMIC_RELAXED);
-    return peer->next_send_sequence++;
+    uint64_t step = (uint64_t) cost << 32 | 1, before;
+    if (opal_using_threads()) {
+        before = __atomic_fetch_add(&peer->drawn, step, __ATOMIC_RELAXED);
+    } else {
+        before = peer->drawn;
+        peer->drawn = before + step;
+    }
+    *sequence = (uint32_t) before;
+    *mark = (uint32_t) ((before + step) >> 32);
 }
 
 #endif

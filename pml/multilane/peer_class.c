@@ -117,6 +117,7 @@ struct route *routes_of_plan(const struct plan *plan)
         const struct plan_entry *entry = &plan->entries[i];
         routes[i].largest = entry->largest_bytes;
         routes[i].protocol = protocols[entry->protocol_index];
+        routes[i].eager_mask = routes[i].protocol->method ? 0 : SIZE_MAX;
         routes[i].lane_count = (uint8_t) entry->lane_count;
         routes[i].counted = plan_stripes(plan);
         memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));

@@ -20,7 +20,8 @@ struct protocol;
 
 /* What a plan says for one range of sizes, in the words of the data path. */
 struct route {
-    size_t largest; /* of the last one: SIZE_MAX */
+    size_t largest;    /* of the last one: SIZE_MAX */
+    size_t eager_mask; /* 0 where the data waits for the receiver, else all ones */
     const struct protocol *protocol;
     uint8_t lane_count;
     bool counted;                   /* some route of the plan stripes: pieces are marked */

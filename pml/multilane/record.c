@@ -44,7 +44,7 @@ static uint32_t longest_key(void)
     return (uint32_t) longest;
 }
 
-int record_publish(void)
+int record_publish(uint32_t window)
 {
     struct record record = {.magic = RECORD_MAGIC,
                             .wire_version = WIRE_VERSION,
@@ -53,6 +53,7 @@ int record_publish(void)
                             .byte_order = RECORD_BYTE_ORDER,
                             .key_bytes = longest_key(),
                             .pid = (uint32_t) getpid(),
+                            .window = window,
                             .pid_namespace = namespace_of("/proc/self/ns/pid"),
                             .user_namespace = namespace_of("/proc/self/ns/user")};
     read_boot_id(record.boot_id, sizeof(record.boot_id));
@@ -63,7 +64,7 @@ const char *record_check(const void *data, size_t bytes, char *text, size_t text
 {
     struct record record = {.magic = ""};
     memcpy(&record, data, bytes < sizeof(record) ? bytes : sizeof(record));
-    if (bytes < offsetof(struct record, features) ||
+    if (bytes < offsetof(struct record, window) + sizeof(record.window) ||
         memcmp(record.magic, RECORD_MAGIC, sizeof(record.magic)) != 0) {
         snprintf(text, text_size, "its record of %zu bytes is not one of Multilane's", bytes);
         return text;
@@ -92,7 +93,7 @@ const char *record_check(const void *data, size_t bytes, char *text, size_t text
     return NULL;
 }
 
-bool record_accepts(const ompi_proc_t *proc)
+bool record_accepts(const ompi_proc_t *proc, uint32_t *window)
 {
     void *data = NULL;
     size_t bytes = 0;
@@ -103,6 +104,8 @@ bool record_accepts(const ompi_proc_t *proc)
                         &bytes);
     if (rc == OPAL_SUCCESS && data)
         reason = record_check(data, bytes, text, sizeof(text));
+    if (!reason)
+        memcpy(window, (char *) data + offsetof(struct record, window), sizeof(*window));
     free(data);
     if (!reason)
         return true;

@@ -16,7 +16,7 @@ struct record {
     uint32_t features;   /* none yet */
     uint32_t key_bytes;  /* the longest registration key that its lanes send */
     uint32_t pid;
-    uint32_t reserved2;
+    uint32_t window;        /* what a peer may leave with it unmatched, in the units of flow.h */
     uint64_t pid_namespace; /* inode numbers, 0 where unknown */
     uint64_t user_namespace;
     char boot_id[40];
@@ -26,11 +26,12 @@ struct record {
 #define RECORD_BYTE_ORDER 0x01020304u
 
 /* Publishes ours. */
-int record_publish(void);
+int record_publish(uint32_t window);
 
-/* Reads that of `proc` and says in one sentence, on the error output, why it cannot be talked to.
+/* Reads that of `proc`, and its window, and says in one sentence, on the error output, why it
+ * cannot be talked to.
  */
-bool record_accepts(const ompi_proc_t *proc);
+bool record_accepts(const ompi_proc_t *proc, uint32_t *window);
 
 /* The same check for a record that was read already: null if it is fine, else the reason, in
  * `text`. */

@@ -13,9 +13,11 @@ static inline int send_now(struct outgoing *out)
     struct route *route = class_route(
         peer_class_now(out->peer),
         out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED, out->size);
-    out->sequence = peer_next_sequence(out->peer);
-    if (OPAL_UNLIKELY(!route->protocol->post))
-        return LANE_AGAIN;
+    outgoing_draw(out, route, route->eager_mask);
+    if (OPAL_UNLIKELY(
+            !route->protocol->post ||
+            !flow_is_within(out->mark, __atomic_load_n(&out->peer->out.limit, __ATOMIC_RELAXED))))
+        return LANE_AGAIN; /* relaxed: see flow.c */
     return route->protocol->post(out, route);
 }
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "credit.h"
 #include "device_memory.h"
 #include "errors.h"
 #include "lost.h"
@@ -30,6 +31,7 @@ static int send_request_cancel(ompi_request_t *ompi, int flag)
     if (compat_proc_is_active(request->out.peer->proc))
         return compat_send_cancel(ompi, flag);
     ompi->req_status._cancelled = true;
+    credit_withdraw(request);
     send_request_fail(request, COMPAT_ERR_PROC_FAILED);
     return OMPI_SUCCESS;
 }
@@ -48,6 +50,7 @@ static void send_request_construct(struct send_request *request)
     request->bounce = NULL;
     request->device_key = (struct registration){0};
     request->expecting = 0;
+    request->is_waiting = false;
 }
 
 OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_construct, NULL);
@@ -259,27 +262,37 @@ int send_request_start(struct send_request *request, bool is_numbered)
             return rc;
         }
     }
-    struct peer_class *class = peer_class_now(request->out.peer);
-    enum class_buffer buffer = outgoing_buffer(&request->out);
+    /* Another plan than the one that it was prepared for: it may have changed meanwhile. */
+    bool must_stage = request->view != NULL && !request->bounce;
     if (is_numbered) { /* and counted */
-        request->route = class_route_of(class, buffer, request->out.size);
+        request->route = request->out.route;
     } else {
         /* Only now: a number that was given out and not sent would stop all that follow. */
-        request->out.sequence = peer_next_sequence(request->out.peer);
-        request->route = class_route(class, buffer, request->out.size);
+        struct route *route = class_route(peer_class_now(request->out.peer),
+                                          outgoing_buffer(&request->out), request->out.size);
+        outgoing_draw(&request->out, route, OPAL_UNLIKELY(must_stage) ? 0 : route->eager_mask);
+        request->route = route;
     }
     request->base.req_base.req_sequence = request->out.sequence;
     request->protocol = request->route->protocol;
-    /* Another plan than the one that it was prepared for: it may have changed meanwhile. */
-    if (OPAL_UNLIKELY(request->view != NULL) && !request->bounce && request->protocol->method == 0)
+    if (OPAL_UNLIKELY(must_stage) && request->protocol->method == 0)
         request->protocol = &rndv_staged;
     if (is_buffered(request))
         ompi_request_complete(&request->base.req_base.req_ompi, true);
+    enum flow_way way = credit_admit(request);
+    if (OPAL_LIKELY(way != FLOW_WAIT))
+        send_request_go(request, way);
+    return OMPI_SUCCESS;
+}
+
+void send_request_go(struct send_request *request, enum flow_way way)
+{
+    if (way == FLOW_GO_AS_RTS && !request->protocol->method)
+        request->protocol = request->view ? &rndv_staged : &rndv_am; /* any lane will do */
     if (send_request_try(request) == LANE_AGAIN) {
         request->pending.retry = send_request_retry;
         pending_add(&multilane.pending, &request->pending);
     }
-    return OMPI_SUCCESS;
 }
 
 bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,

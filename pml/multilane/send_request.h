@@ -26,6 +26,8 @@ struct outgoing {
     int tag;
     enum memory_kind memory; /* whose the buffer is */
     uint32_t sequence;
+    uint32_t mark, cost;            /* see flow.h */
+    const struct route *route;      /* by which they were drawn: plans may change */
     struct wire_handle synchronous; /* set: an eager message asks for an ACK */
 };
 
@@ -50,6 +52,8 @@ struct send_request {
     struct transfer transfer;
     struct rma rma; /* of a get or put */
     struct pending pending;
+    struct send_request *next_waiting; /* for credit; see credit.c */
+    bool is_waiting;
     struct multilane_control *control; /* of rndv-both, ours until control_lane takes it back */
     uint64_t control_handle;
     struct lane *control_lane;
@@ -87,6 +91,9 @@ void send_request_begin(struct send_request *request);
  * the request unstarted. */
 int send_request_start(struct send_request *request, bool is_numbered);
 
+/* Gives a message that may go to its protocol. */
+void send_request_go(struct send_request *request, enum flow_way way);
+
 /* One of the things that the request waits for has happened. */
 void send_request_step(struct send_request *request);
 /* The RTR of this request is expected, on whatever lane it comes. */
@@ -110,6 +117,14 @@ static inline bool datatype_is_contiguous(const ompi_datatype_t *datatype, size_
     uint32_t flags = datatype->super.flags;
     return (flags & OPAL_DATATYPE_FLAG_CONTIGUOUS) &&
            (count < 2 || (flags & OPAL_DATATYPE_FLAG_NO_GAPS));
+}
+
+/* Draws what the message is known by; `eager_mask` as of a route. */
+static inline void outgoing_draw(struct outgoing *out, const struct route *route, size_t eager_mask)
+{
+    out->route = route;
+    out->cost = flow_cost(out->size & eager_mask);
+    peer_draw(out->peer, out->cost, &out->sequence, &out->mark);
 }
 
 static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_t count,

@@ -9,7 +9,7 @@
 /* The version and the byte order are settled once, by the modex record (record.h); no header
  * repeats them. All fields are in the byte order of the two hosts, which the record has shown to be
  * equal. */
-#define WIRE_VERSION 5
+#define WIRE_VERSION 6
 
 /* One BTL tag carries everything: the range of tags that Open MPI gives to the PML starts here. */
 #define WIRE_TAG 0x50
@@ -30,6 +30,7 @@ enum wire_type {
     WIRE_ASK,       /* is this lane alive? Answered on it by WIRE_HEARD */
     WIRE_CANCEL,    /* the sender cannot send the rest: its memory can no longer be read */
     WIRE_GONE,      /* the sender has given the receiver up and takes nothing from it any more */
+    WIRE_CREDIT,    /* how much more may come before it is received */
     WIRE_TYPES
 };
 
@@ -165,6 +166,11 @@ struct wire_heard {
 struct wire_ask {
     uint32_t number;
     uint32_t reserved;
+};
+
+struct wire_credit {
+    uint32_t limit;   /* marks, see flow.h: of eager messages */
+    uint32_t headers; /* and of RTS */
 };
 
 /* No frame is sent that is so far beyond the first one that was not acknowledged. */

@@ -474,6 +474,20 @@ static void no_key_is_used_on_another_lane(void)
     CHECK(done && buffer[0] == 0xa5, "it does not come by messages");
 }
 
+static void credit_is_refused(void)
+{
+    struct forged forged;
+    uint32_t drawn = (uint32_t) (peer_of_rank(1)->drawn >> 32);
+    const struct wire_credit far = {.limit = drawn + (UINT32_C(1) << 30) + 1, .headers = drawn};
+    const struct wire_credit further = {.limit = drawn, .headers = drawn + INT32_MAX};
+    forge_control(&forged, 1, WIRE_CREDIT, &far, sizeof(far));
+    refused("more credit than anybody has", &forged, 1);
+    forge_control(&forged, 1, WIRE_CREDIT, &further, sizeof(further));
+    refused("more credit for headers than anybody has", &forged, 1);
+    forge_control(&forged, 1, WIRE_CREDIT, &far, sizeof(far) - 1);
+    refused("half of a credit", &forged, 1);
+}
+
 static void envelopes_are_refused(void)
 {
     struct forged forged;
@@ -757,6 +771,7 @@ multilane_fuzz(MPI_Comm comm, uint64_t seed, uint64_t rounds, struct fuzz_report
         parts_are_refused();
         control_is_refused();
         no_key_is_used_on_another_lane();
+        credit_is_refused();
         envelopes_are_refused();
         for (int i = 0; i < SLOTS; i++)
             slot_post(&fuzz.slots[i]);

@@ -134,3 +134,8 @@ check_PROGRAMS += test/mpi/lost
 test_mpi_lost_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_lost_LDFLAGS = $(MPI_LDFLAGS)
 test_mpi_lost_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += test/mpi/flood
+test_mpi_flood_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_flood_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_flood_LDADD = $(OMPI_LIBS)

@@ -46,8 +46,9 @@ test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
 test_unit_ring_model_SOURCES = test/unit/ring_model.c
 
 # The PML's parts that need no job.
-check_PROGRAMS += test/unit/pml_match test/unit/pml_spans
-TESTS += test/unit/pml_match test/unit/pml_spans
+check_PROGRAMS += test/unit/pml_match test/unit/pml_spans test/unit/flow_model
+TESTS += test/unit/pml_match test/unit/pml_spans test/unit/flow_model
+test_unit_flow_model_SOURCES = test/unit/flow_model.c pml/multilane/flow.c
 test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
 
