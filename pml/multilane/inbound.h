@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that have arrived: read from the wire, put into MPI's order, matched with receives. */
+/* Messages that have arrived: put into MPI's order, matched with receives. */
 #ifndef MULTILANE_INBOUND_H
 #define MULTILANE_INBOUND_H
 
@@ -54,8 +54,10 @@ struct inbound {
 typedef struct inbound inbound_t;
 OBJ_CLASS_DECLARATION(inbound_t);
 
-/* Registers the receive callback with the BML. */
-int inbound_listen(void);
+/* A whole message, or a RTS, in whatever order it comes; a part of one. The arrival is of the
+ * caller, and may be gone when it returns. No lock is held. */
+void inbound_message(struct arrival *arrival);
+void inbound_part(struct arrival *part);
 
 /* The oldest message that a receive with this source and tag takes, removed from the unexpected
  * ones; null if there is none. With the communicator's lock held. */

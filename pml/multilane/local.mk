@@ -4,6 +4,7 @@ component_LTLIBRARIES += mca_pml_multilane.la
 # All but what happens in the end when a lane fails: the fuzzer of headers has its own.
 multilane_sources = \
 	common/compat/pml.h \
+	pml/multilane/arrival.c pml/multilane/arrival.h \
 	pml/multilane/attributes.c pml/multilane/attributes.h \
 	pml/multilane/clock.c pml/multilane/clock.h \
 	pml/multilane/comm.c pml/multilane/comm.h \

@@ -6,6 +6,7 @@
 #include "counters.h"
 #include "errors.h"
 #include "explain.h"
+#include "arrival.h"
 #include "inbound.h"
 #include "measure.h"
 #include "multilane.h"
@@ -147,7 +148,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 
     rc = module_check_btls();
     if (rc == OMPI_SUCCESS)
-        rc = inbound_listen();
+        rc = arrivals_listen();
     if (rc == OMPI_SUCCESS)
         rc = mca_bml.bml_register_error(errors_from_btl);
     if (rc == OMPI_SUCCESS)

@@ -46,6 +46,19 @@ static inline struct recv_request *recv_request_of_node(struct match_node *node)
     return (struct recv_request *) ((char *) node - offsetof(struct recv_request, node));
 }
 
+/* The receive that was posted for this message, taken out of its queue; null if none was. With the
+ * communicator's lock held. */
+static inline struct recv_request *recv_request_take_posted(struct mca_pml_comm_t *comm,
+                                                            const struct wire_match *match)
+{
+    struct match_node *node = match_take_posted(&comm->posted, match->source, match->tag);
+    if (!node)
+        return NULL;
+    struct recv_request *request = recv_request_of_node(node);
+    request->matched = true;
+    return request;
+}
+
 static inline struct recv_request *recv_request_of_transfer(struct transfer *transfer)
 {
     return (struct recv_request *) ((char *) transfer - offsetof(struct recv_request, transfer));
