@@ -44,13 +44,13 @@ struct peer {
 
     opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
     uint32_t next_receive_sequence; /* what has a smaller one was matched or queued */
-    struct inbound *early;          /* arrived before their turn, by ascending sequence */
-    struct inbound *early_last;     /* the last of them, if there is one */
-    struct inbound *assemblies;     /* eager messages of which parts are missing */
+    bool credit_due; /* atomic: the peer is to be told of its limits; set with the lock held */
+    bool starved;    /* it has used them up; starved_pending is in the queue */
     struct flow_in in;
-    bool credit_due;     /* atomic: the peer is to be told of its limits; set with the lock held */
-    bool starved;        /* it has used them up; starved_pending is in the queue */
-    uint64_t starved_ns; /* since when, or when it got some more */
+    struct inbound *early;      /* arrived before their turn, by ascending sequence */
+    struct inbound *early_last; /* the last of them, if there is one */
+    struct inbound *assemblies; /* eager messages of which parts are missing */
+    uint64_t starved_ns;        /* since when it is, or when it got some more */
     struct pending starved_pending;
 
     opal_mutex_t credit_lock;     /* guards out (but for out.limit) and what follows; a leaf */
