@@ -142,7 +142,7 @@ static void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound
 {
     inbound->stamp = comm->stamp++;
     inbound_list(comm, inbound, 0);
-    multilane.unexpected_messages++;
+    __atomic_fetch_add(&multilane.unexpected_messages, 1, __ATOMIC_RELAXED);
 }
 
 struct inbound *inbound_of_node(struct match_node *node)
@@ -335,7 +335,7 @@ static bool early_insert(struct peer *peer, struct inbound *inbound)
     *at = inbound;
     if (!inbound->next)
         peer->early_last = inbound;
-    multilane.early_messages++;
+    __atomic_fetch_add(&multilane.early_messages, 1, __ATOMIC_RELAXED);
     return true;
 }
 

@@ -45,15 +45,17 @@ struct multilane {
     /* For messages that come before their receives, see flow.h: */
     uint32_t window;       /* what we promise every peer, */
     struct flow_pool pool; /* and what those share that send */
+
+    /* Counters; atomic, each is a number of its own. */
+    uint64_t early_messages;
+    uint64_t unexpected_messages;
     uint64_t waited_messages;
     uint64_t bad_headers;
-    /* Of lanes that may lose what they took, see delivery.h; atomic. */
+    /* Of lanes that may lose what they took, see delivery.h: */
     uint64_t lanes_lost;
     uint64_t lanes_returned;
     uint64_t resent_messages;
     uint64_t duplicates;
-    uint64_t early_messages;
-    uint64_t unexpected_messages;
 };
 
 extern struct multilane multilane;
