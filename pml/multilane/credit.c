@@ -3,8 +3,8 @@
 #include "credit.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "comm.h"
 #include "inbound.h"
 #include "lost.h"
@@ -183,13 +183,6 @@ void credit_tell(struct peer *peer)
     lane_send_control(peer_control_lane(peer), bytes, (size_t) (end + sizeof(credit) - bytes));
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
-
 /* What waits is looked for in each communicator. */
 struct search {
     const struct peer *peer;
@@ -225,7 +218,7 @@ static bool anybody_waits(const struct peer *peer)
 static int starved_retry(struct pending *pending)
 {
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, starved_pending));
-    uint64_t now = now_ns();
+    uint64_t now = clock_now_ns();
     OPAL_THREAD_LOCK(&peer->lock);
     bool is_over = !peer->reachable || !flow_is_exhausted(&peer->in);
     if (is_over) {

@@ -113,13 +113,14 @@ static bool plan_stripes(const struct plan *plan)
 struct route *routes_of_plan(const struct plan *plan)
 {
     struct route *routes = calloc(plan->entry_count, sizeof(*routes));
+    bool stripes = plan_stripes(plan);
     for (uint32_t i = 0; routes && i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
         routes[i].largest = entry->largest_bytes;
         routes[i].protocol = protocols[entry->protocol_index];
         routes[i].eager_mask = routes[i].protocol->method ? 0 : SIZE_MAX;
         routes[i].lane_count = (uint8_t) entry->lane_count;
-        routes[i].counted = plan_stripes(plan);
+        routes[i].counted = stripes;
         memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));
     }
     return routes;
