@@ -57,7 +57,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
 static int extension_poll(mca_btl_base_module_t *btl, shm_peer_t *peer)
 {
     (void) btl;
-    return receive_from(peer);
+    return receive_one(peer);
 }
 
 /* --- control lines --- */

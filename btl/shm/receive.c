@@ -75,13 +75,13 @@ static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
     peer_fail(peer, "its ring holds what no message can be");
 }
 
-static inline int ring_empty(shm_peer_t *peer)
+static inline int ring_empty(shm_peer_t *peer, int batch)
 {
     struct ring_message message;
     size_t bytes = 0;
     int events = 0;
 
-    while (events < RECEIVE_BATCH && bytes < RECEIVE_BATCH_BYTES) {
+    while (events < batch && bytes < RECEIVE_BATCH_BYTES) {
         enum ring_result result = ring_peek(&peer->in, &message);
 
         if (RING_EMPTY == result)
@@ -97,16 +97,21 @@ static inline int ring_empty(shm_peer_t *peer)
     return events;
 }
 
-int receive_from(shm_peer_t *peer)
+static inline int receive_some(shm_peer_t *peer, int batch)
 {
     int events = 0;
 
     if (!receiving_take(peer))
         return 0;
     if (OPAL_LIKELY(peer->in_open) && ring_has_message(&peer->in))
-        events = ring_empty(peer);
+        events = ring_empty(peer, batch);
     receiving_leave(peer);
     return events;
+}
+
+int receive_one(shm_peer_t *peer)
+{
+    return receive_some(peer, 1);
 }
 
 int receive_told(shm_peer_t *peer)
@@ -118,7 +123,7 @@ int receive_told(shm_peer_t *peer)
         door_bell_ring_own(peer);
     else {
         if (OPAL_LIKELY(peer->in_open) && ring_has_message(&peer->in))
-            events = ring_empty(peer);
+            events = ring_empty(peer, RECEIVE_BATCH);
         if (peer->in_open && !peer->in_attended && ring_has_message(&peer->in))
             door_bell_ring_own(peer);
         receiving_leave(peer);
@@ -263,7 +268,7 @@ int receive_progress(void)
         shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_acquire);
 
         if (NULL != peer)
-            events += receive_from(peer);
+            events += receive_some(peer, RECEIVE_BATCH);
     }
     if (OPAL_UNLIKELY(door_rang()))
         events += door_answer();

@@ -259,7 +259,9 @@ void send_fail_pending(shm_peer_t *peer);
 
 /* receive.c */
 int receive_progress(void);
-int receive_from(shm_peer_t *peer);
+/* For who waits: no more than the next message, which may be the awaited one. What follows stays in
+ * the ring until it is asked for, and need not be kept elsewhere meanwhile. */
+int receive_one(shm_peer_t *peer);
 /* For a ring whose bell rang, attended or not: what is left in it keeps the bell ringing. */
 int receive_told(shm_peer_t *peer);
 /* Under shm.lock: look at this ring in every round from now on. */

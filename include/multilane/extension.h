@@ -126,7 +126,8 @@ struct multilane_extension {
                       struct multilane_lane_attributes *out);
 
     /* Looks for what has arrived from this peer alone and handles it, callbacks included, as the
-     * BTL's progress function would. Returns the number of events handled, 0 when there was nothing
+     * BTL's progress function would, but best one message only: the caller may have what it waits
+     * for then, and receives for the others may follow. Returns the number of events handled, 0 when there was nothing
      * or another thread is at it, below 0 never. A blocking receive calls it before it falls back
      * to Open MPI's progress loop; it does not yield the processor (`relax` does). It also returns
      * 0 while the peer has no connection yet: the general loop makes it. */
