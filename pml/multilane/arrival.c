@@ -173,8 +173,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         inbound_reject(arrival->btl, "a control message that fits no request", arrival->type);
 }
 
-/* The shortest way: a whole message from another process of this job, in its turn, whose receive is
- * posted. False: it is not that, nothing was done, and the long way decides. */
+/* The shortest way: a whole message from another process of this job, in its turn. False: it is not
+ * that, nothing was done, and the long way decides. */
 static inline bool eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
 {
     struct wire_plain header;
@@ -191,26 +191,29 @@ static inline bool eager_taken(const mca_btl_base_segment_t *segments, size_t se
         (uint32_t) header.match.source >= comm->size)
         return false;
 
+    const unsigned char *data = (unsigned char *) segments->seg_addr.pval + sizeof(header);
+    size_t size = segments->seg_len - sizeof(header);
     struct recv_request *request = NULL;
+    bool is_kept = false;
     OPAL_THREAD_LOCK(&peer->lock);
     if (OPAL_LIKELY(header.match.sequence == peer->next_receive_sequence && !peer->early)) {
         OPAL_THREAD_LOCK(&comm->lock);
-        if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag)))
+        if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag))) {
             request = recv_request_take_posted(comm, &header.match);
-        OPAL_THREAD_UNLOCK(&comm->lock);
-        if (request) {
-            peer->next_receive_sequence++;
-            credit_matched(peer, flow_cost(segments->seg_len - sizeof(header)));
+            is_kept = !request && inbound_keep_plain(peer, comm, &header.match, data, size);
         }
+        OPAL_THREAD_UNLOCK(&comm->lock);
+        if (request)
+            credit_matched(peer, flow_cost(size));
+        if (request || is_kept)
+            peer->next_receive_sequence++;
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (!request)
-        return false;
-    credit_tell_if_due(peer);
-    recv_request_take_whole(request, peer, &header.match,
-                            (unsigned char *) segments->seg_addr.pval + sizeof(header),
-                            segments->seg_len - sizeof(header));
-    return true;
+    if (request || is_kept)
+        credit_tell_if_due(peer);
+    if (request)
+        recv_request_take_whole(request, peer, &header.match, data, size);
+    return request || is_kept;
 }
 
 static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,

@@ -17,7 +17,6 @@
 
 static void inbound_construct(struct inbound *inbound)
 {
-    inbound->heap = NULL;
     inbound->receiver = NULL;
     inbound->next = NULL;
     inbound->claimed = (struct spans){0};
@@ -27,11 +26,12 @@ OBJ_CLASS_INSTANCE(inbound_t, opal_free_list_item_t, inbound_construct, NULL);
 
 void inbound_free(struct inbound *inbound)
 {
-    if (inbound->heap)
-        multilane.payloads->alc_free(multilane.payloads, inbound->heap);
-    inbound->heap = NULL;
-    inbound->receiver = NULL;
-    spans_clear(&inbound->claimed);
+    if (inbound->data && inbound->data != inbound->bytes)
+        multilane.payloads->alc_free(multilane.payloads, inbound->data);
+    if (OPAL_UNLIKELY(inbound->assembled)) {
+        inbound->receiver = NULL;
+        spans_clear(&inbound->claimed);
+    }
     opal_free_list_return(&multilane.inbound, &inbound->super);
 }
 
@@ -63,33 +63,40 @@ static void say_no_memory(size_t bytes)
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
 }
 
-/* Room for a payload. False without memory. */
-static bool inbound_make_room(struct inbound *inbound, size_t bytes)
+/* An inbound without a payload; null without memory. */
+static inline struct inbound *inbound_new(void)
 {
-    inbound->whole = (struct iovec){.iov_base = inbound->bytes, .iov_len = bytes};
+    struct inbound *inbound = (struct inbound *) opal_free_list_get(&multilane.inbound);
+    if (OPAL_UNLIKELY(!inbound))
+        return NULL;
+    inbound->data = NULL;
+    inbound->assembled = 0;
+    inbound->held = 0;
+    inbound->refused = false;
+    inbound->is_plain = false;
+    return inbound;
+}
+
+/* Room for a payload. False without memory. */
+static inline bool inbound_make_room(struct inbound *inbound, size_t bytes)
+{
+    inbound->data = inbound->bytes;
     if (bytes > sizeof(inbound->bytes))
-        inbound->whole.iov_base = inbound->heap =
-            multilane.payloads->alc_alloc(multilane.payloads, bytes, 0);
-    inbound->arrival.payload = &inbound->whole;
-    inbound->arrival.payload_count = 1;
-    inbound->arrival.length = bytes;
-    return inbound->whole.iov_base != NULL;
+        inbound->data = multilane.payloads->alc_alloc(multilane.payloads, bytes, 0);
+    return inbound->data != NULL;
 }
 
 /* A copy of the arrival that outlives the receive callback, for a part without its payload. Null
  * without memory, which was said. */
 static struct inbound *inbound_keep(const struct arrival *arrival)
 {
-    struct inbound *inbound = (struct inbound *) opal_free_list_get(&multilane.inbound);
+    struct inbound *inbound = inbound_new();
     if (!inbound) {
         say_no_memory(sizeof(*inbound));
         return NULL;
     }
     inbound->arrival = *arrival;
-    inbound->assembled = 0;
-    inbound->refused = false;
-    inbound->held = 0;
-    inbound->whole = (struct iovec){NULL, 0};
+    inbound->is_plain = arrival->type == WIRE_EAGER && !handle_is_set(arrival->sender);
     if (arrival->type == WIRE_PART)
         return inbound;
     bool is_rts = arrival->type == WIRE_RTS;
@@ -99,12 +106,10 @@ static struct inbound *inbound_keep(const struct arrival *arrival)
         return NULL;
     }
     if (is_rts) {
-        memcpy(inbound->whole.iov_base, arrival->key_bytes, wire_keys_length(&arrival->key));
-        inbound->arrival.key_bytes = inbound->whole.iov_base;
-        inbound->arrival.payload_count = 0;
-        inbound->arrival.length = 0;
+        memcpy(inbound->data, arrival->key_bytes, wire_keys_length(&arrival->key));
+        inbound->arrival.key_bytes = inbound->data;
     } else {
-        payload_copy(inbound->whole.iov_base, arrival);
+        payload_copy(inbound->data, arrival);
     }
     return inbound;
 }
@@ -112,56 +117,63 @@ static struct inbound *inbound_keep(const struct arrival *arrival)
 /* What is left of an arrival that is refused: enough to answer it. */
 static struct inbound *inbound_refusal(const struct arrival *arrival)
 {
-    struct inbound *inbound = (struct inbound *) opal_free_list_get(&multilane.inbound);
+    struct inbound *inbound = inbound_new();
     if (!inbound) {
         say_no_memory(sizeof(*inbound));
         return NULL;
     }
     inbound->arrival = *arrival;
     inbound->arrival.type = WIRE_EAGER;
-    inbound->held = 0;
     return inbound;
 }
 
-/* Lists the message under its kinds of key from `first` on. With the communicator's lock held. */
-static void inbound_list(struct mca_pml_comm_t *comm, struct inbound *inbound, unsigned first)
+/* Lists the message under the keys with a wildcard. With the communicator's lock held. */
+static void inbound_list_wildcards(struct mca_pml_comm_t *comm, struct inbound *inbound)
 {
     const struct wire_match *match = &inbound->arrival.match;
-    unsigned step = match_key_step(match->tag), kinds = comm->wildcards ? 4 : 1;
-    for (unsigned kind = first * step; kind < kinds; kind += step) {
-        struct match_node *node = &inbound->keys[kind];
+    unsigned step = match_key_step(match->tag);
+    for (unsigned kind = step; kind < 4; kind += step) {
+        struct match_node *node = &inbound->wildcard_keys[kind - 1];
         node->source = kind & 2 ? MATCH_ANY : match->source;
         node->tag = kind & 1 ? MATCH_ANY : match->tag;
-        node->stamp = inbound->stamp;
+        node->stamp = inbound->key.stamp;
         match_add(&comm->unexpected, node);
     }
 }
 
 /* With the communicator's lock held. */
-static void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound)
+static inline void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound)
 {
-    inbound->stamp = comm->stamp++;
-    inbound_list(comm, inbound, 0);
-    __atomic_fetch_add(&multilane.unexpected_messages, 1, __ATOMIC_RELAXED);
+    inbound->key.source = inbound->arrival.match.source;
+    inbound->key.tag = inbound->arrival.match.tag;
+    inbound->key.stamp = comm->stamp++;
+    match_add(&comm->unexpected, &inbound->key);
+    if (OPAL_UNLIKELY(comm->wildcards))
+        inbound_list_wildcards(comm, inbound);
+    counter_up(&multilane.unexpected_messages);
 }
 
 struct inbound *inbound_of_node(struct match_node *node)
 {
-    node -= match_kind(node->source, node->tag);
-    return (struct inbound *) ((char *) node - offsetof(struct inbound, keys));
+    unsigned kind = match_kind(node->source, node->tag);
+    if (OPAL_LIKELY(kind == 0))
+        return (struct inbound *) ((char *) node - offsetof(struct inbound, key));
+    return (struct inbound *) ((char *) (node - (kind - 1)) -
+                               offsetof(struct inbound, wildcard_keys));
 }
 
 void inbound_remove(struct mca_pml_comm_t *comm, struct inbound *inbound)
 {
-    unsigned kinds = comm->wildcards ? 4 : 1;
-    for (unsigned kind = 0; kind < kinds; kind += match_key_step(inbound->arrival.match.tag))
-        match_remove(&comm->unexpected, &inbound->keys[kind]);
+    match_remove(&comm->unexpected, &inbound->key);
+    unsigned step = match_key_step(inbound->arrival.match.tag);
+    for (unsigned kind = step; comm->wildcards && kind < 4; kind += step)
+        match_remove(&comm->unexpected, &inbound->wildcard_keys[kind - 1]);
 }
 
 static int compare_stamps(const void *a, const void *b)
 {
     const struct inbound *x = *(struct inbound *const *) a, *y = *(struct inbound *const *) b;
-    return (x->stamp > y->stamp) - (x->stamp < y->stamp);
+    return (x->key.stamp > y->key.stamp) - (x->key.stamp < y->key.stamp);
 }
 
 /* Somebody asks for any source or any tag, for the first time in this communicator: from now on
@@ -183,7 +195,7 @@ static void wildcards_begin(struct mca_pml_comm_t *comm)
     qsort(all, count, sizeof(struct inbound *), compare_stamps);
     comm->wildcards = true;
     for (uint32_t i = 0; i < count; i++)
-        inbound_list(comm, all[i], 1);
+        inbound_list_wildcards(comm, all[i]);
     free(all);
 }
 
@@ -195,6 +207,47 @@ struct inbound *inbound_find(struct mca_pml_comm_t *comm, int source, int tag)
         wildcards_begin(comm);
     struct match_node *node = match_first(&comm->unexpected, source, tag);
     return node ? inbound_of_node(node) : NULL;
+}
+
+bool inbound_keep_plain(struct peer *peer, struct mca_pml_comm_t *comm,
+                        const struct wire_match *match, const void *data, size_t size)
+{
+    struct inbound *inbound = inbound_new();
+    if (OPAL_UNLIKELY(!inbound))
+        return false;
+    if (OPAL_UNLIKELY(!inbound_make_room(inbound, size))) {
+        inbound_free(inbound);
+        return false;
+    }
+    inbound->is_plain = true;
+    inbound->arrival.peer = peer;
+    inbound->arrival.match = *match;
+    inbound->arrival.sender = (struct wire_handle){0};
+    inbound->arrival.size = size;
+    inbound->arrival.type = WIRE_EAGER;
+    inbound->arrival.flags = 0;
+    memcpy(inbound->data, data, size);
+    credit_hold(peer, inbound);
+    inbound_enqueue(comm, inbound);
+    return true;
+}
+
+struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int tag, size_t room)
+{
+    OPAL_THREAD_LOCK(&comm->lock);
+    struct inbound *inbound = inbound_find(comm, source, tag);
+    if (inbound && (!inbound->is_plain || inbound->arrival.size > room))
+        inbound = NULL;
+    if (inbound)
+        inbound_remove(comm, inbound);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+    if (!inbound)
+        return NULL;
+    struct peer *peer = inbound->arrival.peer;
+    OPAL_THREAD_LOCK(&peer->lock);
+    credit_release(inbound);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return inbound;
 }
 
 static struct mca_pml_comm_t *arrival_comm(const struct arrival *arrival)
@@ -250,7 +303,6 @@ void inbound_adopt_orphans(struct mca_pml_comm_t *comm)
             reject_source(arrival, inbound);
             continue;
         }
-        inbound->arrival.comm = comm;
         inbound_enqueue(comm, inbound);
     }
 }
@@ -293,7 +345,6 @@ static struct recv_request *deliver(struct arrival *arrival, struct inbound *kep
         reject_source(arrival, kept);
         return NULL;
     }
-    arrival->comm = comm;
     struct recv_request *request = NULL;
     OPAL_THREAD_LOCK(&comm->lock);
     if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, arrival->match.tag))) {
@@ -335,7 +386,7 @@ static bool early_insert(struct peer *peer, struct inbound *inbound)
     *at = inbound;
     if (!inbound->next)
         peer->early_last = inbound;
-    __atomic_fetch_add(&multilane.early_messages, 1, __ATOMIC_RELAXED);
+    counter_up(&multilane.early_messages);
     return true;
 }
 
@@ -441,8 +492,10 @@ static void assembly_remove(struct peer *peer, struct inbound *assembly)
 static void assembly_attach(struct inbound *assembly, struct recv_request *receiver)
 {
     recv_request_match(receiver, &assembly->arrival);
-    if (assembly->whole.iov_base)
-        recv_request_write(receiver, 0, &assembly->whole, 1);
+    if (assembly->data) {
+        struct iovec whole = {.iov_base = assembly->data, .iov_len = assembly->arrival.size};
+        recv_request_write(receiver, 0, &whole, 1);
+    }
     assembly->receiver = receiver;
 }
 
@@ -494,9 +547,9 @@ static bool assembly_gather(struct inbound *assembly, const struct arrival *part
 {
     if (assembly->refused)
         return true;
-    if (!assembly->whole.iov_base && !inbound_make_room(assembly, part->size))
+    if (!assembly->data && !inbound_make_room(assembly, part->size))
         return false;
-    payload_copy((unsigned char *) assembly->whole.iov_base + part->offset, part);
+    payload_copy(assembly->data + part->offset, part);
     return true;
 }
 
@@ -586,11 +639,12 @@ void inbound_lost(struct peer *peer)
 
 void inbound_take(struct inbound *inbound, struct recv_request *receiver)
 {
-    struct peer *peer = inbound->arrival.peer;
-    bool is_whole = true, is_lost = false;
+    struct arrival *arrival = &inbound->arrival;
+    struct peer *peer = arrival->peer;
+    bool is_plain = inbound->is_plain, is_whole = true, is_lost = false;
     OPAL_THREAD_LOCK(&peer->lock);
     credit_release(inbound);
-    if (inbound->arrival.type == WIRE_PART) {
+    if (arrival->type == WIRE_PART) { /* which goes with its last part, at any time from here on */
         is_whole = false;
         is_lost = peer_is_lost(peer);
         if (!is_lost)
@@ -599,8 +653,14 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver)
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(is_lost))
         recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
-    if (is_whole) {
-        recv_request_take(receiver, &inbound->arrival);
+    if (is_plain) {
+        recv_request_take_whole(receiver, peer, &arrival->match, inbound->data, arrival->size);
+        inbound_free(inbound);
+    } else if (is_whole) {
+        struct iovec whole = {.iov_base = inbound->data, .iov_len = arrival->size};
+        arrival->payload = &whole;
+        arrival->payload_count = 1;
+        recv_request_take(receiver, arrival);
         inbound_free(inbound);
     }
     credit_tell_if_due(peer);

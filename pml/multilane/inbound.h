@@ -15,40 +15,41 @@ struct recv_request;
  * receive callback, or in an inbound that keeps it. */
 struct arrival {
     struct peer *peer;
-    mca_btl_base_module_t *btl;  /* that it came over, and */
-    struct lane *lane;           /* the peer's lane over it; null if that is none of its lanes */
-    struct mca_pml_comm_t *comm; /* null while this process does not know it */
     struct wire_match match;
-    struct wire_cid cid; /* with WIRE_CID */
-    uint8_t type;
-    uint8_t flags;
     struct wire_handle sender; /* who waits for our answer: of a RTS, or with WIRE_SYNCHRONOUS */
     uint64_t size;             /* of the whole message */
-    uint64_t offset;           /* of this part */
-    uint32_t method;           /* of a RTS */
-    struct wire_key key;       /* of a RTS by get */
+    uint8_t type;
+    uint8_t flags;
+    /* What follows is not set in an inbound that is plain. */
+    mca_btl_base_module_t *btl; /* that it came over, and */
+    struct lane *lane;          /* the peer's lane over it; null if that is none of its lanes */
+    struct wire_cid cid;        /* with WIRE_CID */
+    uint64_t offset;            /* of this part */
+    uint32_t method;            /* of a RTS */
+    struct wire_key key;        /* of a RTS by get */
     const unsigned char *key_bytes;
     size_t length; /* of the payload, the sum of these: */
     int payload_count;
     const struct iovec *payload;
 };
 
-/* An arrival that is kept: early, unexpected, or of a communicator not known yet. */
+/* An arrival that is kept: early, unexpected, or of a communicator not known yet. Programs that run
+ * behind keep thousands of small ones, so what these need lies close together. */
 struct inbound {
     opal_free_list_item_t super;
-    struct match_node keys[4]; /* one for each way to ask for it, see match.h */
-    uint64_t stamp;            /* order of arrival in its communicator */
+    struct inbound *next;  /* early messages, or matched ones to be taken */
+    struct match_node key; /* by which it can be asked for, see match.h */
+    unsigned char *data;   /* the payload: `bytes` or, if it does not fit, on the heap */
+    uint64_t assembled;    /* bytes here so far, of a message in parts */
+    uint32_t held;         /* its cost while it waits for a receive, else 0; see credit.h */
+    bool refused;          /* nobody will receive it */
+    bool is_plain;         /* it came whole, and nobody waits for an answer */
     struct arrival arrival;
-    struct inbound *next;          /* early messages, or matched ones to be taken */
-    struct inbound *next_assembly; /* messages whose parts are not all here */
-    struct recv_request *receiver;
-    uint64_t assembled;   /* bytes here so far, of a message in parts */
-    struct spans claimed; /* which of its parts are here or being copied */
-    bool refused;         /* nobody will receive it */
-    uint32_t held;        /* its cost while it waits for a receive, else 0; see credit.h */
-    struct iovec whole;   /* the payload: here below or, if it does not fit, on the heap */
-    unsigned char *heap;
     unsigned char bytes[128];
+    struct match_node wildcard_keys[3]; /* by which it can be asked for as well */
+    struct inbound *next_assembly;      /* messages whose parts are not all here */
+    struct recv_request *receiver;
+    struct spans claimed; /* which of its parts are here or being copied */
 };
 
 typedef struct inbound inbound_t;
@@ -57,11 +58,18 @@ OBJ_CLASS_DECLARATION(inbound_t);
 /* A whole message, or a RTS, in whatever order it comes; a part of one. The arrival is of the
  * caller, and may be gone when it returns. No lock is held. */
 void inbound_message(struct arrival *arrival);
+/* Keeps a plain message that is in its turn and found no receive. False: there is no memory. With
+ * the peer's and the communicator's lock held. */
+bool inbound_keep_plain(struct peer *peer, struct mca_pml_comm_t *comm,
+                        const struct wire_match *match, const void *data, size_t size);
 void inbound_part(struct arrival *part);
 
-/* The oldest message that a receive with this source and tag takes, removed from the unexpected
- * ones; null if there is none. With the communicator's lock held. */
+/* The oldest message that a receive with this source and tag takes; null if there is none. With the
+ * communicator's lock held. */
 struct inbound *inbound_find(struct mca_pml_comm_t *comm, int source, int tag);
+/* The same, removed from them, if it is plain and has no more than `room` bytes. No lock is held.
+ */
+struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int tag, size_t room);
 void inbound_remove(struct mca_pml_comm_t *comm, struct inbound *inbound);
 struct inbound *inbound_of_node(struct match_node *node);
 

@@ -46,7 +46,7 @@ struct multilane {
     uint32_t window;       /* what we promise every peer, */
     struct flow_pool pool; /* and what those share that send */
 
-    /* Counters; atomic, each is a number of its own. */
+    /* Counters: see counter_up. */
     uint64_t early_messages;
     uint64_t unexpected_messages;
     uint64_t waited_messages;
@@ -59,6 +59,16 @@ struct multilane {
 };
 
 extern struct multilane multilane;
+
+/* One more, by any thread; each counter is a number of its own. */
+static inline void counter_up(uint64_t *counter)
+{
+    if (OPAL_UNLIKELY(opal_using_threads()))
+        __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+    else
+        (*counter)++;
+}
+
 extern mca_pml_base_component_t mca_pml_multilane_component;
 
 /* module.c */

@@ -11,29 +11,30 @@
 struct slot;
 struct view;
 
+/* What a short receive needs lies close together, up to rma.count. */
 struct recv_request {
     mca_pml_base_recv_request_t base; /* first, Open MPI looks into it */
     struct match_node node;           /* in its communicator's queue of posted receives */
-    bool matched;                     /* guarded by the communicator's lock */
     struct peer *peer;
     char *data;      /* where the first byte goes in a contiguous buffer of the host's, else null */
     size_t size;     /* of the message */
     size_t wanted;   /* bytes of it that fit the buffer */
     size_t received; /* atomic: bytes that are there */
-    opal_mutex_t lock; /* guards the convertor, the handle and claimed */
+    uint32_t ends;   /* see request_ended */
+    bool matched;    /* guarded by the communicator's lock */
     bool has_convertor;
-    uint32_t ends; /* see request_ended */
     struct wire_handle handle;
-    struct spans claimed; /* bytes that have come as WIRE_DATA, or are being copied */
     struct wire_handle sender;
+    struct view *view;                 /* of device memory, else null; see device_memory.h */
     struct multilane_control *control; /* of rndv-both, while chunks are copied */
-    uint32_t control_ends; /* atomic: our end has copied its last chunk, and somebody the last */
+    struct rma rma;                    /* of a get or put */
     struct transfer transfer;
-    struct rma rma; /* of a get or put */
-    /* Of device memory, else null; see device_memory.h, as for what follows. */
-    struct view *view;
-    struct slot *filling;   /* takes the next piece; guarded by lock */
+    opal_mutex_t lock;     /* guards the convertor, the handle and claimed */
+    struct spans claimed;  /* bytes that have come as WIRE_DATA, or are being copied */
+    uint32_t control_ends; /* atomic: our end has copied its last chunk, and somebody the last */
+    /* Of device memory: */
     uint32_t copies;        /* atomic: under way, and one more as long as pieces may come */
+    struct slot *filling;   /* takes the next piece; guarded by lock */
     uint64_t device_remote; /* of rndv_device: byte 0 at the sender, and the key of its memory */
     unsigned char device_key[WIRE_KEY_MAX];
 };

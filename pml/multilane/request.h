@@ -19,6 +19,12 @@ static inline bool request_ended(uint32_t *ends)
 /* Looks a few times at what `lane` (or null) brings; returns as soon as something came. */
 void request_look(struct lane *lane);
 
+/* Has `lane` (or null) brought something? */
+static inline bool request_look_once(struct lane *lane)
+{
+    return lane && !opal_progress_yield_when_idle && lane_poll(lane);
+}
+
 /* Waits for a request that `lane` (or null, if it is not known) will complete. */
 void request_wait(ompi_request_t *request, struct lane *lane);
 

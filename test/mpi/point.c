@@ -548,6 +548,51 @@ static void many_unexpected_messages_are_kept(void)
     free(values);
 }
 
+// Messages that wait for a blocking receive, of sizes around what an implementation may keep in one
+// place, into a buffer whose data begins before its address, and that has a gap.
+static void blocking_receives_take_what_has_come(void)
+{
+    static const int sizes[] = {0, 1, 8, 100, 127, 128, 129, 300, 5000};
+    MPI_Datatype shifted, gapped;
+    int displacement = -16, block = 8;
+    MPI_Request requests[COUNT_OF(sizes)];
+    unsigned char out[COUNT_OF(sizes)][5000], in[3 * 5000];
+    OK(MPI_Type_indexed(1, &block, &displacement, MPI_BYTE, &shifted));
+    OK(MPI_Type_create_resized(shifted, displacement, block, &shifted));
+    OK(MPI_Type_commit(&shifted));
+    OK(MPI_Type_vector(2, 1, 3, MPI_BYTE, &gapped));
+    OK(MPI_Type_commit(&gapped));
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+            pattern_fill(out[i], (size_t) sizes[i], i);
+            OK(MPI_Isend(out[i], sizes[i], MPI_BYTE, suite.next, (int) i, suite.comm,
+                         &requests[i]));
+        }
+        OK(MPI_Barrier(suite.comm));
+        for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+            size_t bytes = (size_t) sizes[i];
+            MPI_Status status;
+            memset(in, UNTOUCHED, sizeof in);
+            if (round == 0) {
+                OK(MPI_Recv(in, 5000, MPI_BYTE, suite.prev, (int) i, suite.comm, &status));
+            } else if (round == 1) {
+                OK(MPI_Recv(in + 16, 625, shifted, suite.prev, (int) i, suite.comm, &status));
+            } else {
+                OK(MPI_Recv(in, 2500, gapped, suite.prev, (int) i, suite.comm, &status));
+                for (size_t k = 0; k < bytes; k++) /* the type's extent is 4, its bytes 0 and 3 */
+                    in[k] = in[k / 2 * 4 + k % 2 * 3];
+            }
+            CHECK_STATUS(status, suite.prev, (int) i, bytes);
+            CHECK_PATTERN(in, bytes, i, "%zu bytes in round %d", bytes, round);
+            CHECK(round == 2 || all_bytes_are(in + bytes, sizeof in - bytes, UNTOUCHED),
+                  "%zu bytes in round %d: wrote behind", bytes, round);
+        }
+        OK(MPI_Waitall((int) COUNT_OF(sizes), requests, MPI_STATUSES_IGNORE));
+    }
+    OK(MPI_Type_free(&shifted));
+    OK(MPI_Type_free(&gapped));
+}
+
 // The first to ask for any tag, or any source, asks when many messages of many tags wait: they come
 // in the order in which they were sent; and so do those that come after.
 static void a_first_wildcard_finds_what_waits_in_order(void)
@@ -945,6 +990,7 @@ static const struct suite_case cases[] = {
     {"wildcards_and_specific_receives_share_one_order", SEMANTICS,
      wildcards_and_specific_receives_share_one_order, 1},
     {"many_unexpected_messages_are_kept", SEMANTICS, many_unexpected_messages_are_kept, 1},
+    {"blocking_receives_take_what_has_come", SEMANTICS, blocking_receives_take_what_has_come, 1},
     {"a_first_wildcard_finds_what_waits_in_order", SEMANTICS,
      a_first_wildcard_finds_what_waits_in_order, 1},
     {"a_send_completes_while_the_receiver_is_elsewhere_in_mpi", SEMANTICS,
