@@ -127,10 +127,10 @@ struct multilane_extension {
 
     /* Looks for what has arrived from this peer alone and handles it, callbacks included, as the
      * BTL's progress function would, but best one message only: the caller may have what it waits
-     * for then, and receives for the others may follow. Returns the number of events handled, 0 when there was nothing
-     * or another thread is at it, below 0 never. A blocking receive calls it before it falls back
-     * to Open MPI's progress loop; it does not yield the processor (`relax` does). It also returns
-     * 0 while the peer has no connection yet: the general loop makes it. */
+     * for then, and receives for the others may follow. Returns the number of events handled, 0
+     * when there was nothing or another thread is at it, below 0 never. A blocking receive calls it
+     * before it falls back to Open MPI's progress loop; it does not yield the processor (`relax`
+     * does). It also returns 0 while the peer has no connection yet: the general loop makes it. */
     int (*poll)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
 
     /* Told by a loop that polled `idle_polls` times in a row in vain; gives the processor away
