@@ -130,7 +130,9 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     else
         attributes_of_foreign(lane, out);
     set_device(lane, out);
-    if (out->reach & MODEL_MEMORY_HOST) /* nobody measures a lane of device memory alone yet */
+    /* What is measured are copies from one process to another. Nobody measures a lane of device
+     * memory alone yet. */
+    if (out->reach & MODEL_MEMORY_HOST && !lane->peer->is_self)
         measured_apply(attributes_placement(lane->peer), out);
     if (group)
         out->group = group;
