@@ -181,8 +181,8 @@ WITNESSES = {"netpipe": (netpipe_run, "NPopenmpi"), "hpcc": (hpcc_run, "hpcc")}
 
 
 def bench_run(part, way, ranks, cores, wrap, programs, sizes):
-    program, preload = programs[way.mpi.name]
-    extra = way.preloaded(preload) if part.kind == "calls" else ()
+    program, preloads = programs[way.mpi.name]
+    extra = way.preloaded(preloads[part.kind]) if part.kind in preloads else ()
     command = way.command(ranks, cores, [*wrap, program, part.name, *map(str, sizes)], extra)
     output, took, why = job_run(command, way.environment(), part.timeout_s)
     if why is not None:

@@ -31,7 +31,7 @@ class Part:
     figures: tuple
     # Sizes where few are asked for; the program has its own full list.
     quick: tuple = ()
-    # Extra needs: "calls" preloads the counter, "job" is timed from outside,
+    # Extra needs: "calls" and "silent" preload a library, "job" is timed from outside,
     # "witness" is another project's program.
     kind: str = "bench"
     timeout_s: int = 120
@@ -75,6 +75,8 @@ PARTS = (
     Part("unexpected", "one-way time of 8 bytes behind messages that nobody has asked for", (2,),
          one("unexpected_us", "One-way time behind unexpected messages", "us",
              axis="messages waiting")),
+    Part("silent", "a look for messages, all other ranks being silent", (2, 8, 32),
+         one("silent_us", "A look among silent peers", "us", axis="ranks"), kind="silent"),
     Part("overlap", "share of a message's time hidden behind computing", (2,),
          one("overlap_sender_percent", "Hidden while the sender computes", "%", HIGHER)
          + one("overlap_receiver_percent", "Hidden while the receiver computes", "%", HIGHER),

@@ -10,8 +10,10 @@ import subprocess
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 SOURCES = [os.path.join(TOP, "test", "bench", name) for name in (
     "part.c", "oneway.c", "stream.c", "patterns.c", "matching.c", "overlap.c", "memory.c",
-    "collective.c", "calls.c")]
-PRELOAD = os.path.join(TOP, "test", "bench", "calls_preload.c")
+    "collective.c", "calls.c", "silent.c")]
+# Libraries that a kind of part is run with.
+PRELOADS = {kind: os.path.join(TOP, "test", "bench", f"{kind}_preload.c")
+            for kind in ("calls", "silent")}
 PROBE = os.path.join(TOP, "test", "bench", "line_probe.c")
 # BTLs that are Multilane's, which ob1 can use too; whoever names one needs our components.
 OUR_BTLS = {"shm", "verbs", "cuda"}
@@ -96,19 +98,22 @@ class Installation:
         self.binds = [TOP, folder]
         place = os.path.join(folder, "programs", self.name)
         os.makedirs(place, exist_ok=True)
-        program, preload = os.path.join(place, "bench"), os.path.join(place, "calls_preload.so")
+        program = os.path.join(place, "bench")
+        preloads = {kind: os.path.join(place, f"{kind}_preload.so") for kind in PRELOADS}
         part_h = os.path.join(TOP, "test", "bench", "part.h")
         flags = ["-std=gnu11", "-O2"]
         for target, command, sources in (
                 (program, [self.mpicc, *flags, *SOURCES, "-o", program, "-ldl"], SOURCES + [part_h]),
-                (preload, ["cc", *flags, "-shared", "-fPIC", PRELOAD, "-o", preload], [PRELOAD])):
+                *((preloads[kind],
+                   ["cc", *flags, "-shared", "-fPIC", source, "-o", preloads[kind]], [source])
+                  for kind, source in PRELOADS.items())):
             if newer(target, sources):
                 continue
             done = subprocess.run(self.inside(command, self.binds), capture_output=True, text=True,
                                   check=False)
             if done.returncode != 0:
                 raise Problem(f"{shlex.join(command)} failed: {done.stderr.strip()[-500:]}")
-        return program, preload
+        return program, preloads
 
 
 class Way:
