@@ -11,8 +11,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "errors.h"
 #include "lost.h"
 #include "multilane.h"
@@ -470,17 +470,10 @@ static void quiet_look_all(uint64_t now)
 /* --- all of them --------------------------------------------------------------------------------
  */
 
-static uint64_t system_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * SECOND + (uint64_t) now.tv_nsec;
-}
-
 /* One thread at a time. */
 static void watch_all(void)
 {
-    uint64_t system = system_ns(), passed = system - watch.looked_ns;
+    uint64_t system = clock_now_ns(), passed = system - watch.looked_ns;
     if (passed < LOOK_NS)
         return;
     watch.looked_ns = system;
