@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/compat/order.h"
 #include "opal/datatype/opal_convertor.h"
 
 static void frag_construct(struct shm_frag *frag)
@@ -89,7 +90,7 @@ static mca_btl_base_descriptor_t *frag_get(shm_peer_t *peer, uint8_t order, size
 
     if (OPAL_UNLIKELY(size > shm_module.super.btl_max_send_size))
         return NULL;
-    frag = (struct shm_frag *) opal_free_list_get(list);
+    frag = (struct shm_frag *) order_list_get(list);
     if (OPAL_UNLIKELY(NULL == frag))
         return NULL;
     frag->list = list;
@@ -117,7 +118,7 @@ int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
     struct shm_frag *frag = (struct shm_frag *) descriptor;
 
     (void) btl;
-    opal_free_list_return(frag->list, &frag->base.super);
+    order_list_return(frag->list, &frag->base.super);
     return OPAL_SUCCESS;
 }
 

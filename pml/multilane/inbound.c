@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/compat/order.h"
 #include "credit.h"
 #include "delivery.h"
 #include "errors.h"
@@ -32,7 +33,7 @@ void inbound_free(struct inbound *inbound)
         inbound->receiver = NULL;
         spans_clear(&inbound->claimed);
     }
-    opal_free_list_return(&multilane.inbound, &inbound->super);
+    order_list_return(&multilane.inbound, &inbound->super);
 }
 
 void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value)
@@ -66,7 +67,7 @@ static void say_no_memory(size_t bytes)
 /* An inbound without a payload; null without memory. */
 static inline struct inbound *inbound_new(void)
 {
-    struct inbound *inbound = (struct inbound *) opal_free_list_get(&multilane.inbound);
+    struct inbound *inbound = (struct inbound *) order_list_get(&multilane.inbound);
     if (OPAL_UNLIKELY(!inbound))
         return NULL;
     inbound->data = NULL;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/compat/order.h"
 #include "device_memory.h"
 #include "lost.h"
 #include "multilane.h"
@@ -15,6 +16,7 @@
 static int recv_request_free(ompi_request_t **ompi)
 {
     struct recv_request *request = (struct recv_request *) *ompi;
+    order_acquired(request); /* recv_request_complete */
     request->base.req_base.req_free_called = true;
     if (request_ended(&request->ends))
         recv_request_return(request);
@@ -74,7 +76,7 @@ struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_
                                       bool persistent)
 {
     struct recv_request *request =
-        (struct recv_request *) opal_free_list_get(&mca_pml_base_recv_requests);
+        (struct recv_request *) order_list_get(&mca_pml_base_recv_requests);
     if (OPAL_UNLIKELY(!request))
         return NULL;
     request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
@@ -95,7 +97,7 @@ void recv_request_return(struct recv_request *request)
         MCA_PML_BASE_RECV_REQUEST_FINI(&request->base);
         request->has_convertor = false;
     }
-    opal_free_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
+    order_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
 }
 
 void recv_request_fail(struct recv_request *request, int mpi_error)
@@ -222,6 +224,7 @@ void recv_request_complete(struct recv_request *request)
         ompi->req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
     }
     request->base.req_base.req_pml_complete = true;
+    order_released(request); /* recv_request_free */
     ompi_request_complete(ompi, true);
     if (request_ended(&request->ends))
         recv_request_return(request);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/compat/order.h"
 #include "credit.h"
 #include "device_memory.h"
 #include "errors.h"
@@ -15,6 +16,7 @@
 static int send_request_free(ompi_request_t **ompi)
 {
     struct send_request *request = (struct send_request *) *ompi;
+    order_acquired(request); /* send_request_complete */
     request->base.req_base.req_free_called = true;
     if (request_ended(&request->ends))
         send_request_return(request);
@@ -73,7 +75,7 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
                                       bool persistent)
 {
     struct send_request *request =
-        (struct send_request *) opal_free_list_get(&mca_pml_base_send_requests);
+        (struct send_request *) order_list_get(&mca_pml_base_send_requests);
     if (OPAL_UNLIKELY(!request))
         return NULL;
     request->out = *out;
@@ -90,7 +92,7 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
 void send_request_return(struct send_request *request)
 {
     MCA_PML_BASE_SEND_REQUEST_FINI(&request->base);
-    opal_free_list_return(&mca_pml_base_send_requests, (opal_free_list_item_t *) request);
+    order_list_return(&mca_pml_base_send_requests, (opal_free_list_item_t *) request);
 }
 
 static bool is_buffered(const struct send_request *request)
@@ -129,6 +131,7 @@ static void send_request_complete(struct send_request *request)
     send_request_expect(request, false);
     request->state = SEND_IDLE;
     request->base.req_base.req_pml_complete = true;
+    order_released(request); /* send_request_free */
     if (is_buffered(request))
         mca_pml_base_bsend_request_fini(ompi);
     else
