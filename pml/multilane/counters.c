@@ -28,7 +28,8 @@ static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
             for (uint32_t i = 0; i < class->plans[buffer]->entry_count; i++) {
                 const struct route *route = &class->routes[buffer][i];
                 if (passes(class, route, what))
-                    sum += bytes ? route->bytes : route->messages;
+                    sum += __atomic_load_n(bytes ? &route->bytes : &route->messages,
+                                           __ATOMIC_RELAXED); /* route_count */
             }
         }
     }

@@ -334,8 +334,9 @@ bool delivery_heard(struct peer *peer, struct lane *lane, const struct wire_hear
         if (delivery->unsent > 0)
             watch_add(delivery);
     }
+    good |= delivery->lost;
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    return good || delivery->lost;
+    return good;
 }
 
 /* --- frames of the peer -------------------------------------------------------------------------

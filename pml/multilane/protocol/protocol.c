@@ -29,11 +29,13 @@ int eager_expect_ack(struct send_request *request)
     if (request->base.req_send_mode != MCA_PML_BASE_SEND_SYNCHRONOUS ||
         handle_is_set(request->handle))
         return OMPI_SUCCESS;
+    request->unfinished++; /* before anybody finds the request, and makes a step */
     int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
-    if (rc != OMPI_SUCCESS)
+    if (rc != OMPI_SUCCESS) {
+        request->unfinished--;
         return rc;
+    }
     request->out.synchronous = request->handle;
-    request->unfinished++;
     return OMPI_SUCCESS;
 }
 
