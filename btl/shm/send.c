@@ -12,6 +12,7 @@ static void frag_construct(struct shm_frag *frag)
     frag->base.des_segments = frag->segments;
     frag->base.des_segment_count = 1;
     frag->base.order = MCA_BTL_NO_ORDER;
+    order_released(frag); /* order_list_get */
 }
 
 OBJ_CLASS_INSTANCE(struct_shm_frag, mca_btl_base_descriptor_t, frag_construct, NULL);

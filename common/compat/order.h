@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Orders between threads that Open MPI makes and ThreadSanitizer does not see: its free lists order
- * by fences, which that checker does not follow, and its waits are in libmpi, which was not built
- * with it. Here it is told of them; in other builds nothing is left of this. */
+ * by fences, which that checker does not follow, and its waits and BTLs were not built with it.
+ * Here it is told of them; in other builds nothing is left of this. */
 #ifndef MULTILANE_COMPAT_ORDER_H
 #define MULTILANE_COMPAT_ORDER_H
 

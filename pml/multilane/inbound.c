@@ -21,14 +21,17 @@ static void inbound_construct(struct inbound *inbound)
     inbound->receiver = NULL;
     inbound->next = NULL;
     inbound->claimed = (struct spans){0};
+    order_released(inbound); /* order_list_get */
 }
 
 OBJ_CLASS_INSTANCE(inbound_t, opal_free_list_item_t, inbound_construct, NULL);
 
 void inbound_free(struct inbound *inbound)
 {
-    if (inbound->data && inbound->data != inbound->bytes)
+    if (inbound->data && inbound->data != inbound->bytes) {
+        order_released(inbound->data); /* inbound_make_room */
         multilane.payloads->alc_free(multilane.payloads, inbound->data);
+    }
     if (OPAL_UNLIKELY(inbound->assembled)) {
         inbound->receiver = NULL;
         spans_clear(&inbound->claimed);
@@ -82,8 +85,11 @@ static inline struct inbound *inbound_new(void)
 static inline bool inbound_make_room(struct inbound *inbound, size_t bytes)
 {
     inbound->data = inbound->bytes;
-    if (bytes > sizeof(inbound->bytes))
+    if (bytes > sizeof(inbound->bytes)) {
         inbound->data = multilane.payloads->alc_alloc(multilane.payloads, bytes, 0);
+        if (inbound->data)
+            order_acquired(inbound->data);
+    }
     return inbound->data != NULL;
 }
 

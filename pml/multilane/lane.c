@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/compat/order.h"
 #include "delivery.h"
 #include "errors.h"
 #include "lost.h"
@@ -19,7 +20,9 @@ static void forget(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
 {
     /* Some BTLs call back without having been asked to, and none checks that there is a function.
      * An error is all that some ever say of a lane that broke. */
+    order_acquired(descriptor);
     struct lane *lane = descriptor->des_cbdata;
+    order_released(descriptor);
     (void) btl;
     (void) endpoint;
     if (OPAL_UNLIKELY(status != OPAL_SUCCESS))
@@ -28,6 +31,7 @@ static void forget(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
 
 int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor)
 {
+    order_released(descriptor); /* to whom the BTL gives it next */
     int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, WIRE_TAG);
     /* 1: sent; 0: under way; busy: queued by the BTL, which is under way too. */
     if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY)
@@ -55,6 +59,7 @@ static int lane_send_copied(struct lane *lane, const void *bytes, size_t length)
         btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, FIRE_AND_FORGET);
     if (!descriptor)
         return LANE_AGAIN;
+    order_acquired(descriptor);
     if (descriptor->des_segments[0].seg_len < length) {
         btl->btl_free(btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/compat/order.h"
 #include "delivery.h"
 #include "lost.h"
 #include "stripe.h"
@@ -16,7 +17,9 @@ static bool is_marked(const void *header)
 static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                        mca_btl_base_descriptor_t *descriptor, int status)
 {
+    order_acquired(descriptor);
     struct transfer *transfer = descriptor->des_cbdata;
+    order_released(descriptor);
     (void) btl;
     (void) endpoint;
     transfer_piece_done(transfer, status);
@@ -69,6 +72,7 @@ static int piece_send_from(opal_convertor_t *convertor, struct transfer *transfe
             MCA_BTL_DES_FLAGS_SIGNAL);
     if (!descriptor)
         return LANE_AGAIN;
+    order_acquired(descriptor);
     if (taken == 0 || (all && taken < *size)) {
         lane->btl->btl_free(lane->btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;

@@ -61,6 +61,7 @@ static void recv_request_construct(struct recv_request *request)
     request->claimed = (struct spans){0};
     request->view = NULL;
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
+    order_released(request); /* order_list_get */
 }
 
 static void recv_request_destruct(struct recv_request *request)

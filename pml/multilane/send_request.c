@@ -53,6 +53,7 @@ static void send_request_construct(struct send_request *request)
     request->device_key = (struct registration){0};
     request->expecting = 0;
     request->is_waiting = false;
+    order_released(request); /* order_list_get */
 }
 
 OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_construct, NULL);

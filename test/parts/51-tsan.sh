@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Part tsan: unit tests under ThreadSanitizer.
-about="unit tests under ThreadSanitizer"
+# Part tsan: unit tests under ThreadSanitizer, and of the MPI runs those with threads.
+about="unit tests and MPI runs with threads under ThreadSanitizer"
 
 . "$top/test/unit/run.sh"
 
 part_run() {
-    unit_run tsan --enable-tsan
+    unit_run tsan --enable-tsan &&
+        "$top/test/mpi/run" "$build_root/tsan" "$part." conform flaky
 }

@@ -4,13 +4,17 @@
 
 #include <string.h>
 
+#include "common/compat/order.h"
+
 #include "../delivery.h"
 
 /* Of a message that nobody waits for: it is in the fragment, and the sender's buffer is free. */
 static void eager_copy_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                             mca_btl_base_descriptor_t *descriptor, int status)
 {
+    order_acquired(descriptor);
     struct send_request *request = descriptor->des_cbdata;
+    order_released(descriptor);
     static const char what[] = "could not deliver a message that it had accepted";
     (void) endpoint;
     if (status == OPAL_SUCCESS) {
@@ -65,6 +69,7 @@ static int eager_copy_send(const struct outgoing *out, struct lane *lane,
         lane->btl, lane->endpoint, MCA_BTL_NO_ORDER, length + out->size, flags);
     if (OPAL_UNLIKELY(!descriptor))
         return LANE_AGAIN;
+    order_acquired(descriptor);
     if (OPAL_UNLIKELY(descriptor->des_segments[0].seg_len < length + out->size)) {
         lane->btl->btl_free(lane->btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;

@@ -42,6 +42,17 @@ conform() {
     done
 }
 
+# Where threads are checked: the chapter that has some.
+if [ "$sanitizer" = tsan ] && [ -z "${MULTILANE_LONG:-}" ]; then
+    limit_s=240
+    for lane in $sm shm tcp; do
+        # shellcheck disable=SC2086
+        mpi "conform.thread.multilane-$lane.3" 3 --mca pml multilane --mca btl self,$lane $loopback \
+            -- thread --seconds 120
+    done
+    limit_s=${MULTILANE_MPI_LIMIT_S:-120}
+    return 0
+fi
 if [ -n "${MULTILANE_LONG:-}" ]; then
     limit_s=600 conform_limit_s=600
     conform multilane $sm self,$sm 1 2 3 4 5 8

@@ -25,7 +25,7 @@ flaky_one() { # SEED
         arguments+=(--mca "btl_flaky_${faults[0]}" "${faults[1]}")
         faults=("${faults[@]:2}")
     done
-    [ $((seed % 5)) = 0 ] && threads=3
+    [ $((seed % 5)) = 0 ] || [ "$sanitizer" = tsan ] && threads=3
     OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
         mpirun_run 2 --mca mpi_yield_when_idle 1 --mca pml multilane --mca btl self,flaky \
         --mca pml_multilane_suspect_ms 40 --mca btl_flaky_seed "$seed" \
