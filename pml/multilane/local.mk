@@ -6,6 +6,7 @@ multilane_sources = \
 	common/compat/pml.h \
 	pml/multilane/arrival.c pml/multilane/arrival.h \
 	pml/multilane/attributes.c pml/multilane/attributes.h \
+	pml/multilane/awaited.c pml/multilane/awaited.h \
 	pml/multilane/clock.c pml/multilane/clock.h \
 	pml/multilane/comm.c pml/multilane/comm.h \
 	pml/multilane/component.c \

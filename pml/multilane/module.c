@@ -10,6 +10,7 @@
 #include "inbound.h"
 #include "measure.h"
 #include "multilane.h"
+#include "parameters.h"
 #include "peer.h"
 #include "peer_class.h"
 #include "recv_request.h"
@@ -153,6 +154,8 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
         rc = mca_bml.bml_register_error(errors_from_btl);
     if (rc == OMPI_SUCCESS)
         rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
+    if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_lose())
+        watch_begin(); /* also where no process is ever met: see awaited.h */
     multilane.receiving = rc == OMPI_SUCCESS;
     return rc;
 }

@@ -74,6 +74,9 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
 /* The peer's lane over this BTL, or null. */
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);
 
+/* Is there a BTL of Open MPI's that may lose what it took, and so a whole process, met or not? */
+bool lanes_may_lose(void);
+
 /* Takes what the BML has toward the peer and is no lane yet, and plans for it. False: nothing
  * reaches the peer. With the component's lock held. */
 bool peer_take_lanes(struct peer *peer);

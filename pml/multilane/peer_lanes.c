@@ -143,6 +143,19 @@ static void lanes_add(struct peer *peer, mca_bml_base_btl_array_t *array)
         lane_add(peer, mca_bml_base_btl_array_get_index(array, i));
 }
 
+bool lanes_may_lose(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        const mca_btl_base_module_t *btl = selected->btl_module;
+        if ((btl->btl_flags & MCA_BTL_FLAGS_SEND) && !extension_of(btl) &&
+            !foreign_delivers(lane_name_of(btl)))
+            return true;
+    }
+    return false;
+}
+
 /* Our BTL that moves device memory, if this job has it. */
 static mca_btl_base_module_t *device_btl(void)
 {

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "awaited.h"
 #include "clock.h"
 #include "errors.h"
 #include "lost.h"
@@ -48,7 +49,8 @@ static struct {
     struct delivery *first;
     uint64_t attended_ns; /* atomic: written by the thread that is inside, read by all */
     uint64_t looked_ns;   /* by the system's clock; of the thread that is inside, as the next */
-    uint64_t quiet_ns;    /* when peers for which nothing is kept were looked at */
+    uint64_t quiet_ns;    /* when peers for which nothing is kept were looked at, */
+    uint64_t met_ns;      /* and those met that somebody waits for */
     uint32_t calls;       /* atomic: of progress while nothing is kept */
     bool inside;          /* atomic: a thread is */
     bool registered;      /* atomic */
@@ -58,6 +60,12 @@ static struct {
 static uint64_t lost_ns(void)
 {
     return (uint64_t) parameters.lost_s * SECOND;
+}
+
+/* Silence after which a peer for which nothing is kept is asked. */
+static uint64_t ask_after_ns(void)
+{
+    return lost_ns() / 3;
 }
 
 static uint64_t suspect_ns(void)
@@ -409,7 +417,7 @@ void watch_alone(struct lane *lane)
 /* Nothing was heard or asked for long. */
 static bool is_quiet(struct delivery *delivery, uint64_t now)
 {
-    uint64_t pause = lost_ns() / 3;
+    uint64_t pause = ask_after_ns();
     OPAL_THREAD_LOCK(&delivery->lock);
     bool is_quiet = !delivery->lost && delivery->peer->lane_count > 0 &&
                     now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause;
@@ -482,6 +490,10 @@ static void watch_all(void)
 
     if (now - watch.quiet_ns >= QUIET_NS) {
         watch.quiet_ns = now;
+        if (now - watch.met_ns >= ask_after_ns()) {
+            watch.met_ns = now;
+            awaited_meet();
+        }
         quiet_look_all(now);
     }
     OPAL_THREAD_LOCK(&watch.lock);

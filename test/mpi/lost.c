@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last lane between two processes is lost, and errors are to be returned: whatever waits for
  * the other one, and whatever is asked of it later, ends in an error; so does the job, in order.
+ * With the argument `unmet` they never exchanged a message before, and only wait for one.
  * Whoever starts this sees to it that the lanes get lost. */
 #include <mpi.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 enum { LARGE = 1 << 20, MIDDLE = 50000, TAG = 1, NEVER = 2 };
 static const double most_s = 60;
@@ -52,6 +55,20 @@ static void what_waits_ends(int partner)
         must_fail(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), names[i]);
 }
 
+/* Neither a receive nor a probe has anybody who could have noticed before. */
+static void what_waits_unmet_ends(int partner)
+{
+    const struct timespec while_rails_fall = {1, 500000000};
+    char in[8];
+
+    nanosleep(&while_rails_fall, NULL);
+    if (0 == rank)
+        must_fail(MPI_Recv(in, 8, MPI_BYTE, partner, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                  "a receive");
+    else
+        must_fail(MPI_Probe(partner, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "a probe");
+}
+
 static void what_follows_fails(int partner)
 {
     char bytes[8] = {0};
@@ -76,7 +93,7 @@ static void what_follows_fails(int partner)
 
 int main(int argc, char **argv)
 {
-    int size;
+    int size, unmet = 2 == argc && 0 == strcmp(argv[1], "unmet");
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -86,12 +103,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "lost: it is for 2 ranks\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (!unmet)
+        MPI_Barrier(MPI_COMM_WORLD);
     if (0 == rank) {
         printf("talk begins\n");
         fflush(stdout);
     }
-    what_waits_ends(1 - rank);
+    if (unmet)
+        what_waits_unmet_ends(1 - rank);
+    else
+        what_waits_ends(1 - rank);
     what_follows_fails(1 - rank);
     printf("rank %d went on, %d failures\n", rank, failures);
     MPI_Finalize();

@@ -68,7 +68,9 @@ flaky_return() {
         mpi_says "flaky.return-$1" "rank 0 went on, 0 failures" 2 --mca mpi_yield_when_idle 1 \
         --mca pml multilane --mca btl self,flaky --mca btl_flaky_seed 7 \
         --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3 --mca btl_flaky_spared 0 \
-        "${@:2}" -- lost
+        "${@:2}"
 }
-flaky_return all-broken --mca btl_flaky_fail 30
-flaky_return all-silent --mca btl_flaky_die 300 --mca btl_flaky_sleep_turns 2000000000
+flaky_return all-broken --mca btl_flaky_fail 30 -- lost
+flaky_return all-silent --mca btl_flaky_die 300 --mca btl_flaky_sleep_turns 2000000000 -- lost
+# Nothing ever comes, so that the two never meet.
+flaky_return unmet --mca btl_flaky_drop 10000 -- lost unmet

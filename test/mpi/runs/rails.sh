@@ -74,12 +74,14 @@ check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --
 # Where errors are to be returned both ranks go on. Without mpirun_run: a rank for each host, and no
 # more than there are places.
 # shellcheck disable=SC2086
-rails_return() {
-    timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" --rails 800,800 --begin 'talk begins' \
-        --at 0.5:silence:all -- "$mpirun" -n 2 $one_each $tcp --mca pml_multilane_lost_s 5 \
-        "$build/test/mpi/lost" </dev/null
+rails_return() { # RAILS WHAT [lost's argument]
+    timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" --rails "$1" --begin 'talk begins' \
+        --at "0.5:$2:all" -- "$mpirun" -n 2 $one_each $tcp --mca pml_multilane_lost_s 5 \
+        "$build/test/mpi/lost" "${@:3}" </dev/null
 }
-check "${prefix}rails.failover.return" rails_return
+check "${prefix}rails.failover.return" rails_return 800,800 silence
 if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
+    check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
+    check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
     check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 fi
