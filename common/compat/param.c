@@ -25,8 +25,9 @@ int param_register(const mca_base_component_t *component, const struct param *ro
 
 /* Registers the variable for a moment, so that Open MPI itself looks through environment, files
  * and overrides, and reads the outcome into `storage`. False: it was registered already, and
- * *index is where. The owner may register it again afterwards: a deregistered variable keeps
- * nothing but its name and type. */
+ * *index is where. The owner may register it again afterwards: a deregistered variable keeps its
+ * name, its type and its flags. So it has that of a component's, DWG: else a string of the owner's
+ * would be freed when the owner is no longer loaded. */
 static bool param_register_briefly(const char *framework, const char *component,
                                    const char *variable, mca_base_var_type_t type, void *storage,
                                    int *index)
@@ -36,8 +37,8 @@ static bool param_register_briefly(const char *framework, const char *component,
         return false;
     }
     *index = mca_base_var_register("ompi", framework, component, variable, NULL, type, NULL, 0,
-                                   MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_2,
-                                   MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+                                   MCA_BASE_VAR_FLAG_SETTABLE | MCA_BASE_VAR_FLAG_DWG,
+                                   OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
     return true;
 }
 
