@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CODE = (".c", ".h", ".cu")
+CODE = (".c", ".h", ".cu", ".cuh")
 SCRIPT = (".py", ".sh", ".ac", ".am", ".mk")
 # Files whose format leaves no room for a comment in the first line.
 NO_SPDX = {"LICENSE", "README.md", "MANIFEST"}

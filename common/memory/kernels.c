@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What nvcc made of kernels.cu, as C by `embed`; none without an nvcc. */
+/* What nvcc made of kernels.cu, as C by `embed`; empty without an nvcc. */
 extern const unsigned char kernels_image[];
 extern const size_t kernels_image_bytes;
 
-static const char *const names[KERNELS] = {[KERNEL_PACK] = "multilane_pack"};
+static const char *const names[KERNELS] = {
+    [KERNEL_PACK] = "multilane_pack", [KERNEL_CHUNKS] = "multilane_chunks"};
 
 /* Threads of a block, and most blocks: enough to hide the memory's latency on the devices of this
  * decade, and few enough to leave room for the program's own kernels. A guess, not measured. */
@@ -106,6 +107,11 @@ static bool driver_has_kernels(void)
     return driver.module_load && driver.module_unload && driver.module_function && driver.launch;
 }
 
+bool kernels_offered(void)
+{
+    return chosen.code && driver_has_kernels();
+}
+
 /* In the copier's context. */
 static driver_result functions_find(struct loaded *loaded)
 {
@@ -135,7 +141,7 @@ static void load(struct loaded *loaded, struct copier *copier)
 driver_result kernels_ready(struct copier *copier)
 {
     struct loaded *loaded = &kernels.of[copier->index];
-    if (!chosen.code || !driver_has_kernels())
+    if (!kernels_offered())
         return DRIVER_NOT_SUPPORTED;
     if (__atomic_load_n(&loaded->is_tried, __ATOMIC_ACQUIRE)) /* the store below */
         return loaded->result;

@@ -5,7 +5,7 @@
 
 #include "common/memory/copier.h"
 
-enum kernel { KERNEL_PACK, KERNELS };
+enum kernel { KERNEL_PACK, KERNEL_CHUNKS, KERNELS };
 
 /* Why no kernel runs here with that setting, as far as it can be told without a driver; "" if they
  * may. */
@@ -15,6 +15,9 @@ const char *kernels_expected(const char *setting);
  * name of a file with such code. Before the first use of any kernel. False: the file cannot be
  * read, and `why` says it as the end of a sentence. */
 bool kernels_choose(const char *setting, char *why, size_t why_size);
+
+/* Is there device code to be used, and a driver that runs kernels? Once the driver is loaded. */
+bool kernels_offered(void);
 
 /* Makes the kernels ready in the copier's context, once; that may wait for the device.
  * DRIVER_SUCCESS: they are; DRIVER_NOT_SUPPORTED: none are wanted, or the driver is too old for

@@ -796,13 +796,18 @@ static void *kernel_place(driver_ptr address, size_t size, size_t alignment)
 
 #define KERNEL_PLACE(type, address) ((type *) kernel_place(address, sizeof(type), _Alignof(type)))
 #define KERNEL_FUNCTION             static
-#include "common/memory/pack.h"
+#include "common/memory/chunk.h"
 
 static void pack_run(const void *argument)
 {
     uint64_t words = pack_words(argument);
     for (uint64_t i = 0; i < words; i++)
         pack_word(argument, i);
+}
+
+static void chunks_run(const void *argument)
+{
+    chunk_run(argument, 0, 1);
 }
 
 struct driver_function_s {
@@ -813,6 +818,7 @@ struct driver_function_s {
 
 static struct driver_function_s kernels[] = {
     {"multilane_pack", sizeof(struct pack), pack_run},
+    {"multilane_chunks", sizeof(struct chunk_job), chunks_run},
 };
 
 struct driver_module_s {
