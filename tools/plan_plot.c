@@ -20,8 +20,9 @@ struct frame {
 };
 
 /* Told apart also by those who see fewer colours (Okabe and Ito's palette). */
-static const char *const colours[MODEL_PROTOCOLS] = {"#56b4e9", "#0072b2", "#009e73", "#f0a500",
-                                                     "#d55e00", "#cc79a7", "#000000", "#8c6d31"};
+static const char *const colours[MODEL_PROTOCOLS] = {"#56b4e9", "#0072b2", "#009e73",
+                                                     "#f0a500", "#d55e00", "#cc79a7",
+                                                     "#000000", "#8c6d31", "#7f7f7f"};
 
 static double x_of(const struct frame *frame, uint64_t bytes)
 {

@@ -9,6 +9,8 @@
 #include "common/compat/named.h"
 #include "common/compat/param.h"
 #include "common/compat/version.h"
+#include "common/memory/chunks.h"
+#include "common/memory/kernels.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
 
 static int cuda_register(void);
@@ -31,6 +33,7 @@ __attribute__((visibility("default"))) struct cuda_component mca_btl_cuda_compon
             .btl_init = cuda_init,
         },
     .handles_max = 128,
+    .rings_max = 64,
     .off = "",
     .given = GIVEN_INIT,
 };
@@ -50,6 +53,9 @@ static const struct param params[] = {
     GIVEN_PARAMS(mca_btl_cuda_component.given),
     {"handles_max", PARAM_INT, &cuda.handles_max,
      "allocations of other processes that are kept open here, at most"},
+    {"rings_max", PARAM_INT, &cuda.rings_max,
+     "processes with which a ring of 128 KiB in device memory is kept for small messages, at "
+     "most; 0: with none"},
     {"off", PARAM_STRING, &cuda.off,
      "why this node has no such lane; empty where it may have one (for reading only)"},
 };
@@ -79,10 +85,26 @@ static int cuda_register(void)
 
 static bool parameters_are_good(void)
 {
-    if (cuda.handles_max > 0)
-        return cuda_given_read();
-    CUDA_SAY("btl_cuda_handles_max is %d; it must be above 0.", cuda.handles_max);
-    return false;
+    if (cuda.handles_max <= 0) {
+        CUDA_SAY("btl_cuda_handles_max is %d; it must be above 0.", cuda.handles_max);
+        return false;
+    }
+    if (cuda.rings_max < 0) {
+        CUDA_SAY("btl_cuda_rings_max is %d; it must not be below 0.", cuda.rings_max);
+        return false;
+    }
+    return cuda_given_read();
+}
+
+/* By the PML's setting: one set of kernels packs and moves device memory. A file that cannot be
+ * read is the PML's to refuse. */
+static void kernels_take(void)
+{
+    char why[160], *code = param_peek_string("pml", "multilane", "device_code");
+
+    if (!kernels_choose(code, why, sizeof(why)))
+        CUDA_VERBOSE("pml_multilane_device_code: %s", why);
+    free(code);
 }
 
 static uint64_t pid_namespace(void)
@@ -95,6 +117,7 @@ static uint64_t pid_namespace(void)
 static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads)
 {
     struct cuda_record record = {.version = CUDA_RECORD_VERSION, .key_bytes = sizeof(cuda_key_t)};
+    bool has_rings;
     mca_btl_base_module_t **modules;
 
     (void) progress_threads;
@@ -110,12 +133,17 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     if (NULL == modules)
         return NULL;
     record.pid_namespace = cuda.pid_namespace = pid_namespace();
+    kernels_take();
+    has_rings = kernels_offered() && cuda.rings_max > 0;
+    record.chunk_bytes = has_rings ? CHUNK_BYTES : 0;
+    record.ring_chunks = has_rings ? RING_CHUNKS : 0;
     if (OPAL_SUCCESS != modex_send(&cuda.super.btl_version, &record, sizeof(record))) {
         free(modules);
         return NULL;
     }
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
     copies_init();
+    rings_init();
     modules[0] = &cuda_module;
     *count = 1;
     return modules;
@@ -123,8 +151,8 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
 
 /* --- peers --- */
 
-/* Did it publish that it has this lane, in this version? */
-static bool record_fits(const opal_proc_t *proc, bool *knows_pids)
+/* Did it publish that it has this lane, in this version? Then sets what else it published. */
+static bool record_fits(const opal_proc_t *proc, cuda_peer_t *peer)
 {
     struct cuda_record *record = NULL;
     size_t bytes = 0;
@@ -133,7 +161,10 @@ static bool record_fits(const opal_proc_t *proc, bool *knows_pids)
                 bytes == sizeof(*record) && CUDA_RECORD_VERSION == record->version &&
                 sizeof(cuda_key_t) == record->key_bytes;
 
-    *knows_pids = fits && 0 != cuda.pid_namespace && record->pid_namespace == cuda.pid_namespace;
+    if (fits) {
+        peer->knows_pids = 0 != cuda.pid_namespace && record->pid_namespace == cuda.pid_namespace;
+        peer->has_ring = CHUNK_BYTES == record->chunk_bytes && RING_CHUNKS == record->ring_chunks;
+    }
     free(record);
     return fits;
 }
@@ -153,20 +184,17 @@ static cuda_peer_t *peer_add(const opal_proc_t *proc)
 {
     const opal_proc_t *self = opal_proc_local_get();
     cuda_peer_t *peer = peer_of(&proc->proc_name);
-    bool knows_pids = false;
+    cuda_peer_t found = {.name = proc->proc_name, .is_self = proc == self};
 
     if (NULL != peer)
         return peer;
-    if (proc != self &&
-        (proc->proc_name.jobid != self->proc_name.jobid ||
-         !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !record_fits(proc, &knows_pids)))
+    if (proc != self && (proc->proc_name.jobid != self->proc_name.jobid ||
+                         !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !record_fits(proc, &found)))
         return NULL;
     peer = calloc(1, sizeof(*peer));
     if (NULL == peer)
         return NULL;
-    peer->name = proc->proc_name;
-    peer->is_self = proc == self;
-    peer->knows_pids = knows_pids;
+    *peer = found;
     peer->next = cuda.peers;
     cuda.peers = peer;
     return peer;
@@ -200,6 +228,8 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
 {
     (void) btl;
     copies_close();
+    rings_close();
+    kernels_close();
     mappings_close();
     while (NULL != cuda.peers) {
         cuda_peer_t *peer = cuda.peers;

@@ -16,13 +16,14 @@
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
 
-#define CUDA_RECORD_VERSION 1u
+#define CUDA_RECORD_VERSION 2u
 
 /* What a process publishes. */
 struct cuda_record {
     uint32_t version;
     uint32_t key_bytes;
-    uint64_t pid_namespace; /* 0: unknown */
+    uint64_t pid_namespace;            /* 0: unknown */
+    uint32_t chunk_bytes, ring_chunks; /* of its rings; 0: it has none */
 };
 
 /* By what the driver shares memory between processes. */
@@ -59,6 +60,9 @@ struct mca_btl_base_endpoint_t {
     bool is_self;
     bool knows_pids; /* process numbers mean the same to both */
     bool complained; /* that its memory cannot be opened */
+    bool has_ring;   /* it has rings, of our layout */
+    bool ring_is_refused;
+    struct cuda_ring *ring; /* NULL: none was made; guarded, as the line before, by ring.c */
 };
 
 typedef struct mca_btl_base_endpoint_t cuda_peer_t;
@@ -81,6 +85,7 @@ struct cuda_component {
 
     /* parameters */
     int handles_max;
+    int rings_max;
     const char *off;    /* why there is no lane here, for ompi_info */
     struct given given; /* attributes by parameters */
 
@@ -125,6 +130,8 @@ void share_close(enum share_kind kind, driver_ptr here, size_t size);
 int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_mapping **mapping);
 void mapping_release(struct cuda_mapping *mapping);
 void mappings_close(void);
+/* What this process calls the device with that name; below 0 if it does not see it. */
+int device_find(const struct driver_uuid *wanted);
 
 /* copy.c */
 int copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
@@ -137,5 +144,19 @@ int copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_
              mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
 void copies_init(void);
 void copies_close(void);
+
+/* ring.c: messages by kernels through device memory of our own; see the extension. */
+/* May the peer and this process have one? */
+bool ring_is_offered(const cuda_peer_t *peer);
+int ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
+               struct multilane_ring_key *offer);
+int ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
+              const struct multilane_ring_key *offer, struct multilane_ring_key *answer,
+              multilane_ring_done done, void *context);
+int ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
+              const struct multilane_ring_key *answer, multilane_ring_done done, void *context);
+void ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends);
+void rings_init(void);
+void rings_close(void);
 
 #endif

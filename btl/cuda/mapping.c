@@ -64,8 +64,7 @@ static bool room_make(void)
     return true;
 }
 
-/* What this process calls the device with that name; below 0 if it does not see it. */
-static int device_find(const struct driver_uuid *wanted)
+int device_find(const struct driver_uuid *wanted)
 {
     struct driver_uuid uuid;
     int count = 0;

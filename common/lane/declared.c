@@ -121,6 +121,9 @@ void declared_attributes(const struct declared_btl *btl,
     lane->in_flight_max_bytes = attributes->in_flight_max_bytes;
     for (int way = 0; way < MULTILANE_WAYS; way++)
         convert_cost(&conversion, &attributes->cost[way], &lane->cost[way]);
+    if ((attributes->capabilities & MULTILANE_CAN_DEVICE_RING) &&
+        lane->cost[MODEL_BY_SEND].range_count)
+        lane->can |= MODEL_CAN_RING;
     if (lane->cost[MODEL_BY_GET].range_count == 0)
         lane->can &= ~(uint32_t) MODEL_CAN_GET;
     if (lane->cost[MODEL_BY_PUT].range_count == 0)

@@ -50,8 +50,9 @@ static const char *bit_name(uint32_t bits, const char *const *names, uint32_t co
 
 const char *model_ability_name(enum model_ability ability)
 {
-    static const char *const names[MODEL_ABILITIES] = {
-        "send", "short", "get", "put", "atomics", "control", "copy", "stage", "deliver", "fence"};
+    static const char *const names[MODEL_ABILITIES] = {"send",    "short",   "get",  "put",
+                                                       "atomics", "control", "copy", "stage",
+                                                       "deliver", "fence",   "ring"};
     return bit_name((uint32_t) ability, names, MODEL_ABILITIES);
 }
 

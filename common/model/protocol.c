@@ -437,6 +437,17 @@ static void rndv_staged_cost(lane_set lanes, uint32_t count,
     cost_end(cost);
 }
 
+/* RTS, RTR, and the data by a kernel at either end, which the lane's way to send stands for. */
+static void rndv_ring_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
+                           uint64_t bytes, struct cost *cost)
+{
+    cost_begin(cost, around->bias);
+    add_handshake(lanes, count, MODEL_BY_SEND, bytes, cost);
+    add_overhead(cost, range_for(lanes[0], MODEL_BY_SEND, bytes, cost), 1, 0);
+    add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
+    cost_end(cost);
+}
+
 /* --- the table -------------------------------------------------------------------------------- */
 
 #define ANY_MEMORY    (MODEL_MEMORY_HOST | MODEL_MEMORY_CUDA | MODEL_MEMORY_MANAGED)
@@ -503,11 +514,21 @@ static const struct model_protocol rndv_staged = {
               .way = MODEL_BY_SEND},
     .cost = rndv_staged_cost};
 
+static const struct model_protocol rndv_ring = {.name = "rndv-ring",
+                                                .kind = MODEL_RNDV,
+                                                .needs = {.all_of = MODEL_CAN_RING,
+                                                          .memory = DEVICE_MEMORY,
+                                                          .way = MODEL_BY_SEND,
+                                                          .in_place = true,
+                                                          .one_lane = true},
+                                                .cost = rndv_ring_cost};
+
 const struct model_protocol *const model_protocols[MODEL_PROTOCOLS] = {
     [MODEL_EAGER_SHORT] = &eager_short, [MODEL_EAGER_COPY] = &eager_copy,
     [MODEL_EAGER_ZCOPY] = &eager_zcopy, [MODEL_RNDV_AM] = &rndv_am,
     [MODEL_RNDV_GET] = &rndv_get,       [MODEL_RNDV_PUT] = &rndv_put,
-    [MODEL_RNDV_BOTH] = &rndv_both,     [MODEL_RNDV_STAGED] = &rndv_staged};
+    [MODEL_RNDV_BOTH] = &rndv_both,     [MODEL_RNDV_STAGED] = &rndv_staged,
+    [MODEL_RNDV_RING] = &rndv_ring};
 
 int model_protocol_find(const char *name, struct model_error *error)
 {

@@ -21,6 +21,7 @@ enum model_protocol_index {
     MODEL_RNDV_PUT,
     MODEL_RNDV_BOTH,
     MODEL_RNDV_STAGED,
+    MODEL_RNDV_RING,
     MODEL_PROTOCOLS
 };
 

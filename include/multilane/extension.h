@@ -46,7 +46,9 @@ enum multilane_capability {
     MULTILANE_CAN_FENCE = 1 << 5,
     /* The lane may break while the peer lives: what it has taken and not completed is lost then,
      * and the module's error callback says so. btl_add_procs makes it anew. */
-    MULTILANE_CAN_BREAK = 1 << 6
+    MULTILANE_CAN_BREAK = 1 << 6,
+    /* ring_offer, ring_take, ring_send and ring_stop work. */
+    MULTILANE_CAN_DEVICE_RING = 1 << 7
 };
 
 /* Memory that a lane reaches directly. */
@@ -54,7 +56,7 @@ enum multilane_memory { MULTILANE_MEMORY_HOST = 1 << 0, MULTILANE_MEMORY_CUDA = 
 
 /* The ways of moving bytes that may cost differently on one lane. */
 enum multilane_way {
-    MULTILANE_BY_SEND, /* active messages: btl_sendi, btl_send */
+    MULTILANE_BY_SEND, /* active messages: btl_sendi, btl_send; of a lane without, ring_send */
     MULTILANE_BY_GET,  /* btl_get, copy_from: the reader works */
     MULTILANE_BY_PUT,  /* btl_put, copy_to: the writer works */
     MULTILANE_WAYS
@@ -114,6 +116,14 @@ struct multilane_lane_attributes {
 struct multilane_control {
     _Alignas(64) _Atomic uint64_t words[MULTILANE_CONTROL_WORDS];
 };
+
+/* What one end of a ring tells the other; the PML carries it and does not look into it. Like all
+ * that comes from outside it is checked by who gets it. */
+struct multilane_ring_key {
+    _Alignas(8) unsigned char bytes[128];
+};
+
+typedef void (*multilane_ring_done)(void *context, int status);
 
 struct multilane_extension {
     uint32_t version; /* MULTILANE_EXTENSION_VERSION */
@@ -197,6 +207,30 @@ struct multilane_extension {
      * call without. A slot that comes while none is may be handed out late. */
     void (*slot_expect)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         bool expects);
+
+    /* MULTILANE_CAN_DEVICE_RING. A message in contiguous device memory passes to contiguous device
+     * memory of the peer through a ring that the BTL keeps in device memory, so that neither end
+     * reaches the user's memory of the other.
+     *   ring_offer  At the sender: what the receiver has to know of this end. Nothing is begun.
+     *   ring_take   At the receiver: begins to receive, and gives what the sender has to know.
+     *               Messages pass in the order in which they are taken.
+     *   ring_send   At the sender: begins to send; as many bytes as are taken.
+     * OPAL_SUCCESS of the last two: `done` will be called once, maybe before this returns, when
+     * `local` is not touched any more, with OPAL_SUCCESS if all was moved. Any other code, of all
+     * three: nothing is begun, send it another way. */
+    int (*ring_offer)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      const void *local, struct multilane_ring_key *offer);
+    int (*ring_take)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     void *local, size_t length, const struct multilane_ring_key *offer,
+                     struct multilane_ring_key *answer, multilane_ring_done done, void *context);
+    int (*ring_send)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     const void *local, size_t length, const struct multilane_ring_key *answer,
+                     multilane_ring_done done, void *context);
+    /* Gives up what this end sends, or takes, by the ring, for good: `done` of all that is under
+     * way is called with an error, from progress, unless it comes to its end. It follows any error
+     * of the other end, which the PML tells. */
+    void (*ring_stop)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      bool sends);
 };
 
 #endif

@@ -58,6 +58,7 @@ multilane_sources = \
 	pml/multilane/protocol/rndv_device.c \
 	pml/multilane/protocol/rndv_get.c \
 	pml/multilane/protocol/rndv_put.c \
+	pml/multilane/protocol/rndv_ring.c \
 	pml/multilane/protocol/rndv_staged.c
 mca_pml_multilane_la_SOURCES = $(multilane_sources) pml/multilane/errors.c
 mca_pml_multilane_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)

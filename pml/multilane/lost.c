@@ -6,6 +6,7 @@
 #include "delivery.h"
 #include "errors.h"
 #include "inbound.h"
+#include "protocol/protocol.h"
 #include "recv_request.h"
 #include "send_request.h"
 
@@ -80,7 +81,7 @@ static void handles_end(struct peer *peer)
             send_request_lost(send);
     at = 0;
     while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at)))
-        if (receive->peer == peer)
+        if (receive->peer == peer && !recv_request_in_ring(receive))
             recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
 }
 
@@ -109,6 +110,8 @@ static int lost_end(struct pending *pending)
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, lost_pending));
     for (int i = 0; i < peer->lane_count; i++)
         lost_tell(&peer->lanes[i]);
+    rndv_ring_stop(peer, true);
+    rndv_ring_stop(peer, false);
     posted_end(peer);
     handles_end(peer);
     inbound_lost(peer);

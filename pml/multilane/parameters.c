@@ -45,7 +45,8 @@ static const struct param rows[] = {
      "1: a thread moves messages on while the program computes"},
     {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
     {"device_code", PARAM_STRING, &parameters.device_code,
-     "kernels that pack device memory: auto, those that Multilane was built with; none; or a file "
+     "kernels that pack and move device memory: auto, those that Multilane was built with; none; "
+     "or a file "
      "with such code"},
     {"untested", PARAM_INT, &parameters.untested,
      "1: load into an Open MPI other than the versions known to be laid out alike"},
@@ -64,8 +65,9 @@ int parameters_register_shown(const mca_base_component_t *component)
         {"switch_points", PARAM_SHOWN, &parameters.switch_points,
          "what carries which message size over each lane of the profile alone, sizes in bytes"},
         {"device_code_off", PARAM_SHOWN, &parameters.device_code_off,
-         "why no kernel packs device memory here, which is copied piece by piece instead; empty "
-         "where one may"},
+         "why no kernel packs device memory here, which is copied piece by piece instead, nor "
+         "moves it "
+         "through a ring; empty where one may"},
     };
     return param_register(component, shown, sizeof(shown) / sizeof(shown[0]));
 }

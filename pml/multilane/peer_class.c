@@ -131,7 +131,8 @@ static void routes_mark_device(const struct peer_class *class, const struct plan
                                struct route *routes)
 {
     for (uint32_t i = 0; i < plan->entry_count; i++)
-        if (class->has_device_lane && plan->entries[i].lanes[0] == class->lane_count)
+        if (class->has_device_lane && plan->entries[i].protocol_index == MODEL_RNDV_GET &&
+            plan->entries[i].lanes[0] == class->lane_count)
             routes[i].protocol = &rndv_device;
 }
 

@@ -38,9 +38,10 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
 
-    /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
-    if (!can_cancel &&
-        (REQUEST_COMPLETE(ompi) || !request->peer || compat_proc_is_active(request->peer->proc)))
+    /* What is matched completes as it would have; but from a dead peer nothing comes any more. The
+     * ring ends by itself, as the peer's loss is noticed. */
+    if (!can_cancel && (REQUEST_COMPLETE(ompi) || !request->peer || recv_request_in_ring(request) ||
+                        compat_proc_is_active(request->peer->proc)))
         return OMPI_SUCCESS;
     ompi->req_status._cancelled = true;
     recv_request_complete(request);
@@ -58,6 +59,7 @@ static void recv_request_construct(struct recv_request *request)
     request->rma.count = 0;
     request->has_convertor = false;
     request->control = NULL;
+    request->in_ring = false;
     request->claimed = (struct spans){0};
     request->view = NULL;
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
@@ -378,7 +380,8 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, data->receiver);
     size_t fresh;
-    if (!request || !recv_request_claim(request, peer, data, arrival->length, &fresh))
+    if (!request || recv_request_in_ring(request) ||
+        !recv_request_claim(request, peer, data, arrival->length, &fresh))
         return false;
     if (fresh == 0)
         return true; /* a duplicate */
@@ -401,9 +404,13 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
 {
+    if (fin->size == 0) { /* its receive may have gone on without the ring, and ended */
+        rndv_ring_stop(peer, false);
+        return true;
+    }
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
     if (!request || request->peer != peer || request->control || request->rma.count ||
-        fin->size == 0 ||
+        recv_request_in_ring(request) ||
         fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
         return false;
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;

@@ -23,6 +23,7 @@ struct recv_request {
     uint32_t ends;   /* see request_ended */
     bool matched;    /* guarded by the communicator's lock */
     bool has_convertor;
+    bool in_ring; /* atomic: rndv-ring may write to the buffer */
     struct wire_handle handle;
     struct wire_handle sender;
     struct view *view;                 /* of device memory, else null; see device_memory.h */
@@ -31,8 +32,10 @@ struct recv_request {
     struct transfer transfer;
     opal_mutex_t lock;     /* guards the convertor, the handle and claimed */
     struct spans claimed;  /* bytes that have come as WIRE_DATA, or are being copied */
-    uint32_t control_ends; /* atomic: our end has copied its last chunk, and somebody the last */
+    uint32_t control_ends; /* atomic: our end has copied its last chunk, and somebody the last; of
+                            * rndv-ring: the RTR is out, and the ring is done */
     /* Of device memory: */
+    int ring_status;        /* of rndv-ring, once it is done */
     uint32_t copies;        /* atomic: under way, and one more as long as pieces may come */
     struct slot *filling;   /* takes the next piece; guarded by lock */
     uint64_t device_remote; /* of rndv_device: byte 0 at the sender, and the key of its memory */
@@ -63,6 +66,12 @@ static inline struct recv_request *recv_request_take_posted(struct mca_pml_comm_
 static inline struct recv_request *recv_request_of_transfer(struct transfer *transfer)
 {
     return (struct recv_request *) ((char *) transfer - offsetof(struct recv_request, transfer));
+}
+
+/* Relaxed: it is asked of what waits for a lost peer, and the ring's end looks for that too. */
+static inline bool recv_request_in_ring(const struct recv_request *request)
+{
+    return __atomic_load_n(&request->in_ring, __ATOMIC_RELAXED);
 }
 
 struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_t *datatype,

@@ -32,6 +32,9 @@ static int send_request_cancel(ompi_request_t *ompi, int flag)
         return OMPI_SUCCESS;
     if (compat_proc_is_active(request->out.peer->proc))
         return compat_send_cancel(ompi, flag);
+    if (__atomic_load_n(&request->in_ring,
+                        __ATOMIC_RELAXED)) /* which ends, as the peer's loss is */
+        return OMPI_SUCCESS;               /* noticed */
     ompi->req_status._cancelled = true;
     credit_withdraw(request);
     send_request_fail(request, COMPAT_ERR_PROC_FAILED);
@@ -52,6 +55,7 @@ static void send_request_construct(struct send_request *request)
     request->bounce = NULL;
     request->device_key = (struct registration){0};
     request->expecting = 0;
+    request->in_ring = false;
     request->is_waiting = false;
     order_released(request); /* order_list_get */
 }
@@ -311,6 +315,11 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     const struct protocol *protocol = protocol_of_method(rtr->method);
     if (!protocol || !protocol->ready)
         return false;
+    if (OPAL_UNLIKELY(__atomic_load_n(&request->in_ring, __ATOMIC_RELAXED)) &&
+        rtr->method != WIRE_BY_RING) { /* the receiver has given it up, and need not be told */
+        __atomic_store_n(&request->in_ring, false, __ATOMIC_RELAXED);
+        rndv_ring_stop(peer, true);
+    }
     request->state = SEND_MOVING;
     send_request_expect(request, false);
     request->receiver = rtr->receiver;

@@ -61,6 +61,7 @@ struct send_request {
     struct slot *bounce; /* the message in host memory, where its protocol wants it there */
     struct registration device_key; /* of rndv_device */
     size_t unsent;                  /* atomic: bytes of rndv-staged that no lane has taken yet */
+    bool in_ring;                   /* atomic: this end's part of rndv-ring is under way */
     uint8_t expecting;              /* so many of the peer's lanes were told to expect the RTR */
 };
 

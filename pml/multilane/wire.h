@@ -9,7 +9,7 @@
 /* The version and the byte order are settled once, by the modex record (record.h); no header
  * repeats them. All fields are in the byte order of the two hosts, which the record has shown to be
  * equal. */
-#define WIRE_VERSION 6
+#define WIRE_VERSION 7
 
 /* One BTL tag carries everything: the range of tags that Open MPI gives to the PML starts here. */
 #define WIRE_TAG 0x50
@@ -28,9 +28,10 @@ enum wire_type {
     WIRE_FRAME,     /* an envelope: the message behind it is kept until the peer has it */
     WIRE_HEARD,     /* which frames have come */
     WIRE_ASK,       /* is this lane alive? Answered on it by WIRE_HEARD */
-    WIRE_CANCEL,    /* the sender cannot send the rest: its memory can no longer be read */
-    WIRE_GONE,      /* the sender has given the receiver up and takes nothing from it any more */
-    WIRE_CREDIT,    /* how much more may come before it is received */
+    WIRE_CANCEL, /* the sender cannot send the rest: its memory can no longer be read; of 0 bytes:
+                  * what it was to send by the ring in device memory it does not */
+    WIRE_GONE,   /* the sender has given the receiver up and takes nothing from it any more */
+    WIRE_CREDIT, /* how much more may come before it is received */
     WIRE_TYPES
 };
 
@@ -107,7 +108,8 @@ struct wire_rts {
     struct wire_handle sender;
     uint32_t method; /* enum wire_method that the sender proposes */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender */
+    struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender; _RING:
+                          * that end of the ring */
 };
 
 enum wire_method {
@@ -116,6 +118,7 @@ enum wire_method {
     WIRE_BY_PUT,
     WIRE_BY_BOTH,
     WIRE_BY_DEVICE, /* got over the two ends' lane of device memory, not the RTS's */
+    WIRE_BY_RING,   /* by that lane's ring */
     WIRE_METHODS
 };
 
@@ -126,7 +129,8 @@ struct wire_rtr {
     uint64_t size;   /* bytes wanted from there */
     uint32_t method; /* enum wire_method; not WIRE_BY_GET */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_PUT, WIRE_BY_BOTH: where byte `offset` goes at the receiver */
+    struct wire_key key; /* WIRE_BY_PUT, _BOTH: where byte `offset` goes at the receiver; _RING:
+                          * that end of the ring */
 };
 
 struct wire_data {

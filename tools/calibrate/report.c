@@ -240,8 +240,9 @@ void report_cluster(FILE *out, const char *lane, const struct cluster_model *mod
 #define TOP    34
 #define BOTTOM 44
 
-static const char *const colours[MODEL_PROTOCOLS] = {"#56b4e9", "#0072b2", "#009e73", "#f0a500",
-                                                     "#d55e00", "#cc79a7", "#000000", "#8c6d31"};
+static const char *const colours[MODEL_PROTOCOLS] = {"#56b4e9", "#0072b2", "#009e73",
+                                                     "#f0a500", "#d55e00", "#cc79a7",
+                                                     "#000000", "#8c6d31", "#7f7f7f"};
 
 struct frame {
     double top;

@@ -12,15 +12,14 @@ const struct protocol *const protocols[MODEL_PROTOCOLS] = {
     [MODEL_EAGER_ZCOPY] = &eager_zcopy, [MODEL_RNDV_AM] = &rndv_am,
     [MODEL_RNDV_GET] = &rndv_get,       [MODEL_RNDV_PUT] = &rndv_put,
     [MODEL_RNDV_BOTH] = &rndv_both,     [MODEL_RNDV_STAGED] = &rndv_staged,
+    [MODEL_RNDV_RING] = &rndv_ring,
 };
 
 const struct protocol *protocol_of_method(uint32_t method)
 {
-    static const struct protocol *const by_method[WIRE_METHODS] = {[WIRE_BY_SEND] = &rndv_am,
-                                                                   [WIRE_BY_GET] = &rndv_get,
-                                                                   [WIRE_BY_PUT] = &rndv_put,
-                                                                   [WIRE_BY_BOTH] = &rndv_both,
-                                                                   [WIRE_BY_DEVICE] = &rndv_device};
+    static const struct protocol *const by_method[WIRE_METHODS] = {
+        [WIRE_BY_SEND] = &rndv_am,   [WIRE_BY_GET] = &rndv_get,       [WIRE_BY_PUT] = &rndv_put,
+        [WIRE_BY_BOTH] = &rndv_both, [WIRE_BY_DEVICE] = &rndv_device, [WIRE_BY_RING] = &rndv_ring};
     return method < WIRE_METHODS ? by_method[method] : NULL;
 }
 

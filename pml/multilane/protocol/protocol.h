@@ -29,7 +29,8 @@ struct protocol {
 };
 
 extern const struct protocol eager_short, eager_copy, eager_zcopy;
-extern const struct protocol rndv_am, rndv_get, rndv_put, rndv_both, rndv_staged, rndv_device;
+extern const struct protocol rndv_am, rndv_get, rndv_put, rndv_both, rndv_staged, rndv_device,
+    rndv_ring;
 
 /* By index of the model's table; null where there is none. */
 extern const struct protocol *const protocols[MODEL_PROTOCOLS];
@@ -63,6 +64,10 @@ void rndv_staged_move(struct send_request *request, size_t from, size_t end);
 
 /* The sender has copied the last chunk of a message by rndv-both. False: that was said already. */
 bool rndv_both_last(struct recv_request *request);
+
+/* No message is sent to the peer by the ring in device memory any more, or received from it: what
+ * is under way goes another way, or ends where the peer is lost. */
+void rndv_ring_stop(struct peer *peer, bool sends);
 
 /* A request's message never needs more than one lane's pieces of this many under way to keep the
  * lane busy; more would only take fragments from other messages. */

@@ -117,7 +117,8 @@ static void rndv_staged_cancel(struct send_request *request)
     memcpy(end, &cancel, sizeof(cancel));
     lane_send_control(peer_control_lane(request->out.peer), bytes,
                       (size_t) (end + sizeof(cancel) - bytes));
-    send_request_fail(request, MPI_ERR_OTHER);
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
+    send_request_step(request); /* the ring may not be through with it, see rndv_ring.c */
 }
 
 static void rndv_staged_finish(struct transfer *transfer, int status)

@@ -46,6 +46,54 @@ kernels fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=4 \
 mpi_fails cuda.kernels.no-file "pml_multilane_device_code is .*No such file" 2 --mca pml multilane \
     --mca btl self,shm --mca pml_multilane_device_code /nonexistent -- ring
 
+# The ring in device memory, whose kernels run the same way: at every size, whatever the model thinks
+# of it; where it cannot be had the messages go another way.
+# cuda_ring NAME REGEX "SETTINGS OF THE STAND-IN" LANES CHAPTER [mpirun's arguments]
+ring_code=$build/test/fake/kernels
+cuda_ring() {
+    local name=$1 regex=$2 fake=$3 lanes=$4 chapter=$5
+    shift 5
+    mpi_says "cuda.ring.$name" "$regex" "${ranks:-2}" --mca pml multilane --mca btl "$lanes" \
+        --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-ring \
+        --mca pml_multilane_device_code "$ring_code" "$@" \
+        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device "$chapter"
+}
+moved='messages went by the ring'
+not_moved='no message went by the ring'
+cuda_ring sizes "$moved" no-fd-handle self,shm,cuda ring
+for chapter in truncate persistent devices order; do
+    cuda_ring "$chapter" ^ "" self,shm,cuda "$chapter"
+done
+ranks=4 cuda_ring collective ^ "" self,shm,cuda collective
+ranks=4 cuda_ring one-ring ^ "" self,shm,cuda collective --mca btl_cuda_rings_max 1
+ring_code=none cuda_ring none "$not_moved" "" self,shm,cuda ring
+cuda_ring rings-none "$not_moved" "" self,shm,cuda ring --mca btl_cuda_rings_max 0
+cuda_ring old-driver "$not_moved" no-kernels self,shm,cuda ring
+cuda_ring no-peer "no ring in device memory with process.*has no access" no-peer self,shm,cuda ring
+cuda_ring no-ipc "no ring in device memory with process.*cannot be shared" no-ipc self,shm,cuda ring
+cuda_ring open-fails "no ring in device memory with process.*INVALID_HANDLE" ipc-open-fails \
+    self,shm,cuda ring
+cuda_ring no-pinned "no ring in device memory with process.*OUT_OF_MEMORY" no-pinned self,shm,cuda ring
+cuda_ring fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=40 self,shm,cuda fails
+mpi_says cuda.ring.refused "btl_cuda_rings_max is -1; it must not be below 0" 1 --mca pml multilane \
+    --mca btl self,cuda --mca btl_cuda_rings_max -1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
+# Lanes that lose the messages which tell each end of the other's; and that get lost themselves.
+flaky_path=$build/test/fake/.libs:${OMPI_MCA_mca_base_component_path:-}
+OMPI_MCA_mca_base_component_path=$flaky_path cuda_ring flaky "$moved" "" self,flaky,cuda ring \
+    --mca mpi_yield_when_idle 1 --mca btl_flaky_seed 3 --mca btl_flaky_drop 100 \
+    --mca btl_flaky_twice 100 --mca btl_flaky_delay 300 --mca pml_multilane_suspect_ms 40
+for lost in "fail 30" "die 300"; do
+    # shellcheck disable=SC2086
+    OMPI_MCA_mca_base_component_path=$flaky_path cuda_ring "lost-${lost% *}" \
+        "rank 0 went on, 0 failures" "" self,flaky,cuda unreachable --mca mpi_yield_when_idle 1 \
+        --mca btl_flaky_seed 7 --mca btl_flaky_$lost --mca btl_flaky_sleep_turns 2000000000 \
+        --mca btl_flaky_spared 0 --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3
+done
+# By its own guess of the costs the model uses it, for what is small.
+mpi_says cuda.ring.explain "rndv-ring +cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
+    --mca pml_multilane_explain 1 --mca pml_multilane_device_code "$build/test/fake/kernels" \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device persistent
+
 # What a device, a driver or a machine may lack.
 cuda_run no-ipc no-ipc self,shm,cuda many
 cuda_run ipc-open-fails ipc-open-fails self,shm,cuda many

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rndv-ring: device memory through a ring in device memory, which the lane of device memory keeps:
+ * RTS and RTR name the two ends of the ring, kernels of both move the bytes, ACK. Neither end's own
+ * memory is opened by the other, so it may be of any kind.
+ *
+ * What cannot go by the ring at one end is asked for as rndv-am. When the ring fails at one end the
+ * other is told, by a CANCEL of nothing or by the asking, and stops its own; then all messages that
+ * are in it are asked for, and none is sent that way again. */
+#include "protocol.h"
+
+#include <string.h>
+
+#include "../device_memory.h"
+#include "../lost.h"
+
+#define KEY_BYTES sizeof(struct multilane_ring_key)
+
+_Static_assert(sizeof(struct multilane_ring_key) <= WIRE_KEY_MAX, "it fits a message");
+
+/* The peer's lane with a ring; null: it has none. */
+static struct lane *ring_lane(const struct peer *peer)
+{
+    struct lane *lane = peer->device_lane;
+    return lane && lane->extension->ring_offer ? lane : NULL;
+}
+
+void rndv_ring_stop(struct peer *peer, bool sends)
+{
+    const struct lane *lane = ring_lane(peer);
+    if (lane)
+        lane->extension->ring_stop(lane->btl, lane->endpoint, sends);
+}
+
+/* --- sender -------------------------------------------------------------------------------------
+ */
+
+static int rndv_ring_start(struct send_request *request)
+{
+    struct peer *peer = request->out.peer;
+    const struct lane *lane = ring_lane(peer);
+    struct multilane_ring_key offer;
+    if (!lane ||
+        lane->extension->ring_offer(lane->btl, lane->endpoint, view_contiguous(request->view),
+                                    &offer) != OPAL_SUCCESS) {
+        request->protocol = &rndv_staged;
+        return request->protocol->start(request);
+    }
+    struct wire_key key = {.length = KEY_BYTES};
+    return rndv_announce(request, peer_control_lane(peer), &key, &offer);
+}
+
+static void receiver_tell(struct send_request *request)
+{
+    unsigned char bytes[WIRE_CONTROL_MAX];
+    struct wire_fin cancel = {.receiver = request->receiver, .size = 0};
+    unsigned char *end = peer_write_base(request->out.peer, bytes, WIRE_CANCEL, 0);
+    memcpy(end, &cancel, sizeof(cancel));
+    lane_send_control(peer_control_lane(request->out.peer), bytes,
+                      (size_t) (end + sizeof(cancel) - bytes));
+}
+
+/* The buffer is not read any more; the message ends with the ACK, or with what is asked for. */
+static void ring_sent(void *context, int status)
+{
+    struct send_request *request = context;
+    /* Relaxed: send_request_ready clears it where the receiver knows. To be told twice does no
+     * harm.
+     */
+    bool is_awaited = __atomic_exchange_n(&request->in_ring, false, __ATOMIC_RELAXED);
+    if (status != OPAL_SUCCESS && is_awaited && !peer_is_lost(request->out.peer))
+        receiver_tell(request);
+    send_request_step(request);
+}
+
+static void rndv_ring_ready(struct send_request *request, struct lane *from,
+                            const struct wire_rtr *rtr, const unsigned char *key)
+{
+    const struct lane *lane = ring_lane(request->out.peer);
+    const char *data = request->view ? view_contiguous(request->view) : NULL;
+    struct multilane_ring_key answer;
+    int rc = OPAL_ERR_NOT_SUPPORTED;
+    (void) from;
+    /* Relaxed: what takes the steps back is ordered by itself. */
+    __atomic_add_fetch(&request->unfinished, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&request->in_ring, true, __ATOMIC_RELAXED);
+    request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
+    if (lane && data && rtr->key.length == KEY_BYTES) {
+        memcpy(&answer, key, KEY_BYTES);
+        rc = lane->extension->ring_send(lane->btl, lane->endpoint, data + rtr->offset, rtr->size,
+                                        &answer, ring_sent, request);
+    }
+    if (rc != OPAL_SUCCESS)
+        ring_sent(request, rc);
+}
+
+/* --- receiver -----------------------------------------------------------------------------------
+ */
+
+/* Two things must have happened, in either order and in any threads: the RTR is out, and the ring
+ * does not touch the buffer any more. */
+static void rndv_ring_step(struct recv_request *request)
+{
+    if (__atomic_add_fetch(&request->control_ends, 1, __ATOMIC_ACQ_REL) != 2)
+        return;
+    __atomic_store_n(&request->in_ring, false, __ATOMIC_RELAXED);
+    if (request->ring_status == OPAL_SUCCESS)
+        recv_request_finish(request);
+    else
+        recv_request_ask(request, 0); /* over what was moved come the same bytes */
+}
+
+static void ring_taken(void *context, int status)
+{
+    struct recv_request *request = context;
+    request->ring_status = status;
+    rndv_ring_step(request);
+}
+
+static bool rndv_ring_take(struct recv_request *request, const struct arrival *arrival,
+                           struct multilane_ring_key *answer)
+{
+    const struct lane *lane = ring_lane(request->peer);
+    char *data = request->view ? view_contiguous(request->view) : NULL;
+    struct multilane_ring_key offer;
+    if (!lane || !data || arrival->key.length != KEY_BYTES)
+        return false;
+    memcpy(&offer, arrival->key_bytes, KEY_BYTES);
+    return lane->extension->ring_take(lane->btl, lane->endpoint, data, request->wanted, &offer,
+                                      answer, ring_taken, request) == OPAL_SUCCESS;
+}
+
+static void rndv_ring_receive(struct recv_request *request, const struct arrival *arrival)
+{
+    struct multilane_ring_key answer;
+    const struct wire_key key = {.length = KEY_BYTES};
+    request->control_ends = 0;
+    __atomic_store_n(&request->in_ring, true, __ATOMIC_RELAXED);
+    if (!rndv_ring_take(request, arrival, &answer)) {
+        __atomic_store_n(&request->in_ring, false, __ATOMIC_RELAXED);
+        recv_request_ask(request, 0);
+        return;
+    }
+    recv_request_send_rtr(request, peer_control_lane(request->peer), 0, WIRE_BY_RING, &key,
+                          &answer);
+    rndv_ring_step(request);
+}
+
+const struct protocol rndv_ring = {
+    .name = "rndv-ring",
+    .method = WIRE_BY_RING,
+    .start = rndv_ring_start,
+    .ready = rndv_ring_ready,
+    .receive = rndv_ring_receive,
+};
