@@ -225,9 +225,10 @@ static void lives_check(void)
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
     now_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
-    if (now_ms - shm.life_checked_ms < LIFE_CHECK_MS)
+    /* Relaxed: if two threads check at once, nothing is lost. */
+    if (now_ms - atomic_load_explicit(&shm.life_checked_ms, memory_order_relaxed) < LIFE_CHECK_MS)
         return;
-    shm.life_checked_ms = now_ms;
+    atomic_store_explicit(&shm.life_checked_ms, now_ms, memory_order_relaxed);
     peer_check_lives();
 }
 

@@ -162,7 +162,7 @@ struct shm_component {
     _Atomic uint32_t round;
     uint32_t sweep_next;
     uint32_t life_next;
-    uint64_t life_checked_ms;
+    _Atomic uint64_t life_checked_ms;
 
     opal_mutex_t pending_lock; /* guards pending_peers; taken inside a peer's lock */
     shm_peer_t **pending_peers;

@@ -11,6 +11,7 @@
 #include "multilane.h"
 #include "parameters.h"
 #include "peer_class.h"
+#include "progress_thread.h"
 #include "record.h"
 #include "sockets.h"
 
@@ -72,6 +73,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     *priority = 10;
     if (parameters_parse() != OMPI_SUCCESS)
         return NULL;
+    progress_thread_prepare();
     measured_load();
     if (measured_complaint() && ompi_process_info.my_local_rank == 0)
         opal_output(0, "multilane: %s; the lanes' defaults are used.", measured_complaint());

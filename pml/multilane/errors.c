@@ -10,6 +10,7 @@
 #include "lost.h"
 #include "multilane.h"
 #include "peer.h"
+#include "progress_thread.h"
 #include "watch.h"
 
 /* BTLs report lost connections while everybody is leaving; nobody needs to hear of it. */
@@ -21,8 +22,8 @@ bool errors_are_over(void)
 static void process_lost(ompi_proc_t *proc, const char *sentence)
 {
     struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
-    if (peer && peer_is_lost(peer))
-        return; /* that was said */
+    if ((peer && peer_is_lost(peer)) || progress_thread_hands_up(process_lost, proc, sentence))
+        return; /* that was said, or will be said by the rank */
     opal_output(0, "%s", sentence);
     if (!compat_proc_failed(proc) && !(peer && lost_is_returned(peer)))
         ompi_mpi_errors_are_fatal_comm_handler(NULL, NULL, (char *) sentence);

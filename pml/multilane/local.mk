@@ -31,6 +31,7 @@ multilane_sources = \
 	pml/multilane/peer_lanes.c \
 	pml/multilane/peer_class.c pml/multilane/peer_class.h \
 	pml/multilane/pending.c pml/multilane/pending.h \
+	pml/multilane/progress_thread.c pml/multilane/progress_thread.h \
 	pml/multilane/pieces.c pml/multilane/pieces.h \
 	pml/multilane/probe.c \
 	pml/multilane/record.c pml/multilane/record.h \
@@ -47,6 +48,7 @@ multilane_sources = \
 	pml/multilane/switch_points.c \
 	pml/multilane/transfer.c pml/multilane/transfer.h \
 	pml/multilane/watch.c pml/multilane/watch.h \
+	pml/multilane/work.c pml/multilane/work.h \
 	pml/multilane/view.c pml/multilane/view.h \
 	pml/multilane/wire.h \
 	pml/multilane/protocol/protocol.c pml/multilane/protocol/protocol.h \

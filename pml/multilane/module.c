@@ -13,6 +13,7 @@
 #include "parameters.h"
 #include "peer.h"
 #include "peer_class.h"
+#include "progress_thread.h"
 #include "recv_request.h"
 #include "send_request.h"
 #include "sockets.h"
@@ -157,6 +158,8 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_lose())
         watch_begin(); /* also where no process is ever met: see awaited.h */
     multilane.receiving = rc == OMPI_SUCCESS;
+    if (multilane.receiving)
+        progress_thread_begin();
     return rc;
 }
 
@@ -164,6 +167,7 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
 {
     if (watch_keeps() && errors_are_over())
         sockets_give_up();
+    progress_thread_pause();
     /* First: a BTL may call back for what it still has, and the callback knows the lane. */
     int rc = mca_bml.bml_del_procs(count, procs);
     for (size_t i = 0; i < count; i++) {
@@ -171,6 +175,7 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
         if (peer)
             peer_forget_lanes(peer);
     }
+    progress_thread_resume();
     return rc;
 }
 
@@ -205,6 +210,7 @@ void module_fini(void)
 {
     if (!multilane.enabled)
         return;
+    progress_thread_end();
     measure_fini();
     explain();
     multilane.enabled = false;

@@ -71,6 +71,9 @@ struct peer *peer_find(opal_process_name_t name);
 /* The sender of a message: from the base and, if it is of another job, its name. */
 struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name *name);
 
+/* What a BTL of ours offers beside btl.h; null for another's. */
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
+
 /* The peer's lane over this BTL, or null. */
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);
 

@@ -20,7 +20,7 @@
 #include "stripe.h"
 #include "watch.h"
 
-static const struct multilane_extension *extension_of(const mca_btl_base_module_t *btl)
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
 {
     char symbol[128];
     snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
@@ -121,7 +121,7 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
     if (lane || peer->lane_count == peer->lane_room)
         return;
     lane = &peer->lanes[peer->lane_count];
-    const struct multilane_extension *extension = extension_of(btl);
+    const struct multilane_extension *extension = lane_extension_of(btl);
     *lane = (struct lane){.btl = bml_btl->btl,
                           .endpoint = bml_btl->btl_endpoint,
                           .peer = peer,
@@ -149,7 +149,7 @@ bool lanes_may_lose(void)
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
         const mca_btl_base_module_t *btl = selected->btl_module;
-        if ((btl->btl_flags & MCA_BTL_FLAGS_SEND) && !extension_of(btl) &&
+        if ((btl->btl_flags & MCA_BTL_FLAGS_SEND) && !lane_extension_of(btl) &&
             !foreign_delivers(lane_name_of(btl)))
             return true;
     }
@@ -164,7 +164,7 @@ static mca_btl_base_module_t *device_btl(void)
     {
         mca_btl_base_module_t *btl = selected->btl_module;
         if (!(btl->btl_flags & MCA_BTL_FLAGS_SEND) && (btl->btl_flags & MCA_BTL_FLAGS_GET) &&
-            extension_of(btl))
+            lane_extension_of(btl))
             return btl;
     }
     return NULL;
@@ -184,7 +184,7 @@ static struct lane *device_lane_new(struct peer *peer)
         *lane = (struct lane){.btl = btl,
                               .endpoint = endpoint,
                               .peer = peer,
-                              .extension = extension_of(btl),
+                              .extension = lane_extension_of(btl),
                               .flags = btl->btl_flags};
     return lane;
 }

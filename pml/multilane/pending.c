@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue of things to be tried again. It is the only place that tries again, and it is reached
- * only from opal_progress: so nothing recurses, however long a lane says that it is busy. */
+ * only from opal_progress and the progress thread: so nothing recurses, however long a lane says
+ * that it is busy. */
 #include "pending.h"
 
 #include "multilane.h"
+#include "work.h"
 
 /* Atomic, because pending_progress looks at the first one without the lock; the lock orders all
  * else. */
@@ -12,7 +14,7 @@ static void first_set(struct pending **first, struct pending *item)
     __atomic_store_n(first, item, __ATOMIC_RELAXED);
 }
 
-static int pending_progress(void)
+int pending_progress(void)
 {
     struct pending_queue *queue = &multilane.pending;
     /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
@@ -36,6 +38,7 @@ static int pending_progress(void)
             kept_last = &item->next;
         } else {
             done++;
+            work_ends();
         }
     }
     if (kept) {
@@ -68,6 +71,7 @@ void pending_queue_fini(struct pending_queue *queue)
 void pending_add(struct pending_queue *queue, struct pending *item)
 {
     item->next = NULL;
+    work_begins(); /* first: another thread may be done with it at once */
     OPAL_THREAD_LOCK(&queue->lock);
     bool is_first_use = !queue->registered;
     queue->registered = true;

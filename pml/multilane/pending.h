@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What could not be sent because a lane was out of room, kept in order and tried again from
- * progress. */
+ * progress. Until it is done it is work under way (work.h). */
 #ifndef MULTILANE_PENDING_H
 #define MULTILANE_PENDING_H
 
@@ -23,6 +23,8 @@ struct pending_queue {
 
 void pending_queue_init(struct pending_queue *queue);
 void pending_queue_fini(struct pending_queue *queue);
+/* What progress calls: tries all again that wait; returns how many are done. */
+int pending_progress(void);
 void pending_add(struct pending_queue *queue, struct pending *item);
 
 #endif

@@ -12,6 +12,7 @@
 #include "request.h"
 #include "send_request.h"
 #include "stripe.h"
+#include "work.h"
 
 static int recv_request_free(ompi_request_t **ompi)
 {
@@ -116,6 +117,7 @@ void recv_request_begin(struct recv_request *request)
     request->matched = false;
     request->peer = NULL;
     request->size = request->wanted = request->received = 0;
+    request_work_begins(&request->counted);
 }
 
 void recv_request_start(struct recv_request *request)
@@ -226,6 +228,7 @@ void recv_request_complete(struct recv_request *request)
         ompi->req_status._ucount = request->size;
         ompi->req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
     }
+    request_work_ends(&request->counted);
     request->base.req_base.req_pml_complete = true;
     order_released(request); /* recv_request_free */
     ompi_request_complete(ompi, true);

@@ -24,6 +24,7 @@ struct recv_request {
     bool matched;    /* guarded by the communicator's lock */
     bool has_convertor;
     bool in_ring; /* atomic: rndv-ring may write to the buffer */
+    bool counted; /* see request_work_begins */
     struct wire_handle handle;
     struct wire_handle sender;
     struct view *view;                 /* of device memory, else null; see device_memory.h */

@@ -12,6 +12,7 @@
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"
+#include "work.h"
 
 static int send_request_free(ompi_request_t **ompi)
 {
@@ -134,6 +135,7 @@ static void send_request_complete(struct send_request *request)
     if (OPAL_UNLIKELY(request->view != NULL))
         device_send_end(request);
     send_request_expect(request, false);
+    request_work_ends(&request->counted);
     request->state = SEND_IDLE;
     request->base.req_base.req_pml_complete = true;
     order_released(request); /* send_request_free */
@@ -252,6 +254,7 @@ void send_request_begin(struct send_request *request)
     request->acknowledged = false;
     request->receiver = (struct wire_handle){0};
     request->state = SEND_STARTED;
+    request_work_begins(&request->counted);
 }
 
 int send_request_start(struct send_request *request, bool is_numbered)
@@ -264,6 +267,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
     if (!is_numbered) {
         int rc = send_request_prepare(request);
         if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
+            request_work_ends(&request->counted);
             request->state = SEND_IDLE;
             request->ends = 1;
             request->base.req_base.req_pml_complete = true;

@@ -62,6 +62,7 @@ struct send_request {
     struct registration device_key; /* of rndv_device */
     size_t unsent;                  /* atomic: bytes of rndv-staged that no lane has taken yet */
     bool in_ring;                   /* atomic: this end's part of rndv-ring is under way */
+    bool counted;                   /* see request_work_begins */
     uint8_t expecting;              /* so many of the peer's lanes were told to expect the RTR */
 };
 

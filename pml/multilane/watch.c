@@ -85,7 +85,8 @@ void watch_add(struct delivery *delivery)
     if (__atomic_load_n(&delivery->watched, __ATOMIC_RELAXED))
         return;
     OPAL_THREAD_LOCK(&watch.lock);
-    if (!__atomic_load_n(&delivery->watched, __ATOMIC_RELAXED)) {
+    /* Acquire, against watch_all: it is done with next_watched. */
+    if (!__atomic_load_n(&delivery->watched, __ATOMIC_ACQUIRE)) {
         __atomic_store_n(&delivery->watched, true, __ATOMIC_RELAXED);
         delivery->next_watched = watch.first;
         __atomic_store_n(&watch.first, delivery, __ATOMIC_RELAXED); /* watch_progress */
@@ -503,14 +504,16 @@ static void watch_all(void)
     while (round) {
         struct delivery *delivery = round;
         round = delivery->next_watched;
-        __atomic_store_n(&delivery->watched, false, __ATOMIC_RELAXED); /* watch_add */
+        __atomic_store_n(&delivery->watched, false, __ATOMIC_RELEASE); /* watch_add */
         if (delivery_look(delivery, now))
             watch_add(delivery);
     }
 }
 
-static int watch_progress(void)
+int watch_progress(void)
 {
+    if (!__atomic_load_n(&watch.registered, __ATOMIC_RELAXED)) /* watch_begin */
+        return 0;
     /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
     if (!__atomic_load_n(&watch.first, __ATOMIC_RELAXED)) {
         uint32_t calls =

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which lanes and peers still answer. Everything that follows from a lost lane is done here, from
- * Open MPI's progress: callbacks of BTLs only mark.
+ * Open MPI's progress or the progress thread: callbacks of BTLs only mark.
  *
- * Time is that during which this process calls MPI: while it computes it hears nobody, and may
- * conclude nothing. A peer that computes answers on no lane, so it makes none suspect. */
+ * Time is that during which this process calls MPI, or its progress thread looks: else it hears
+ * nobody, and may conclude nothing. A peer that computes answers on no lane, so it makes none
+ * suspect. */
 #ifndef MULTILANE_WATCH_H
 #define MULTILANE_WATCH_H
 
@@ -32,5 +33,7 @@ void watch_fini(void);
 bool watch_keeps(void);
 /* There is something to watch: progress is ours too from now on. */
 void watch_begin(void);
+/* What progress calls. */
+int watch_progress(void);
 
 #endif

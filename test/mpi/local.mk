@@ -87,6 +87,11 @@ test_mpi_thread_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_thread_LDFLAGS = $(MPI_LDFLAGS)
 test_mpi_thread_LDADD = $(SUITE_LDADD)
 
+check_PROGRAMS += test/mpi/thread_error
+test_mpi_thread_error_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_thread_error_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_thread_error_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
+
 check_PROGRAMS += test/mpi/onesided
 test_mpi_onesided_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_onesided_LDFLAGS = $(MPI_LDFLAGS)

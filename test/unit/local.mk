@@ -66,7 +66,7 @@ test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
 lanes_under_test = test/unit/lanes_standin.c pml/multilane/attributes.c pml/multilane/device.c \
 	pml/multilane/lane.c pml/multilane/measured.c pml/multilane/peer_class.c \
 	pml/multilane/peer_lanes.c pml/multilane/pending.c pml/multilane/rma.c \
-	pml/multilane/stripe.c pml/multilane/transfer.c
+	pml/multilane/stripe.c pml/multilane/transfer.c pml/multilane/work.c
 lanes_cppflags = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'
 test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c $(lanes_under_test)
 test_unit_pml_lanes_CPPFLAGS = $(lanes_cppflags)
@@ -82,7 +82,7 @@ test_unit_pml_explain_CPPFLAGS = $(lanes_cppflags)
 test_unit_pml_explain_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
 EXTRA_DIST += test/unit/explain.txt test/unit/explain.json
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
-	pml/multilane/transfer.c pml/multilane/pending.c
+	pml/multilane/transfer.c pml/multilane/pending.c pml/multilane/work.c
 test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_transfer_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_record_SOURCES = test/unit/pml_record.c pml/multilane/record.c
