@@ -69,6 +69,15 @@ static inline void counter_up(uint64_t *counter)
         (*counter)++;
 }
 
+/* One that was counted was none. */
+static inline void counter_down(uint64_t *counter)
+{
+    if (OPAL_UNLIKELY(opal_using_threads()))
+        __atomic_fetch_sub(counter, 1, __ATOMIC_RELAXED);
+    else
+        (*counter)--;
+}
+
 extern mca_pml_base_component_t mca_pml_multilane_component;
 
 /* module.c */

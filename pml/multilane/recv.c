@@ -43,8 +43,11 @@ static inline bool recv_kept(void *buffer, size_t count, ompi_datatype_t *dataty
     size_t room = datatype->super.size * count;
     struct inbound *inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
     if (!inbound && room <= sizeof(inbound->bytes) &&
-        request_look_once(comm_likely_lane(comm->c_pml_comm, source)))
+        request_look_once(comm_likely_lane(comm->c_pml_comm, source))) {
         inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
+        if (inbound) /* it was not kept because nobody asked for it */
+            counter_down(&multilane.unexpected_messages);
+    }
     if (!inbound)
         return false;
     const struct arrival *arrival = &inbound->arrival;

@@ -784,7 +784,7 @@ API driver_result cuMemcpy(driver_ptr to, driver_ptr from, size_t bytes)
  * device, and what is written there is lost. */
 static void *kernel_place(driver_ptr address, size_t size, size_t alignment)
 {
-    static __thread char nowhere[16];
+    static __thread _Alignas(16) char nowhere[16];
     bool is_known;
     char *bytes = bytes_of(address, size, &is_known);
     if (bytes && address % alignment == 0)
