@@ -16,10 +16,9 @@ static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi
     if (inbound) {
         if (take)
             inbound_remove(comm, inbound);
-        if (status != MPI_STATUS_IGNORE) {
+        if (status != MPI_STATUS_IGNORE) { /* all but MPI_ERROR, as MPI wants it */
             status->MPI_SOURCE = inbound->arrival.match.source;
             status->MPI_TAG = inbound->arrival.match.tag;
-            status->MPI_ERROR = MPI_SUCCESS;
             status->_ucount = inbound->arrival.size;
             status->_cancelled = 0;
         }

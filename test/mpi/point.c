@@ -456,6 +456,19 @@ static void the_error_field_is_left_alone_by_single_completions(void)
     OK(MPI_Recv(&in, 1, MPI_INT, suite.prev, 0, suite.comm, &status));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK(status.MPI_ERROR == 4711, "MPI_Recv set MPI_ERROR to %d", status.MPI_ERROR);
+
+    MPI_Message message;
+    int found = 0;
+    OK(MPI_Isend(&out, 1, MPI_INT, suite.next, 0, suite.comm, &request));
+    OK(MPI_Probe(suite.prev, 0, suite.comm, &status));
+    CHECK(status.MPI_ERROR == 4711, "MPI_Probe set MPI_ERROR to %d", status.MPI_ERROR);
+    OK(MPI_Iprobe(suite.prev, 0, suite.comm, &found, &status));
+    CHECK(found && status.MPI_ERROR == 4711, "MPI_Iprobe set MPI_ERROR to %d", status.MPI_ERROR);
+    OK(MPI_Mprobe(suite.prev, 0, suite.comm, &message, &status));
+    CHECK(status.MPI_ERROR == 4711, "MPI_Mprobe set MPI_ERROR to %d", status.MPI_ERROR);
+    OK(MPI_Mrecv(&in, 1, MPI_INT, &message, &status));
+    CHECK(status.MPI_ERROR == 4711, "MPI_Mrecv set MPI_ERROR to %d", status.MPI_ERROR);
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
 // ---- order, progress, resources ----
