@@ -43,7 +43,7 @@ check_PROGRAMS += $(ring_tests)
 TESTS += $(ring_tests)
 test_unit_ring_test_SOURCES = test/unit/ring_test.c
 test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
-test_unit_ring_model_SOURCES = test/unit/ring_model.c
+test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit/walk.h
 
 # The PML's parts that need no job.
 check_PROGRAMS += test/unit/pml_match test/unit/pml_spans test/unit/flow_model
@@ -141,4 +141,4 @@ test_unit_memory_cuda_LDADD = libmultilane_common.la -lpthread
 # All interleavings of the kernels of the ring in device memory.
 check_PROGRAMS += test/unit/chunk_model
 TESTS += test/unit/chunk_model
-test_unit_chunk_model_SOURCES = test/unit/chunk_model.c
+test_unit_chunk_model_SOURCES = test/unit/chunk_model.c test/unit/walk.c test/unit/walk.h

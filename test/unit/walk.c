@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The search through all ways of taking turns. */
+#include "test/unit/walk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define STEPS_MAX   600
+#define STACK_BYTES (64 * 1024)
+
+struct walk walk;
+
+static struct {
+    const struct walk_model *model;
+    ucontext_t contexts[ENDS], scheduler;
+    unsigned char *stacks[ENDS];
+    uint8_t choice[STEPS_MAX];
+    uint8_t alternatives[STEPS_MAX];
+    uint32_t depth;
+    uint32_t prefix;
+    uint64_t *visited;
+    uint32_t visited_count;
+} search;
+
+bool walk_begin(const struct walk_model *model)
+{
+    bool good = true;
+    search.model = model;
+    search.visited = malloc(model->visited_max * sizeof(*search.visited));
+    for (int i = 0; i < ENDS; i++)
+        good &= (search.stacks[i] = malloc(STACK_BYTES)) != NULL;
+    return good && search.visited;
+}
+
+void walk_end(void)
+{
+    for (int i = 0; i < ENDS; i++)
+        free(search.stacks[i]);
+    free(search.visited);
+}
+
+uint64_t walk_hash(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash ^ hash >> 29;
+}
+
+/* False: it was there. */
+static bool visited_add(uint64_t hash)
+{
+    uint32_t mask = search.model->visited_max - 1, at = (uint32_t) (hash >> 20) & mask;
+    hash |= 1;
+    for (; search.visited[at]; at = (at + 1) & mask)
+        if (search.visited[at] == hash)
+            return false;
+    search.visited[at] = hash;
+    if (++search.visited_count > search.model->visited_max / 2) {
+        fprintf(stderr, "the model is too large\n");
+        exit(1);
+    }
+    return true;
+}
+
+void walk_fail(const char *what)
+{
+    if (!walk.failure)
+        walk.failure = what;
+}
+
+void walk_pause(void)
+{
+    swapcontext(&search.contexts[walk.running], &search.scheduler);
+}
+
+void walk_done(void)
+{
+    walk.ends[walk.running].done = true;
+    walk_pause();
+}
+
+static void run_begin(void)
+{
+    search.model->begin();
+    memset(walk.ends, 0, sizeof(walk.ends));
+    for (int i = 0; i < ENDS; i++) {
+        getcontext(&search.contexts[i]);
+        search.contexts[i].uc_stack.ss_sp = search.stacks[i];
+        search.contexts[i].uc_stack.ss_size = STACK_BYTES;
+        makecontext(&search.contexts[i], search.model->programs[i], 0);
+    }
+}
+
+static uint64_t state_hash(void)
+{
+    uint64_t hash = search.model->hash();
+    for (int i = 0; i < ENDS; i++) {
+        const struct walk_end *end = &walk.ends[i];
+        /* Of waiting_from only that counts: what is stored from here on ends any waiting. */
+        const uint32_t all[] = {end->done, end->waiting, end->stores,
+                                end->waiting_from == walk.ends[!i].stores};
+        hash = walk_hash(hash, all, sizeof(all));
+    }
+    return hash;
+}
+
+static bool end_can_run(int i)
+{
+    const struct walk_end *end = &walk.ends[i];
+    return !end->done && !(end->waiting && end->waiting_from == walk.ends[!i].stores);
+}
+
+/* One run: the choices of the prefix, then the sender wherever it can go on. */
+static void run_once(void)
+{
+    run_begin();
+    for (search.depth = 0; !walk.failure && search.depth < STEPS_MAX; search.depth++) {
+        bool can[ENDS] = {end_can_run(SENDER), end_can_run(RECEIVER)};
+        uint32_t depth = search.depth;
+        if (!can[SENDER] && !can[RECEIVER]) {
+            if (!walk.ends[SENDER].done || !walk.ends[RECEIVER].done)
+                walk_fail("both ends wait for ever");
+            return;
+        }
+        if (depth >= search.prefix) {
+            if (!visited_add(state_hash()))
+                return;
+            walk.states++;
+            search.choice[depth] = can[SENDER] ? SENDER : RECEIVER;
+            search.alternatives[depth] = can[SENDER] && can[RECEIVER];
+        }
+        walk.running = search.choice[depth];
+        walk.ends[walk.running].waiting = false;
+        swapcontext(&search.scheduler, &search.contexts[walk.running]);
+    }
+    if (!walk.failure)
+        walk_fail("the model is too deep");
+}
+
+bool walk_all(void)
+{
+    memset(search.visited, 0, search.model->visited_max * sizeof(*search.visited));
+    search.visited_count = 0;
+    search.prefix = 0;
+    walk.failure = NULL;
+    for (;;) {
+        run_once();
+        walk.runs++;
+        if (walk.failure)
+            return false;
+        while (search.depth > 0 && !search.alternatives[search.depth - 1])
+            search.depth--;
+        if (search.depth == 0)
+            return true;
+        search.depth--;
+        search.choice[search.depth] = RECEIVER;
+        search.alternatives[search.depth] = 0;
+        search.prefix = search.depth + 1;
+    }
+}
+
+void walk_report(void)
+{
+    fprintf(stderr, "; who went on:");
+    for (uint32_t i = 0; i <= search.depth && i < STEPS_MAX; i++)
+        fprintf(stderr, " %c", search.choice[i] == SENDER ? 's' : 'r');
+    fprintf(stderr, "\n");
+}
+
+bool walk_can_run(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    return false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    return false;
+#else
+    return true;
+#endif
+#else
+    return true;
+#endif
+}

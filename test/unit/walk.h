@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Walks all ways in which a sender and a receiver may take turns. Both are coroutines of one
+ * thread, which pause before each access to what they share; a state that was seen is not walked on
+ * from. */
+#ifndef TEST_UNIT_WALK_H
+#define TEST_UNIT_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SENDER, RECEIVER, ENDS };
+
+struct walk_end {
+    bool done;
+    bool waiting;          /* until the other end stores something, */
+    uint32_t waiting_from; /* its stores being counted from here */
+    uint32_t stores;
+};
+
+/* What is walked. */
+struct walk_model {
+    void (*programs[ENDS])(void); /* each ends with walk_done */
+    void (*begin)(void);          /* the first state of all but the ends */
+    uint64_t (*hash)(void);       /* of all that the future depends on, but the ends */
+    uint32_t visited_max;         /* a power of two, twice as many as there are states */
+};
+
+struct walk {
+    struct walk_end ends[ENDS];
+    int running;
+    const char *failure;
+    uint64_t states, runs;
+};
+
+extern struct walk walk;
+
+/* False: there is no memory. */
+bool walk_begin(const struct walk_model *model);
+void walk_end(void);
+
+/* All ways. False: walk.failure says what went wrong, walk_report who had gone on. */
+bool walk_all(void);
+void walk_report(void);
+
+/* Of the end that runs: the other one may go on. */
+void walk_pause(void);
+void walk_done(void);
+void walk_fail(const char *what);
+
+#define WALK_HASH UINT64_C(0xcbf29ce484222325)
+uint64_t walk_hash(uint64_t hash, const void *data, size_t bytes);
+
+/* ThreadSanitizer does not follow coroutines. */
+bool walk_can_run(void);
+
+#endif
