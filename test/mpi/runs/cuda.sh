@@ -74,7 +74,7 @@ cuda_ring no-ipc "no ring in device memory with process.*cannot be shared" no-ip
 cuda_ring open-fails "no ring in device memory with process.*INVALID_HANDLE" ipc-open-fails \
     self,shm,cuda ring
 cuda_ring no-pinned "no ring in device memory with process.*OUT_OF_MEMORY" no-pinned self,shm,cuda ring
-cuda_ring fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=40 self,shm,cuda fails
+cuda_ring fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=4 self,shm,cuda fails
 mpi_says cuda.ring.refused "btl_cuda_rings_max is -1; it must not be below 0" 1 --mca pml multilane \
     --mca btl self,cuda --mca btl_cuda_rings_max -1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 # Lanes that lose the messages which tell each end of the other's; and that get lost themselves.
