@@ -59,7 +59,11 @@ void session_dismiss(struct session *session);
 /* Rank 0's part of an order to `peer`; seconds. Below 0: it could not be forced. */
 double session_trips(struct session *session, int peer, const struct order *order);
 double session_stream(struct session *session, int peer, const struct order *order);
-double session_stream_in(struct session *session, int peer, const struct order *order);
+
+/* Between two messages that arrive, in the last quarter of a stream: a network lets the first ones
+ * through faster than it can go on, by what its buffers and shapers hold. 8 messages or more. */
+double session_gap_in(struct session *session, int peer, const struct order *order);
+
 double session_exchange(struct session *session, int peer, const struct order *order);
 
 /* Seconds that a packetised broadcast from rank 0 takes until the last rank has it all. */

@@ -243,6 +243,7 @@ static void measure_copies(struct cluster_model *model)
 
 #define OVERHEAD_REPEATS 40
 #define STREAM_COUNT     64
+#define STREAM_IN_COUNT  128
 #define LEAST            3   /* repeats, however long they take */
 #define CLUSTER_MOST_S   3.0 /* for all repeats together */
 
@@ -273,7 +274,9 @@ static bool measure_point(struct session *session, int peer, struct order *order
     for (; k < STRETCHES && (k < 1 || seconds_now() < until); k++) {
         order->count = STREAM_COUNT;
         gap[k] = session_stream(session, peer, order) / STREAM_COUNT;
-        gap_in[k] = session_stream_in(session, peer, order) / (STREAM_COUNT - 1);
+        order->count = STREAM_IN_COUNT;
+        gap_in[k] = session_gap_in(session, peer, order);
+        order->count = STREAM_COUNT;
         trip[k] = session_trips(session, peer, order);
     }
     if (!seen)

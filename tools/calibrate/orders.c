@@ -208,17 +208,18 @@ double session_stream(struct session *session, int peer, const struct order *ord
     return end - start;
 }
 
-double session_stream_in(struct session *session, int peer, const struct order *order)
+double session_gap_in(struct session *session, int peer, const struct order *order)
 {
+    int steady = order->count * 3 / 4;
+    double start = 0;
     if (!order_give(session, peer, order, ORDER_STREAM_IN))
         return -1;
-    double start = 0;
     for (int i = 0; i < order->count; i++) {
         receive_from(session, peer, order->bytes);
-        if (!i)
+        if (i == steady)
             start = seconds_now();
     }
-    return seconds_now() - start;
+    return (seconds_now() - start) / (order->count - 1 - steady);
 }
 
 double session_exchange(struct session *session, int peer, const struct order *order)
