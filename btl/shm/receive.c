@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include "opal/runtime/opal_progress.h"
+
 /* Messages taken from one ring before the others get their turn, and bytes after which no further
  * one is begun: the caller may have what it waits for by now, and a large message that comes before
  * its receive is posted is copied twice. */
@@ -246,11 +248,13 @@ void receive_relax(mca_btl_base_module_t *btl, uint32_t idle_polls)
         sched_yield();
 }
 
-/* Where processes outnumber processors. */
+/* Where processes outnumber processors. Open MPI, told to, gives the processor away itself. */
 static __attribute__((noinline)) void processor_share(int events)
 {
     static _Thread_local uint32_t idle_rounds;
 
+    if (opal_progress_yield_when_idle)
+        return;
     idle_rounds = events ? 0 : idle_rounds + 1;
     if (idle_rounds >= YIELD_OVERSUBSCRIBED)
         sched_yield();
