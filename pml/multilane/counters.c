@@ -29,7 +29,7 @@ static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
                 const struct route *route = &class->routes[buffer][i];
                 if (passes(class, route, what))
                     sum += __atomic_load_n(bytes ? &route->bytes : &route->messages,
-                                           __ATOMIC_RELAXED); /* route_count */
+                                           __ATOMIC_RELAXED); /* counter_add */
             }
         }
     }
@@ -90,8 +90,8 @@ static int read_plain(const struct mca_base_pvar_t *variable, void *value, void 
     return OMPI_SUCCESS;
 }
 
-static int counter_add(const mca_base_component_t *component, const char *name, const char *help,
-                       mca_base_get_value_fn_t read, const void *what)
+static int counter_register(const mca_base_component_t *component, const char *name,
+                            const char *help, mca_base_get_value_fn_t read, const void *what)
 {
     int index = mca_base_component_pvar_register(
         component, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
@@ -117,12 +117,12 @@ static int counters_of(const mca_base_component_t *component, const char *of, co
     char name[96], help[160];
     variable_name(name, sizeof(name), "messages", of);
     snprintf(help, sizeof(help), "Messages sent by this process %s %s", kind, of);
-    int rc = counter_add(component, name, help, messages, what);
+    int rc = counter_register(component, name, help, messages, what);
     if (rc != OMPI_SUCCESS)
         return rc;
     variable_name(name, sizeof(name), "bytes", of);
     snprintf(help, sizeof(help), "Bytes sent by this process %s %s", kind, of);
-    return counter_add(component, name, help, bytes, what);
+    return counter_register(component, name, help, bytes, what);
 }
 
 int counters_register(const mca_base_component_t *component)
@@ -150,7 +150,7 @@ int counters_register(const mca_base_component_t *component)
             rc = counters_of(component, protocols[i]->name, "by", protocols[i],
                              read_protocol_messages, read_protocol_bytes);
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]) && rc == OMPI_SUCCESS; i++)
-        rc = counter_add(component, plain[i].name, plain[i].help, read_plain, plain[i].value);
+        rc = counter_register(component, plain[i].name, plain[i].help, read_plain, plain[i].value);
     return rc;
 }
 

@@ -58,7 +58,7 @@ enum flow_way credit_admit(struct send_request *request)
     enum flow_way way = flow_try(&peer->out, request->out.mark, request->out.cost);
     if (way == FLOW_WAIT) {
         waiting_insert(peer, request);
-        __atomic_fetch_add(&multilane.waited_messages, 1, __ATOMIC_RELAXED);
+        counter_add(&multilane.waited_messages, 1);
     }
     OPAL_THREAD_UNLOCK(&peer->credit_lock);
     if (OPAL_UNLIKELY(peer_is_lost(peer)))

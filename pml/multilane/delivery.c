@@ -165,7 +165,7 @@ static int frame_transmit(struct frame *frame)
 
     OPAL_THREAD_LOCK(&delivery->lock);
     if (rc == OMPI_SUCCESS && frame->was_sent)
-        __atomic_fetch_add(&multilane.resent_messages, 1, __ATOMIC_RELAXED);
+        counter_add(&multilane.resent_messages, 1);
     frame->was_sent |= rc == OMPI_SUCCESS;
     frame->busy = false;
     bool is_done = frame->done;
@@ -387,7 +387,7 @@ bool delivery_arrived(struct delivery *delivery, const struct wire_frame *wire, 
     }
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (*good && !is_new)
-        __atomic_fetch_add(&multilane.duplicates, 1, __ATOMIC_RELAXED);
+        counter_add(&multilane.duplicates, 1);
     return is_new;
 }
 

@@ -157,7 +157,7 @@ static inline void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *
     match_add(&comm->unexpected, &inbound->key);
     if (OPAL_UNLIKELY(comm->wildcards))
         inbound_list_wildcards(comm, inbound);
-    counter_up(&multilane.unexpected_messages);
+    counter_add(&multilane.unexpected_messages, 1);
 }
 
 struct inbound *inbound_of_node(struct match_node *node)
@@ -393,7 +393,7 @@ static bool early_insert(struct peer *peer, struct inbound *inbound)
     *at = inbound;
     if (!inbound->next)
         peer->early_last = inbound;
-    counter_up(&multilane.early_messages);
+    counter_add(&multilane.early_messages, 1);
     return true;
 }
 

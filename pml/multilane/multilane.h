@@ -7,6 +7,7 @@
 
 #include "opal/mca/allocator/base/base.h"
 
+#include "counters.h"
 #include "flow.h"
 #include "handle.h"
 #include "pending.h"
@@ -46,7 +47,7 @@ struct multilane {
     uint32_t window;       /* what we promise every peer, */
     struct flow_pool pool; /* and what those share that send */
 
-    /* Counters: see counter_up. */
+    /* Counters: see counter_add. */
     uint64_t early_messages;
     uint64_t unexpected_messages;
     uint64_t waited_messages;
@@ -59,24 +60,6 @@ struct multilane {
 };
 
 extern struct multilane multilane;
-
-/* One more, by any thread; each counter is a number of its own. */
-static inline void counter_up(uint64_t *counter)
-{
-    if (OPAL_UNLIKELY(opal_using_threads()))
-        __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-    else
-        (*counter)++;
-}
-
-/* One that was counted was none. */
-static inline void counter_down(uint64_t *counter)
-{
-    if (OPAL_UNLIKELY(opal_using_threads()))
-        __atomic_fetch_sub(counter, 1, __ATOMIC_RELAXED);
-    else
-        (*counter)--;
-}
 
 extern mca_pml_base_component_t mca_pml_multilane_component;
 

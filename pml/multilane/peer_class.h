@@ -6,6 +6,7 @@
 #include "common/compat/pml.h"
 #include "common/lane/profile.h"
 #include "common/model/plan.h"
+#include "counters.h"
 #include "peer.h"
 
 struct protocol;
@@ -90,24 +91,13 @@ static inline struct route *class_route_of(struct peer_class *class, enum class_
     return route;
 }
 
-/* Relaxed: each is a number of its own. */
-static inline void route_count(struct route *route, size_t size)
-{
-    if (opal_using_threads()) {
-        __atomic_fetch_add(&route->messages, 1, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&route->bytes, size, __ATOMIC_RELAXED);
-    } else {
-        route->messages++;
-        route->bytes += size;
-    }
-}
-
 /* The same, for a message that is now sent this way: each is counted once. */
 static inline struct route *class_route(struct peer_class *class, enum class_buffer buffer,
                                         size_t size)
 {
     struct route *route = class_route_of(class, buffer, size);
-    route_count(route, size);
+    counter_add(&route->messages, 1);
+    counter_add(&route->bytes, size);
     return route;
 }
 

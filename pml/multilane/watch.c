@@ -331,8 +331,7 @@ static void act_on_changes(struct delivery *delivery)
             continue;
         /* Only the first ones are said: a lane may come and go for hours. */
         uint32_t said = mine->said < SAID_MAX ? ++mine->said : 0;
-        __atomic_fetch_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1,
-                           __ATOMIC_RELAXED);
+        counter_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1);
         lane_set_lost(&peer->lanes[i], !is_up);
         if (said)
             lane_say_changed(&peer->lanes[i], is_up, why, said == SAID_MAX);
