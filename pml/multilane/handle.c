@@ -73,6 +73,8 @@ void *handle_find(struct handle_table *table, enum handle_kind kind, struct wire
     struct handle_entry *entry = entry_of(table, handle);
     void *object = entry && entry->kind == kind ? entry->object : NULL;
     OPAL_THREAD_UNLOCK(&table->lock);
+    if (object)
+        order_acquired(object); /* handle_goes_out */
     return object;
 }
 

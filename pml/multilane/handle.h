@@ -4,6 +4,7 @@
 #ifndef MULTILANE_HANDLE_H
 #define MULTILANE_HANDLE_H
 
+#include "common/compat/order.h"
 #include "common/compat/pml.h"
 
 #include "wire.h"
@@ -33,6 +34,13 @@ int handle_acquire(struct handle_table *table, enum handle_kind kind, void *obje
 
 /* The object of a handle that came from the wire, or null if there is none of that kind. */
 void *handle_find(struct handle_table *table, enum handle_kind kind, struct wire_handle handle);
+
+/* The object's handle is about to be sent. What was done to the object is seen by who finds it by
+ * what the peer answers: the two messages are the order, through another process. */
+static inline void handle_goes_out(void *object)
+{
+    order_released(object);
+}
 
 /* The next object of that kind from entry *at on, which then is the one behind it; null: there is
  * no more. */

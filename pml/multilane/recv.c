@@ -84,13 +84,15 @@ int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int sourc
     return rc;
 }
 
-/* A persistent buffered send may be complete for its user and not yet for us: then a new request
- * takes its place, and the old one goes when its message has gone. */
+/* A persistent buffered send may be complete for its user long before it is for us: then a new
+ * request takes its place, and the old one goes when its message has gone. */
 static int send_start(ompi_request_t **slot)
 {
     struct send_request *send = (struct send_request *) *slot;
     mca_pml_base_request_t *base = &send->base.req_base;
-    if (!base->req_pml_complete) {
+    if (send->base.req_send_mode != MCA_PML_BASE_SEND_BUFFERED)
+        request_await_idle(&send->ends);
+    if (!request_is_idle(&send->ends)) {
         ompi_request_t *fresh;
         int rc =
             module_isend_init(base->req_addr, base->req_count, base->req_datatype, base->req_peer,
@@ -106,18 +108,28 @@ static int send_start(ompi_request_t **slot)
     return send_request_start(send, false);
 }
 
+/* Its user starts only what is complete; acquire, against request_complete. */
+static bool is_complete(const ompi_request_t *request)
+{
+    return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
+}
+
 int module_start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; i++) {
         mca_pml_base_request_t *base = (mca_pml_base_request_t *) requests[i];
         if (!base || requests[i]->req_type != OMPI_REQUEST_PML)
             continue;
+        if (OPAL_UNLIKELY(!is_complete(requests[i])))
+            return OMPI_ERR_REQUEST;
         if (base->req_type == MCA_PML_REQUEST_SEND) {
             int rc = send_start(&requests[i]);
             if (rc != OMPI_SUCCESS)
                 return rc;
         } else if (base->req_type == MCA_PML_REQUEST_RECV) {
-            recv_request_start((struct recv_request *) base);
+            struct recv_request *receive = (struct recv_request *) base;
+            request_await_idle(&receive->ends);
+            recv_request_start(receive);
         } else {
             return OMPI_ERR_REQUEST;
         }

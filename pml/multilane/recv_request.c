@@ -17,7 +17,7 @@
 static int recv_request_free(ompi_request_t **ompi)
 {
     struct recv_request *request = (struct recv_request *) *ompi;
-    order_acquired(request); /* recv_request_complete */
+    order_acquired(request); /* request_complete */
     request->base.req_base.req_free_called = true;
     if (request_ended(&request->ends))
         recv_request_return(request);
@@ -230,8 +230,7 @@ void recv_request_complete(struct recv_request *request)
     }
     request_work_ends(&request->counted);
     request->base.req_base.req_pml_complete = true;
-    order_released(request); /* recv_request_free */
-    ompi_request_complete(ompi, true);
+    request_complete(ompi);
     if (request_ended(&request->ends))
         recv_request_return(request);
 }
@@ -347,6 +346,7 @@ int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_
         memcpy(end, key_bytes, wire_keys_length(&rtr.key));
         end += wire_keys_length(&rtr.key);
     }
+    handle_goes_out(request);
     /* Who proposed a put waits for it, see send_request_expect. */
     return (method == WIRE_BY_PUT ? lane_send_expected : lane_send_control)(lane, bytes,
                                                                             (size_t) (end - bytes));

@@ -2,6 +2,8 @@
 /* Waiting for one request. */
 #include "request.h"
 
+#include <sched.h>
+
 #include "common/ring/ring.h"
 
 /* The lane that brings the answer is looked at this often for each turn of Open MPI's progress,
@@ -19,20 +21,32 @@ void request_look(struct lane *lane)
         ring_relax();
 }
 
+void request_await_idle(const uint32_t *ends)
+{
+    while (!request_is_idle(ends))
+        sched_yield();
+}
+
+/* False: it is not complete yet, and the answer is not near. */
+static bool poll_completes(ompi_request_t *request, struct lane *lane)
+{
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (int look = 0; look < LOOKS_PER_PROGRESS; look++) {
+            if (REQUEST_COMPLETE(request)) {
+                opal_atomic_rmb();
+                return true;
+            }
+            if (!lane_poll(lane))
+                ring_relax();
+        }
+        opal_progress();
+    }
+    return false;
+}
+
 void request_wait(ompi_request_t *request, struct lane *lane)
 {
-    if (lane && !opal_progress_yield_when_idle) {
-        for (int turn = 0; turn < TURNS; turn++) {
-            for (int look = 0; look < LOOKS_PER_PROGRESS; look++) {
-                if (REQUEST_COMPLETE(request)) {
-                    opal_atomic_rmb();
-                    return;
-                }
-                if (!lane_poll(lane))
-                    ring_relax();
-            }
-            opal_progress();
-        }
-    }
-    ompi_request_wait_completion(request);
+    if (!lane || opal_progress_yield_when_idle || !poll_completes(request, lane))
+        ompi_request_wait_completion(request);
+    order_acquired(request); /* request_complete */
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What sends and receives have in common: the two ends of a request's life. */
+/* What sends and receives have in common: the two ends of a request's life, and the wait for it. */
 #ifndef MULTILANE_REQUEST_H
 #define MULTILANE_REQUEST_H
 
+#include "common/compat/order.h"
 #include "common/compat/pml.h"
 
 #include "lane.h"
@@ -14,6 +15,25 @@ static inline bool request_ended(uint32_t *ends)
     if (opal_using_threads())
         return __atomic_fetch_add(ends, 1, __ATOMIC_ACQ_REL) == 1; /* with the other end's */
     return (*ends)++ == 1;
+}
+
+/* Is the PML done with a persistent request, which its user has? */
+static inline bool request_is_idle(const uint32_t *ends)
+{
+    return __atomic_load_n(ends, __ATOMIC_ACQUIRE) == 1; /* with request_ended of the PML */
+}
+
+/* The same for one that is complete for its user: the thread that completed it has as good as let
+ * go of it. To start it earlier would be to count that thread's end for the next message. */
+void request_await_idle(const uint32_t *ends);
+
+/* Completes it for its user, who may be another thread: that sees all that was done for it. Open
+ * MPI's own steps only acquire in 4.1 and 5.0; who waits or tests acquires. */
+static inline void request_complete(ompi_request_t *request)
+{
+    order_released(request); /* send_request_free, recv_request_free, request_wait */
+    opal_atomic_wmb();
+    ompi_request_complete(request, true);
 }
 
 /* Looks a few times at what `lane` (or null) brings; returns as soon as something came. */

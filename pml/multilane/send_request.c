@@ -17,7 +17,7 @@
 static int send_request_free(ompi_request_t **ompi)
 {
     struct send_request *request = (struct send_request *) *ompi;
-    order_acquired(request); /* send_request_complete */
+    order_acquired(request); /* request_complete */
     request->base.req_base.req_free_called = true;
     if (request_ended(&request->ends))
         send_request_return(request);
@@ -138,11 +138,10 @@ static void send_request_complete(struct send_request *request)
     request_work_ends(&request->counted);
     request->state = SEND_IDLE;
     request->base.req_base.req_pml_complete = true;
-    order_released(request); /* send_request_free */
     if (is_buffered(request))
         mca_pml_base_bsend_request_fini(ompi);
     else
-        ompi_request_complete(ompi, true);
+        request_complete(ompi);
     if (request_ended(&request->ends))
         send_request_return(request);
 }
@@ -271,6 +270,8 @@ int send_request_start(struct send_request *request, bool is_numbered)
             request->state = SEND_IDLE;
             request->ends = 1;
             request->base.req_base.req_pml_complete = true;
+            request->base.req_base.req_ompi.req_state = OMPI_REQUEST_INACTIVE;
+            request->base.req_base.req_ompi.req_complete = REQUEST_COMPLETED;
             return rc;
         }
     }
@@ -290,7 +291,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
     if (OPAL_UNLIKELY(must_stage) && request->protocol->method == 0)
         request->protocol = &rndv_staged;
     if (is_buffered(request))
-        ompi_request_complete(&request->base.req_base.req_ompi, true);
+        request_complete(&request->base.req_base.req_ompi);
     enum flow_way way = credit_admit(request);
     if (OPAL_LIKELY(way != FLOW_WAIT))
         send_request_go(request, way);

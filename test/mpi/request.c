@@ -580,6 +580,29 @@ static void persistent_requests_start_again_and_again(void)
     }
 }
 
+// Started again in the very moment that another thread, which completed them, lets go of them.
+static void persistent_requests_start_again_at_once(void)
+{
+    int rounds = suite.oversubscribed ? 50 : 500, in[2] = {-1, -1}, out = 0;
+    int room = rounds * ((int) sizeof(int) + MPI_BSEND_OVERHEAD);
+    unsigned char *buffer = suite_alloc((size_t) room);
+    MPI_Request requests[4];
+    OK(MPI_Buffer_attach(buffer, room));
+    OK(MPI_Recv_init(&in[0], 1, MPI_INT, suite.prev, 0, suite.comm, &requests[0]));
+    OK(MPI_Recv_init(&in[1], 1, MPI_INT, suite.prev, 1, suite.comm, &requests[1]));
+    OK(MPI_Send_init(&out, 1, MPI_INT, suite.next, 0, suite.comm, &requests[2]));
+    OK(MPI_Bsend_init(&out, 1, MPI_INT, suite.next, 1, suite.comm, &requests[3]));
+    for (out = 0; out < rounds; out++) {
+        OK(MPI_Startall(4, requests));
+        OK(MPI_Waitall(4, requests, MPI_STATUSES_IGNORE));
+        CHECK(in[0] == out && in[1] == out, "round %d received %d and %d", out, in[0], in[1]);
+    }
+    for (int i = 0; i < 4; i++)
+        OK(MPI_Request_free(&requests[i]));
+    OK(MPI_Buffer_detach(&buffer, &room));
+    free(buffer);
+}
+
 static void inactive_persistent_requests_are_complete(void)
 {
     int in = 0, flag = 0, index = 0;
@@ -709,6 +732,8 @@ static const struct suite_case cases[] = {
      cancelling_a_finished_receive_does_nothing, 1},
     {"persistent_requests_start_again_and_again", PERSISTENT,
      persistent_requests_start_again_and_again, 1},
+    {"persistent_requests_start_again_at_once", PERSISTENT, persistent_requests_start_again_at_once,
+     1},
     {"inactive_persistent_requests_are_complete", PERSISTENT,
      inactive_persistent_requests_are_complete, 1},
     {"persistent_and_other_operations_match", PERSISTENT, persistent_and_other_operations_match, 1},

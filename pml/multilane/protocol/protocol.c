@@ -35,6 +35,7 @@ int eager_expect_ack(struct send_request *request)
         return rc;
     }
     request->out.synchronous = request->handle;
+    handle_goes_out(request);
     return OMPI_SUCCESS;
 }
 
@@ -62,6 +63,7 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
         length += wire_keys_length(&rts.key);
     }
     request->state = SEND_ANNOUNCED; /* before it is true: the answer may come inside the send */
+    handle_goes_out(request);
     int rc = lane_send_copy(lane, bytes, length);
     if (rc != OMPI_SUCCESS)
         request->state = SEND_STARTED;
