@@ -12,9 +12,11 @@
 #include "common/memory/chunks.h"
 #include "common/memory/kernels.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
+#include "opal/runtime/opal_progress.h"
 
 static int cuda_register(void);
 static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads);
+static int cuda_progress(void);
 static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                           cuda_peer_t **peers, opal_bitmap_t *reachable);
 static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
@@ -31,6 +33,7 @@ __attribute__((visibility("default"))) struct cuda_component mca_btl_cuda_compon
                 },
             .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
             .btl_init = cuda_init,
+            .btl_progress = cuda_progress,
         },
     .handles_max = 128,
     .rings_max = 64,
@@ -144,9 +147,17 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
     copies_init();
     rings_init();
+    /* BML r2 has only those called that it takes. Now, as no other thread walks the list of what is
+     * called, which is freed when it grows. */
+    opal_progress_register(cuda_progress);
     modules[0] = &cuda_module;
     *count = 1;
     return modules;
+}
+
+static int cuda_progress(void)
+{
+    return copies_progress() + rings_progress();
 }
 
 /* --- peers --- */
@@ -227,6 +238,7 @@ static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t 
 static int cuda_finalize(mca_btl_base_module_t *btl)
 {
     (void) btl;
+    opal_progress_unregister(cuda_progress);
     copies_close();
     rings_close();
     kernels_close();

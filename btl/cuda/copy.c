@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "opal/runtime/opal_progress.h"
-
 /* A copy under way. */
 struct cuda_copy {
     struct cuda_copy *next;
@@ -25,7 +23,6 @@ static struct {
         struct cuda_copy *first, **last;
     } queues[COPIERS_MAX]; /* by copier: its copies end in the order they were started in */
     uint32_t count;        /* under way; atomic, for a look without the lock */
-    bool is_progressed;
 } copies;
 
 /* Under the lock. One that has ended; *result says how. */
@@ -63,7 +60,7 @@ static void copy_end(struct cuda_copy *copy, driver_result result)
     free(copy);
 }
 
-static int copies_progress(void)
+int copies_progress(void)
 {
     int ended = 0;
 
@@ -87,7 +84,6 @@ static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_pt
 {
     unsigned index = copy->copier->index;
     driver_result result;
-    bool is_first;
 
     OPAL_THREAD_LOCK(&copies.lock);
     result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
@@ -99,11 +95,7 @@ static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_pt
         copies.queues[index].last = &copy->next;
         __atomic_add_fetch(&copies.count, 1, __ATOMIC_RELAXED);
     }
-    is_first = !copies.is_progressed;
-    copies.is_progressed = true;
     OPAL_THREAD_UNLOCK(&copies.lock);
-    if (is_first)
-        opal_progress_register(copies_progress);
     return result;
 }
 
@@ -233,9 +225,6 @@ void copies_init(void)
  */
 void copies_close(void)
 {
-    if (copies.is_progressed)
-        opal_progress_unregister(copies_progress);
-    copies.is_progressed = false;
     for (int i = 0; i < COPIERS_MAX; i++)
         while (NULL != copies.queues[i].first) {
             struct cuda_copy *copy = copies.queues[i].first;

@@ -142,6 +142,8 @@ int copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_
              mca_btl_base_registration_handle_t *local_key,
              mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
              mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+/* Ends copies that are through; returns how many. */
+int copies_progress(void);
 void copies_init(void);
 void copies_close(void);
 
@@ -156,6 +158,8 @@ int ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t
 int ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
               const struct multilane_ring_key *answer, multilane_ring_done done, void *context);
 void ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends);
+/* Ends messages that are through; returns how many. */
+int rings_progress(void);
 void rings_init(void);
 void rings_close(void);
 

@@ -12,7 +12,6 @@
 
 #include "common/memory/chunks.h"
 #include "common/memory/kernels.h"
-#include "opal/runtime/opal_progress.h"
 
 /* The block: the ring, and behind its own line the one of `emptied`. */
 #define EMPTIED_AT  RING_BYTES
@@ -63,7 +62,7 @@ static struct {
     struct cuda_ring *first;
     int count;
     uint32_t jobs; /* of all rings; atomic, for a look without the lock */
-    bool is_progressed, is_said;
+    bool is_said;
 } rings;
 
 /* --- making -------------------------------------------------------------------------------------
@@ -290,7 +289,7 @@ static struct ring_job *any_over_take(int *status)
     return job;
 }
 
-static int rings_progress(void)
+int rings_progress(void)
 {
     struct ring_job *job;
     int over = 0, status;
@@ -322,9 +321,6 @@ static bool job_add(struct cuda_ring *ring, struct ring_way *way, struct ring_jo
     job->next = *at;
     *at = job;
     __atomic_add_fetch(&rings.jobs, 1, __ATOMIC_RELAXED);
-    if (!rings.is_progressed)
-        opal_progress_register(rings_progress);
-    rings.is_progressed = true;
     job_start(ring, way);
     return true;
 }
@@ -463,8 +459,6 @@ static void ring_close(struct cuda_ring *ring)
 
 void rings_close(void)
 {
-    if (rings.is_progressed)
-        opal_progress_unregister(rings_progress);
     while (NULL != rings.first) {
         struct cuda_ring *ring = rings.first;
 
@@ -473,6 +467,5 @@ void rings_close(void)
     }
     rings.count = 0;
     rings.jobs = 0;
-    rings.is_progressed = false;
     OBJ_DESTRUCT(&rings.lock);
 }

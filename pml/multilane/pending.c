@@ -68,16 +68,19 @@ void pending_queue_fini(struct pending_queue *queue)
     OBJ_DESTRUCT(&queue->lock);
 }
 
+void pending_listen(struct pending_queue *queue)
+{
+    if (!__atomic_exchange_n(&queue->registered, true, __ATOMIC_RELAXED)) /* once is enough */
+        opal_progress_register(pending_progress);
+}
+
 void pending_add(struct pending_queue *queue, struct pending *item)
 {
     item->next = NULL;
     work_begins(); /* first: another thread may be done with it at once */
     OPAL_THREAD_LOCK(&queue->lock);
-    bool is_first_use = !queue->registered;
-    queue->registered = true;
     first_set(queue->last, item); /* it is the first one where the queue is empty */
     queue->last = &item->next;
     OPAL_THREAD_UNLOCK(&queue->lock);
-    if (is_first_use)
-        opal_progress_register(pending_progress);
+    pending_listen(queue);
 }

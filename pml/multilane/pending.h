@@ -15,16 +15,18 @@ struct pending {
 };
 
 struct pending_queue {
-    opal_mutex_t lock; /* guards first, last and registered */
+    opal_mutex_t lock; /* guards first and last */
     struct pending *first;
     struct pending **last;
-    bool registered; /* with opal_progress, from the first use on */
+    bool registered; /* atomic: with opal_progress, from the first use on */
 };
 
 void pending_queue_init(struct pending_queue *queue);
 void pending_queue_fini(struct pending_queue *queue);
 /* What progress calls: tries all again that wait; returns how many are done. */
 int pending_progress(void);
+/* From now on opal_progress calls it; else from the first use on. */
+void pending_listen(struct pending_queue *queue);
 void pending_add(struct pending_queue *queue, struct pending *item);
 
 #endif

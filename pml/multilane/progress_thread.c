@@ -13,6 +13,7 @@
 #include "multilane.h"
 #include "parameters.h"
 #include "peer.h"
+#include "staging.h"
 #include "watch.h"
 #include "work.h"
 
@@ -58,6 +59,7 @@ static int look(void)
     pthread_mutex_lock(&state.round_lock);
     for (int i = 0; i < state.btl_count; i++)
         events += state.btls[i]();
+    events += staging_progress();
     events += pending_progress();
     events += watch_progress();
     pthread_mutex_unlock(&state.round_lock);
@@ -168,6 +170,16 @@ static int thread_create(void)
     return error;
 }
 
+/* Before the thread runs: Open MPI frees its list of functions when it needs a longer one, while
+ * another thread may walk it. */
+static void functions_register(void)
+{
+    opal_progress_register(reports_progress);
+    pending_listen(&multilane.pending);
+    if (driver_is_loaded)
+        staging_listen();
+}
+
 void progress_thread_begin(void)
 {
     mca_btl_base_selected_module_t *selected;
@@ -180,11 +192,10 @@ void progress_thread_begin(void)
     }
     state.last = &state.first;
     work_reset();
+    functions_register();
     int error = thread_create();
     state.runs = error == 0;
-    if (state.runs)
-        opal_progress_register(reports_progress);
-    else
+    if (!state.runs)
         opal_output(0,
                     "multilane: pml_multilane_progress_thread: no thread can be made: %s. "
                     "Messages move on while the program is in MPI.",
@@ -193,12 +204,12 @@ void progress_thread_begin(void)
 
 void progress_thread_end(void)
 {
+    opal_progress_unregister(reports_progress);
     if (!state.runs)
         return;
     work_end();
     pthread_join(state.thread, NULL);
     state.runs = false;
-    opal_progress_unregister(reports_progress);
     struct report *report = reports_take();
     while (report) { /* everybody is leaving */
         struct report *unheard = report;

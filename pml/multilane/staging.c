@@ -28,8 +28,10 @@ struct slot_queue {
 };
 
 static struct {
+    bool is_registered; /* atomic: staging_progress with opal_progress */
+    uint32_t under_way; /* atomic: copies, for a look without the lock */
+
     opal_mutex_t lock; /* guards all below */
-    bool is_ready;
     struct {
         struct slot *slots; /* null: not made yet */
         unsigned char *bytes;
@@ -142,6 +144,7 @@ void slot_return(struct slot *slot)
 
 static void queue_add(struct slot_queue *queue, struct slot *slot)
 {
+    __atomic_fetch_add(&staging.under_way, 1, __ATOMIC_RELAXED);
     slot->next = NULL;
     if (!queue->tail)
         queue->tail = &queue->head;
@@ -161,6 +164,7 @@ static struct slot *queue_take(struct slot_queue *queue, driver_result *result)
     queue->head = slot->next;
     if (!queue->head)
         queue->tail = &queue->head;
+    __atomic_fetch_sub(&staging.under_way, 1, __ATOMIC_RELAXED);
     copier_unmark(slot->copier, slot->event);
     return slot;
 }
@@ -179,12 +183,14 @@ static struct slot *ended_take(unsigned *from, driver_result *result)
     return slot;
 }
 
-static int staging_progress(void)
+int staging_progress(void)
 {
     int ended = 0;
     unsigned from = 0;
     driver_result result = DRIVER_SUCCESS;
     struct slot *slot;
+    if (__atomic_load_n(&staging.under_way, __ATOMIC_RELAXED) == 0)
+        return 0; /* a copy that was just added is seen by the next look */
     while ((slot = ended_take(&from, &result)) != NULL) {
         slot->done(slot, result); /* with no lock held */
         ended++;
@@ -192,11 +198,16 @@ static int staging_progress(void)
     return ended;
 }
 
+void staging_listen(void)
+{
+    if (!__atomic_exchange_n(&staging.is_registered, true, __ATOMIC_RELAXED)) /* once is enough */
+        opal_progress_register(staging_progress);
+}
+
 driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_way way,
                         void (*done)(struct slot *slot, driver_result result))
 {
     struct copier *copier = view->copier;
-    bool is_first;
     slot->done = done;
     slot->copier = copier;
     /* The lock keeps the order of the queue that of the stream. */
@@ -210,11 +221,8 @@ driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_wa
         copier_wait(copier, way); /* what was started of it uses the slot */
     if (copier->index >= staging.used)
         staging.used = copier->index + 1;
-    is_first = !staging.is_ready;
-    staging.is_ready = true;
     OPAL_THREAD_UNLOCK(&staging.lock);
-    if (is_first)
-        opal_progress_register(staging_progress);
+    staging_listen();
     return result;
 }
 
@@ -241,13 +249,13 @@ static void pool_free(uint8_t pool)
 
 void staging_fini(void)
 {
-    if (staging.is_ready)
+    if (staging.is_registered)
         opal_progress_unregister(staging_progress);
-    staging.is_ready = false;
+    staging.is_registered = false;
     for (uint8_t pool = 0; pool < POOLS; pool++)
         pool_free(pool);
     memset(staging.queues, 0, sizeof(staging.queues));
-    staging.used = 0;
+    staging.used = staging.under_way = 0;
     packers_close();
     copiers_close();
 }

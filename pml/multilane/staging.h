@@ -44,6 +44,11 @@ void slot_return(struct slot *slot);
 driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_way way,
                         void (*done)(struct slot *slot, driver_result result));
 
+/* Ends copies that are through; returns how many. */
+int staging_progress(void);
+/* From now on opal_progress calls it; else from the first copy on. */
+void staging_listen(void);
+
 /* Copies the whole message to the slot, and waits for it. */
 driver_result slot_read(struct slot *slot, const struct view *view);
 

@@ -119,7 +119,7 @@ struct allocation {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all but the streams' queues */
 static struct allocation *allocations;
 static unsigned long long next_id = 1; /* atomic */
-static bool started;
+static bool started;                   /* atomic: by cuInit, which any thread may call again */
 
 static size_t round_up(size_t size)
 {
@@ -230,14 +230,21 @@ static driver_context current(void)
     return stack_height ? stack[stack_height - 1] : NULL;
 }
 
+static bool is_started(void)
+{
+    return __atomic_load_n(&started, __ATOMIC_ACQUIRE); /* cuInit */
+}
+
 API driver_result cuInit(unsigned flags)
 {
     (void) flags;
     if (settings.devices == 0)
         return DRIVER_NO_DEVICE;
-    for (int i = 0; i < DEVICES_MAX; i++)
+    pthread_mutex_lock(&lock);
+    for (int i = 0; !is_started() && i < DEVICES_MAX; i++)
         primaries[i].device = i;
-    started = true;
+    __atomic_store_n(&started, true, __ATOMIC_RELEASE); /* is_started */
+    pthread_mutex_unlock(&lock);
     return DRIVER_SUCCESS;
 }
 
@@ -279,7 +286,7 @@ API driver_result cuGetErrorString(driver_result result, const char **text)
 API driver_result cuDeviceGetCount(int *count)
 {
     *count = settings.devices;
-    return started ? DRIVER_SUCCESS : DRIVER_NOT_INITIALIZED;
+    return is_started() ? DRIVER_SUCCESS : DRIVER_NOT_INITIALIZED;
 }
 
 API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device)
@@ -299,7 +306,7 @@ API driver_result cuDeviceCanAccessPeer(int *can, driver_device device, driver_d
 
 API driver_result cuDevicePrimaryCtxRetain(driver_context *context, driver_device device)
 {
-    if (!started)
+    if (!is_started())
         return DRIVER_NOT_INITIALIZED;
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
@@ -453,7 +460,7 @@ static driver_result sticky = DRIVER_SUCCESS; /* atomic: of the first copy that 
 API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
                                          driver_ptr pointer)
 {
-    if (!started)
+    if (!is_started())
         return DRIVER_NOT_INITIALIZED;
     driver_result failed = __atomic_load_n(&sticky, __ATOMIC_RELAXED);
     if (settings.lost && failed != DRIVER_SUCCESS)
@@ -704,7 +711,7 @@ static driver_result copy_start(driver_ptr to, driver_ptr from, struct operation
                                 driver_stream stream)
 {
     bool to_pageable, from_pageable;
-    if (!started)
+    if (!is_started())
         return DRIVER_NOT_INITIALIZED;
     if (!stream || !current() || stream->context != current())
         return DRIVER_INVALID_CONTEXT;
@@ -1017,7 +1024,7 @@ API driver_result cuMemCreate(driver_chunk *out, size_t size,
 {
     char name[64];
     (void) flags;
-    if (!started || properties->type != DRIVER_CHUNK_PINNED ||
+    if (!is_started() || properties->type != DRIVER_CHUNK_PINNED ||
         properties->location.type != DRIVER_LOCATION_DEVICE || !size || size % CHUNK_BYTES)
         return DRIVER_INVALID_VALUE;
     snprintf(name, sizeof(name), "standin-chunk-%d", properties->location.device);

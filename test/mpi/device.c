@@ -926,6 +926,42 @@ static void chapter_unreachable(void)
     printf("device: rank %d went on, %d failures\n", rank, failures);
 }
 
+static bool has_come(const unsigned char *from, size_t size, unsigned seed)
+{
+    unsigned char *bytes = malloc(size);
+    size_t same = 0;
+    memory_write(bytes, from, size);
+    while (same < size && bytes[same] == pattern(same, seed))
+        same++;
+    free(bytes);
+    return same == size;
+}
+
+/* What the progress thread is for: a message moves while both ranks are out of MPI. */
+static void chapter_computing(void)
+{
+    static const double most_s = 60;
+    static const size_t sizes[] = {20000, 4 << 20};
+    for (int i = 0; i < 2; i++) {
+        size_t size = sizes[i];
+        unsigned char *out = memory_new(DEVICE, size), *in = memory_new(DEVICE, size);
+        MPI_Request requests[2];
+        fill(out, size, 50 + (unsigned) rank);
+        fill(in, size, 3);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Irecv(in, (int) size, MPI_BYTE, other(), 30, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(out, (int) size, MPI_BYTE, other(), 30, MPI_COMM_WORLD, &requests[1]);
+        double begin = MPI_Wtime(); /* which makes no progress */
+        while (!has_come(in, size, 50 + (unsigned) other()) && MPI_Wtime() - begin < most_s)
+            usleep(1000);
+        if (!has_come(in, size, 50 + (unsigned) other()))
+            FAIL("%zu bytes have not come while both ranks were out of MPI", size);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        memory_free(DEVICE, out);
+        memory_free(DEVICE, in);
+    }
+}
+
 /* Is this a stand-in whose memory the processor cannot touch? A child tries, and must crash. */
 static void check_stand_in(void)
 {
@@ -969,6 +1005,7 @@ static const struct {
     {"unreachable", chapter_unreachable, true},
     {"fails", chapter_fails, true},
     {"lost", chapter_lost, true},
+    {"computing", chapter_computing, true},
 };
 enum { CHAPTERS = sizeof(chapters) / sizeof(chapters[0]) };
 

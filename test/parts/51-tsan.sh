@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Part tsan: unit tests under ThreadSanitizer, and of the MPI runs those with threads.
+# Part tsan: unit tests under ThreadSanitizer, and of the MPI runs those with threads, the program's
+# or ours.
 about="unit tests and MPI runs with threads under ThreadSanitizer"
 
 . "$top/test/unit/run.sh"
 
 part_run() {
     unit_run tsan --enable-tsan &&
-        "$top/test/mpi/run" "$build_root/tsan" "$part." conform flaky
+        "$top/test/mpi/run" "$build_root/tsan" "$part." conform flaky progress_thread
 }

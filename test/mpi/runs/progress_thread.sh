@@ -21,6 +21,23 @@ progress_thread_runs() {
 }
 progress_thread_runs
 
+# Device memory (the stand-in of test/fake, whose copies end later): staged, between the devices, by
+# the ring.
+# progress_thread_device NAME LANES CHAPTER [mpirun's arguments]
+progress_thread_device() {
+    local name=$1 lanes=$2 chapter=$3
+    shift 3
+    # shellcheck disable=SC2086
+    progress_thread "device.$name" "$lanes" $yields "$@" -x LD_LIBRARY_PATH="$build/test/fake" \
+        -x MULTILANE_FAKE_CUDA=delay-us=500 -- device "$chapter"
+}
+progress_thread_device staged shm computing
+progress_thread_device staged-many shm many
+progress_thread_device ipc shm,cuda computing
+progress_thread_device ipc-many shm,cuda many
+progress_thread_device ring shm,cuda computing --mca pml_multilane_protocol rndv-ring \
+    --mca pml_multilane_device_code "$build/test/fake/kernels"
+
 # Lanes that fail, where the thread tries again what had no room, and watches.
 progress_thread_lost() {
     OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
