@@ -13,8 +13,10 @@ yields="--mca mpi_yield_when_idle 1"
 
 # shellcheck disable=SC2086
 progress_thread_runs() {
+    local batches=16
+    [ "$sanitizer" = tsan ] && batches=4
     progress_thread ring shm -- ring
-    progress_thread traffic-shm shm $yields -- traffic --seeds 1 --batches 16
+    progress_thread traffic-shm shm $yields -- traffic --seeds 1 --batches $batches
     progress_thread traffic-rails shm,tcp $yields -- traffic --seeds 2 --batches 8
     progress_thread request shm $yields -- request
     progress_thread thread shm $yields -- thread
