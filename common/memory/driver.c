@@ -15,6 +15,8 @@ static char why[256];
 
 /* The interface of this version of CUDA is asked for; a newer driver keeps it. */
 #define INTERFACE_VERSION 11030
+/* And this one for what came with it. */
+#define LATER_VERSION 11070
 
 struct function {
     const char *name;
@@ -69,6 +71,12 @@ static const struct function optional_functions[] = {
     {"cuModuleUnload", offsetof(struct driver, module_unload)},
     {"cuModuleGetFunction", offsetof(struct driver, module_function)},
     {"cuLaunchKernel", offsetof(struct driver, launch)},
+    {"cuDeviceGetAttribute", offsetof(struct driver, device_attribute)},
+    {"cuPointerSetAttribute", offsetof(struct driver, pointer_set)},
+};
+
+static const struct function later_functions[] = {
+    {"cuMemGetHandleForAddressRange", offsetof(struct driver, range_handle)},
 };
 
 /* ISO C has no conversion between pointers to data and to functions. */
@@ -83,23 +91,23 @@ struct lookup {
     driver_result (*plain)(const char *, void **, int, uint64_t);
 };
 
-static void *lookup_find(const struct lookup *lookup, const char *name)
+static void *lookup_find(const struct lookup *lookup, const char *name, int version)
 {
     void *function = NULL;
     int status = 0;
     driver_result result = lookup->with_status
-                               ? lookup->with_status(name, &function, INTERFACE_VERSION, 0, &status)
-                               : lookup->plain(name, &function, INTERFACE_VERSION, 0);
+                               ? lookup->with_status(name, &function, version, 0, &status)
+                               : lookup->plain(name, &function, version, 0);
     return result == DRIVER_SUCCESS ? function : NULL;
 }
 
 /* Null: the driver has them all; else the name of the first one that it has not. */
 static const char *functions_look(const struct lookup *lookup, const struct function *wanted,
-                                  size_t count)
+                                  size_t count, int version)
 {
     const char *missing = NULL;
     for (size_t i = 0; i < count; i++) {
-        void *function = lookup_find(lookup, wanted[i].name);
+        void *function = lookup_find(lookup, wanted[i].name, version);
         if (!function && !missing)
             missing = wanted[i].name;
         function_set((char *) &driver + wanted[i].offset, function);
@@ -117,14 +125,16 @@ static bool functions_find(void *library)
                  "the CUDA driver is too old: it has no cuGetProcAddress, which came with 11.3");
         return false;
     }
-    const char *missing =
-        functions_look(&lookup, functions, sizeof(functions) / sizeof(functions[0]));
+    const char *missing = functions_look(
+        &lookup, functions, sizeof(functions) / sizeof(functions[0]), INTERFACE_VERSION);
     if (missing) {
         snprintf(why, sizeof(why), "the CUDA driver is too old: it has no %s", missing);
         return false;
     }
     functions_look(&lookup, optional_functions,
-                   sizeof(optional_functions) / sizeof(optional_functions[0]));
+                   sizeof(optional_functions) / sizeof(optional_functions[0]), INTERFACE_VERSION);
+    functions_look(&lookup, later_functions, sizeof(later_functions) / sizeof(later_functions[0]),
+                   LATER_VERSION);
     return true;
 }
 

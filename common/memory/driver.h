@@ -36,6 +36,9 @@ struct driver_fabric_handle {
 
 enum driver_handle_type { DRIVER_HANDLE_FD = 1, DRIVER_HANDLE_FABRIC = 8 };
 
+/* What a range of addresses is given to other devices by. */
+enum driver_range_handle_type { DRIVER_RANGE_DMA_BUF_FD = 1 };
+
 struct driver_location {
     int type; /* DRIVER_LOCATION_DEVICE */
     int device;
@@ -81,8 +84,10 @@ enum driver_memory_type {
 };
 
 enum driver_attribute {
-    DRIVER_POINTER_CONTEXT = 1,      /* driver_context */
-    DRIVER_POINTER_MEMORY_TYPE = 2,  /* unsigned, 0: no memory of the driver's */
+    DRIVER_POINTER_CONTEXT = 1,     /* driver_context */
+    DRIVER_POINTER_MEMORY_TYPE = 2, /* unsigned, 0: no memory of the driver's */
+    DRIVER_POINTER_SYNC_COPIES =
+        6, /* unsigned, may be set: no copy ends before its bytes are there */
     DRIVER_POINTER_BUFFER_ID = 7,    /* unsigned long long, never used again by this process */
     DRIVER_POINTER_IS_MANAGED = 8,   /* unsigned */
     DRIVER_POINTER_DEVICE = 9,       /* int */
@@ -90,6 +95,8 @@ enum driver_attribute {
     DRIVER_POINTER_RANGE_START = 11, /* driver_ptr */
     DRIVER_POINTER_RANGE_SIZE = 12   /* size_t */
 };
+
+enum driver_device_attribute { DRIVER_DEVICE_DMA_BUF = 124 /* int, 0 or 1 */ };
 
 enum driver_flag {
     DRIVER_HOST_PORTABLE = 1,       /* of mem_host_alloc: pinned for every context */
@@ -199,6 +206,10 @@ struct driver {
                             unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                             unsigned shared_bytes, driver_stream stream, void **arguments,
                             void **extra);
+    driver_result (*device_attribute)(int *value, int attribute, driver_device device);
+    driver_result (*pointer_set)(const void *value, int attribute, driver_ptr pointer);
+    driver_result (*range_handle)(void *handle, driver_ptr pointer, size_t bytes, int handle_type,
+                                  uint64_t flags);
 };
 
 extern struct driver driver;

@@ -8,12 +8,13 @@
  * needs a current context that is its stream's, a handle cannot be opened by who made it, nor
  * twice. A kernel is run as a C function of the same source, each of its accesses checked, where
  * there is one of its name; device code of another kind than nvcc's is a file that begins with
- * "stand-in".
+ * "stand-in". A dmabuf is the memfd, open at the place where the range begins; copies of the
+ * memory have to have been made synchronous. test/fake/verbs_dmabuf.c takes it.
  *
  * MULTILANE_FAKE_CUDA is a list of words: devices=N, delay-us=N, no-ipc, ipc-open-fails,
- * no-pinned, no-peer, no-map, no-fd-handle, no-kernels, fabric (there is one), old, lost (after a
- * copy that failed even questions fail), fail-copy=N (the Nth copy or kernel fails when it is done,
- * and all after it).
+ * no-pinned, no-peer, no-map, no-fd-handle, no-kernels, no-dmabuf, dmabuf-fails, fabric (there is
+ * one), old, lost (after a copy that failed even questions fail), fail-copy=N (the Nth copy or
+ * kernel fails when it is done, and all after it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -28,9 +29,10 @@
 
 #include "common/memory/driver.h"
 
-#define API         __attribute__((visibility("default")))
-#define DEVICES_MAX 8
-#define CHUNK_BYTES ((size_t) 2 << 20) /* physical memory comes in multiples of it */
+#define API           __attribute__((visibility("default")))
+#define DEVICES_MAX   8
+#define LATER_VERSION 11070 /* what came with it is hidden from who asks for an earlier one */
+#define CHUNK_BYTES   ((size_t) 2 << 20) /* physical memory comes in multiples of it */
 
 /* --- what is switched on ------------------------------------------------------------------------
  */
@@ -39,8 +41,8 @@ static struct {
     int devices;
     long delay_us;
     long fail_copy;
-    bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, no_kernels, fabric, lost,
-        old;
+    bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, no_kernels, no_dmabuf,
+        dmabuf_fails, fabric, lost, old;
 } settings = {.devices = 2, .delay_us = 20};
 
 static void setting_read(const char *word)
@@ -66,6 +68,10 @@ static void setting_read(const char *word)
         settings.no_fd_handle = true;
     else if (strcmp(word, "no-kernels") == 0)
         settings.no_kernels = true;
+    else if (strcmp(word, "no-dmabuf") == 0)
+        settings.no_dmabuf = true;
+    else if (strcmp(word, "dmabuf-fails") == 0)
+        settings.dmabuf_fails = true;
     else if (strcmp(word, "fabric") == 0)
         settings.fabric = true;
     else if (strcmp(word, "lost") == 0)
@@ -107,7 +113,7 @@ struct allocation {
     char *shadow;        /* where the bytes are */
     size_t size;
     unsigned type; /* enum driver_memory_type */
-    bool managed, imported;
+    bool managed, imported, is_synchronous;
     int fd;
     int device;
     driver_context context;
@@ -470,6 +476,58 @@ API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, 
     for (unsigned i = 0; i < count; i++)
         attribute_of(at, attributes[i], values[i]);
     pthread_mutex_unlock(&lock);
+    return DRIVER_SUCCESS;
+}
+
+/* --- for other devices --------------------------------------------------------------------------
+ */
+
+API driver_result cuDeviceGetAttribute(int *value, int attribute, driver_device device)
+{
+    if (!started)
+        return DRIVER_NOT_INITIALIZED;
+    if (device < 0 || device >= settings.devices)
+        return DRIVER_INVALID_DEVICE;
+    if (attribute != DRIVER_DEVICE_DMA_BUF)
+        return DRIVER_INVALID_VALUE;
+    *value = !settings.no_dmabuf;
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuPointerSetAttribute(const void *value, int attribute, driver_ptr pointer)
+{
+    pthread_mutex_lock(&lock);
+    struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
+    bool good = at && !at->chunk && attribute == DRIVER_POINTER_SYNC_COPIES;
+    if (good)
+        at->is_synchronous = *(const unsigned *) value;
+    pthread_mutex_unlock(&lock);
+    return good ? DRIVER_SUCCESS : DRIVER_INVALID_VALUE;
+}
+
+API driver_result cuMemGetHandleForAddressRange(void *handle, driver_ptr pointer, size_t size,
+                                                int type, uint64_t flags)
+{
+    char path[64];
+    off_t offset = 0;
+    if (!current())
+        return DRIVER_INVALID_CONTEXT;
+    if (settings.no_dmabuf || settings.dmabuf_fails)
+        return DRIVER_NOT_SUPPORTED;
+    pthread_mutex_lock(&lock);
+    const struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
+    bool good = at && is_shareable(at) && at->is_synchronous && type == DRIVER_RANGE_DMA_BUF_FD &&
+                !flags && size && pointer == round_up(pointer) && size == round_up(size);
+    if (good) {
+        offset = (char *) (uintptr_t) pointer - at->start;
+        good = (size_t) offset + size <= round_up(at->size);
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", at->fd);
+    }
+    int fd = good ? open(path, O_RDWR | O_CLOEXEC) : -1; /* whose position is its own */
+    pthread_mutex_unlock(&lock);
+    if (fd < 0 || lseek(fd, offset, SEEK_SET) < 0)
+        return DRIVER_INVALID_VALUE;
+    *(int *) handle = fd;
     return DRIVER_SUCCESS;
 }
 
@@ -1278,7 +1336,9 @@ static const struct function {
                  ENTRY(cuEventDestroy),
                  ENTRY(cuIpcGetMemHandle),
                  ENTRY(cuIpcOpenMemHandle),
-                 ENTRY(cuIpcCloseMemHandle)},
+                 ENTRY(cuIpcCloseMemHandle),
+                 ENTRY(cuDeviceGetAttribute),
+                 ENTRY(cuPointerSetAttribute)},
   mapping_functions[] = {ENTRY(cuMemCreate),
                          ENTRY(cuMemRetainAllocationHandle),
                          ENTRY(cuMemRelease),
@@ -1289,6 +1349,7 @@ static const struct function {
                          ENTRY(cuMemMap),
                          ENTRY(cuMemUnmap),
                          ENTRY(cuMemSetAccess)},
+  later_functions[] = {ENTRY(cuMemGetHandleForAddressRange)},
   kernel_functions[] = {ENTRY(cuModuleLoadData), ENTRY(cuModuleUnload), ENTRY(cuModuleGetFunction),
                         ENTRY(cuLaunchKernel)};
 
@@ -1305,12 +1366,14 @@ static bool function_find(const char *name, const struct function *known, size_t
 
 API driver_result cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
 {
-    (void) version;
     (void) flags;
     *function = NULL;
     if (settings.old)
         return DRIVER_NOT_FOUND;
     if (function_find(name, functions, sizeof(functions) / sizeof(functions[0]), function) ||
+        (version >= LATER_VERSION &&
+         function_find(name, later_functions, sizeof(later_functions) / sizeof(later_functions[0]),
+                       function)) ||
         (!settings.no_kernels &&
          function_find(name, kernel_functions,
                        sizeof(kernel_functions) / sizeof(kernel_functions[0]), function)) ||
