@@ -37,6 +37,7 @@ __attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_comp
         },
     .devices = "auto",
     .pairing = "subnet",
+    .dmabuf = "auto",
     .given = GIVEN_INIT,
     .gid_index = -1,
     .timeout = 18,
@@ -91,6 +92,10 @@ static const struct param params[] = {
     {"pairing", PARAM_STRING, &mca_btl_verbs_component.pairing,
      "which ports of two processes make a lane: subnet (those of one subnet, the first with the "
      "first) or order (RoCE across routers: the first with the first)"},
+    {"dmabuf", PARAM_STRING, &mca_btl_verbs_component.dmabuf,
+     "device memory that the port reads and writes itself (GPU-direct): auto, where the CUDA "
+     "driver "
+     "gives a dmabuf of it and the port registers that; or none"},
     {"gid_index", PARAM_INT, &mca_btl_verbs_component.gid_index,
      "the GID of each port by its index, or -1: by rule, RoCE v2 before v1 and IPv4 before IPv6"},
     {"pkey_index", PARAM_INT, &mca_btl_verbs_component.pkey_index,
@@ -182,6 +187,15 @@ static bool pairing_read(void)
     return false;
 }
 
+static bool dmabuf_read(void)
+{
+    verbs.no_dmabuf = 0 == strcmp(verbs.dmabuf, "none");
+    if (verbs.no_dmabuf || 0 == strcmp(verbs.dmabuf, "auto"))
+        return true;
+    VERBS_SAY("btl_verbs_dmabuf is \"%s\"; it can be auto or none.", verbs.dmabuf);
+    return false;
+}
+
 /* Open MPI's own rows, whatever the user made of them: a message has to fit a buffer, and what is
  * eager a message. */
 static void limits_clip(void)
@@ -212,7 +226,7 @@ static bool given_are_numbers(void)
 
 static bool begin(void)
 {
-    if (!numbers_check() || !pairing_read() || !given_are_numbers())
+    if (!numbers_check() || !pairing_read() || !dmabuf_read() || !given_are_numbers())
         return false;
     limits_clip();
     verbs.module_count = 0;
@@ -277,6 +291,9 @@ static int verbs_finalize(mca_btl_base_module_t *btl)
     VERBS_VERBOSE("%s: %llu slots written, %llu read", module->device,
                   (unsigned long long) atomic_load(&module->slots_written),
                   (unsigned long long) atomic_load(&module->slots_read));
+    if (NULL != module->dmabuf.pd)
+        VERBS_VERBOSE("%s: %llu messages were flushed to device memory", module->device,
+                      (unsigned long long) atomic_load(&module->flushes));
     if (!progress_drain(module, DRAIN_MS))
         VERBS_VERBOSE("%s: something was still under way at the end", module->device);
     for (uint32_t i = 0; i < verbs.module_count; i++)

@@ -274,7 +274,7 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
 {
     mca_btl_base_module_t *btl = &module->super;
 
-    btl->btl_registration_handle_size = remote_handle_bytes();
+    btl->btl_registration_handle_size = HANDLE_BYTES;
     module->mtu = port->active_mtu;
     module->soft = SOFT_ROCE_VENDOR == device->vendor_id;
     module->atomics = IBV_ATOMIC_NONE != device->atomic_cap;
@@ -300,6 +300,8 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
 void device_close(struct verbs_module *module)
 {
     peers_close(module);
+    flush_close(module);
+    dmabuf_close(&module->dmabuf);
     greeter_close(module);
     lists_close(module);
     if (NULL != module->rcache)
@@ -383,6 +385,19 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
     return true;
 }
 
+/* Whether device memory can be reached directly is the affair of each end alone: the other one
+ * sees a key, or none. */
+static void device_memory_open(struct verbs_module *module)
+{
+    char why[256] = "btl_verbs_dmabuf is none";
+
+    if (!verbs.no_dmabuf && dmabuf_is_supported(module->pd, why, sizeof(why)))
+        dmabuf_open(&module->dmabuf, module->pd);
+    else
+        VERBS_VERBOSE("%s: device memory passes through memory of the host: %s", module->device,
+                      why);
+}
+
 /* --- all of them --- */
 
 /* Lanes of one device share its way to memory. */
@@ -410,6 +425,7 @@ static void port_open(struct ibv_device *device, uint32_t port)
         device_close(module);
         return;
     }
+    device_memory_open(module);
     module->place = verbs.module_count;
     VERBS_VERBOSE("%s is a lane: %s, GID index %u, %u Mbit/s, messages of up to %u bytes inline",
                   module->device, choice_link_name(verbs.record.ports[module->place].address.link),

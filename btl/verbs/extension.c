@@ -105,8 +105,9 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     memset(out, 0, sizeof(*out));
     /* A reliable connection acknowledges what has reached the other end's memory. */
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK |
-                        (0 == module->slot_depth ? 0 : MULTILANE_CAN_REMOTE_SLOTS);
-    out->memory = MULTILANE_MEMORY_HOST;
+                        (0 == module->slot_depth ? 0 : MULTILANE_CAN_REMOTE_SLOTS) |
+                        (NULL == module->dmabuf.pd ? 0 : MULTILANE_CAN_DEVICE_MEMORY);
+    out->memory = MULTILANE_MEMORY_HOST | (NULL == module->dmabuf.pd ? 0 : MULTILANE_MEMORY_CUDA);
     out->capacity_group = 0 == module->device_group ? 0 : 100 + module->device_group;
     out->short_max_bytes = module->inline_max;
     out->copied_max_bytes = btl->btl_max_send_size;
@@ -153,4 +154,5 @@ const struct multilane_extension mca_btl_verbs_multilane_v1 = {
     .fence = peer_fence,
     .slot_send = slots_send,
     .slot_expect = slots_expect,
+    .flush = flush_start,
 };

@@ -7,7 +7,9 @@ mca_btl_verbs_la_SOURCES = \
 	btl/verbs/component.c \
 	btl/verbs/connect.c \
 	btl/verbs/device.c \
+	btl/verbs/dmabuf.c btl/verbs/dmabuf.h \
 	btl/verbs/extension.c \
+	btl/verbs/flush.c \
 	btl/verbs/peer.c \
 	btl/verbs/progress.c \
 	btl/verbs/remote.c \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registration, through Open MPI's cache of registrations, and put, get and atomics. */
+/* Registration, through Open MPI's cache of registrations or, of device memory, ours; put, get and
+ * atomics. */
 #include "btl/verbs/verbs.h"
 
 #include <gnu/libc-version.h>
@@ -8,23 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a registration is to the peer. */
-struct mca_btl_base_registration_handle_t {
-    uint32_t remote_key;
-    uint32_t local_key;
-};
-
 /* What the cache keeps of one. */
 struct cached {
     mca_rcache_base_registration_t base;
     struct ibv_mr *region;
     struct mca_btl_base_registration_handle_t handle;
 };
-
-size_t remote_handle_bytes(void)
-{
-    return sizeof(struct mca_btl_base_registration_handle_t);
-}
 
 /* --- registration --- */
 
@@ -58,6 +48,7 @@ static int cached_register(void *context, void *base, size_t size,
         return OPAL_ERR_OUT_OF_RESOURCE;
     cached->handle.remote_key = cached->region->rkey;
     cached->handle.local_key = cached->region->lkey;
+    cached->handle.device = NULL;
     return OPAL_SUCCESS;
 }
 
@@ -118,6 +109,41 @@ static bool is_cacheable(const void *base)
     return heap_is_watched() || (uintptr_t) base >= (uintptr_t) sbrk(0);
 }
 
+/* Why device memory is not reached directly is said once: its messages go through the host's. */
+static void device_refused(struct verbs_module *module, const char *why)
+{
+    static _Atomic bool was_said; /* relaxed: it orders nothing */
+
+    if (!atomic_exchange_explicit(&was_said, true, memory_order_relaxed))
+        VERBS_SAY("%s: some device memory is not registered: %s. Its messages pass through memory "
+                  "of the host; with btl_verbs_dmabuf none all do.",
+                  module->device, why);
+}
+
+static mca_btl_base_registration_handle_t *device_register(struct verbs_module *module, void *base,
+                                                           size_t size)
+{
+    mca_btl_base_registration_handle_t *handle = malloc(sizeof(*handle));
+    struct dmabuf_region *region = NULL;
+    char why[256] = "no memory is left";
+
+    if (NULL != handle && NULL != module->dmabuf.pd) {
+        if (!flush_is_ready(module))
+            snprintf(why, sizeof(why), "no connection of the port with itself can be made");
+        else
+            region = dmabuf_register(&module->dmabuf, base, size, why, sizeof(why));
+    }
+    if (NULL == region) {
+        device_refused(module, why);
+        free(handle);
+        return NULL;
+    }
+    handle->remote_key = region->mr->rkey;
+    handle->local_key = region->mr->lkey;
+    handle->device = region;
+    return handle;
+}
+
 mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                                                     void *base, size_t size, uint32_t flags)
 {
@@ -126,6 +152,8 @@ mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, 
     int32_t access = (int32_t) (flags & MCA_BTL_REG_FLAG_ACCESS_ANY);
 
     (void) peer;
+    if (OPAL_UNLIKELY(flags & MULTILANE_REGISTER_DEVICE))
+        return device_register(module_of(btl), base, size);
     if (OPAL_SUCCESS !=
         rcache->rcache_register(rcache, base, size,
                                 is_cacheable(base) ? 0 : MCA_RCACHE_FLAGS_CACHE_BYPASS, access,
@@ -140,17 +168,22 @@ int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_hand
     struct cached *cached =
         (struct cached *) ((unsigned char *) handle - offsetof(struct cached, handle));
 
+    if (OPAL_UNLIKELY(NULL != handle->device)) {
+        dmabuf_release(&module_of(btl)->dmabuf, handle->device);
+        free(handle);
+        return OPAL_SUCCESS;
+    }
     return rcache->rcache_deregister(rcache, &cached->base);
 }
 
 /* --- operations --- */
 
-static struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kind,
-                                        void *local, uint64_t remote, size_t size,
-                                        mca_btl_base_registration_handle_t *local_handle,
-                                        const mca_btl_base_registration_handle_t *remote_handle,
-                                        mca_btl_base_rdma_completion_fn_t callback, void *context,
-                                        void *data)
+struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kind, void *local,
+                                 uint64_t remote, size_t size,
+                                 mca_btl_base_registration_handle_t *local_handle,
+                                 const mca_btl_base_registration_handle_t *remote_handle,
+                                 mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                 void *data)
 {
     struct verbs_work *work = (struct verbs_work *) opal_free_list_get(&module->operations);
 
@@ -171,7 +204,7 @@ static struct verbs_work *operation_get(struct verbs_module *module, enum work_k
     return work;
 }
 
-static int operation_submit(verbs_peer_t *peer, struct verbs_work *work)
+int operation_submit(verbs_peer_t *peer, struct verbs_work *work)
 {
     int status;
 

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "btl/verbs/choice.h"
+#include "btl/verbs/dmabuf.h"
 #include "btl/verbs/slot_ring.h"
 #include "common/compat/btl.h"
 #include "common/compat/threads.h"
@@ -41,6 +42,16 @@ struct verbs_record {
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))
 
+/* --- registrations --- */
+
+/* What one is to the peer; and what stays in this process. */
+struct mca_btl_base_registration_handle_t {
+    uint32_t remote_key;
+    uint32_t local_key;
+    struct dmabuf_region *device; /* NULL: memory of the host's, by Open MPI's cache */
+};
+#define HANDLE_BYTES offsetof(struct mca_btl_base_registration_handle_t, device)
+
 /* --- work: what is given to a queue pair --- */
 
 enum work_kind { WORK_SEND, WORK_PUT, WORK_GET, WORK_FETCH_ADD, WORK_SWAP_IF };
@@ -67,6 +78,7 @@ struct verbs_work {
     mca_btl_base_rdma_completion_fn_t callback;
     void *context;
     void *data;
+    multilane_flush_done flushed; /* of a flush, which is a get */
 };
 OBJ_CLASS_DECLARATION(struct_verbs_work);
 typedef struct verbs_work struct_verbs_work;
@@ -185,6 +197,11 @@ struct verbs_module {
     struct verbs_greeter *greeter;
 
     mca_rcache_base_module_t *rcache;
+    struct dmabuf_cache dmabuf; /* without a pd: device memory is not reached directly */
+    verbs_peer_t *loop;         /* see flush.c; NULL: it was not wanted yet */
+    struct ibv_mr *flush_region;
+    uint64_t flush_bytes; /* what flushes read */
+    _Atomic uint64_t flushes;
     opal_free_list_t frags_small;
     opal_free_list_t frags_large;
     opal_free_list_t operations;
@@ -223,6 +240,7 @@ struct verbs_component {
     /* parameters */
     const char *devices;
     const char *pairing;
+    const char *dmabuf;
     struct given given; /* attributes by parameters */
     int gid_index;
     int pkey_index;
@@ -234,6 +252,7 @@ struct verbs_component {
     int receive_buffers;
     int slots;
     bool any_subnet;
+    bool no_dmabuf;
 
     struct verbs_record record;
     struct verbs_module *modules[CHOICE_PORTS_MAX];
@@ -293,6 +312,8 @@ void connect_leave(verbs_peer_t *peer, enum peer_state state);
 void greetings_repeat(struct verbs_module *module);
 /* Asks the other end, over every port that leads to its process, to break its queue pair too. */
 void fence_ask(verbs_peer_t *peer);
+/* Under peer->lock: an IDLE peer gets a queue pair that leads to itself, and is READY. */
+bool connect_to_itself(verbs_peer_t *peer);
 /* A message came from a peer whose readiness was not known. */
 void connect_confirmed(verbs_peer_t *peer);
 
@@ -388,7 +409,23 @@ int remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *lo
                         mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
                         uint64_t value, int flags, int order,
                         mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-size_t remote_handle_bytes(void);
+/* A put, get or atomic, and its beginning; of NULL: OPAL_ERR_TEMP_OUT_OF_RESOURCE. */
+struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kind, void *local,
+                                 uint64_t remote, size_t size,
+                                 mca_btl_base_registration_handle_t *local_handle,
+                                 const mca_btl_base_registration_handle_t *remote_handle,
+                                 mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                 void *data);
+int operation_submit(verbs_peer_t *peer, struct verbs_work *work);
+
+/* flush.c */
+/* Makes the port's connection with itself, if it is not there; false: it cannot be had. */
+bool flush_is_ready(struct verbs_module *module);
+/* The extension's flush. */
+int flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                mca_btl_base_registration_handle_t *registration, const void *address,
+                size_t length, multilane_flush_done done, void *context);
+void flush_close(struct verbs_module *module);
 
 /* extension.c: how deep the FIFOs of slots are; 0: there are none. */
 uint32_t lane_slot_depth(const struct verbs_module *module, const struct choice_address *address);

@@ -52,6 +52,13 @@ static const enum ibv_wr_opcode opcodes[] = {
     [WORK_SWAP_IF] = IBV_WR_ATOMIC_CMP_AND_SWP,
 };
 
+/* What is put into the request itself is read by the processor. */
+static bool is_of_device(const struct verbs_work *work)
+{
+    return WORK_PUT == work->kind && NULL != work->local_handle &&
+           NULL != work->local_handle->device;
+}
+
 static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv_send_wr *request,
                          struct ibv_sge *part)
 {
@@ -86,7 +93,7 @@ static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv
         part->lkey = work->local_key;
     }
     if ((WORK_SEND == work->kind || WORK_PUT == work->kind) &&
-        part->length <= peer->module->inline_max)
+        part->length <= peer->module->inline_max && !is_of_device(work))
         request->send_flags |= IBV_SEND_INLINE;
     request->num_sge = 0 == part->length ? 0 : 1;
 }

@@ -26,6 +26,7 @@
 
 struct mca_btl_base_module_t;
 struct mca_btl_base_endpoint_t;
+struct mca_btl_base_registration_handle_t;
 
 /* What a lane can do toward one peer. A bit may go away while a job runs (the kernel refuses what
  * it allowed before); none is ever added after the first message, but COPY, which waits for the
@@ -40,7 +41,8 @@ enum multilane_capability {
     MULTILANE_CAN_COPY = 1 << 2,
     /* slot_send and slot_expect work: either end can write a slot into memory of the other. */
     MULTILANE_CAN_REMOTE_SLOTS = 1 << 3,
-    /* put, get or send take addresses of device memory. */
+    /* put and get take addresses of device memory at either end, registered with
+     * MULTILANE_REGISTER_DEVICE; of some memory that may be refused. flush works. */
     MULTILANE_CAN_DEVICE_MEMORY = 1 << 4,
     /* fence works: a piece may be sent again over another lane once it has succeeded. */
     MULTILANE_CAN_FENCE = 1 << 5,
@@ -50,6 +52,10 @@ enum multilane_capability {
     /* ring_offer, ring_take, ring_send and ring_stop work. */
     MULTILANE_CAN_DEVICE_RING = 1 << 7
 };
+
+/* A flag of btl_register_mem, by the number that Open MPI has for it where it was built with CUDA.
+ */
+#define MULTILANE_REGISTER_DEVICE UINT32_C(0x00010000)
 
 /* Memory that a lane reaches directly. */
 enum multilane_memory { MULTILANE_MEMORY_HOST = 1 << 0, MULTILANE_MEMORY_CUDA = 1 << 1 };
@@ -124,6 +130,7 @@ struct multilane_ring_key {
 };
 
 typedef void (*multilane_ring_done)(void *context, int status);
+typedef void (*multilane_flush_done)(void *context, int status);
 
 struct multilane_extension {
     uint32_t version; /* MULTILANE_EXTENSION_VERSION */
@@ -231,6 +238,16 @@ struct multilane_extension {
      * of the other end, which the PML tells. */
     void (*ring_stop)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       bool sends);
+
+    /* MULTILANE_CAN_DEVICE_MEMORY. What this lane wrote to device memory of this process, by a get
+     * of ours that has completed or puts of the peer that a message behind them told of, may still
+     * be on its way to the device, while the processor knows of it already. Once `done` was called
+     * with OPAL_SUCCESS the device sees it. `registration` is that of the memory, which stays
+     * until then; `address` is in it. OPAL_SUCCESS: `done` will be called once, from progress. Any
+     * other code: nothing is begun. */
+    int (*flush)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                 struct mca_btl_base_registration_handle_t *registration, const void *address,
+                 size_t length, multilane_flush_done done, void *context);
 };
 
 #endif

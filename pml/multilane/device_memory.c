@@ -249,11 +249,49 @@ void device_receive_write(struct recv_request *request, size_t offset, const cha
     OPAL_THREAD_UNLOCK(&request->lock);
 }
 
+static void flush_failed(struct recv_request *request, int status)
+{
+    opal_output(0,
+                "multilane: what a lane wrote to device memory may not have reached it: the "
+                "device's own read of it ended with %d (%s).",
+                status, opal_strerror(status));
+    receive_fails(request, MPI_ERR_OTHER);
+}
+
+static void flush_ended(void *context, int status)
+{
+    struct recv_request *request = context;
+    if (OPAL_UNLIKELY(status != OPAL_SUCCESS))
+        flush_failed(request, status);
+    if (!copy_ended(request))
+        return;
+    receive_free(request);
+    recv_request_complete(request);
+}
+
+/* Each lane that may have written there is flushed, once for the message. */
+static void flushes_start(struct recv_request *request)
+{
+    const char *place = view_contiguous(request->view);
+    for (uint32_t i = 0; i < request->rma.count; i++) {
+        __atomic_fetch_add(&request->copies, 1, __ATOMIC_RELAXED); /* ours is counted still */
+        int rc =
+            lane_flush(&request->rma.lanes[i].local, place, request->wanted, flush_ended, request);
+        if (OPAL_LIKELY(rc == OMPI_SUCCESS))
+            continue;
+        flush_failed(request, rc);
+        __atomic_fetch_sub(&request->copies, 1, __ATOMIC_RELAXED);
+    }
+}
+
 bool device_receive_end(struct recv_request *request)
 {
     OPAL_THREAD_LOCK(&request->lock);
     filling_copy(request);
     OPAL_THREAD_UNLOCK(&request->lock);
+    /* Relaxed: who brought the last bytes has ordered it, see recv_request_received. */
+    if (request->rma.count && __atomic_load_n(&request->rma.landed, __ATOMIC_RELAXED))
+        flushes_start(request);
     if (!copy_ended(request))
         return true;
     receive_free(request);

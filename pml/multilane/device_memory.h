@@ -6,6 +6,21 @@
 #include "recv_request.h"
 #include "send_request.h"
 #include "staging.h"
+#include "view.h"
+
+/* Where the whole message lies in one piece, in memory of the host's or, `*is_device`, of a
+ * device's; null: in several. */
+static inline char *device_send_place(const struct send_request *request, bool *is_device)
+{
+    *is_device = !request->out.data && request->view;
+    return OPAL_UNLIKELY(*is_device) ? view_contiguous(request->view) : (char *) request->out.data;
+}
+
+static inline char *device_receive_place(const struct recv_request *request, bool *is_device)
+{
+    *is_device = request->view != NULL;
+    return OPAL_UNLIKELY(*is_device) ? view_contiguous(request->view) : request->data;
+}
 
 /* Looks at the buffer of a send that is about to start, and brings into host memory what the
  * message's protocol takes from there: all of an eager or buffered one. An MPI error class where
@@ -21,8 +36,9 @@ bool device_receive_begin(struct recv_request *request);
 void device_receive_write(struct recv_request *request, size_t offset, const char *bytes,
                           size_t length);
 
-/* No piece will come any more. False: all are there, the receive is complete; true: copies are
- * under way, and the last one calls recv_request_complete again. */
+/* No piece will come any more. False: all are there, the receive is complete; true: copies, or
+ * flushes of what lanes wrote to the device, are under way, and the last one calls
+ * recv_request_complete again. */
 bool device_receive_end(struct recv_request *request);
 
 #endif

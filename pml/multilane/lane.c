@@ -207,6 +207,14 @@ int lane_register(struct lane *lane, void *address, size_t size, uint32_t access
     return LANE_AGAIN;
 }
 
+int lane_flush(const struct registration *registration, const void *address, size_t size,
+               multilane_flush_done done, void *context)
+{
+    const struct lane *lane = registration->lane;
+    return lane->extension->flush(lane->btl, lane->endpoint, registration->handle, address, size,
+                                  done, context);
+}
+
 void lane_deregister(struct registration *registration)
 {
     if (registration->lane && registration->handle)

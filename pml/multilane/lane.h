@@ -53,13 +53,14 @@ struct lane {
     /* The extension's reserve; null as for sendi. */
     void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      size_t header, size_t payload);
-    uint32_t flags; /* the BTL's, as BML r2 corrected them, less what is not to be used */
-    uint8_t index;  /* in the peer's array */
-    bool prompt;    /* what it has accepted goes without us; see foreign_is_prompt */
-    bool framed;    /* it may lose what it has accepted, and another lane could carry it: see
-                     * delivery.h */
-    bool renewable; /* and it reports errors in time, can be fenced, and be made anew */
-    size_t largest; /* message with its headers that one send of this lane carries */
+    uint32_t flags;    /* the BTL's, as BML r2 corrected them, less what is not to be used */
+    uint8_t index;     /* in the peer's array */
+    bool prompt;       /* what it has accepted goes without us; see foreign_is_prompt */
+    bool framed;       /* it may lose what it has accepted, and another lane could carry it: see
+                        * delivery.h */
+    bool takes_device; /* it gets and puts device memory in place */
+    bool renewable;    /* and it reports errors in time, can be fenced, and be made anew */
+    size_t largest;    /* message with its headers that one send of this lane carries */
     struct lane_speed speed;      /* of messages, */
     struct lane_speed copy_speed; /* and of gets and puts */
     struct lane_watch watch;
@@ -171,10 +172,16 @@ int lane_fence(struct lane *lane);
 bool lane_renew(struct lane *lane);
 
 /* Registers memory where the lane wants it; LANE_AGAIN if it cannot now. The key that the other
- * side needs is registration->handle, of lane_key_length bytes. */
+ * side needs is registration->handle, of lane_key_length bytes. Device memory is told by
+ * MULTILANE_REGISTER_DEVICE in `access`. */
 int lane_register(struct lane *lane, void *address, size_t size, uint32_t access,
                   struct registration *registration);
 void lane_deregister(struct registration *registration);
+
+/* What the lane wrote to registered device memory is there once `done` was called; any code but
+ * OMPI_SUCCESS: it will not be called, and nobody knows. */
+int lane_flush(const struct registration *registration, const void *address, size_t size,
+               multilane_flush_done done, void *context);
 
 static inline size_t lane_key_length(const struct lane *lane)
 {

@@ -59,9 +59,9 @@ static uint32_t missing_protocols(void)
  * takes, and a bus of 12 GB/s, which is the slowest in use. */
 static const struct model_copy device_copy = {.fixed_s = 6e-6, .s_byte = 1 / 12e9};
 
-/* Those that would have the processor read the data where they lie. */
-#define NOT_OF_DEVICE_MEMORY                                                                       \
-    (1u << MODEL_EAGER_ZCOPY | 1u << MODEL_RNDV_AM | 1u << MODEL_RNDV_PUT | 1u << MODEL_RNDV_BOTH)
+/* Those that would have the processor read the data where they lie; and over the lane of device
+ * memory, which is only got from, puts. */
+#define NOT_OF_DEVICE_MEMORY (1u << MODEL_EAGER_ZCOPY | 1u << MODEL_RNDV_AM | 1u << MODEL_RNDV_BOTH)
 
 static void plan_input_of_device(const struct peer_class *class, struct plan_input *input)
 {
@@ -69,6 +69,8 @@ static void plan_input_of_device(const struct peer_class *class, struct plan_inp
     input->around.buffer.memory = MODEL_MEMORY_CUDA;
     input->around.copy[1] = device_copy;
     input->without |= NOT_OF_DEVICE_MEMORY;
+    if (class->has_device_lane)
+        input->without |= 1u << MODEL_RNDV_PUT;
 }
 
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
@@ -199,8 +201,9 @@ static struct peer_class *class_describe(const struct peer *peer)
         good = attributes_of_lane(lane, share ? CLASS_GROUP : 0, &class->lanes[i]);
         if (lane->lost) /* it keeps its place, and no protocol is allowed to use it */
             class->lanes[i].can = 0;
-        /* Its own way to device memory is not used yet. */
-        class->lanes[i].reach &= ~(uint32_t) MODEL_MEMORY_CUDA;
+        /* A message has one way to device memory: where there is a lane for just that, no other. */
+        if (!lane->takes_device || class->has_device_lane)
+            class->lanes[i].reach &= ~(uint32_t) MODEL_MEMORY_CUDA;
     }
     if (good && class->has_device_lane) {
         class->btls[class->lane_count] = peer->device_lane->btl;

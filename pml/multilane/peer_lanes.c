@@ -111,6 +111,15 @@ static struct lane *only_sender(struct peer *peer)
     return only;
 }
 
+static bool takes_device(const struct lane *lane)
+{
+    struct multilane_lane_attributes attributes = {.capabilities = 0};
+    if (!driver_is_loaded || !lane->extension || !lane->extension->flush)
+        return false;
+    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
+    return attributes.capabilities & MULTILANE_CAN_DEVICE_MEMORY;
+}
+
 /* Copies what the BML knows: its own arrays shift when a lane is removed. */
 static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
 {
@@ -132,6 +141,7 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
                           .index = peer->lane_count,
                           .prompt = extension || foreign_is_prompt(lane_name_of(btl)),
                           .largest = btl->btl_max_send_size};
+    lane->takes_device = takes_device(lane);
     /* Release: with the acquire of peer_lane_of. */
     __atomic_store_n(&peer->lane_count, peer->lane_count + 1, __ATOMIC_RELEASE);
 }

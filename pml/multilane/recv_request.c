@@ -401,6 +401,7 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
     if (!request || request->peer != peer || request->rma.count == 0 ||
         fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
         return false;
+    __atomic_store_n(&request->rma.landed, true, __ATOMIC_RELAXED); /* device_receive_end */
     recv_request_received(request, fin->size);
     return true;
 }
@@ -412,8 +413,7 @@ bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
         return true;
     }
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
-    if (!request || request->peer != peer || request->control || request->rma.count ||
-        recv_request_in_ring(request) ||
+    if (!request || request->peer != peer || request->control || recv_request_in_ring(request) ||
         fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
         return false;
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;

@@ -22,6 +22,17 @@ static size_t keys_length(const struct rma *rma)
     return length;
 }
 
+static bool rma_register(const struct rma *rma, struct rma_lane *used, void *address, size_t size,
+                         uint32_t access)
+{
+    if (OPAL_UNLIKELY(rma->is_device)) {
+        if (!used->lane->takes_device)
+            return false;
+        access |= MULTILANE_REGISTER_DEVICE;
+    }
+    return lane_register(used->lane, address, size, access, &used->local) == OMPI_SUCCESS;
+}
+
 bool rma_offer_lane(struct rma *rma, struct lane *lane, void *address, size_t size, uint32_t access)
 {
     struct rma_lane *offered = &rma->lanes[rma->count];
@@ -29,7 +40,7 @@ bool rma_offer_lane(struct rma *rma, struct lane *lane, void *address, size_t si
         keys_length(rma) + sizeof(struct wire_lane_key) + lane_key_length(lane) > WIRE_KEY_MAX)
         return false;
     *offered = (struct rma_lane){.lane = lane};
-    if (lane_register(lane, address, size, access, &offered->local) != OMPI_SUCCESS)
+    if (!rma_register(rma, offered, address, size, access))
         return false;
     rma->remote = (uintptr_t) address;
     rma->count++;
@@ -129,11 +140,11 @@ static void rma_drop(struct rma *rma, uint32_t index)
             (rma->count - index) * sizeof(rma->lanes[0]));
 }
 
-static bool registers(struct rma_lane *used, void *local, size_t size, size_t threshold,
-                      uint32_t access)
+/* Below the threshold the processor copies, if it can. */
+static bool registers(const struct rma *rma, struct rma_lane *used, void *local, size_t size,
+                      size_t threshold, uint32_t access)
 {
-    return size <= threshold ||
-           lane_register(used->lane, local, size, access, &used->local) == OMPI_SUCCESS;
+    return (size <= threshold && !rma->is_device) || rma_register(rma, used, local, size, access);
 }
 
 bool rma_can_get(struct rma *rma, void *local, size_t size)
@@ -141,7 +152,8 @@ bool rma_can_get(struct rma *rma, void *local, size_t size)
     for (uint32_t i = rma->count; i-- > 0;) {
         struct rma_lane *used = &rma->lanes[i];
         if (lane_is_lost(used->lane) || !lane_can_get(used->lane, rma->remote, local, size) ||
-            !registers(used, local, size, used->lane->btl->btl_get_local_registration_threshold,
+            !registers(rma, used, local, size,
+                       used->lane->btl->btl_get_local_registration_threshold,
                        MCA_BTL_REG_FLAG_LOCAL_WRITE))
             rma_drop(rma, i);
     }
@@ -153,7 +165,8 @@ bool rma_can_put(struct rma *rma, void *local, size_t size)
     for (uint32_t i = rma->count; i-- > 0;) {
         struct rma_lane *used = &rma->lanes[i];
         if (lane_is_lost(used->lane) || !lane_can_put(used->lane) ||
-            !registers(used, local, size, used->lane->btl->btl_put_local_registration_threshold, 0))
+            !registers(rma, used, local, size,
+                       used->lane->btl->btl_put_local_registration_threshold, 0))
             rma_drop(rma, i);
     }
     return rma->count > 0;

@@ -23,6 +23,8 @@ struct rma_lane {
 /* Zeroed, it has no lane and nothing to be released. */
 struct rma {
     uint32_t count;
+    bool is_device; /* this end's memory; set before it is offered or worked on */
+    bool landed;    /* atomic: of a receive: gets, or puts that a FIN told of, brought some of it */
     struct rma_lane lanes[RMA_LANES_MAX];
     uint64_t remote; /* where byte remote_offset of the message lies at the other end */
     size_t remote_offset;

@@ -315,7 +315,8 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     if (!request || request->out.peer != peer || request->state != SEND_ANNOUNCED ||
         rtr->offset > request->out.size || rtr->size > request->out.size - rtr->offset)
         return false;
-    if (rtr->method == WIRE_BY_PUT && !request->out.data)
+    bool is_device;
+    if (rtr->method == WIRE_BY_PUT && !device_send_place(request, &is_device))
         return false;
     const struct protocol *protocol = protocol_of_method(rtr->method);
     if (!protocol || !protocol->ready)

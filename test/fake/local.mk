@@ -14,6 +14,16 @@ test/fake/libcuda.so.1: test/fake/cuda.c common/memory/driver.h common/memory/ch
 test/fake/kernels:
 	$(AM_V_GEN)$(MKDIR_P) test/fake && echo stand-in >$@
 
+# A stand-in for an RDMA device that registers dmabufs, to be preloaded. Run in test/lab/rdma.
+if BUILD_VERBS
+check_DATA += test/fake/libverbs_dmabuf.so
+CLEANFILES += test/fake/libverbs_dmabuf.so
+test/fake/libverbs_dmabuf.so: test/fake/verbs_dmabuf.c
+	$(AM_V_CC)$(MKDIR_P) test/fake && $(CC) $(MULTILANE_CPPFLAGS) $(VERBS_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
+		$(MULTILANE_LDFLAGS) $(VERBS_LDFLAGS) $(LDFLAGS) -o $@ $(srcdir)/test/fake/verbs_dmabuf.c $(VERBS_LIBS) -lpthread
+endif
+EXTRA_DIST += test/fake/verbs_dmabuf.c
+
 # Lanes that lose messages, by a seed. Run by test/mpi/runs/flaky.sh.
 check_LTLIBRARIES += test/fake/mca_btl_flaky.la
 test_fake_mca_btl_flaky_la_SOURCES = test/fake/btl_flaky.c

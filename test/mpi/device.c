@@ -749,6 +749,133 @@ static void chapter_ring(void)
         printf("device: %s went by the ring\n", all ? "messages" : "no message");
 }
 
+/* --- directly, by RDMA ---------------------------------------------------------------------------
+ */
+
+/* What the stand-in for an RDMA device that registers dmabufs counts. */
+static long registrations_now(void)
+{
+    return count_now("multilane_standin_registrations");
+}
+
+static long flushes_now(void)
+{
+    return count_now("multilane_standin_flushes");
+}
+
+/* From somewhere in a buffer to somewhere in another. Where lanes reach device memory no copy is
+ * made; and what came into it was flushed, at the receiver and nowhere else. */
+static void direct_round(enum kind from, enum kind to, size_t size, bool must)
+{
+    enum { AT = 4099, REST = 64, BEFORE = 77 };
+    bool is_sender = rank % 2 == 0;
+    enum kind kind = is_sender ? from : to;
+    size_t room = AT + size + REST;
+    unsigned char *bytes = memory_new(kind, room);
+    unsigned seed = (unsigned) size + from * 3;
+    char what[96];
+    snprintf(what, sizeof(what), "%zu bytes from %s to %s memory", size, kind_names[from],
+             kind_names[to]);
+    fill(bytes, room, BEFORE);
+    if (is_sender)
+        fill(bytes + AT, size, seed);
+    MPI_Barrier(MPI_COMM_WORLD);
+    long copies = copies_now(), flushes = flushes_now();
+    if (is_sender)
+        MPI_Ssend(bytes + AT, (int) size, MPI_BYTE, other(), 17, MPI_COMM_WORLD);
+    else
+        MPI_Recv(bytes + AT, (int) size + REST, MPI_BYTE, other(), 17, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    copies = copies_now() - copies;
+    flushes = flushes_now() - flushes;
+    if (must && copies)
+        FAIL("%s: %ld copies of the driver's", what, copies);
+    if (must && !is_sender && (flushes > 0) != (to == DEVICE))
+        FAIL("%s: %ld flushes", what, flushes);
+    if (is_sender && flushes)
+        FAIL("%s: %ld flushes at the sender", what, flushes);
+    unsigned char *came = malloc(room);
+    memory_write(came, bytes, room);
+    for (size_t i = 0; i < room; i++) {
+        bool is_inside = i >= AT && i < AT + size;
+        if (came[i] == (is_inside ? pattern(i - AT, seed) : pattern(i, BEFORE)))
+            continue;
+        FAIL("%s: byte %zu is wrong", what, i);
+        break;
+    }
+    free(came);
+    memory_free(kind, bytes);
+}
+
+/* The same memory is registered once; other memory at its address anew. */
+static void direct_again(bool must)
+{
+    enum { SIZE = 300000, ROUNDS = 5, LANES_MAX = 2 };
+    for (unsigned turn = 0; turn < 3; turn++) {
+        unsigned char *bytes = memory_new(DEVICE, SIZE);
+        long before = registrations_now();
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            unsigned seed = turn * ROUNDS + round;
+            if (rank % 2 == 0) {
+                fill(bytes, SIZE, seed);
+                MPI_Send(bytes, SIZE, MPI_BYTE, other(), 18, MPI_COMM_WORLD);
+            } else {
+                MPI_Recv(bytes, SIZE, MPI_BYTE, other(), 18, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                check(bytes, SIZE, 0, seed, 0, "the same memory again");
+            }
+        }
+        before = registrations_now() - before;
+        if (must && (before < 1 || before > LANES_MAX))
+            FAIL("turn %u: %ld registrations for %d messages", turn, before, ROUNDS);
+        memory_free(DEVICE, bytes);
+    }
+}
+
+/* All combinations in which one end is a device's. Prints whether they went directly: that the
+ * first message tells, and then all of them do but what the driver gives no dmabuf of. */
+static void chapter_direct(void)
+{
+    static const size_t lengths[] = {1, 8, 100, 5000, 131073, 700001};
+    long before = registrations_now(), all = 0;
+    if (!has_partner())
+        return;
+    direct_round(DEVICE, DEVICE, 100000, false);
+    bool must = registrations_now() > before;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        direct_round(DEVICE, DEVICE, lengths[i], must);
+        direct_round(DEVICE, HOST, lengths[i], must);
+        direct_round(HOST, DEVICE, lengths[i], must);
+    }
+    direct_round(MANAGED, DEVICE, 200000, false);
+    direct_round(DEVICE, MANAGED, 200000, false);
+    between(MAPPED, MAPPED, 400000, 0);
+    direct_again(must);
+    before = registrations_now() - before;
+    MPI_Allreduce(&before, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("device: %s went directly\n", all ? "messages" : "no message");
+}
+
+/* The stand-in fails the flush: the receive ends in an error, as nobody knows what it got. */
+static void chapter_unflushed(void)
+{
+    int size = 100000, class = MPI_SUCCESS;
+    unsigned char *bytes = memory_new(DEVICE, (size_t) size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int round = 0; has_partner() && round < 3; round++) {
+        if (rank % 2 == 0) {
+            MPI_Send(bytes, size, MPI_BYTE, other(), 19, MPI_COMM_WORLD);
+            continue;
+        }
+        MPI_Error_class(
+            MPI_Recv(bytes, size, MPI_BYTE, other(), 19, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+            &class);
+        if (class != MPI_ERR_OTHER)
+            FAIL("a receive that was not flushed: error class %d", class);
+    }
+    memory_free(DEVICE, bytes);
+}
+
 /* Sixteen synchronous sends that wait must not keep a later message from going first. */
 static void chapter_order(void)
 {
@@ -1002,6 +1129,8 @@ static const struct {
     {"in-place", chapter_in_place, true},
     {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
+    {"direct", chapter_direct, true},
+    {"unflushed", chapter_unflushed, true},
     {"unreachable", chapter_unreachable, true},
     {"fails", chapter_fails, true},
     {"lost", chapter_lost, true},

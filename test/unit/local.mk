@@ -126,6 +126,15 @@ TESTS += test/unit/verbs_slots
 test_unit_verbs_slots_SOURCES = test/unit/verbs_slots.c btl/verbs/slot_ring.c
 test_unit_verbs_slots_LDADD = -lpthread
 
+# Its registrations of device memory, against the stand-in of test/fake.
+if HAVE_DMABUF
+check_PROGRAMS += test/unit/verbs_dmabuf
+TESTS += test/unit/verbs_dmabuf
+endif
+test_unit_verbs_dmabuf_SOURCES = test/unit/verbs_dmabuf.c btl/verbs/dmabuf.c btl/verbs/dmabuf.h
+test_unit_verbs_dmabuf_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
+test_unit_verbs_dmabuf_LDADD = libmultilane_common.la -lpthread
+
 # What test/bench/run makes of its measurements.
 if HAVE_PYTHON3
 TESTS += test/unit/bench_run.py

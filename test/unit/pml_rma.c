@@ -20,6 +20,7 @@ struct mca_btl_base_registration_handle_t {
 static mca_btl_base_module_t *btls[LANES];
 static unsigned registered;         /* now */
 static unsigned refusing, key_size; /* bits of lanes that register nothing; bytes of a key */
+static unsigned registered_device;  /* of all so far, those of device memory */
 
 static mca_btl_base_registration_handle_t *memory_register(mca_btl_base_module_t *btl,
                                                            struct mca_btl_base_endpoint_t *endpoint,
@@ -27,7 +28,7 @@ static mca_btl_base_registration_handle_t *memory_register(mca_btl_base_module_t
 {
     (void) endpoint;
     (void) size;
-    (void) flags;
+    registered_device += (flags & MULTILANE_REGISTER_DEVICE) != 0;
     for (unsigned i = 0; i < LANES; i++)
         if (btls[i] == btl && refusing >> i & 1)
             return NULL;
@@ -215,6 +216,40 @@ static void lanes_that_refuse_or_have_no_room_drop_out(void)
     CHECK(registered == 0, "%u registrations are left", registered);
 }
 
+/* By those lanes alone that take it, told what it is; and always registered, as no processor can
+ * copy it, however short it is. */
+static void device_memory_goes_by_lanes_that_take_it(void)
+{
+    static char memory[1000];
+    struct rma offered = {.is_device = true}, taken = {.is_device = true};
+    struct wire_key key;
+    unsigned char bytes[WIRE_KEY_MAX];
+    CHECK(registered_device == 0, "%u of the host's as a device's", registered_device);
+    CHECK(!rma_offer(&offered, &all_lanes, there, memory, 8, 0), "by lanes that cannot");
+    for (unsigned i = 1; i < 3; i++) {
+        there->lanes[i].takes_device = true;
+        peer_lane_of(here, there->lanes[i].btl)->takes_device = true;
+        there->lanes[i].btl->btl_get_local_registration_threshold = SIZE_MAX;
+    }
+    CHECK(rma_offer(&offered, &all_lanes, there, memory, 8, 0) && offered.count == 2, "%u lanes",
+          offered.count);
+    CHECK(registered_device == 2, "%u", registered_device);
+    rma_write_keys(&offered, &key, bytes);
+    introductions_arrive();
+    rma_read_keys(&taken, here, peer_lane_of(here, offered.lanes[0].lane->btl), &key, bytes);
+    CHECK(rma_can_get(&taken, memory, 8) && taken.count == 2, "%u lanes", taken.count);
+    CHECK(registered_device == 4, "%u", registered_device);
+    rma_release(&taken);
+    taken.is_device = false;
+    rma_read_keys(&taken, here, peer_lane_of(here, offered.lanes[0].lane->btl), &key, bytes);
+    CHECK(rma_can_get(&taken, memory, 8) && registered == 2, "%u registered", registered);
+    rma_release(&taken);
+    rma_release(&offered);
+    CHECK(registered == 0, "%u registrations are left", registered);
+    for (unsigned i = 1; i < 3; i++)
+        there->lanes[i].btl->btl_get_local_registration_threshold = 0;
+}
+
 static void any_keys_are_harmless(void)
 {
     uint64_t chance = 99;
@@ -314,6 +349,7 @@ int main(void)
     btls_make();
     only_known_lanes_are_used();
     lanes_that_refuse_or_have_no_room_drop_out();
+    device_memory_goes_by_lanes_that_take_it();
     any_keys_are_harmless();
     lanes_of_different_speed_finish_together();
     return check_end();

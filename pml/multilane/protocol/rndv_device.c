@@ -36,17 +36,14 @@ static void device_piece_copied(mca_btl_base_module_t *btl,
     transfer_piece_done(context, status);
 }
 
-static char *receive_address(const struct recv_request *request)
-{
-    return request->view ? view_contiguous(request->view) : request->data;
-}
-
 static int rndv_device_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
     mca_btl_base_module_t *btl = request->peer->device_lane->btl;
+    bool is_device;
     int rc = btl->btl_get(btl, request->peer->device_lane->endpoint,
-                          receive_address(request) + offset, request->device_remote + offset, NULL,
+                          device_receive_place(request, &is_device) + offset,
+                          request->device_remote + offset, NULL,
                           (mca_btl_base_registration_handle_t *) request->device_key, *size, 0,
                           MCA_BTL_NO_ORDER, device_piece_copied, transfer, NULL);
     /* It is busy in two ways. */
@@ -70,7 +67,9 @@ static const struct transfer_way rndv_device_way = {.start = rndv_device_piece,
 static void rndv_device_receive(struct recv_request *request, const struct arrival *arrival)
 {
     struct lane *lane = request->peer->device_lane;
-    if (!lane || !receive_address(request) || arrival->key.length != lane_key_length(lane)) {
+    bool is_device;
+    if (!lane || !device_receive_place(request, &is_device) ||
+        arrival->key.length != lane_key_length(lane)) {
         recv_request_ask(request, 0);
         return;
     }

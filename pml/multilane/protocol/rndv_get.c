@@ -2,15 +2,17 @@
 /* rndv-get: RTS with the keys of the data, the receiver gets them over all lanes, ACK. */
 #include "protocol.h"
 
+#include "../device_memory.h"
+
 /* Without a registration now, the message goes as rndv-am: the receiver asks for it all the same.
  */
 static int rndv_get_start(struct send_request *request)
 {
     struct rma *rma = &request->rma;
-    if (!rma->count &&
-        !rma_offer(rma, request->route, request->out.peer, (void *) request->out.data,
-                   request->out.size, MCA_BTL_REG_FLAG_REMOTE_READ)) {
-        request->protocol = &rndv_am;
+    char *place = device_send_place(request, &rma->is_device);
+    if (!rma->count && !rma_offer(rma, request->route, request->out.peer, place, request->out.size,
+                                  MCA_BTL_REG_FLAG_REMOTE_READ)) {
+        request->protocol = rma->is_device ? &rndv_staged : &rndv_am;
         return request->protocol->start(request);
     }
     unsigned char bytes[WIRE_KEY_MAX];
@@ -22,19 +24,22 @@ static int rndv_get_start(struct send_request *request)
 static int rndv_get_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
-    return rma_get(&request->rma, request->data, offset, request->wanted, size);
+    bool is_device;
+    return rma_get(&request->rma, device_receive_place(request, &is_device), offset,
+                   request->wanted, size);
 }
 
 static void rndv_get_finish(struct transfer *transfer, int status)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
-    rma_release(&request->rma);
     if (status != OMPI_SUCCESS) {
+        rma_release(&request->rma);
         /* Whatever was got is overwritten by the same bytes. */
         recv_request_ask(request, 0);
         return;
     }
-    recv_request_finish(request);
+    request->rma.landed = true;
+    recv_request_finish(request); /* which gives the registrations back */
 }
 
 static const struct transfer_way rndv_get_way = {.start = rndv_get_piece,
@@ -43,8 +48,10 @@ static const struct transfer_way rndv_get_way = {.start = rndv_get_piece,
 static void rndv_get_receive(struct recv_request *request, const struct arrival *arrival)
 {
     struct rma *rma = &request->rma;
+    char *place = device_receive_place(request, &rma->is_device);
     rma_read_keys(rma, request->peer, arrival->lane, &arrival->key, arrival->key_bytes);
-    if (!request->data || !rma_can_get(rma, request->data, request->wanted)) {
+    rma->landed = false;
+    if (!place || !rma_can_get(rma, place, request->wanted)) {
         rma_release(rma);
         recv_request_ask(request, 0);
         return;

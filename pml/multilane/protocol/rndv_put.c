@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "../device_memory.h"
 #include "../multilane.h"
 
 static int rndv_put_start(struct send_request *request)
@@ -19,23 +20,25 @@ static int rndv_put_start(struct send_request *request)
 
 /* The lanes are those that this end would use for such a message itself, else the one that the RTS
  * came on. */
-static bool rndv_put_offer(struct recv_request *request, const struct arrival *arrival)
+static bool rndv_put_offer(struct recv_request *request, char *place, const struct arrival *arrival)
 {
     const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
     const struct route *route =
-        class_route_of(peer_class_now(request->peer), CLASS_CONTIGUOUS, request->wanted);
+        class_route_of(peer_class_now(request->peer),
+                       request->rma.is_device ? CLASS_DEVICE : CLASS_CONTIGUOUS, request->wanted);
     struct lane *lane = arrival->lane;
     if (route->protocol == &rndv_put)
-        return rma_offer(&request->rma, route, request->peer, request->data, request->wanted,
-                         access);
+        return rma_offer(&request->rma, route, request->peer, place, request->wanted, access);
     return lane && lane_can_put(lane) &&
-           rma_offer_lane(&request->rma, lane, request->data, request->wanted, access);
+           rma_offer_lane(&request->rma, lane, place, request->wanted, access);
 }
 
 static void rndv_put_receive(struct recv_request *request, const struct arrival *arrival)
 {
+    char *place = device_receive_place(request, &request->rma.is_device);
     request->rma.count = 0;
-    if (!request->data || !rndv_put_offer(request, arrival)) {
+    request->rma.landed = false;
+    if (!place || !rndv_put_offer(request, place, arrival)) {
         recv_request_ask(request, 0);
         return;
     }
@@ -48,7 +51,9 @@ static void rndv_put_receive(struct recv_request *request, const struct arrival 
 static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    return rma_put(&request->rma, request->out.data, offset, request->out.size, size);
+    bool is_device;
+    return rma_put(&request->rma, device_send_place(request, &is_device), offset, request->out.size,
+                   size);
 }
 
 /* On the lane of the puts: it is ordered behind them. */
@@ -94,10 +99,11 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
                            const struct wire_rtr *rtr, const unsigned char *key)
 {
     struct rma *rma = &request->rma;
+    char *place = device_send_place(request, &rma->is_device);
     rma_read_keys(rma, request->out.peer, lane, &rtr->key, key);
     rma->remote_offset = rtr->offset;
     rma->transfer = &request->transfer;
-    if (rma_can_put(rma, (void *) (request->out.data + rtr->offset), rtr->size)) {
+    if (place && rma_can_put(rma, place + rtr->offset, rtr->size)) {
         transfer_begin(&request->transfer, &rndv_put_way, rtr->offset, rtr->offset + rtr->size,
                        PIECES_IN_FLIGHT * rma->count);
     } else {

@@ -15,6 +15,8 @@ verbs_refuses() {
         2 $other --mca btl_verbs_pairing rails -- ring
     mpi_says verbs.bad-slots 'btl_verbs_slots is 300; it can be -1 to 256' \
         2 $other --mca btl_verbs_slots 300 -- ring
+    mpi_says verbs.bad-dmabuf 'btl_verbs_dmabuf is "always"; it can be auto or none' \
+        2 $other --mca btl_verbs_dmabuf always -- ring
     mpi_says verbs.bad-timeout 'btl_verbs_timeout is 99; it can be 1 to 31' \
         2 $other --mca btl_verbs_timeout 99 -- ring
     mpi_says verbs.bad-lane-latency 'btl_verbs_lane_latency is "abc", which is not a number' \
@@ -152,6 +154,31 @@ lab_slots() {
         "$side" "$build/test/mpi/traffic" --seeds 1 --batches 8
 }
 
+# Device memory that the lanes read and write themselves, against two stand-ins: for libcuda, whose
+# memory the processor cannot touch, and for an RDMA device that registers it, where soft RoCE then
+# reads and writes it. Where one of them refuses, the messages pass through memory of the host.
+# lab_direct NAME REGEX PROTOCOL "libcuda's settings" "the device's" CHAPTER [mpirun's arguments]
+lab_direct() {
+    local name=verbs.direct.$1 regex=$2 protocol=$3 cuda=$4 device=$5 chapter=$6
+    shift 6
+    lab_has_time "$name" || return
+    # shellcheck disable=SC2086
+    mpi_says "$name" "$regex" 2 --mca pml multilane $verbs --mca pml_multilane_protocol "$protocol" \
+        -x LD_LIBRARY_PATH="$build/test/fake" -x LD_PRELOAD="$build/test/fake/libverbs_dmabuf.so" \
+        -x MULTILANE_FAKE_CUDA="$cuda" -x MULTILANE_FAKE_VERBS="$device" "$@" -- \
+        "$side" "$build/test/mpi/device" "$chapter"
+}
+
+lab_device_memory() {
+    lab_direct put 'messages went directly' rndv-put "" "" direct
+    lab_direct get 'messages went directly' rndv-get "" "" direct
+    lab_direct many '' rndv-put "" "" many
+    lab_direct refused 'some device memory is not registered: .*CUDA_ERROR_NOT_SUPPORTED' rndv-put \
+        dmabuf-fails "" direct
+    lab_direct off 'no message went directly' rndv-get "" "" direct --mca btl_verbs_dmabuf none
+    lab_direct unflushed 'may not have reached it: .*Unreachable' rndv-put "" flush-fails unflushed
+}
+
 # One packet of a hundred is lost: what is sent again arrives once. The packets that the rails have
 # dropped are counted, so that the test does not pass without them.
 lab_loss() {
@@ -191,6 +218,7 @@ verbs_lab() {
     lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
     lab_traffic "auto rndv-get"
     lab_slots
+    lab_device_memory
     lab_conformance "point onesided" ob1
     lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
     lab_conformance "request datatype thread communicator error partitioned session" multilane

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registrations of device memory by dmabuf, and when they are given back.
+ *
+ * Open MPI's cache of registrations hears of memory of the host's that goes, and not of cuMemFree.
+ * Here every use asks the driver whose memory it is now: an allocation has a number that no later
+ * one has, so what lies at the address of one that was freed is never taken for it. */
+#include "config.h"
+
+#include "btl/verbs/dmabuf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/memory/memory.h"
+
+/* The flush reads what was written; and memory that is sent from and received into is registered
+ * once. */
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+/* --- what there is --- */
+
+/* Headers of rdma-core before 34 have no such function. */
+static struct ibv_mr *region_register(struct ibv_pd *pd, driver_ptr start, size_t size, int fd)
+{
+#if HAVE_DECL_IBV_REG_DMABUF_MR
+    return ibv_reg_dmabuf_mr(pd, 0, size, start, fd, ACCESS);
+#else
+    (void) pd;
+    (void) start;
+    (void) size;
+    (void) fd;
+    errno = EOPNOTSUPP;
+    return NULL;
+#endif
+}
+
+/* Of a descriptor that is none a device which can says just that. */
+static bool device_registers(struct ibv_pd *pd)
+{
+    struct ibv_mr *mr = region_register(pd, 0, (size_t) sysconf(_SC_PAGESIZE), -1);
+
+    if (NULL != mr)
+        ibv_dereg_mr(mr);
+    return NULL != mr || EBADF == errno;
+}
+
+/* A driver that is not started knows no device. */
+static bool driver_gives(void)
+{
+    int count = 0, can = 1;
+
+    if (DRIVER_SUCCESS != driver.device_count(&count))
+        return true;
+    for (int device = 0; device < count; device++)
+        if (DRIVER_SUCCESS == driver.device_attribute(&can, DRIVER_DEVICE_DMA_BUF, device) && can)
+            return true;
+    return false;
+}
+
+bool dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
+{
+    const char *missing = NULL;
+
+    if (!HAVE_DECL_IBV_REG_DMABUF_MR)
+        missing = "it was built with an rdma-core that has no ibv_reg_dmabuf_mr";
+    else if (!driver_load())
+        missing = driver_why();
+    else if (!driver.range_handle || !driver.pointer_set || !driver.device_attribute)
+        missing = "the CUDA driver has no cuMemGetHandleForAddressRange, which came with 11.7";
+    else if (!driver_gives())
+        missing = "the CUDA driver gives no dmabuf of its devices' memory (the open kernel modules "
+                  "do)";
+    else if (!device_registers(pd))
+        missing = "the RDMA device, or the kernel, registers no dmabuf";
+    snprintf(why, why_size, "%s", missing ? missing : "");
+    return NULL == missing;
+}
+
+/* --- one region --- */
+
+static driver_ptr page_down(driver_ptr address)
+{
+    return address & ~((driver_ptr) sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* The driver's word on one step; true if it was done. */
+static bool step_done(driver_result result, const char *what, char *why, size_t why_size)
+{
+    char words[160];
+
+    if (DRIVER_SUCCESS == result)
+        return true;
+    snprintf(why, why_size, "%s: the CUDA driver says %s", what,
+             driver_words(result, words, sizeof(words)));
+    return false;
+}
+
+/* In the memory's context. The file descriptor of whole pages; -1 and why. Copies that the program
+ * waits for must have ended by then: the driver lets some of them go on in a device whose memory
+ * nobody else is to see. */
+static int range_export(const struct memory *memory, driver_ptr start, driver_ptr end, char *why,
+                        size_t why_size)
+{
+    const unsigned yes = 1;
+    int fd = -1, can = 0;
+
+    if (!step_done(driver.device_attribute(&can, DRIVER_DEVICE_DMA_BUF, memory->device),
+                   "the device cannot be asked", why, why_size))
+        return -1;
+    if (!can) {
+        snprintf(why, why_size, "the CUDA driver gives no dmabuf of the memory of device %d",
+                 memory->device);
+        return -1;
+    }
+    if (!step_done(driver.pointer_set(&yes, DRIVER_POINTER_SYNC_COPIES, memory->start),
+                   "copies to it cannot be made synchronous", why, why_size) ||
+        !step_done(
+            driver.range_handle(&fd, start, (size_t) (end - start), DRIVER_RANGE_DMA_BUF_FD, 0),
+            "no dmabuf", why, why_size))
+        return -1;
+    return fd;
+}
+
+static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *memory,
+                                     driver_ptr start, driver_ptr end, char *why, size_t why_size)
+{
+    struct ibv_mr *mr;
+    int fd;
+
+    if (!step_done(driver.context_push(memory->context), "its context cannot be used", why,
+                   why_size))
+        return NULL;
+    fd = range_export(memory, start, end, why, why_size);
+    driver.context_pop(NULL);
+    if (fd < 0)
+        return NULL;
+    mr = region_register(pd, start, (size_t) (end - start), fd);
+    if (NULL == mr)
+        snprintf(why, why_size, "the RDMA device does not register its dmabuf: %s",
+                 strerror(errno));
+    close(fd); /* the registration holds it */
+    return mr;
+}
+
+/* --- the cache --- */
+
+void dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd)
+{
+    memset(cache, 0, sizeof(*cache));
+    cache->pd = pd;
+    pthread_mutex_init(&cache->lock, NULL);
+}
+
+static void region_forget(struct dmabuf_region *region)
+{
+    if (NULL != region->mr)
+        ibv_dereg_mr(region->mr);
+    *region = (struct dmabuf_region){.mr = NULL};
+}
+
+void dmabuf_close(struct dmabuf_cache *cache)
+{
+    if (NULL == cache->pd)
+        return;
+    for (uint32_t i = 0; i < cache->tried; i++)
+        region_forget(&cache->regions[i]);
+    pthread_mutex_destroy(&cache->lock);
+    cache->pd = NULL;
+}
+
+/* Under the lock, as all below. */
+static struct dmabuf_region *region_find(struct dmabuf_cache *cache, const struct memory *memory,
+                                         driver_ptr first, driver_ptr end)
+{
+    for (uint32_t i = 0; i < cache->tried; i++) {
+        struct dmabuf_region *region = &cache->regions[i];
+
+        if (NULL != region->mr && region->buffer_id == memory->buffer_id &&
+            region->start <= first && region->end >= end)
+            return region;
+    }
+    return NULL;
+}
+
+static bool is_freed(const struct dmabuf_region *region)
+{
+    struct memory now;
+
+    memory_ask((const void *) (uintptr_t) region->asked, &now);
+    return MEMORY_DEVICE != now.kind || now.buffer_id != region->buffer_id;
+}
+
+/* Gives back what nobody uses: all of it, or what was freed. */
+static bool regions_forget(struct dmabuf_cache *cache, bool all)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < cache->tried; i++) {
+        struct dmabuf_region *region = &cache->regions[i];
+
+        if (NULL != region->mr && 0 == region->users && (all || is_freed(region))) {
+            region_forget(region);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* A free place: if need be that of the region not used for the longest time. NULL: all are in use.
+ */
+static struct dmabuf_region *region_place(struct dmabuf_cache *cache)
+{
+    struct dmabuf_region *oldest = NULL;
+
+    for (uint32_t i = 0; i < cache->tried; i++) {
+        struct dmabuf_region *region = &cache->regions[i];
+
+        if (NULL == region->mr)
+            return region;
+        if (0 == region->users && (NULL == oldest || region->last_used < oldest->last_used))
+            oldest = region;
+    }
+    if (cache->tried < DMABUF_REGIONS)
+        return &cache->regions[cache->tried++];
+    if (NULL != oldest)
+        region_forget(oldest);
+    return oldest;
+}
+
+static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struct memory *memory,
+                                         driver_ptr first, driver_ptr end, char *why,
+                                         size_t why_size)
+{
+    driver_ptr start = page_down(first);
+    driver_ptr stop = page_down(end + (driver_ptr) sysconf(_SC_PAGESIZE) - 1);
+    struct dmabuf_region *region;
+    struct ibv_mr *mr;
+
+    (void) regions_forget(cache, false);
+    region = region_place(cache);
+    if (NULL == region) {
+        snprintf(why, why_size, "%d pieces are registered already, and in use", DMABUF_REGIONS);
+        return NULL;
+    }
+    mr = range_register(cache->pd, memory, start, stop, why, why_size);
+    if (NULL == mr && regions_forget(cache, true)) /* what they held may be what it lacks */
+        mr = range_register(cache->pd, memory, start, stop, why, why_size);
+    *region = (struct dmabuf_region){
+        .mr = mr, .buffer_id = memory->buffer_id, .start = start, .end = stop, .asked = first};
+    return NULL == mr ? NULL : region;
+}
+
+struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *base, size_t size,
+                                      char *why, size_t why_size)
+{
+    driver_ptr first = (driver_ptr) (uintptr_t) base, end = first + size;
+    struct dmabuf_region *region;
+    struct memory memory;
+
+    memory_ask(base, &memory);
+    if (MEMORY_DEVICE != memory.kind || NULL == memory.context) {
+        snprintf(why, why_size, "it is managed memory, or memory of no one context");
+        return NULL;
+    }
+    if (first < memory.start || end > memory.start + memory.size) {
+        snprintf(why, why_size, "the message ends outside of the allocation that it begins in");
+        return NULL;
+    }
+    pthread_mutex_lock(&cache->lock);
+    region = region_find(cache, &memory, first, end);
+    if (NULL == region)
+        region = region_make(cache, &memory, first, end, why, why_size);
+    if (NULL != region) {
+        region->users++;
+        region->last_used = ++cache->clock;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return region;
+}
+
+void dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region)
+{
+    pthread_mutex_lock(&cache->lock);
+    region->users--;
+    pthread_mutex_unlock(&cache->lock);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device memory that an RDMA device reads and writes itself (GPU-direct): the driver gives a range
+ * of it as a dmabuf, which is registered; registrations are kept until the memory is freed. */
+#ifndef MULTILANE_VERBS_DMABUF_H
+#define MULTILANE_VERBS_DMABUF_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/memory/driver.h"
+
+/* Registered ranges of one device at most, in use or kept: each holds on to its pages, also when
+ * the program has freed them. */
+#define DMABUF_REGIONS 256
+
+struct dmabuf_region {
+    struct ibv_mr *mr;  /* NULL: the place is free */
+    uint64_t buffer_id; /* the driver's, never used again: of the allocation */
+    driver_ptr start, end;
+    driver_ptr asked; /* an address of the allocation in it */
+    uint32_t users;
+    uint64_t last_used; /* by the cache's clock */
+};
+
+struct dmabuf_cache {
+    struct ibv_pd *pd;
+    pthread_mutex_t lock; /* guards what follows */
+    uint64_t clock;
+    uint32_t tried; /* places from here on were never used */
+    struct dmabuf_region regions[DMABUF_REGIONS];
+};
+
+/* Can this RDMA device register a dmabuf, and the CUDA driver give one? A driver that the program
+ * has not started yet is believed; each registration asks anew. If not, `why` says what is missing,
+ * as the end of a sentence. */
+bool dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size);
+
+void dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd);
+/* Nothing is in use any more. */
+void dmabuf_close(struct dmabuf_cache *cache);
+
+/* A registration of these bytes of device memory, for everything that puts, gets and the flush do;
+ * its keys go with their addresses. NULL, and why: it cannot be had, the bytes go another way. */
+struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *base, size_t size,
+                                      char *why, size_t why_size);
+void dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region);
+
+#endif

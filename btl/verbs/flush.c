@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The flush: the processor hears of what was written to device memory while the bytes may still be
+ * on their way over the bus. A read by the same device of where it wrote cannot pass them, so once
+ * that has ended they are there. The read goes over a connection of the port with itself, which is
+ * kept as one more peer and made when device memory is first registered. */
+#include "btl/verbs/verbs.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Of so many bytes, which nobody looks at. */
+#define FLUSH_BYTES 4u
+
+/* Under loop->lock. */
+static bool loop_connect(verbs_peer_t *loop)
+{
+    if (PEER_FAILED == loop->state && !peer_renew(loop))
+        return false;
+    return PEER_IDLE != loop->state || connect_to_itself(loop);
+}
+
+/* Under module->lock. */
+static bool loop_make(struct verbs_module *module)
+{
+    if (NULL == module->flush_region)
+        module->flush_region = ibv_reg_mr(module->pd, &module->flush_bytes,
+                                          sizeof(module->flush_bytes), IBV_ACCESS_LOCAL_WRITE);
+    if (NULL != module->flush_region && NULL == module->loop)
+        module->loop = peer_create(module, &opal_proc_local_get()->proc_name);
+    return NULL != module->loop;
+}
+
+bool flush_is_ready(struct verbs_module *module)
+{
+    bool ready;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    ready = loop_make(module);
+    OPAL_THREAD_UNLOCK(&module->lock);
+    if (!ready)
+        return false;
+    OPAL_THREAD_LOCK(&module->loop->lock);
+    ready = loop_connect(module->loop);
+    OPAL_THREAD_UNLOCK(&module->loop->lock);
+    return ready;
+}
+
+void flush_close(struct verbs_module *module)
+{
+    if (NULL != module->flush_region)
+        ibv_dereg_mr(module->flush_region);
+    module->flush_region = NULL;
+}
+
+static void flush_ended(mca_btl_base_module_t *btl, verbs_peer_t *loop, void *local,
+                        mca_btl_base_registration_handle_t *handle, void *context, void *data,
+                        int status)
+{
+    const struct verbs_work *work = data;
+
+    (void) loop;
+    (void) local;
+    (void) handle;
+    atomic_fetch_add_explicit(&module_of(btl)->flushes, 1, memory_order_relaxed);
+    work->flushed(context, status);
+}
+
+int flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                mca_btl_base_registration_handle_t *registration, const void *address,
+                size_t length, multilane_flush_done done, void *context)
+{
+    struct verbs_module *module = module_of(btl);
+    mca_btl_base_registration_handle_t scratch = {.remote_key = 0};
+    struct verbs_work *work;
+
+    (void) peer;
+    if (NULL == registration->device || 0 == length || !flush_is_ready(module))
+        return OPAL_ERR_NOT_AVAILABLE;
+    scratch.local_key = module->flush_region->lkey;
+    work = operation_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
+                         length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
+                         flush_ended, context, NULL);
+    if (NULL != work) {
+        work->local_handle = NULL; /* it does not outlive this */
+        work->data = work;
+        work->flushed = done;
+    }
+    return operation_submit(module->loop, work);
+}
