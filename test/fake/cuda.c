@@ -484,7 +484,7 @@ API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, 
 
 API driver_result cuDeviceGetAttribute(int *value, int attribute, driver_device device)
 {
-    if (!started)
+    if (!is_started())
         return DRIVER_NOT_INITIALIZED;
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
