@@ -96,7 +96,8 @@ else
         check "${prefix}programs.mumps.$btls" program_mumps "$btls"
         check "${prefix}programs.netpipe.$btls" program_netpipe "$btls"
         check "${prefix}programs.mpi4py.$btls" program_mpi4py "$btls"
-        for program in xdqr ${MULTILANE_LONG:+xdlu xdllt xdls xdsyevr xzsep}; do
+        # Not xdllt: in 5 of 12 runs its processes wait in different collectives for ever, under ob1 as well.
+        for program in xdqr ${MULTILANE_LONG:+xdlu xdls xdsyevr xzsep}; do
             check "${prefix}programs.scalapack-$program.$btls" program_scalapack $program "$btls"
         done
         [ -n "${MULTILANE_LONG:-}" ] && check "${prefix}programs.lammps.$btls" program_lammps "$btls"
