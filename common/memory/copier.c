@@ -211,6 +211,24 @@ void copier_unmark(struct copier *copier, driver_event event)
         driver.event_destroy(event);
 }
 
+driver_result copier_flush(const struct copier *copier)
+{
+    int ways = 0;
+    if (!driver.remote_flush || !driver.device_attribute)
+        return DRIVER_NOT_SUPPORTED;
+    driver_result result = driver.device_attribute(&ways, DRIVER_DEVICE_FLUSHES, copier->device);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    if (!(ways & DRIVER_FLUSHES_BY_CALL))
+        return DRIVER_NOT_SUPPORTED;
+    result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    result = driver.remote_flush(DRIVER_FLUSH_CURRENT_CONTEXT, DRIVER_FLUSH_TO_ALL_DEVICES);
+    copier_leave();
+    return result;
+}
+
 void *copier_pin(struct copier *copier, size_t bytes, driver_result *result)
 {
     void *pinned = NULL;

@@ -57,6 +57,10 @@ driver_result copier_mark(struct copier *copier, enum copy_way way, driver_event
 driver_result copier_test(driver_event event);
 void copier_unmark(struct copier *copier, driver_event event);
 
+/* After it other devices' writes to memory of the copier's context that the processor has heard of
+ * are there. DRIVER_NOT_SUPPORTED: this device, or its driver, offers no such thing. */
+driver_result copier_flush(const struct copier *copier);
+
 /* Pinned memory of the host; null where there is none left. */
 void *copier_pin(struct copier *copier, size_t bytes, driver_result *result);
 void copier_unpin(struct copier *copier, void *bytes);

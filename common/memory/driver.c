@@ -73,6 +73,7 @@ static const struct function optional_functions[] = {
     {"cuLaunchKernel", offsetof(struct driver, launch)},
     {"cuDeviceGetAttribute", offsetof(struct driver, device_attribute)},
     {"cuPointerSetAttribute", offsetof(struct driver, pointer_set)},
+    {"cuFlushGPUDirectRDMAWrites", offsetof(struct driver, remote_flush)},
 };
 
 static const struct function later_functions[] = {

@@ -96,7 +96,17 @@ enum driver_attribute {
     DRIVER_POINTER_RANGE_SIZE = 12   /* size_t */
 };
 
-enum driver_device_attribute { DRIVER_DEVICE_DMA_BUF = 124 /* int, 0 or 1 */ };
+enum driver_device_attribute {
+    DRIVER_DEVICE_FLUSHES = 117, /* int, bits: DRIVER_FLUSHES_BY_CALL */
+    DRIVER_DEVICE_DMA_BUF = 124  /* int, 0 or 1 */
+};
+
+/* Of remote_flush: what was written to the current context, for whoever may read it. */
+enum driver_flush {
+    DRIVER_FLUSHES_BY_CALL = 1,
+    DRIVER_FLUSH_CURRENT_CONTEXT = 0,
+    DRIVER_FLUSH_TO_ALL_DEVICES = 200
+};
 
 enum driver_flag {
     DRIVER_HOST_PORTABLE = 1,       /* of mem_host_alloc: pinned for every context */
@@ -208,6 +218,7 @@ struct driver {
                             void **extra);
     driver_result (*device_attribute)(int *value, int attribute, driver_device device);
     driver_result (*pointer_set)(const void *value, int attribute, driver_ptr pointer);
+    driver_result (*remote_flush)(int target, int scope);
     driver_result (*range_handle)(void *handle, driver_ptr pointer, size_t bytes, int handle_type,
                                   uint64_t flags);
 };

@@ -249,12 +249,20 @@ void device_receive_write(struct recv_request *request, size_t offset, const cha
     OPAL_THREAD_UNLOCK(&request->lock);
 }
 
+/* Its rail died after the last write, say. Another device's read would not push what this one
+ * wrote, and a sender of puts has heard that all arrived and may have its buffer back: so the
+ * driver flushes, for all devices, and only where it cannot does the receive end in an error. */
 static void flush_failed(struct recv_request *request, int status)
 {
+    char words[160];
+    driver_result result = copier_flush(request->view->copier);
+    if (result == DRIVER_SUCCESS)
+        return;
     opal_output(0,
                 "multilane: what a lane wrote to device memory may not have reached it: the "
-                "device's own read of it ended with %d (%s).",
-                status, opal_strerror(status));
+                "device's own read of it ended with %d (%s), and of a flush the CUDA driver says "
+                "%s.",
+                status, opal_strerror(status), driver_words(result, words, sizeof(words)));
     receive_fails(request, MPI_ERR_OTHER);
 }
 

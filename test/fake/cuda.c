@@ -12,9 +12,10 @@
  * memory have to have been made synchronous. test/fake/verbs_dmabuf.c takes it.
  *
  * MULTILANE_FAKE_CUDA is a list of words: devices=N, delay-us=N, no-ipc, ipc-open-fails,
- * no-pinned, no-peer, no-map, no-fd-handle, no-kernels, no-dmabuf, dmabuf-fails, fabric (there is
- * one), old, lost (after a copy that failed even questions fail), fail-copy=N (the Nth copy or
- * kernel fails when it is done, and all after it).
+ * no-pinned, no-peer, no-map, no-fd-handle, no-kernels, no-dmabuf, dmabuf-fails, no-flush (of what
+ * other devices wrote), flush-fails, fabric (there is one), old, lost (after a copy that failed
+ * even questions fail), fail-copy=N (the Nth copy or kernel fails when it is done, and all after
+ * it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static struct {
     long delay_us;
     long fail_copy;
     bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, no_kernels, no_dmabuf,
-        dmabuf_fails, fabric, lost, old;
+        dmabuf_fails, no_flush, flush_fails, fabric, lost, old;
 } settings = {.devices = 2, .delay_us = 20};
 
 static void setting_read(const char *word)
@@ -72,6 +73,10 @@ static void setting_read(const char *word)
         settings.no_dmabuf = true;
     else if (strcmp(word, "dmabuf-fails") == 0)
         settings.dmabuf_fails = true;
+    else if (strcmp(word, "no-flush") == 0)
+        settings.no_flush = true;
+    else if (strcmp(word, "flush-fails") == 0)
+        settings.flush_fails = true;
     else if (strcmp(word, "fabric") == 0)
         settings.fabric = true;
     else if (strcmp(word, "lost") == 0)
@@ -488,9 +493,37 @@ API driver_result cuDeviceGetAttribute(int *value, int attribute, driver_device 
         return DRIVER_NOT_INITIALIZED;
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
-    if (attribute != DRIVER_DEVICE_DMA_BUF)
+    if (attribute == DRIVER_DEVICE_DMA_BUF)
+        *value = !settings.no_dmabuf;
+    else if (attribute == DRIVER_DEVICE_FLUSHES)
+        *value = settings.no_flush ? 0 : DRIVER_FLUSHES_BY_CALL;
+    else
         return DRIVER_INVALID_VALUE;
-    *value = !settings.no_dmabuf;
+    return DRIVER_SUCCESS;
+}
+
+static long driver_flushes; /* atomic */
+
+/* For tests, which look whether the driver had to. */
+API long multilane_standin_driver_flushes(void);
+
+API long multilane_standin_driver_flushes(void)
+{
+    return __atomic_load_n(&driver_flushes, __ATOMIC_RELAXED);
+}
+
+/* Nothing is ever on its way to this memory: it is only counted. */
+API driver_result cuFlushGPUDirectRDMAWrites(int target, int scope)
+{
+    if (!current())
+        return DRIVER_INVALID_CONTEXT;
+    if (settings.no_flush)
+        return DRIVER_NOT_SUPPORTED;
+    if (target != DRIVER_FLUSH_CURRENT_CONTEXT || scope != DRIVER_FLUSH_TO_ALL_DEVICES)
+        return DRIVER_INVALID_VALUE;
+    if (settings.flush_fails)
+        return DRIVER_ILLEGAL_ADDRESS;
+    __atomic_add_fetch(&driver_flushes, 1, __ATOMIC_RELAXED);
     return DRIVER_SUCCESS;
 }
 
@@ -1338,7 +1371,8 @@ static const struct function {
                  ENTRY(cuIpcOpenMemHandle),
                  ENTRY(cuIpcCloseMemHandle),
                  ENTRY(cuDeviceGetAttribute),
-                 ENTRY(cuPointerSetAttribute)},
+                 ENTRY(cuPointerSetAttribute),
+                 ENTRY(cuFlushGPUDirectRDMAWrites)},
   mapping_functions[] = {ENTRY(cuMemCreate),
                          ENTRY(cuMemRetainAllocationHandle),
                          ENTRY(cuMemRelease),

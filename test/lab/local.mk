@@ -6,7 +6,7 @@ check_PROGRAMS += test/lab/rails_mix
 test_lab_rails_mix_SOURCES = test/lab/rails_mix.c
 test_lab_rails_mix_CPPFLAGS = $(MPI_CPPFLAGS)
 test_lab_rails_mix_LDFLAGS = $(MPI_LDFLAGS)
-test_lab_rails_mix_LDADD = $(OMPI_LIBS)
+test_lab_rails_mix_LDADD = libmultilane_common.la $(OMPI_LIBS)
 
 # One lane of btl/verbs by itself, for test/lab/rdma.
 check_PROGRAMS += test/lab/verbs_lane

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A mix of messages and collective operations, every byte and the order checked, for the labs that
  * change the lanes meanwhile: rails_mix [--seconds S] [--seed N] [--threads T] [--longest BYTES]
- * [--pause S]. Prints "mix begins" when traffic begins, and the rounds and wrong messages at the
- * end.
- * --pause is for how long one rank computes, without calling MPI, in every tenth round. */
+ * [--pause S] [--device 1]. Prints "mix begins" when traffic begins, and the rounds and wrong
+ * messages at the end.
+ * --pause is for how long one rank computes, without calling MPI, in every tenth round; with
+ * --device 1 messages and broadcasts go from device memory to device memory, a device's or that of
+ * the stand-in of test/fake. */
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -11,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "common/memory/driver.h"
 
 enum { THREADS_MOST = 16, MESSAGES = 6, TAGS = 2, REPORTED_MOST = 20, PAUSE_EVERY = 10 };
 
@@ -21,6 +26,7 @@ struct worker {
     long wrong;
     int index;
     unsigned char *out, *in; /* every message has a place of `longest` bytes */
+    unsigned char *host;     /* one such place, where what is on a device is made and looked at */
     MPI_Request *requests;
 };
 
@@ -28,6 +34,8 @@ static double seconds = 5, pause_s;
 static uint64_t seed_first = 1;
 static int thread_count = 1, longest = 16 << 20, rank, ranks;
 static double deadline;
+static int on_device;
+static driver_context context;
 
 /* ---- what both ends know of a message ---- */
 
@@ -83,6 +91,86 @@ static void wrong(struct worker *worker, const char *what, int from, int index, 
                 worker->rounds, worker->index, rank, from, index, bytes, what);
 }
 
+/* ---- memory ---- */
+
+static void must(driver_result result, const char *what)
+{
+    char words[160];
+
+    if (DRIVER_SUCCESS == result)
+        return;
+    fprintf(stderr, "rails_mix: %s: %s\n", what, driver_words(result, words, sizeof(words)));
+    MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+/* Before MPI_Init, as a program that uses a device does. */
+static int device_begin(void)
+{
+    driver_result result;
+    char words[160];
+
+    if (NULL == dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) || !driver_load()) {
+        fprintf(stderr, "rails_mix: no driver: %s\n", driver_why());
+        return 0;
+    }
+    result = driver.init(0);
+    if (DRIVER_SUCCESS == result)
+        result = driver.primary_retain(&context, 0);
+    if (DRIVER_SUCCESS == result)
+        result = driver.context_push(context);
+    if (DRIVER_SUCCESS != result)
+        fprintf(stderr, "rails_mix: no context of device 0: %s\n",
+                driver_words(result, words, sizeof(words)));
+    return DRIVER_SUCCESS == result;
+}
+
+static unsigned char *memory_new(size_t bytes)
+{
+    driver_ptr address = 0;
+
+    if (!on_device)
+        return malloc(bytes);
+    must(driver.mem_alloc(&address, bytes), "cuMemAlloc");
+    return (unsigned char *) (uintptr_t) address;
+}
+
+static void memory_free(unsigned char *bytes)
+{
+    if (on_device)
+        must(driver.mem_free((driver_ptr) (uintptr_t) bytes), "cuMemFree");
+    else
+        free(bytes);
+}
+
+static void copy(unsigned char *to, const unsigned char *from, int size)
+{
+    if (size > 0)
+        must(driver.copy((driver_ptr) (uintptr_t) to, (driver_ptr) (uintptr_t) from, (size_t) size),
+             "cuMemcpy");
+}
+
+static void data_make(const struct worker *worker, unsigned char *data, int size, uint64_t key)
+{
+    message_fill(on_device ? worker->host : data, size, key);
+    if (on_device)
+        copy(data, worker->host, size);
+}
+
+static void data_clear(const struct worker *worker, unsigned char *data, int size)
+{
+    memset(on_device ? worker->host : data, 0, (size_t) size);
+    if (on_device)
+        copy(data, worker->host, size);
+}
+
+static int data_differs(const struct worker *worker, const unsigned char *data, int size,
+                        uint64_t key)
+{
+    if (on_device)
+        copy(worker->host, data, size);
+    return message_differs(on_device ? worker->host : data, size, key) >= 0;
+}
+
 /* ---- messages ---- */
 
 /* Messages to one rank share few tags, so that contents alone show whether order was kept. */
@@ -100,7 +188,7 @@ static void messages_exchange(struct worker *worker)
             int place = n - ranks * MESSAGES, size = message_size(key);
             unsigned char *data = worker->out + (size_t) place * (size_t) longest;
 
-            message_fill(data, size, key);
+            data_make(worker, data, size, key);
             MPI_Isend(data, size, MPI_BYTE, to, i % TAGS, worker->comm, &worker->requests[n]);
         }
 }
@@ -119,7 +207,7 @@ static void messages_check(struct worker *worker)
             MPI_Get_count(&statuses[i], MPI_BYTE, &came);
             if (came != size)
                 wrong(worker, "another length, so another message", from, i, came);
-            else if (message_differs(data, size, key) >= 0)
+            else if (data_differs(worker, data, size, key))
                 wrong(worker, "other contents", from, i, size);
         }
     }
@@ -150,11 +238,11 @@ static void broadcast_check(struct worker *worker)
     int size = message_size(key);
 
     if (rank == root)
-        message_fill(worker->in, size, key);
+        data_make(worker, worker->in, size, key);
     else
-        memset(worker->in, 0, (size_t) size);
+        data_clear(worker, worker->in, size);
     MPI_Bcast(worker->in, size, MPI_BYTE, root, worker->comm);
-    if (message_differs(worker->in, size, key) >= 0)
+    if (data_differs(worker, worker->in, size, key))
         wrong(worker, "another broadcast", root, 0, size);
 }
 
@@ -172,6 +260,8 @@ static void *worker_run(void *argument)
     struct worker *worker = argument;
     int go_on = 1;
 
+    if (on_device && worker->index > 0) /* a context is a thread's */
+        must(driver.context_push(context), "cuCtxPushCurrent");
     while (go_on) {
         messages_exchange(worker);
         compute(worker);
@@ -192,10 +282,12 @@ static void worker_prepare(struct worker *worker, int index)
     size_t places = (size_t) ranks * MESSAGES, bytes = places * (size_t) longest;
 
     *worker = (struct worker){.seed = mixed(seed_first) + (uint64_t) index, .index = index};
-    worker->out = malloc(bytes);
-    worker->in = malloc(bytes);
+    worker->out = memory_new(bytes);
+    worker->in = memory_new(bytes);
+    worker->host = malloc((size_t) longest);
     worker->requests = malloc(2 * places * sizeof *worker->requests);
-    if (NULL == worker->out || NULL == worker->in || NULL == worker->requests) {
+    if (NULL == worker->out || NULL == worker->in || NULL == worker->host ||
+        NULL == worker->requests) {
         fprintf(stderr, "rails_mix: no memory for %zu messages of %d bytes\n", places, longest);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
@@ -205,8 +297,9 @@ static void worker_prepare(struct worker *worker, int index)
 static void worker_end(struct worker *worker)
 {
     MPI_Comm_free(&worker->comm);
-    free(worker->out);
-    free(worker->in);
+    memory_free(worker->out);
+    memory_free(worker->in);
+    free(worker->host);
     free(worker->requests);
 }
 
@@ -239,6 +332,8 @@ static int options_read(int argc, char **argv)
             longest = atoi(value);
         else if (0 == strcmp(argv[i], "--pause"))
             pause_s = atof(value);
+        else if (0 == strcmp(argv[i], "--device"))
+            on_device = atoi(value);
         else
             return 0;
     }
@@ -257,6 +352,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "rails_mix: arguments that it does not know; they stand at its top\n");
         return 2;
     }
+    if (on_device && !device_begin())
+        return 2;
     MPI_Init_thread(&argc, &argv, thread_count > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
                     &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

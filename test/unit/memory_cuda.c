@@ -201,6 +201,36 @@ static void no_pinned_memory_is_an_error(void)
     CHECK(result == DRIVER_OUT_OF_MEMORY, "%s", words(result));
 }
 
+/* DRIVER_SUCCESS, or what the driver says of it. */
+static driver_result flushed(void)
+{
+    driver_result result;
+    device_begin(0);
+    struct copier *copier = copier_of_device(1, &result);
+    return copier ? copier_flush(copier) : result;
+}
+
+static void what_others_wrote_is_flushed(void)
+{
+    driver_result result = flushed();
+    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
+}
+
+static void a_driver_that_does_not_flush_is_not_called(void)
+{
+    driver_result result = flushed();
+    CHECK(result == DRIVER_NOT_SUPPORTED, "%s", words(result));
+    driver.remote_flush = NULL;
+    result = flushed();
+    CHECK(result == DRIVER_NOT_SUPPORTED, "%s", words(result));
+}
+
+static void a_flush_that_fails_is_reported(void)
+{
+    driver_result result = flushed();
+    CHECK(result == DRIVER_ILLEGAL_ADDRESS, "%s", words(result));
+}
+
 static void a_device_that_is_not_there_is_an_error(void)
 {
     driver_result result;
@@ -613,6 +643,9 @@ static const struct {
              {"delay-us=20000", a_mark_is_reached_after_the_copy},
              {"fail-copy=1", a_failed_copy_is_reported_by_its_mark},
              {"no-pinned", no_pinned_memory_is_an_error},
+             {"devices=2", what_others_wrote_is_flushed},
+             {"no-flush", a_driver_that_does_not_flush_is_not_called},
+             {"flush-fails", a_flush_that_fails_is_reported},
              {"delay-us=0", any_blocks_are_packed_and_unpacked},
              {"delay-us=100,no-pinned", large_messages_are_packed_in_parts},
              {"", large_messages_are_packed_in_parts},

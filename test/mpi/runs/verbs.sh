@@ -131,18 +131,24 @@ lab_cut() {
     lab_mpi verbs.lab.repaired 2 multilane ring
 }
 
+# lab_rail_dies SCENARIO RUNS [OPTIONS]: so many runs with MULTILANE_LONG, else one with the options.
+lab_rail_dies() {
+    local scenario=$1 options="--runs 1 ${3:-}"
+    [ -z "${MULTILANE_LONG:-}" ] || options="--runs $2"
+    lab_has_time "verbs.lab.failover.$scenario" || return
+    # shellcheck disable=SC2086
+    check "${prefix}verbs.lab.failover.$scenario" env MULTILANE_IN_LAB=1 \
+        "$top/test/lab/rdma-failover" $options "$build" "$scenario"
+}
+
 # One of two rails is cut, or cut and repaired: what is left carries on, and nothing is wrong. With
-# rndv-put slots are under way; seed 2 has shown keys that came by another lane than their own.
+# rndv-put slots are under way; seed 2 has shown keys that came by another lane than their own, seed
+# 18 device memory that the dead rail could not flush.
 lab_failover() {
-    local scenario runs=1 short="--protocol rndv-put --seed 2"
-    [ -z "${MULTILANE_LONG:-}" ] || runs=50 short=
-    for scenario in cut repair; do
-        lab_has_time "verbs.lab.failover.$scenario" || continue
-        # shellcheck disable=SC2086
-        check "${prefix}verbs.lab.failover.$scenario" env MULTILANE_IN_LAB=1 \
-            "$top/test/lab/rdma-failover" --runs $runs $short "$build" "$scenario"
-        short=
-    done
+    lab_rail_dies cut 50 "--protocol rndv-put --seed 2"
+    lab_rail_dies repair 50
+    lab_rail_dies device-cut 25 "--seed 18"
+    [ -z "${MULTILANE_LONG:-}" ] || lab_rail_dies device-repair 25
 }
 
 # The receivers of puts say that they are ready by slots in the senders' memory.
@@ -176,7 +182,9 @@ lab_device_memory() {
     lab_direct refused 'some device memory is not registered: .*CUDA_ERROR_NOT_SUPPORTED' rndv-put \
         dmabuf-fails "" direct
     lab_direct off 'no message went directly' rndv-get "" "" direct --mca btl_verbs_dmabuf none
-    lab_direct unflushed 'may not have reached it: .*Unreachable' rndv-put "" flush-fails unflushed
+    lab_direct flushed-by-driver 'the driver flushed' rndv-put "" flush-fails unflushed
+    lab_direct unflushed 'may not have reached it: .*Unreachable.*CUDA_ERROR_NOT_SUPPORTED' rndv-put \
+        no-flush flush-fails unflushed
 }
 
 # One packet of a hundred is lost: what is sent again arrives once. The packets that the rails have
