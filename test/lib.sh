@@ -90,7 +90,7 @@ build_make() {
 # A root folder is a Debian of its own under $roots, made by mmdebstrap: another series of Open MPI
 # beside the machine's. Nothing is mounted in it but in a namespace that ends with the command.
 
-root_packages="$packages_to_build python3-mpi4py procps"
+root_packages="$packages_to_build iproute2 procps python3-mpi4py python3-pip"
 
 suite_of_series() {
     case $1 in 4.1) echo bookworm ;; 5.0) echo trixie ;; 6.0) echo forky ;; esac
@@ -145,7 +145,9 @@ root_run() {
         for dir in proc sys dev; do mount --rbind "/$dir" "$root/$dir" || exit 1; done
         mkdir -p "$root/multilane" && mount --bind "$top" "$root/multilane" &&
             mount -o remount,bind,ro "$root/multilane" || exit 1
-        cp -L /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null
+        # What this machine knows of its network: names, whom it trusts, where Python packages are.
+        cp -L /etc/resolv.conf /etc/hosts /etc/pip.conf "$root/etc/" 2>/dev/null
+        cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" 2>/dev/null
         shift
         exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive CI="${CI:-}" \
