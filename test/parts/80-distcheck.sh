@@ -5,7 +5,7 @@ about="the tarball builds, tests, installs and uninstalls on its own"
 . "$top/test/unit/run.sh"
 
 distcheck() {
-    unit_build gcc && make -C "$build_root/gcc" distcheck
+    unit_build gcc && make -C "$build_root/gcc" -j"$jobs" distcheck
 }
 
 part_run() {
