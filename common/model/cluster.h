@@ -30,7 +30,7 @@ struct cluster_model {
     struct cost_line send_overhead;    /* O_s: the sender's processor */
     struct cost_line send_gap;         /* g_s: between two packets that leave */
     struct cost_line receive_gap;      /* g_r: between two packets that arrive */
-    struct cost_line receive_overhead; /* O_r: the receiver's processor, before the receiver asks */
+    struct cost_line receive_overhead; /* O_r: the receiver's processor, as it arrives */
     struct cost_line user_overhead;    /* U_r: the receiver itself */
     struct cost_line copy[CLUSTER_COPIES];
     struct cluster_latency latency[CLUSTER_LATENCIES_MAX]; /* L, by processes, growing */

@@ -112,6 +112,7 @@ struct calibration {
     struct lane_file profile;
     struct lane_result *results;
     uint32_t result_count;
+    struct measure_broadcasts broadcasts; /* among all ranks, beside the profile's cluster model */
     bool failed;
     char path[PROFILE_PATH_CHARS]; /* of the profile */
 };
@@ -234,8 +235,11 @@ static void cluster_measure(struct calibration *calibration, const struct place 
         if (!(lane->can & MODEL_CAN_SEND) || !packet)
             continue;
         packet = packet < 8192 ? packet : 8192;
+        bool is_first = !calibration->profile.has_cluster;
+        if (is_first)
+            memset(&calibration->broadcasts, 0, sizeof(calibration->broadcasts));
         if (!measure_cluster(&calibration->session, place->peer, UINT32_C(1) << i, packet, &model,
-                             &why)) {
+                             is_first ? &calibration->broadcasts : NULL, &why)) {
             complain("the cluster model is left out: ", why.text);
             continue;
         }
@@ -247,7 +251,7 @@ static void cluster_measure(struct calibration *calibration, const struct place 
                 strcmp(kept->name + length + 1, profile_placement_name(place->placement)) == 0)
                 kept->in_flight_max_bytes = model.buffer_bytes;
         }
-        if (!calibration->profile.has_cluster) {
+        if (is_first) {
             calibration->profile.has_cluster = true;
             calibration->profile.cluster = model;
             calibration->profile.cluster_processes = (uint32_t) calibration->session.ranks;
@@ -297,11 +301,12 @@ static void exchange_report(struct calibration *calibration, const struct place 
 
 static void broadcast_report(struct calibration *calibration)
 {
-    struct measure_pair pairs[16];
+    struct measure_pair pairs[MEASURE_BROADCAST_SIZES];
     if (!calibration->profile.has_cluster)
         return;
-    uint32_t count =
-        measure_broadcast(&calibration->session, &calibration->profile.cluster, pairs, 16);
+    uint32_t count = measure_broadcast_pairs(&calibration->profile.cluster,
+                                             calibration->profile.cluster_processes,
+                                             &calibration->broadcasts, pairs);
     report_pairs(stdout, "binomial broadcast in packets, simulated with the cluster model", pairs,
                  count);
 }
@@ -343,7 +348,6 @@ static void measure_all(struct calibration *calibration)
         progress_show((i + 0.5) / count, "both ways at once");
         exchange_report(calibration, &places[i]);
     }
-    progress_show(0.8, "broadcast");
     broadcast_report(calibration);
     progress_show(1, "done");
     free(places);

@@ -37,7 +37,8 @@ struct order {
     int protocol;   /* to force, or MULTILANE_MEASURE_PLANNED */
     uint32_t lanes; /* likewise, 0 for all */
     int count;
-    uint64_t bytes;
+    bool walks; /* the messages lie one after another, as the packets of one do, from `at` on */
+    uint64_t bytes, at;
 };
 
 struct session {
@@ -45,6 +46,7 @@ struct session {
     int rank, ranks;
     char *send, *receive; /* of buffer_bytes each */
     uint64_t buffer_bytes;
+    uint64_t walked; /* where in both the next order that walks begins: in no cache any more */
 };
 
 bool session_begin(struct session *session, uint64_t buffer_bytes, struct model_error *error);
@@ -55,6 +57,9 @@ void session_obey(struct session *session);
 
 /* Rank 0 orders the end, and takes plans back to what they were. */
 void session_dismiss(struct session *session);
+
+/* The messages of this order lie behind those of the last one that walked. */
+void order_walk(struct session *session, struct order *order);
 
 /* Rank 0's part of an order to `peer`; seconds. Below 0: it could not be forced. */
 double session_trips(struct session *session, int peer, const struct order *order);
@@ -72,7 +77,7 @@ double session_broadcast(struct session *session, uint64_t packet_bytes, int pac
 /* The processors' parts of one message to and from the peer, and what the lane takes while the peer
  * is deaf. */
 struct session_overheads {
-    double send_s, probe_s, receive_s;
+    double send_s, arrive_s, receive_s;
 };
 bool session_overheads(struct session *session, int peer, const struct order *order,
                        struct session_overheads *out);
@@ -106,9 +111,23 @@ void measure_lane(struct session *session, int peer, uint32_t index, const struc
 double measure_bandwidth(struct session *session, int peer, uint32_t lanes,
                          const struct effort *effort);
 
-/* The parameters of the cluster model over these lanes; the copies are those of this process. */
+/* What broadcasts of some sizes took, each several times. */
+#define MEASURE_BROADCAST_SIZES 7
+#define MEASURE_BROADCAST_TURNS 9
+struct measure_broadcasts {
+    double taken_s[MEASURE_BROADCAST_SIZES][MEASURE_BROADCAST_TURNS];
+    int turns[MEASURE_BROADCAST_SIZES];
+};
+static inline int measure_broadcast_packets(int size)
+{
+    return 8 << size;
+}
+
+/* The parameters of the cluster model over these lanes; the copies are those of this process.
+ * `broadcasts`, if not null, takes place among all ranks at the same time. */
 bool measure_cluster(struct session *session, int peer, uint32_t lanes, uint64_t packet_bytes,
-                     struct cluster_model *model, struct model_error *error);
+                     struct cluster_model *model, struct measure_broadcasts *broadcasts,
+                     struct model_error *error);
 
 /* What one registration of memory with a lane costs, anew and out of its cache. */
 void measure_registration(struct session *session, int peer, uint32_t index,
@@ -122,8 +141,10 @@ struct measure_pair {
 
 uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
                           struct cluster_sample *samples, uint32_t room);
-uint32_t measure_broadcast(struct session *session, const struct cluster_model *model,
-                           struct measure_pair *pairs, uint32_t room);
+
+/* Room for MEASURE_BROADCAST_SIZES; returns how many. The times are sorted. */
+uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t processes,
+                                 struct measure_broadcasts *broadcasts, struct measure_pair *pairs);
 
 /* --- report.c: what people see ------------------------------------------------------------------
  */

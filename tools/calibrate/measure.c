@@ -242,10 +242,12 @@ static void measure_copies(struct cluster_model *model)
 }
 
 #define OVERHEAD_REPEATS 40
-#define STREAM_COUNT     64
-#define STREAM_IN_COUNT  128
+#define STREAM_COUNT     256
+#define STREAM_IN_COUNT  512
 #define LEAST            3   /* repeats, however long they take */
 #define CLUSTER_MOST_S   3.0 /* for all repeats together */
+
+#define BROADCASTS_MOST_S 2.0
 
 struct point_samples {
     struct cluster_sample send[9], gap[9], receive_gap[9], receive[9], user[9], trip[9];
@@ -256,40 +258,50 @@ struct point_samples {
 static bool measure_point(struct session *session, int peer, struct order *order, double clock_s,
                           double until, struct point_samples *out)
 {
-    double send[OVERHEAD_REPEATS], probe[OVERHEAD_REPEATS], receive[OVERHEAD_REPEATS];
+    double send[OVERHEAD_REPEATS], arrive[OVERHEAD_REPEATS], receive[OVERHEAD_REPEATS];
     double gap[STRETCHES], gap_in[STRETCHES], trip[STRETCHES];
     int seen = 0, sent = 0;
     uint32_t i = out->count;
+    order->count = 4;
+    double trip_s = session_trips(session, peer, order);
+    /* Microseconds until what was asked for has surely arrived. */
+    int arrived_us = 200 + (int) (2e6 * fmin(0.1, fmax(0, trip_s)));
     for (int k = 0; k < OVERHEAD_REPEATS && (k < LEAST || seconds_now() < until); k++) {
         struct session_overheads one;
-        order->count = 200; /* microseconds until what was asked for has surely arrived */
+        order->count = arrived_us;
         bool is_good = session_overheads(session, peer, order, &one);
         send[sent++] = one.send_s;
         if (!is_good)
             continue;
-        probe[seen] = one.probe_s;
+        arrive[seen] = one.arrive_s;
         receive[seen++] = one.receive_s;
     }
     int k = 0;
     for (; k < STRETCHES && (k < 1 || seconds_now() < until); k++) {
         order->count = STREAM_COUNT;
+        order_walk(session, order);
         gap[k] = session_stream(session, peer, order) / STREAM_COUNT;
         order->count = STREAM_IN_COUNT;
+        order_walk(session, order);
         gap_in[k] = session_gap_in(session, peer, order);
         order->count = STREAM_COUNT;
+        order_walk(session, order);
         trip[k] = session_trips(session, peer, order);
     }
     if (!seen)
         return false;
-    double send_s = fmax(median(send, sent) - clock_s, 1e-9);
-    double receive_s = fmax(median(probe, seen) - clock_s, 1e-9);
-    double user_s = fmax(median(receive, seen) - clock_s, 1e-9);
+    double gap_s = fmax(median(gap, k), 1e-9), gap_in_s = fmax(median(gap_in, k), 1e-9);
+    /* Whoever sends or receives one after another takes no longer for each than the gap: a single
+     * one, after a pause, is slowed by what has left the caches meanwhile. */
+    double send_s = fmin(gap_s, fmax(median(send, sent) - clock_s, 1e-9));
+    double user_s = fmin(gap_in_s / 2, fmax(median(receive, seen) - clock_s, 1e-9));
+    double receive_s = fmin(gap_in_s - user_s, fmax(median(arrive, seen) - clock_s, 1e-9));
     out->send[i] = (struct cluster_sample){order->bytes, send_s};
     out->receive[i] = (struct cluster_sample){order->bytes, receive_s};
     out->user[i] = (struct cluster_sample){order->bytes, user_s};
     out->trip[i] = (struct cluster_sample){order->bytes, fmax(median(trip, k), 1e-9)};
-    out->gap[i] = (struct cluster_sample){order->bytes, fmax(median(gap, k), 1e-9)};
-    out->receive_gap[i] = (struct cluster_sample){order->bytes, fmax(median(gap_in, k), 1e-9)};
+    out->gap[i] = (struct cluster_sample){order->bytes, gap_s};
+    out->receive_gap[i] = (struct cluster_sample){order->bytes, gap_in_s};
     out->count++;
     return true;
 }
@@ -328,16 +340,18 @@ static bool fit_lines(const struct point_samples *points, struct cluster_model *
         const char *name;
         const struct cluster_sample *samples;
         struct cost_line *line;
-    } rows[] = {{"O_s", points->send, &model->send_overhead},
-                {"g_s", points->gap, &model->send_gap},
-                {"g_r", points->receive_gap, &model->receive_gap},
-                {"O_r", points->receive, &model->receive_overhead},
-                {"U_r", points->user, &model->user_overhead},
-                {"one way", points->trip, &trip}};
+        double most_residual;
+    } rows[] = {{"O_s", points->send, &model->send_overhead, 0.5},
+                {"g_s", points->gap, &model->send_gap, 0.5},
+                {"g_r", points->receive_gap, &model->receive_gap, 0.5},
+                {"O_r", points->receive, &model->receive_overhead, 0.5},
+                /* A few ticks of the clock, whose number tells little. */
+                {"U_r", points->user, &model->user_overhead, INFINITY},
+                {"one way", points->trip, &trip, 0.5}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct model_error why;
         struct cluster_fit fit;
-        if (!cluster_fit(rows[i].samples, points->count, 0.5, &fit, &why))
+        if (!cluster_fit(rows[i].samples, points->count, rows[i].most_residual, &fit, &why))
             return model_fail(error, "%s: %.280s", rows[i].name, why.text);
         *rows[i].line = fit.line;
     }
@@ -347,25 +361,66 @@ static bool fit_lines(const struct point_samples *points, struct cluster_model *
     return true;
 }
 
+#define CLUSTER_ROUNDS 3
+
+/* Some of each size; the largest only where a round has the time. */
+static void broadcasts_take(struct session *session, uint64_t packet_bytes,
+                            struct measure_broadcasts *out)
+{
+    double until = seconds_now() + BROADCASTS_MOST_S / CLUSTER_ROUNDS;
+    for (int i = 0; i < MEASURE_BROADCAST_SIZES && seconds_now() < until; i++) {
+        int packets = measure_broadcast_packets(i);
+        if (packet_bytes * (uint64_t) packets > session->buffer_bytes)
+            return;
+        for (int k = 0; k < MEASURE_BROADCAST_TURNS / CLUSTER_ROUNDS; k++)
+            out->taken_s[i][out->turns[i]++] = session_broadcast(session, packet_bytes, packets);
+    }
+}
+
 bool measure_cluster(struct session *session, int peer, uint32_t lanes, uint64_t packet_bytes,
-                     struct cluster_model *model, struct model_error *error)
+                     struct cluster_model *model, struct measure_broadcasts *broadcasts,
+                     struct model_error *error)
 {
     struct point_samples points = {.count = 0};
     struct order order = {.protocol = MULTILANE_MEASURE_PLANNED, .lanes = lanes};
-    double clock_s = clock_time(), until = seconds_now() + CLUSTER_MOST_S;
+    double clock_s = clock_time();
     memset(model, 0, sizeof(*model));
     model->packet_bytes = packet_bytes;
-    for (uint64_t part = 1; part <= 3; part++)
-        for (int again = 0; again < 3; again++) {
+    /* Broadcasts between the rounds: they shall meet the machine that the model was taken from. */
+    for (int round = 0; round < CLUSTER_ROUNDS; round++) {
+        double until = seconds_now() + CLUSTER_MOST_S / CLUSTER_ROUNDS;
+        for (uint64_t part = 1; part <= 3; part++) {
             order.bytes = packet_bytes * part / 3;
             measure_point(session, peer, &order, clock_s, until, &points);
         }
+        if (broadcasts)
+            broadcasts_take(session, packet_bytes, broadcasts);
+    }
     if (!fit_lines(&points, model, error))
         return false;
     order.bytes = packet_bytes;
     model->buffer_bytes = session_in_flight(session, peer, &order, CALIBRATE_IN_FLIGHT_MOST);
     measure_copies(model);
     return cluster_model_check(model, error);
+}
+
+uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t processes,
+                                 struct measure_broadcasts *broadcasts, struct measure_pair *pairs)
+{
+    struct cluster_point point;
+    uint32_t count = 0;
+    cluster_at(model, model->packet_bytes, processes, &point);
+    for (int i = 0; i < MEASURE_BROADCAST_SIZES && broadcasts->turns[i]; i++) {
+        uint64_t packets = (uint64_t) measure_broadcast_packets(i);
+        struct cluster_broadcast broadcast;
+        if (!cluster_broadcast(&point, processes, packets, &broadcast, NULL))
+            break;
+        pairs[count++] = (struct measure_pair){
+            .bytes = model->packet_bytes * packets,
+            .measured_s = median(broadcasts->taken_s[i], broadcasts->turns[i]),
+            .predicted_s = broadcast.simulated_s};
+    }
+    return count;
 }
 
 /* --- registration
@@ -411,8 +466,7 @@ void measure_registration(struct session *session, int peer, uint32_t index,
 /* --- beyond one message one way
  * ----------------------------------------------------------------------- */
 
-#define EXCHANGE_MOST_S  4.0
-#define BROADCAST_MOST_S 2.0
+#define EXCHANGE_MOST_S 4.0
 
 uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
                           struct cluster_sample *samples, uint32_t room)
@@ -432,32 +486,5 @@ uint32_t measure_exchange(struct session *session, int peer, const struct effort
             if (count < room)
                 samples[count++] = (struct cluster_sample){bytes, median(values, 3)};
         }
-    return count;
-}
-
-uint32_t measure_broadcast(struct session *session, const struct cluster_model *model,
-                           struct measure_pair *pairs, uint32_t room)
-{
-    struct cluster_point point;
-    uint32_t count = 0;
-    double until = seconds_now() + BROADCAST_MOST_S;
-    cluster_at(model, model->packet_bytes, (uint32_t) session->ranks, &point);
-    for (int packets = 8; packets <= 512 && count < room && seconds_now() < until; packets *= 2) {
-        struct cluster_broadcast broadcast;
-        struct model_error why;
-        double values[STRETCHES], bytes = (double) model->packet_bytes * packets;
-        if ((uint64_t) bytes > session->buffer_bytes)
-            break;
-        for (int i = 0; i < STRETCHES; i++)
-            values[i] = session_broadcast(session, model->packet_bytes, packets);
-        if (!cluster_broadcast(&point, (uint32_t) session->ranks, (uint64_t) packets, &broadcast,
-                               &why))
-            break;
-        const struct cost_line *copy = &model->copy[CLUSTER_CACHE_TO_MEMORY];
-        pairs[count++] = (struct measure_pair){
-            .bytes = (uint64_t) bytes,
-            .measured_s = median(values, STRETCHES),
-            .predicted_s = broadcast.simulated_s + copy->fixed_s + bytes * copy->growth_s_byte};
-    }
     return count;
 }

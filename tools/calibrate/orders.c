@@ -47,15 +47,30 @@ void session_end(struct session *session)
 /* --- both ends' parts ---------------------------------------------------------------------------
  */
 
-static void send_to(const struct session *session, int peer, uint64_t bytes)
+/* Where the order's message i lies, in the memory it is sent from or received into. */
+static char *place_of(const struct session *session, char *memory, const struct order *order, int i)
 {
-    MPI_Send(session->send, (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
+    uint64_t places = order->walks ? session->buffer_bytes / order->bytes : 0;
+    return places ? memory + (order->at / order->bytes + (uint64_t) i) % places * order->bytes
+                  : memory;
 }
 
-static void receive_from(const struct session *session, int peer, uint64_t bytes)
+static void send_from(const struct session *session, char *memory, int peer,
+                      const struct order *order, int i)
 {
-    MPI_Recv(session->receive, (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
+    MPI_Send(place_of(session, memory, order, i), (int) order->bytes, MPI_BYTE, peer, DATA_TAG,
+             MPI_COMM_WORLD);
+}
+
+static void send_to(const struct session *session, int peer, const struct order *order, int i)
+{
+    send_from(session, session->send, peer, order, i);
+}
+
+static void receive_from(const struct session *session, int peer, const struct order *order, int i)
+{
+    MPI_Recv(place_of(session, session->receive, order, i), (int) order->bytes, MPI_BYTE, peer,
+             DATA_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void done_to(int peer)
@@ -75,17 +90,17 @@ static void exchange_with(const struct session *session, int peer, uint64_t byte
 }
 
 /* A packet goes to the children as soon as it is here; children of the larger subtrees first. */
-static void broadcast_part(const struct session *session, uint64_t bytes, int packets)
+static void broadcast_part(const struct session *session, const struct order *order)
 {
     int rank = session->rank, lowest = 1;
     while (lowest < session->ranks && !(rank & lowest))
         lowest *= 2;
-    for (int i = 0; i < packets; i++) {
+    for (int i = 0; i < order->count; i++) {
         if (rank)
-            receive_from(session, rank - lowest, bytes);
+            receive_from(session, rank - lowest, order, i);
         for (int step = lowest / 2; step; step /= 2)
             if (rank + step < session->ranks)
-                send_to(session, rank + step, bytes);
+                send_from(session, rank ? session->receive : session->send, rank + step, order, i);
     }
     if (rank)
         done_to(0);
@@ -112,7 +127,7 @@ static void obey_deaf(const struct session *session, const struct order *order)
     nap(0.02);
     MPI_Recv(&count, 1, MPI_INT, 0, COUNT_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int i = 0; i < count; i++)
-        receive_from(session, 0, order->bytes);
+        receive_from(session, 0, order, i);
     done_to(0);
 }
 
@@ -121,18 +136,18 @@ static void obey(const struct session *session, const struct order *order)
     switch (order->kind) {
     case ORDER_TRIPS:
         for (int i = 0; i < order->count; i++) {
-            receive_from(session, 0, order->bytes);
-            send_to(session, 0, order->bytes);
+            receive_from(session, 0, order, i);
+            send_to(session, 0, order, i);
         }
         break;
     case ORDER_STREAM:
         for (int i = 0; i < order->count; i++)
-            receive_from(session, 0, order->bytes);
+            receive_from(session, 0, order, i);
         done_to(0);
         break;
     case ORDER_STREAM_IN:
         for (int i = 0; i < order->count; i++)
-            send_to(session, 0, order->bytes);
+            send_to(session, 0, order, i);
         break;
     case ORDER_EXCHANGE:
         for (int i = 0; i < order->count; i++)
@@ -142,7 +157,7 @@ static void obey(const struct session *session, const struct order *order)
         obey_deaf(session, order);
         break;
     default:
-        broadcast_part(session, order->bytes, order->count);
+        broadcast_part(session, order);
     }
 }
 
@@ -189,8 +204,8 @@ double session_trips(struct session *session, int peer, const struct order *orde
     for (int i = 0; i < order->count; i++) {
         if (i == 1 || order->count == 1) /* the first trip warms up, unless it is the only one */
             start = seconds_now();
-        send_to(session, peer, order->bytes);
-        receive_from(session, peer, order->bytes);
+        send_to(session, peer, order, i);
+        receive_from(session, peer, order, i);
     }
     int timed = order->count > 1 ? order->count - 1 : 1;
     return (seconds_now() - start) / (2 * timed);
@@ -202,7 +217,7 @@ double session_stream(struct session *session, int peer, const struct order *ord
         return -1;
     double start = seconds_now();
     for (int i = 0; i < order->count; i++)
-        send_to(session, peer, order->bytes);
+        send_to(session, peer, order, i);
     double end = seconds_now();
     done_from(peer);
     return end - start;
@@ -215,7 +230,7 @@ double session_gap_in(struct session *session, int peer, const struct order *ord
     if (!order_give(session, peer, order, ORDER_STREAM_IN))
         return -1;
     for (int i = 0; i < order->count; i++) {
-        receive_from(session, peer, order->bytes);
+        receive_from(session, peer, order, i);
         if (i == steady)
             start = seconds_now();
     }
@@ -236,25 +251,6 @@ double session_exchange(struct session *session, int peer, const struct order *o
     return (seconds_now() - start) / timed;
 }
 
-double session_broadcast(struct session *session, uint64_t packet_bytes, int packets)
-{
-    struct order order = {
-        .protocol = MULTILANE_MEASURE_PLANNED, .count = packets, .bytes = packet_bytes};
-    for (int rank = 1; rank < session->ranks; rank++)
-        if (!order_give(session, rank, &order, ORDER_BROADCAST))
-            return -1;
-    nap(0.003); /* the idle ones wake */
-    double start = seconds_now();
-    /* What the root's copy of the message out of the user's memory costs is in the model. */
-    uint64_t bytes = packet_bytes * (uint64_t) packets;
-    memcpy(session->receive, session->send,
-           bytes < session->buffer_bytes ? bytes : session->buffer_bytes);
-    broadcast_part(session, packet_bytes, packets);
-    for (int rank = 1; rank < session->ranks; rank++)
-        done_from(rank);
-    return seconds_now() - start;
-}
-
 /* Waits without calling MPI, so that what arrives meanwhile is met by the next call. */
 static void wait_idle(double seconds)
 {
@@ -263,34 +259,79 @@ static void wait_idle(double seconds)
         ;
 }
 
+void order_walk(struct session *session, struct order *order)
+{
+    order->walks = true;
+    order->at = session->walked;
+    session->walked += order->bytes * (uint64_t) order->count;
+}
+
+static bool broadcast_give(struct session *session, struct order *order)
+{
+    order_walk(session, order);
+    for (int rank = 1; rank < session->ranks; rank++)
+        if (!order_give(session, rank, order, ORDER_BROADCAST))
+            return false;
+    return true;
+}
+
+static double broadcast_time(const struct session *session, const struct order *order)
+{
+    double start = seconds_now();
+    broadcast_part(session, order);
+    for (int rank = 1; rank < session->ranks; rank++)
+        done_from(rank);
+    return seconds_now() - start;
+}
+
+double session_broadcast(struct session *session, uint64_t packet_bytes, int packets)
+{
+    struct order order = {
+        .protocol = MULTILANE_MEASURE_PLANNED, .count = packets, .bytes = packet_bytes};
+    if (!broadcast_give(session, &order))
+        return -1;
+    nap(0.003); /* the idle ones wake; what slept is slow at first, and that is not meant here */
+    broadcast_time(session, &order);
+    if (!broadcast_give(session, &order))
+        return -1;
+    wait_idle(50e-6); /* all have read the order */
+    return broadcast_time(session, &order);
+}
+
 bool session_overheads(struct session *session, int peer, const struct order *order,
                        struct session_overheads *out)
 {
     struct order one = *order;
+    MPI_Request request;
     int is_here = 0;
     one.count = 1;
+    order_walk(session, &one);
     /* O_s: until the send returns. */
     if (!order_give(session, peer, &one, ORDER_STREAM))
         return false;
     wait_idle(20e-6);
     double start = seconds_now();
-    send_to(session, peer, order->bytes);
+    send_to(session, peer, &one, 0);
     out->send_s = seconds_now() - start;
     done_from(peer);
-    /* O_r: until the message is known, with nobody waiting for it; U_r: until it is received. */
-    if (!order_give(session, peer, &one, ORDER_STREAM_IN))
+    /* O_r: until the library has put a message that came by itself where it belongs; U_r: until the
+     * receiver has been told. */
+    MPI_Irecv(place_of(session, session->receive, &one, 0), (int) one.bytes, MPI_BYTE, peer,
+              DATA_TAG, MPI_COMM_WORLD, &request);
+    if (!order_give(session, peer, &one, ORDER_STREAM_IN)) {
+        MPI_Cancel(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
         return false;
+    }
     wait_idle(order->count * 1e-6);
     start = seconds_now();
-    MPI_Iprobe(peer, DATA_TAG, MPI_COMM_WORLD, &is_here, MPI_STATUS_IGNORE);
-    double probed = seconds_now();
-    while (!is_here) /* it came late: this one tells nothing */
-        MPI_Iprobe(peer, DATA_TAG, MPI_COMM_WORLD, &is_here, MPI_STATUS_IGNORE), probed = -1;
-    double before = seconds_now();
-    receive_from(session, peer, order->bytes);
-    out->receive_s = seconds_now() - before;
-    out->probe_s = probed - start;
-    return probed > 0;
+    MPI_Request_get_status(request, &is_here, MPI_STATUS_IGNORE);
+    double arrived = seconds_now();
+    bool came_late = !is_here; /* this one tells nothing */
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    out->receive_s = seconds_now() - arrived;
+    out->arrive_s = arrived - start;
+    return !came_late;
 }
 
 uint64_t session_in_flight(struct session *session, int peer, const struct order *order,
