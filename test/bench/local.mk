@@ -36,6 +36,13 @@ check_PROGRAMS += test/bench/device_pack
 test_bench_device_pack_SOURCES = test/bench/device_pack.c
 test_bench_device_pack_LDADD = libmultilane_common.la -lpthread
 
+# What test/bench/device starts.
+check_PROGRAMS += test/bench/device_messages
+test_bench_device_messages_SOURCES = test/bench/device_messages.c
+test_bench_device_messages_CPPFLAGS = $(MPI_CPPFLAGS)
+test_bench_device_messages_LDFLAGS = $(MPI_LDFLAGS)
+test_bench_device_messages_LDADD = libmultilane_common.la $(OMPI_LIBS) -lpthread -ldl
+
 # The ring in device memory, and the two ways of waiting there. Needs a real GPU, and says so.
 check_PROGRAMS += test/bench/device_ring
 test_bench_device_ring_SOURCES = test/bench/device_ring.c test/bench/device_ring.h

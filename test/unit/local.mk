@@ -135,11 +135,11 @@ test_unit_verbs_dmabuf_SOURCES = test/unit/verbs_dmabuf.c btl/verbs/dmabuf.c btl
 test_unit_verbs_dmabuf_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_dmabuf_LDADD = libmultilane_common.la -lpthread
 
-# What test/bench/run makes of its measurements.
+# What test/bench/run and test/bench/device make of their measurements.
 if HAVE_PYTHON3
-TESTS += test/unit/bench_run.py
+TESTS += test/unit/bench_run.py test/unit/bench_device.py
 endif
-EXTRA_DIST += test/unit/bench_run.py
+EXTRA_DIST += test/unit/bench_run.py test/unit/bench_device.py
 
 # Device memory, against the stand-in of test/fake.
 check_PROGRAMS += test/unit/memory_cuda

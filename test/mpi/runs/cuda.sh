@@ -94,6 +94,16 @@ mpi_says cuda.ring.explain "rndv-ring +cuda:ipc" 2 --mca pml multilane --mca btl
     --mca pml_multilane_explain 1 --mca pml_multilane_device_code "$build/test/fake/kernels" \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device persistent
 
+# The benchmark's messages; of their times nothing is said here.
+cuda_bench() { # NAME REGEX [ARGUMENT...]
+    local name=$1 regex=$2
+    shift 2
+    mpi_says "cuda.bench-$name" "$regex" 2 --mca pml multilane --mca btl self,shm,cuda \
+        -x LD_LIBRARY_PATH="$build/test/fake" -- "$build/test/bench/device_messages" "$@"
+}
+cuda_bench right ' 90 messages looked at, 0 wrong' --check --largest 1048576
+cuda_bench stand-in 'nothing measured: the driver is a stand-in'
+
 # What a device, a driver or a machine may lack.
 cuda_run no-ipc no-ipc self,shm,cuda many
 cuda_run ipc-open-fails ipc-open-fails self,shm,cuda many

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Holds test/bench/device to what it says, with a stand-in for mpirun whose times are known."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MPIRUN = """#!/bin/sh
+[ "$(echo run >>{dir}/jobs; wc -l <{dir}/jobs)" = {fails} ] && {{ echo no device left >&2; exit 3; }}
+case "$*" in
+    *rndv-ring*) took=4 ;;
+    *rndv-get*) took=8 ;;
+    *cuda*) took=5 ;;
+    *) took=10 ;;
+esac
+for size in 8 16; do
+    echo device-device $size $took
+    echo plain-device-device $size 3
+    for figure in device-pinned pinned-device device-pageable pageable-device; do
+        echo $figure $size 8
+        echo plain-$figure $size 2
+    done
+done
+"""
+
+
+def bench(mpirun, **words):
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(os.path.join(folder, "test"))
+        launcher = os.path.join(folder, "mpirun")
+        with open(launcher, "w", encoding="utf-8") as file:
+            file.write(mpirun.format(dir=folder, **words))
+        os.chmod(launcher, 0o755)
+        with open(os.path.join(folder, "test", "build-env"), "w", encoding="utf-8") as file:
+            file.write(f"mpirun={launcher}\ncomponent_dir=/components\nompi_version=4.1.4\n")
+        done = subprocess.run([os.path.join(TOP, "test", "bench", "device"), "--build", folder,
+                               "--runs", "2"], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Tables(unittest.TestCase):
+    def test_between_devices_the_plan_is_held_against_copies_and_the_other_ways(self):
+        status, out, err = bench(MPIRUN, fails=0)
+        self.assertEqual((status, err), (0, ""))
+        row = next(line.split() for line in out.splitlines() if line.split()[:2] == ["16", "B"])
+        # plain, planned, ring, ipc, staged; of a plain copy, over the fastest, of the slower stage
+        self.assertEqual(row[2:], ["3.00", "5.00", "4.00", "8.00", "10.00", "0.60", "+25", "%", "0.20"])
+        self.assertIn("half of a plain copy's full rate from 16 B on", out)
+
+    def test_with_the_host_each_kind_has_its_part_of_a_plain_copy(self):
+        out = bench(MPIRUN, fails=0)[1]
+        rows = [line.split() for line in out.splitlines() if line.split()[:2] == ["8", "B"]]
+        self.assertEqual(rows[1][2:], ["8.00", "0.25"] * 4)
+
+    def test_without_a_gpu_it_says_so_and_measures_nothing(self):
+        status, out, _ = bench("#!/bin/sh\necho device_messages: nothing measured: no device\n")
+        self.assertEqual((status, out), (0, "device_messages: nothing measured: no device\n"))
+
+    def test_a_job_that_fails_ends_it_with_its_words(self):
+        status, _, err = bench(MPIRUN, fails=3)
+        self.assertEqual(status, 1)
+        self.assertIn("no device left", err)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv)
