@@ -10,6 +10,7 @@ void match_table_init(struct match_table *table)
     memset(table, 0, sizeof(*table));
     table->buckets = table->initial;
     table->mask = MATCH_INITIAL_BUCKETS - 1;
+    table->shift = MATCH_INITIAL_SHIFT;
 }
 
 void match_table_fini(struct match_table *table)
@@ -37,12 +38,13 @@ void match_table_grow(struct match_table *table)
         return;
     struct match_node **old = table->buckets;
     table->mask = old_size * 2 - 1;
+    table->shift--;
     table->buckets = buckets;
     /* Chains move whole. */
     for (uint32_t i = 0; i < old_size; i++) {
         for (struct match_node *head = old[i], *next; head; head = next) {
             next = head->next_head;
-            struct match_node **at = match_bucket(table, head->source, head->tag);
+            struct match_node **at = match_bucket(table, match_key_of(head));
             head->next_head = *at;
             *at = head;
         }

@@ -24,13 +24,15 @@ struct match_node {
     int32_t tag;
 };
 
-#define MATCH_INITIAL_BUCKETS 8
+#define MATCH_INITIAL_SHIFT   61
+#define MATCH_INITIAL_BUCKETS (1u << (64 - MATCH_INITIAL_SHIFT))
 
 struct match_table {
     struct match_node **buckets; /* heads of chains */
     uint32_t mask;               /* number of buckets less one, a power of two less one */
-    uint32_t count;              /* entries */
-    uint32_t kinds[4];           /* entries by kind, see match_kind */
+    uint32_t shift;              /* 64 less the logarithm of that number */
+    uint32_t count;              /* entries, */
+    uint32_t wildcards;          /* and those of them whose key has a wildcard */
     struct match_node *initial[MATCH_INITIAL_BUCKETS];
 };
 
@@ -40,10 +42,15 @@ static inline unsigned match_kind(int32_t source, int32_t tag)
     return (unsigned) (source == MATCH_ANY) << 1 | (unsigned) (tag == MATCH_ANY);
 }
 
-static inline uint32_t match_hash(int32_t source, int32_t tag)
+/* Both as one number, to be compared and hashed at once. */
+static inline uint64_t match_key(int32_t source, int32_t tag)
 {
-    uint32_t h = (uint32_t) source * 0x9e3779b1u + (uint32_t) tag * 0x85ebca77u;
-    return h ^ h >> 15;
+    return (uint64_t) (uint32_t) tag << 32 | (uint32_t) source;
+}
+
+static inline uint64_t match_key_of(const struct match_node *node)
+{
+    return match_key(node->source, node->tag);
 }
 
 void match_table_init(struct match_table *table);
@@ -55,27 +62,37 @@ void match_walk(const struct match_table *table, void (*visit)(const struct matc
 /* Doubles the number of buckets; without memory the table stays as it is, slower but right. */
 void match_table_grow(struct match_table *table);
 
-static inline struct match_node **match_bucket(struct match_table *table, int32_t source,
-                                               int32_t tag)
+/* Multiplication carries every bit of the key to the upper ones of the product. */
+static inline struct match_node **match_bucket(struct match_table *table, uint64_t key)
 {
-    return &table->buckets[match_hash(source, tag) & table->mask];
+    return &table->buckets[key * UINT64_C(0x9e3779b97f4a7c15) >> table->shift];
 }
 
 /* Where the head of this key's chain hangs; what hangs there is null if nothing waits under it. */
-static inline struct match_node **match_head(struct match_table *table, int32_t source, int32_t tag)
+static inline struct match_node **match_head(struct match_table *table, uint64_t key)
 {
-    struct match_node **at = match_bucket(table, source, tag);
-    while (*at && ((*at)->source != source || (*at)->tag != tag))
+    struct match_node **at = match_bucket(table, key);
+    while (*at && match_key_of(*at) != key)
         at = &(*at)->next_head;
     return at;
 }
 
-/* Adds an entry behind all others of its key. The caller has set source, tag and stamp. */
-static inline void match_add(struct match_table *table, struct match_node *node)
+static inline bool match_is_wildcard(const struct match_node *node)
 {
-    if (__builtin_expect(table->count > table->mask * 2, 0))
-        match_table_grow(table);
-    struct match_node **at = match_head(table, node->source, node->tag);
+    return node->source == MATCH_ANY || node->tag == MATCH_ANY;
+}
+
+/* Whether the next entry should not be added before the table has grown. */
+static inline bool match_is_full(const struct match_table *table)
+{
+    return table->count > table->mask * 2;
+}
+
+/* Adds an entry behind all others of its key to a table that is not full. The caller has set
+ * source, tag and stamp. */
+static inline void match_insert(struct match_table *table, struct match_node *node)
+{
+    struct match_node **at = match_head(table, match_key_of(node));
     struct match_node *head = *at;
     node->next = 0;
     if (head) {
@@ -88,11 +105,19 @@ static inline void match_add(struct match_table *table, struct match_node *node)
         *at = node;
     }
     table->count++;
-    table->kinds[match_kind(node->source, node->tag)]++;
+    table->wildcards += match_is_wildcard(node);
 }
 
-/* Takes the oldest entry off a chain that hangs at `at`. */
-static inline struct match_node *match_take_head(struct match_table *table, struct match_node **at)
+/* The same for any table. */
+static inline void match_add(struct match_table *table, struct match_node *node)
+{
+    if (__builtin_expect(match_is_full(table), 0))
+        match_table_grow(table);
+    match_insert(table, node);
+}
+
+/* Takes the oldest entry, which has no wildcard, off a chain that hangs at `at`. */
+static inline struct match_node *match_take_exact(struct match_table *table, struct match_node **at)
 {
     struct match_node *head = *at, *next = head->next;
     if (next) {
@@ -103,7 +128,13 @@ static inline struct match_node *match_take_head(struct match_table *table, stru
         *at = head->next_head;
     }
     table->count--;
-    table->kinds[match_kind(head->source, head->tag)]--;
+    return head;
+}
+
+static inline struct match_node *match_take_head(struct match_table *table, struct match_node **at)
+{
+    struct match_node *head = match_take_exact(table, at);
+    table->wildcards -= match_is_wildcard(head);
     return head;
 }
 
@@ -111,24 +142,22 @@ static inline void match_remove(struct match_table *table, struct match_node *no
 {
     struct match_node *next = node->next;
     if (!node->previous->next) { /* a head: it names the last one, which nothing follows */
-        match_take_head(table, match_head(table, node->source, node->tag));
+        match_take_head(table, match_head(table, match_key_of(node)));
         return;
     }
     node->previous->next = next;
     if (next)
         next->previous = node->previous;
     else
-        (*match_head(table, node->source, node->tag))->previous = node->previous;
+        (*match_head(table, match_key_of(node)))->previous = node->previous;
     table->count--;
-    table->kinds[match_kind(node->source, node->tag)]--;
+    table->wildcards -= match_is_wildcard(node);
 }
 
 /* The oldest entry of exactly this key, or null. */
 static inline struct match_node *match_first(struct match_table *table, int32_t source, int32_t tag)
 {
-    if (table->kinds[match_kind(source, tag)] == 0)
-        return 0;
-    return *match_head(table, source, tag);
+    return *match_head(table, match_key(source, tag));
 }
 
 /* The oldest of the posted receives that accept a message from `source` with `tag`, or null. */
@@ -136,12 +165,12 @@ struct match_node *match_oldest_wildcard(struct match_table *posted, int32_t sou
                                          struct match_node *oldest);
 
 /* Takes the receive that a message matches off the table; null if none waits for it. */
-static inline struct match_node *match_take_posted(struct match_table *posted, int32_t source,
-                                                   int32_t tag)
+static inline __attribute__((always_inline)) struct match_node *
+match_take_posted(struct match_table *posted, int32_t source, int32_t tag)
 {
-    struct match_node **exact = match_head(posted, source, tag);
-    if (__builtin_expect(posted->kinds[0] == posted->count, 1))
-        return *exact ? match_take_head(posted, exact) : 0;
+    struct match_node **exact = match_head(posted, match_key(source, tag));
+    if (__builtin_expect(posted->wildcards == 0, 1))
+        return *exact ? match_take_exact(posted, exact) : 0;
     struct match_node *oldest = match_oldest_wildcard(posted, source, tag, *exact);
     if (oldest)
         match_remove(posted, oldest);
