@@ -175,7 +175,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
 
 /* The shortest way: a whole message from another process of this job, in its turn. False: it is not
  * that, nothing was done, and the long way decides. */
-static inline bool eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
+static inline __opal_attribute_always_inline__ bool
+eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, bool threads)
 {
     struct wire_plain header;
     if (segment_count != 1 || segments->seg_len < sizeof(header))
@@ -195,25 +196,44 @@ static inline bool eager_taken(const mca_btl_base_segment_t *segments, size_t se
     size_t size = segments->seg_len - sizeof(header);
     struct recv_request *request = NULL;
     bool is_kept = false;
-    OPAL_THREAD_LOCK(&peer->lock);
+    if (threads)
+        opal_mutex_lock(&peer->lock);
     if (OPAL_LIKELY(header.match.sequence == peer->next_receive_sequence && !peer->early)) {
-        OPAL_THREAD_LOCK(&comm->lock);
+        if (threads)
+            opal_mutex_lock(&comm->lock);
         if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag))) {
             request = recv_request_take_posted(comm, &header.match);
             is_kept = !request && inbound_keep_plain(peer, comm, &header.match, data, size);
         }
-        OPAL_THREAD_UNLOCK(&comm->lock);
+        if (threads)
+            opal_mutex_unlock(&comm->lock);
         if (request)
             credit_matched(peer, flow_cost(size));
         if (request || is_kept)
             peer->next_receive_sequence++;
     }
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (threads)
+        opal_mutex_unlock(&peer->lock);
     if (request || is_kept)
         credit_tell_if_due(peer);
     if (request)
         recv_request_take_whole(request, peer, &header.match, data, size);
     return request || is_kept;
+}
+
+static __attribute__((noinline)) bool
+eager_taken_among_threads(const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    return eager_taken_by(segments, segment_count, true);
+}
+
+/* Whether there are threads is asked once. */
+static inline __opal_attribute_always_inline__ bool
+eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    if (OPAL_UNLIKELY(opal_using_threads()))
+        return eager_taken_among_threads(segments, segment_count);
+    return eager_taken_by(segments, segment_count, false);
 }
 
 static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,

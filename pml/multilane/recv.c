@@ -24,12 +24,10 @@ int module_irecv_init(void *buffer, size_t count, ompi_datatype_t *datatype, int
 int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
                  ompi_communicator_t *comm, ompi_request_t **request)
 {
-    struct recv_request *receive =
-        recv_request_new(buffer, count, datatype, source, tag, comm, false);
+    struct recv_request *receive = recv_request_post(buffer, count, datatype, source, tag, comm);
     if (OPAL_UNLIKELY(!receive))
         return OMPI_ERR_OUT_OF_RESOURCE;
     *request = &receive->base.req_base.req_ompi;
-    recv_request_start(receive);
     return OMPI_SUCCESS;
 }
 
@@ -70,12 +68,10 @@ int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int sourc
 {
     if (recv_kept(buffer, count, datatype, source, tag, comm, status))
         return OMPI_SUCCESS;
-    struct recv_request *receive =
-        recv_request_new(buffer, count, datatype, source, tag, comm, false);
+    struct recv_request *receive = recv_request_post(buffer, count, datatype, source, tag, comm);
     if (OPAL_UNLIKELY(!receive))
         return OMPI_ERR_OUT_OF_RESOURCE;
     ompi_request_t *request = &receive->base.req_base.req_ompi;
-    recv_request_start(receive);
     request_wait(request, comm_likely_lane(comm->c_pml_comm, source));
     int rc = compat_recv_status(request);
     if (status != MPI_STATUS_IGNORE)

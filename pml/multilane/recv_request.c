@@ -14,13 +14,31 @@
 #include "stripe.h"
 #include "work.h"
 
+/* Does what MCA_PML_BASE_RECV_REQUEST_FINI does, to a convertor only where there is one. */
+static inline __opal_attribute_always_inline__ void request_return(struct recv_request *request)
+{
+    if (OPAL_UNLIKELY(request->has_convertor)) {
+        opal_convertor_cleanup(&request->base.req_base.req_convertor);
+        request->has_convertor = false;
+    }
+    OMPI_REQUEST_FINI(&request->base.req_base.req_ompi);
+    OBJ_RELEASE(request->base.req_base.req_comm);
+    OMPI_DATATYPE_RELEASE(request->base.req_base.req_datatype);
+    order_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
+}
+
+void recv_request_return(struct recv_request *request)
+{
+    request_return(request);
+}
+
 static int recv_request_free(ompi_request_t **ompi)
 {
     struct recv_request *request = (struct recv_request *) *ompi;
     order_acquired(request); /* request_complete */
     request->base.req_base.req_free_called = true;
     if (request_ended(&request->ends))
-        recv_request_return(request);
+        request_return(request);
     *ompi = MPI_REQUEST_NULL;
     return OMPI_SUCCESS;
 }
@@ -36,6 +54,7 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     if (can_cancel) {
         match_remove(&comm->posted, &request->node);
         request->matched = true;
+        request->size = request->wanted = 0;
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
 
@@ -75,33 +94,25 @@ static void recv_request_destruct(struct recv_request *request)
 OBJ_CLASS_INSTANCE(recv_request_t, mca_pml_base_recv_request_t, recv_request_construct,
                    recv_request_destruct);
 
+static inline __opal_attribute_always_inline__ void
+request_init(struct recv_request *request, void *buffer, size_t count, ompi_datatype_t *datatype,
+             int source, int tag, ompi_communicator_t *comm, bool persistent)
+{
+    request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
+    MCA_PML_BASE_RECV_REQUEST_INIT(&request->base, buffer, count, datatype, source, tag, comm,
+                                   persistent);
+    request->ends = persistent; /* the PML has nothing to do with it until it is started */
+}
+
 struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_t *datatype,
                                       int source, int tag, ompi_communicator_t *comm,
                                       bool persistent)
 {
     struct recv_request *request =
         (struct recv_request *) order_list_get(&mca_pml_base_recv_requests);
-    if (OPAL_UNLIKELY(!request))
-        return NULL;
-    request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
-    MCA_PML_BASE_RECV_REQUEST_INIT(&request->base, buffer, count, datatype, source, tag, comm,
-                                   persistent);
-    request->ends = persistent; /* the PML has nothing to do with it until it is started */
+    if (OPAL_LIKELY(request != NULL))
+        request_init(request, buffer, count, datatype, source, tag, comm, persistent);
     return request;
-}
-
-void recv_request_return(struct recv_request *request)
-{
-    if (!request->has_convertor) {
-        /* What MCA_PML_BASE_RECV_REQUEST_FINI does, without a convertor to clean up. */
-        OMPI_REQUEST_FINI(&request->base.req_base.req_ompi);
-        OBJ_RELEASE(request->base.req_base.req_comm);
-        OMPI_DATATYPE_RELEASE(request->base.req_base.req_datatype);
-    } else {
-        MCA_PML_BASE_RECV_REQUEST_FINI(&request->base);
-        request->has_convertor = false;
-    }
-    order_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
 }
 
 void recv_request_fail(struct recv_request *request, int mpi_error)
@@ -116,8 +127,17 @@ void recv_request_begin(struct recv_request *request)
     request->ends = 0;
     request->matched = false;
     request->peer = NULL;
-    request->size = request->wanted = request->received = 0;
     request_work_begins(&request->counted);
+}
+
+static inline void request_list(struct recv_request *request, struct mca_pml_comm_t *comm,
+                                int32_t source, int32_t tag)
+{
+    request->base.req_base.req_sequence = comm->stamp;
+    request->node.source = source;
+    request->node.tag = tag;
+    request->node.stamp = comm->stamp++;
+    match_insert(&comm->posted, &request->node);
 }
 
 void recv_request_start(struct recv_request *request)
@@ -142,11 +162,9 @@ void recv_request_start(struct recv_request *request)
         request->matched = true;
         error = COMPAT_ERR_PROC_FAILED;
     } else {
-        base->req_sequence = comm->stamp;
-        request->node.source = source;
-        request->node.tag = tag;
-        request->node.stamp = comm->stamp++;
-        match_add(&comm->posted, &request->node);
+        if (OPAL_UNLIKELY(match_is_full(&comm->posted)))
+            match_table_grow(&comm->posted);
+        request_list(request, comm, source, tag);
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
 
@@ -154,6 +172,41 @@ void recv_request_start(struct recv_request *request)
         inbound_take(inbound, request);
     else if (OPAL_UNLIKELY(error != OMPI_SUCCESS))
         recv_request_fail(request, error);
+}
+
+static __attribute__((noinline)) struct recv_request *request_post_any(void *buffer, size_t count,
+                                                                       ompi_datatype_t *datatype,
+                                                                       int source, int tag,
+                                                                       ompi_communicator_t *comm)
+{
+    struct recv_request *request =
+        recv_request_new(buffer, count, datatype, source, tag, comm, false);
+    if (OPAL_LIKELY(request != NULL))
+        recv_request_start(request);
+    return request;
+}
+
+/* Whether a receive of the only thread will have to wait, and nothing but that. */
+static inline bool request_just_waits(const struct mca_pml_comm_t *comm, int tag)
+{
+    return !opal_using_threads() && !work_is_counted && comm->unexpected.count == 0 &&
+           !match_is_full(&comm->posted) && !compat_comm_refuses(comm->ompi, tag) &&
+           __atomic_load_n(&multilane.lost_peers, __ATOMIC_RELAXED) == 0;
+}
+
+struct recv_request *recv_request_post(void *buffer, size_t count, ompi_datatype_t *datatype,
+                                       int source, int tag, ompi_communicator_t *comm)
+{
+    struct recv_request *request = NULL;
+    if (OPAL_LIKELY(request_just_waits(comm->c_pml_comm, tag)))
+        request = (struct recv_request *) opal_lifo_pop_st(&mca_pml_base_recv_requests.super);
+    if (OPAL_UNLIKELY(!request))
+        return request_post_any(buffer, count, datatype, source, tag, comm);
+    request_init(request, buffer, count, datatype, source, tag, comm, false);
+    MCA_PML_BASE_RECV_START(&request->base);
+    recv_request_begin(request);
+    request_list(request, comm->c_pml_comm, source, tag);
+    return request;
 }
 
 static void recv_request_prepare_convertor(struct recv_request *request)
@@ -215,24 +268,13 @@ static void recv_request_forget_handle(struct recv_request *request)
 
 void recv_request_complete(struct recv_request *request)
 {
-    ompi_request_t *ompi = &request->base.req_base.req_ompi;
     if (OPAL_UNLIKELY(request->view != NULL) && device_receive_end(request))
         return;
     if (OPAL_UNLIKELY(handle_is_set(request->handle)))
         recv_request_forget_handle(request);
     if (OPAL_UNLIKELY(request->rma.count))
         rma_release(&request->rma);
-
-    ompi->req_status._ucount = request->wanted;
-    if (OPAL_UNLIKELY(request->size > request->wanted)) {
-        ompi->req_status._ucount = request->size;
-        ompi->req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
-    }
-    request_work_ends(&request->counted);
-    request->base.req_base.req_pml_complete = true;
-    request_complete(ompi);
-    if (request_ended(&request->ends))
-        recv_request_return(request);
+    recv_request_end(request, request->size, request->wanted);
 }
 
 void recv_request_received(struct recv_request *request, size_t bytes)
@@ -276,18 +318,16 @@ void recv_request_match(struct recv_request *request, const struct arrival *arri
 {
     recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
     request->sender = arrival->sender;
+    request->received = 0;
 }
 
-void recv_request_take_whole(struct recv_request *request, struct peer *peer,
-                             const struct wire_match *match, const unsigned char *data, size_t size)
+void recv_request_take_packed(struct recv_request *request, struct peer *peer,
+                              const struct wire_match *match, const unsigned char *data,
+                              size_t size)
 {
+    struct iovec payload = {.iov_base = (void *) data, .iov_len = size};
     recv_request_meet(request, peer, match, size);
-    if (OPAL_LIKELY(request->data != NULL)) {
-        memcpy(request->data, data, request->wanted);
-    } else {
-        struct iovec payload = {.iov_base = (void *) data, .iov_len = size};
-        recv_request_write(request, 0, &payload, 1);
-    }
+    recv_request_write(request, 0, &payload, 1);
     recv_request_complete(request);
 }
 

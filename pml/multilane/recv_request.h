@@ -3,10 +3,15 @@
 #ifndef MULTILANE_RECV_REQUEST_H
 #define MULTILANE_RECV_REQUEST_H
 
+#include <string.h>
+
 #include "comm.h"
+#include "common/memory/driver.h"
 #include "inbound.h"
+#include "request.h"
 #include "rma.h"
 #include "transfer.h"
+#include "work.h"
 
 struct slot;
 struct view;
@@ -53,8 +58,8 @@ static inline struct recv_request *recv_request_of_node(struct match_node *node)
 
 /* The receive that was posted for this message, taken out of its queue; null if none was. With the
  * communicator's lock held. */
-static inline struct recv_request *recv_request_take_posted(struct mca_pml_comm_t *comm,
-                                                            const struct wire_match *match)
+static inline __opal_attribute_always_inline__ struct recv_request *
+recv_request_take_posted(struct mca_pml_comm_t *comm, const struct wire_match *match)
 {
     struct match_node *node = match_take_posted(&comm->posted, match->source, match->tag);
     if (!node)
@@ -82,6 +87,9 @@ struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_
 void recv_request_begin(struct recv_request *request);
 /* Looks for a message that has come already; else posts the receive. */
 void recv_request_start(struct recv_request *request);
+/* Both at once, with less to do for most. Null: no memory. */
+struct recv_request *recv_request_post(void *buffer, size_t count, ompi_datatype_t *datatype,
+                                       int source, int tag, ompi_communicator_t *comm);
 void recv_request_return(struct recv_request *request);
 
 /* Sets what the match has told, and how much of the message the buffer takes. */
@@ -91,10 +99,11 @@ void recv_request_match(struct recv_request *request, const struct arrival *arri
  * gone, when it returns. */
 void recv_request_take(struct recv_request *request, const struct arrival *arrival);
 
-/* The same for a whole message whose sender does not wait for an answer. */
-void recv_request_take_whole(struct recv_request *request, struct peer *peer,
-                             const struct wire_match *match, const unsigned char *data,
-                             size_t size);
+/* The same for a whole message whose sender does not wait for an answer, if the buffer is no
+ * contiguous one of the host's. */
+void recv_request_take_packed(struct recv_request *request, struct peer *peer,
+                              const struct wire_match *match, const unsigned char *data,
+                              size_t size);
 
 /* Puts a piece of the packed message where it belongs. */
 void recv_request_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
@@ -119,5 +128,43 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
                        const struct arrival *arrival);
 bool recv_request_put(struct peer *peer, const struct wire_fin *fin);
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin);
+
+/* The last step of a receive that has nothing to give back. */
+static inline __opal_attribute_always_inline__ void recv_request_end(struct recv_request *request,
+                                                                     size_t size, size_t wanted)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    ompi->req_status._ucount = size;
+    if (OPAL_UNLIKELY(size > wanted))
+        ompi->req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
+    request_work_ends(&request->counted);
+    request->base.req_base.req_pml_complete = true;
+    request_complete(ompi);
+    if (request_ended(&request->ends))
+        recv_request_return(request);
+}
+
+/* As recv_request_take, for a whole message whose sender does not wait for an answer. Most are, and
+ * all that they need is here. */
+static inline __opal_attribute_always_inline__ void
+recv_request_take_whole(struct recv_request *request, struct peer *peer,
+                        const struct wire_match *match, const unsigned char *data, size_t size)
+{
+    mca_pml_base_request_t *base = &request->base.req_base;
+    const ompi_datatype_t *datatype = base->req_datatype;
+    if (OPAL_UNLIKELY(driver_is_loaded || !datatype_is_contiguous(datatype, base->req_count))) {
+        recv_request_take_packed(request, peer, match, data, size);
+        return;
+    }
+    size_t room = datatype->super.size * base->req_count;
+    size_t wanted = size < room ? size : room;
+    base->req_ompi.req_status.MPI_SOURCE = match->source;
+    base->req_ompi.req_status.MPI_TAG = match->tag;
+    base->req_proc = peer->proc;
+    request->base.req_bytes_packed = size;
+    if (OPAL_LIKELY(wanted))
+        memcpy((char *) base->req_addr + datatype->super.true_lb, data, wanted);
+    recv_request_end(request, size, wanted);
+}
 
 #endif

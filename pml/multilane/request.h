@@ -8,6 +8,13 @@
 
 #include "lane.h"
 
+static inline bool datatype_is_contiguous(const ompi_datatype_t *datatype, size_t count)
+{
+    uint32_t flags = datatype->super.flags;
+    return (flags & OPAL_DATATYPE_FLAG_CONTIGUOUS) &&
+           (count < 2 || (flags & OPAL_DATATYPE_FLAG_NO_GAPS));
+}
+
 /* A request may be used again when the user has let go of it and the PML is done with it, in either
  * order and by any thread. Each says so once; the second one to say so returns the request. */
 static inline bool request_ended(uint32_t *ends)

@@ -6,6 +6,7 @@
 #include "comm.h"
 #include "common/memory/memory.h"
 #include "peer_class.h"
+#include "request.h"
 #include "rma.h"
 #include "transfer.h"
 
@@ -113,13 +114,6 @@ void send_request_return(struct send_request *request);
 bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,
                         const unsigned char *key);
 bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, bool taken);
-
-static inline bool datatype_is_contiguous(const ompi_datatype_t *datatype, size_t count)
-{
-    uint32_t flags = datatype->super.flags;
-    return (flags & OPAL_DATATYPE_FLAG_CONTIGUOUS) &&
-           (count < 2 || (flags & OPAL_DATATYPE_FLAG_NO_GAPS));
-}
 
 /* Draws what the message is known by; `eager_mask` as of a route. */
 static inline void outgoing_draw(struct outgoing *out, const struct route *route, size_t eager_mask)
