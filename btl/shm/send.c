@@ -49,12 +49,17 @@ static inline void bytes_copy(unsigned char *to, const unsigned char *from, size
     }
 }
 
+static inline void bell_ring_if_asleep(shm_peer_t *peer)
+{
+    if (OPAL_UNLIKELY(!ring_is_attended(&peer->out)))
+        door_bell_ring(peer);
+}
+
 static inline void message_publish(shm_peer_t *peer, uint8_t tag, unsigned kind, unsigned start,
                                    size_t length)
 {
     ring_publish(&peer->out, tag, kind, start, length);
-    if (OPAL_UNLIKELY(!ring_is_attended(&peer->out)))
-        door_bell_ring(peer);
+    bell_ring_if_asleep(peer);
 }
 
 /* Writes header and payload into the ring; false while it is full, or if the convertor gives less
@@ -274,30 +279,54 @@ int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_
     return immediate_slow(peer, header_size, payload_size, order, flags, descriptor);
 }
 
-void *send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
-                   size_t payload_size)
+/* Whether it is a message of one line, and of the only thread. */
+static inline bool is_simple(size_t header_size, size_t payload_size)
 {
-    bool threads = opal_using_threads();
+    return !opal_using_threads() && header_size + payload_size <= RING_LINE_PAYLOAD &&
+           payload_size <= RING_LINE_PAYLOAD;
+}
+
+static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t header_size,
+                                                   size_t payload_size)
+{
     size_t length = header_size + payload_size;
     void *room = NULL;
 
-    (void) btl;
-    if (OPAL_UNLIKELY(threads))
-        opal_mutex_lock(&peer->lock);
+    OPAL_THREAD_LOCK(&peer->lock);
     if (OPAL_LIKELY(peer->out_direct && length <= peer->length_max))
         room = ring_reserve(&peer->out, start_of(header_size, payload_size), length);
-    if (OPAL_UNLIKELY(threads && NULL == room))
-        opal_mutex_unlock(&peer->lock);
+    if (OPAL_UNLIKELY(NULL == room))
+        OPAL_THREAD_UNLOCK(&peer->lock);
     return room;
+}
+
+void *send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                   size_t payload_size)
+{
+    (void) btl;
+    if (OPAL_UNLIKELY(!is_simple(header_size, payload_size)))
+        return reserve_any(peer, header_size, payload_size);
+    return OPAL_LIKELY(peer->out_direct) ? ring_reserve_line(&peer->out) : NULL;
+}
+
+static __attribute__((noinline)) void commit_any(shm_peer_t *peer, size_t header_size,
+                                                 size_t payload_size, uint8_t tag)
+{
+    message_publish(peer, tag, SHM_KIND_ACTIVE, start_of(header_size, payload_size),
+                    header_size + payload_size);
+    OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
 void send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
                  size_t payload_size, uint8_t tag)
 {
     (void) btl;
-    message_publish(peer, tag, SHM_KIND_ACTIVE, start_of(header_size, payload_size),
-                    header_size + payload_size);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (OPAL_UNLIKELY(!is_simple(header_size, payload_size))) {
+        commit_any(peer, header_size, payload_size, tag);
+    } else {
+        ring_publish_line(&peer->out, tag, SHM_KIND_ACTIVE, header_size + payload_size);
+        bell_ring_if_asleep(peer);
+    }
 }
 
 int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,

@@ -179,16 +179,20 @@ static inline uint32_t ring_lines_of(unsigned start_bytes, size_t length)
     return (uint32_t) ((start_bytes + length + RING_LINE_BYTES - 1) / RING_LINE_BYTES);
 }
 
+static inline void *ring_reserve_lines(struct ring_sender *sender, unsigned start_bytes,
+                                       uint32_t lines)
+{
+    if (__builtin_expect(sender->head + lines > sender->stop, 0) && !ring_make_room(sender, lines))
+        return NULL;
+    return (unsigned char *) &sender->lines[sender->head & sender->mask] + start_bytes;
+}
+
 /* Room for a message whose payload starts `start_bytes` (a multiple of 8, from 8 to 64) into its
  * first line. Returns where the payload goes, or NULL while the ring is full. `length` is at most
  * ring_length_max. Nothing is sent before ring_publish, and a reservation may simply be dropped. */
 static inline void *ring_reserve(struct ring_sender *sender, unsigned start_bytes, size_t length)
 {
-    uint32_t lines = ring_lines_of(start_bytes, length);
-
-    if (__builtin_expect(sender->head + lines > sender->stop, 0) && !ring_make_room(sender, lines))
-        return NULL;
-    return (unsigned char *) &sender->lines[sender->head & sender->mask] + start_bytes;
+    return ring_reserve_lines(sender, start_bytes, ring_lines_of(start_bytes, length));
 }
 
 /* Clears what might be mistaken for a header where the next message will begin. */
@@ -204,11 +208,9 @@ static inline void ring_clear_stale(struct ring_sender *sender, uint64_t positio
     }
 }
 
-/* Sends what was reserved last, with the same start and length. */
-static inline void ring_publish(struct ring_sender *sender, uint8_t tag, unsigned kind,
-                                unsigned start_bytes, size_t length)
+static inline void ring_publish_lines(struct ring_sender *sender, uint8_t tag, unsigned kind,
+                                      unsigned start_bytes, size_t length, uint32_t lines)
 {
-    uint32_t lines = ring_lines_of(start_bytes, length);
     uint32_t first = (uint32_t) sender->head & sender->mask;
     uint16_t lap = ring_lap(sender->head, sender->shift);
 
@@ -221,6 +223,28 @@ static inline void ring_publish(struct ring_sender *sender, uint8_t tag, unsigne
                           ring_header(lap, tag, kind, start_bytes, (uint32_t) length),
                           memory_order_release);
     ring_fetch_to_write(&sender->lines[(sender->head + RING_WRITE_AHEAD) & sender->mask]);
+}
+
+/* Sends what was reserved last, with the same start and length. */
+static inline void ring_publish(struct ring_sender *sender, uint8_t tag, unsigned kind,
+                                unsigned start_bytes, size_t length)
+{
+    ring_publish_lines(sender, tag, kind, start_bytes, length, ring_lines_of(start_bytes, length));
+}
+
+/* Both for a message of one line, as most are, whose payload starts behind the header: less than
+ * half of the work. */
+#define RING_LINE_PAYLOAD (RING_LINE_BYTES - RING_HEADER_BYTES)
+
+static inline void *ring_reserve_line(struct ring_sender *sender)
+{
+    return ring_reserve_lines(sender, RING_HEADER_BYTES, 1);
+}
+
+static inline void ring_publish_line(struct ring_sender *sender, uint8_t tag, unsigned kind,
+                                     size_t length)
+{
+    ring_publish_lines(sender, tag, kind, RING_HEADER_BYTES, length, 1);
 }
 
 /* Whether the receiver looks at this ring by itself; if not, the sender has to tell it that a
@@ -258,29 +282,28 @@ static inline enum ring_result ring_peek(struct ring_receiver *receiver,
                                          struct ring_message *message)
 {
     for (;;) {
-        uint32_t first = (uint32_t) receiver->tail & receiver->mask;
+        uint64_t tail = receiver->tail;
+        uint32_t mask = receiver->mask, first = (uint32_t) tail & mask;
         /* Acquire: the partner is the store-release in ring_publish. */
         uint64_t header =
             atomic_load_explicit(&receiver->lines[first].header, memory_order_acquire);
         unsigned start = (unsigned) (header >> 28 & 15) * 8;
 
-        if ((uint16_t) header != ring_lap(receiver->tail, receiver->shift))
+        if ((uint16_t) header != ring_lap(tail, receiver->shift))
             return RING_EMPTY;
         message->length = (uint32_t) (header >> 32);
         message->kind = header >> 24 & 15;
         message->tag = (uint8_t) (header >> 16);
         message->payload = (unsigned char *) &receiver->lines[first] + start;
         if (__builtin_expect(message->kind == RING_KIND_SKIP, 0)) {
-            receiver->tail += receiver->mask + 1 - first;
+            receiver->tail = tail + mask + 1 - first;
             continue;
         }
         message->lines = ring_lines_of(start, message->length);
-        if (__builtin_expect(start - 8 > RING_LINE_BYTES - 8 ||
-                                 message->length > ring_length_max(receiver->mask + 1) ||
-                                 first + message->lines > receiver->mask + 1,
+        if (__builtin_expect(start - 8 > RING_LINE_BYTES - 8 || first + message->lines > mask + 1,
                              0))
             return RING_BROKEN;
-        ring_fetch(&receiver->lines[(first + message->lines) & receiver->mask]);
+        ring_fetch(&receiver->lines[(first + message->lines) & mask]);
         return RING_MESSAGE;
     }
 }

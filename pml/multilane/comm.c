@@ -26,6 +26,26 @@ struct mca_pml_comm_t *comm_of_index(uint32_t index)
     return chunk ? __atomic_load_n(&chunk[index % COMM_CHUNK], __ATOMIC_ACQUIRE) : NULL;
 }
 
+size_t comm_write_extended(const struct mca_pml_comm_t *comm, const struct peer *peer, void *at,
+                           uint8_t type, uint32_t sequence, int tag, struct wire_handle synchronous)
+{
+    const struct wire_match match = comm_match(comm, sequence, tag);
+    uint8_t flags = comm->wire_flags;
+    if (synchronous.generation)
+        flags |= WIRE_SYNCHRONOUS;
+    unsigned char *end = peer_write_base(peer, at, type, flags);
+    if (flags & WIRE_CID) {
+        memcpy(end, &comm->cid, sizeof(comm->cid));
+        end += sizeof(comm->cid);
+    }
+    if (flags & WIRE_SYNCHRONOUS) {
+        memcpy(end, &synchronous, sizeof(synchronous));
+        end += sizeof(synchronous);
+    }
+    memcpy(end, &match, sizeof(match));
+    return (size_t) (end + sizeof(match) - (unsigned char *) at);
+}
+
 static struct mca_pml_comm_t *comm_find_cid(const struct wire_cid *cid)
 {
     struct mca_pml_comm_t *comm = comms_by_cid;

@@ -81,33 +81,41 @@ static inline size_t comm_match_length(const struct mca_pml_comm_t *comm, const 
            (synchronous.generation ? sizeof(struct wire_handle) : 0);
 }
 
+static inline struct wire_match comm_match(const struct mca_pml_comm_t *comm, uint32_t sequence,
+                                           int tag)
+{
+    return (struct wire_match){
+        .sequence = sequence, .context = comm->index, .source = comm->ompi->c_my_rank, .tag = tag};
+}
+
+/* Member by member: a copy of the whole would have to wait until its parts are out of the
+ * processor's store buffer. */
+static inline void comm_write_plain(const struct mca_pml_comm_t *comm, void *at, uint8_t type,
+                                    uint32_t sequence, int tag)
+{
+    struct anywhere {
+        struct wire_plain plain;
+    } __attribute__((packed, may_alias)) *to = at;
+    to->plain.base = (struct wire_base){.type = type, .from = multilane.me.vpid};
+    to->plain.match.sequence = sequence;
+    to->plain.match.context = comm->index;
+    to->plain.match.source = comm->ompi->c_my_rank;
+    to->plain.match.tag = tag;
+}
+
+size_t comm_write_extended(const struct mca_pml_comm_t *comm, const struct peer *peer, void *at,
+                           uint8_t type, uint32_t sequence, int tag,
+                           struct wire_handle synchronous);
+
 /* Writes base, extensions and match body of an eager message or RTS; returns its length. */
 static inline size_t comm_write_match(const struct mca_pml_comm_t *comm, const struct peer *peer,
                                       void *at, uint8_t type, uint32_t sequence, int tag,
                                       struct wire_handle synchronous)
 {
-    struct wire_match match = {
-        .sequence = sequence, .context = comm->index, .source = comm->ompi->c_my_rank, .tag = tag};
-    if (comm_is_plain(comm, peer, synchronous)) {
-        struct wire_plain plain = {.base = {.type = type, .from = multilane.me.vpid},
-                                   .match = match};
-        __builtin_memcpy(at, &plain, sizeof(plain));
-        return sizeof(plain);
-    }
-    uint8_t flags = comm->wire_flags;
-    if (synchronous.generation)
-        flags |= WIRE_SYNCHRONOUS;
-    unsigned char *end = peer_write_base(peer, at, type, flags);
-    if (flags & WIRE_CID) {
-        __builtin_memcpy(end, &comm->cid, sizeof(comm->cid));
-        end += sizeof(comm->cid);
-    }
-    if (flags & WIRE_SYNCHRONOUS) {
-        __builtin_memcpy(end, &synchronous, sizeof(synchronous));
-        end += sizeof(synchronous);
-    }
-    __builtin_memcpy(end, &match, sizeof(match));
-    return (size_t) (end + sizeof(match) - (unsigned char *) at);
+    if (!comm_is_plain(comm, peer, synchronous))
+        return comm_write_extended(comm, peer, at, type, sequence, tag, synchronous);
+    comm_write_plain(comm, at, type, sequence, tag);
+    return sizeof(struct wire_plain);
 }
 
 #endif

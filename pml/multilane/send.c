@@ -54,17 +54,10 @@ static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datat
                         int destination, int tag, ompi_communicator_t *comm,
                         ompi_request_t **request);
 
-/* Sends a message, or makes the request that will; none is made if nothing is left to wait for. */
-static inline int send_begin(struct outgoing *out, mca_pml_base_send_mode_t mode,
-                             struct send_request **request)
+static __attribute__((noinline)) int isend_by_request(const struct outgoing *out,
+                                                      mca_pml_base_send_mode_t mode,
+                                                      bool is_numbered, ompi_request_t **request)
 {
-    bool is_numbered = !needs_request(out, mode);
-    *request = NULL;
-    if (OPAL_LIKELY(is_numbered)) {
-        int rc = send_now(out);
-        if (OPAL_LIKELY(rc != LANE_AGAIN))
-            return rc;
-    }
     struct send_request *send = send_request_new(out, mode, false);
     if (OPAL_UNLIKELY(!send))
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -73,7 +66,7 @@ static inline int send_begin(struct outgoing *out, mca_pml_base_send_mode_t mode
         send_request_return(send);
         return rc;
     }
-    *request = send;
+    *request = &send->base.req_base.req_ompi;
     return OMPI_SUCCESS;
 }
 
@@ -82,12 +75,26 @@ int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, in
                  ompi_request_t **request)
 {
     struct outgoing out;
-    struct send_request *send;
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
         return isend_failed(buffer, count, datatype, destination, tag, comm, request);
-    int rc = send_begin(&out, mode, &send);
-    if (OPAL_LIKELY(rc == OMPI_SUCCESS))
-        *request = send ? &send->base.req_base.req_ompi : compat_empty_send_request();
+    bool is_numbered = !needs_request(&out, mode);
+    int rc = OPAL_LIKELY(is_numbered) ? send_now(&out) : LANE_AGAIN;
+    if (OPAL_UNLIKELY(rc == LANE_AGAIN))
+        return isend_by_request(&out, mode, is_numbered, request);
+    *request = compat_empty_send_request();
+    return rc;
+}
+
+static __attribute__((noinline)) int
+send_by_request(const struct outgoing *out, mca_pml_base_send_mode_t mode, bool is_numbered)
+{
+    ompi_request_t *request;
+    int rc = isend_by_request(out, mode, is_numbered, &request);
+    if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
+        return rc;
+    request_wait(request, peer_control_lane(out->peer));
+    rc = request->req_status.MPI_ERROR;
+    ompi_request_free(&request);
     return rc;
 }
 
@@ -95,17 +102,11 @@ int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int
                 int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
     struct outgoing out;
-    struct send_request *send;
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
         return send_unreachable(comm, destination);
-    int rc = send_begin(&out, mode, &send);
-    if (OPAL_LIKELY(!send))
-        return rc;
-    ompi_request_t *request = &send->base.req_base.req_ompi;
-    request_wait(request, peer_control_lane(out.peer));
-    rc = request->req_status.MPI_ERROR;
-    ompi_request_free(&request);
-    return rc;
+    bool is_numbered = !needs_request(&out, mode);
+    int rc = OPAL_LIKELY(is_numbered) ? send_now(&out) : LANE_AGAIN;
+    return OPAL_UNLIKELY(rc == LANE_AGAIN) ? send_by_request(&out, mode, is_numbered) : rc;
 }
 
 static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datatype,

@@ -81,12 +81,17 @@ static unsigned start_of(uint32_t number)
 
 static bool send_one(struct ring_sender *sender, uint32_t number, uint32_t length)
 {
-    unsigned char *room = ring_reserve(sender, start_of(number), length);
+    unsigned start = start_of(number);
+    bool by_line = RING_HEADER_BYTES == start && length <= RING_LINE_PAYLOAD && 0 != number % 3;
+    unsigned char *room = by_line ? ring_reserve_line(sender) : ring_reserve(sender, start, length);
 
     if (NULL == room)
         return false;
     memcpy(room, text_of(number), length);
-    ring_publish(sender, (uint8_t) number, RING_KIND_FIRST + number % 15, start_of(number), length);
+    if (by_line)
+        ring_publish_line(sender, (uint8_t) number, RING_KIND_FIRST + number % 15, length);
+    else
+        ring_publish(sender, (uint8_t) number, RING_KIND_FIRST + number % 15, start, length);
     return true;
 }
 

@@ -4,18 +4,20 @@
 
 #include <string.h>
 
-static int eager_short_post(const struct outgoing *out, const struct route *route)
+static __attribute__((noinline)) int eager_short_copy(const struct outgoing *out, struct lane *lane)
 {
-    struct lane *lane = route_lane(route, out->peer, 0);
-    if (eager_in_place(out, lane))
-        return OMPI_SUCCESS;
-
     unsigned char bytes[WIRE_EAGER_HEADER_MAX + EAGER_SHORT_MAX];
     size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence,
                                      out->tag, out->synchronous);
     outgoing_copy(out, bytes + length);
     return lane->prompt ? lane_send_copy(lane, bytes, length + out->size)
                         : lane_send_immediately(lane, bytes, length + out->size);
+}
+
+static int eager_short_post(const struct outgoing *out, const struct route *route)
+{
+    struct lane *lane = route_lane(route, out->peer, 0);
+    return OPAL_LIKELY(eager_in_place(out, lane)) ? OMPI_SUCCESS : eager_short_copy(out, lane);
 }
 
 static int eager_short_start(struct send_request *request)

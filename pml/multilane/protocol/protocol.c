@@ -69,3 +69,16 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
         request->state = SEND_STARTED;
     return rc;
 }
+
+bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
+{
+    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    unsigned char *bytes = lane_reserve(lane, header, out->size);
+    if (!bytes)
+        return false;
+    outgoing_copy(out, bytes + header);
+    comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
+                     out->synchronous);
+    lane_commit(lane, header, out->size);
+    return true;
+}

@@ -39,16 +39,20 @@ const struct protocol *protocol_of_method(uint32_t method);
 /* A synchronous send is complete only with an ACK; arranges for it, once. */
 int eager_expect_ack(struct send_request *request);
 
+/* The same for one with extensions in its header. */
+bool eager_in_place_extended(const struct outgoing *out, struct lane *lane);
+
 /* Writes an eager message straight into a lane that lets us; false: it has to be copied there. */
 static inline bool eager_in_place(const struct outgoing *out, struct lane *lane)
 {
-    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    const size_t header = sizeof(struct wire_plain);
+    if (OPAL_UNLIKELY(!comm_is_plain(out->comm, out->peer, out->synchronous)))
+        return eager_in_place_extended(out, lane);
     unsigned char *bytes = lane_reserve(lane, header, out->size);
     if (OPAL_UNLIKELY(!bytes))
         return false;
     outgoing_copy(out, bytes + header);
-    comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
-                     out->synchronous);
+    comm_write_plain(out->comm, bytes, WIRE_EAGER, out->sequence, out->tag);
     lane_commit(lane, header, out->size);
     return true;
 }
