@@ -90,7 +90,7 @@ build_make() {
 # A root folder is a Debian of its own under $roots, made by mmdebstrap: another series of Open MPI
 # beside the machine's. Nothing is mounted in it but in a namespace that ends with the command.
 
-root_packages="$packages_to_build iproute2 procps python3-mpi4py python3-pip"
+root_packages="$packages_to_build iproute2 mount procps python3-mpi4py python3-pip"
 
 suite_of_series() {
     case $1 in 4.1) echo bookworm ;; 5.0) echo trixie ;; 6.0) echo forky ;; esac

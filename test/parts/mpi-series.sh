@@ -27,7 +27,8 @@ part_run() {
         check "$part.build" series_build_in_root "$suite" || return 1
         $sudo rm -f "$root/build/results"
         # shellcheck disable=SC2016
-        root_run "$suite" "results=/build/results logs=/build/logs; : >\$results; export results logs
+        root_run "$suite" "results=/build/results logs=/build/logs MULTILANE_BUILD=/build
+            export results logs MULTILANE_BUILD; : >\$results
             /multilane/test/mpi/run /build '$part.'"
         $sudo cat "$root/build/results" >>"$results"
     fi
