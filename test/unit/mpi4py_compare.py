@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test/mpi/mpi4py_compare waits for ranks and ends the rest where mpirun does neither, with a
+stand-in for one."""
+
+import argparse
+import importlib.machinery
+import importlib.util
+import os
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAM = os.path.join(TOP, "test", "mpi", "mpi4py_compare")
+MPIRUN = """#!/bin/sh
+setsid sleep 300 &
+echo $! >{folder}/pid
+(sleep 0.5; printf 'passed late.test\\nend of the list\\n' >{folder}/control.1/0) &
+"""
+
+
+def program():
+    loader = importlib.machinery.SourceFileLoader("mpi4py_compare", PROGRAM)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+class Orphans(unittest.TestCase):
+    def test_ranks_are_waited_for_and_what_else_is_left_is_ended(self):
+        compare = program()
+        with tempfile.TemporaryDirectory() as folder:
+            launcher = os.path.join(folder, "mpirun")
+            with open(launcher, "w", encoding="utf-8") as file:
+                file.write(MPIRUN.format(folder=folder))
+            os.chmod(launcher, 0o755)
+            compare.adopt_orphans()
+            found = compare.run(argparse.Namespace(folder=folder, ranks=1, mpirun=launcher,
+                                                   seconds=60, exclude=[]), "", folder, "control")
+            self.assertEqual(found, {(0, "late.test"): "passed"})
+            with open(os.path.join(folder, "pid"), encoding="ascii") as file:
+                pid = int(file.read())
+            self.assertFalse(os.path.exists(f"/proc/{pid}"), f"process {pid} is still there")
+
+
+if __name__ == "__main__":
+    unittest.main()
