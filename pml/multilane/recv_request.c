@@ -186,7 +186,8 @@ static __attribute__((noinline)) struct recv_request *request_post_any(void *buf
     return request;
 }
 
-/* Whether a receive of the only thread will have to wait, and nothing but that. */
+/* Whether a receive of the only thread will have to wait, and nothing but that. Whatever else there
+ * is to be done, recv_request_start does it. */
 static inline bool request_just_waits(const struct mca_pml_comm_t *comm, int tag)
 {
     return !opal_using_threads() && !work_is_counted && comm->unexpected.count == 0 &&

@@ -16,7 +16,7 @@
 struct slot;
 struct view;
 
-/* What a short receive needs lies close together, up to rma.count. */
+/* What a short receive needs lies close together, up to counted. */
 struct recv_request {
     mca_pml_base_recv_request_t base; /* first, Open MPI looks into it */
     struct match_node node;           /* in its communicator's queue of posted receives */

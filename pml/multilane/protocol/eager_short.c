@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* Apart, so that only those that need the room on the stack take it. */
 static __attribute__((noinline)) int eager_short_copy(const struct outgoing *out, struct lane *lane)
 {
     unsigned char bytes[WIRE_EAGER_HEADER_MAX + EAGER_SHORT_MAX];

@@ -77,8 +77,8 @@ bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
     if (!bytes)
         return false;
     outgoing_copy(out, bytes + header);
-    comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
-                     out->synchronous);
+    comm_write_extended(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
+                        out->synchronous);
     lane_commit(lane, header, out->size);
     return true;
 }

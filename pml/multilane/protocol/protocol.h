@@ -39,7 +39,7 @@ const struct protocol *protocol_of_method(uint32_t method);
 /* A synchronous send is complete only with an ACK; arranges for it, once. */
 int eager_expect_ack(struct send_request *request);
 
-/* The same for one with extensions in its header. */
+/* eager_in_place for a message with extensions in its header: seldom, so it is no part of that. */
 bool eager_in_place_extended(const struct outgoing *out, struct lane *lane);
 
 /* Writes an eager message straight into a lane that lets us; false: it has to be copied there. */
