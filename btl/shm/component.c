@@ -80,6 +80,10 @@ static const struct param params[] = {
      "most bytes of the rings of one process together, with k, m or g behind the number"},
 };
 
+/* Room for the headers of whoever sends, so that messages and halves of 16, 32, 64 KiB are not a
+ * few bytes too long. */
+#define HEADERS_BYTES 128
+
 /* What the module says of itself to Open MPI's BML. The exclusivity is vader's and sm's, the
  * figures are of their kind too: r2 only ranks lanes by them. */
 static void module_describe(void)
@@ -104,7 +108,7 @@ static void module_describe(void)
     btl->btl_put_local_registration_threshold = SIZE_MAX;
     btl->btl_eager_limit = 4096;
     btl->btl_rndv_eager_limit = 8192;
-    btl->btl_max_send_size = 16384;
+    btl->btl_max_send_size = 16384 + HEADERS_BYTES;
     btl->btl_rdma_pipeline_send_length = btl->btl_eager_limit;
     btl->btl_rdma_pipeline_frag_size = 1 << 20;
     btl->btl_min_rdma_pipeline_size = SIZE_MAX;

@@ -55,7 +55,7 @@ static int piece_send_from(opal_convertor_t *convertor, struct transfer *transfe
                            size_t offset, size_t *size, bool all)
 {
     size_t most = lane_largest_send(lane) - header_length;
-    size_t taken = *size < most ? *size : most;
+    size_t taken = stripe_fragment(*size, most);
     size_t position = offset;
 
     if (OPAL_UNLIKELY(peer_is_lost(lane->peer)))

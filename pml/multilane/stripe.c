@@ -20,9 +20,10 @@
 
 /* A piece takes its lane so long, so that the last ones of all lanes end close together; shorter
  * than PIECE_MIN it costs more than that wins. */
-#define PIECE_S     1e-3
-#define PIECE_MIN   ((size_t) 16 << 10)
-#define PIECE_ALIGN ((size_t) 4096) /* no lane wants more of what it gets or puts */
+#define PIECE_S        1e-3
+#define PIECE_MIN      ((size_t) 16 << 10)
+#define PIECE_ALIGN    ((size_t) 4096) /* no lane wants more of what it gets or puts */
+#define FRAGMENT_ALIGN ((size_t) 64)
 /* A message is cut into so many pieces a lane, where they do not get too short. */
 #define PIECES_A_LANE 8
 
@@ -145,6 +146,16 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
     /* What a framed lane loses is never reported, so nobody may wait for that: the frames that the
      * peer has not acknowledged bound what is under way there. */
     return may_wait && !best->framed && has_enough(&best->speed) ? NULL : best;
+}
+
+size_t stripe_fragment(size_t left, size_t most)
+{
+    size_t fragments = (left + most - 1) / most;
+    if (fragments < 2)
+        return left;
+    size_t share = (left + fragments - 1) / fragments;
+    share = (share + FRAGMENT_ALIGN - 1) & ~(FRAGMENT_ALIGN - 1);
+    return share < most ? share : most;
 }
 
 int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_t *size)

@@ -14,6 +14,11 @@
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
                            bool may_wait);
 
+/* How much of `left` goes into the next fragment of a lane that takes `most`: into as few as can
+ * be, all of about a size, in whole cache lines. A short one behind a full one would come when the
+ * receiver is busy with that, where of two halves it could have copied the first meanwhile. */
+size_t stripe_fragment(size_t left, size_t most);
+
 /* Marks the header of a piece as one that counts: what is under way of it matters to others, so
  * the receiver reports it. Where a plan uses no two lanes at once nobody asks, and a message that
  * is not cut is none of this. */

@@ -268,9 +268,33 @@ static void lanes_that_change_under_traffic_lose_nothing(void)
         CHECK(sim.sender->lanes[i].speed.sent == sim.rails[i].delivered, "rail %d", i);
 }
 
+/* A message is cut into as few fragments as the lane allows, none much shorter than the others. */
+static void fragments_are_of_a_size(void)
+{
+    static const size_t limits[] = {100, 4000, 16384, 16456, 65536};
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        for (size_t size = 1; size < 5 * limits[i]; size += size < 300 ? 1 : 97) {
+            size_t fragments = 0, shortest = size, longest = 0, left = size;
+            while (left > 0) {
+                size_t fragment = stripe_fragment(left, limits[i]);
+                CHECK(fragment > 0 && fragment <= left && fragment <= limits[i],
+                      "%zu bytes of %zu, at most %zu", fragment, left, limits[i]);
+                shortest = fragment < shortest ? fragment : shortest;
+                longest = fragment > longest ? fragment : longest;
+                left -= fragment;
+                fragments++;
+            }
+            CHECK(fragments == (size + limits[i] - 1) / limits[i], "%zu bytes, at most %zu: %zu",
+                  size, limits[i], fragments);
+            CHECK(longest - shortest < 64 * fragments, "%zu bytes, at most %zu: %zu to %zu", size,
+                  limits[i], shortest, longest);
+        }
+}
+
 int main(void)
 {
     standin_begin();
+    fragments_are_of_a_size();
     rails_carry_their_sum();
     single_messages_learn_the_rails();
     a_rail_that_slows_gets_less_and_more_again();
