@@ -75,7 +75,7 @@ static const struct param params[] = {
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
     {"ring_bytes", PARAM_STRING, &mca_btl_shm_component.ring_bytes_text,
      "bytes of the ring to each peer, a power of two from 16k to 4m, or auto: what memory_max "
-     "allows, at most 128k"},
+     "allows, at most 256k"},
     {"memory_max", PARAM_STRING, &mca_btl_shm_component.memory_max_text,
      "most bytes of the rings of one process together, with k, m or g behind the number"},
 };
@@ -167,7 +167,7 @@ static bool single_copy_read(void)
 }
 
 #define RING_BYTES_MIN  (16u << 10)
-#define RING_BYTES_AUTO (128u << 10)
+#define RING_BYTES_AUTO (256u << 10)
 #define RING_BYTES_MAX  (4u << 20)
 
 static uint32_t local_processes(void)
