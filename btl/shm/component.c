@@ -189,7 +189,8 @@ static bool sizes_read(void)
                 shm.ring_bytes_text);
         return false;
     }
-    while (automatic && bytes > RING_BYTES_MIN && peers * bytes > memory_max)
+    while (automatic && bytes > RING_BYTES_MIN &&
+           memory_max / lane_bytes((uint32_t) (bytes / RING_LINE_BYTES)) < peers)
         bytes /= 2;
     shm.lane_lines = (uint32_t) (bytes / RING_LINE_BYTES);
     shm.lane_count = (uint32_t) (memory_max / lane_bytes(shm.lane_lines));
