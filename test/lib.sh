@@ -190,7 +190,23 @@ check() {
     return 1
 }
 
-# results_take FILE PREFIX: adds the results that a run elsewhere (a root folder) wrote.
+# A script that runs tests on its own (test/mpi/run, test/install-check) says as its last act that it
+# got there, whatever failed: else what it did not come to would be missed by nobody.
+results_end() {
+    : >"$results.end"
+}
+
+# results_take NAME FILE: adds the results of such a script, which may be elsewhere (a root folder);
+# the test NAME fails if it broke off.
 results_take() {
-    sed "s|^\([a-z]*\)\t|\1\t$2|" "$1" >>"$results"
+    [ "$2" = "$results" ] || $sudo cat "$2" >>"$results"
+    $sudo rm "$2.end" 2>/dev/null ||
+        result failed "$1" "it broke off: what it did not come to is missing above"
+}
+
+# mpi_run BUILD-DIR PREFIX [RUNS...]: test/mpi/run with this machine's Open MPI.
+mpi_run() {
+    rm -f "$results.end"
+    "$top/test/mpi/run" "$@"
+    results_take "$2end" "$results"
 }

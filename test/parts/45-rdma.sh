@@ -12,20 +12,21 @@ part_cannot_run() {
 # What the machine runs: the native build, then the root folders, results by way of /lab.
 rdma_commands() {
     local root
-    printf ': >/lab/results\n' # of a machine that broke
+    printf ': >/lab/results\nrm -f /lab/results.end\n' # of a machine that broke
     # The short runs of the other series come last and have their own share of the time.
     printf 'export MULTILANE_RDMA_UNTIL_S=%s\n' "${MULTILANE_RDMA_UNTIL_S:-330}"
     printf 'export MULTILANE_ROOTS=%q MULTILANE_BUILD=%q MULTILANE_LONG=%q\n' "$roots" "$build_root" \
         "$MULTILANE_LONG"
     printf 'top=%q\n. "$top/test/lib.sh"\n' "$top"
-    printf 'MULTILANE_RDMA_LAB=all results=/lab/results logs=/lab/logs "$top/test/mpi/run" %q %q verbs\n' \
+    printf 'export MULTILANE_RDMA_LAB=all results=/lab/results logs=/lab/logs\nmpi_run %q %q verbs\n' \
         "$build_root/gcc" "$part."
     for root in trixie forky; do
         [ -f "$roots/$root/build/test/build-env" ] || continue
-        printf 'root_run %s "export MULTILANE_RDMA_LAB=short MULTILANE_RDMA_UNTIL_S=500 results=/results logs=/logs; : >/results
-            /multilane/test/mpi/run /build %s verbs"; cat %q >>/lab/results\n' \
-            "$root" "$part.$root." "$roots/$root/results"
+        printf 'root_run %s "export MULTILANE_RDMA_LAB=short MULTILANE_RDMA_UNTIL_S=500 results=/results logs=/logs
+            : >/results; rm -f /results.end; /multilane/test/mpi/run /build %s verbs"\nresults_take %s %q\n' \
+            "$root" "$part.$root." "$part.$root.end" "$roots/$root/results"
     done
+    printf 'results_end\n'
 }
 
 part_run() {
@@ -36,7 +37,7 @@ part_run() {
     "$top/test/lab/rdma" --limit "${MULTILANE_RDMA_LIMIT_S:-$([ -n "$MULTILANE_LONG" ] && echo 7200 || echo 870)}" --folder "$folder" -- \
         "$(rdma_commands); true"
     local status=$?
-    results_take "$folder/results" ""
+    results_take "$part.end" "$folder/results"
     [ $status = 0 ] || result failed "$part.machine" "status $status, see above"
 }
 

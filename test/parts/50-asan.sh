@@ -6,5 +6,5 @@ about="unit and MPI tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 
 part_run() {
     unit_run asan --enable-asan &&
-        "$top/test/mpi/run" "$build_root/asan" "$part."
+        mpi_run "$build_root/asan" "$part."
 }

@@ -7,5 +7,5 @@ about="unit tests and MPI runs with threads under ThreadSanitizer"
 
 part_run() {
     unit_run tsan --enable-tsan &&
-        "$top/test/mpi/run" "$build_root/tsan" "$part." conform flaky progress_thread
+        mpi_run "$build_root/tsan" "$part." conform flaky progress_thread
 }

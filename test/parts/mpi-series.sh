@@ -18,19 +18,19 @@ part_run() {
     if series_is_native; then
         . "$top/test/unit/run.sh"
         check "$part.build" series_build_native || return 1
-        logs=$logs "$top/test/mpi/run" "$build_root/gcc" "$part."
+        logs=$logs mpi_run "$build_root/gcc" "$part."
     else
         local suite root
         suite=$(suite_of_series "$series")
         root=$roots/$suite
         check "$part.root" root_make "$suite" "$suite" "$(series_packages)" || return 1
         check "$part.build" series_build_in_root "$suite" || return 1
-        $sudo rm -f "$root/build/results"
+        $sudo rm -f "$root/build/results" "$root/build/results.end"
         # shellcheck disable=SC2016
         root_run "$suite" "results=/build/results logs=/build/logs MULTILANE_BUILD=/build
             export results logs MULTILANE_BUILD; : >\$results
             /multilane/test/mpi/run /build '$part.'"
-        $sudo cat "$root/build/results" >>"$results"
+        results_take "$part.end" "$root/build/results"
     fi
 }
 

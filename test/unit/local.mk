@@ -13,8 +13,8 @@ model_tests = \
 check_PROGRAMS += $(model_tests)
 TESTS += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
-TESTS += test/unit/model_alone.sh
-EXTRA_DIST += test/unit/model_alone.sh test/unit/model_digest.c
+TESTS += test/unit/model_alone.sh test/unit/results.sh
+EXTRA_DIST += test/unit/model_alone.sh test/unit/results.sh test/unit/model_digest.c
 
 # multilane-plan as a user meets it, its thresholds against fractions.
 if HAVE_PYTHON3

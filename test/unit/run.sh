@@ -4,11 +4,12 @@
 # unit_run VARIANT [configure's arguments]: one result for the build and one a program. False where
 # it did not build.
 unit_run() {
-    local variant=$1 trs name outcome
+    local variant=$1 trs name outcome status good=1
     shift
     check "$part.build" unit_build "$variant" "$@" || return 1
     find "$build_root/$variant" -name '*.trs' -delete
     make -C "$build_root/$variant" -j"$jobs" -k check >"$logs/make-check.log" 2>&1 </dev/null
+    status=$?
     while IFS= read -r trs; do
         name=${trs#"$build_root/$variant/"}
         name=$part.$(basename "${name%.trs}")
@@ -17,13 +18,14 @@ unit_run() {
         PASS*) result passed "$name" ;;
         SKIP*) skip "$name" "$(tail -n 1 "${trs%.trs}.log")" ;;
         *)
+            good=
             result failed "$name" "$outcome; the end of ${trs%.trs}.log:"
             tail -n 40 "${trs%.trs}.log" | sed 's/^/        | /'
             ;;
         esac
     done < <(find "$build_root/$variant" -name '*.trs' | sort)
-    if ! find "$build_root/$variant" -name '*.trs' | grep -q .; then
-        result failed "$part.check" "make check ran no test; $logs/make-check.log:"
+    if [ -n "$good" ] && [ $status != 0 ]; then
+        result failed "$part.check" "make check ended early, with status $status; $logs/make-check.log:"
         tail -n 40 "$logs/make-check.log" | sed 's/^/        | /'
     fi
 }

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What scripts that run tests elsewhere have written is counted, and one that broke off is noticed.
+set -u
+top=$(cd "${srcdir:-.}" && pwd)
+. "$top/test/lib.sh"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+results=$folder/results there=$folder/there
+
+expect() { # WHAT FAILED TOTAL: so many failed of so many in $results
+    [ "$(grep -c '^failed' "$results")" = "$2" ] && [ "$(wc -l <"$results")" = "$3" ] && return
+    printf '%s: not %s failed of %s:\n' "$1" "$2" "$3" >&2
+    cat "$results" >&2
+    exit 1
+}
+
+: >"$results"
+(results=$there; result passed one; result failed two; results_end) >/dev/null
+results_take there.end "$there" >/dev/null
+expect "one that came to its end" 1 2
+
+: >"$results"
+results_take there.end "$there" >/dev/null
+expect "one that broke off where an earlier one did not" 2 3
+
+: >"$results"
+results_take nowhere.end "$folder/nowhere" >/dev/null 2>&1
+expect "one that never began" 1 1
+
+# test/mpi/run itself, stopped by a file of tests that breaks it.
+: >"$results"
+mkdir -p "$folder/top/test/mpi/runs" "$folder/build/test" "$folder/build/tools"
+cp "$top/test/lib.sh" "$folder/top/test/" && cp "$top/test/mpi/run" "$folder/top/test/mpi/"
+printf 'ompi_version=4.1.4\nsanitizer=\n' >"$folder/build/test/build-env"
+: >"$folder/build/tools/env.sh"
+printf 'check good true\n' >"$folder/top/test/mpi/runs/1.sh"
+export results logs=$folder/logs
+(top=$folder/top; mpi_run "$folder/build" here.) >/dev/null
+expect "runs that come to their end" 0 1
+# shellcheck disable=SC2016
+printf 'echo "$no_such_variable"\n' >"$folder/top/test/mpi/runs/2.sh"
+(top=$folder/top; mpi_run "$folder/build" here.) >/dev/null 2>&1
+expect "runs that break off" 1 3
