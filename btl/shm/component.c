@@ -166,9 +166,7 @@ static bool single_copy_read(void)
     return false;
 }
 
-#define RING_BYTES_MIN  (16u << 10)
 #define RING_BYTES_AUTO (256u << 10)
-#define RING_BYTES_MAX  (4u << 20)
 
 static uint32_t local_processes(void)
 {

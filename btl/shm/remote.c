@@ -26,7 +26,9 @@ struct registration {
 #define REGISTRATIONS_CHUNK 64u
 
 static struct {
-    opal_mutex_t lock; /* guards all of it */
+    /* Guards all of it, the peers' lists of operations and what these say: the thread that asks and
+     * the one that hears an answer work on the same operation. Taken before a peer's lock. */
+    opal_mutex_t lock;
     struct registration **chunks;
     uint32_t count; /* of entries in all chunks */
     struct registration *free;
@@ -177,6 +179,7 @@ static bool access_allowed(const struct mca_btl_base_registration_handle_t *hand
 
 /* --- asking --- */
 
+/* With remote.lock held, as all of this part. */
 static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *local,
                                           uint64_t address, uint64_t size,
                                           const struct mca_btl_base_registration_handle_t *handle,
@@ -199,37 +202,22 @@ static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *lo
     operation->callback = callback;
     operation->context = context;
     operation->data = data;
-    OPAL_THREAD_LOCK(&remote.lock);
     operation->id = ++remote.operation_next;
     opal_list_append(&peer->remote_operations, &operation->super);
-    OPAL_THREAD_UNLOCK(&remote.lock);
     return operation;
-}
-
-static void operation_complete(shm_peer_t *peer, struct operation *operation, int status)
-{
-    OPAL_THREAD_LOCK(&remote.lock);
-    opal_list_remove_item(&peer->remote_operations, &operation->super);
-    OPAL_THREAD_UNLOCK(&remote.lock);
-    if (NULL != operation->callback)
-        operation->callback(&shm_module.super, peer, operation->local, operation->local_handle,
-                            operation->context, operation->data, status);
-    OBJ_RELEASE(operation);
 }
 
 static struct operation *operation_find(shm_peer_t *peer, uint64_t id)
 {
     struct operation *operation, *found = NULL;
 
-    OPAL_THREAD_LOCK(&remote.lock);
     OPAL_LIST_FOREACH(operation, &peer->remote_operations, struct_operation)
     if (operation->id == id)
         found = operation;
-    OPAL_THREAD_UNLOCK(&remote.lock);
     return found;
 }
 
-/* The largest piece that goes in one message of either end's ring. */
+/* The largest piece that goes in one message of our rings. */
 static uint64_t piece_max(void)
 {
     return shm_module.super.btl_max_send_size - sizeof(struct remote_message);
@@ -262,25 +250,29 @@ static int pieces_ask(shm_peer_t *peer, struct operation *operation)
 /* After a failure to ask: nothing of it is under way unless something was asked before. */
 static int operation_abandon(shm_peer_t *peer, struct operation *operation, int status)
 {
-    OPAL_THREAD_LOCK(&remote.lock);
     opal_list_remove_item(&peer->remote_operations, &operation->super);
-    OPAL_THREAD_UNLOCK(&remote.lock);
     OBJ_RELEASE(operation);
     return status;
 }
 
-static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address, uint64_t size,
-                        mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle_given,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+/* With no lock held: it is off the list, and ours alone. */
+static void operation_report(shm_peer_t *peer, struct operation *operation, int status)
 {
-    struct operation *operation;
+    if (NULL != operation->callback)
+        operation->callback(&shm_module.super, peer, operation->local, operation->local_handle,
+                            operation->context, operation->data, status);
+    OBJ_RELEASE(operation);
+}
+
+static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
+                          uint64_t size, mca_btl_base_registration_handle_t *local_handle,
+                          const mca_btl_base_registration_handle_t *handle,
+                          mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    struct operation *operation =
+        operation_create(peer, op, local, address, size, handle, callback, context, data);
     int status;
 
-    if (NULL == remote_handle_given)
-        return OPAL_ERR_NOT_AVAILABLE;
-    operation = operation_create(peer, op, local, address, size, remote_handle_given, callback,
-                                 context, data);
     if (NULL == operation)
         return OPAL_ERR_OUT_OF_RESOURCE;
     operation->local_handle = local_handle;
@@ -289,6 +281,27 @@ static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addr
         return operation_abandon(peer, operation, status);
     /* What could not be asked now is asked when an answer comes. */
     return OPAL_SUCCESS;
+}
+
+static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address, uint64_t size,
+                        mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle_given,
+                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    int status;
+
+    if (NULL == remote_handle_given)
+        return OPAL_ERR_NOT_AVAILABLE;
+    if (0 == size) { /* there is nothing that an answer could end */
+        if (NULL != callback)
+            callback(&shm_module.super, peer, local, local_handle, context, data, OPAL_SUCCESS);
+        return OPAL_SUCCESS;
+    }
+    OPAL_THREAD_LOCK(&remote.lock);
+    status = transfer_begin(peer, op, local, address, size, local_handle, remote_handle_given,
+                            callback, context, data);
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    return status;
 }
 
 /* Whether the kernel's way is closed, now or for good: by message then. */
@@ -343,22 +356,26 @@ static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addres
                                      .address = address,
                                      .operands = {first, second}};
     struct operation *operation;
-    int status;
+    int status = OPAL_ERR_OUT_OF_RESOURCE;
 
     if (NULL == handle)
         return OPAL_ERR_NOT_AVAILABLE;
     message.size = message.narrow ? 4 : 8;
     message.handle = *handle;
+    OPAL_THREAD_LOCK(&remote.lock);
     operation =
         operation_create(peer, op, local, address, message.size, handle, callback, context, data);
-    if (NULL == operation)
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    operation->narrow = message.narrow;
-    operation->local_handle = local_handle;
-    operation->asked = message.size;
-    message.id = operation->id;
-    status = send_remote(peer, &message, sizeof(message), NULL, 0);
-    return OPAL_SUCCESS == status ? status : operation_abandon(peer, operation, status);
+    if (NULL != operation) {
+        operation->narrow = message.narrow;
+        operation->local_handle = local_handle;
+        operation->asked = message.size;
+        message.id = operation->id;
+        status = send_remote(peer, &message, sizeof(message), NULL, 0);
+        if (OPAL_SUCCESS != status)
+            (void) operation_abandon(peer, operation, status);
+    }
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    return status;
 }
 
 int remote_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t remote_address,
@@ -475,7 +492,8 @@ static bool request_is_well_formed(const struct remote_message *request, size_t 
     case REMOTE_PUT:
         return request->size == data_bytes;
     case REMOTE_GET:
-        return 0 == data_bytes && request->size <= piece_max();
+        return 0 == data_bytes &&
+               request->size <= ring_length_max(RING_BYTES_MAX / RING_LINE_BYTES);
     case REMOTE_ATOMIC:
     case REMOTE_SWAP_IF:
         return 0 == data_bytes && request->size == (request->narrow ? 4u : 8u) &&
@@ -490,6 +508,25 @@ static uint32_t access_needed(uint8_t op)
     return REMOTE_PUT == op   ? MCA_BTL_REG_FLAG_REMOTE_WRITE
            : REMOTE_GET == op ? MCA_BTL_REG_FLAG_REMOTE_READ
                               : MCA_BTL_REG_FLAG_REMOTE_ATOMIC;
+}
+
+/* Several messages if the rings of who asked, which are of another job then, are larger than ours.
+ */
+static int answer_send(shm_peer_t *peer, struct remote_message *answer, const unsigned char *found)
+{
+    uint64_t left = answer->size;
+    int status = OPAL_SUCCESS;
+
+    if (NULL == found)
+        return send_remote(peer, answer, sizeof(*answer), NULL, 0);
+    while (left > 0 && OPAL_SUCCESS == status) {
+        answer->size = left < piece_max() ? left : piece_max();
+        status = send_remote(peer, answer, sizeof(*answer), found, answer->size);
+        found += answer->size;
+        answer->offset += answer->size;
+        left -= answer->size;
+    }
+    return status;
 }
 
 static void request_answer(shm_peer_t *peer, const struct remote_message *request, const void *data)
@@ -514,20 +551,21 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
     } else {
         answer.status = atomic_perform(request, &answer.operands[0]);
     }
-    if (OPAL_SUCCESS !=
-        send_remote(peer, &answer, sizeof(answer), found, NULL == found ? 0 : request->size))
+    if (OPAL_SUCCESS != answer_send(peer, &answer, found))
         peer_fail(peer, "no memory is left to answer it");
 }
 
-/* False: this is no answer to what was asked. */
-static bool answer_take(shm_peer_t *peer, const struct remote_message *answer, const void *data,
-                        size_t data_bytes)
+/* False: this is no answer to what was asked. *ended is the operation if that was its last. With
+ * remote.lock held. */
+static bool answer_count(shm_peer_t *peer, const struct remote_message *answer, const void *data,
+                         size_t data_bytes, struct operation **ended)
 {
     struct operation *operation = operation_find(peer, answer->id);
     int status = answer->status;
 
     if (NULL == operation || answer->offset > operation->size ||
-        answer->size > operation->size - answer->offset)
+        answer->size > operation->size - answer->offset ||
+        answer->size > operation->asked - operation->answered)
         return false;
     if (OPAL_SUCCESS == status && REMOTE_GET == operation->op) {
         if (data_bytes != answer->size)
@@ -544,9 +582,25 @@ static bool answer_take(shm_peer_t *peer, const struct remote_message *answer, c
     if (0 == operation->status)
         operation->status = pieces_ask(peer, operation);
     if (operation->answered == operation->asked &&
-        (operation->asked == operation->size || 0 != operation->status))
-        operation_complete(peer, operation, operation->status);
+        (operation->asked == operation->size || 0 != operation->status)) {
+        opal_list_remove_item(&peer->remote_operations, &operation->super);
+        *ended = operation;
+    }
     return true;
+}
+
+static bool answer_take(shm_peer_t *peer, const struct remote_message *answer, const void *data,
+                        size_t data_bytes)
+{
+    struct operation *ended = NULL;
+    bool fits;
+
+    OPAL_THREAD_LOCK(&remote.lock);
+    fits = answer_count(peer, answer, data, data_bytes, &ended);
+    OPAL_THREAD_UNLOCK(&remote.lock);
+    if (NULL != ended)
+        operation_report(peer, ended, ended->status);
+    return fits;
 }
 
 bool remote_handle(shm_peer_t *peer, const void *message, size_t length)
@@ -577,11 +631,7 @@ void remote_fail(shm_peer_t *peer)
         OPAL_THREAD_LOCK(&remote.lock);
         operation = (struct operation *) opal_list_remove_first(&peer->remote_operations);
         OPAL_THREAD_UNLOCK(&remote.lock);
-        if (NULL == operation)
-            break;
-        if (NULL != operation->callback)
-            operation->callback(&shm_module.super, peer, operation->local, operation->local_handle,
-                                operation->context, operation->data, OPAL_ERR_UNREACH);
-        OBJ_RELEASE(operation);
-    } while (true);
+        if (NULL != operation)
+            operation_report(peer, operation, OPAL_ERR_UNREACH);
+    } while (NULL != operation);
 }

@@ -178,6 +178,10 @@ struct shm_component {
 
 #define SHM_FRAG_SMALL 512u
 
+/* What a ring may take, in any job. */
+#define RING_BYTES_MIN (16u << 10)
+#define RING_BYTES_MAX (4u << 20)
+
 struct shm_module {
     mca_btl_base_module_t super;
 };

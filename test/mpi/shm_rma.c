@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One-sided operations on memory of other ranks: put, get, accumulate, fetch-and-op and
- * compare-and-swap give what they should, on every rank at once. */
+ * compare-and-swap give what they should, on every rank at once. With an argument: large puts and
+ * gets of so many threads at once. */
 #include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +12,7 @@
 #define WORDS 20000
 
 static int rank, ranks;
-static long wrong;
+static _Atomic long wrong;
 
 static void expect(const char *what, int64_t is, int64_t should)
 {
@@ -91,15 +94,83 @@ static void swap_in_turn(MPI_Win win, int64_t *memory)
         expect("the word swapped in turn", memory[2], 20LL * ranks);
 }
 
+#define THREADS_MAX  8
+#define THREAD_TIMES 60
+
+/* What one thread of each rank does with its neighbour: it writes a half of the window there and
+ * reads it back, while the answers of other threads' operations come in its own calls. */
+struct turn {
+    pthread_t thread;
+    int number;
+    MPI_Win win;
+    int64_t *memory, *data;
+};
+
+static void *turn_run(void *context)
+{
+    const struct turn *turn = context;
+    int to = (rank + 1) % ranks;
+
+    MPI_Win_lock_all(0, turn->win);
+    for (int time = 0; time < THREAD_TIMES; time++) {
+        int words = WORDS - 100 * time;
+
+        for (int i = 0; i < words; i++)
+            turn->data[i] = turn->number * 1000003LL + time * 1009LL + i;
+        MPI_Put(turn->data, words, MPI_INT64_T, to, 0, words, MPI_INT64_T, turn->win);
+        MPI_Win_flush(to, turn->win);
+        for (int i = 0; i < words; i++)
+            turn->data[i] = -1;
+        MPI_Get(turn->data, words, MPI_INT64_T, to, 0, words, MPI_INT64_T, turn->win);
+        MPI_Win_flush(to, turn->win);
+        for (int i = 0; i < words; i++)
+            if (turn->data[i] != turn->number * 1000003LL + time * 1009LL + i) {
+                expect("a word that a thread got back", turn->data[i],
+                       turn->number * 1000003LL + time * 1009LL + i);
+                break;
+            }
+    }
+    MPI_Win_unlock_all(turn->win);
+    return NULL;
+}
+
+static void among_threads(int threads)
+{
+    struct turn turns[THREADS_MAX];
+
+    for (int i = 0; i < threads; i++) {
+        turns[i].number = i;
+        turns[i].memory = calloc(WORDS, sizeof(int64_t));
+        turns[i].data = calloc(WORDS, sizeof(int64_t));
+        MPI_Win_create(turns[i].memory, WORDS * sizeof(int64_t), sizeof(int64_t), MPI_INFO_NULL,
+                       MPI_COMM_WORLD, &turns[i].win);
+    }
+    for (int i = 0; i < threads; i++)
+        pthread_create(&turns[i].thread, NULL, turn_run, &turns[i]);
+    for (int i = 0; i < threads; i++)
+        pthread_join(turns[i].thread, NULL);
+    for (int i = 0; i < threads; i++) {
+        MPI_Win_free(&turns[i].win);
+        free(turns[i].memory);
+        free(turns[i].data);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    int threads = argc > 1 ? atoi(argv[1]) : 0, provided;
     int64_t *memory;
-    long all;
+    long all, mine;
     MPI_Win win;
 
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (threads > THREADS_MAX || (threads && provided != MPI_THREAD_MULTIPLE)) {
+        fprintf(stderr, "shm_rma: no %d threads here\n", threads);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    among_threads(threads);
     memory = calloc(WORDS, sizeof(*memory));
     /* Memory of the program's own: only the BTL, not a shared window, can reach it. */
     MPI_Win_create(memory, WORDS * sizeof(*memory), sizeof(*memory), MPI_INFO_NULL, MPI_COMM_WORLD,
@@ -111,7 +182,8 @@ int main(int argc, char **argv)
     swap_in_turn(win, memory);
     MPI_Win_free(&win);
     free(memory);
-    MPI_Allreduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    mine = wrong;
+    MPI_Allreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (0 == rank)
         printf("one-sided operations: %ld wrong\n", all);
     MPI_Finalize();
