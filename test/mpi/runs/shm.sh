@@ -99,20 +99,32 @@ shm_left() {
     find /dev/shm -maxdepth 1 -name 'multilane-*' -newer "$1"
 }
 
-# A rank is killed at a random moment of traffic: mpirun ends within 10 s, and not well.
+# shm_kill_one SEED memory|file mpirun's arguments: a rank is killed at a random moment of traffic:
+# mpirun ends within 10 s, and not well. With `file` half of the ranks are in PID namespaces of their
+# own, so that what they share are files.
 shm_kill_one() {
-    local seed=$1 began ended status started victim
+    local seed=$1 kind=$2 program=(shm_traffic 50) began ended status victim
     local stamp=$build/shm-kill.stamp
-    shift
+    shift 2
+    # shellcheck disable=SC2016
+    [ "$kind" = file ] && program=(/bin/sh -c \
+        'if [ $((OMPI_COMM_WORLD_RANK % 2)) = 0 ]; then exec "$1" 50; else exec "$0" -p -f --kill-child "$1" 50; fi' \
+        "$unshare" "$build/test/mpi/shm_traffic")
     touch "$stamp"
-    limit_s=60 mpirun_run 4 "$@" -- shm_traffic 50 >"$build/shm-kill.log" 2>&1 &
+    limit_s=60 mpirun_run 4 "$@" -- "${program[@]}" >"$build/shm-kill.log" 2>&1 &
     local job=$!
     for _ in $(seq 200); do
         sleep 0.05
         # Only the ranks of this very job: descendants of the process just started.
         victim=$(shm_ranks_of $job | sed -n "$((seed % 4 + 1))p")
-        [ -n "$victim" ] && break
+        [ -n "$victim" ] && { [ "$kind" = memory ] || [ -n "$(shm_left "$stamp")" ]; } && break
     done
+    if [ "$kind" = file ] && [ -z "$(shm_left "$stamp")" ]; then
+        kill $job
+        wait $job
+        echo "the ranks share no file in /dev/shm"
+        return 1
+    fi
     sleep "0.$((RANDOM % 900 + 100))"
     began=$SECONDS
     kill -9 "$victim" || { kill $job; wait $job; echo "no rank to kill"; return 1; }
@@ -143,6 +155,12 @@ shm_kill_many() {
 }
 if [ -n "${MULTILANE_LONG:-}" ]; then shm_kills=100; else shm_kills=3; fi
 # shellcheck disable=SC2086
-check "${prefix}shm.killed" shm_kill_many $shm_kills $shm
+check "${prefix}shm.killed" shm_kill_many $shm_kills memory $shm
 # shellcheck disable=SC2086
-check "${prefix}shm.killed.no-single-copy" shm_kill_many $shm_kills $shm --mca btl_shm_single_copy none
+check "${prefix}shm.killed.no-single-copy" shm_kill_many $shm_kills memory $shm --mca btl_shm_single_copy none
+if ! unshare -p -f true 2>/dev/null; then
+    skip "${prefix}shm.killed.files" "this user may not make PID namespaces"
+else
+    # shellcheck disable=SC2086
+    check "${prefix}shm.killed.files" shm_kill_many $shm_kills file $shm
+fi
