@@ -43,5 +43,20 @@ class Orphans(unittest.TestCase):
             self.assertFalse(os.path.exists(f"/proc/{pid}"), f"process {pid} is still there")
 
 
+class Breaks(unittest.TestCase):
+    def test_what_follows_a_break_of_the_control_is_not_compared(self):
+        control = {(0, "a.one"): "passed", (0, "b.one"): "passed", (0, "c.one"): "passed",
+                   (1, "a.one"): "passed", (1, "b.one"): "unfinished"}
+        kept, broken = program().until_broken(control)
+        self.assertEqual(broken, "b")
+        self.assertEqual(kept, {(0, "a.one"): "passed", (1, "a.one"): "passed"})
+        self.assertEqual(program().compare(kept, {(0, "a.one"): "passed"}),
+                         ["rank 1 a.one: passes in the control, was not reached"])
+
+    def test_a_control_that_comes_to_its_end_counts_whole(self):
+        control = {(0, "a.one"): "passed", (0, "b.one"): "failed"}
+        self.assertEqual(program().until_broken(control), (control, None))
+
+
 if __name__ == "__main__":
     unittest.main()
