@@ -260,7 +260,7 @@ void door_close_in(shm_peer_t *peer)
     if (NULL != peer->in_lane)
         segment_unmap(peer->in_lane, peer->in_bytes);
     peer->in_lane = NULL;
-    peer->in_open = false;
+    atomic_store_explicit(&peer->in_open, false, memory_order_release);
     if (NULL != peer->in_door) {
         *peer->in_door_peer = NULL;
         /* Release: nothing of the door is read after this (door_claim). */
@@ -275,7 +275,7 @@ static const char *visitor_map(shm_peer_t *peer, const struct door *door)
 {
     int descriptor;
 
-    if (peer->in_open)
+    if (in_is_open(peer))
         return "it has a ring already";
     if (!ring_lines_valid(door->lines) || 0 != door->lane % SEGMENT_PAGE || door->pid <= 0)
         return "what it says of its ring cannot be";
@@ -323,7 +323,7 @@ static void visitor_accept(struct segment *segment, uint32_t index)
     peer->in_door_peer = &shm.door_peers[segment->kind][index];
     *peer->in_door_peer = peer;
     peer->in_kind = segment->kind;
-    peer->in_open = true;
+    atomic_store_explicit(&peer->in_open, true, memory_order_release);
     receive_attend(peer);
 }
 

@@ -284,7 +284,7 @@ void peer_retire(shm_peer_t *peer)
         peer->left_door = NULL;
         peer->left_lane = NULL;
     }
-    if ((!peer->known || peer->gone) && NULL == peer->out_door && !peer->in_open)
+    if ((!peer->known || peer->gone) && NULL == peer->out_door && !in_is_open(peer))
         host_close(peer);
 }
 

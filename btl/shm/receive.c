@@ -72,7 +72,7 @@ static inline bool message_hand_out(shm_peer_t *peer, const struct ring_message 
 static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
 {
     /* Nothing that follows in this ring can be believed. */
-    peer->in_open = false;
+    atomic_store_explicit(&peer->in_open, false, memory_order_release);
     atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed);
     peer_fail(peer, "its ring holds what no message can be");
 }
@@ -105,7 +105,7 @@ static inline int receive_some(shm_peer_t *peer, int batch)
 
     if (!receiving_take(peer))
         return 0;
-    if (OPAL_LIKELY(peer->in_open) && ring_has_message(&peer->in))
+    if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
         events = ring_empty(peer, batch);
     receiving_leave(peer);
     return events;
@@ -124,9 +124,9 @@ int receive_told(shm_peer_t *peer)
         /* Another thread, or a callback further up, is at it: it is told again later. */
         door_bell_ring_own(peer);
     else {
-        if (OPAL_LIKELY(peer->in_open) && ring_has_message(&peer->in))
+        if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
             events = ring_empty(peer, RECEIVE_BATCH);
-        if (peer->in_open && !peer->in_attended && ring_has_message(&peer->in))
+        if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
             door_bell_ring_own(peer);
         receiving_leave(peer);
     }
@@ -163,7 +163,7 @@ void receive_attend(shm_peer_t *peer)
 {
     int at;
 
-    if (peer->in_attended || !peer->in_open)
+    if (peer->in_attended || !in_is_open(peer))
         return;
     at = attended_place();
     if (at < 0)
@@ -195,7 +195,7 @@ static void closing_finish(shm_peer_t *peer)
 {
     if (!peer->in_closing || !receiving_take(peer))
         return;
-    if (!peer->in_open || !ring_has_message(&peer->in))
+    if (!in_is_open(peer) || !ring_has_message(&peer->in))
         door_close_in(peer);
     receiving_leave(peer);
 }
@@ -208,7 +208,7 @@ static void sweep(void)
     if (shm.peer_count > 0) {
         shm_peer_t *peer = shm.peers[shm.sweep_next++ % shm.peer_count];
 
-        if (peer->in_open && !peer->in_attended && ring_has_message(&peer->in))
+        if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
             door_bell_ring_own(peer);
         closing_finish(peer);
         if (!peer->known || peer->gone || NULL != peer->left_door) {

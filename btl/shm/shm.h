@@ -84,7 +84,9 @@ struct mca_btl_base_endpoint_t {
     /* Receiving. `receiving` is taken by who looks at the ring. */
     _Alignas(RING_LINE_BYTES) struct ring_receiver in;
     _Atomic bool receiving;
-    bool in_open;
+    /* Its ring may be looked at. Written under shm.lock, or by who has `receiving`; read by
+     * everybody who waits for the peer. Release: the ring is as it must be (in_is_open). */
+    _Atomic bool in_open;
     bool in_attended; /* in shm.attended */
     struct lane *in_lane;
     size_t in_bytes;
@@ -105,6 +107,12 @@ struct mca_btl_base_endpoint_t {
     bool known;             /* by btl_add_procs */
     uint32_t index;         /* in shm.peers */
 };
+
+/* Acquire: pairs with the release of who opened it. */
+static inline bool in_is_open(const struct mca_btl_base_endpoint_t *peer)
+{
+    return atomic_load_explicit(&peer->in_open, memory_order_acquire);
+}
 
 typedef struct mca_btl_base_endpoint_t shm_peer_t;
 
