@@ -139,9 +139,12 @@ int module_add_comm(ompi_communicator_t *ompi)
     ompi->c_pml_comm = comm;
 
     OPAL_THREAD_LOCK(&multilane.lock);
+    /* Once it is listed other threads deliver to it, which must not be before the orphans. */
+    OPAL_THREAD_LOCK(&comm->lock);
     int rc = comm_list(comm);
     if (rc == OMPI_SUCCESS)
         inbound_adopt_orphans(comm);
+    OPAL_THREAD_UNLOCK(&comm->lock);
     OPAL_THREAD_UNLOCK(&multilane.lock);
     return rc;
 }

@@ -569,9 +569,10 @@ static bool assembly_count(struct peer *peer, struct inbound *assembly, size_t b
         return false;
     assembly_remove(peer, assembly);
     assembly->arrival.type = WIRE_EAGER; /* from here on it is as if it had come whole */
-    if (assembly->refused)
-        inbound_free(assembly);
-    return !assembly->refused && assembly->receiver;
+    if (!assembly->refused)
+        return assembly->receiver;
+    inbound_free(assembly);
+    return false;
 }
 
 /* Puts a part where it belongs. True: the message is complete, as for assembly_count. With the
@@ -691,23 +692,12 @@ void inbound_refuse(struct inbound *inbound)
 {
     const struct arrival *arrival = &inbound->arrival;
     struct peer *peer = arrival->peer;
-    OPAL_THREAD_LOCK(&peer->lock);
-    credit_release(inbound);
-    OPAL_THREAD_UNLOCK(&peer->lock);
-    if (handle_is_set(arrival->sender)) {
+    struct wire_ack nack = {.sender = arrival->sender};
+    inbound_drop(inbound);
+    if (handle_is_set(nack.sender)) {
         unsigned char bytes[WIRE_CONTROL_MAX];
-        struct wire_ack nack = {.sender = arrival->sender};
-        unsigned char *end = peer_write_base(arrival->peer, bytes, WIRE_NACK, 0);
+        unsigned char *end = peer_write_base(peer, bytes, WIRE_NACK, 0);
         memcpy(end, &nack, sizeof(nack));
-        lane_send_control(peer_control_lane(arrival->peer), bytes,
-                          (size_t) (end + sizeof(nack) - bytes));
+        lane_send_control(peer_control_lane(peer), bytes, (size_t) (end + sizeof(nack) - bytes));
     }
-    if (arrival->type == WIRE_PART) {
-        OPAL_THREAD_LOCK(&peer->lock);
-        inbound->refused = true; /* until its last part has come */
-        OPAL_THREAD_UNLOCK(&peer->lock);
-    } else {
-        inbound_free(inbound);
-    }
-    credit_tell_if_due(peer);
 }
