@@ -246,6 +246,7 @@ static double once(enum way way, enum test test, size_t length, long count)
     struct slots *slots = shared_alloc(2 * sizeof(*slots));
     struct end near = {.way = way, .out = &forth, .in = &back};
     struct end far = {.way = way, .out = &back, .in = &forth};
+    cpu_set_t before;
     double seconds;
     int status;
     pid_t child;
@@ -265,11 +266,13 @@ static double once(enum way way, enum test test, size_t length, long count)
         end_run(&far, RECEIVER, test, length, count);
         _exit(0);
     }
+    sched_getaffinity(0, sizeof(before), &before);
     core_bind(SENDER);
     end_run(&near, SENDER, test, length, count / 10 + 1);
     seconds = end_run(&near, SENDER, test, length, count);
     if (child != waitpid(child, &status, 0) || status != 0)
         exit(1);
+    sched_setaffinity(0, sizeof(before), &before);
     munmap(forth.feedback, sizeof(*forth.feedback));
     munmap(back.feedback, sizeof(*back.feedback));
     munmap(forth.lines, ring_bytes(RING_LINES));
@@ -285,26 +288,45 @@ static int double_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static long count_of(size_t length)
+{
+    return (long) (20000000 / (100 + length / 8)) + 10;
+}
+
 static double median(enum way way, enum test test, size_t length)
 {
     double times[RUNS];
-    long count = (long) (20000000 / (100 + length / 8)) + 10;
-    cpu_set_t before;
 
-    sched_getaffinity(0, sizeof(before), &before);
-    for (int run = 0; run < RUNS; run++) {
-        times[run] = once(way, test, length, count);
-        sched_setaffinity(0, sizeof(before), &before);
-    }
+    for (int run = 0; run < RUNS; run++)
+        times[run] = once(way, test, length, count_of(length));
     qsort(times, RUNS, sizeof(times[0]), double_compare);
     return times[RUNS / 2];
 }
 
-int main(void)
+/* What test/bench/run reads, of one run. */
+static int figures_print(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        char *end;
+        unsigned long bytes = strtoul(argv[i], &end, 10);
+
+        if (*end != '\0' || bytes == 0 || bytes > 1048576) {
+            fprintf(stderr, "usage: ring_bench [BYTES...], each from 1 to 1048576\n");
+            return 1;
+        }
+        printf("figure ring_us %lu %.6f\n", bytes,
+               once(WAY_RING, TEST_PINGPONG, bytes, count_of(bytes)) * 1e6);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     static const size_t sizes[] = {8,    32,   56,   64,    128,   256,    512,
                                    1024, 2048, 4096, 16384, 65536, 262144, 1048576};
 
+    if (argc > 1)
+        return figures_print(argc, argv);
     printf("medians of %d runs; a ring of %u lines, slots of %u bytes\n", RUNS, RING_LINES,
            PIECE_BYTES);
     printf("%8s  %28s  %28s  %17s\n", "", "one way, ns", "stream, ns a message",

@@ -35,6 +35,9 @@ def bench(mpirun, **words):
         with open(launcher, "w", encoding="utf-8") as file:
             file.write(mpirun.format(dir=folder, **words))
         os.chmod(launcher, 0o755)
+        os.makedirs(os.path.join(folder, "tools"))
+        with open(os.path.join(folder, "tools", "env.sh"), "w", encoding="utf-8") as file:
+            file.write("export OMPI_MCA_mca_base_component_path=/components\n")
         with open(os.path.join(folder, "test", "build-env"), "w", encoding="utf-8") as file:
             file.write(f"mpirun={launcher}\ncomponent_dir=/components\nompi_version=4.1.4\n")
         done = subprocess.run([os.path.join(TOP, "test", "bench", "device"), "--build", folder,

@@ -28,6 +28,7 @@ def samples_of(way, values, line_ns=100.0, figure="oneway_us", part="oneway"):
 def openmpi(series=(4, 1)):
     return types.SimpleNamespace(is_openmpi=True, series=series, shared_memory_btl="vader",
                                  components="/components", binds=[], launcher="mpirun",
+                                 search_path={"PMIX_MCA_mca_base_component_path": "/pmix"},
                                  has_pml=lambda name: name == "ucx",
                                  inside=lambda command, binds: list(command))
 
@@ -102,6 +103,9 @@ class Ways(unittest.TestCase):
         self.assertIn("/components", ways.way_parse("multilane+vader", self.here).environment()[path])
         self.assertNotEqual(ways.way_parse("ob1+vader", self.here).environment().get(path, "")[:11],
                             "/components")
+        pmix = "PMIX_MCA_mca_base_component_path"  # without it Debian 13's find none
+        self.assertEqual(ways.way_parse("multilane+vader", self.here).environment()[pmix], "/pmix")
+        self.assertNotEqual(ways.way_parse("ob1+vader", self.here).environment().get(pmix), "/pmix")
 
     def test_the_default_begins_with_multilane_and_names_all_others(self):
         self.assertEqual(ways.ways_default(self.here),

@@ -3,7 +3,10 @@
 
 import os
 import shlex
+import subprocess
 import sys
+
+from .ways import environment_of_root
 
 
 def env_file(build):
@@ -22,10 +25,17 @@ def build_env(build):
     return {name: "".join(shlex.split(value)) for name, value in pairs}
 
 
-def environment(found):
+def search_path(build):
+    """Where jobs look for components, as tools/env.sh of that build tells them: by name of variable,
+    Open MPI's and, where they need telling apart, PMIx's."""
+    script = shlex.quote(os.path.join(os.path.abspath(build), "tools", "env.sh"))
+    said = subprocess.run(["sh", "-c", f". {script} && env -0"], capture_output=True, text=True,
+                          check=True).stdout
+    pairs = [item.split("=", 1) for item in said.split("\0") if "=" in item]
+    return {name: value for name, value in pairs if name.endswith("_MCA_mca_base_component_path")}
+
+
+def environment(build):
     """Jobs take the components of that build, and start for root as well."""
-    env = dict(os.environ, OMPI_MCA_btl_base_warn_component_unused="0", UCX_LOG_LEVEL="fatal",
-               OMPI_MCA_mca_base_component_path=found["component_dir"] + ":SYS_DEFAULT:USER_DEFAULT")
-    for package in ("OMPI", "PRTE"):
-        env.update({f"{package}_ALLOW_RUN_AS_ROOT": "1", f"{package}_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
-    return env
+    return dict(os.environ, OMPI_MCA_btl_base_warn_component_unused="0", UCX_LOG_LEVEL="fatal",
+                **environment_of_root(), **search_path(build))

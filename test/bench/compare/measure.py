@@ -177,20 +177,34 @@ def hpcc_run(part, way, ranks, cores, wrap):
                 for name, (figure, size, factor) in HPCC_LINES.items() if name in words], None
 
 
-WITNESSES = {"netpipe": (netpipe_run, "NPopenmpi"), "hpcc": (hpcc_run, "hpcc")}
+def ring_run(part, way, ranks, cores, wrap):
+    output, _, why = job_run([*wrap, way.mpi.ring_bench, *map(str, RING_SIZES)], dict(os.environ),
+                             part.timeout_s)
+    return figures_of(output), why
+
+
+RING_SIZES = (8, 64, 1024, 4096, 16384, 65536)
+WITNESSES = {"netpipe": (netpipe_run, "NPopenmpi"), "hpcc": (hpcc_run, "hpcc"),
+             "ring": (ring_run, None)}
+
+
+def figures_of(output):
+    found = [FIGURE_LINE.match(line) for line in output.split("\n")]
+    return [(m.group(1), int(m.group(2)), float(m.group(3))) for m in found if m]
 
 
 def bench_run(part, way, ranks, cores, wrap, programs, sizes):
     program, preloads = programs[way.mpi.name]
     extra = way.preloaded(preloads[part.kind]) if part.kind in preloads else ()
+    if way.mpi.is_openmpi and way.pml != "ucx":
+        extra = (*extra, *part.choice)
     command = way.command(ranks, cores, [*wrap, program, part.name, *map(str, sizes)], extra)
     output, took, why = job_run(command, way.environment(), part.timeout_s)
     if why is not None:
         return [], why
     if part.kind == "job":
         return [("start_s", ranks, took)], None
-    found = [FIGURE_LINE.match(line) for line in output.split("\n")]
-    figures = [(m.group(1), int(m.group(2)), float(m.group(3))) for m in found if m]
+    figures = figures_of(output)
     return figures, None if figures else "printed no figure"
 
 
@@ -206,6 +220,8 @@ def can_run(part, way):
     """Whether this part can measure this way at all: the witnesses are built for one MPI."""
     if part.kind != "witness":
         return True
+    if part.name == "ring":
+        return way.is_ours and way.mpi.ring_bench is not None
     return way.mpi.name == "ompi" and shutil.which(WITNESSES[part.name][1]) is not None
 
 

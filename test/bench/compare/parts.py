@@ -32,8 +32,10 @@ class Part:
     # Sizes where few are asked for; the program has its own full list.
     quick: tuple = ()
     # Extra needs: "calls" and "silent" preload a library, "job" is timed from outside,
-    # "witness" is another project's program.
+    # "witness" is another program, of this project or not.
     kind: str = "bench"
+    # What Open MPI is told beside the way, to measure lanes and not what goes around them.
+    choice: tuple = ()
     timeout_s: int = 120
     figure_names: frozenset = field(init=False)
 
@@ -81,6 +83,9 @@ PARTS = (
          one("overlap_sender_percent", "Hidden while the sender computes", "%", HIGHER)
          + one("overlap_receiver_percent", "Hidden while the receiver computes", "%", HIGHER),
          (65536, 1048576)),
+    Part("onesided", "put, get and fetch-and-op, each flushed, on memory that only a lane reaches", (2,),
+         one("put_us", "MPI_Put", "us") + one("get_us", "MPI_Get", "us")
+         + one("fetch_us", "MPI_Fetch_and_op", "us"), (8, 4096), choice=("--mca", "osc", "rdma")),
     Part("start", "time from mpirun to its end, of a program that only starts", (2, 8, 32, 64),
          one("start_s", "Start and end of a job", "s", axis="ranks"), kind="job"),
     Part("memory", "resident memory of a process before and after its first messages", (2, 8, 64),
@@ -105,6 +110,8 @@ PARTS = (
     Part("bcast", "MPI_Bcast by bytes, roots in turn", (2, 4),
          one("bcast_us", "MPI_Bcast", "us"), (8, 4096, 262144)),
     Part("barrier", "MPI_Barrier", (2, 4), one("barrier_us", "MPI_Barrier", "us", axis="")),
+    Part("ring", "a message through the ring of the shm lane alone, without MPI", (2,),
+         one("ring_us", "One-way time of a bare ring", "us"), (0, 8, 1024, 65536), kind="witness"),
     Part("netpipe", "NetPIPE's own one-way times, an outside witness", (2,),
          one("netpipe_us", "One-way time by NetPIPE", "us"), kind="witness"),
     Part("hpcc", "HPC Challenge's latency and bandwidth test, an outside witness", (2,),

@@ -9,7 +9,7 @@ import subprocess
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 SOURCES = [os.path.join(TOP, "test", "bench", name) for name in (
-    "part.c", "oneway.c", "stream.c", "patterns.c", "matching.c", "overlap.c", "memory.c",
+    "part.c", "oneway.c", "stream.c", "patterns.c", "matching.c", "overlap.c", "memory.c", "onesided.c",
     "collective.c", "calls.c", "silent.c")]
 # Libraries that a kind of part is run with.
 PRELOADS = {kind: os.path.join(TOP, "test", "bench", f"{kind}_preload.c")
@@ -73,6 +73,8 @@ class Installation:
         self.series = tuple(int(word) for word in self.version.split(".")[:2])
         self.shared_memory_btl = "vader" if self.series < (5, 0) else "sm"
         self.components = None
+        self.search_path = {}  # what else tells its jobs where components are
+        self.ring_bench = None  # the program, where Multilane was built for this MPI
         self.binds = []
 
     @property
@@ -152,6 +154,7 @@ class Way:
         env = dict(os.environ, OMPI_MCA_btl_base_warn_component_unused="0", UCX_LOG_LEVEL="fatal")
         env.update(environment_of_root())
         if self.is_ours and self.mpi.components is not None:
+            env.update(self.mpi.search_path)
             env["OMPI_MCA_mca_base_component_path"] = \
                 f"{self.mpi.components}:SYS_DEFAULT:USER_DEFAULT"
         return env
