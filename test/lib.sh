@@ -9,7 +9,7 @@ if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 
 packages_to_build="build-essential pkg-config autoconf automake libtool libopenmpi-dev openmpi-bin
-    libhwloc-dev libibverbs-dev librdmacm-dev python3"
+    libhwloc-dev libibverbs-dev python3"
 
 die() {
     printf '%s\n' "$*" >&2

@@ -88,6 +88,9 @@ def rules(names):
 
 
 def layout(names, tool):
+    if not tool:
+        print("make style needs clang-format (Debian's package of that name); configure found none.")
+        return 1
     wanted = [name for name in names if name.endswith(CODE)]
     done = subprocess.run([tool, "--dry-run", "-Werror", *wanted], cwd=TOP, check=False)
     return done.returncode
@@ -100,7 +103,7 @@ def main():
     options = parser.parse_args()
     names = files()
     bad = rules(names) if options.rules else 0
-    if options.format:
+    if options.format is not None:
         bad += layout(names, options.format)
     return 1 if bad else 0
 

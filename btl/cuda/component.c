@@ -59,7 +59,7 @@ static const struct param params[] = {
     {"rings_max", PARAM_INT, &cuda.rings_max,
      "processes with which a ring of 128 KiB in device memory is kept for small messages, at "
      "most; 0: with none"},
-    {"off", PARAM_STRING, &cuda.off,
+    {"off", PARAM_SHOWN, &cuda.off,
      "why this node has no such lane; empty where it may have one (for reading only)"},
 };
 

@@ -90,8 +90,8 @@ static const struct param params[] = {
     {"devices", PARAM_STRING, &mca_btl_verbs_component.devices,
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
     {"pairing", PARAM_STRING, &mca_btl_verbs_component.pairing,
-     "which ports of two processes make a lane: subnet (those of one subnet, the first with the "
-     "first) or order (RoCE across routers: the first with the first)"},
+     "which ports of two processes make a lane, the fastest with the fastest and equal ones in "
+     "their order: subnet (only ports of one subnet) or order (any: RoCE across routers)"},
     {"dmabuf", PARAM_STRING, &mca_btl_verbs_component.dmabuf,
      "device memory that the port reads and writes itself (GPU-direct): auto, where the CUDA "
      "driver "

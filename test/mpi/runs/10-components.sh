@@ -97,7 +97,7 @@ symbols_and_libraries() {
     nm -D --defined-only "$library" | grep -q " ${name}_component\$" || return 1
     bad=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
         grep -v '^libmpi\.\|^libopen-\(pal\|rte\)\.\|^libopen_mpi\.\|^libpmix\.\|^libhwloc\.\|^libc\.\|^libm\.\|^libpthread\.\|^ld-linux' |
-        if [ "$name" = mca_btl_verbs ]; then grep -v '^libibverbs\.\|^librdmacm\.'; else cat; fi)
+        if [ "$name" = mca_btl_verbs ]; then grep -v '^libibverbs\.'; else cat; fi)
     [ -z "$bad" ] || { echo "is linked with $bad"; return 1; }
 }
 for library in "$component_dir"/mca_*.so; do
@@ -112,8 +112,8 @@ version_point() {
     preload libpreload_point | grep pml_multilane_protocol
 }
 version_other() {
-    preload libpreload_other
-    ! preload libpreload_other | grep pml_multilane_protocol
+    LD_PRELOAD=$build/.libs/libpreload_other.so "$ompi_info" --param pml all --level 9 >"$build/other.params" 2>&1 &&
+        grep -q pml_ob1_ "$build/other.params" && ! grep pml_multilane_protocol "$build/other.params"
 }
 version_untested() {
     OMPI_MCA_pml_multilane_untested=1 preload libpreload_other | grep pml_multilane_protocol

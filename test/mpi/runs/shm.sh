@@ -17,6 +17,7 @@ shm_runs() {
     mpi shm.traffic.64 64 $shm -- shm_traffic $shm_seconds
     # 10 rings of 32 KiB, but not the page that each of them has beside: they must be smaller.
     mpi shm.traffic.10.little-memory 10 $shm --mca btl_shm_memory_max 320k -- shm_traffic 1
+    mpi shm.traffic.64.multilane 64 --mca pml multilane --mca btl self,shm -- shm_traffic $shm_seconds
     mpi shm.both.sizes 2 $both -- shm_sizes 31
     mpi shm.both.traffic.5 5 $both -- shm_traffic $shm_seconds
     mpi shm.rma 4 $shm --mca osc rdma -- shm_rma

@@ -24,6 +24,8 @@ verbs_refuses() {
     if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
         mpi_says verbs.no-device 'btl/verbs: no lane, since this node has no RDMA device' \
             2 $other --mca btl_base_verbose 10 -- ring
+    else
+        skip "${prefix}verbs.no-device" "this node has an RDMA device"
     fi
 }
 
