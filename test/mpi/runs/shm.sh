@@ -23,10 +23,14 @@ shm_runs() {
     mpi shm.rma 4 $shm --mca osc rdma -- shm_rma
     mpi shm.rma.no-single-copy 4 $shm --mca osc rdma --mca btl_shm_single_copy none -- shm_rma
     # Who answers a get has smaller rings than who asks.
-    # shellcheck disable=SC2016
-    mpi shm.rma.unlike-rings 2 $shm --mca osc rdma --mca btl_shm_single_copy none -- /bin/sh -c \
-        '[ "$OMPI_COMM_WORLD_RANK" = 0 ] && export OMPI_MCA_btl_shm_ring_bytes=16k; exec "$0"' \
-        "$build/test/mpi/shm_rma"
+    if [ "$series" = 4.1 ]; then
+        # shellcheck disable=SC2016
+        mpi shm.rma.unlike-rings 2 $shm --mca osc rdma --mca btl_shm_single_copy none -- /bin/sh -c \
+            '[ "$OMPI_COMM_WORLD_RANK" = 0 ] && export OMPI_MCA_btl_shm_ring_bytes=16k; exec "$0"' \
+            "$build/test/mpi/shm_rma"
+    else
+        skip "${prefix}shm.rma.unlike-rings" "from 5.0 on osc/rdma gets by messages as long as those of who asks, whatever the other end can"
+    fi
     mpi shm.rma.threads 2 $shm --mca osc rdma -- shm_rma 4
     mpi shm.rma.threads.no-single-copy 2 $shm --mca osc rdma --mca btl_shm_single_copy none -- shm_rma 4
     mpi_fails shm.bad-single-copy 'btl_shm_single_copy is "xpmem"; it can be auto, cma or none' \
