@@ -104,19 +104,13 @@ static int send_start(ompi_request_t **slot)
     return send_request_start(send, false);
 }
 
-/* Its user starts only what is complete; acquire, against request_complete. */
-static bool is_complete(const ompi_request_t *request)
-{
-    return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
-}
-
 int module_start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; i++) {
         mca_pml_base_request_t *base = (mca_pml_base_request_t *) requests[i];
         if (!base || requests[i]->req_type != OMPI_REQUEST_PML)
             continue;
-        if (OPAL_UNLIKELY(!is_complete(requests[i])))
+        if (OPAL_UNLIKELY(!request_is_complete(requests[i])))
             return OMPI_ERR_REQUEST;
         if (base->req_type == MCA_PML_REQUEST_SEND) {
             int rc = send_start(&requests[i]);

@@ -50,7 +50,7 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     (void) complete;
 
     OPAL_THREAD_LOCK(&comm->lock);
-    bool can_cancel = !REQUEST_COMPLETE(ompi) && !request->matched;
+    bool can_cancel = !request_is_complete(ompi) && !request->matched;
     if (can_cancel) {
         match_remove(&comm->posted, &request->node);
         request->matched = true;
@@ -60,8 +60,10 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
 
     /* What is matched completes as it would have; but from a dead peer nothing comes any more. The
      * ring ends by itself, as the peer's loss is noticed. */
-    if (!can_cancel && (REQUEST_COMPLETE(ompi) || !request->peer || recv_request_in_ring(request) ||
-                        compat_proc_is_active(request->peer->proc)))
+    /* Relaxed: the peer was known to all threads before the receive met it. */
+    struct peer *peer = __atomic_load_n(&request->peer, __ATOMIC_RELAXED);
+    if (!can_cancel && (request_is_complete(ompi) || !peer || recv_request_in_ring(request) ||
+                        compat_proc_is_active(peer->proc)))
         return OMPI_SUCCESS;
     ompi->req_status._cancelled = true;
     recv_request_complete(request);
@@ -300,7 +302,7 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
     base->req_ompi.req_status.MPI_SOURCE = match->source;
     base->req_ompi.req_status.MPI_TAG = match->tag;
     base->req_proc = peer->proc;
-    request->peer = peer;
+    __atomic_store_n(&request->peer, peer, __ATOMIC_RELAXED); /* recv_request_cancel */
     request->size = size;
     request->base.req_bytes_packed = size;
     request->wanted = size < room ? size : room;

@@ -43,6 +43,12 @@ static inline void request_complete(ompi_request_t *request)
     ompi_request_complete(request, true);
 }
 
+/* Acquire, against request_complete: for those who ask at any time. */
+static inline bool request_is_complete(const ompi_request_t *request)
+{
+    return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
+}
+
 /* Looks a few times at what `lane` (or null) brings; returns as soon as something came. */
 void request_look(struct lane *lane);
 

@@ -29,7 +29,7 @@ static int send_request_cancel(ompi_request_t *ompi, int flag)
 {
     struct send_request *request = (struct send_request *) ompi;
     /* MPI lets an implementation never cancel a send. One to a dead process must end, though. */
-    if (REQUEST_COMPLETE(ompi))
+    if (request_is_complete(ompi))
         return OMPI_SUCCESS;
     if (compat_proc_is_active(request->out.peer->proc))
         return compat_send_cancel(ompi, flag);
