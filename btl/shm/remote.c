@@ -179,7 +179,7 @@ static bool access_allowed(const struct mca_btl_base_registration_handle_t *hand
 
 /* --- asking --- */
 
-/* With remote.lock held, as all of this part. */
+/* With remote.lock held, as all that follows up to operation_report, and transfer_begin. */
 static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *local,
                                           uint64_t address, uint64_t size,
                                           const struct mca_btl_base_registration_handle_t *handle,

@@ -58,10 +58,10 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
 
-    /* What is matched completes as it would have; but from a dead peer nothing comes any more. The
-     * ring ends by itself, as the peer's loss is noticed. */
     /* Relaxed: the peer was known to all threads before the receive met it. */
     struct peer *peer = __atomic_load_n(&request->peer, __ATOMIC_RELAXED);
+    /* What is matched completes as it would have; but from a dead peer nothing comes any more. The
+     * ring ends by itself, as the peer's loss is noticed. */
     if (!can_cancel && (request_is_complete(ompi) || !peer || recv_request_in_ring(request) ||
                         compat_proc_is_active(peer->proc)))
         return OMPI_SUCCESS;

@@ -180,7 +180,8 @@ def hpcc_run(part, way, ranks, cores, wrap):
 def ring_run(part, way, ranks, cores, wrap):
     output, _, why = job_run([*wrap, way.mpi.ring_bench, *map(str, RING_SIZES)], dict(os.environ),
                              part.timeout_s)
-    return figures_of(output), why
+    figures = figures_of(output)
+    return figures, why if why or figures else f"no figures in: {output[-200:]}"
 
 
 RING_SIZES = (8, 64, 1024, 4096, 16384, 65536)
