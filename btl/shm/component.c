@@ -63,8 +63,8 @@ struct shm_module shm_module = {
             .btl_atomic_op = remote_atomic,
             .btl_atomic_fop = remote_fetch_atomic,
             .btl_atomic_cswap = remote_compare_swap,
-            .btl_register_mem = remote_register,
-            .btl_deregister_mem = remote_deregister,
+            .btl_register_mem = registration_make,
+            .btl_deregister_mem = registration_end,
             .btl_register_error = shm_register_error,
         },
 };
@@ -101,7 +101,7 @@ static void module_describe(void)
                             MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_MIN |
                             MCA_BTL_ATOMIC_SUPPORTS_MAX | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
                             MCA_BTL_ATOMIC_SUPPORTS_32BIT | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
-    btl->btl_registration_handle_size = 32;
+    btl->btl_registration_handle_size = sizeof(struct mca_btl_base_registration_handle_t);
     btl->btl_get_limit = btl->btl_put_limit = SIZE_MAX;
     btl->btl_get_alignment = btl->btl_put_alignment = 0;
     btl->btl_get_local_registration_threshold = SIZE_MAX;
@@ -241,7 +241,10 @@ static int lists_init(void)
     OBJ_CONSTRUCT(&shm.pending_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.frags_small, opal_free_list_t);
     OBJ_CONSTRUCT(&shm.frags_large, opal_free_list_t);
-    remote_init();
+    registration_init();
+    status = remote_init();
+    if (OPAL_SUCCESS != status)
+        return status;
     status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
                                  OBJ_CLASS(struct_shm_frag), 0, 64, 16, -1, 64, NULL, 0, NULL, NULL,
                                  NULL);
@@ -255,6 +258,7 @@ static int lists_init(void)
 static void lists_finish(void)
 {
     remote_finish();
+    registration_finish();
     OBJ_DESTRUCT(&shm.frags_small);
     OBJ_DESTRUCT(&shm.frags_large);
     OBJ_DESTRUCT(&shm.pending_lock);

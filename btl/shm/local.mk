@@ -9,6 +9,7 @@ mca_btl_shm_la_SOURCES = \
 	btl/shm/identity.c \
 	btl/shm/peer.c \
 	btl/shm/receive.c \
+	btl/shm/registration.c \
 	btl/shm/remote.c \
 	btl/shm/segment.c btl/shm/segment.h \
 	btl/shm/send.c \

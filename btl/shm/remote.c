@@ -3,35 +3,15 @@
  * the owner of the memory answers. */
 #include "btl/shm/shm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* What a registration is to the peer: it comes back in a request, and is held against the table. */
-struct mca_btl_base_registration_handle_t {
-    uint64_t base;
-    uint64_t size;
-    uint32_t index;
-    uint32_t generation;
-    uint32_t flags;
-    uint32_t reserved;
-};
-
-/* Memory that peers may ask for by message. */
-struct registration {
-    struct mca_btl_base_registration_handle_t handle;
-    struct registration *next_free;
-    bool used;
-};
-
-#define REGISTRATIONS_CHUNK 64u
+#include "common/compat/order.h"
 
 static struct {
     /* Guards all of it, the peers' lists of operations and what these say: the thread that asks and
      * the one that hears an answer work on the same operation. Taken before a peer's lock. */
     opal_mutex_t lock;
-    struct registration **chunks;
-    uint32_t count; /* of entries in all chunks */
-    struct registration *free;
+    opal_free_list_t operations;
     uint64_t operation_next;
 } remote;
 
@@ -43,6 +23,7 @@ enum remote_op {
     REMOTE_ANSWER   /* to one of these */
 };
 
+/* With nothing behind it, it is a message of one line. */
 struct remote_message {
     uint8_t op;
     uint8_t narrow; /* an atomic on 32 bits */
@@ -50,131 +31,53 @@ struct remote_message {
     int32_t status; /* of an answer */
     uint64_t id;    /* of the operation at the one who asked */
     uint64_t address;
-    uint64_t size;   /* bytes of this piece */
-    uint64_t offset; /* of this piece in the operation */
-    uint64_t operands[2];
-    struct mca_btl_base_registration_handle_t handle;
+    mca_btl_base_registration_handle_t handle;
+    union {
+        struct {
+            uint64_t size;
+            uint64_t offset;  /* in the operation */
+        } piece;              /* of a put or a get */
+        uint64_t operands[2]; /* of an atomic; the first of an answer is what was there before */
+    };
 };
+_Static_assert(sizeof(struct remote_message) <= RING_LINE_PAYLOAD, "more than a line");
 
 /* Something asked of a peer. */
 struct operation {
-    opal_list_item_t super;
+    opal_free_list_item_t super;
     uint64_t id;
     uint8_t op;
-    bool narrow;
     int status; /* the first error that the peer answered with */
     uint64_t size;
     uint64_t asked; /* bytes of it that a request was sent for */
     uint64_t answered;
     unsigned char *local;
     uint64_t address;
-    struct mca_btl_base_registration_handle_t handle;
-    struct mca_btl_base_registration_handle_t *local_handle;
+    mca_btl_base_registration_handle_t handle;
+    mca_btl_base_registration_handle_t *local_handle;
     mca_btl_base_rdma_completion_fn_t callback;
     void *context;
     void *data;
 };
 typedef struct operation struct_operation;
-OBJ_CLASS_INSTANCE(struct_operation, opal_list_item_t, NULL, NULL);
+OBJ_CLASS_INSTANCE(struct_operation, opal_free_list_item_t, NULL, NULL);
 
 /* Pieces asked for and not answered yet, so that neither end queues a whole large transfer. */
 #define PIECES_UNDER_WAY 4u
 
-void remote_init(void)
+int remote_init(void)
 {
     OBJ_CONSTRUCT(&remote.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&remote.operations, opal_free_list_t);
+    return opal_free_list_init(&remote.operations, sizeof(struct operation), 8,
+                               OBJ_CLASS(struct_operation), 0, 0, 0, -1, 8, NULL, 0, NULL, NULL,
+                               NULL);
 }
 
 void remote_finish(void)
 {
-    for (uint32_t i = 0; i * REGISTRATIONS_CHUNK < remote.count; i++)
-        free(remote.chunks[i]);
-    free(remote.chunks);
-    remote.chunks = NULL;
-    remote.free = NULL;
-    remote.count = 0;
+    OBJ_DESTRUCT(&remote.operations);
     OBJ_DESTRUCT(&remote.lock);
-}
-
-/* --- registration --- */
-
-static bool registrations_grow(void)
-{
-    uint32_t chunk = remote.count / REGISTRATIONS_CHUNK;
-    struct registration **chunks = realloc(remote.chunks, (chunk + 1) * sizeof(*chunks));
-
-    if (NULL == chunks)
-        return false;
-    remote.chunks = chunks;
-    chunks[chunk] = calloc(REGISTRATIONS_CHUNK, sizeof(*chunks[chunk]));
-    if (NULL == chunks[chunk])
-        return false;
-    for (uint32_t i = 0; i < REGISTRATIONS_CHUNK; i++) {
-        struct registration *entry = &chunks[chunk][i];
-
-        entry->handle.index = remote.count + i;
-        entry->next_free = remote.free;
-        remote.free = entry;
-    }
-    remote.count += REGISTRATIONS_CHUNK;
-    return true;
-}
-
-mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                                                    void *base, size_t size, uint32_t flags)
-{
-    struct registration *entry = NULL;
-
-    (void) btl;
-    (void) peer;
-    OPAL_THREAD_LOCK(&remote.lock);
-    if (NULL != remote.free || registrations_grow()) {
-        entry = remote.free;
-        remote.free = entry->next_free;
-        entry->used = true;
-        entry->handle.base = (uint64_t) (uintptr_t) base;
-        entry->handle.size = size;
-        entry->handle.flags = flags;
-        entry->handle.generation++;
-    }
-    OPAL_THREAD_UNLOCK(&remote.lock);
-    return NULL == entry ? NULL : &entry->handle;
-}
-
-int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
-{
-    /* The handle is the first member of its entry. */
-    struct registration *entry = (struct registration *) handle;
-
-    (void) btl;
-    OPAL_THREAD_LOCK(&remote.lock);
-    entry->used = false;
-    entry->next_free = remote.free;
-    remote.free = entry;
-    OPAL_THREAD_UNLOCK(&remote.lock);
-    return OPAL_SUCCESS;
-}
-
-/* Whether the peer was given the right to `access` these bytes. */
-static bool access_allowed(const struct mca_btl_base_registration_handle_t *handle,
-                           uint64_t address, uint64_t size, uint32_t access)
-{
-    const struct mca_btl_base_registration_handle_t *own;
-    bool allowed = false;
-
-    OPAL_THREAD_LOCK(&remote.lock);
-    if (handle->index < remote.count) {
-        const struct registration *entry =
-            &remote
-                 .chunks[handle->index / REGISTRATIONS_CHUNK][handle->index % REGISTRATIONS_CHUNK];
-
-        own = &entry->handle;
-        allowed = entry->used && own->generation == handle->generation &&
-                  0 != (own->flags & access) && size <= own->size && address >= own->base &&
-                  address - own->base <= own->size - size;
-    }
-    OPAL_THREAD_UNLOCK(&remote.lock);
-    return allowed;
 }
 
 /* --- asking --- */
@@ -182,16 +85,15 @@ static bool access_allowed(const struct mca_btl_base_registration_handle_t *hand
 /* With remote.lock held, as all that follows up to operation_report, and transfer_begin. */
 static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *local,
                                           uint64_t address, uint64_t size,
-                                          const struct mca_btl_base_registration_handle_t *handle,
+                                          const mca_btl_base_registration_handle_t *handle,
                                           mca_btl_base_rdma_completion_fn_t callback, void *context,
                                           void *data)
 {
-    struct operation *operation = OBJ_NEW(struct_operation);
+    struct operation *operation = (struct operation *) order_list_get(&remote.operations);
 
     if (NULL == operation)
         return NULL;
     operation->op = op;
-    operation->narrow = false;
     operation->status = OPAL_SUCCESS;
     operation->size = size;
     operation->asked = operation->answered = 0;
@@ -203,7 +105,7 @@ static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *lo
     operation->context = context;
     operation->data = data;
     operation->id = ++remote.operation_next;
-    opal_list_append(&peer->remote_operations, &operation->super);
+    opal_list_append(&peer->remote_operations, &operation->super.super);
     return operation;
 }
 
@@ -229,20 +131,19 @@ static int pieces_ask(shm_peer_t *peer, struct operation *operation)
     while (operation->asked < operation->size &&
            operation->asked - operation->answered < PIECES_UNDER_WAY * piece_max()) {
         uint64_t left = operation->size - operation->asked;
+        uint64_t size = left < piece_max() ? left : piece_max();
         struct remote_message message = {.op = operation->op,
                                          .id = operation->id,
                                          .address = operation->address + operation->asked,
-                                         .size = left < piece_max() ? left : piece_max(),
-                                         .offset = operation->asked,
-                                         .handle = operation->handle};
+                                         .handle = operation->handle,
+                                         .piece = {.size = size, .offset = operation->asked}};
         bool put = REMOTE_PUT == operation->op;
-        int status =
-            send_remote(peer, &message, sizeof(message),
-                        put ? operation->local + operation->asked : NULL, put ? message.size : 0);
+        int status = send_remote(peer, &message, sizeof(message),
+                                 put ? operation->local + operation->asked : NULL, put ? size : 0);
 
         if (OPAL_SUCCESS != status)
             return status;
-        operation->asked += message.size;
+        operation->asked += size;
     }
     return OPAL_SUCCESS;
 }
@@ -250,8 +151,8 @@ static int pieces_ask(shm_peer_t *peer, struct operation *operation)
 /* After a failure to ask: nothing of it is under way unless something was asked before. */
 static int operation_abandon(shm_peer_t *peer, struct operation *operation, int status)
 {
-    opal_list_remove_item(&peer->remote_operations, &operation->super);
-    OBJ_RELEASE(operation);
+    opal_list_remove_item(&peer->remote_operations, &operation->super.super);
+    order_list_return(&remote.operations, &operation->super);
     return status;
 }
 
@@ -261,7 +162,7 @@ static void operation_report(shm_peer_t *peer, struct operation *operation, int 
     if (NULL != operation->callback)
         operation->callback(&shm_module.super, peer, operation->local, operation->local_handle,
                             operation->context, operation->data, status);
-    OBJ_RELEASE(operation);
+    order_list_return(&remote.operations, &operation->super);
 }
 
 static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
@@ -344,6 +245,11 @@ int remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address
     return status;
 }
 
+static uint64_t atomic_bytes(const struct remote_message *message)
+{
+    return message->narrow ? 4 : 8;
+}
+
 static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
                       mca_btl_base_registration_handle_t *local_handle,
                       mca_btl_base_registration_handle_t *handle, int flags, uint16_t atomic,
@@ -360,15 +266,13 @@ static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addres
 
     if (NULL == handle)
         return OPAL_ERR_NOT_AVAILABLE;
-    message.size = message.narrow ? 4 : 8;
     message.handle = *handle;
     OPAL_THREAD_LOCK(&remote.lock);
-    operation =
-        operation_create(peer, op, local, address, message.size, handle, callback, context, data);
+    operation = operation_create(peer, op, local, address, atomic_bytes(&message), handle, callback,
+                                 context, data);
     if (NULL != operation) {
-        operation->narrow = message.narrow;
         operation->local_handle = local_handle;
-        operation->asked = message.size;
+        operation->asked = operation->size;
         message.id = operation->id;
         status = send_remote(peer, &message, sizeof(message), NULL, 0);
         if (OPAL_SUCCESS != status)
@@ -490,14 +394,13 @@ static bool request_is_well_formed(const struct remote_message *request, size_t 
 {
     switch (request->op) {
     case REMOTE_PUT:
-        return request->size == data_bytes;
+        return request->piece.size == data_bytes;
     case REMOTE_GET:
         return 0 == data_bytes &&
-               request->size <= ring_length_max(RING_BYTES_MAX / RING_LINE_BYTES);
+               request->piece.size <= ring_length_max(RING_BYTES_MAX / RING_LINE_BYTES);
     case REMOTE_ATOMIC:
     case REMOTE_SWAP_IF:
-        return 0 == data_bytes && request->size == (request->narrow ? 4u : 8u) &&
-               0 == request->address % request->size;
+        return 0 == data_bytes && 0 == request->address % atomic_bytes(request);
     default:
         return false;
     }
@@ -512,78 +415,99 @@ static uint32_t access_needed(uint8_t op)
 
 /* Several messages if the rings of who asked, which are of another job then, are larger than ours.
  */
-static int answer_send(shm_peer_t *peer, struct remote_message *answer, const unsigned char *found)
+static int found_send(shm_peer_t *peer, struct remote_message *answer, const unsigned char *found)
 {
-    uint64_t left = answer->size;
+    uint64_t left = answer->piece.size;
     int status = OPAL_SUCCESS;
 
-    if (NULL == found)
-        return send_remote(peer, answer, sizeof(*answer), NULL, 0);
     while (left > 0 && OPAL_SUCCESS == status) {
-        answer->size = left < piece_max() ? left : piece_max();
-        status = send_remote(peer, answer, sizeof(*answer), found, answer->size);
-        found += answer->size;
-        answer->offset += answer->size;
-        left -= answer->size;
+        answer->piece.size = left < piece_max() ? left : piece_max();
+        status = send_remote(peer, answer, sizeof(*answer), found, answer->piece.size);
+        found += answer->piece.size;
+        answer->piece.offset += answer->piece.size;
+        left -= answer->piece.size;
     }
     return status;
 }
 
 static void request_answer(shm_peer_t *peer, const struct remote_message *request, const void *data)
 {
-    struct remote_message answer = {.op = REMOTE_ANSWER,
-                                    .status = OPAL_SUCCESS,
-                                    .id = request->id,
-                                    .size = request->size,
-                                    .offset = request->offset};
+    bool transfer = REMOTE_PUT == request->op || REMOTE_GET == request->op;
+    uint64_t size = transfer ? request->piece.size : atomic_bytes(request);
+    struct remote_message answer = {
+        .op = REMOTE_ANSWER, .status = OPAL_SUCCESS, .id = request->id, .piece = request->piece};
     const void *found = NULL;
+    int status;
 
-    if (!access_allowed(&request->handle, request->address, request->size,
-                        access_needed(request->op))) {
+    if (!registration_allows(&request->handle, request->address, size,
+                             access_needed(request->op))) {
         SHM_SAY(
             "process %s asked for %llu bytes at an address that it was not given; it is told so",
-            OPAL_NAME_PRINT(peer->name), (unsigned long long) request->size);
+            OPAL_NAME_PRINT(peer->name), (unsigned long long) size);
         answer.status = OPAL_ERR_BAD_PARAM;
     } else if (REMOTE_PUT == request->op) {
-        memcpy((void *) (uintptr_t) request->address, data, request->size);
+        memcpy((void *) (uintptr_t) request->address, data, size);
     } else if (REMOTE_GET == request->op) {
         found = (const void *) (uintptr_t) request->address;
     } else {
         answer.status = atomic_perform(request, &answer.operands[0]);
     }
-    if (OPAL_SUCCESS != answer_send(peer, &answer, found))
+    status = NULL != found ? found_send(peer, &answer, found)
+                           : send_remote(peer, &answer, sizeof(answer), NULL, 0);
+    if (OPAL_SUCCESS != status)
         peer_fail(peer, "no memory is left to answer it");
 }
 
-/* False: this is no answer to what was asked. *ended is the operation if that was its last. With
- * remote.lock held. */
+/* An answer brings the end of a put, bytes of a get, or the value of an atomic. False: it does not
+ * fit what was asked. With remote.lock held. */
+static bool value_answered(struct operation *operation, const struct remote_message *answer,
+                           size_t data_bytes)
+{
+    if (0 != data_bytes)
+        return false;
+    if (OPAL_SUCCESS == answer->status && NULL != operation->local)
+        memcpy(operation->local, &answer->operands[0], operation->size);
+    operation->answered = operation->size;
+    return true;
+}
+
+static bool piece_answered(struct operation *operation, const struct remote_message *answer,
+                           const void *data, size_t data_bytes)
+{
+    uint64_t size = answer->piece.size, offset = answer->piece.offset;
+    bool found = REMOTE_GET == operation->op && OPAL_SUCCESS == answer->status;
+
+    if (offset > operation->size || size > operation->size - offset ||
+        size > operation->asked - operation->answered || data_bytes != (found ? size : 0))
+        return false;
+    if (found)
+        memcpy(operation->local + offset, data, size);
+    operation->answered += size;
+    return true;
+}
+
+/* *ended is the operation if that was its last answer. With remote.lock held. */
 static bool answer_count(shm_peer_t *peer, const struct remote_message *answer, const void *data,
                          size_t data_bytes, struct operation **ended)
 {
     struct operation *operation = operation_find(peer, answer->id);
-    int status = answer->status;
+    bool fits;
 
-    if (NULL == operation || answer->offset > operation->size ||
-        answer->size > operation->size - answer->offset ||
-        answer->size > operation->asked - operation->answered)
+    if (NULL == operation)
         return false;
-    if (OPAL_SUCCESS == status && REMOTE_GET == operation->op) {
-        if (data_bytes != answer->size)
-            return false;
-        memcpy(operation->local + answer->offset, data, data_bytes);
-    } else if (0 != data_bytes) {
+    if (REMOTE_PUT == operation->op || REMOTE_GET == operation->op)
+        fits = piece_answered(operation, answer, data, data_bytes);
+    else
+        fits = value_answered(operation, answer, data_bytes);
+    if (!fits)
         return false;
-    } else if (OPAL_SUCCESS == status && NULL != operation->local && REMOTE_PUT != operation->op) {
-        memcpy(operation->local, &answer->operands[0], operation->narrow ? 4 : 8);
-    }
-    operation->answered += answer->size;
-    if (OPAL_SUCCESS != status && 0 == operation->status)
-        operation->status = status;
+    if (0 == operation->status)
+        operation->status = answer->status;
     if (0 == operation->status)
         operation->status = pieces_ask(peer, operation);
     if (operation->answered == operation->asked &&
         (operation->asked == operation->size || 0 != operation->status)) {
-        opal_list_remove_item(&peer->remote_operations, &operation->super);
+        opal_list_remove_item(&peer->remote_operations, &operation->super.super);
         *ended = operation;
     }
     return true;

@@ -310,9 +310,9 @@ void *send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_s
 }
 
 static __attribute__((noinline)) void commit_any(shm_peer_t *peer, size_t header_size,
-                                                 size_t payload_size, uint8_t tag)
+                                                 size_t payload_size, uint8_t tag, unsigned kind)
 {
-    message_publish(peer, tag, SHM_KIND_ACTIVE, start_of(header_size, payload_size),
+    message_publish(peer, tag, kind, start_of(header_size, payload_size),
                     header_size + payload_size);
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
@@ -322,15 +322,16 @@ void send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_siz
 {
     (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size))) {
-        commit_any(peer, header_size, payload_size, tag);
+        commit_any(peer, header_size, payload_size, tag, SHM_KIND_ACTIVE);
     } else {
         ring_publish_line(&peer->out, tag, SHM_KIND_ACTIVE, header_size + payload_size);
         bell_ring_if_asleep(peer);
     }
 }
 
-int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
-                size_t size)
+/* The same for a message that has to wait: no ring yet, others before it, a full ring. */
+static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
+                        size_t size)
 {
     mca_btl_base_descriptor_t *descriptor =
         frag_get(peer, MCA_BTL_NO_ORDER, header_size + size, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
@@ -348,6 +349,20 @@ int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const 
     if (1 == status || status < 0)
         send_free(&shm_module.super, descriptor);
     return 1 == status ? OPAL_SUCCESS : status;
+}
+
+int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
+                size_t size)
+{
+    unsigned char *room = reserve_any(peer, header_size, size);
+
+    if (OPAL_UNLIKELY(NULL == room))
+        return remote_queue(peer, header, header_size, data, size);
+    if (0 != size)
+        memcpy(room + header_size, data, size);
+    bytes_copy(room, header, header_size);
+    commit_any(peer, header_size, size, 0, SHM_KIND_REMOTE);
+    return OPAL_SUCCESS;
 }
 
 /* Takes the next waiting fragment off the queue if the ring took it. */

@@ -232,10 +232,10 @@ bool door_segment_ready(enum segment_kind kind);
 /* Under peer->lock: brings out_state from OUT_NONE or OUT_WAITING on. */
 void door_open_out(shm_peer_t *peer);
 void door_close_out(shm_peer_t *peer);
-/* The extension's fence: closes the way out for good. OPAL_SUCCESS once the peer has read what was
- * in the ring and answered what was asked of it, or is no more. */
 /* Under peer->lock: what door_close_out does, with nothing waiting. */
 void door_leave(shm_peer_t *peer);
+/* The extension's fence: closes the way out for good. OPAL_SUCCESS once the peer has read what was
+ * in the ring and answered what was asked of it, or is no more. */
 int door_fence(mca_btl_base_module_t *btl, shm_peer_t *peer);
 void door_close_in(shm_peer_t *peer);
 /* Looks at the doors of our segments whose bells rang; returns events. */
@@ -288,12 +288,25 @@ int copy_from(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local, uint64_
 int copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
             uint64_t remote_address, size_t length);
 
-/* remote.c: registration, put, get and atomics. */
-void remote_init(void);
+/* registration.c */
+/* What a registration is to the peer: it comes back in a request, and is held against the table. */
+struct mca_btl_base_registration_handle_t {
+    uint32_t index;
+    uint32_t generation;
+};
+
+void registration_init(void);
+void registration_finish(void);
+mca_btl_base_registration_handle_t *registration_make(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                                      void *base, size_t size, uint32_t flags);
+int registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+/* Whether who has that handle was given the right to `access` these bytes. */
+bool registration_allows(const mca_btl_base_registration_handle_t *handle, uint64_t address,
+                         uint64_t size, uint32_t access);
+
+/* remote.c: put, get and atomics. */
+int remote_init(void);
 void remote_finish(void);
-mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                                                    void *base, size_t size, uint32_t flags);
-int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
 int remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
                uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,

@@ -115,6 +115,13 @@ check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
 
+# Its puts, gets and atomics by message.
+check_PROGRAMS += test/unit/shm_remote
+TESTS += test/unit/shm_remote
+test_unit_shm_remote_SOURCES = test/unit/shm_remote.c btl/shm/registration.c
+test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_shm_remote_LDADD = $(PML_TEST_LDADD)
+
 # The rules of btl/verbs, which need no device.
 check_PROGRAMS += test/unit/verbs_choice
 TESTS += test/unit/verbs_choice
