@@ -3,12 +3,12 @@
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "common/compat/modex.h"
 #include "common/compat/named.h"
 #include "common/compat/param.h"
 #include "common/compat/version.h"
+#include "common/lane/host.h"
 #include "common/memory/chunks.h"
 #include "common/memory/kernels.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
@@ -110,13 +110,6 @@ static void kernels_take(void)
     free(code);
 }
 
-static uint64_t pid_namespace(void)
-{
-    struct stat status;
-
-    return 0 == stat("/proc/self/ns/pid", &status) ? (uint64_t) status.st_ino : 0;
-}
-
 static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads)
 {
     struct cuda_record record = {.version = CUDA_RECORD_VERSION, .key_bytes = sizeof(cuda_key_t)};
@@ -135,7 +128,7 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     modules = parameters_are_good() ? calloc(1, sizeof(*modules)) : NULL;
     if (NULL == modules)
         return NULL;
-    record.pid_namespace = cuda.pid_namespace = pid_namespace();
+    record.pid_namespace = cuda.pid_namespace = host_namespace("pid");
     kernels_take();
     has_rings = kernels_offered() && cuda.rings_max > 0;
     record.chunk_bytes = has_rings ? CHUNK_BYTES : 0;

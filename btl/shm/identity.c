@@ -4,7 +4,6 @@
 #include "btl/shm/shm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,25 +13,6 @@
 #include <unistd.h>
 
 #include "opal/util/proc.h"
-
-static uint64_t namespace_number(const char *path)
-{
-    struct stat status;
-
-    /* A kernel without namespaces has one of each: 0 for everybody. */
-    return 0 == stat(path, &status) ? (uint64_t) status.st_ino : 0;
-}
-
-static void boot_id_read(char *text, size_t room)
-{
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, room - 1);
-
-    if (fd >= 0)
-        close(fd);
-    text[got < 0 ? 0 : got] = 0;
-    text[strcspn(text, "\n")] = 0;
-}
 
 /* The number of the file system that /dev/shm is, if a segment can be made there. */
 static uint64_t shm_device_find(size_t bytes)
@@ -60,12 +40,12 @@ int identity_fill(struct shm_record *record)
     record->version = SHM_RECORD_VERSION;
     record->pid = (int32_t) getpid();
     record->uid = (uint32_t) geteuid();
-    record->pid_namespace = namespace_number("/proc/self/ns/pid");
-    record->user_namespace = namespace_number("/proc/self/ns/user");
+    record->pid_namespace = host_namespace("pid");
+    record->user_namespace = host_namespace("user");
     record->node = node_find();
     record->copies = (int32_t) shm.single_copy;
     record->proof_address = (uint64_t) (uintptr_t) &shm.proof;
-    boot_id_read(record->boot, sizeof(record->boot));
+    host_boot(record->boot);
     snprintf(record->host, sizeof(record->host), "%s",
              NULL == opal_process_info.nodename ? "" : opal_process_info.nodename);
     record->shm_device = shm_device_find(SEGMENT_PAGE + shm.door_count * sizeof(struct door) +

@@ -8,6 +8,7 @@
 #include "common/ring/ring.h"
 #include "btl/shm/segment.h"
 #include "common/lane/given.h"
+#include "common/lane/host.h"
 #include "multilane/extension.h"
 
 #include "opal/class/opal_free_list.h"
@@ -36,7 +37,7 @@ struct shm_record {
     struct segment_nonce file;
     uint64_t proof_address; /* proof_value is found there by process_vm_readv */
     uint64_t proof_value;
-    char boot[40];
+    char boot[HOST_BOOT_BYTES];
     char host[64];
     int32_t node;   /* NUMA node that the process ran on */
     int32_t copies; /* enum shm_single_copy of the process */

@@ -7,6 +7,7 @@ libmultilane_common_la_SOURCES += \
 	common/lane/foreign.c common/lane/foreign.h \
 	common/lane/file_keys.c common/lane/lane_keys.c \
 	common/lane/given.c common/lane/given.h \
+	common/lane/host.c common/lane/host.h \
 	common/lane/lane_file.c common/lane/lane_file.h \
 	common/lane/lane_reader.c common/lane/lane_reader.h \
 	common/lane/place.c common/lane/place.h \

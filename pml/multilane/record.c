@@ -2,34 +2,15 @@
 /* The modex record. */
 #include "record.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/compat/btl.h"
 #include "common/compat/modex.h"
 #include "multilane.h"
 #include "wire.h"
-
-static uint64_t namespace_of(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 ? (uint64_t) status.st_ino : 0;
-}
-
-static void read_boot_id(char *text, size_t size)
-{
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    ssize_t length = read(fd, text, size - 1);
-    text[length > 0 ? length : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    close(fd);
-}
 
 static uint32_t longest_key(void)
 {
@@ -54,9 +35,9 @@ int record_publish(uint32_t window)
                             .key_bytes = longest_key(),
                             .pid = (uint32_t) getpid(),
                             .window = window,
-                            .pid_namespace = namespace_of("/proc/self/ns/pid"),
-                            .user_namespace = namespace_of("/proc/self/ns/user")};
-    read_boot_id(record.boot_id, sizeof(record.boot_id));
+                            .pid_namespace = host_namespace("pid"),
+                            .user_namespace = host_namespace("user")};
+    host_boot(record.boot_id);
     return modex_send(&mca_pml_multilane_component.pmlm_version, &record, sizeof(record));
 }
 

@@ -4,6 +4,7 @@
 #define MULTILANE_RECORD_H
 
 #include "common/compat/pml.h"
+#include "common/lane/host.h"
 
 /* Every byte is meaningful in any byte order up to and including byte_order. */
 struct record {
@@ -19,7 +20,7 @@ struct record {
     uint32_t window;        /* what a peer may leave with it unmatched, in the units of flow.h */
     uint64_t pid_namespace; /* inode numbers, 0 where unknown */
     uint64_t user_namespace;
-    char boot_id[40];
+    char boot_id[HOST_BOOT_BYTES];
 };
 
 #define RECORD_MAGIC      "MLTLANE"

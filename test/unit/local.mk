@@ -87,7 +87,7 @@ test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_transfer_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_record_SOURCES = test/unit/pml_record.c pml/multilane/record.c
 test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
+test_unit_pml_record_LDADD = libmultilane_common.la $(PML_TEST_LDADD)
 
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_foreign \
