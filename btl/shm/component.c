@@ -3,7 +3,6 @@
  */
 #include "btl/shm/shm.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "common/compat/named.h"
 #include "common/compat/param.h"
 #include "common/compat/version.h"
+#include "common/model/number.h"
 #include "opal/util/proc.h"
 
 /* Visitors beyond the job's own processes on this node: those of spawned and connected jobs. */
@@ -130,26 +130,14 @@ static int shm_register(void)
 
 /* --- parameters --- */
 
-static bool size_read(const char *name, const char *text, size_t *bytes)
+static bool size_read(const char *name, const char *text, uint64_t *bytes)
 {
-    static const struct {
-        const char *text;
-        unsigned shift;
-    } suffixes[] = {{"", 0}, {"k", 10}, {"m", 20}, {"g", 30}};
-    unsigned long long value;
-    char *end;
+    struct model_error error;
+    bool good = number_parse_size(text, bytes, &error);
 
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    for (size_t i = 0; '0' <= text[0] && text[0] <= '9' && 0 == errno && i < 4; i++)
-        if (0 == strcmp(end, suffixes[i].text) && value <= SIZE_MAX >> suffixes[i].shift) {
-            *bytes = (size_t) value << suffixes[i].shift;
-            return true;
-        }
-    SHM_SAY("btl_shm_%s is \"%s\", which is not a size; give a number, with k, m or g behind it if "
-            "wanted.",
-            name, text);
-    return false;
+    if (!good)
+        SHM_SAY("btl_shm_%s: %s.", name, error.text);
+    return good;
 }
 
 static bool single_copy_read(void)
@@ -167,6 +155,8 @@ static bool single_copy_read(void)
 }
 
 #define RING_BYTES_AUTO (256u << 10)
+/* A peer may have two for a while, one of them still being read. */
+#define LANES_MAX (2 * SEGMENT_DOORS_MAX)
 
 static uint32_t local_processes(void)
 {
@@ -176,7 +166,7 @@ static uint32_t local_processes(void)
 static bool sizes_read(void)
 {
     uint32_t peers = local_processes();
-    size_t memory_max = 0, bytes = RING_BYTES_AUTO;
+    uint64_t memory_max = 0, bytes = RING_BYTES_AUTO, lanes;
     bool automatic = 0 == strcmp(shm.ring_bytes_text, "auto");
 
     if (!size_read("memory_max", shm.memory_max_text, &memory_max) ||
@@ -191,13 +181,14 @@ static bool sizes_read(void)
            memory_max / lane_bytes((uint32_t) (bytes / RING_LINE_BYTES)) < peers)
         bytes /= 2;
     shm.lane_lines = (uint32_t) (bytes / RING_LINE_BYTES);
-    shm.lane_count = (uint32_t) (memory_max / lane_bytes(shm.lane_lines));
+    lanes = memory_max / lane_bytes(shm.lane_lines);
+    shm.lane_count = (uint32_t) (lanes < LANES_MAX ? lanes : LANES_MAX);
     shm.door_count = peers + FOREIGN_DOORS;
     if (shm.door_count > SEGMENT_DOORS_MAX)
         shm.door_count = SEGMENT_DOORS_MAX;
     if (0 == shm.lane_count) {
-        SHM_SAY("btl_shm_memory_max is \"%s\", which holds no ring of %zu bytes; give more.",
-                shm.memory_max_text, bytes);
+        SHM_SAY("btl_shm_memory_max is \"%s\", which holds no ring of %llu bytes; give more.",
+                shm.memory_max_text, (unsigned long long) bytes);
         return false;
     }
     return true;

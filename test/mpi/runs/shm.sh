@@ -17,6 +17,7 @@ shm_runs() {
     mpi shm.traffic.64 64 $shm -- shm_traffic $shm_seconds
     # 10 rings of 32 KiB, but not the page that each of them has beside: they must be smaller.
     mpi shm.traffic.10.little-memory 10 $shm --mca btl_shm_memory_max 320k -- shm_traffic 1
+    mpi shm.traffic.2.any-memory 2 $shm --mca btl_shm_memory_max inf -- shm_traffic 1
     mpi shm.traffic.64.multilane 64 --mca pml multilane --mca btl self,shm -- shm_traffic $shm_seconds
     mpi shm.both.sizes 2 $both -- shm_sizes 31
     mpi shm.both.traffic.5 5 $both -- shm_traffic $shm_seconds
@@ -37,6 +38,8 @@ shm_runs() {
         2 $shm --mca btl_shm_single_copy xpmem -- shm_sizes 10000
     mpi_fails shm.bad-ring-bytes 'btl_shm_ring_bytes is "100k"; it can be a power of two' \
         2 $shm --mca btl_shm_ring_bytes 100k -- shm_sizes 10000
+    mpi_fails shm.bad-memory-max 'btl_shm_memory_max: "64q" is not a size' \
+        2 $shm --mca btl_shm_memory_max 64q -- shm_sizes 10000
     mpi_fails shm.bad-lane-latency 'btl_shm_lane_latency is "abc", which is not a number' \
         2 $shm --mca btl_shm_lane_latency abc -- shm_sizes 10000
 }
