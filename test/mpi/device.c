@@ -3,7 +3,8 @@
  * modes, datatypes, truncation, memory that is freed and allocated again. Needs libcuda.so.1, a
  * device's or the stand-in of test/fake, whose memory crashes whoever touches it.
  *
- * device [CHAPTER]: one chapter, or all that need nothing but a stand-in that works. */
+ * device [CHAPTER [SIZE]]: one chapter, or all that need nothing but a stand-in that works. SIZE is
+ * that of the messages of chapter `unreachable`. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 #include "common/model/protocol.h"
 #include "multilane/measure.h"
 
-static int rank, ranks, failures;
+static int rank, ranks, failures, size_given;
 
 #define FAIL(...)                                                                                  \
     do {                                                                                           \
@@ -1043,23 +1044,24 @@ static void chapter_lost(void)
  * whatever waits ends in one. */
 static void chapter_unreachable(void)
 {
-    enum { SIZE = 50000, WAITING = 4 };
+    enum { WAITING = 4 };
     static const double most_s = 60;
-    unsigned char *bytes = memory_new(DEVICE, 6 * SIZE);
+    int size = size_given ? size_given : 50000;
+    unsigned char *bytes = memory_new(DEVICE, 6 * (size_t) size);
     MPI_Request requests[WAITING];
     double begin = MPI_Wtime();
     int class = MPI_SUCCESS;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int i = 0; i < WAITING; i++)
         if (i % 2)
-            MPI_Isend(bytes + i * SIZE, SIZE, MPI_BYTE, other(), 100 + i, MPI_COMM_WORLD,
+            MPI_Isend(bytes + i * size, size, MPI_BYTE, other(), 100 + i, MPI_COMM_WORLD,
                       &requests[i]);
         else
-            MPI_Irecv(bytes + i * SIZE, SIZE, MPI_BYTE, other(), 200 + i, MPI_COMM_WORLD,
+            MPI_Irecv(bytes + i * size, size, MPI_BYTE, other(), 200 + i, MPI_COMM_WORLD,
                       &requests[i]);
     while (class == MPI_SUCCESS && MPI_Wtime() - begin < most_s)
-        MPI_Error_class(MPI_Sendrecv(bytes + 4 * SIZE, SIZE, MPI_BYTE, other(), 16,
-                                     bytes + 5 * SIZE, SIZE, MPI_BYTE, other(), 16, MPI_COMM_WORLD,
+        MPI_Error_class(MPI_Sendrecv(bytes + 4 * size, size, MPI_BYTE, other(), 16,
+                                     bytes + 5 * size, size, MPI_BYTE, other(), 16, MPI_COMM_WORLD,
                                      MPI_STATUS_IGNORE),
                         &class);
     if (class == MPI_SUCCESS)
@@ -1175,6 +1177,7 @@ int main(int argc, char **argv)
 {
     const char *wanted = argc > 1 ? argv[1] : NULL;
     int all = 0;
+    size_given = argc > 2 ? atoi(argv[2]) : 0;
     device_begin();
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

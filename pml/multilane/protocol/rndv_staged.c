@@ -124,13 +124,15 @@ static void rndv_staged_cancel(struct send_request *request)
 static void rndv_staged_finish(struct transfer *transfer, int status)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    if (OPAL_LIKELY(status == OMPI_SUCCESS))
+    if (OPAL_LIKELY(status == OMPI_SUCCESS)) {
         send_request_step(request);
-    else if (status == UNREADABLE)
+    } else if (status == UNREADABLE) {
         rndv_staged_cancel(request);
-    else
+    } else {
         lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
                     status);
+        send_request_broke(request);
+    }
 }
 
 static const struct transfer_way rndv_staged_way = {.start = rndv_staged_piece,

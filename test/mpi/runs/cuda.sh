@@ -89,6 +89,16 @@ for lost in "fail 30" "die 300"; do
         --mca btl_flaky_seed 7 --mca btl_flaky_$lost --mca btl_flaky_sleep_turns 2000000000 \
         --mca btl_flaky_spared 0 --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3
 done
+# The same with messages by way of the host, some of whose pieces are on their way by then.
+for lost in "fail 30" "die 300"; do
+    # shellcheck disable=SC2086
+    OMPI_MCA_mca_base_component_path=$flaky_path mpi_says "cuda.staged.lost-${lost% *}" \
+        "rank 0 went on, 0 failures" 2 --mca pml multilane --mca btl self,flaky \
+        --mca pml_multilane_protocol rndv-staged --mca mpi_yield_when_idle 1 --mca btl_flaky_seed 7 \
+        --mca btl_flaky_$lost --mca btl_flaky_sleep_turns 2000000000 --mca btl_flaky_spared 0 \
+        --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3 \
+        -x LD_LIBRARY_PATH="$build/test/fake" -- device unreachable 4000000
+done
 # By its own guess of the costs the model uses it, for what is small.
 mpi_says cuda.ring.explain "rndv-ring +cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
     --mca pml_multilane_explain 1 --mca pml_multilane_device_code "$build/test/fake/kernels" \
