@@ -282,7 +282,7 @@ static bool begin(void)
     }
     if (!door_segment_ready(SEGMENT_MEMFD))
         return false;
-    shm.record.fd = shm.segments[SEGMENT_MEMFD].fd;
+    shm.record.fd = identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
     shm.oversubscribed = (long) local_processes() > sysconf(_SC_NPROCESSORS_ONLN);
     if (SHM_COPY_NONE != shm.single_copy)
         readers_allow();

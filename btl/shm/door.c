@@ -126,17 +126,14 @@ static uint64_t now_s(void)
     return (uint64_t) time.tv_sec;
 }
 
-/* The peer's segment does not open. By another way, later, or never. */
+/* The peer's segment does not open: its file may be there later, its descriptor never. */
 static void host_missing(shm_peer_t *peer, int error)
 {
     if (0 == peer->waiting_since_s)
         peer->waiting_since_s = now_s();
-    if (SEGMENT_MEMFD == peer->kind && 0 != shm.record.shm_device &&
-        shm.record.shm_device == peer->record.shm_device) {
-        SHM_VERBOSE("cannot open /proc/%d/fd of process %s (%s); trying its file",
-                    (int) peer->record.pid, OPAL_NAME_PRINT(peer->name), strerror(error));
-        peer->kind = SEGMENT_FILE;
-    } else if (SEGMENT_MEMFD == peer->kind || now_s() - peer->waiting_since_s > FILE_WAIT_S) {
+    if (SEGMENT_MEMFD == peer->kind || now_s() - peer->waiting_since_s > FILE_WAIT_S) {
+        SHM_SAY("the memory of process %s (%s) cannot be opened: %s.", OPAL_NAME_PRINT(peer->name),
+                kind_names[peer->kind], strerror(error));
         peer->out_unusable = true;
     }
     peer->out_state = OUT_WAITING;

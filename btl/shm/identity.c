@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -25,6 +26,11 @@ static uint64_t shm_device_find(size_t bytes)
         (uint64_t) space.f_bavail * space.f_frsize < (uint64_t) bytes)
         return 0;
     return (uint64_t) status.st_dev;
+}
+
+bool identity_is_open(void)
+{
+    return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
 }
 
 static int node_find(void)
@@ -70,16 +76,17 @@ const char *identity_refuses(const struct shm_record *record, bool same_job,
         return "it runs on another host";
     if (own->user_namespace == record->user_namespace && own->uid != record->uid)
         return "it belongs to another user";
-    if (own->pid_namespace == record->pid_namespace &&
+    if (0 <= own->fd && 0 <= record->fd && own->pid_namespace == record->pid_namespace &&
         own->user_namespace == record->user_namespace) {
         *kind = SEGMENT_MEMFD;
         return NULL;
     }
     *kind = SEGMENT_FILE;
     if (0 == own->shm_device || 0 == record->shm_device)
-        return "it is in another container, and one of the two cannot make a file of the size "
-               "needed in /dev/shm";
+        return "only a file would lead to it (another container, or a process that the system "
+               "closes to others), and one of the two cannot make one of the size needed in "
+               "/dev/shm";
     if (own->shm_device != record->shm_device)
-        return "it is in another container with a /dev/shm of its own";
+        return "only a file would lead to it, and it has a /dev/shm of its own";
     return NULL;
 }

@@ -28,7 +28,7 @@ enum shm_single_copy { SHM_COPY_AUTO, SHM_COPY_CMA, SHM_COPY_NONE };
 struct shm_record {
     uint32_t version;
     int32_t pid;
-    int32_t fd;
+    int32_t fd; /* of its anonymous memory; below 0: nobody else can have it */
     uint32_t uid;
     uint64_t pid_namespace;
     uint64_t user_namespace;
@@ -206,6 +206,9 @@ extern struct shm_module shm_module;
 
 /* identity.c: who this process is, and whether it can reach another. */
 int identity_fill(struct shm_record *record);
+/* Whether the system lets our siblings have our descriptors. It does not if the program's file may
+ * be executed and not read, say: all of /proc/PID belongs to root then. */
+bool identity_is_open(void);
 /* NULL if the peer that published `record` can be reached, and then *kind says how; else why not.
  */
 const char *identity_refuses(const struct shm_record *record, bool same_job,

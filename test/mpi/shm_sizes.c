@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every size of message from 0 to 70,000 bytes arrives unchanged, in both directions at once, in
- * one piece and out of a strided datatype: shm_sizes [STEP [refuse]]. With "refuse" the kernel
- * begins to refuse process_vm_readv and process_vm_writev when half of the sizes are done. */
+ * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide]]. With "refuse" the kernel
+ * begins to refuse process_vm_readv and process_vm_writev when half of the sizes are done. With
+ * "hide" it closes the process to all others from the start, as one whose file can only be
+ * executed.
+ */
 #define _GNU_SOURCE
 #include "test/mpi/refuse.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +90,12 @@ int main(int argc, char **argv)
     unsigned char *out, *in;
     long wrong = 0, all = 0;
     int rank, ranks, step;
+    bool refuses = argc > 2 && 0 == strcmp(argv[2], "refuse");
 
+    if (argc > 2 && 0 == strcmp(argv[2], "hide") && 0 != process_hide()) {
+        perror("shm_sizes: cannot hide");
+        return 1;
+    }
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -98,7 +107,7 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     for (int size = 0; size <= SIZE_MAX_BYTES && 0 == wrong; size += step) {
-        if (argc > 2 && size / step == SIZE_MAX_BYTES / step / 2 && 0 != copy_refuse())
+        if (refuses && size / step == SIZE_MAX_BYTES / step / 2 && 0 != copy_refuse())
             MPI_Abort(MPI_COMM_WORLD, 77);
         wrong += exchange(size, rank, out, in);
     }

@@ -70,6 +70,9 @@ shm_confined() {
     # Half way through the job, and so half way through messages that both ends copy.
     mpi shm.both.copy-refused-later 2 $both -- shm_sizes 97 refuse
     mpi shm.both.copy-refused 2 $both -- "$confine" no-copy "$shm_sizes" 97
+    # The system lets no process have another's descriptors, or not those of one of them.
+    mpi shm.hidden 2 $shm -- shm_sizes 97 hide
+    mixed self,shm shm.one-hidden "$shm_sizes" 97 hide
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
         2 --mca pml ob1 --mca btl self,shm,tcp -- "$confine" little-memory "$shm_sizes" 9700
