@@ -205,20 +205,24 @@ static int send_request_buffer(struct send_request *request)
     mca_pml_base_request_t *base = &request->base.req_base;
     if (request->out.size == 0)
         return OMPI_SUCCESS;
-    opal_convertor_cleanup(&base->req_convertor);
-    if (OPAL_UNLIKELY(request->bounce != NULL))
-        opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
-                                                 &ompi_mpi_packed.dt.super, request->out.size,
-                                                 request->bounce->bytes, 0, &base->req_convertor);
-    else
-        opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
-                                                 &base->req_datatype->super, base->req_count,
-                                                 base->req_addr, 0, &base->req_convertor);
-    int rc = mca_pml_base_bsend_request_start(&base->req_ompi);
+    /* Not mca_pml_base_bsend_request_start, which packs as well: up to 5.0 it counts without the
+     * lock that every other count is made with. */
+    int rc = mca_pml_base_bsend_request_alloc(&base->req_ompi);
+    void *room = (void *) (uintptr_t) request->base.req_addr;
+    if (OPAL_LIKELY(rc == OMPI_SUCCESS)) {
+        if (OPAL_UNLIKELY(request->bounce != NULL))
+            memcpy(room, request->bounce->bytes, request->out.size);
+        else
+            outgoing_pack(&request->out, room);
+    }
     if (OPAL_UNLIKELY(request->view != NULL))
         device_send_end(request);
     if (rc != OMPI_SUCCESS)
         return rc;
+    opal_convertor_cleanup(&base->req_convertor);
+    opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
+                                             &ompi_mpi_packed.dt.super, request->out.size, room, 0,
+                                             &base->req_convertor);
     request->out.data = request->base.req_addr;
     request->out.memory = MEMORY_HOST;
     return rc;

@@ -283,6 +283,33 @@ static void cancel_beside_receives(void)
         run_threads(THREADS, cancel_or_receive);
 }
 
+// The buffer is the process's, and what is in it is counted by whichever thread comes along.
+static void *send_buffered(void *argument)
+{
+    int thread = (int) (long) argument, rounds = rounds_here(40000);
+    for (int round = 0; round < rounds; round++) {
+        int out = round, in = -1;
+        OK(MPI_Bsend(&out, 1, MPI_INT, suite.next, thread, suite.comm));
+        OK(MPI_Recv(&in, 1, MPI_INT, suite.prev, thread, suite.comm, MPI_STATUS_IGNORE));
+        CHECK(in == round, "thread %d round %d: %d", thread, round, in);
+    }
+    return NULL;
+}
+
+static void buffered_sends_in_many_threads(void)
+{
+    enum { ROOM = 1 << 20 };
+    void *buffer = suite_alloc(ROOM), *detached = NULL;
+    int size = 0;
+    if (!threads_missing()) {
+        OK(MPI_Buffer_attach(buffer, ROOM));
+        run_threads(THREADS, send_buffered);
+        OK(MPI_Buffer_detach(&detached, &size));
+        CHECK(detached == buffer && size == ROOM, "%d bytes at %p", size, detached);
+    }
+    free(buffer);
+}
+
 static void the_main_thread_is_known(void)
 {
     int main_thread = 0, level = -1;
@@ -306,6 +333,7 @@ static const struct suite_case cases[] = {
      a_blocked_thread_does_not_block_the_others, 1},
     {"communicators_are_made_in_many_threads", CHAPTER, communicators_are_made_in_many_threads, 1},
     {"cancel_beside_receives", CHAPTER, cancel_beside_receives, 1},
+    {"buffered_sends_in_many_threads", CHAPTER, buffered_sends_in_many_threads, 1},
 };
 
 int main(int argc, char **argv)
