@@ -34,6 +34,7 @@ struct recv_request {
     struct wire_handle sender;
     struct view *view;                 /* of device memory, else null; see device_memory.h */
     struct multilane_control *control; /* of rndv-both, while chunks are copied */
+    struct lane *control_lane;         /* what it is a line of */
     struct rma rma;                    /* of a get or put */
     struct transfer transfer;
     opal_mutex_t lock;     /* guards the convertor, the handle and claimed */
@@ -117,7 +118,7 @@ void recv_request_complete(struct recv_request *request);
 void recv_request_fail(struct recv_request *request, int mpi_error);
 
 /* Answers to the sender. */
-int recv_request_acknowledge(struct recv_request *request);
+int recv_request_acknowledge(struct recv_request *request, struct lane *lane);
 /* Asks for the bytes from `offset` on as active messages. */
 int recv_request_ask(struct recv_request *request, size_t offset);
 int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,

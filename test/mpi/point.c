@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { LARGEST = 8 << 20, UNTOUCHED = 0xA5 };
 
@@ -676,6 +677,31 @@ static void large_messages_follow_many_middling_ones(void)
     free(in);
 }
 
+// The receiver may be through with a large message before its sender, which is elsewhere, has read
+// that it began. What the sender waits for in the end may come by a faster lane than that.
+static void a_message_ends_while_its_sender_is_away(void)
+{
+    enum { BYTES = 4000000, ROUNDS = 3 };
+    const struct timespec away = {0, 100000000};
+    unsigned char *bytes = suite_alloc(BYTES);
+    for (int round = 0; round < ROUNDS; round++) {
+        int word = round, key = 17 * round;
+        if (suite.rank == 0) {
+            MPI_Request send;
+            pattern_fill(bytes, BYTES, (uint64_t) key);
+            OK(MPI_Isend(bytes, BYTES, MPI_BYTE, 1, 1, suite.comm, &send));
+            nanosleep(&away, NULL);
+            OK(MPI_Recv(&word, 1, MPI_INT, 1, 2, suite.comm, MPI_STATUS_IGNORE));
+            OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+        } else if (suite.rank == 1) {
+            OK(MPI_Recv(bytes, BYTES, MPI_BYTE, 0, 1, suite.comm, MPI_STATUS_IGNORE));
+            CHECK_PATTERN(bytes, BYTES, (uint64_t) key, "round %d", round);
+            OK(MPI_Send(&word, 1, MPI_INT, 0, 2, suite.comm));
+        }
+    }
+    free(bytes);
+}
+
 // The receiver sits in a collective on another communicator while the sender's message arrives.
 static void progress_is_made_inside_collectives(void)
 {
@@ -1010,6 +1036,8 @@ static const struct suite_case cases[] = {
      a_send_completes_while_the_receiver_is_elsewhere_in_mpi, 1},
     {"large_messages_follow_many_middling_ones", SEMANTICS,
      large_messages_follow_many_middling_ones, 1},
+    {"a_message_ends_while_its_sender_is_away", SEMANTICS, a_message_ends_while_its_sender_is_away,
+     2},
     {"progress_is_made_inside_collectives", SEMANTICS, progress_is_made_inside_collectives, 1},
     {"a_flood_does_not_starve_the_others", SEMANTICS, a_flood_does_not_starve_the_others, 2},
     {"everybody_sends_to_everybody", SEMANTICS, everybody_sends_to_everybody, 1},

@@ -117,10 +117,13 @@ static void rndv_both_finish(struct recv_request *request)
     bool has_failed =
         atomic_load_explicit(&request->control->words[WORD_FAILED], memory_order_acquire);
     request->control = NULL;
-    if (has_failed)
+    if (has_failed) {
         recv_request_ask(request, 0); /* over what was copied come the same bytes */
-    else
-        recv_request_finish(request);
+        return;
+    }
+    /* Behind the RTR: on a faster lane it would arrive before it at a sender that was away. */
+    recv_request_acknowledge(request, request->control_lane);
+    recv_request_complete(request);
 }
 
 /* Two things must have happened, in either order and in any threads: this end is through with the
@@ -159,6 +162,7 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
     }
     struct wire_key key = {.address = (uintptr_t) request->data};
     request->control = control;
+    request->control_lane = lane;
     request->control_ends = 0;
     uint64_t remote = arrival->key.address; /* the RTR may end the arrival's life */
     recv_request_send_rtr(request, lane, 0, WIRE_BY_BOTH, &key, NULL);
