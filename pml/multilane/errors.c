@@ -127,7 +127,8 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
 {
     char text[512];
     const char *why = info && *info ? info : "no reason given";
-    (void) flags;
+    if (flags & COMPAT_BTL_SAYS_IPC) /* no error: smcuda has found another way to this peer */
+        return;
     if (errors_are_over() || lanes_broke(btl, proc, why))
         return;
     describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error", why);
