@@ -147,6 +147,7 @@ bool device_receive_begin(struct recv_request *request)
     }
     request->filling = NULL;
     request->copies = 1; /* until device_receive_end */
+    request->no_more = false;
     return true;
 }
 
@@ -294,6 +295,10 @@ static void flushes_start(struct recv_request *request)
 
 bool device_receive_end(struct recv_request *request)
 {
+    /* The peer may be lost, or the receive cancelled, while the last copies are under way: they
+     * end it. Relaxed: only the one count that it stands for depends on it. */
+    if (__atomic_exchange_n(&request->no_more, true, __ATOMIC_RELAXED))
+        return true;
     OPAL_THREAD_LOCK(&request->lock);
     filling_copy(request);
     OPAL_THREAD_UNLOCK(&request->lock);

@@ -60,11 +60,13 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
 
     /* Relaxed: the peer was known to all threads before the receive met it. */
     struct peer *peer = __atomic_load_n(&request->peer, __ATOMIC_RELAXED);
-    /* What is matched completes as it would have; but from a dead peer nothing comes any more. The
-     * ring ends by itself, as the peer's loss is noticed. */
-    if (!can_cancel && (request_is_complete(ompi) || !peer || recv_request_in_ring(request) ||
-                        compat_proc_is_active(peer->proc)))
+    /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
+    if (!can_cancel && (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc)))
         return OMPI_SUCCESS;
+    if (!can_cancel && recv_request_in_ring(request)) { /* it ends with the ring */
+        rndv_ring_stop(peer, false);
+        return OMPI_SUCCESS;
+    }
     ompi->req_status._cancelled = true;
     recv_request_complete(request);
     return OMPI_SUCCESS;
@@ -266,6 +268,7 @@ static void recv_request_forget_handle(struct recv_request *request)
     OPAL_THREAD_LOCK(&request->lock);
     handle_release(&multilane.handles, &request->handle);
     spans_clear(&request->claimed);
+    request->control = NULL; /* of a rndv-both that did not come to its end */
     OPAL_THREAD_UNLOCK(&request->lock);
 }
 
@@ -346,24 +349,27 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
         recv_request_finish(request);
         return;
     }
+    if (OPAL_UNLIKELY(peer_is_lost(arrival->peer))) { /* its announcement was kept */
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        return;
+    }
     protocol_of_method(arrival->method)->receive(request, arrival);
 }
 
 void recv_request_finish(struct recv_request *request)
 {
     if (OPAL_UNLIKELY(handle_is_set(request->sender)))
-        recv_request_acknowledge(request);
+        recv_request_acknowledge(request, peer_control_lane(request->peer));
     recv_request_complete(request);
 }
 
-int recv_request_acknowledge(struct recv_request *request)
+int recv_request_acknowledge(struct recv_request *request, struct lane *lane)
 {
     unsigned char bytes[WIRE_CONTROL_MAX];
     struct wire_ack ack = {.sender = request->sender};
     unsigned char *end = peer_write_base(request->peer, bytes, WIRE_ACK, 0);
     memcpy(end, &ack, sizeof(ack));
-    return lane_send_control(peer_control_lane(request->peer), bytes,
-                             (size_t) (end + sizeof(ack) - bytes));
+    return lane_send_control(lane, bytes, (size_t) (end + sizeof(ack) - bytes));
 }
 
 int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,

@@ -44,6 +44,7 @@ struct recv_request {
     /* Of device memory: */
     int ring_status;        /* of rndv-ring, once it is done */
     uint32_t copies;        /* atomic: under way, and one more as long as pieces may come */
+    bool no_more;           /* atomic: none will come, whoever says so first */
     struct slot *filling;   /* takes the next piece; guarded by lock */
     uint64_t device_remote; /* of rndv_device: byte 0 at the sender, and the key of its memory */
     unsigned char device_key[WIRE_KEY_MAX];

@@ -33,9 +33,10 @@ static int send_request_cancel(ompi_request_t *ompi, int flag)
         return OMPI_SUCCESS;
     if (compat_proc_is_active(request->out.peer->proc))
         return compat_send_cancel(ompi, flag);
-    if (__atomic_load_n(&request->in_ring,
-                        __ATOMIC_RELAXED)) /* which ends, as the peer's loss is */
-        return OMPI_SUCCESS;               /* noticed */
+    if (__atomic_load_n(&request->in_ring, __ATOMIC_RELAXED)) { /* it ends with the ring */
+        rndv_ring_stop(request->out.peer, true);
+        return OMPI_SUCCESS;
+    }
     ompi->req_status._cancelled = true;
     credit_withdraw(request);
     send_request_fail(request, COMPAT_ERR_PROC_FAILED);
@@ -140,7 +141,7 @@ static void send_request_complete(struct send_request *request)
     request->base.req_base.req_pml_complete = true;
     if (is_buffered(request))
         mca_pml_base_bsend_request_fini(ompi);
-    else
+    if (!request_is_complete(ompi)) /* a buffered one is so from its start, as a rule */
         request_complete(ompi);
     if (request_ended(&request->ends))
         send_request_return(request);
@@ -172,8 +173,6 @@ void send_request_lost(struct send_request *request)
 
 void send_request_broke(struct send_request *request)
 {
-    if (!peer_is_lost(request->out.peer))
-        return;
     request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
     send_request_step(request);
 }

@@ -69,7 +69,7 @@ static void what_waits_unmet_ends(int partner)
         must_fail(MPI_Probe(partner, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "a probe");
 }
 
-static void what_follows_fails(int partner)
+static void what_follows_fails(int partner, MPI_Request *buffered)
 {
     char bytes[8] = {0};
     int found;
@@ -81,6 +81,11 @@ static void what_follows_fails(int partner)
     must_fail(MPI_Probe(partner, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "a later probe");
     must_fail(MPI_Iprobe(partner, NEVER, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE),
               "a later look");
+    if (MPI_REQUEST_NULL != *buffered) {
+        MPI_Start(buffered);
+        must_fail(MPI_Wait(buffered, MPI_STATUS_IGNORE), "a later start of a buffered send");
+        MPI_Request_free(buffered);
+    }
     MPI_Send_init(bytes, 8, MPI_BYTE, rank, TAG, MPI_COMM_WORLD, &request);
     if (MPI_SUCCESS != MPI_Start(&request) ||
         MPI_SUCCESS != MPI_Recv(bytes, 8, MPI_BYTE, rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE) ||
@@ -93,6 +98,8 @@ static void what_follows_fails(int partner)
 
 int main(int argc, char **argv)
 {
+    static char attached[MPI_BSEND_OVERHEAD + 1000], bytes[8];
+    MPI_Request buffered = MPI_REQUEST_NULL;
     int size, unmet = 2 == argc && 0 == strcmp(argv[1], "unmet");
 
     MPI_Init(&argc, &argv);
@@ -103,8 +110,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "lost: it is for 2 ranks\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (!unmet)
+    if (!unmet) {
+        MPI_Buffer_attach(attached, sizeof(attached));
+        MPI_Bsend_init(bytes, 8, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, &buffered);
         MPI_Barrier(MPI_COMM_WORLD);
+    }
     if (0 == rank) {
         printf("talk begins\n");
         fflush(stdout);
@@ -113,7 +123,7 @@ int main(int argc, char **argv)
         what_waits_unmet_ends(1 - rank);
     else
         what_waits_ends(1 - rank);
-    what_follows_fails(1 - rank);
+    what_follows_fails(1 - rank, &buffered);
     printf("rank %d went on, %d failures\n", rank, failures);
     MPI_Finalize();
     return 0 != failures;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../device_memory.h"
+#include "../lost.h"
 #include "../multilane.h"
 
 static int rndv_put_start(struct send_request *request)
@@ -71,7 +72,8 @@ static int rndv_put_again(struct pending *pending)
 {
     struct send_request *request =
         (struct send_request *) ((char *) pending - offsetof(struct send_request, pending));
-    if (rma_fence(&request->rma) == LANE_AGAIN)
+    /* A lost peer never confirms that nothing more will be written there, and does not mind. */
+    if (rma_fence(&request->rma) == LANE_AGAIN && !peer_is_lost(request->out.peer))
         return LANE_AGAIN;
     rma_release(&request->rma);
     rndv_am_move(request, request->rma.remote_offset, request->transfer.end);
