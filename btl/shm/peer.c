@@ -194,7 +194,7 @@ void peer_fail(shm_peer_t *peer, const char *why)
 }
 
 /* Whether a peer that ended did so in order: it said so in its segment. */
-static bool peer_finalized(shm_peer_t *peer)
+static bool peer_finalized(const shm_peer_t *peer)
 {
     return NULL != peer->host &&
            SEGMENT_FINALIZED == atomic_load_explicit(&peer->host->state, memory_order_acquire);
@@ -240,6 +240,7 @@ static const char *peer_loss(shm_peer_t *peer)
 }
 
 #define LIVES_BATCH 16u
+#define AWAITED_US  100
 
 /* A few peers each time, so that the time this takes does not grow with their number. */
 void peer_check_lives(void)
@@ -300,8 +301,24 @@ static void peer_destroy(shm_peer_t *peer)
     free(peer);
 }
 
+/* Whether the peer will want to open the ring that we have left: it has messages that the peer was
+ * not there to see. Only first ones; and only where processes end without meeting before, as those
+ * that have sessions do. */
+static bool peer_awaits(const shm_peer_t *peer)
+{
+    return NULL != peer->left_door && !peer_finalized(peer) &&
+           DOOR_CLOSED == atomic_load_explicit(&peer->left_door->state, memory_order_relaxed) &&
+           0 == atomic_load_explicit(&peer->left_lane->is_mapped, memory_order_relaxed) &&
+           segment_owner_lives(peer->host_fd);
+}
+
 void peers_close(void)
 {
+    for (uint32_t i = 0; i < shm.peer_count; i++)
+        door_close_out(shm.peers[i]);
+    for (uint32_t i = 0; i < shm.peer_count; i++)
+        while (peer_awaits(shm.peers[i]))
+            usleep(AWAITED_US);
     for (uint32_t i = 0; i < shm.peer_count; i++)
         peer_destroy(shm.peers[i]);
     free(shm.peers);

@@ -18,7 +18,7 @@
  * of the door maps that ring. So the first message is in memory before the receiver has looked, and
  * nobody writes where another process still decides. */
 
-#define SEGMENT_LAYOUT    1u
+#define SEGMENT_LAYOUT    2u
 #define SEGMENT_PAGE      4096u
 #define SEGMENT_BELLS     8u
 #define SEGMENT_DOORS_MAX 65536u
@@ -76,10 +76,14 @@ _Static_assert(sizeof(struct door) == RING_LINE_BYTES, "doors do not share lines
 
 /* A lane: one page that both ends write, then the lines of the ring. */
 #define LANE_CONTROLS                                                                              \
-    ((SEGMENT_PAGE - sizeof(struct ring_feedback)) / sizeof(struct multilane_control))
+    ((SEGMENT_PAGE - sizeof(struct ring_feedback) - RING_LINE_BYTES) /                             \
+     sizeof(struct multilane_control))
 
 struct lane {
     struct ring_feedback feedback;
+    /* Not 0 once who reads the ring has it mapped: it stays readable then, whatever becomes of its
+     * owner. Written by the reader, once; read by the owner before it ends. */
+    _Alignas(RING_LINE_BYTES) _Atomic uint32_t is_mapped;
     struct multilane_control controls[LANE_CONTROLS];
     _Alignas(SEGMENT_PAGE) struct ring_line lines[];
 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #if SUITE_MPI_4
 
@@ -86,6 +87,27 @@ static void init_finalize_and_init_again(void)
     }
 }
 
+// MPI is over for the sender before the receiver, which never heard of it, looks for its message.
+static void a_message_outlives_its_sender(void)
+{
+    const struct timespec away = {0, 300000000};
+    MPI_Session session = session_begin();
+    MPI_Comm world = comm_from(session, "mpi://WORLD", "org.multilane.outlives");
+    int rank = 0, size = 1, word = 0;
+    OK(MPI_Comm_rank(world, &rank));
+    OK(MPI_Comm_size(world, &size));
+    if (size > 2 && rank == size - 2) {
+        word = 4711;
+        OK(MPI_Send(&word, 1, MPI_INT, size - 1, 1, world));
+    } else if (size > 2 && rank == size - 1) {
+        nanosleep(&away, NULL);
+        OK(MPI_Recv(&word, 1, MPI_INT, size - 2, 1, world, MPI_STATUS_IGNORE));
+        CHECK(word == 4711, "received %d", word);
+    }
+    OK(MPI_Comm_free(&world));
+    OK(MPI_Session_finalize(&session));
+}
+
 static void two_sessions_at_once(void)
 {
     MPI_Session first = session_begin(), second = session_begin();
@@ -153,6 +175,7 @@ static const struct suite_case cases[] = {
 #if SUITE_MPI_4
     {"a_session_makes_communicators", CHAPTER, a_session_makes_communicators, 1},
     {"init_finalize_and_init_again", CHAPTER, init_finalize_and_init_again, 1},
+    {"a_message_outlives_its_sender", CHAPTER, a_message_outlives_its_sender, 1},
     {"two_sessions_at_once", CHAPTER, two_sessions_at_once, 1},
     {"the_world_model_beside_a_session", CHAPTER, the_world_model_beside_a_session, 1},
     {"a_session_after_the_world_has_ended", CHAPTER, a_session_after_the_world_has_ended, 1},
