@@ -87,8 +87,11 @@ static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_pt
 
     OPAL_THREAD_LOCK(&copies.lock);
     result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
-    if (DRIVER_SUCCESS == result)
+    if (DRIVER_SUCCESS == result) {
         result = copier_mark(copy->copier, COPY_BETWEEN, &copy->event);
+        if (DRIVER_SUCCESS != result) /* it is under way, and nothing would tell of its end */
+            (void) copier_wait(copy->copier, COPY_BETWEEN);
+    }
     if (DRIVER_SUCCESS == result) {
         copy->next = NULL;
         *copies.queues[index].last = copy;

@@ -116,9 +116,9 @@ cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, 
 int key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
 
 /* share.c: the driver's handles. Each in the context of the memory's device, which is current. */
-/* Fills the key's handle for bytes that end at `last`. */
-driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr last,
-                           cuda_key_t *key);
+/* Fills the key's handle for the bytes from `first` to `last`, and what of the memory it is for. */
+driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr first,
+                           driver_ptr last, cuda_key_t *key);
 void share_retract(const cuda_key_t *key);
 /* Maps what the key is for at *here. An error: `why` says it. */
 bool share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why, size_t why_size);

@@ -6,8 +6,8 @@
 
 /* The key for the other end. A handle of the driver's is for a whole allocation, so the same memory
  * has the same handle every time; making it costs less than looking for it would. */
-static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memory, driver_ptr last,
-                              cuda_key_t *key)
+static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memory,
+                              driver_ptr first, driver_ptr last, cuda_key_t *key)
 {
     driver_result result;
 
@@ -16,7 +16,7 @@ static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memo
     if (peer->is_self)
         return DRIVER_SUCCESS;
     result = driver.device_uuid(&key->device, memory->device);
-    return DRIVER_SUCCESS == result ? share_export(memory, peer, last, key) : result;
+    return DRIVER_SUCCESS == result ? share_export(memory, peer, first, last, key) : result;
 }
 
 /* NULL where the memory cannot be shared: the host's, managed memory, memory from a pool, mapped
@@ -41,7 +41,9 @@ cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, 
         return NULL;
     result = copier_enter(copier);
     if (DRIVER_SUCCESS == result) {
-        result = key_fill(peer, &memory, (driver_ptr) (uintptr_t) base + size - 1, key);
+        driver_ptr first = (driver_ptr) (uintptr_t) base;
+
+        result = key_fill(peer, &memory, first, first + size - 1, key);
         copier_leave();
     }
     if (DRIVER_SUCCESS == result)

@@ -23,7 +23,7 @@ static bool can_map(void)
 {
     return driver.chunk_retain && driver.chunk_release && driver.chunk_export &&
            driver.chunk_import && driver.range_reserve && driver.range_free && driver.range_map &&
-           driver.range_unmap && driver.range_allow;
+           driver.range_unmap && driver.range_allow && driver.mapping_find;
 }
 
 static driver_result chunk_export(driver_chunk chunk, const cuda_peer_t *peer, cuda_key_t *key)
@@ -43,17 +43,23 @@ static driver_result chunk_export(driver_chunk chunk, const cuda_peer_t *peer, c
     return result;
 }
 
-/* What is mapped in several chunks looks like one piece of memory, and a handle is for one chunk:
- * the first and the last byte have to be in the same. */
-static driver_result mapped_export(const struct memory *memory, const cuda_peer_t *peer,
-                                   driver_ptr last, cuda_key_t *key)
+/* Addresses that were reserved together are one range to the driver, whatever is mapped there; a
+ * handle is for one chunk of memory, so the first and the last byte have to be in the same. */
+static driver_result mapped_export(const cuda_peer_t *peer, driver_ptr first, driver_ptr last,
+                                   cuda_key_t *key)
 {
     driver_chunk chunk, other;
     driver_result result;
+    driver_ptr start = 0;
+    size_t size = 0;
 
     if (!can_map())
         return DRIVER_NOT_SUPPORTED;
-    result = driver.chunk_retain(&chunk, (void *) (uintptr_t) memory->start);
+    result = driver.mapping_find(&start, &size, first);
+    key->start = start;
+    key->size = size;
+    if (DRIVER_SUCCESS == result)
+        result = driver.chunk_retain(&chunk, (void *) (uintptr_t) first);
     if (DRIVER_SUCCESS != result)
         return result;
     result = driver.chunk_retain(&other, (void *) (uintptr_t) last);
@@ -65,11 +71,11 @@ static driver_result mapped_export(const struct memory *memory, const cuda_peer_
     return result;
 }
 
-driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr last,
-                           cuda_key_t *key)
+driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr first,
+                           driver_ptr last, cuda_key_t *key)
 {
     if (!memory->ipc_capable)
-        return mapped_export(memory, peer, last, key);
+        return mapped_export(peer, first, last, key);
     key->kind = SHARE_IPC;
     return driver.ipc_export(&key->handle.ipc, memory->start);
 }

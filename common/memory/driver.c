@@ -67,6 +67,7 @@ static const struct function optional_functions[] = {
     {"cuMemMap", offsetof(struct driver, range_map)},
     {"cuMemUnmap", offsetof(struct driver, range_unmap)},
     {"cuMemSetAccess", offsetof(struct driver, range_allow)},
+    {"cuMemGetAddressRange", offsetof(struct driver, mapping_find)},
     {"cuModuleLoadData", offsetof(struct driver, module_load)},
     {"cuModuleUnload", offsetof(struct driver, module_unload)},
     {"cuModuleGetFunction", offsetof(struct driver, module_function)},

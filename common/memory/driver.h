@@ -208,6 +208,7 @@ struct driver {
     driver_result (*range_unmap)(driver_ptr pointer, size_t bytes);
     driver_result (*range_allow)(driver_ptr pointer, size_t bytes,
                                  const struct driver_access *access, size_t count);
+    driver_result (*mapping_find)(driver_ptr *start, size_t *bytes, driver_ptr pointer);
     driver_result (*module_load)(driver_module *module, const void *code);
     driver_result (*module_unload)(driver_module module);
     driver_result (*module_function)(driver_function *function, driver_module module,

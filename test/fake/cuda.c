@@ -108,6 +108,7 @@ struct chunk {
     size_t size;
     int handle_types;
     unsigned references;
+    bool imported;
 };
 
 struct allocation {
@@ -433,8 +434,27 @@ static bool is_shareable(const struct allocation *at)
     return !at->managed && at->start != at->shadow && !at->imported && !at->chunk;
 }
 
+/* Addresses without memory yet, and where the bytes of such memory will be: together as well. */
+static struct range {
+    struct range *next;
+    char *start, *shadow;
+    size_t size;
+} * ranges;
+
+/* Under the lock. Null: nobody reserved those addresses. */
+static const struct range *range_of(const char *start, size_t size)
+{
+    const struct range *at = ranges;
+    while (at && (start < at->start || start + size > at->start + at->size))
+        at = at->next;
+    return at;
+}
+
+/* As the driver does: where addresses were reserved, their range is all that was, whatever is
+ * mapped there. */
 static void attribute_of(const struct allocation *at, int attribute, void *value)
 {
+    const struct range *range = at && at->chunk ? range_of(at->start, at->size) : NULL;
     switch (attribute) {
     case DRIVER_POINTER_CONTEXT:
         *(driver_context *) value = at ? at->context : NULL;
@@ -455,10 +475,11 @@ static void attribute_of(const struct allocation *at, int attribute, void *value
         *(bool *) value = at && is_shareable(at) && !settings.no_ipc;
         break;
     case DRIVER_POINTER_RANGE_START:
-        *(driver_ptr *) value = at ? (driver_ptr) (uintptr_t) at->start : 0;
+        *(driver_ptr *) value =
+            at ? (driver_ptr) (uintptr_t) (range ? range->start : at->start) : 0;
         break;
     case DRIVER_POINTER_RANGE_SIZE:
-        *(size_t *) value = at ? at->size : 0;
+        *(size_t *) value = range ? range->size : at ? at->size : 0;
         break;
     default:
         break;
@@ -1105,7 +1126,7 @@ static driver_result chunk_make(driver_chunk *out, int fd, int device, size_t si
     struct chunk *chunk = fd < 0 ? NULL : malloc(sizeof(*chunk));
     if (!chunk)
         return DRIVER_OUT_OF_MEMORY;
-    *chunk = (struct chunk){fd, device, size, handle_types, 1};
+    *chunk = (struct chunk){fd, device, size, handle_types, 1, false};
     *out = (driver_chunk) (uintptr_t) chunk;
     return DRIVER_SUCCESS;
 }
@@ -1203,16 +1224,11 @@ API driver_result cuMemImportFromShareableHandle(driver_chunk *out, void *handle
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0)
         return DRIVER_INVALID_HANDLE;
-    __atomic_add_fetch(&imports, 1, __ATOMIC_RELAXED);
-    return chunk_make(out, fd, device, (size_t) status.st_size, 0);
+    driver_result result = chunk_make(out, fd, device, (size_t) status.st_size, 0);
+    if (result == DRIVER_SUCCESS)
+        chunk_of(*out)->imported = true;
+    return result;
 }
-
-/* Addresses without memory yet, and where the bytes of such memory will be: together as well. */
-static struct range {
-    struct range *next;
-    char *start, *shadow;
-    size_t size;
-} * ranges;
 
 static void *nothing(void *wanted, size_t size)
 {
@@ -1263,9 +1279,9 @@ static char *shadow_of(driver_ptr pointer, size_t size)
 {
     char *start = (char *) (uintptr_t) pointer, *shadow = NULL;
     pthread_mutex_lock(&lock);
-    for (const struct range *at = ranges; at && !shadow; at = at->next)
-        if (start >= at->start && start + size <= at->start + at->size)
-            shadow = at->shadow + (start - at->start);
+    const struct range *range = range_of(start, size);
+    if (range)
+        shadow = range->shadow + (start - range->start);
     pthread_mutex_unlock(&lock);
     return shadow;
 }
@@ -1296,10 +1312,22 @@ API driver_result cuMemMap(driver_ptr pointer, size_t size, size_t offset, drive
     chunk->references++;
     pthread_mutex_unlock(&lock);
     allocation_add(new);
+    if (chunk->imported)
+        __atomic_add_fetch(&imports, 1, __ATOMIC_RELAXED);
     return DRIVER_SUCCESS;
 }
 
 /* All that is mapped in the range, one chunk or several. */
+API driver_result cuMemGetAddressRange(driver_ptr *start, size_t *size, driver_ptr pointer)
+{
+    pthread_mutex_lock(&lock);
+    const struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
+    *start = at ? (driver_ptr) (uintptr_t) at->start : 0;
+    *size = at ? at->size : 0;
+    pthread_mutex_unlock(&lock);
+    return at ? DRIVER_SUCCESS : DRIVER_INVALID_VALUE;
+}
+
 API driver_result cuMemSetAccess(driver_ptr pointer, size_t size,
                                  const struct driver_access *access, size_t count)
 {
@@ -1382,7 +1410,8 @@ static const struct function {
                          ENTRY(cuMemAddressFree),
                          ENTRY(cuMemMap),
                          ENTRY(cuMemUnmap),
-                         ENTRY(cuMemSetAccess)},
+                         ENTRY(cuMemSetAccess),
+                         ENTRY(cuMemGetAddressRange)},
   later_functions[] = {ENTRY(cuMemGetHandleForAddressRange)},
   kernel_functions[] = {ENTRY(cuModuleLoadData), ENTRY(cuModuleUnload), ENTRY(cuModuleGetFunction),
                         ENTRY(cuLaunchKernel)};
