@@ -62,8 +62,7 @@ static inline bool message_hand_out(shm_peer_t *peer, const struct ring_message 
                remote_handle(peer, message->payload, message->length);
     segment.seg_addr.pval = message->payload;
     segment.seg_len = message->length;
-    if (OPAL_UNLIKELY(message->tag >= MCA_BTL_TAG_MAX ||
-                      !compat_btl_deliver(&shm_module.super, peer->known ? peer : NULL,
+    if (OPAL_UNLIKELY(!compat_btl_deliver(&shm_module.super, peer->known ? peer : NULL,
                                           message->tag, &segment, 1)))
         message_unwanted(peer, message);
     return true;

@@ -33,7 +33,8 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
     mca_btl_base_segment_t segment = {.seg_len = wc->byte_len};
 
     /* The queue pair that it came on says who sent it; the word has to agree. */
-    if (OPAL_UNLIKELY(NULL == peer || !(wc->wc_flags & IBV_WC_WITH_IMM) ||
+    if (OPAL_UNLIKELY(NULL == peer || IBV_WC_RECV != wc->opcode ||
+                      wc->byte_len > module->receive_bytes || !(wc->wc_flags & IBV_WC_WITH_IMM) ||
                       wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))) {
         message_broken(module, "a message came whose sender is not the one that it names");
         return;

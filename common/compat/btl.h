@@ -35,7 +35,7 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
 {
     const mca_btl_active_message_callback_t *handler = &mca_btl_base_active_message_trigger[tag];
 
-    if (NULL == handler->cbfunc) {
+    if (tag >= MCA_BTL_TAG_MAX || NULL == handler->cbfunc) {
         return false;
     }
 #if COMPAT_SERIES >= 50000
