@@ -3,6 +3,7 @@
 #include "explain.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,8 +322,15 @@ void explain(void)
 {
     if (parameters.explain == 0 || (parameters.explain == 1 && multilane.me.vpid != 0))
         return;
+    /* Numbers have a decimal point, whatever the program has set: JSON knows no comma. */
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t) 0);
+    locale_t before = plain == (locale_t) 0 ? plain : uselocale(plain);
     if (parameters.explain_file && *parameters.explain_file)
         print_to_file();
     else
         print_to_stderr();
+    if (plain != (locale_t) 0) {
+        uselocale(before);
+        freelocale(plain);
+    }
 }
