@@ -317,7 +317,6 @@ static void visitor_accept(struct segment *segment, uint32_t index)
     /* Relaxed: the mapping is the kernel's, and nothing else hangs on the word (peer_awaits). */
     atomic_store_explicit(&peer->in_lane->is_mapped, 1, memory_order_relaxed);
     ring_receiver_init(&peer->in, peer->in_lane->lines, seen.lines, &peer->in_lane->feedback);
-    peer->in_lines = seen.lines;
     peer->in_door = door;
     peer->in_door_peer = &shm.door_peers[segment->kind][index];
     *peer->in_door_peer = peer;

@@ -63,7 +63,6 @@ shm_peer_t *peer_create(const opal_process_name_t *name)
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&peer->pending, opal_list_t);
     OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
-    peer->index = shm.peer_count;
     shm.peers[shm.peer_count++] = peer;
     return peer;
 }

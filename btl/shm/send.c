@@ -88,8 +88,7 @@ static inline bool message_write(shm_peer_t *peer, opal_convertor_t *convertor, 
     return true;
 }
 
-static mca_btl_base_descriptor_t *frag_get(shm_peer_t *peer, uint8_t order, size_t size,
-                                           uint32_t flags)
+static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t flags)
 {
     opal_free_list_t *list = size <= SHM_FRAG_SMALL ? &shm.frags_small : &shm.frags_large;
     struct shm_frag *frag;
@@ -100,9 +99,7 @@ static mca_btl_base_descriptor_t *frag_get(shm_peer_t *peer, uint8_t order, size
     if (OPAL_UNLIKELY(NULL == frag))
         return NULL;
     frag->list = list;
-    frag->peer = peer;
     frag->kind = SHM_KIND_ACTIVE;
-    frag->waiting = false;
     frag->base.order = order;
     frag->base.des_flags = flags;
     frag->base.des_cbfunc = NULL;
@@ -116,7 +113,8 @@ mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, shm_peer_t *pe
                                       size_t size, uint32_t flags)
 {
     (void) btl;
-    return frag_get(peer, order, size, flags);
+    (void) peer;
+    return frag_get(order, size, flags);
 }
 
 int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
@@ -138,8 +136,9 @@ mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *
     uint32_t parts = 1;
     size_t packed = part.iov_len;
     mca_btl_base_descriptor_t *descriptor =
-        frag_get(peer, order, reserve + (in_place ? 0 : part.iov_len), flags);
+        frag_get(order, reserve + (in_place ? 0 : part.iov_len), flags);
 
+    (void) peer;
     if (OPAL_UNLIKELY(NULL == descriptor))
         return NULL;
     if (!in_place)
@@ -197,7 +196,6 @@ static void frag_complete(shm_peer_t *peer, struct shm_frag *frag, bool callback
 /* Under peer->lock. */
 static void frag_queue(shm_peer_t *peer, struct shm_frag *frag)
 {
-    frag->waiting = true;
     peer->out_direct = false;
     opal_list_append(&peer->pending, (opal_list_item_t *) frag);
     atomic_fetch_add_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
@@ -254,7 +252,7 @@ static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t hea
                                                     mca_btl_base_descriptor_t **descriptor)
 {
     if (NULL != descriptor)
-        *descriptor = frag_get(peer, order, header_size + payload_size, flags);
+        *descriptor = frag_get(order, header_size + payload_size, flags);
     return OUT_DEAD == peer->out_state ? OPAL_ERR_UNREACH : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
@@ -334,7 +332,7 @@ static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size
                         size_t size)
 {
     mca_btl_base_descriptor_t *descriptor =
-        frag_get(peer, MCA_BTL_NO_ORDER, header_size + size, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+        frag_get(MCA_BTL_NO_ORDER, header_size + size, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     struct shm_frag *frag = (struct shm_frag *) descriptor;
     int status;
 
@@ -378,7 +376,6 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
         if (frag_write(peer, frag)) {
             opal_list_remove_item(&peer->pending, (opal_list_item_t *) frag);
             atomic_fetch_sub_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
-            frag->waiting = false;
         } else {
             frag = NULL;
         }

@@ -91,7 +91,6 @@ struct mca_btl_base_endpoint_t {
     bool in_attended; /* in shm.attended */
     struct lane *in_lane;
     size_t in_bytes;
-    uint32_t in_lines;
     uint64_t in_tail_seen;     /* of the ring, when it was last asked to make room */
     enum segment_kind in_kind; /* of our segment where the door is */
     bool in_closing;           /* the visitor has left; close when its ring is empty */
@@ -106,7 +105,6 @@ struct mca_btl_base_endpoint_t {
     struct shm_record record;
     enum segment_kind kind; /* how its segments are opened */
     bool known;             /* by btl_add_procs */
-    uint32_t index;         /* in shm.peers */
 };
 
 /* Acquire: pairs with the release of who opened it. */
@@ -121,12 +119,9 @@ typedef struct mca_btl_base_endpoint_t shm_peer_t;
 struct shm_frag {
     mca_btl_base_descriptor_t base;
     mca_btl_base_segment_t segments[2];
-    shm_peer_t *peer;
     opal_free_list_t *list;
     mca_btl_base_tag_t tag;
     uint8_t kind;
-    bool waiting; /* in the peer's queue */
-    size_t room;  /* of `data` */
     _Alignas(16) unsigned char data[];
 };
 OBJ_CLASS_DECLARATION(struct_shm_frag);
