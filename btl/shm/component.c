@@ -155,8 +155,7 @@ static bool single_copy_read(void)
 }
 
 #define RING_BYTES_AUTO (256u << 10)
-/* A peer may have two for a while, one of them still being read. */
-#define LANES_MAX (2 * SEGMENT_DOORS_MAX)
+#define LANES_MAX       SEGMENT_DOORS_MAX
 
 static uint32_t local_processes(void)
 {

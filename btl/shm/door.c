@@ -118,6 +118,11 @@ static void door_write(shm_peer_t *peer, struct door *door)
     atomic_store_explicit(&door->state, DOOR_OPEN, memory_order_release);
 }
 
+static bool visitor_has_left(const shm_peer_t *peer)
+{
+    return peer->in_closing || atomic_load_explicit(&peer->in_left, memory_order_relaxed);
+}
+
 static uint64_t now_s(void)
 {
     struct timespec time;
@@ -126,17 +131,24 @@ static uint64_t now_s(void)
     return (uint64_t) time.tv_sec;
 }
 
-/* The peer's segment does not open: its file may be there later, its descriptor never. */
+/* The peer's segment does not open: its file may be there later, its descriptor never. One that was
+ * here and has left has ended. */
 static void host_missing(shm_peer_t *peer, int error)
 {
+    bool in_vain;
+
     if (0 == peer->waiting_since_s)
         peer->waiting_since_s = now_s();
-    if (SEGMENT_MEMFD == peer->kind || now_s() - peer->waiting_since_s > FILE_WAIT_S) {
+    in_vain = SEGMENT_MEMFD == peer->kind || now_s() - peer->waiting_since_s > FILE_WAIT_S;
+    peer->out_state = OUT_WAITING;
+    if (in_vain && visitor_has_left(peer)) {
+        peer->gone = true;
+        peer->out_state = OUT_DEAD;
+    } else if (in_vain) {
         SHM_SAY("the memory of process %s (%s) cannot be opened: %s.", OPAL_NAME_PRINT(peer->name),
                 kind_names[peer->kind], strerror(error));
         peer->out_unusable = true;
     }
-    peer->out_state = OUT_WAITING;
 }
 
 static bool lane_create(shm_peer_t *peer)
@@ -192,11 +204,13 @@ void door_open_out(shm_peer_t *peer)
     door_bell_ring(peer);
 }
 
-/* What waits gets a last chance to find room: the peer is in its finalize too, or dead. */
+/* What waits gets some time to find room; at the very end as long as somebody may want it. A peer
+ * that is in its finalize too does not. */
 static void pending_drain(shm_peer_t *peer)
 {
-    for (int tries = 0;
-         tries < 1000 && OUT_OPEN == peer->out_state && !opal_list_is_empty(&peer->pending);
+    for (int tries = 0; (shm.finalized ? peer_reads(peer) : tries < 1000) &&
+                        (OUT_OPEN == peer->out_state || OUT_WAITING == peer->out_state) &&
+                        !peer->out_unusable && !opal_list_is_empty(&peer->pending);
          tries++) {
         if (0 == send_pending())
             usleep(100);
@@ -225,9 +239,12 @@ void door_close_out(shm_peer_t *peer)
 {
     pending_drain(peer);
     OPAL_THREAD_LOCK(&peer->lock);
-    door_leave(peer);
-    if (OUT_OPEN == peer->out_state || OUT_WAITING == peer->out_state)
-        peer->out_state = OUT_NONE;
+    /* Else it goes on: the sweep closes it, or the end does. */
+    if (shm.finalized || opal_list_is_empty(&peer->pending)) {
+        door_leave(peer);
+        if (OUT_OPEN == peer->out_state || OUT_WAITING == peer->out_state)
+            peer->out_state = OUT_NONE;
+    }
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
@@ -264,6 +281,7 @@ void door_close_in(shm_peer_t *peer)
         atomic_store_explicit(&peer->in_door->state, DOOR_FREE, memory_order_release);
     }
     peer->in_door = NULL;
+    atomic_store_explicit(&peer->in_left, peer->in_closing, memory_order_relaxed);
     peer->in_closing = false;
 }
 
@@ -321,6 +339,7 @@ static void visitor_accept(struct segment *segment, uint32_t index)
     peer->in_door_peer = &shm.door_peers[segment->kind][index];
     *peer->in_door_peer = peer;
     peer->in_kind = segment->kind;
+    atomic_store_explicit(&peer->in_left, false, memory_order_relaxed);
     atomic_store_explicit(&peer->in_open, true, memory_order_release);
     receive_attend(peer);
 }

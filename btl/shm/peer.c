@@ -129,6 +129,7 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
             peer->out_state = OUT_NONE;
             peer->copy_tried = false;
         }
+        atomic_store_explicit(&peer->in_left, false, memory_order_relaxed);
         peer->record = *record;
         peer->kind = kind;
         peer->proc = proc;
@@ -197,6 +198,11 @@ static bool peer_finalized(const shm_peer_t *peer)
 {
     return NULL != peer->host &&
            SEGMENT_FINALIZED == atomic_load_explicit(&peer->host->state, memory_order_acquire);
+}
+
+bool peer_reads(const shm_peer_t *peer)
+{
+    return NULL == peer->host || (!peer_finalized(peer) && segment_owner_lives(peer->host_fd));
 }
 
 static bool peer_has_ended(shm_peer_t *peer)

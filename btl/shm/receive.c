@@ -212,6 +212,10 @@ static void sweep(void)
         closing_finish(peer);
         if (!peer->known || peer->gone || NULL != peer->left_door) {
             OPAL_THREAD_LOCK(&peer->lock);
+            if (!peer->known && OUT_OPEN == peer->out_state && opal_list_is_empty(&peer->pending)) {
+                door_leave(peer);
+                peer->out_state = OUT_NONE;
+            }
             peer_retire(peer);
             OPAL_THREAD_UNLOCK(&peer->lock);
         }

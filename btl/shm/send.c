@@ -210,7 +210,7 @@ static void frag_queue(shm_peer_t *peer, struct shm_frag *frag)
     opal_mutex_unlock(&shm.pending_lock);
 }
 
-/* 1: in the ring. 0: queued. Below 0: the peer is lost. */
+/* 1: in the ring, or nobody is there to read it. 0: queued. Below 0: the peer is lost. */
 static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
 {
     int status = OPAL_SUCCESS;
@@ -219,7 +219,7 @@ static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
     if (OPAL_UNLIKELY(OUT_NONE == peer->out_state))
         door_open_out(peer);
     if (OPAL_UNLIKELY(OUT_DEAD == peer->out_state))
-        status = OPAL_ERR_UNREACH;
+        status = peer->gone ? 1 : OPAL_ERR_UNREACH;
     else if (OPAL_LIKELY(peer->out_direct) && frag_write(peer, frag))
         status = 1;
     else
@@ -253,7 +253,7 @@ static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t hea
 {
     if (NULL != descriptor)
         *descriptor = frag_get(order, header_size + payload_size, flags);
-    return OUT_DEAD == peer->out_state ? OPAL_ERR_UNREACH : OPAL_ERR_OUT_OF_RESOURCE;
+    return OUT_DEAD == peer->out_state && !peer->gone ? OPAL_ERR_UNREACH : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
 int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
@@ -371,9 +371,9 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
     OPAL_THREAD_LOCK(&peer->lock);
     if (OUT_WAITING == peer->out_state || OUT_NONE == peer->out_state)
         door_open_out(peer);
-    if (OUT_OPEN == peer->out_state && !opal_list_is_empty(&peer->pending)) {
+    if ((OUT_OPEN == peer->out_state || peer->gone) && !opal_list_is_empty(&peer->pending)) {
         frag = (struct shm_frag *) opal_list_get_first(&peer->pending);
-        if (frag_write(peer, frag)) {
+        if (peer->gone || frag_write(peer, frag)) {
             opal_list_remove_item(&peer->pending, (opal_list_item_t *) frag);
             atomic_fetch_sub_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
         } else {
@@ -435,7 +435,8 @@ int send_pending(void)
         if (peer->out_unusable)
             peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
         while (NULL != (frag = pending_send_one(peer))) {
-            frag_complete(peer, frag, true, OPAL_SUCCESS);
+            /* In the end those that would be called are gone. */
+            frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
             events++;
         }
         pending_peer_list(peer);

@@ -43,7 +43,7 @@ struct shm_record {
     int32_t copies; /* enum shm_single_copy of the process */
 };
 
-#define SHM_RECORD_VERSION 1u
+#define SHM_RECORD_VERSION 2u
 
 enum peer_out {
     OUT_NONE,    /* nothing was sent yet */
@@ -77,8 +77,10 @@ struct mca_btl_base_endpoint_t {
     struct door *out_door;
     struct door *left_door; /* we closed it and the peer has not freed it: the lane is in use */
     struct lane *left_lane;
-    bool gone;               /* it has finalized and ended; nothing will be read or sent any more */
-    uint64_t controls_taken; /* one bit a control line of out_lane */
+    /* It has finalized and ended. What the PML still says to it, as that there is room again, is
+     * dropped as if it had been sent. */
+    bool gone;
+    uint64_t controls_taken;  /* one bit a control line of out_lane */
     uint64_t waiting_since_s; /* the peer's segment did not open then */
     bool out_unusable;        /* and never will: reported at the next round of progress */
 
@@ -94,6 +96,7 @@ struct mca_btl_base_endpoint_t {
     uint64_t in_tail_seen;     /* of the ring, when it was last asked to make room */
     enum segment_kind in_kind; /* of our segment where the door is */
     bool in_closing;           /* the visitor has left; close when its ring is empty */
+    _Atomic bool in_left;      /* that has happened. Relaxed: a hint for host_missing */
     struct door *in_door;      /* ours, that the peer took */
     struct mca_btl_base_endpoint_t **in_door_peer; /* its entry in shm.door_peers */
 
@@ -222,6 +225,8 @@ void peer_fail(shm_peer_t *peer, const char *why);
 void peer_check_lives(void);
 /* Under peer->lock: takes back what a closed way out held, once the peer has read it. */
 void peer_retire(shm_peer_t *peer);
+/* Whether it may still read what is sent to it. */
+bool peer_reads(const shm_peer_t *peer);
 void peers_close(void);
 
 /* door.c: connections. */
