@@ -111,7 +111,7 @@ static bool read_message(struct reader *reader, struct arrival *arrival)
  */
 static bool may_answer(const struct peer *peer)
 {
-    return !peer_is_lost(peer) && compat_proc_is_active(peer->proc);
+    return !lost_or_dead(peer);
 }
 
 static void control_arrived(struct peer *peer, struct lane *lane, const struct arrival *arrival,

@@ -66,11 +66,12 @@ enum flow_way credit_admit(struct send_request *request)
     return way;
 }
 
-void credit_withdraw(struct send_request *request)
+bool credit_withdraw(struct send_request *request)
 {
     struct peer *peer = request->out.peer;
     OPAL_THREAD_LOCK(&peer->credit_lock);
-    if (request->is_waiting) {
+    bool was_waiting = request->is_waiting;
+    if (was_waiting) {
         struct send_request **at = &peer->waiting;
         peer->waiting_last = NULL;
         while (*at) {
@@ -84,6 +85,7 @@ void credit_withdraw(struct send_request *request)
         request->is_waiting = false;
     }
     OPAL_THREAD_UNLOCK(&peer->credit_lock);
+    return was_waiting;
 }
 
 void credit_lost(struct peer *peer)

@@ -17,7 +17,7 @@ static inline uint32_t arrival_cost(const struct arrival *arrival)
  * the receiver has room. */
 enum flow_way credit_admit(struct send_request *request);
 /* A request that will not be sent any more. */
-void credit_withdraw(struct send_request *request);
+bool credit_withdraw(struct send_request *request);
 /* The peer is lost: ends in an error what waits for room there. No lock is held. */
 void credit_lost(struct peer *peer);
 

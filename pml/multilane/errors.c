@@ -22,7 +22,7 @@ bool errors_are_over(void)
 static void process_lost(ompi_proc_t *proc, const char *sentence)
 {
     struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
-    if ((peer && peer_is_lost(peer)) || progress_thread_hands_up(process_lost, proc, sentence))
+    if ((peer && lost_or_dead(peer)) || progress_thread_hands_up(process_lost, proc, sentence))
         return; /* that was said, or will be said by the rank */
     opal_output(0, "%s", sentence);
     if (!compat_proc_failed(proc) && !(peer && lost_is_returned(peer)))

@@ -58,7 +58,7 @@ static int piece_send_from(opal_convertor_t *convertor, struct transfer *transfe
     size_t taken = stripe_fragment(*size, most);
     size_t position = offset;
 
-    if (OPAL_UNLIKELY(peer_is_lost(lane->peer)))
+    if (OPAL_UNLIKELY(lost_or_dead(lane->peer)))
         return OMPI_ERR_UNREACH;
     if (lane->framed) {
         *size = taken;

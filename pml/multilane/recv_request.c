@@ -61,7 +61,9 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     /* Relaxed: the peer was known to all threads before the receive met it. */
     struct peer *peer = __atomic_load_n(&request->peer, __ATOMIC_RELAXED);
     /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
-    if (!can_cancel && (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc)))
+    if (!can_cancel &&
+        (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) ||
+         __atomic_load_n(&request->in_get, __ATOMIC_ACQUIRE))) /* recv_request_get_failed */
         return OMPI_SUCCESS;
     if (!can_cancel && recv_request_in_ring(request)) { /* it ends with the ring */
         rndv_ring_stop(peer, false);
@@ -84,6 +86,7 @@ static void recv_request_construct(struct recv_request *request)
     request->has_convertor = false;
     request->control = NULL;
     request->in_ring = false;
+    request->in_get = false;
     request->claimed = (struct spans){0};
     request->view = NULL;
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
@@ -268,7 +271,6 @@ static void recv_request_forget_handle(struct recv_request *request)
     OPAL_THREAD_LOCK(&request->lock);
     handle_release(&multilane.handles, &request->handle);
     spans_clear(&request->claimed);
-    request->control = NULL; /* of a rndv-both that did not come to its end */
     OPAL_THREAD_UNLOCK(&request->lock);
 }
 
@@ -353,6 +355,10 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
         return;
     }
+    /* What a former life that did not come to its end has left; nobody else knows of this one yet.
+     */
+    request->in_get = false;
+    request->control = NULL;
     protocol_of_method(arrival->method)->receive(request, arrival);
 }
 
@@ -401,14 +407,31 @@ int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_
                                                                             (size_t) (end - bytes));
 }
 
-int recv_request_ask(struct recv_request *request, size_t offset)
+void recv_request_get_begins(struct recv_request *request)
 {
-    if (OPAL_UNLIKELY(peer_is_lost(request->peer))) {
+    __atomic_store_n(&request->in_get, true, __ATOMIC_RELAXED);
+}
+
+void recv_request_get_failed(struct recv_request *request)
+{
+    recv_request_ask(request, 0); /* over what was got come the same bytes */
+    /* Release: a cancel that sees it finds the request as it is left here. Last, though the request
+     * may have ended: its next get, if it has one yet, is one of another life. */
+    __atomic_store_n(&request->in_get, false, __ATOMIC_RELEASE);
+}
+
+int recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset)
+{
+    if (OPAL_UNLIKELY(lost_or_dead(request->peer))) {
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
         return OMPI_ERR_UNREACH;
     }
-    return recv_request_send_rtr(request, peer_control_lane(request->peer), offset, WIRE_BY_SEND,
-                                 NULL, NULL);
+    return recv_request_send_rtr(request, lane, offset, WIRE_BY_SEND, NULL, NULL);
+}
+
+int recv_request_ask(struct recv_request *request, size_t offset)
+{
+    return recv_request_ask_on(request, peer_control_lane(request->peer), offset);
 }
 
 /* Claims the bytes for the caller, who then writes them and counts the fresh ones; until they are

@@ -29,6 +29,7 @@ struct recv_request {
     bool matched;    /* guarded by the communicator's lock */
     bool has_convertor;
     bool in_ring; /* atomic: rndv-ring may write to the buffer */
+    bool in_get;  /* atomic: a get may, which is never told to stop */
     bool counted; /* see request_work_begins */
     struct wire_handle handle;
     struct wire_handle sender;
@@ -121,7 +122,13 @@ void recv_request_fail(struct recv_request *request, int mpi_error);
 /* Answers to the sender. */
 int recv_request_acknowledge(struct recv_request *request, struct lane *lane);
 /* Asks for the bytes from `offset` on as active messages. */
+/* Around the gets of a message, as cancelling it has to wait for them. After a failure the message
+ * is asked for. */
+void recv_request_get_begins(struct recv_request *request);
+void recv_request_get_failed(struct recv_request *request);
 int recv_request_ask(struct recv_request *request, size_t offset);
+/* The same on a lane that has carried what must not be overtaken. */
+int recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset);
 int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
                           uint32_t method, const struct wire_key *key, const void *key_bytes);
 

@@ -25,6 +25,8 @@ static int send_request_free(ompi_request_t **ompi)
     return OMPI_SUCCESS;
 }
 
+static void send_request_complete(struct send_request *request);
+
 static int send_request_cancel(ompi_request_t *ompi, int flag)
 {
     struct send_request *request = (struct send_request *) ompi;
@@ -38,8 +40,13 @@ static int send_request_cancel(ompi_request_t *ompi, int flag)
         return OMPI_SUCCESS;
     }
     ompi->req_status._cancelled = true;
-    credit_withdraw(request);
-    send_request_fail(request, COMPAT_ERR_PROC_FAILED);
+    ompi->req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
+    /* Where pieces of it may be under way, or it waits to be tried again, only the program is done
+     * with it: it is given back when they are, and stays with us if a BTL never says so. */
+    if (credit_withdraw(request) || request->state == SEND_ANNOUNCED)
+        send_request_complete(request);
+    else
+        request_complete(ompi);
     return OMPI_SUCCESS;
 }
 
@@ -191,7 +198,7 @@ static int send_request_retry(struct pending *pending)
 {
     struct send_request *request =
         (struct send_request *) ((char *) pending - offsetof(struct send_request, pending));
-    if (OPAL_UNLIKELY(peer_is_lost(request->out.peer))) {
+    if (OPAL_UNLIKELY(lost_or_dead(request->out.peer))) {
         send_request_fail(request, COMPAT_ERR_PROC_FAILED);
         return OMPI_SUCCESS;
     }

@@ -23,6 +23,34 @@ static void expect(int error, int class_wanted, const char *what)
     abort();
 }
 
+/* Large messages both ways between rank 0 and the one that dies while they move. */
+static char *moving[2];
+static MPI_Request moving_requests[2];
+
+static void move_much(int partner)
+{
+    const int bytes = 100 << 20;
+    double begin = MPI_Wtime();
+    int flag;
+    for (int i = 0; i < 2; i++)
+        moving[i] = calloc(1, (size_t) bytes);
+    MPI_Irecv(moving[0], bytes, MPI_BYTE, partner, 7, MPI_COMM_WORLD, &moving_requests[0]);
+    MPI_Isend(moving[1], bytes, MPI_BYTE, partner, 7, MPI_COMM_WORLD, &moving_requests[1]);
+    while (MPI_Wtime() - begin < 0.003)
+        MPI_Testall(2, moving_requests, &flag, MPI_STATUSES_IGNORE);
+}
+
+/* What was moving ends, in an error unless all had come, and its memory is the program's again. */
+static void what_moved_ends(void)
+{
+    for (int i = 0; i < 2; i++) {
+        int error = MPI_Wait(&moving_requests[i], MPI_STATUS_IGNORE);
+        if (MPI_SUCCESS != error)
+            expect(error, MPIX_ERR_PROC_FAILED, "a message that was moving");
+        free(moving[i]);
+    }
+}
+
 /* Receives, small sends and large ones with the dead end in MPI_ERR_PROC_FAILED, not in a hang. */
 static void talk_to_the_dead(void)
 {
@@ -72,9 +100,13 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == size - 1)
+    if (rank == size - 1) {
+        move_much(0);
         raise(SIGKILL);
+    }
     if (rank == 0) {
+        move_much(size - 1);
+        what_moved_ends();
         talk_to_the_dead();
         MPIX_Comm_revoke(MPI_COMM_WORLD);
     } else {

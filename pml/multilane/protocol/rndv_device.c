@@ -58,7 +58,7 @@ static void rndv_device_finish(struct transfer *transfer, int status)
     if (status == OMPI_SUCCESS)
         recv_request_finish(request);
     else
-        recv_request_ask(request, 0); /* over what was got come the same bytes, staged */
+        recv_request_get_failed(request); /* the bytes come staged */
 }
 
 static const struct transfer_way rndv_device_way = {.start = rndv_device_piece,
@@ -75,6 +75,7 @@ static void rndv_device_receive(struct recv_request *request, const struct arriv
     }
     request->device_remote = arrival->key.address;
     memcpy(request->device_key, arrival->key_bytes, arrival->key.length);
+    recv_request_get_begins(request);
     transfer_begin(&request->transfer, &rndv_device_way, 0, request->wanted, 1);
 }
 

@@ -34,8 +34,7 @@ static void rndv_get_finish(struct transfer *transfer, int status)
     struct recv_request *request = recv_request_of_transfer(transfer);
     if (status != OMPI_SUCCESS) {
         rma_release(&request->rma);
-        /* Whatever was got is overwritten by the same bytes. */
-        recv_request_ask(request, 0);
+        recv_request_get_failed(request);
         return;
     }
     request->rma.landed = true;
@@ -58,6 +57,7 @@ static void rndv_get_receive(struct recv_request *request, const struct arrival 
     }
     rma->remote_offset = 0;
     rma->transfer = &request->transfer;
+    recv_request_get_begins(request);
     transfer_begin(&request->transfer, &rndv_get_way, 0, request->wanted,
                    PIECES_IN_FLIGHT * rma->count);
 }

@@ -67,7 +67,9 @@ static void ring_sent(void *context, int status)
      * harm.
      */
     bool is_awaited = __atomic_exchange_n(&request->in_ring, false, __ATOMIC_RELAXED);
-    if (status != OPAL_SUCCESS && is_awaited && !peer_is_lost(request->out.peer))
+    if (status != OPAL_SUCCESS && lost_or_dead(request->out.peer))
+        send_request_lost(request); /* if nobody has told it yet */
+    else if (status != OPAL_SUCCESS && is_awaited)
         receiver_tell(request);
     send_request_step(request);
 }

@@ -18,7 +18,7 @@ if [ "$series" = 4.1 ]; then
 elif [ -n "$sanitizer" ]; then
     skip "${prefix}neighbours.ulfm" "a killed process ends a job of sanitized programs"
 else
-    for lane in "$sm" tcp; do
+    for lane in "$sm" tcp shm; do
         check "${prefix}neighbours.ulfm.$lane" ulfm_run "$lane"
     done
 fi
