@@ -118,7 +118,8 @@ static void rndv_both_finish(struct recv_request *request)
         atomic_load_explicit(&request->control->words[WORD_FAILED], memory_order_acquire);
     request->control = NULL;
     if (has_failed) {
-        recv_request_ask(request, 0); /* over what was copied come the same bytes */
+        /* Over what was copied come the same bytes. */
+        recv_request_ask_on(request, request->control_lane, 0);
         return;
     }
     /* Behind the RTR: on a faster lane it would arrive before it at a sender that was away. */
