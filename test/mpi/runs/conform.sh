@@ -72,6 +72,12 @@ else
     conform multilane tcp self,tcp 2
     conform ob1 $sm self,$sm 2
 fi
+if [ "$series" != 4.1 ]; then
+    for ranks in 3 5; do
+        mpi conform.session.many.multilane-shm.$ranks $ranks --mca pml multilane --mca btl self,shm \
+            -- session --case messages_outlive_their_sender --thorough --seconds 60
+    done
+fi
 # The other one-sided components, which sit on the PML or on its lanes.
 if [ "$series" = 4.1 ]; then
     mpi conform.onesided.multilane-$sm.pt2pt.3 3 --mca pml multilane --mca btl self,$sm --mca osc pt2pt \
