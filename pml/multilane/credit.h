@@ -16,7 +16,7 @@ static inline uint32_t arrival_cost(const struct arrival *arrival)
 /* May the request's message go, and how? FLOW_WAIT: it is kept here, and sent from progress when
  * the receiver has room. */
 enum flow_way credit_admit(struct send_request *request);
-/* A request that will not be sent any more. */
+/* A request that will not be sent any more. True: it was waiting. */
 bool credit_withdraw(struct send_request *request);
 /* The peer is lost: ends in an error what waits for room there. No lock is held. */
 void credit_lost(struct peer *peer);
