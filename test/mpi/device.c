@@ -1051,6 +1051,10 @@ static void chapter_unreachable(void)
     MPI_Request requests[WAITING];
     double begin = MPI_Wtime();
     int class = MPI_SUCCESS;
+    if (ranks != 2) {
+        fprintf(stderr, "device: chapter unreachable is for 2 ranks, not %d\n", ranks);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int i = 0; i < WAITING; i++)
         if (i % 2)

@@ -40,7 +40,14 @@ printf 'check good true\n' >"$folder/top/test/mpi/runs/1.sh"
 export results logs=$folder/logs
 (top=$folder/top; mpi_run "$folder/build" here.) >/dev/null
 expect "runs that come to their end" 0 1
+printf 'ranks=5\ncheck good true\n' >"$folder/top/test/mpi/runs/1.sh"
+# shellcheck disable=SC2016
+printf 'check alone [ "${ranks:-2}" = 2 ]\n' >"$folder/top/test/mpi/runs/2.sh"
+: >"$results"
+(top=$folder/top; mpi_run "$folder/build" here.) >/dev/null
+expect "a file after one that leaves a variable" 0 2
+: >"$results"
 # shellcheck disable=SC2016
 printf 'echo "$no_such_variable"\n' >"$folder/top/test/mpi/runs/2.sh"
 (top=$folder/top; mpi_run "$folder/build" here.) >/dev/null 2>&1
-expect "runs that break off" 1 3
+expect "runs that break off" 1 2
