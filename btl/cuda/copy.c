@@ -159,7 +159,9 @@ static int copy_begin(struct cuda_copy *copy, const cuda_key_t *key, uint64_t re
     if (OPAL_SUCCESS != status)
         return copy_fail(copy, status);
     if (!can_reach(copy->local, copy->copier)) {
-        CUDA_VERBOSE("no peer access between two devices: the copy goes through host memory");
+        CUDA_SAY_ONCE("device memory of process %s is on a device to which that of %p has no "
+                      "access. Messages between such devices are copied through host memory.",
+                      OPAL_NAME_PRINT(copy->peer->name), copy->local);
         return copy_fail(copy, OPAL_ERR_NOT_SUPPORTED);
     }
     start += remote - key->start;

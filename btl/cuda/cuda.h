@@ -103,6 +103,13 @@ extern struct cuda_component mca_btl_cuda_component;
 extern mca_btl_base_module_t cuda_module;
 
 #define CUDA_SAY(...) opal_output(0, "btl/cuda: " __VA_ARGS__)
+/* For what holds for many messages. */
+#define CUDA_SAY_ONCE(...)                                                                         \
+    do {                                                                                           \
+        static bool is_said;                                                                       \
+        if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED))                                \
+            CUDA_SAY(__VA_ARGS__);                                                                 \
+    } while (0)
 #define CUDA_VERBOSE(...)                                                                          \
     opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/cuda: " __VA_ARGS__)
 

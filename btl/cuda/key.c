@@ -48,8 +48,9 @@ cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, 
     }
     if (DRIVER_SUCCESS == result)
         return key;
-    CUDA_VERBOSE("no handle for device memory: %s; it is copied through host memory",
-                 driver_words(result, words, sizeof(words)));
+    CUDA_SAY_ONCE("the driver has no handle to share the device memory at %p by: %s. Messages of "
+                  "such memory are copied through host memory instead.",
+                  base, driver_words(result, words, sizeof(words)));
     free(key);
     return NULL;
 }

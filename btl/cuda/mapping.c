@@ -28,7 +28,8 @@ static bool overlaps(const struct cuda_mapping *mapping, const cuda_key_t *key)
 }
 
 /* Under the lock. What the key is for, if it is open. Whatever else was open at that place of the
- * peer's has been freed there: it is closed, or will be by its last user. */
+ * peer's has been freed there, or its context here has ended: it is closed, or will be by its last
+ * user. */
 static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key_t *key)
 {
     struct cuda_mapping *found = NULL, *next;
@@ -38,7 +39,7 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
         if (mapping->peer != peer || mapping->is_stale || !overlaps(mapping, key))
             continue;
         if (mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
-            mapping->size == key->size)
+            mapping->size == key->size && copier_lives(mapping->copier))
             found = mapping;
         else if (0 == mapping->users)
             mapping_close(mapping);

@@ -157,16 +157,32 @@ static bool mapped_open(const cuda_key_t *key, int device, driver_ptr *here, cha
     return DRIVER_SUCCESS == result;
 }
 
+/* The size was said by the other process. */
+static bool ipc_open(const cuda_key_t *key, driver_ptr *here, char *why, size_t why_size)
+{
+    struct memory memory;
+    driver_result result = driver.ipc_open(here, key->handle.ipc, DRIVER_IPC_LAZY_PEER_ACCESS);
+
+    driver_words(result, why, why_size);
+    if (DRIVER_SUCCESS != result)
+        return false;
+    memory_ask((const void *) (uintptr_t) *here, &memory);
+    if (0 == memory.size || key->size <= memory.start + memory.size - *here)
+        return true;
+    snprintf(why, why_size, "it is said to have %llu bytes and has %zu",
+             (unsigned long long) key->size, memory.size);
+    driver.ipc_close(*here);
+    return false;
+}
+
 bool share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why, size_t why_size)
 {
-    driver_result result = DRIVER_INVALID_HANDLE;
-
     if (SHARE_FABRIC == key->kind || SHARE_FD == key->kind)
         return mapped_open(key, device, here, why, why_size);
     if (SHARE_IPC == key->kind)
-        result = driver.ipc_open(here, key->handle.ipc, DRIVER_IPC_LAZY_PEER_ACCESS);
-    driver_words(result, why, why_size);
-    return DRIVER_SUCCESS == result;
+        return ipc_open(key, here, why, why_size);
+    driver_words(DRIVER_INVALID_HANDLE, why, why_size);
+    return false;
 }
 
 void share_close(enum share_kind kind, driver_ptr here, size_t size)

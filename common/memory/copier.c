@@ -20,7 +20,7 @@ static struct {
 
 driver_result copier_enter(const struct copier *copier)
 {
-    return driver.context_push(copier->context);
+    return copier_is_gone(copier) ? DRIVER_INVALID_CONTEXT : driver.context_push(copier->context);
 }
 
 void copier_leave(void)
@@ -29,14 +29,75 @@ void copier_leave(void)
     driver.context_pop(&context);
 }
 
+/* --- contexts that end --------------------------------------------------------------------------
+ */
+
+/* 0: nobody's. False: the driver does not say. */
+static bool buffer_id_at(driver_ptr address, uint64_t *id)
+{
+    static const int attribute[] = {DRIVER_POINTER_BUFFER_ID};
+    unsigned long long found = 0;
+    void *values[] = {&found};
+    bool is_said = driver.pointer_attributes(1, attribute, values, address) == DRIVER_SUCCESS;
+    *id = found;
+    return is_said;
+}
+
+/* In the copier's context. */
+static void witness_take(struct copier *copier)
+{
+    if (driver.mem_alloc(&copier->witness, 1) != DRIVER_SUCCESS)
+        copier->witness = 0;
+    else if (!buffer_id_at(copier->witness, &copier->witness_id))
+        copier->witness_id = 0;
+}
+
+bool copier_lives(struct copier *copier)
+{
+    uint64_t id;
+    if (copier_is_gone(copier))
+        return false;
+    /* A device that is lost says nothing: what is done with it next tells why. */
+    if (!copier->witness_id || !buffer_id_at(copier->witness, &id) || id == copier->witness_id)
+        return true;
+    /* Relaxed: who uses a context while it ends is lost anyway. */
+    __atomic_store_n(&copier->is_gone, true, __ATOMIC_RELAXED);
+    return false;
+}
+
 static struct copier *copier_find(driver_context context)
 {
     unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
     for (unsigned i = 0; i < count; i++)
-        if (all.copiers[i].context == context)
+        if (all.copiers[i].context == context && copier_lives(&all.copiers[i]))
             return &all.copiers[i];
     return NULL;
 }
+
+/* The same for memory of the context. While there is the memory that was asked about last time,
+ * there is the context it was in. */
+static struct copier *copier_find_for(const struct memory *memory)
+{
+    unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
+    for (unsigned i = 0; i < count; i++)
+        if (all.copiers[i].context == memory->context && !copier_is_gone(&all.copiers[i]) &&
+            __atomic_load_n(&all.copiers[i].last_buffer, __ATOMIC_RELAXED) == memory->buffer_id)
+            return &all.copiers[i];
+    struct copier *copier = copier_find(memory->context);
+    if (copier)
+        __atomic_store_n(&copier->last_buffer, memory->buffer_id, __ATOMIC_RELAXED);
+    return copier;
+}
+
+void copiers_look(void)
+{
+    unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
+    for (unsigned i = 0; i < count; i++)
+        copier_lives(&all.copiers[i]);
+}
+
+/* --- making -------------------------------------------------------------------------------------
+ */
 
 static void streams_destroy(struct copier *copier)
 {
@@ -52,7 +113,9 @@ static driver_result streams_create(struct copier *copier)
         return result;
     for (int way = 0; way < COPY_WAYS && result == DRIVER_SUCCESS; way++)
         result = driver.stream_create(&copier->streams[way], DRIVER_STREAM_NON_BLOCKING);
-    if (result != DRIVER_SUCCESS)
+    if (result == DRIVER_SUCCESS)
+        witness_take(copier);
+    else
         streams_destroy(copier);
     copier_leave();
     return result;
@@ -99,7 +162,7 @@ struct copier *copier_get(const struct memory *memory, driver_result *result)
     *result = DRIVER_SUCCESS;
     if (!memory->context)
         return copier_of_device(memory->device, result);
-    struct copier *copier = copier_find(memory->context);
+    struct copier *copier = copier_find_for(memory);
     if (copier)
         return copier;
     pthread_mutex_lock(&all.lock);
@@ -109,6 +172,9 @@ struct copier *copier_get(const struct memory *memory, driver_result *result)
     pthread_mutex_unlock(&all.lock);
     return copier;
 }
+
+/* --- copies -------------------------------------------------------------------------------------
+ */
 
 driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr to, driver_ptr from,
                           size_t bytes)
@@ -202,6 +268,8 @@ driver_result copier_test(driver_event event)
 
 void copier_unmark(struct copier *copier, driver_event event)
 {
+    if (copier_is_gone(copier))
+        return;
     pthread_mutex_lock(&all.lock);
     bool is_kept = all.events[copier->index].count < EVENTS_KEPT;
     if (is_kept)
@@ -248,14 +316,33 @@ void copier_unpin(struct copier *copier, void *bytes)
     copier_leave();
 }
 
-/* The program may have ended its contexts before us, and the driver itself may be gone: what it
- * says to all this changes nothing. */
+driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes)
+{
+    driver_result result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    result = driver.host_pin(memory, bytes, DRIVER_HOST_PORTABLE);
+    copier_leave();
+    return result == DRIVER_ALREADY_PINNED ? DRIVER_SUCCESS : result;
+}
+
+void copier_unpin_given(struct copier *copier, void *memory)
+{
+    if (copier_enter(copier) != DRIVER_SUCCESS)
+        return;
+    driver.host_unpin(memory);
+    copier_leave();
+}
+
+/* The driver itself may be gone: what it says to all this changes nothing. */
 static void copier_close(struct copier *copier)
 {
     if (copier_enter(copier) == DRIVER_SUCCESS) {
         for (unsigned i = 0; i < all.events[copier->index].count; i++)
             driver.event_destroy(all.events[copier->index].kept[i]);
         streams_destroy(copier);
+        if (copier->witness)
+            driver.mem_free(copier->witness);
         copier_leave();
     }
     all.events[copier->index].count = 0;
@@ -265,6 +352,7 @@ static void copier_close(struct copier *copier)
 
 void copiers_close(void)
 {
+    copiers_look();
     pthread_mutex_lock(&all.lock);
     for (unsigned i = 0; i < all.count; i++)
         copier_close(&all.copiers[i]);

@@ -12,12 +12,21 @@ enum copy_way { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_WAYS };
 #define COPIERS_MAX 32
 
 /* Everything that copies in one context of a device need. It is made at first use and lives until
- * copiers_close. */
+ * copiers_close.
+ *
+ * A program may end its contexts, or reset a device, while we go on; then all that was of the
+ * context is gone, and the driver crashes on whoever uses it. It does not tell, and may give the
+ * next context the same address. But the number of an allocation is never used again: so each
+ * copier has one of its own, the witness, and while its number is there the context is. */
 struct copier {
     driver_context context;
     int device;
     unsigned index;   /* below COPIERS_MAX */
     bool is_retained; /* the context is the device's primary one, and we hold it */
+    bool is_gone;     /* atomic: its context is; it is entered no more */
+    driver_ptr witness;
+    uint64_t witness_id;  /* 0: there was no memory for one, and nothing is known */
+    uint64_t last_buffer; /* atomic: id of the memory that copier_get was last asked for */
     driver_stream streams[COPY_WAYS];
 };
 
@@ -27,6 +36,18 @@ struct copier *copier_get(const struct memory *memory, driver_result *result);
 
 /* The copier in the primary context of a device. */
 struct copier *copier_of_device(int device, driver_result *result);
+
+/* Is the copier's context still there? Asks the driver. */
+bool copier_lives(struct copier *copier);
+
+/* The same, as far as it was found out before. */
+static inline bool copier_is_gone(const struct copier *copier)
+{
+    return __atomic_load_n(&copier->is_gone, __ATOMIC_RELAXED);
+}
+
+/* Asks that of all, so that nothing of what is gone is given back. */
+void copiers_look(void);
 
 /* Starts a copy of `bytes`; it may be under way when this returns. */
 driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr to, driver_ptr from,
@@ -65,11 +86,16 @@ driver_result copier_flush(const struct copier *copier);
 void *copier_pin(struct copier *copier, size_t bytes, driver_result *result);
 void copier_unpin(struct copier *copier, void *bytes);
 
+/* The same for memory of the caller's, whole pages, which stays what it is when the context goes.
+ */
+driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes);
+void copier_unpin_given(struct copier *copier, void *memory);
+
 /* Gives everything back. Nothing is under way any more. */
 void copiers_close(void);
 
 /* Makes the copier's context the one of this thread for other calls of the driver, until
- * copier_leave. */
+ * copier_leave. An error: it cannot be, or is gone. */
 driver_result copier_enter(const struct copier *copier);
 void copier_leave(void);
 

@@ -40,6 +40,8 @@ static const struct function functions[] = {
     {"cuMemFree", offsetof(struct driver, mem_free)},
     {"cuMemHostAlloc", offsetof(struct driver, mem_host_alloc)},
     {"cuMemFreeHost", offsetof(struct driver, mem_host_free)},
+    {"cuMemHostRegister", offsetof(struct driver, host_pin)},
+    {"cuMemHostUnregister", offsetof(struct driver, host_unpin)},
     {"cuMemcpy", offsetof(struct driver, copy)},
     {"cuMemcpyAsync", offsetof(struct driver, copy_async)},
     {"cuMemcpy2DAsync", offsetof(struct driver, copy_2d_async)},
@@ -57,6 +59,7 @@ static const struct function functions[] = {
 };
 
 static const struct function optional_functions[] = {
+    {"cuDevicePrimaryCtxReset", offsetof(struct driver, primary_reset)},
     {"cuMemCreate", offsetof(struct driver, chunk_create)},
     {"cuMemRetainAllocationHandle", offsetof(struct driver, chunk_retain)},
     {"cuMemRelease", offsetof(struct driver, chunk_release)},

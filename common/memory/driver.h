@@ -74,6 +74,7 @@ enum driver_result_value {
     DRIVER_NOT_READY = 600,
     DRIVER_ILLEGAL_ADDRESS = 700,
     DRIVER_LAUNCH_TIMEOUT = 702,
+    DRIVER_ALREADY_PINNED = 712,
     DRIVER_NOT_SUPPORTED = 801
 };
 
@@ -109,7 +110,7 @@ enum driver_flush {
 };
 
 enum driver_flag {
-    DRIVER_HOST_PORTABLE = 1,       /* of mem_host_alloc: pinned for every context */
+    DRIVER_HOST_PORTABLE = 1,       /* of mem_host_alloc and host_pin: pinned for every context */
     DRIVER_STREAM_NON_BLOCKING = 1, /* does not wait for the program's default stream */
     DRIVER_EVENT_NO_TIMING = 2,
     DRIVER_IPC_LAZY_PEER_ACCESS = 1,
@@ -177,6 +178,8 @@ struct driver {
     driver_result (*mem_free)(driver_ptr pointer);
     driver_result (*mem_host_alloc)(void **pointer, size_t bytes, unsigned flags);
     driver_result (*mem_host_free)(void *pointer);
+    driver_result (*host_pin)(void *pointer, size_t bytes, unsigned flags);
+    driver_result (*host_unpin)(void *pointer);
     driver_result (*copy)(driver_ptr to, driver_ptr from, size_t bytes);
     driver_result (*copy_async)(driver_ptr to, driver_ptr from, size_t bytes, driver_stream stream);
     driver_result (*copy_2d_async)(const struct driver_copy_2d *copy, driver_stream stream);
@@ -193,6 +196,7 @@ struct driver {
     driver_result (*ipc_close)(driver_ptr pointer);
 
     /* Null where the driver has them not. */
+    driver_result (*primary_reset)(driver_device device);
     driver_result (*chunk_create)(driver_chunk *chunk, size_t bytes,
                                   const struct driver_chunk_properties *properties, uint64_t flags);
     driver_result (*chunk_retain)(driver_chunk *chunk, void *address);

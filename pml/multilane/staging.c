@@ -35,7 +35,7 @@ static struct {
     struct {
         struct slot *slots; /* null: not made yet */
         unsigned char *bytes;
-        struct copier *copier; /* that pinned the bytes; null: they are from the heap */
+        struct copier *copier; /* that has pinned the bytes; null: none could */
         struct slot *free;
     } pools[POOLS];
     struct slot_queue queues[COPIERS_MAX][COPY_WAYS];
@@ -62,15 +62,19 @@ static void slot_init(struct slot *slot, unsigned char *bytes, size_t room, uint
     OBJ_CONSTRUCT(&slot->convertor, opal_convertor_t);
 }
 
-static unsigned char *pool_memory(uint8_t pool, struct copier *copier, size_t bytes)
+static size_t pool_bytes(uint8_t pool)
 {
-    driver_result result;
-    void *memory = copier_pin(copier, bytes, &result);
-    staging.pools[pool].copier = memory ? copier : NULL;
-    if (memory)
-        return memory;
-    staging_complain("no pinned memory, so that copies of device memory go slower", result);
-    return posix_memalign(&memory, 4096, bytes) == 0 ? memory : NULL;
+    return pool_sizes[pool].slots * pool_sizes[pool].slot_bytes;
+}
+
+/* The memory is ours and not the driver's, as messages of one device may be in it when the program
+ * ends the context of another, which had pinned it. */
+static void pool_pin(uint8_t pool, struct copier *copier)
+{
+    driver_result result = copier_pin_given(copier, staging.pools[pool].bytes, pool_bytes(pool));
+    staging.pools[pool].copier = result == DRIVER_SUCCESS ? copier : NULL;
+    if (result != DRIVER_SUCCESS)
+        staging_complain("no pinned memory, so that copies of device memory go slower", result);
 }
 
 /* With the lock held. False without memory. */
@@ -79,15 +83,16 @@ static bool pool_make(uint8_t pool, struct copier *copier)
     unsigned count = pool_sizes[pool].slots;
     size_t room = pool_sizes[pool].slot_bytes;
     struct slot *slots = calloc(count, sizeof(*slots));
-    unsigned char *bytes = slots ? pool_memory(pool, copier, count * room) : NULL;
-    if (!bytes) {
+    void *bytes = NULL;
+    if (!slots || posix_memalign(&bytes, 4096, pool_bytes(pool)) != 0) {
         free(slots);
         return false;
     }
     staging.pools[pool].slots = slots;
     staging.pools[pool].bytes = bytes;
+    pool_pin(pool, copier);
     for (unsigned i = 0; i < count; i++) {
-        slot_init(&slots[i], bytes + i * room, room, pool);
+        slot_init(&slots[i], staging.pools[pool].bytes + i * room, room, pool);
         slots[i].next = staging.pools[pool].free;
         staging.pools[pool].free = &slots[i];
     }
@@ -99,6 +104,8 @@ struct slot *slot_take(struct copier *copier, size_t bytes)
     uint8_t pool = bytes <= SMALL_BYTES ? POOL_SMALL : POOL_LARGE;
     struct slot *slot = NULL;
     OPAL_THREAD_LOCK(&staging.lock);
+    if (staging.pools[pool].copier && copier_is_gone(staging.pools[pool].copier))
+        pool_pin(pool, copier);
     if (staging.pools[pool].slots || pool_make(pool, copier))
         slot = staging.pools[pool].free;
     if (slot)
@@ -240,9 +247,8 @@ static void pool_free(uint8_t pool)
     for (unsigned i = 0; i < pool_sizes[pool].slots; i++)
         OBJ_DESTRUCT(&staging.pools[pool].slots[i].convertor);
     if (staging.pools[pool].copier)
-        copier_unpin(staging.pools[pool].copier, staging.pools[pool].bytes);
-    else
-        free(staging.pools[pool].bytes);
+        copier_unpin_given(staging.pools[pool].copier, staging.pools[pool].bytes);
+    free(staging.pools[pool].bytes);
     free(staging.pools[pool].slots);
     memset(&staging.pools[pool], 0, sizeof(staging.pools[pool]));
 }
@@ -252,6 +258,7 @@ void staging_fini(void)
     if (staging.is_registered)
         opal_progress_unregister(staging_progress);
     staging.is_registered = false;
+    copiers_look();
     for (uint8_t pool = 0; pool < POOLS; pool++)
         pool_free(pool);
     memset(staging.queues, 0, sizeof(staging.queues));

@@ -9,13 +9,15 @@
  * twice. A kernel is run as a C function of the same source, each of its accesses checked, where
  * there is one of its name; device code of another kind than nvcc's is a file that begins with
  * "stand-in". A dmabuf is the memfd, open at the place where the range begins; copies of the
- * memory have to have been made synchronous. test/fake/verbs_dmabuf.c takes it.
+ * memory have to have been made synchronous. test/fake/verbs_dmabuf.c takes it. A device that is
+ * reset gives its memory back at once, and the program ends that uses a stream, an event or a
+ * module from before.
  *
  * MULTILANE_FAKE_CUDA is a list of words: devices=N, delay-us=N, no-ipc, ipc-open-fails,
  * no-pinned, no-peer, no-map, no-fd-handle, no-kernels, no-dmabuf, dmabuf-fails, no-flush (of what
- * other devices wrote), flush-fails, fabric (there is one), old, lost (after a copy that failed
- * even questions fail), fail-copy=N (the Nth copy or kernel fails when it is done, and all after
- * it).
+ * other devices wrote), flush-fails, fabric (there is one), long-ranges (allocations are said to be
+ * twice as long as they are), old, lost (after a copy that failed even questions fail),
+ * fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -43,7 +45,7 @@ static struct {
     long delay_us;
     long fail_copy;
     bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, no_kernels, no_dmabuf,
-        dmabuf_fails, no_flush, flush_fails, fabric, lost, old;
+        dmabuf_fails, no_flush, flush_fails, fabric, long_ranges, lost, old;
 } settings = {.devices = 2, .delay_us = 20};
 
 static void setting_read(const char *word)
@@ -79,6 +81,8 @@ static void setting_read(const char *word)
         settings.flush_fails = true;
     else if (strcmp(word, "fabric") == 0)
         settings.fabric = true;
+    else if (strcmp(word, "long-ranges") == 0)
+        settings.long_ranges = true;
     else if (strcmp(word, "lost") == 0)
         settings.lost = true;
     else if (strcmp(word, "old") == 0)
@@ -120,6 +124,7 @@ struct allocation {
     size_t size;
     unsigned type; /* enum driver_memory_type */
     bool managed, imported, is_synchronous;
+    bool is_given; /* the program's own memory, pinned */
     int fd;
     int device;
     driver_context context;
@@ -202,10 +207,12 @@ static void allocation_add(struct allocation *new)
 
 static void allocation_free(struct allocation *old)
 {
-    munmap(old->shadow, round_up(old->size));
-    if (old->start != old->shadow)
-        munmap(old->start, round_up(old->size));
-    close(old->fd);
+    if (!old->is_given) {
+        munmap(old->shadow, round_up(old->size));
+        if (old->start != old->shadow)
+            munmap(old->start, round_up(old->size));
+        close(old->fd);
+    }
     free(old);
 }
 
@@ -228,7 +235,14 @@ static struct allocation *allocation_take(const void *start, bool imported)
 
 struct driver_context_s {
     int device;
-    unsigned holds; /* of the primary one */
+    unsigned holds;  /* of the primary one */
+    unsigned resets; /* atomic */
+};
+
+/* What belongs to a context, as it was after so many resets. */
+struct owner {
+    driver_context context;
+    unsigned resets;
 };
 
 static struct driver_context_s primaries[DEVICES_MAX];
@@ -245,6 +259,22 @@ static driver_context current(void)
 static bool is_started(void)
 {
     return __atomic_load_n(&started, __ATOMIC_ACQUIRE); /* cuInit */
+}
+
+static struct owner owner_now(void)
+{
+    driver_context context = current();
+    return (struct owner){context, __atomic_load_n(&context->resets, __ATOMIC_RELAXED)};
+}
+
+/* The driver's own crash says less. */
+static bool is_of_current(const struct owner *owner, const char *what)
+{
+    if (owner->resets != __atomic_load_n(&owner->context->resets, __ATOMIC_RELAXED)) {
+        fprintf(stderr, "stand-in for libcuda: %s is used whose device was reset\n", what);
+        abort();
+    }
+    return owner->context == current();
 }
 
 API driver_result cuInit(unsigned flags)
@@ -412,6 +442,26 @@ API driver_result cuMemFree(driver_ptr pointer)
     return DRIVER_SUCCESS;
 }
 
+/* What was in the context is gone. What the program pinned is its own, and not pinned any more. */
+API driver_result cuDevicePrimaryCtxReset(driver_device device)
+{
+    if (device < 0 || device >= settings.devices)
+        return DRIVER_INVALID_DEVICE;
+    __atomic_add_fetch(&primaries[device].resets, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&lock);
+    for (struct allocation **at = &allocations; *at;) {
+        struct allocation *old = *at;
+        if (old->context != &primaries[device]) {
+            at = &old->next;
+            continue;
+        }
+        *at = old->next;
+        allocation_free(old);
+    }
+    pthread_mutex_unlock(&lock);
+    return DRIVER_SUCCESS;
+}
+
 API driver_result cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
     (void) flags;
@@ -425,6 +475,37 @@ API driver_result cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 }
 
 API driver_result cuMemFreeHost(void *pointer)
+{
+    return cuMemFree((driver_ptr) (uintptr_t) pointer);
+}
+
+API driver_result cuMemHostRegister(void *pointer, size_t size, unsigned flags)
+{
+    (void) flags;
+    if (!current())
+        return DRIVER_INVALID_CONTEXT;
+    if (settings.no_pinned)
+        return DRIVER_OUT_OF_MEMORY;
+    bool is_known;
+    bytes_of((driver_ptr) (uintptr_t) pointer, 1, &is_known);
+    if (is_known)
+        return DRIVER_ALREADY_PINNED;
+    struct allocation *new = calloc(1, sizeof(*new));
+    if (!new)
+        return DRIVER_OUT_OF_MEMORY;
+    *new = (struct allocation){.start = pointer,
+                               .shadow = pointer,
+                               .size = size,
+                               .type = DRIVER_MEMORY_HOST,
+                               .is_given = true,
+                               .context = current(),
+                               .device = current()->device,
+                               .id = __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED)};
+    allocation_add(new);
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuMemHostUnregister(void *pointer)
 {
     return cuMemFree((driver_ptr) (uintptr_t) pointer);
 }
@@ -480,6 +561,8 @@ static void attribute_of(const struct allocation *at, int attribute, void *value
         break;
     case DRIVER_POINTER_RANGE_SIZE:
         *(size_t *) value = range ? range->size : at ? at->size : 0;
+        if (settings.long_ranges && at && !at->imported)
+            *(size_t *) value *= 2;
         break;
     default:
         break;
@@ -589,7 +672,7 @@ API driver_result cuMemGetHandleForAddressRange(void *handle, driver_ptr pointer
  */
 
 struct driver_event_s {
-    driver_context context;
+    struct owner owner;
     bool pending; /* atomic */
     driver_result result;
 };
@@ -606,7 +689,7 @@ struct operation {
 };
 
 struct driver_stream_s {
-    driver_context context;
+    struct owner owner;
     pthread_t thread;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
@@ -685,7 +768,7 @@ API driver_result cuStreamCreate(driver_stream *out, unsigned flags)
     driver_stream stream = calloc(1, sizeof(*stream));
     if (!stream)
         return DRIVER_OUT_OF_MEMORY;
-    stream->context = current();
+    stream->owner = owner_now();
     stream->last = &stream->first;
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
@@ -699,7 +782,7 @@ API driver_result cuStreamCreate(driver_stream *out, unsigned flags)
 
 API driver_result cuStreamSynchronize(driver_stream stream)
 {
-    if (!stream || stream->context != current())
+    if (!stream || !is_of_current(&stream->owner, "a stream"))
         return DRIVER_INVALID_HANDLE;
     pthread_mutex_lock(&stream->lock);
     while (stream->first || stream->busy)
@@ -710,6 +793,7 @@ API driver_result cuStreamSynchronize(driver_stream stream)
 
 API driver_result cuStreamDestroy(driver_stream stream)
 {
+    is_of_current(&stream->owner, "a stream");
     pthread_mutex_lock(&stream->lock);
     stream->ending = true;
     pthread_cond_broadcast(&stream->changed);
@@ -744,13 +828,14 @@ API driver_result cuEventCreate(driver_event *event, unsigned flags)
     *event = calloc(1, sizeof(**event));
     if (!*event)
         return DRIVER_OUT_OF_MEMORY;
-    (*event)->context = current();
+    (*event)->owner = owner_now();
     return DRIVER_SUCCESS;
 }
 
 API driver_result cuEventRecord(driver_event event, driver_stream stream)
 {
-    if (!stream || event->context != stream->context || stream->context != current())
+    if (!stream || !is_of_current(&event->owner, "an event") ||
+        !is_of_current(&stream->owner, "a stream"))
         return DRIVER_INVALID_HANDLE;
     __atomic_store_n(&event->pending, true, __ATOMIC_RELAXED);
     const struct operation operation = {.event = event};
@@ -759,6 +844,7 @@ API driver_result cuEventRecord(driver_event event, driver_stream stream)
 
 API driver_result cuEventQuery(driver_event event)
 {
+    is_of_current(&event->owner, "an event"); /* which it need not be */
     /* Acquire, against operation_do. */
     if (__atomic_load_n(&event->pending, __ATOMIC_ACQUIRE))
         return DRIVER_NOT_READY;
@@ -825,7 +911,7 @@ static driver_result copy_start(driver_ptr to, driver_ptr from, struct operation
     bool to_pageable, from_pageable;
     if (!is_started())
         return DRIVER_NOT_INITIALIZED;
-    if (!stream || !current() || stream->context != current())
+    if (!stream || !current() || !is_of_current(&stream->owner, "a stream"))
         return DRIVER_INVALID_CONTEXT;
     if (!operation->bytes || !operation->rows || !operation->planes)
         return DRIVER_SUCCESS;
@@ -941,7 +1027,7 @@ static struct driver_function_s kernels[] = {
 };
 
 struct driver_module_s {
-    driver_context context;
+    struct owner owner;
 };
 
 static long kernels_done; /* atomic */
@@ -970,13 +1056,13 @@ API driver_result cuModuleLoadData(driver_module *module, const void *code)
     *module = malloc(sizeof(**module));
     if (!*module)
         return DRIVER_OUT_OF_MEMORY;
-    (*module)->context = current();
+    (*module)->owner = owner_now();
     return DRIVER_SUCCESS;
 }
 
 API driver_result cuModuleUnload(driver_module module)
 {
-    if (module->context != current())
+    if (!is_of_current(&module->owner, "a module"))
         return DRIVER_INVALID_CONTEXT;
     free(module);
     return DRIVER_SUCCESS;
@@ -985,7 +1071,7 @@ API driver_result cuModuleUnload(driver_module module)
 API driver_result cuModuleGetFunction(driver_function *function, driver_module module,
                                       const char *name)
 {
-    if (module->context != current())
+    if (!is_of_current(&module->owner, "a module"))
         return DRIVER_INVALID_CONTEXT;
     for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
         if (strcmp(kernels[i].name, name) == 0) {
@@ -1002,7 +1088,7 @@ API driver_result cuLaunchKernel(driver_function function, unsigned grid_x, unsi
 {
     struct operation operation = {.kernel = function};
     (void) shared_bytes;
-    if (!stream || stream->context != current())
+    if (!stream || !is_of_current(&stream->owner, "a stream"))
         return DRIVER_INVALID_CONTEXT;
     if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z || block_x > 1024 ||
         extra)
@@ -1376,6 +1462,7 @@ static const struct function {
                  ENTRY(cuDeviceCanAccessPeer),
                  ENTRY(cuDevicePrimaryCtxRetain),
                  ENTRY(cuDevicePrimaryCtxRelease),
+                 ENTRY(cuDevicePrimaryCtxReset),
                  ENTRY(cuCtxPushCurrent),
                  ENTRY(cuCtxPopCurrent),
                  ENTRY(cuPointerGetAttributes),
@@ -1384,6 +1471,8 @@ static const struct function {
                  ENTRY(cuMemFree),
                  ENTRY(cuMemHostAlloc),
                  ENTRY(cuMemFreeHost),
+                 ENTRY(cuMemHostRegister),
+                 ENTRY(cuMemHostUnregister),
                  ENTRY(cuMemcpy),
                  ENTRY(cuMemcpyAsync),
                  ENTRY(cuMemcpy2DAsync),

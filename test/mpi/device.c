@@ -1040,6 +1040,31 @@ static void chapter_lost(void)
     free(host);
 }
 
+static void device_begin(void);
+
+/* Programs may reset their devices, which ends all that anybody has there, and use them again. */
+static void chapter_reset(void)
+{
+    int devices = 0;
+    if (!driver.primary_reset || !has_partner())
+        return;
+    must(driver.device_count(&devices), "cuDeviceGetCount");
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < SIZES; i++)
+            between(DEVICE, DEVICE, sizes[i], 0);
+        typed(1, DEVICE, DEVICE, false);
+        memory_new(DEVICE, 1000); /* is never freed */
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int device = 0; device < devices; device++)
+            must(driver.primary_reset(device), "cuDevicePrimaryCtxReset");
+        if (turn < 2) /* and at last Open MPI ends after them */
+            device_begin();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("device: the devices were reset\n");
+}
+
 /* The lanes to the other process get lost while messages are in the ring, and errors are returned:
  * whatever waits ends in one. */
 static void chapter_unreachable(void)
@@ -1134,29 +1159,18 @@ static const struct {
     void (*run)(void);
     bool is_alone; /* only run when it is named: it needs more than a stand-in that works */
 } chapters[] = {
-    {"stand-in", check_stand_in, false},
-    {"kinds", chapter_kinds, false},
-    {"self", chapter_self, false},
-    {"types", chapter_types, false},
-    {"truncate", chapter_truncate, false},
-    {"persistent", chapter_persistent, false},
-    {"probe", chapter_probe, false},
-    {"devices", chapter_devices, false},
-    {"forced", chapter_forced, false},
-    {"mapped", chapter_mapped, false},
-    {"reuse", chapter_reuse, false},
-    {"many", chapter_many, false},
-    {"order", chapter_order, false},
-    {"collective", chapter_collective, false},
-    {"packed", chapter_packed, true},
-    {"in-place", chapter_in_place, true},
-    {"ring", chapter_ring, false},
-    {"freed", chapter_freed, false},
-    {"direct", chapter_direct, true},
-    {"unflushed", chapter_unflushed, true},
-    {"unreachable", chapter_unreachable, true},
-    {"fails", chapter_fails, true},
-    {"lost", chapter_lost, true},
+    {"stand-in", check_stand_in, false},    {"kinds", chapter_kinds, false},
+    {"self", chapter_self, false},          {"types", chapter_types, false},
+    {"truncate", chapter_truncate, false},  {"persistent", chapter_persistent, false},
+    {"probe", chapter_probe, false},        {"devices", chapter_devices, false},
+    {"forced", chapter_forced, false},      {"mapped", chapter_mapped, false},
+    {"reuse", chapter_reuse, false},        {"many", chapter_many, false},
+    {"order", chapter_order, false},        {"collective", chapter_collective, false},
+    {"packed", chapter_packed, true},       {"in-place", chapter_in_place, true},
+    {"ring", chapter_ring, false},          {"freed", chapter_freed, false},
+    {"direct", chapter_direct, true},       {"unflushed", chapter_unflushed, true},
+    {"reset", chapter_reset, true},         {"unreachable", chapter_unreachable, true},
+    {"fails", chapter_fails, true},         {"lost", chapter_lost, true},
     {"computing", chapter_computing, true},
 };
 enum { CHAPTERS = sizeof(chapters) / sizeof(chapters[0]) };

@@ -3,10 +3,10 @@
 # cannot touch that memory, copies really happen later, and what a device may lack is switched off.
 # No figure is ever taken from it.
 
-# cuda_run NAME "SETTINGS OF THE STAND-IN" LANES [CHAPTER]
+# cuda_run NAME "SETTINGS OF THE STAND-IN" LANES [CHAPTER [REGEX]]
 cuda_run() {
-    local name=$1 fake=$2 lanes=$3 chapter=${4:-} regex='all chapters passed'
-    [ -n "$chapter" ] && regex='^'
+    local name=$1 fake=$2 lanes=$3 chapter=${4:-} regex=${5:-^}
+    [ -n "$chapter" ] || regex='all chapters passed'
     # shellcheck disable=SC2086
     mpi_says "cuda.$name" "$regex" "${ranks:-2}" --mca pml multilane --mca btl "$lanes" \
         --mca btl_tcp_if_include lo \
@@ -115,10 +115,11 @@ cuda_bench right ' 90 messages looked at, 0 wrong' --check --largest 1048576
 cuda_bench stand-in 'nothing measured: the driver is a stand-in'
 
 # What a device, a driver or a machine may lack.
-cuda_run no-ipc no-ipc self,shm,cuda many
+cuda_run no-ipc no-ipc self,shm,cuda many "the driver has no handle to share the device memory"
+cuda_run long-ranges long-ranges self,shm,cuda many "is said to have [0-9]* bytes and has"
 cuda_run ipc-open-fails ipc-open-fails self,shm,cuda many
 cuda_run no-pinned no-pinned self,shm,cuda many
-cuda_run no-peer no-peer self,shm,cuda many
+cuda_run no-peer no-peer self,shm,cuda many "is on a device to which that of .* has no access"
 cuda_run one-device devices=1 self,shm,cuda reuse
 cuda_run slow-copies delay-us=2000 self,shm,cuda order
 ranks=4 cuda_run collective "" self,shm,cuda collective
@@ -158,6 +159,16 @@ for lanes in self,shm self,shm,cuda; do
     mpi_says "cuda.lost.$lanes" "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" 2 \
         --mca pml multilane --mca btl "$lanes" -x LD_LIBRARY_PATH="$build/test/fake" \
         -x MULTILANE_FAKE_CUDA=fail-copy=4,lost -- device lost
+done
+
+# The program resets its devices, and goes on: by every way that memory of theirs may take.
+for lanes in self,shm self,shm,cuda; do
+    for protocol in auto rndv-ring; do
+        mpi_says "cuda.reset.$protocol.$lanes" "the devices were reset" 2 --mca pml multilane \
+            --mca btl "$lanes" --mca pml_multilane_protocol $protocol \
+            --mca pml_multilane_device_code "$build/test/fake/kernels" \
+            -x LD_LIBRARY_PATH="$build/test/fake" -- device reset
+    done
 done
 
 # Freed memory is told from the host's.
