@@ -248,24 +248,6 @@ void door_close_out(shm_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-int door_fence(mca_btl_base_module_t *btl, shm_peer_t *peer)
-{
-    int status = OPAL_SUCCESS;
-
-    (void) btl;
-    OPAL_THREAD_LOCK(&peer->lock);
-    door_leave(peer);
-    peer->out_state = OUT_DEAD;
-    if (NULL != peer->left_door &&
-        DOOR_CLOSED == atomic_load_explicit(&peer->left_door->state, memory_order_acquire) &&
-        segment_owner_lives(peer->host_fd))
-        status = OPAL_ERR_RESOURCE_BUSY;
-    OPAL_THREAD_UNLOCK(&peer->lock);
-    send_fail_pending(peer);
-    remote_fail(peer);
-    return status;
-}
-
 /* --- the way in: a visitor at our door --- */
 
 void door_close_in(shm_peer_t *peer)

@@ -31,7 +31,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
     memset(out, 0, sizeof(*out));
-    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL | MULTILANE_CAN_FENCE;
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL;
     if (copy_possible(peer))
         out->capabilities |= MULTILANE_CAN_COPY;
     out->memory = MULTILANE_MEMORY_HOST;
@@ -40,7 +40,6 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = peer->copy_proven ? SIZE_MAX : 0;
     out->piece_min_bytes = 4096;
-    out->piece_bytes = 8192;
     cost_set(&out->cost[MULTILANE_BY_SEND], send_ranges,
              sizeof(send_ranges) / sizeof(send_ranges[0]));
     /* Without the kernel's copying get and put go by message, at the cost of messages. */
@@ -110,12 +109,6 @@ static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64
 
 _Static_assert(LANE_CONTROLS < 64, "one bit a line");
 
-static uint64_t extension_queued_bytes(mca_btl_base_module_t *btl, shm_peer_t *peer)
-{
-    (void) btl;
-    return atomic_load_explicit(&peer->queued_bytes, memory_order_relaxed);
-}
-
 extern const struct multilane_extension mca_btl_shm_multilane_v1;
 
 __attribute__((visibility("default"))) const struct multilane_extension mca_btl_shm_multilane_v1 = {
@@ -123,14 +116,11 @@ __attribute__((visibility("default"))) const struct multilane_extension mca_btl_
     .struct_bytes = sizeof(struct multilane_extension),
     .attributes = extension_attributes,
     .poll = extension_poll,
-    .relax = receive_relax,
     .control_obtain = control_obtain,
     .control_find = control_find,
     .control_release = control_release,
     .copy_from = copy_from,
     .copy_to = copy_to,
-    .queued_bytes = extension_queued_bytes,
-    .fence = door_fence,
     .reserve = send_reserve,
     .commit = send_commit,
 };

@@ -19,11 +19,9 @@
 #define LIFE_ROUNDS   1024u
 #define LIFE_CHECK_MS 100u
 
-/* Rounds in vain before the processor is given away: where processes outnumber processors, the one
- * that should answer may be waiting for it; else nobody should, but it costs little to ask after
- * a time as long as this. */
+/* Rounds in vain before the processor is given away, where processes outnumber processors: the one
+ * that should answer may be waiting for it. */
 #define YIELD_OVERSUBSCRIBED 16u
-#define YIELD_ALONE          20000u
 
 /* Whoever takes it alone looks at the ring. It is taken without waiting, also to keep a callback
  * that makes progress from looking at the ring whose message it handles. */
@@ -242,13 +240,6 @@ static __attribute__((noinline)) void round_extra(uint32_t round)
     sweep();
     if (0 == round % LIFE_ROUNDS)
         lives_check();
-}
-
-void receive_relax(mca_btl_base_module_t *btl, uint32_t idle_polls)
-{
-    (void) btl;
-    if (idle_polls >= (shm.oversubscribed ? YIELD_OVERSUBSCRIBED : YIELD_ALONE))
-        sched_yield();
 }
 
 /* Where processes outnumber processors. Open MPI, told to, gives the processor away itself. */

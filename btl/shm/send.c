@@ -198,7 +198,6 @@ static void frag_queue(shm_peer_t *peer, struct shm_frag *frag)
 {
     peer->out_direct = false;
     opal_list_append(&peer->pending, (opal_list_item_t *) frag);
-    atomic_fetch_add_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
     opal_mutex_lock(&shm.pending_lock);
     if (!peer->pending_listed) {
         uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
@@ -375,7 +374,6 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
         frag = (struct shm_frag *) opal_list_get_first(&peer->pending);
         if (peer->gone || frag_write(peer, frag)) {
             opal_list_remove_item(&peer->pending, (opal_list_item_t *) frag);
-            atomic_fetch_sub_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
         } else {
             frag = NULL;
         }
@@ -451,8 +449,6 @@ void send_fail_pending(shm_peer_t *peer)
     do {
         OPAL_THREAD_LOCK(&peer->lock);
         frag = (struct shm_frag *) opal_list_remove_first(&peer->pending);
-        if (NULL != frag)
-            atomic_fetch_sub_explicit(&peer->queued_bytes, frag_length(frag), memory_order_relaxed);
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (NULL != frag)
             frag_complete(peer, frag, true, OPAL_ERR_UNREACH);

@@ -66,7 +66,6 @@ struct mca_btl_base_endpoint_t {
     _Atomic uint64_t *out_bell;
     uint64_t *stale;     /* of the ring */
     opal_list_t pending; /* struct shm_frag that found no room */
-    _Atomic uint64_t queued_bytes;
     opal_mutex_t lock;
 
     struct segment *out_segment; /* ours, where the lane to the peer lies */
@@ -238,9 +237,6 @@ void door_open_out(shm_peer_t *peer);
 void door_close_out(shm_peer_t *peer);
 /* Under peer->lock: what door_close_out does, with nothing waiting. */
 void door_leave(shm_peer_t *peer);
-/* The extension's fence: closes the way out for good. OPAL_SUCCESS once the peer has read what was
- * in the ring and answered what was asked of it, or is no more. */
-int door_fence(mca_btl_base_module_t *btl, shm_peer_t *peer);
 void door_close_in(shm_peer_t *peer);
 /* Looks at the doors of our segments whose bells rang; returns events. */
 int door_answer(void);
@@ -283,7 +279,6 @@ int receive_told(shm_peer_t *peer);
 /* Under shm.lock: look at this ring in every round from now on. */
 void receive_attend(shm_peer_t *peer);
 void receive_forget(shm_peer_t *peer);
-void receive_relax(mca_btl_base_module_t *btl, uint32_t idle_polls);
 
 /* copy.c: process_vm_readv and writev. */
 bool copy_possible(shm_peer_t *peer);

@@ -3,7 +3,6 @@
 #include "btl/verbs/verbs.h"
 
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 
 #include "opal/runtime/opal_params.h"
@@ -27,8 +26,6 @@ static const struct estimate estimate_soft = {20e-6, 5e-6, 20e-6};
 #define CACHED_S          0.3e-6
 #define REGISTERED_S      20e-6
 #define REGISTERED_S_BYTE (60e-9 / 4096)
-
-#define IDLE_POLLS_YIELD 20000u
 
 static const struct estimate *estimate_of(const struct verbs_module *module, uint8_t link)
 {
@@ -113,7 +110,6 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_get_limit;
     out->piece_min_bytes = 16 << 10;
-    out->piece_bytes = 128 << 10;
     cost_set(out, estimate_of(module, mine->link), wire_bytes_s(mine, &peer->port.address));
     memcpy(out->device, module->device, sizeof(module->device));
     return OPAL_SUCCESS;
@@ -128,19 +124,6 @@ static int extension_poll(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     return progress_module(module_of(btl));
 }
 
-static void extension_relax(mca_btl_base_module_t *btl, uint32_t idle_polls)
-{
-    /* Soft RoCE works on this processor too: what is waited for may wait for it. */
-    if (module_of(btl)->soft || idle_polls >= IDLE_POLLS_YIELD)
-        sched_yield();
-}
-
-static uint64_t extension_queued_bytes(mca_btl_base_module_t *btl, verbs_peer_t *peer)
-{
-    (void) btl;
-    return atomic_load_explicit(&peer->queued_bytes, memory_order_relaxed);
-}
-
 extern const struct multilane_extension mca_btl_verbs_multilane_v1;
 
 __attribute__((visibility("default")))
@@ -149,8 +132,6 @@ const struct multilane_extension mca_btl_verbs_multilane_v1 = {
     .struct_bytes = sizeof(struct multilane_extension),
     .attributes = extension_attributes,
     .poll = extension_poll,
-    .relax = extension_relax,
-    .queued_bytes = extension_queued_bytes,
     .fence = peer_fence,
     .slot_send = slots_send,
     .slot_expect = slots_expect,

@@ -33,11 +33,12 @@ struct verbs_port {
 struct verbs_record {
     uint32_t version;
     uint32_t port_count;
-    uint64_t nonce; /* names this very process: greetings carry it */
+    uint64_t nonce;         /* names this very process: greetings carry it */
+    uint64_t message_bytes; /* the longest that it takes */
     struct verbs_port ports[CHOICE_PORTS_MAX];
 };
 
-#define VERBS_RECORD_VERSION 1u
+#define VERBS_RECORD_VERSION 2u
 /* Only the ports that there are travel. */
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))
@@ -130,7 +131,6 @@ struct mca_btl_base_endpoint_t {
     uint32_t my_psn;
     opal_list_t pending;  /* struct verbs_work that wait for the connection or for room */
     _Atomic uint32_t qpn; /* of `qp`; read by who handles completions */
-    _Atomic uint64_t queued_bytes;
 
     /* The other end, from its record or its greeting; under `lock`. */
     struct verbs_port port;
@@ -138,6 +138,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t their_qpn;
     uint32_t their_index; /* what our messages call us there */
     struct ibv_ah *greeting_way;
+    uint64_t greet_begun_ms;
     uint64_t greet_next_ms;
     uint32_t greet_pause_ms;
     uint32_t their_port; /* place in its record */
@@ -229,6 +230,7 @@ struct verbs_module {
     uint64_t port_down_since_ms;
     bool finalized;
     _Atomic uint64_t broken_messages;
+    _Atomic bool unanswered_said;
     mca_btl_base_module_error_cb_fn_t error_callback;
 };
 

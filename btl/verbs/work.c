@@ -121,11 +121,6 @@ static enum posting work_post(verbs_peer_t *peer, struct verbs_work *work)
     return POSTED;
 }
 
-static size_t work_bytes(const struct verbs_work *work)
-{
-    return WORK_SEND == work->kind ? work->segment.seg_len : work->size;
-}
-
 /* Under peer->lock. */
 void work_wake(verbs_peer_t *peer)
 {
@@ -161,7 +156,6 @@ int work_submit(verbs_peer_t *peer, struct verbs_work *work)
             status = OPAL_ERR_UNREACH;
         } else {
             opal_list_append(&peer->pending, (opal_list_item_t *) work);
-            atomic_fetch_add_explicit(&peer->queued_bytes, work_bytes(work), memory_order_relaxed);
             if (PEER_READY == peer->state)
                 work_wake(peer);
         }
@@ -364,7 +358,6 @@ static int peer_post_pending(verbs_peer_t *peer)
             opal_list_prepend(&peer->pending, (opal_list_item_t *) work);
             break;
         }
-        atomic_fetch_sub_explicit(&peer->queued_bytes, work_bytes(work), memory_order_relaxed);
         events++;
     }
     /* Room in the queue pair comes by its own completions; room in the completion queue, or in the
@@ -399,8 +392,6 @@ void work_fail_pending(verbs_peer_t *peer)
     do {
         OPAL_THREAD_LOCK(&peer->lock);
         work = (struct verbs_work *) opal_list_remove_first(&peer->pending);
-        if (NULL != work)
-            atomic_fetch_sub_explicit(&peer->queued_bytes, work_bytes(work), memory_order_relaxed);
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (NULL != work)
             work_complete(work, OPAL_ERR_UNREACH);

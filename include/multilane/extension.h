@@ -103,10 +103,9 @@ struct multilane_lane_attributes {
     uint64_t zcopied_max_bytes;
 
     /* Pacing: a piece shorter than `piece_min_bytes` is not worth this lane's overhead in a message
-     * that goes over several lanes; pieces of `piece_bytes` keep it busy; more than
-     * `in_flight_max_bytes` under way toward one peer wins nothing (0: no such bound). */
+     * that goes over several lanes; more than `in_flight_max_bytes` under way toward one peer wins
+     * nothing (0: no such bound). */
     uint64_t piece_min_bytes;
-    uint64_t piece_bytes;
     uint64_t in_flight_max_bytes;
 
     struct multilane_lane_cost cost[MULTILANE_WAYS];
@@ -146,13 +145,9 @@ struct multilane_extension {
      * BTL's progress function would, but best one message only: the caller may have what it waits
      * for then, and receives for the others may follow. Returns the number of events handled, 0
      * when there was nothing or another thread is at it, below 0 never. A blocking receive calls it
-     * before it falls back to Open MPI's progress loop; it does not yield the processor (`relax`
-     * does). It also returns 0 while the peer has no connection yet: the general loop makes it. */
+     * before it falls back to Open MPI's progress loop; it does not yield the processor. It also
+     * returns 0 while the peer has no connection yet: the general loop makes it. */
     int (*poll)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
-
-    /* Told by a loop that polled `idle_polls` times in a row in vain; gives the processor away
-     * where more processes than cores make that the quicker way to an answer. */
-    void (*relax)(struct mca_btl_base_module_t *btl, uint32_t idle_polls);
 
     /* MULTILANE_CAN_CONTROL. Obtains a cleared control line shared with the peer of `endpoint`.
      * *handle, sent to that peer by the PML, finds it there. OPAL_ERR_OUT_OF_RESOURCE: all lines of
@@ -182,11 +177,6 @@ struct multilane_extension {
                      void *local, uint64_t remote_address, size_t length);
     int (*copy_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                    const void *local, uint64_t remote_address, size_t length);
-
-    /* Bytes that the lane has accepted toward this peer and not yet put on their way. Takes no
-     * lock, so it is a hint: the splitter's q of a lane is this divided by the bandwidth. */
-    uint64_t (*queued_bytes)(struct mca_btl_base_module_t *btl,
-                             struct mca_btl_base_endpoint_t *endpoint);
 
     /* MULTILANE_CAN_FENCE. After OPAL_SUCCESS nothing that was given to this lane toward this peer
      * before the first call of fence can write user memory at either end any more; what had not
