@@ -245,6 +245,7 @@ static bool begin(void)
             "after that");
     device_open_all();
     verbs.record.version = VERBS_RECORD_VERSION;
+    verbs.record.message_bytes = module_template.btl_max_send_size;
     verbs.record.port_count = verbs.module_count;
     return verbs.module_count > 0;
 }

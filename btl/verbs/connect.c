@@ -17,6 +17,8 @@
 #define GREETING_VERSION 2u
 #define PAUSE_FIRST_MS   50u
 #define PAUSE_LONGEST_MS 1000u
+/* So long unanswered, it is said: who waits for a message would else not know for what. */
+#define UNANSWERED_MS 10000u
 /* Where the port is down: as long as a wire that comes back soon may take. */
 #define DOWN_LONGEST_MS         8000u
 #define RECEIVER_NOT_READY_CODE 12 /* 0.64 ms until it is tried again */
@@ -357,7 +359,8 @@ void connect_leave(verbs_peer_t *peer, enum peer_state state)
 static void greet_soon(verbs_peer_t *peer)
 {
     peer->greet_pause_ms = PAUSE_FIRST_MS;
-    peer->greet_next_ms = verbs_now_ms() + PAUSE_FIRST_MS;
+    peer->greet_begun_ms = verbs_now_ms();
+    peer->greet_next_ms = peer->greet_begun_ms + PAUSE_FIRST_MS;
 }
 
 bool connect_begin(verbs_peer_t *peer)
@@ -380,6 +383,20 @@ void connect_confirmed(verbs_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
+/* Under peer->lock. Once a port, as it may be a whole job that does not answer. */
+static void unanswered_say(const verbs_peer_t *peer, uint64_t now)
+{
+    struct verbs_module *module = peer->module;
+
+    if (PEER_GREETING != peer->state || now - peer->greet_begun_ms < UNANSWERED_MS ||
+        atomic_exchange_explicit(&module->unanswered_said, true, memory_order_relaxed))
+        return;
+    VERBS_SAY("process %s by %s has not answered %s of process %s for %u s: it makes no MPI calls, "
+              "or nothing gets through between the two ports. Messages to it wait.",
+              OPAL_NAME_PRINT(peer->name), peer->port.address.name, module->device,
+              OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), UNANSWERED_MS / 1000);
+}
+
 /* Under peer->lock. Greets again if it is time to; true: there is no use in it, as the port has
  * been down for long. */
 static bool greet_again(verbs_peer_t *peer, uint64_t now)
@@ -388,6 +405,7 @@ static bool greet_again(verbs_peer_t *peer, uint64_t now)
         return false;
     if (now >= peer->greet_next_ms) {
         greet(peer);
+        unanswered_say(peer, now);
         peer->greet_next_ms = now + peer->greet_pause_ms;
         if (peer->greet_pause_ms < PAUSE_LONGEST_MS)
             peer->greet_pause_ms *= 2;
@@ -578,16 +596,29 @@ static void fenced_heard(const struct greeting *heard)
 
 /* --- what comes --- */
 
+/* Under peer->lock. Does it speak of the connection that has failed here, and that the other end,
+ * where it may not have failed, still has? Nothing begins anew before that one is over too. */
+static bool is_of_failed(const verbs_peer_t *peer, const struct greeting *heard)
+{
+    return PEER_FAILED == peer->state && peer->was_ready && heard->from_nonce == peer->nonce &&
+           heard->qpn == peer->their_qpn;
+}
+
 static void hello_heard(struct verbs_module *module, const struct greeting *heard)
 {
     verbs_peer_t *peer = greeting_peer(module, heard);
-    const char *over;
+    const char *over = NULL;
+    bool late;
 
     if (NULL == peer)
         return;
     OPAL_THREAD_LOCK(&peer->lock);
-    over = peer_hear(peer, heard);
+    late = is_of_failed(peer, heard);
+    if (!late)
+        over = peer_hear(peer, heard);
     OPAL_THREAD_UNLOCK(&peer->lock);
+    if (late)
+        fence_ask(peer);
     if (NULL != over)
         peer_fail(peer, over);
 }

@@ -87,6 +87,23 @@ verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t
     return peer;
 }
 
+/* Each end sends what its own buffers hold, and a longer one than the other's would break the lane.
+ */
+static bool takes_as_long(const opal_proc_t *proc, const struct verbs_record *record)
+{
+    static bool said;
+
+    if (verbs.record.message_bytes == record->message_bytes)
+        return true;
+    if (!said)
+        VERBS_SAY("process %s has a btl_verbs_max_send_size of %llu and this one of %llu; messages "
+                  "between such processes take another lane. Give all of the job the same.",
+                  OPAL_NAME_PRINT(proc->proc_name), (unsigned long long) record->message_bytes,
+                  (unsigned long long) verbs.record.message_bytes);
+    said = true;
+    return false;
+}
+
 /* The record that `proc` published, checked; NULL if it published none that can be used. */
 static struct verbs_record *record_get(opal_proc_t *proc)
 {
@@ -98,11 +115,14 @@ static struct verbs_record *record_get(opal_proc_t *proc)
         return NULL;
     record = data;
     if (bytes >= VERBS_RECORD_BYTES(0) && VERBS_RECORD_VERSION == record->version &&
-        record->port_count <= CHOICE_PORTS_MAX && VERBS_RECORD_BYTES(record->port_count) == bytes)
-        return record;
-    VERBS_SAY("process %s runs another version of btl/verbs; messages to it take another lane. "
-              "Install the same version of Multilane for all processes of the job.",
-              OPAL_NAME_PRINT(proc->proc_name));
+        record->port_count <= CHOICE_PORTS_MAX && VERBS_RECORD_BYTES(record->port_count) == bytes) {
+        if (takes_as_long(proc, record))
+            return record;
+    } else {
+        VERBS_SAY("process %s runs another version of btl/verbs; messages to it take another lane. "
+                  "Install the same version of Multilane for all processes of the job.",
+                  OPAL_NAME_PRINT(proc->proc_name));
+    }
     free(data);
     return NULL;
 }

@@ -210,6 +210,29 @@ lab_apart() {
         'OMPI_MCA_btl_verbs_devices=rail${OMPI_COMM_WORLD_RANK}a exec "$0"' "$build/test/mpi/ring"
 }
 
+# Processes whose longest messages differ do not use these lanes, and are told so.
+lab_unlike() {
+    # shellcheck disable=SC2016
+    verbs_without verbs.lab.unlike 'has a btl_verbs_max_send_size of (16384|32768) and this one of' \
+        -- "$(command -v sh)" -c \
+        'OMPI_MCA_btl_verbs_max_send_size=$((16384 << OMPI_COMM_WORLD_RANK)) exec "$0" --seeds 1 --batches 4' \
+        "$build/test/mpi/traffic"
+}
+
+# Nothing gets through for a while, between ports that are up: who waits is told for what.
+lab_unanswered() {
+    lab_has_time verbs.lab.unanswered || return
+    "$rail" lose 100 0 1
+    (
+        sleep 18
+        "$rail" lose 0 0 1
+    ) &
+    # shellcheck disable=SC2086
+    mpi_says verbs.lab.unanswered 'has not answered rail.* for 10 s: it makes no MPI calls, or' 2 \
+        --mca pml multilane $verbs $lab_osc -- "$side" "$build/test/mpi/ring"
+    wait
+}
+
 verbs_lab() {
     limit_s=240
     lab_mpi verbs.ring.2 2 multilane ring
@@ -222,6 +245,8 @@ verbs_lab() {
     fi
     lab_refuses
     lab_apart
+    lab_unlike
+    lab_unanswered
     lab_cut
     lab_failover
     lab_loss
