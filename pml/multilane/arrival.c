@@ -106,14 +106,6 @@ static bool read_message(struct reader *reader, struct arrival *arrival)
     return true;
 }
 
-/* Of a process that has died there may come what it sent before, for requests that have ended
- * since.
- */
-static bool may_answer(const struct peer *peer)
-{
-    return !lost_or_dead(peer);
-}
-
 static void control_arrived(struct peer *peer, struct lane *lane, const struct arrival *arrival,
                             struct reader *reader)
 {
@@ -177,7 +169,9 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     default:
         break;
     }
-    if (!good && may_answer(peer))
+    /* Of a process that has died there may come what it sent before, for requests that have ended
+     * since. */
+    if (!good && !lost_or_dead(peer))
         inbound_reject(arrival->btl, "a control message that fits no request", arrival->type);
 }
 
@@ -325,7 +319,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             break;
         if (base.mark & WIRE_STRIPED && packing == UNFRAMED)
             stripe_received(arrival.lane, arrival.length);
-        if (!recv_request_data(peer, &data, &arrival) && may_answer(peer))
+        if (!recv_request_data(peer, &data, &arrival) && !lost_or_dead(peer)) /* as above */
             break;
         return;
     }

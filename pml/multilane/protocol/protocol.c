@@ -82,3 +82,13 @@ bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
     lane_commit(lane, header, out->size);
     return true;
 }
+
+void tell_of_bytes(const struct peer *peer, struct lane *lane, uint8_t type,
+                   struct wire_handle receiver, uint64_t bytes)
+{
+    unsigned char message[WIRE_CONTROL_MAX];
+    struct wire_fin fin = {.receiver = receiver, .size = bytes};
+    unsigned char *end = peer_write_base(peer, message, type, 0);
+    memcpy(end, &fin, sizeof(fin));
+    lane_send_control(lane, message, (size_t) (end + sizeof(fin) - message));
+}

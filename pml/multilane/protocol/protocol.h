@@ -61,6 +61,10 @@ static inline bool eager_in_place(const struct outgoing *out, struct lane *lane)
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
                   const void *key_bytes);
 
+/* Tells the receiver that so many bytes have come (WIRE_FIN) or will not come (WIRE_CANCEL). */
+void tell_of_bytes(const struct peer *peer, struct lane *lane, uint8_t type,
+                   struct wire_handle receiver, uint64_t bytes);
+
 /* Sends the bytes [from, end) as active messages to the request's receiver. */
 void rndv_am_move(struct send_request *request, size_t from, size_t end);
 /* The same for device memory, which goes through slots of host memory. */

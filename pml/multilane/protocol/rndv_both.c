@@ -98,15 +98,13 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
         return;
     }
-    struct wire_fin fin = {.receiver = rtr->receiver, .size = rtr->size};
     request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
-    if (!chunks_copy(lane, request->control, push, (char *) request->out.data, rtr->key.address,
-                     rtr->size))
-        return;
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    unsigned char *end = peer_write_base(request->out.peer, bytes, WIRE_FIN, 0);
-    memcpy(end, &fin, sizeof(fin));
-    lane_send_control(lane, bytes, (size_t) (end + sizeof(fin) - bytes));
+    /* The request may end while we copy. */
+    struct wire_handle receiver = rtr->receiver;
+    struct peer *peer = request->out.peer;
+    if (chunks_copy(lane, request->control, push, (char *) request->out.data, rtr->key.address,
+                    rtr->size))
+        tell_of_bytes(peer, lane, WIRE_FIN, receiver, rtr->size);
 }
 
 /* --- receiver -----------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
  * each lane after its puts. */
 #include "protocol.h"
 
-#include <string.h>
-
 #include "../device_memory.h"
 #include "../lost.h"
 #include "../multilane.h"
@@ -57,16 +55,6 @@ static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size
                    size);
 }
 
-/* On the lane of the puts: it is ordered behind them. */
-static void rndv_put_fin(struct send_request *request, const struct rma_lane *used)
-{
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    struct wire_fin fin = {.receiver = request->receiver, .size = used->bytes};
-    unsigned char *at = peer_write_base(request->out.peer, bytes, WIRE_FIN, 0);
-    memcpy(at, &fin, sizeof(fin));
-    lane_send_control(used->lane, bytes, (size_t) (at + sizeof(fin) - bytes));
-}
-
 /* Once no put is on its way any more, all goes as messages: the same bytes to the same places. */
 static int rndv_put_again(struct pending *pending)
 {
@@ -88,9 +76,11 @@ static void rndv_put_finish(struct transfer *transfer, int status)
         pending_add(&multilane.pending, &request->pending);
         return;
     }
-    for (uint32_t i = 0; i < request->rma.count; i++)
-        if (request->rma.lanes[i].bytes)
-            rndv_put_fin(request, &request->rma.lanes[i]);
+    for (uint32_t i = 0; i < request->rma.count; i++) {
+        const struct rma_lane *used = &request->rma.lanes[i];
+        if (used->bytes) /* on the lane of the puts: it is ordered behind them */
+            tell_of_bytes(request->out.peer, used->lane, WIRE_FIN, request->receiver, used->bytes);
+    }
     send_request_step(request);
 }
 

@@ -49,16 +49,6 @@ static int rndv_ring_start(struct send_request *request)
     return rndv_announce(request, peer_control_lane(peer), &key, &offer);
 }
 
-static void receiver_tell(struct send_request *request)
-{
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    struct wire_fin cancel = {.receiver = request->receiver, .size = 0};
-    unsigned char *end = peer_write_base(request->out.peer, bytes, WIRE_CANCEL, 0);
-    memcpy(end, &cancel, sizeof(cancel));
-    lane_send_control(peer_control_lane(request->out.peer), bytes,
-                      (size_t) (end + sizeof(cancel) - bytes));
-}
-
 /* The buffer is not read any more; the message ends with the ACK, or with what is asked for. */
 static void ring_sent(void *context, int status)
 {
@@ -70,7 +60,8 @@ static void ring_sent(void *context, int status)
     if (status != OPAL_SUCCESS && lost_or_dead(request->out.peer))
         send_request_lost(request); /* if nobody has told it yet */
     else if (status != OPAL_SUCCESS && is_awaited)
-        receiver_tell(request);
+        tell_of_bytes(request->out.peer, peer_control_lane(request->out.peer), WIRE_CANCEL,
+                      request->receiver, 0);
     send_request_step(request);
 }
 

@@ -9,8 +9,6 @@
  * memory the sender has: to it this is rndv-am. */
 #include "protocol.h"
 
-#include <string.h>
-
 #include "../device_memory.h"
 #include "../pieces.h"
 
@@ -110,13 +108,8 @@ static int rndv_staged_piece(struct transfer *transfer, size_t offset, size_t *s
 /* The receiver is told how much will not come: it would wait for ever. */
 static void rndv_staged_cancel(struct send_request *request)
 {
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    struct wire_fin cancel = {.receiver = request->receiver,
-                              .size = __atomic_load_n(&request->unsent, __ATOMIC_RELAXED)};
-    unsigned char *end = peer_write_base(request->out.peer, bytes, WIRE_CANCEL, 0);
-    memcpy(end, &cancel, sizeof(cancel));
-    lane_send_control(peer_control_lane(request->out.peer), bytes,
-                      (size_t) (end + sizeof(cancel) - bytes));
+    tell_of_bytes(request->out.peer, peer_control_lane(request->out.peer), WIRE_CANCEL,
+                  request->receiver, __atomic_load_n(&request->unsent, __ATOMIC_RELAXED));
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
     send_request_step(request); /* the ring may not be through with it, see rndv_ring.c */
 }
