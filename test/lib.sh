@@ -140,7 +140,7 @@ root_run() {
     local root=$roots/$1
     shift
     # shellcheck disable=SC2016
-    $sudo unshare -m --propagation private bash -c '
+    $sudo env CI="${CI:-}" MULTILANE_LONG="${MULTILANE_LONG:-}" unshare -m --propagation private bash -c '
         root=$0 top=$1
         for dir in proc sys dev; do mount --rbind "/$dir" "$root/$dir" || exit 1; done
         mkdir -p "$root/multilane" && mount --bind "$top" "$root/multilane" &&

@@ -1194,7 +1194,7 @@ static void device_begin(void)
 int main(int argc, char **argv)
 {
     const char *wanted = argc > 1 ? argv[1] : NULL;
-    int all = 0;
+    int all = 0, run = 0;
     size_given = argc > 2 ? atoi(argv[2]) : 0;
     device_begin();
     MPI_Init(&argc, &argv);
@@ -1204,11 +1204,14 @@ int main(int argc, char **argv)
         if (wanted ? strcmp(wanted, chapters[i].name) != 0 : chapters[i].is_alone)
             continue;
         chapters[i].run();
+        run++;
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0 && !wanted)
         printf("device: %s\n", all ? "failed" : "all chapters passed");
     MPI_Finalize();
-    return all > 0 || failures > 0;
+    if (run == 0)
+        fprintf(stderr, "device: there is no chapter %s\n", wanted);
+    return run == 0 || all > 0 || failures > 0;
 }

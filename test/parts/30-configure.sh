@@ -48,6 +48,22 @@ other_mpi() {
     refused "does not answer --showme:incdirs, so it is not Open MPI's" --with-ompi="$prefix"
 }
 
+# Of two Open MPIs the first on PATH is taken, whatever suffixes the other has; and not half of each.
+first_ompi() {
+    local prefix
+    prefix=$(unknown_ompi)
+    PATH=$prefix/bin:$PATH refused 'Open MPI 3.1.6 is not supported'
+}
+
+two_ompis() {
+    local prefix=$build_root/two-ompis
+    rm -rf "$prefix" && mkdir -p "$prefix/bin"
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v mpicc.openmpi || command -v mpicc)" >"$prefix/bin/mpicc"
+    printf '#!/bin/sh\necho "Open MPI v3.1.6"\n' >"$prefix/bin/ompi_info"
+    chmod +x "$prefix/bin/"*
+    PATH=$prefix/bin:$PATH refused 'ompi_info is of Open MPI 3.1.6 and .*mpicc of ' && rm -rf "$prefix"
+}
+
 # A PATH with everything but Open MPI.
 no_ompi() {
     local bin=$build_root/no-ompi tool
@@ -80,6 +96,8 @@ part_run() {
     check configure.no-inner-headers ompi_without_headers
     check configure.unsupported-version refused 'Open MPI 3.1.6 is not supported' \
         --with-ompi="$(unknown_ompi)"
+    check configure.first-openmpi first_ompi
+    check configure.two-openmpis two_ompis
     check configure.without-ompi refused 'cannot be built without it' --without-ompi
     check configure.relative-component-dir refused 'not an absolute path' --with-component-dir=here
     check configure.two-sanitizers refused 'cannot be combined' --enable-asan --enable-tsan

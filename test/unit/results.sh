@@ -51,3 +51,13 @@ expect "a file after one that leaves a variable" 0 2
 printf 'echo "$no_such_variable"\n' >"$folder/top/test/mpi/runs/2.sh"
 (top=$folder/top; mpi_run "$folder/build" here.) >/dev/null 2>&1
 expect "runs that break off" 1 2
+
+# test/all itself, with a part that an unset variable ends, and one after it.
+mkdir -p "$folder/top/test/parts" && cp "$top/test/all" "$folder/top/test/"
+# shellcheck disable=SC2016
+printf 'part_run() {\n    check broken.one true\n    echo "$no_such_variable"\n    check broken.two true\n}\n' \
+    >"$folder/top/test/parts/10-broken.sh"
+printf 'part_run() {\n    check whole.one true\n}\n' >"$folder/top/test/parts/20-whole.sh"
+said=$(MULTILANE_BUILD=$folder/all "$folder/top/test/all" 2>/dev/null | tail -n 2)
+[ "$said" = "failed: broken
+2 passed, 1 failed, 0 skipped" ] || { printf 'a part that breaks off:\n%s\n' "$said" >&2; exit 1; }

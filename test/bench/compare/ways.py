@@ -168,15 +168,16 @@ class Way:
         return self.mpi.inside(line, binds)
 
 
-def installations_find(asked, build_mpirun=None):
-    """The MPIs of this machine, and those asked for as NAME=PREFIX or NAME=root:FOLDER."""
+def installations_find(asked, built):
+    """The MPIs of this machine, that of the build for its own Open MPI, and those asked for as
+    NAME=PREFIX or NAME=root:FOLDER."""
     found = {}
 
     def add(name, mpicc, launcher, root=None):
         found[name] = Installation(name, mpicc, launcher, root)
 
-    launcher = build_mpirun or shutil.which("mpirun.openmpi") or shutil.which("mpirun")
-    mpicc = shutil.which("mpicc.openmpi") or shutil.which("mpicc")
+    launcher = built.get("mpirun") or shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+    mpicc = built.get("mpicc") or shutil.which("mpicc.openmpi") or shutil.which("mpicc")
     if launcher and mpicc:
         add("ompi", mpicc, launcher)
     if shutil.which("mpicc.mpich") and shutil.which("mpirun.mpich"):

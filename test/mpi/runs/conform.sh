@@ -54,7 +54,6 @@ if [ "$sanitizer" = tsan ] && [ -z "${MULTILANE_LONG:-}" ]; then
         mpi "conform.thread.multilane-$lane.3" 3 --mca pml multilane --mca btl self,$lane $loopback \
             -- thread --seconds 120
     done
-    limit_s=${MULTILANE_MPI_LIMIT_S:-120}
     return 0
 fi
 if [ -n "${MULTILANE_LONG:-}" ]; then
@@ -92,4 +91,3 @@ if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; t
     mpi conform.large.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
         ${MULTILANE_LONG:+--thorough} --seconds 140
 fi
-limit_s=${MULTILANE_MPI_LIMIT_S:-120}

@@ -3,14 +3,12 @@
 # cannot touch that memory, copies really happen later, and what a device may lack is switched off.
 # No figure is ever taken from it.
 
-# cuda_run NAME "SETTINGS OF THE STAND-IN" LANES [CHAPTER [REGEX]]
+# cuda_run NAME "SETTINGS OF THE STAND-IN" LANES CHAPTER [REGEX]
 cuda_run() {
-    local name=$1 fake=$2 lanes=$3 chapter=${4:-} regex=${5:-^}
-    [ -n "$chapter" ] || regex='all chapters passed'
-    # shellcheck disable=SC2086
+    local name=$1 fake=$2 lanes=$3 chapter=$4 regex=${5:-^}
     mpi_says "cuda.$name" "$regex" "${ranks:-2}" --mca pml multilane --mca btl "$lanes" \
         --mca btl_tcp_if_include lo \
-        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device $chapter
+        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device "$chapter"
 }
 
 # With and without the lane of device memory; over lanes of ours and of Open MPI.

@@ -10,7 +10,7 @@ flood() { # NAME RANKS BTLS MAX mpirun's... -- flood's...
 }
 if [ -n "${MULTILANE_LONG:-}" ]; then
     limit_s=1800
-    # The issue's own figures: 10 million small and 100,000 large messages of 8 senders.
+    # 10 million small and 100,000 large messages of 8 senders.
     flood late-long 9 shm 256m --small 1250000 --large 12500 --limit 268435456 late
 fi
 for lane in $sm shm tcp; do
@@ -23,4 +23,3 @@ for lane in $sm shm tcp; do
     flood reverse-$lane 2 $lane 1m --small 5000 --large 50 reverse
     flood no-room-$lane 2 $lane 0 --small 2000 --large 20 reverse
 done
-limit_s=${MULTILANE_MPI_LIMIT_S:-120}

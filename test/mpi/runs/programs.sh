@@ -113,6 +113,5 @@ else
             check "${prefix}programs.$program.$btls" "program_${program%%-*}" "$btls" "${program#*-}"
         done
     done
-    limit_s=${MULTILANE_MPI_LIMIT_S:-120}
 fi
 true

@@ -131,14 +131,13 @@ shm_kill_one() {
         [ -n "$victim" ] && { [ "$kind" = memory ] || [ -n "$(shm_left "$stamp")" ]; } && break
     done
     if [ "$kind" = file ] && [ -z "$(shm_left "$stamp")" ]; then
-        kill $job
-        wait $job
+        shm_job_kill $job
         echo "the ranks share no file in /dev/shm"
         return 1
     fi
     sleep "0.$((RANDOM % 900 + 100))"
     began=$SECONDS
-    kill -9 "$victim" || { kill $job; wait $job; echo "no rank to kill"; return 1; }
+    kill -9 "$victim" || { shm_job_kill $job; echo "no rank to kill"; return 1; }
     wait $job
     status=$?
     ended=$((SECONDS - began))
@@ -156,6 +155,12 @@ shm_ranks_of() {
         if [ "$(cat "/proc/$child/comm" 2>/dev/null)" = shm_traffic ]; then echo "$child"; fi
         shm_ranks_of "$child"
     done
+}
+# The shell that mpirun was started in, and all that has come of it.
+shm_job_kill() {
+    local rank
+    for rank in $(shm_ranks_of "$1"); do kill -9 "$rank"; done
+    wait "$1" # mpirun ends without them
 }
 shm_kill_many() {
     local times=$1 n

@@ -71,4 +71,3 @@ if [ -n "${MULTILANE_LONG:-}" ]; then
     traffic long-threads-tcp 3 self,tcp -- --threads 4
 fi
 mpi traffic.ob1.3 3 --mca pml ob1 --mca btl self,$sm -- traffic --seeds $traffic_seeds
-limit_s=${MULTILANE_MPI_LIMIT_S:-120}

@@ -259,7 +259,6 @@ verbs_lab() {
     lab_conformance "request datatype thread communicator error partitioned session" multilane
     lab_traffic "eager-short eager-copy eager-zcopy rndv-am"
     lab_conformance "request" ob1
-    limit_s=${MULTILANE_MPI_LIMIT_S:-120}
 }
 
 if [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
