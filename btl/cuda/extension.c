@@ -60,10 +60,10 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
     return OPAL_SUCCESS;
 }
 
-extern const struct multilane_extension mca_btl_cuda_multilane_v1;
+extern const struct multilane_extension mca_btl_cuda_multilane_v2;
 
 __attribute__((visibility("default")))
-const struct multilane_extension mca_btl_cuda_multilane_v1 = {
+const struct multilane_extension mca_btl_cuda_multilane_v2 = {
     .version = MULTILANE_EXTENSION_VERSION,
     .struct_bytes = sizeof(struct multilane_extension),
     .attributes = extension_attributes,

@@ -109,9 +109,9 @@ static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64
 
 _Static_assert(LANE_CONTROLS < 64, "one bit a line");
 
-extern const struct multilane_extension mca_btl_shm_multilane_v1;
+extern const struct multilane_extension mca_btl_shm_multilane_v2;
 
-__attribute__((visibility("default"))) const struct multilane_extension mca_btl_shm_multilane_v1 = {
+__attribute__((visibility("default"))) const struct multilane_extension mca_btl_shm_multilane_v2 = {
     .version = MULTILANE_EXTENSION_VERSION,
     .struct_bytes = sizeof(struct multilane_extension),
     .attributes = extension_attributes,

@@ -124,10 +124,10 @@ static int extension_poll(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     return progress_module(module_of(btl));
 }
 
-extern const struct multilane_extension mca_btl_verbs_multilane_v1;
+extern const struct multilane_extension mca_btl_verbs_multilane_v2;
 
 __attribute__((visibility("default")))
-const struct multilane_extension mca_btl_verbs_multilane_v1 = {
+const struct multilane_extension mca_btl_verbs_multilane_v2 = {
     .version = MULTILANE_EXTENSION_VERSION,
     .struct_bytes = sizeof(struct multilane_extension),
     .attributes = extension_attributes,

@@ -98,10 +98,10 @@ enum model_memory {
 
 const char *model_memory_name(enum model_memory memory);
 
-/* For which part of the traffic the lane is meant (seed 000 keeps the two sets apart). */
+/* For which part of the traffic the lane is meant. */
 enum model_use { MODEL_USE_EAGER = 1 << 0, MODEL_USE_RNDV = 1 << 1, MODEL_USE_BOTH = 3 };
 
-/* What this lane and its peer are like. Both ends enter: see model_lane_pair. */
+/* What this lane and its peer are like. */
 struct model_lane {
     char name[48];  /* as reports call it: "shm", "verbs:mlx5_0:1" */
     uint32_t can;   /* enum model_ability */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* A BTL that offers this exports one constant of type struct multilane_extension, whose name
- * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v1. Open MPI opens
+ * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v2. Open MPI opens
  * components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a
  * foreign one and is used through btl.h alone. A change that an older PML would misread takes a new
  * version; a change at the end of the struct only takes a larger `struct_bytes`.
@@ -21,8 +21,8 @@
  *  - A function pointer is NULL where the BTL never has the capability that the function belongs
  * to. Whether it works toward one peer is said by the capabilities of that endpoint.
  *  - Return codes are Open MPI's (OPAL_SUCCESS, OPAL_ERR_...). */
-#define MULTILANE_EXTENSION_VERSION       1
-#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v1"
+#define MULTILANE_EXTENSION_VERSION       2
+#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v2"
 
 struct mca_btl_base_module_t;
 struct mca_btl_base_endpoint_t;

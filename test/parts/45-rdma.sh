@@ -20,8 +20,7 @@ rdma_commands() {
     printf 'top=%q\n. "$top/test/lib.sh"\n' "$top"
     printf 'export MULTILANE_RDMA_LAB=all results=/lab/results logs=/lab/logs\nmpi_run %q %q verbs\n' \
         "$build_root/gcc" "$part."
-    for root in trixie forky; do
-        [ -f "$roots/$root/build/test/build-env" ] || continue
+    for root in $(rdma_roots); do
         printf 'root_run %s "export MULTILANE_RDMA_LAB=short MULTILANE_RDMA_UNTIL_S=500 results=/results logs=/logs
             : >/results; rm -f /results.end; /multilane/test/mpi/run /build %s verbs"\nresults_take %s %q\n' \
             "$root" "$part.$root." "$part.$root.end" "$roots/$root/results"
@@ -29,8 +28,21 @@ rdma_commands() {
     printf 'results_end\n'
 }
 
+# The root folders of the other series that the parts before have built.
+rdma_roots() {
+    local series root
+    for series in 4.1 5.0 6.0; do
+        root=$(suite_of_series $series)
+        [ "$series" = "$(native_series)" ] || [ ! -f "$roots/$root/build/test/build-env" ] || echo "$root"
+    done
+}
+
 part_run() {
-    local folder=$logs/lab
+    local folder=$logs/lab series
+    for series in 4.1 5.0 6.0; do
+        [ "$series" = "$(native_series)" ] || grep -qx "$(suite_of_series $series)" <<<"$(rdma_roots)" ||
+            skip "$part.$(suite_of_series $series)" "the part mpi-$series, which builds for it, has not run here"
+    done
     check "$part.build" rdma_build || return 1
     mkdir -p "$folder" || return 1
     check "$part.kernel-breaks" rdma_kernel_breaks

@@ -90,4 +90,6 @@ if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; t
     limit_s=300
     mpi conform.large.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
         ${MULTILANE_LONG:+--thorough} --seconds 140
+else
+    skip "${prefix}conform.large" "4.1 runs it without a sanitizer, and --long does here"
 fi
