@@ -3,6 +3,7 @@
 #include "plan_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "common/model/number.h"
 
@@ -33,7 +34,8 @@ static void json_size(FILE *out, const char *key, uint64_t bytes)
 static void json_real(FILE *out, const char *key, double value)
 {
     char text[NUMBER_REAL_CHARS];
-    fprintf(out, "\"%s\": %s", key, number_print_real(value, text));
+    /* JSON knows no infinity. */
+    fprintf(out, "\"%s\": %s", key, isfinite(value) ? number_print_real(value, text) : "null");
 }
 
 static void json_terms(FILE *out, const struct equation_terms *terms)

@@ -125,7 +125,12 @@ static void print_sources(FILE *out, const struct plan_report *report)
     fprintf(out, "\nlanes\n");
     for (uint32_t i = 0; i < report->input->lane_count; i++) {
         const struct model_lane *lane = &report->input->lanes[i];
-        const struct model_lane_cost *cost = &lane->cost[MODEL_BY_SEND];
+        int way = MODEL_BY_SEND;
+        while (way + 1 < MODEL_WAYS && !lane->cost[way].range_count)
+            way++;
+        const struct model_lane_cost *cost = &lane->cost[way];
+        if (!cost->range_count)
+            continue; /* it goes no way */
         const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
         const double values[MODEL_ATTRIBUTES] = {range->latency_s,       range->bandwidth_bytes_s,
                                                  range->overhead_send_s, range->overhead_receive_s,
@@ -134,7 +139,7 @@ static void print_sources(FILE *out, const struct plan_report *report)
         for (int j = 0; j < MODEL_ATTRIBUTES; j++)
             fprintf(out, "    %-16s %-12g from: %s\n",
                     model_attribute_name((enum model_attribute) j), values[j],
-                    model_source_name((enum model_source) lane->source[MODEL_BY_SEND][j]));
+                    model_source_name((enum model_source) lane->source[way][j]));
     }
 }
 

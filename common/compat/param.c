@@ -11,6 +11,8 @@
 int param_register(const mca_base_component_t *component, const struct param *rows, int count)
 {
     for (int i = 0; i < count; ++i) {
+        char **text = PARAM_STRING == rows[i].type ? rows[i].storage : NULL;
+        const char *by_default = NULL == text ? NULL : *text;
         int index = mca_base_component_var_register(
             component, rows[i].name, rows[i].help,
             PARAM_INT == rows[i].type ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING, NULL, 0,
@@ -18,6 +20,10 @@ int param_register(const mca_base_component_t *component, const struct param *ro
             MCA_BASE_VAR_SCOPE_READONLY, rows[i].storage);
         if (index < 0) {
             return index;
+        }
+        /* Given as nothing at all it is NULL now. Open MPI frees it. */
+        if (NULL != text && NULL == *text && NULL != by_default) {
+            *text = strdup(by_default);
         }
     }
     return OPAL_SUCCESS;

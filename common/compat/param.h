@@ -11,7 +11,8 @@
 struct param {
     const char *name;
     enum { PARAM_INT, PARAM_STRING, PARAM_SHOWN } type; /* SHOWN: text that nobody can set */
-    void *storage; /* int *, or const char ** whose text is Open MPI's; holds the default before */
+    void *storage; /* int *, or const char ** whose text is Open MPI's; holds the default before,
+                    * which an empty text stands for as well */
     const char *help;
 };
 

@@ -16,6 +16,7 @@
 
 /* d of the equation where nobody says otherwise. */
 #define EQUATION_BIAS_DEFAULT 0.99
+#define EQUATION_BIAS_MAX     100
 
 /* The two rendezvous protocols of the equation; they differ in rrc, and where the bytes go. */
 enum equation_variant { EQUATION_RNDV_AM, EQUATION_RNDV_GET, EQUATION_VARIANTS };

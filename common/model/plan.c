@@ -38,7 +38,7 @@ void plan_input_init(struct plan_input *input)
 
 static bool check_surroundings(const struct model_surroundings *around, struct model_error *error)
 {
-    if (!(around->bias > 0 && around->bias <= 100))
+    if (!(around->bias > 0 && around->bias <= EQUATION_BIAS_MAX))
         return model_fail(error, "bias = %g is not a number above 0 and up to 100", around->bias);
     for (int i = 0; i < MODEL_MEMORIES; i++)
         if (!(around->copy[i].fixed_s <= 1e9) ||

@@ -108,8 +108,12 @@ static void attributes_of_user(const struct lane *lane, struct model_lane *out)
         snprintf(variable, sizeof(variable), "lane_%s", keys[i]);
         char *given = param_peek_string("btl", lane_name(lane), variable);
         if (given && number_parse_real(given, &value, NULL)) { /* not "auto" */
-            snprintf(text, sizeof(text), "%s:%s=%s", lane_name(lane), keys[i], given);
-            attr_apply(text, lane_name(lane), NULL, out);
+            /* 0 is infinite there, as in btl.h. */
+            bool is_infinite = strcmp(keys[i], "bandwidth") == 0 && value == 0;
+            snprintf(text, sizeof(text), "%s:%s=%s", lane_name(lane), keys[i],
+                     is_infinite ? "1e30" : given);
+            if (attr_check(text, NULL)) /* else the lane's own is used, which was said */
+                attr_apply(text, lane_name(lane), NULL, out);
         }
         free(given);
     }

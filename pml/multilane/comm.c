@@ -194,6 +194,25 @@ bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct pe
     return false;
 }
 
+struct membership {
+    const struct peer *peer;
+    bool is_member;
+};
+
+static void membership_look(struct mca_pml_comm_t *comm, void *with)
+{
+    struct membership *membership = with;
+    if (!membership->is_member && comm_has(comm, MATCH_ANY, membership->peer))
+        membership->is_member = true;
+}
+
+bool comms_have(const struct peer *peer)
+{
+    struct membership membership = {.peer = peer};
+    comms_visit(membership_look, &membership);
+    return membership.is_member;
+}
+
 /* A chain in this bucket whose messages the revoked communicator must not deliver, or null. All
  * messages of one chain under an exact key have the same tag, and each message is in one. */
 static struct match_node *bucket_refused(struct mca_pml_comm_t *comm, uint32_t bucket)

@@ -41,6 +41,9 @@ void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *w
 
 /* May the peer be meant by this source, a rank or MATCH_ANY? */
 bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer);
+/* Is the peer in any communicator? A process of another job with which none is left may have ended,
+ * and nobody minds. Takes the component's lock. */
+bool comms_have(const struct peer *peer);
 
 /* The peer of a rank that no message was exchanged with yet; null as for peer_contact. */
 struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank);

@@ -160,8 +160,8 @@ int counters_register_lanes(const mca_base_component_t *component)
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
         const mca_btl_base_component_t *btl = selected->btl_module->btl_component;
-        int rc = counters_of(component, btl->btl_version.mca_component_name, "over", btl,
-                             read_lane_messages, read_lane_bytes);
+        int rc = counters_of(component, btl->btl_version.mca_component_name, "whose first lane is",
+                             btl, read_lane_messages, read_lane_bytes);
         if (rc != OMPI_SUCCESS)
             return rc;
     }

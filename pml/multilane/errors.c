@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comm.h"
 #include "common/compat/btl.h"
 #include "lane.h"
 #include "lost.h"
@@ -24,6 +25,8 @@ static void process_lost(ompi_proc_t *proc, const char *sentence)
     struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
     if ((peer && lost_or_dead(peer)) || progress_thread_hands_up(process_lost, proc, sentence))
         return; /* that was said, or will be said by the rank */
+    if (peer && peer->foreign && !comms_have(peer))
+        return;
     opal_output(0, "%s", sentence);
     if (!compat_proc_failed(proc) && !(peer && lost_is_returned(peer)))
         ompi_mpi_errors_are_fatal_comm_handler(NULL, NULL, (char *) sentence);

@@ -32,10 +32,12 @@ static double predict(const struct peer_class *class, int buffer, uint32_t entry
 }
 
 /* The largest size of a range that a prediction makes sense for. */
-static uint64_t last_shown(uint64_t largest)
+static uint64_t last_shown(const struct plan_entry *entry)
 {
     uint64_t most = UINT64_C(64) << 20;
-    return largest < most ? largest : most;
+    if (most < entry->first_bytes)
+        most = entry->first_bytes;
+    return entry->largest_bytes < most ? entry->largest_bytes : most;
 }
 
 /* --- the table
@@ -124,10 +126,9 @@ static void print_plan(FILE *file, const struct peer_class *class, int buffer)
         table_cell(&table, 1, "%s", number_print_size(entry->largest_bytes, size));
         table_cell(&table, 2, "%s", entry->protocol->name);
         table_cell(&table, 3, "%s", lanes_text(class, entry, lanes, sizeof(lanes)));
-        table_cell(
-            &table, 4, "%s to %s",
-            number_print_time(predict(class, buffer, i, entry->first_bytes), low),
-            number_print_time(predict(class, buffer, i, last_shown(entry->largest_bytes)), high));
+        table_cell(&table, 4, "%s to %s",
+                   number_print_time(predict(class, buffer, i, entry->first_bytes), low),
+                   number_print_time(predict(class, buffer, i, last_shown(entry)), high));
         table_cell(&table, 5, "%llu", (unsigned long long) route->messages);
         table_cell(&table, 6, "%llu", (unsigned long long) route->bytes);
     }
@@ -182,8 +183,8 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
                 entry->protocol->name);
         print_json_lanes(file, class, entry);
         fprintf(file, "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
-                predict(class, buffer, i, last_shown(entry->largest_bytes)),
-                (unsigned long long) route->messages, (unsigned long long) route->bytes);
+                predict(class, buffer, i, last_shown(entry)), (unsigned long long) route->messages,
+                (unsigned long long) route->bytes);
     }
     fprintf(file, "]}");
 }

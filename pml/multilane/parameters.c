@@ -5,6 +5,7 @@
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
 #include "common/memory/kernels.h"
+#include "common/model/equation.h"
 #include "common/model/number.h"
 
 struct parameters parameters = {
@@ -90,8 +91,8 @@ static int parse_texts(void)
     struct model_error error;
     if (!number_parse_real(parameters.rndv_bias, &parameters.bias, &error))
         return refuse("rndv_bias", parameters.rndv_bias, error.text);
-    if (parameters.bias <= 0)
-        return refuse("rndv_bias", parameters.rndv_bias, "it must be above 0");
+    if (parameters.bias <= 0 || parameters.bias > EQUATION_BIAS_MAX)
+        return refuse("rndv_bias", parameters.rndv_bias, "it must be above 0 and at most 100");
     if (!number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, &error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
     if (!plan_overrides_parse(parameters.protocol, parameters.overrides, &parameters.override_count,

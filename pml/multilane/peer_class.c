@@ -83,7 +83,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->around.header_bytes = WIRE_EAGER_HEADER_MAX;
     input->around.eager_max_bytes = EAGER_MAX;
     input->around.buffer.pieces = buffer == CLASS_CONTIGUOUS || buffer == CLASS_DEVICE ? 1 : 0;
-    input->around.registration_cached = opal_leave_pinned;
+    input->around.registration_cached = opal_leave_pinned > 0; /* -1: not known yet */
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;

@@ -440,7 +440,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
 {
     struct look look = {.now = now};
     struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE);
-    if (!delivery) /* acquire: delivery_of */
+    if (!delivery || (peer->foreign && !comms_have(peer))) /* acquire: delivery_of */
         return;
     uint8_t alone = alone_of(delivery);
     bool asks = is_quiet(delivery, now) &&

@@ -108,6 +108,20 @@ static void spawn_again_after_disconnect(void)
         spawn_children(1);
 }
 
+// Children that have disconnected may end; their parents go on, and miss nobody. Thorough: for as
+// long as it takes to find a silent process lost.
+static void parents_outlive_their_children(void)
+{
+    const double most_s = suite.thorough ? 8 : 0.1;
+    int found = 0;
+    spawn_children(1);
+    double begin = MPI_Wtime();
+    while (MPI_Wtime() - begin < most_s)
+        OK(MPI_Iprobe(MPI_ANY_SOURCE, 1, suite.comm, &found, MPI_STATUS_IGNORE));
+    CHECK(!found, "a message came of nobody");
+    ring_over(suite.comm, "the parents");
+}
+
 static void spawn_from_one_process(void)
 {
     MPI_Comm inter = MPI_COMM_NULL;
@@ -213,6 +227,7 @@ static const struct suite_case cases[] = {
     {"spawned_processes_talk_to_their_parents", SPAWN, spawned_processes_talk_to_their_parents, 1},
     {"spawn_from_one_process", SPAWN, spawn_from_one_process, 1},
     {"spawn_again_after_disconnect", SPAWN, spawn_again_after_disconnect, 1},
+    {"parents_outlive_their_children", SPAWN, parents_outlive_their_children, 1},
     {"spawn_multiple_makes_one_world", SPAWN, spawn_multiple_makes_one_world, 1},
     {"connect_and_accept_join_two_halves", ESTABLISH, connect_and_accept_join_two_halves, 2},
     {"a_socket_joins_two_processes",

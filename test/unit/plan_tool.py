@@ -194,6 +194,16 @@ def json_agrees_with_text_and_covers_every_size():
             check(chosen[0]["takes_s"] <= row["takes_s"] * (1 + 1e-12), size, rows)
 
 
+def lanes_of_one_way_and_infinite_ones_are_printed():
+    text = EXAMPLE + "[lane reads]\nget_bandwidth = 1e10\nget_latency = 1e-6\n"
+    status, out, err = run("--verbose", "-", text=text)
+    check(status == 0 and "\n  reads\n" in out, status, out, err)
+    status, out, err = run("--equation", "--json", "-", text=EXAMPLE.replace("12.5e9", "1e30"))
+    check(status == 0, err)
+    check("null" in json.dumps(json.loads(out, parse_constant=lambda name: name)["equation"]), out)
+    check("nfinity" not in out and "inf" not in out, out)
+
+
 def plots_are_drawings():
     with tempfile.TemporaryDirectory() as folder:
         name = os.path.join(folder, "out.svg")
@@ -313,6 +323,7 @@ def main():
     the_example_prints_as_documented()
     beyond_is_said()
     json_agrees_with_text_and_covers_every_size()
+    lanes_of_one_way_and_infinite_ones_are_printed()
     plots_are_drawings()
     options_change_the_plan()
     bad_files_are_refused_in_one_sentence()

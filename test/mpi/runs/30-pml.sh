@@ -11,6 +11,7 @@ pml_refuses protocol nonsense "eager-short.*eager-copy.*eager-zcopy.*rndv-am.*rn
 pml_refuses protocol eager-copy:9-3 .
 pml_refuses rndv_bias abc .
 pml_refuses rndv_bias 0 "above 0"
+pml_refuses rndv_bias 101 "at most 100"
 pml_refuses rndv_bias 1x .
 pml_refuses unexpected_max 12q .
 pml_refuses unexpected_max -1 .
@@ -20,6 +21,17 @@ pml_refuses lane_attr nonsense "key=value"
 pml_refuses explain 3 "0, 1 or 2"
 pml_refuses lost_s 0 "above 0"
 pml_refuses rndv_lanes -1 .
+
+# An empty text is the default, and whoever does not name us is not hurt by it either.
+for text in pml_multilane_{protocol,rndv_bias,unexpected_max,lane_attr,profile,device_code} \
+    btl_shm_{single_copy,ring_bytes,memory_max,lane_latency}; do
+    export "OMPI_MCA_$text="
+done
+mpi pml.empty-texts 2 --mca pml multilane --mca btl self,shm -- ring
+mpi pml.empty-texts-elsewhere 2 --mca pml ob1 --mca btl self,$sm -- ring
+for text in "${!OMPI_MCA_pml_multilane_@}" "${!OMPI_MCA_btl_shm_@}"; do unset "$text"; done
+mpi_says pml.infinite-bandwidth "bandwidth user" 2 --mca pml multilane --mca btl self,shm \
+    --mca btl_shm_lane_bandwidth 0 --mca pml_multilane_explain 1 -- ring
 
 # Variables count.
 mpi_says counters.$sm "all as sent" 2 --mca pml multilane --mca btl self,$sm -- counters $sm
