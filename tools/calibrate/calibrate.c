@@ -158,6 +158,15 @@ static void lane_fit(struct calibration *calibration, double most_residual,
  * is measured before it is given up. */
 #define ATTEMPTS 3
 
+/* Modules of a BTL that does not name its devices have one name, and a profile one entry for it. */
+static bool was_measured(const struct calibration *calibration, const char *name)
+{
+    for (uint32_t i = 0; i < calibration->result_count; i++)
+        if (strcmp(calibration->results[i].lane.name, name) == 0)
+            return true;
+    return false;
+}
+
 static void lane_measure(struct calibration *calibration, const struct place *place, uint32_t index,
                          double seconds)
 {
@@ -172,6 +181,10 @@ static void lane_measure(struct calibration *calibration, const struct place *pl
     snprintf(name, sizeof(name), "%s", result->lane.name);
     snprintf(result->lane.name, sizeof(result->lane.name), "%.32s@%s", name,
              profile_placement_name(place->placement));
+    if (was_measured(calibration, result->lane.name)) {
+        complain(result->lane.name, ": several lanes have this name; the first one was measured");
+        return;
+    }
     progress_show(0, result->lane.name);
     measure_registration(&calibration->session, place->peer, index, &result->lane);
     for (int attempt = 0; attempt < ATTEMPTS && !result->fitted; attempt++) {

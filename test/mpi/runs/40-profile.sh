@@ -66,6 +66,19 @@ else
     check "${prefix}profile.switch-points" profile_switch_points
 fi
 
+# Several lanes of one name: the profile has it once, and is read.
+profile_of_equals() {
+    rm -rf "$profile_folder/cache"
+    OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
+        shm="--mca pml multilane --mca btl self,flaky --mca btl_flaky_lanes 2" calibrate || return 1
+    ! grep -h '^\[lane' "$profile_folder/cache/multilane/"* | sort | uniq -d | grep .
+}
+if [ "$series" = 4.1 ] && [ -z "$sanitizer" ]; then
+    check "${prefix}profile.equal-names" profile_of_equals
+else
+    skip "${prefix}profile.equal-names" "4.1 runs it without a sanitizer"
+fi
+
 # What does not fit: one sentence, and the job runs.
 profile_ignored() { # NAME REGEX
     # shellcheck disable=SC2086
