@@ -15,7 +15,7 @@ static void mapping_close(struct cuda_mapping *mapping)
         at = &(*at)->next;
     *at = mapping->next;
     cuda.mapping_count--;
-    if (DRIVER_SUCCESS == copier_enter(mapping->copier)) {
+    if (copier_lives(mapping->copier) && DRIVER_SUCCESS == copier_enter(mapping->copier)) {
         share_close(mapping->kind, mapping->here, mapping->size);
         copier_leave();
     }

@@ -536,11 +536,15 @@ void fence_ask(verbs_peer_t *peer)
 {
     struct greeting greeting;
     uint64_t nonce;
+    bool is_broken;
 
     OPAL_THREAD_LOCK(&peer->lock);
     greeting_fill(peer, &greeting);
     nonce = peer->nonce;
+    is_broken = PEER_FAILED == peer->state; /* another thread may have begun anew */
     OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!is_broken)
+        return;
     greeting.kind = GREETING_FENCE;
     greeting_send_anyhow(&peer->name, nonce, &greeting);
 }
@@ -600,8 +604,8 @@ static void fenced_heard(const struct greeting *heard)
  * where it may not have failed, still has? Nothing begins anew before that one is over too. */
 static bool is_of_failed(const verbs_peer_t *peer, const struct greeting *heard)
 {
-    return PEER_FAILED == peer->state && peer->was_ready && heard->from_nonce == peer->nonce &&
-           heard->qpn == peer->their_qpn;
+    return PEER_FAILED == peer->state && peer->was_ready && !peer->fence_confirmed &&
+           heard->from_nonce == peer->nonce && heard->qpn == peer->their_qpn;
 }
 
 static void hello_heard(struct verbs_module *module, const struct greeting *heard)

@@ -52,16 +52,30 @@ static void witness_take(struct copier *copier)
         copier->witness_id = 0;
 }
 
-bool copier_lives(struct copier *copier)
+enum witness { WITNESS_THERE, WITNESS_GONE, WITNESS_SILENT };
+
+static enum witness witness_ask(const struct copier *copier)
 {
     uint64_t id;
+    if (!copier->witness_id || !buffer_id_at(copier->witness, &id))
+        return WITNESS_SILENT;
+    return id == copier->witness_id ? WITNESS_THERE : WITNESS_GONE;
+}
+
+/* Relaxed: who uses a context while it ends is lost anyway. */
+static void copier_mark_gone(struct copier *copier)
+{
+    __atomic_store_n(&copier->is_gone, true, __ATOMIC_RELAXED);
+}
+
+bool copier_lives(struct copier *copier)
+{
     if (copier_is_gone(copier))
         return false;
-    /* A device that is lost says nothing: what is done with it next tells why. */
-    if (!copier->witness_id || !buffer_id_at(copier->witness, &id) || id == copier->witness_id)
+    /* Of a device that is lost nothing is said: what is done with it next tells why. */
+    if (witness_ask(copier) != WITNESS_GONE)
         return true;
-    /* Relaxed: who uses a context while it ends is lost anyway. */
-    __atomic_store_n(&copier->is_gone, true, __ATOMIC_RELAXED);
+    copier_mark_gone(copier);
     return false;
 }
 
@@ -93,7 +107,8 @@ void copiers_look(void)
 {
     unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
     for (unsigned i = 0; i < count; i++)
-        copier_lives(&all.copiers[i]);
+        if (witness_ask(&all.copiers[i]) != WITNESS_THERE)
+            copier_mark_gone(&all.copiers[i]);
 }
 
 /* --- making -------------------------------------------------------------------------------------
@@ -326,12 +341,13 @@ driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes
     return result == DRIVER_ALREADY_PINNED ? DRIVER_SUCCESS : result;
 }
 
-void copier_unpin_given(struct copier *copier, void *memory)
+bool copier_unpin_given(struct copier *copier, void *memory)
 {
     if (copier_enter(copier) != DRIVER_SUCCESS)
-        return;
-    driver.host_unpin(memory);
+        return false;
+    bool is_unpinned = driver.host_unpin(memory) == DRIVER_SUCCESS;
     copier_leave();
+    return is_unpinned;
 }
 
 /* The driver itself may be gone: what it says to all this changes nothing. */

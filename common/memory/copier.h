@@ -8,8 +8,8 @@
 /* Each has a stream, so that the directions overlap; copies of one stream end in their order. */
 enum copy_way { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_WAYS };
 
-/* Most contexts that one process copies in. */
-#define COPIERS_MAX 32
+/* Most contexts that one process copies in, those that have ended included. */
+#define COPIERS_MAX 128
 
 /* Everything that copies in one context of a device need. It is made at first use and lives until
  * copiers_close.
@@ -46,7 +46,8 @@ static inline bool copier_is_gone(const struct copier *copier)
     return __atomic_load_n(&copier->is_gone, __ATOMIC_RELAXED);
 }
 
-/* Asks that of all, so that nothing of what is gone is given back. */
+/* Before all is given back: whatever context is not surely there counts as gone, so that nobody
+ * touches what is of it. */
 void copiers_look(void);
 
 /* Starts a copy of `bytes`; it may be under way when this returns. */
@@ -86,10 +87,10 @@ driver_result copier_flush(const struct copier *copier);
 void *copier_pin(struct copier *copier, size_t bytes, driver_result *result);
 void copier_unpin(struct copier *copier, void *bytes);
 
-/* The same for memory of the caller's, whole pages, which stays what it is when the context goes.
- */
+/* The same for whole pages of the caller's, which stay what they are when the context goes. False:
+ * the driver may still take them for pinned, so they must not become anything else. */
 driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes);
-void copier_unpin_given(struct copier *copier, void *memory);
+bool copier_unpin_given(struct copier *copier, void *memory);
 
 /* Gives everything back. Nothing is under way any more. */
 void copiers_close(void);

@@ -180,7 +180,11 @@ int module_del_comm(ompi_communicator_t *ompi)
 
 static bool is_of(const struct mca_pml_comm_t *comm, uint32_t rank, const struct peer *peer)
 {
-    return rank < comm->size && ompi_comm_peer_lookup(comm->ompi, (int) rank) == peer->proc;
+    if (rank >= comm->size)
+        return false;
+    /* By name: to look the process itself up would make those that were never met. */
+    opal_process_name_t name = ompi_group_get_proc_name(comm->ompi->c_remote_group, (int) rank);
+    return name.jobid == peer->name.jobid && name.vpid == peer->name.vpid;
 }
 
 /* Who has not been sent to may have sent: the communicator's peers are not all. */

@@ -246,9 +246,9 @@ static void pool_free(uint8_t pool)
         return;
     for (unsigned i = 0; i < pool_sizes[pool].slots; i++)
         OBJ_DESTRUCT(&staging.pools[pool].slots[i].convertor);
-    if (staging.pools[pool].copier)
-        copier_unpin_given(staging.pools[pool].copier, staging.pools[pool].bytes);
-    free(staging.pools[pool].bytes);
+    struct copier *copier = staging.pools[pool].copier;
+    if (!copier || copier_unpin_given(copier, staging.pools[pool].bytes))
+        free(staging.pools[pool].bytes); /* else it stays ours for ever */
     free(staging.pools[pool].slots);
     memset(&staging.pools[pool], 0, sizeof(staging.pools[pool]));
 }

@@ -440,11 +440,17 @@ static void quiet_look(struct peer *peer, uint64_t now)
 {
     struct look look = {.now = now};
     struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE);
-    if (!delivery || (peer->foreign && !comms_have(peer))) /* acquire: delivery_of */
+    if (!delivery) /* acquire: delivery_of */
         return;
     uint8_t alone = alone_of(delivery);
-    bool asks = is_quiet(delivery, now) &&
-                (alone || (every_lane_loses(peer) && lost_would_be_returned(peer)));
+    bool quiet = is_quiet(delivery, now);
+    if (quiet && peer->foreign && !comms_have(peer)) {
+        OPAL_THREAD_LOCK(&delivery->lock);
+        delivery->asked_ns = now; /* not asked, and left alone for as long */
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+        return;
+    }
+    bool asks = quiet && (alone || (every_lane_loses(peer) && lost_would_be_returned(peer)));
     OPAL_THREAD_LOCK(&delivery->lock);
     if (!delivery->lost && peer->lane_count >= alone && peer->lane_count > 0) {
         if (asks && delivery->waited_ns <= delivery->alive_ns)

@@ -229,7 +229,7 @@ lab_unanswered() {
     lab_has_time verbs.lab.unanswered || return
     "$rail" lose 100 0 1
     (
-        sleep 18
+        sleep 25
         "$rail" lose 0 0 1
     ) &
     # shellcheck disable=SC2086
