@@ -226,16 +226,23 @@ lab_unlike() {
 
 # Nothing gets through for a while, between ports that are up: who waits is told for what.
 lab_unanswered() {
+    local said=$build/unanswered round
     lab_has_time verbs.lab.unanswered || return
+    : >"$said"
     "$rail" lose 100 0 1
     (
-        sleep 25
+        for ((round = 0; round < 200; round++)); do
+            grep -q 'has not answered' "$said" && break
+            sleep 0.5
+        done
         "$rail" lose 0 0 1
     ) &
-    # shellcheck disable=SC2086
-    mpi_says verbs.lab.unanswered 'has not answered rail.* for 10 s: it makes no MPI calls, or' 2 \
-        --mca pml multilane $verbs $lab_osc -- "$side" "$build/test/mpi/ring"
+    # shellcheck disable=SC2086,SC2016
+    mpi verbs.lab.unanswered 2 --mca pml multilane $verbs $lab_osc -- \
+        "$side" sh -c 'exec "$0" 2>>"$1"' "$build/test/mpi/ring" "$said"
     wait
+    check "${prefix}verbs.lab.unanswered-said" \
+        grep 'has not answered rail.* for 10 s: it makes no MPI calls, or' "$said"
 }
 
 verbs_lab() {
