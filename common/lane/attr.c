@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/lane/lane_file.h"
 #include "common/model/number.h"
 
 /* Larger ones are the product's own. */
@@ -99,8 +100,11 @@ static bool set_value(struct model_lane *lane, const char *key, double value)
         lane->group = (uint32_t) value;
         return true;
     }
-    if (strcmp(key, "bandwidth") == 0) /* both ends together: as one end beside the other */
-        lane->cost[MODEL_BY_BOTH].range_count = 0;
+    if (strcmp(key, "bandwidth") == 0) {
+        lane->cost[MODEL_BY_BOTH].range_count = 0; /* both ends: as one beside the other */
+        if (value >= LANE_FILE_BANDWIDTH_MOST)
+            value = INFINITY; /* as in a profile */
+    }
     for (int way = 0; way < MODEL_WAYS; way++) {
         for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
             struct model_lane_range *range = &lane->cost[way].ranges[i];

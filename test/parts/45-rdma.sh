@@ -11,7 +11,7 @@ part_cannot_run() {
 
 # What the machine runs: the native build, then the root folders, results by way of /lab.
 rdma_commands() {
-    local root
+    local series root
     printf ': >/lab/results\nrm -f /lab/results.end\n' # of a machine that broke
     # The short runs of the other series come last and have their own share of the time.
     printf 'export MULTILANE_RDMA_UNTIL_S=%s\n' "${MULTILANE_RDMA_UNTIL_S:-330}"
@@ -20,7 +20,9 @@ rdma_commands() {
     printf 'top=%q\n. "$top/test/lib.sh"\n' "$top"
     printf 'export MULTILANE_RDMA_LAB=all results=/lab/results logs=/lab/logs\nmpi_run %q %q verbs\n' \
         "$build_root/gcc" "$part."
-    for root in $(rdma_roots); do
+    for series in $(other_series); do
+        root=$(suite_of_series "$series")
+        is_built "$root" || continue
         printf 'root_run %s "export MULTILANE_RDMA_LAB=short MULTILANE_RDMA_UNTIL_S=500 results=/results logs=/logs
             : >/results; rm -f /results.end; /multilane/test/mpi/run /build %s verbs"\nresults_take %s %q\n' \
             "$root" "$part.$root." "$part.$root.end" "$roots/$root/results"
@@ -28,20 +30,21 @@ rdma_commands() {
     printf 'results_end\n'
 }
 
-# The root folders of the other series that the parts before have built.
-rdma_roots() {
-    local series root
-    for series in 4.1 5.0 6.0; do
-        root=$(suite_of_series $series)
-        [ "$series" = "$(native_series)" ] || [ ! -f "$roots/$root/build/test/build-env" ] || echo "$root"
-    done
+other_series() {
+    printf '%s\n' 4.1 5.0 6.0 | grep -vx "$(native_series)"
+}
+
+# By the part before that runs it.
+is_built() {
+    [ -f "$roots/$1/build/test/build-env" ]
 }
 
 part_run() {
-    local folder=$logs/lab series
-    for series in 4.1 5.0 6.0; do
-        [ "$series" = "$(native_series)" ] || grep -qx "$(suite_of_series $series)" <<<"$(rdma_roots)" ||
-            skip "$part.$(suite_of_series $series)" "the part mpi-$series, which builds for it, has not run here"
+    local folder=$logs/lab series root
+    for series in $(other_series); do
+        root=$(suite_of_series "$series")
+        is_built "$root" ||
+            skip "$part.$root" "the part mpi-$series, which builds for it, has not run here"
     done
     check "$part.build" rdma_build || return 1
     mkdir -p "$folder" || return 1
