@@ -402,10 +402,9 @@ int ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, 
     (void) btl;
     memcpy(&key, answer, sizeof(key));
     OPAL_THREAD_LOCK(&rings.lock);
-    struct cuda_ring *ring = ring_for(peer, local);
-    if (NULL != job && ring_can(ring, RING_SENDS, &key)) {
+    if (NULL != job && ring_can(peer->ring, RING_SENDS, &key)) {
         job->first = key.first;
-        is_sent = job_add(ring, &ring->ways[RING_SENDS], job);
+        is_sent = job_add(peer->ring, &peer->ring->ways[RING_SENDS], job);
     }
     OPAL_THREAD_UNLOCK(&rings.lock);
     if (!is_sent)

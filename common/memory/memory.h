@@ -27,14 +27,13 @@ struct memory {
 /* Asks the driver, once, whatever is to be known of `address`. Only while driver_is_loaded. */
 void memory_ask(const void *address, struct memory *memory);
 
-/* The kind alone. Without a driver this is one branch that never goes the other way. */
-static inline enum memory_kind memory_kind_of(const void *address)
+/* The same for any process: without a driver this is one branch that never goes the other way. Of
+ * the host's memory the kind alone is set. */
+static inline void memory_look(const void *address, struct memory *memory)
 {
-    struct memory memory;
-    if (__builtin_expect(!driver_is_loaded, 1))
-        return MEMORY_HOST;
-    memory_ask(address, &memory);
-    return memory.kind;
+    memory->kind = MEMORY_HOST;
+    if (__builtin_expect(driver_is_loaded, 0))
+        memory_ask(address, memory);
 }
 
 #endif

@@ -211,7 +211,7 @@ struct multilane_extension {
      *   ring_offer  At the sender: what the receiver has to know of this end. Nothing is begun.
      *   ring_take   At the receiver: begins to receive, and gives what the sender has to know.
      *               Messages pass in the order in which they are taken.
-     *   ring_send   At the sender: begins to send; as many bytes as are taken.
+     *   ring_send   At the sender: begins to send what was offered; as many bytes as are taken.
      * OPAL_SUCCESS of the last two: `done` will be called once, maybe before this returns, when
      * `local` is not touched any more, with OPAL_SUCCESS if all was moved. Any other code, of all
      * three: nothing is begun, send it another way. */

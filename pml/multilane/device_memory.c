@@ -64,31 +64,14 @@ static int send_bounce(struct send_request *request)
     return OMPI_SUCCESS;
 }
 
-static void out_is_host(struct outgoing *out)
-{
-    out->memory = MEMORY_HOST;
-    out->data = datatype_is_contiguous(out->datatype, out->count)
-                    ? first_byte(out->buffer, out->datatype)
-                    : NULL;
-}
-
 int device_send_begin(struct send_request *request)
 {
-    struct outgoing *out = &request->out;
-    const char *address = first_byte(out->buffer, out->datatype);
-    struct memory memory;
+    const struct outgoing *out = &request->out;
     driver_result result = DRIVER_SUCCESS;
-    memory_ask(address, &memory);
-    if (memory.kind == MEMORY_HOST) {
-        out_is_host(out);
-        return OMPI_SUCCESS;
-    }
-    int gone = memory_gone(&memory, address);
+    int gone = memory_gone(&out->memory, first_byte(out->buffer, out->datatype));
     if (OPAL_UNLIKELY(gone != MPI_SUCCESS))
         return gone;
-    out->memory = memory.kind;
-    out->data = NULL;
-    request->view = view_new(out->buffer, out->count, out->datatype, &memory, &result);
+    request->view = view_new(out->buffer, out->count, out->datatype, &out->memory, &result);
     if (!request->view) {
         staging_complain("cannot use the device memory of a message", result);
         return MPI_ERR_OTHER;

@@ -22,8 +22,8 @@ static inline char *device_receive_place(const struct recv_request *request, boo
     return OPAL_UNLIKELY(*is_device) ? view_contiguous(request->view) : request->data;
 }
 
-/* Looks at the buffer of a send that is about to start, and brings into host memory what the
- * message's protocol takes from there: all of an eager or buffered one. An MPI error class where
+/* A send from memory that is not the host's is about to start: brings into host memory what the
+ * message's protocol takes from there, all of an eager or buffered one. An MPI error class where
  * that is not possible; the message has no number yet, so nobody waits for it. */
 int device_send_begin(struct send_request *request);
 void device_send_end(struct send_request *request);

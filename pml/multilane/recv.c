@@ -101,6 +101,7 @@ static int send_start(ompi_request_t **slot)
         *slot = fresh;
         send = (struct send_request *) fresh;
     }
+    outgoing_look(&send->out);
     return send_request_start(send, false);
 }
 

@@ -31,7 +31,7 @@ static int send_unreachable(ompi_communicator_t *comm, int destination)
 static bool needs_request(const struct outgoing *out, mca_pml_base_send_mode_t mode)
 {
     return mode == MCA_PML_BASE_SEND_SYNCHRONOUS || mode == MCA_PML_BASE_SEND_BUFFERED ||
-           OPAL_UNLIKELY(out->memory != MEMORY_HOST);
+           OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST);
 }
 
 int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,

@@ -230,7 +230,7 @@ static int send_request_buffer(struct send_request *request)
                                              &ompi_mpi_packed.dt.super, request->out.size, room, 0,
                                              &base->req_convertor);
     request->out.data = request->base.req_addr;
-    request->out.memory = MEMORY_HOST;
+    request->out.memory.kind = MEMORY_HOST;
     return rc;
 }
 
@@ -238,7 +238,7 @@ static int send_request_buffer(struct send_request *request)
 static int send_request_prepare(struct send_request *request)
 {
     int rc = OMPI_SUCCESS;
-    if (OPAL_UNLIKELY(driver_is_loaded) && request->out.size)
+    if (OPAL_UNLIKELY(request->out.memory.kind != MEMORY_HOST))
         rc = device_send_begin(request);
     if (rc == OMPI_SUCCESS && is_buffered(request))
         rc = send_request_buffer(request);

@@ -25,11 +25,11 @@ struct outgoing {
     size_t size; /* in bytes, packed */
     int destination;
     int tag;
-    enum memory_kind memory; /* whose the buffer is */
     uint32_t sequence;
     uint32_t mark, cost;            /* see flow.h */
     const struct route *route;      /* by which they were drawn: plans may change */
     struct wire_handle synchronous; /* set: an eager message asks for an ACK */
+    struct memory memory;           /* whose the buffer is; of the host's the kind alone is set */
 };
 
 enum send_state {
@@ -123,6 +123,21 @@ static inline void outgoing_draw(struct outgoing *out, const struct route *route
     peer_draw(out->peer, out->cost, &out->sequence, &out->mark);
 }
 
+/* Looks whose memory the buffer is now, once a message: what it was for an earlier one does not
+ * count, as addresses are used again. */
+static inline void outgoing_look(struct outgoing *out)
+{
+    const char *first = (const char *) out->buffer + out->datatype->super.true_lb;
+    out->memory.kind = MEMORY_HOST;
+    out->data = NULL;
+    if (out->size == 0)
+        return;
+    memory_look(first, &out->memory);
+    if (OPAL_LIKELY(out->memory.kind == MEMORY_HOST) &&
+        datatype_is_contiguous(out->datatype, out->count))
+        out->data = first;
+}
+
 static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_t count,
                                  ompi_datatype_t *datatype, int destination, int tag,
                                  ompi_communicator_t *comm)
@@ -135,25 +150,17 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
     out->count = count;
     out->datatype = datatype;
     out->size = datatype->super.size * count;
-    out->data = out->size && datatype_is_contiguous(datatype, count)
-                    ? (const char *) buffer + datatype->super.true_lb
-                    : NULL;
     out->destination = destination;
     out->tag = tag;
     out->synchronous = (struct wire_handle){0};
-    out->memory = MEMORY_HOST;
-    if (OPAL_UNLIKELY(driver_is_loaded) && out->size) {
-        out->memory = memory_kind_of((const char *) buffer + datatype->super.true_lb);
-        if (out->memory != MEMORY_HOST)
-            out->data = NULL;
-    }
+    outgoing_look(out);
     return true;
 }
 
 /* What the plans call its memory. */
 static inline enum class_buffer outgoing_buffer(const struct outgoing *out)
 {
-    if (OPAL_UNLIKELY(out->memory != MEMORY_HOST))
+    if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
         return datatype_is_contiguous(out->datatype, out->count) ? CLASS_DEVICE
                                                                  : CLASS_DEVICE_PACKED;
     return out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED;

@@ -21,8 +21,11 @@ static double measure(char **buffers, unsigned count, long turns, int asks)
     for (long i = 0; i < turns; i++) {
         char *buffer = buffers[(unsigned long) i % count];
         __asm__ volatile("" : "+r"(buffer));
-        if (asks)
-            device += memory_kind_of(buffer) != MEMORY_HOST;
+        if (asks) {
+            struct memory memory;
+            memory_look(buffer, &memory);
+            device += memory.kind != MEMORY_HOST;
+        }
         __asm__ volatile("" : "+r"(device));
     }
     return (now_s() - begun) * 1e9 / (double) turns;

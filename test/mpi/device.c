@@ -557,6 +557,36 @@ static void chapter_devices(void)
             }
 }
 
+/* How often a message of the same memory asks the driver whose memory that is: once, and where a
+ * lane takes the memory itself, once by that lane. */
+static void chapter_questions(void)
+{
+    enum { MESSAGES = 20, SOME = MESSAGES / 2 }; /* of the context, when others use it too */
+    static const struct {
+        enum kind kind;
+        size_t size;
+        long most;
+    } cases[] = {{HOST, 8, 1}, {HOST, 1 << 20, 1}, {DEVICE, 8, 2}, {DEVICE, 1 << 20, 2}};
+    for (size_t i = 0; has_partner() && i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int size = (int) cases[i].size;
+        unsigned char *bytes = memory_new(cases[i].kind, cases[i].size);
+        long before = 0;
+        for (int message = -1; message < MESSAGES; message++) {
+            if (message == 0) /* the first one has made what others use */
+                before = count_now("multilane_standin_questions");
+            if (rank % 2 == 0)
+                MPI_Send(bytes, size, MPI_BYTE, other(), 13, MPI_COMM_WORLD);
+            else
+                MPI_Recv(bytes, size, MPI_BYTE, other(), 13, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        long asked = count_now("multilane_standin_questions") - before;
+        if (rank % 2 == 0 && asked > cases[i].most * MESSAGES + SOME)
+            FAIL("%d messages of %d bytes of %s memory asked the driver %ld times", MESSAGES, size,
+                 kind_names[cases[i].kind], asked);
+        memory_free(cases[i].kind, bytes);
+    }
+}
+
 static long imports_now(void)
 {
     return count_now("multilane_standin_imports");
@@ -1159,18 +1189,31 @@ static const struct {
     void (*run)(void);
     bool is_alone; /* only run when it is named: it needs more than a stand-in that works */
 } chapters[] = {
-    {"stand-in", check_stand_in, false},    {"kinds", chapter_kinds, false},
-    {"self", chapter_self, false},          {"types", chapter_types, false},
-    {"truncate", chapter_truncate, false},  {"persistent", chapter_persistent, false},
-    {"probe", chapter_probe, false},        {"devices", chapter_devices, false},
-    {"forced", chapter_forced, false},      {"mapped", chapter_mapped, false},
-    {"reuse", chapter_reuse, false},        {"many", chapter_many, false},
-    {"order", chapter_order, false},        {"collective", chapter_collective, false},
-    {"packed", chapter_packed, true},       {"in-place", chapter_in_place, true},
-    {"ring", chapter_ring, false},          {"freed", chapter_freed, false},
-    {"direct", chapter_direct, true},       {"unflushed", chapter_unflushed, true},
-    {"reset", chapter_reset, true},         {"unreachable", chapter_unreachable, true},
-    {"fails", chapter_fails, true},         {"lost", chapter_lost, true},
+    {"stand-in", check_stand_in, false},
+    {"kinds", chapter_kinds, false},
+    {"self", chapter_self, false},
+    {"types", chapter_types, false},
+    {"truncate", chapter_truncate, false},
+    {"persistent", chapter_persistent, false},
+    {"probe", chapter_probe, false},
+    {"devices", chapter_devices, false},
+    {"forced", chapter_forced, false},
+    {"mapped", chapter_mapped, false},
+    {"reuse", chapter_reuse, false},
+    {"many", chapter_many, false},
+    {"questions", chapter_questions, false},
+    {"order", chapter_order, false},
+    {"collective", chapter_collective, false},
+    {"packed", chapter_packed, true},
+    {"in-place", chapter_in_place, true},
+    {"ring", chapter_ring, false},
+    {"freed", chapter_freed, false},
+    {"direct", chapter_direct, true},
+    {"unflushed", chapter_unflushed, true},
+    {"reset", chapter_reset, true},
+    {"unreachable", chapter_unreachable, true},
+    {"fails", chapter_fails, true},
+    {"lost", chapter_lost, true},
     {"computing", chapter_computing, true},
 };
 enum { CHAPTERS = sizeof(chapters) / sizeof(chapters[0]) };

@@ -27,6 +27,13 @@ static const char *words(driver_result result)
     return driver_words(result, text, sizeof(text));
 }
 
+static enum memory_kind kind_of(const void *address)
+{
+    struct memory memory;
+    memory_look(address, &memory);
+    return memory.kind;
+}
+
 /* Loads the stand-in as a program would have, and ours with it. */
 static void stand_in_load(void)
 {
@@ -63,15 +70,15 @@ static void without_a_driver_all_is_the_hosts(void)
         return; /* this machine may have one */
     CHECK(!driver_load(), "a driver was found");
     CHECK(strstr(driver_why(), "no CUDA device"), "%s", driver_why());
-    CHECK(memory_kind_of(&local) == MEMORY_HOST, "a local variable");
+    CHECK(kind_of(&local) == MEMORY_HOST, "a local variable");
 }
 
 static void before_the_program_starts_the_driver_all_is_the_hosts(void)
 {
     int local;
     stand_in_load();
-    CHECK(memory_kind_of(&local) == MEMORY_HOST, "a local variable");
-    CHECK(memory_kind_of(NULL) == MEMORY_HOST, "null");
+    CHECK(kind_of(&local) == MEMORY_HOST, "a local variable");
+    CHECK(kind_of(NULL) == MEMORY_HOST, "null");
 }
 
 static void every_kind_is_told(void)
@@ -88,9 +95,9 @@ static void every_kind_is_told(void)
     CHECK(memory.context == context && memory.device == 1, "device %d", memory.device);
     CHECK(memory.start == device && memory.size == 10000, "%zu bytes", memory.size);
     CHECK(memory.ipc_capable, "cannot be shared");
-    CHECK(memory_kind_of(address(managed)) == MEMORY_MANAGED, "managed");
-    CHECK(memory_kind_of(pinned) == MEMORY_HOST, "pinned");
-    CHECK(memory_kind_of(address(device - 1)) == MEMORY_HOST, "before it");
+    CHECK(kind_of(address(managed)) == MEMORY_MANAGED, "managed");
+    CHECK(kind_of(pinned) == MEMORY_HOST, "pinned");
+    CHECK(kind_of(address(device - 1)) == MEMORY_HOST, "before it");
 }
 
 static void another_allocation_has_another_id(void)
@@ -100,7 +107,7 @@ static void another_allocation_has_another_id(void)
     driver_ptr one = device_alloc(1 << 20);
     memory_ask(address(one), &first);
     driver.mem_free(one);
-    CHECK(memory_kind_of(address(one)) == MEMORY_FREED, "freed device memory");
+    CHECK(kind_of(address(one)) == MEMORY_FREED, "freed device memory");
     driver_ptr two = device_alloc(1 << 20);
     memory_ask(address(two), &second);
     CHECK(second.kind == MEMORY_DEVICE, "%d", second.kind);

@@ -69,7 +69,8 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
                             const struct wire_rtr *rtr, const unsigned char *key)
 {
     const struct lane *lane = ring_lane(request->out.peer);
-    const char *data = request->view ? view_contiguous(request->view) : NULL;
+    /* Of a message that was announced in another way nothing was offered. */
+    const char *data = request->protocol == &rndv_ring ? view_contiguous(request->view) : NULL;
     struct multilane_ring_key answer;
     int rc = OPAL_ERR_NOT_SUPPORTED;
     (void) from;

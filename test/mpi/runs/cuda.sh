@@ -12,10 +12,11 @@ cuda_run() {
 }
 
 # With and without the lane of device memory; over lanes of ours and of Open MPI.
-for chapter in stand-in kinds self types truncate persistent probe devices forced reuse many order; do
+for chapter in stand-in kinds self types truncate persistent probe devices forced reuse many order \
+    questions; do
     cuda_run "ipc.$chapter" "" self,shm,cuda "$chapter"
 done
-for chapter in types truncate persistent devices forced many order; do
+for chapter in types truncate persistent devices forced many order questions; do
     cuda_run "staged.$chapter" "" self,shm "$chapter"
 done
 cuda_run staged-tcp "" self,tcp many
