@@ -67,7 +67,8 @@ struct mca_btl_base_endpoint_t {
 
 typedef struct mca_btl_base_endpoint_t cuda_peer_t;
 
-/* Memory of another process, opened here. */
+/* Memory of another process, opened here; or refused, which is kept so that it is asked for once,
+ * not by each message. */
 struct cuda_mapping {
     struct cuda_mapping *next;
     const cuda_peer_t *peer;
@@ -76,6 +77,7 @@ struct cuda_mapping {
     driver_ptr here;                 /* where its start is in this process */
     struct copier *copier;           /* of the context that it was opened in */
     uint32_t users;                  /* copies under way */
+    bool is_refused;                 /* it could not be opened */
     bool is_stale;                   /* the peer has other memory at its place: no new users */
     uint64_t last_use;
 };

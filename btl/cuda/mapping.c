@@ -15,7 +15,8 @@ static void mapping_close(struct cuda_mapping *mapping)
         at = &(*at)->next;
     *at = mapping->next;
     cuda.mapping_count--;
-    if (copier_lives(mapping->copier) && DRIVER_SUCCESS == copier_enter(mapping->copier)) {
+    if (!mapping->is_refused && copier_lives(mapping->copier) &&
+        DRIVER_SUCCESS == copier_enter(mapping->copier)) {
         share_close(mapping->kind, mapping->here, mapping->size);
         copier_leave();
     }
@@ -39,7 +40,7 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
         if (mapping->peer != peer || mapping->is_stale || !overlaps(mapping, key))
             continue;
         if (mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
-            mapping->size == key->size && copier_lives(mapping->copier))
+            mapping->size == key->size && (mapping->is_refused || copier_lives(mapping->copier)))
             found = mapping;
         else if (0 == mapping->users)
             mapping_close(mapping);
@@ -132,19 +133,17 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_ma
     made = calloc(1, sizeof(*made));
     if (NULL == made)
         return OPAL_ERR_OUT_OF_RESOURCE;
-    if (!mapping_open(made, key, why, sizeof(why))) {
-        complain(peer, why);
-        free(made);
-        return OPAL_ERR_NOT_SUPPORTED;
-    }
     made->peer = peer;
     made->kind = (enum share_kind) key->kind;
     made->buffer_id = key->buffer_id;
     made->start = key->start;
     made->size = key->size;
+    made->is_refused = !mapping_open(made, key, why, sizeof(why));
+    if (made->is_refused)
+        complain(peer, why);
     /* Nobody promises that a buffer id tells mapped memory from what is mapped there later: it is
      * opened for each message. */
-    made->is_stale = SHARE_IPC != made->kind;
+    made->is_stale = SHARE_IPC != made->kind && !made->is_refused;
     made->next = cuda.mappings;
     cuda.mappings = made;
     cuda.mapping_count++;
@@ -161,8 +160,11 @@ int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_mapping **
     if (NULL == *mapping)
         status = mapping_make(peer, key, mapping);
     if (OPAL_SUCCESS == status) {
-        (*mapping)->users++;
         (*mapping)->last_use = ++cuda.uses;
+        if ((*mapping)->is_refused)
+            status = OPAL_ERR_NOT_SUPPORTED;
+        else
+            (*mapping)->users++;
     }
     OPAL_THREAD_UNLOCK(&cuda.lock);
     return status;

@@ -587,6 +587,31 @@ static void chapter_questions(void)
     }
 }
 
+/* Memory that cannot be opened is asked for once, not by each message. */
+static void chapter_refused(void)
+{
+    enum { MESSAGES = 10 };
+    static const size_t sizes[] = {300000, 1 << 20};
+    for (int i = 0; has_partner() && i < 2; i++) {
+        long before = count_now("multilane_standin_opens"), opens;
+        unsigned char *bytes = memory_new(DEVICE, sizes[i]);
+        for (unsigned message = 0; message < MESSAGES; message++) {
+            if (rank % 2 == 0) {
+                fill(bytes, sizes[i], message);
+                MPI_Send(bytes, (int) sizes[i], MPI_BYTE, other(), 14, MPI_COMM_WORLD);
+            } else {
+                MPI_Recv(bytes, (int) sizes[i], MPI_BYTE, other(), 14, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+                check(bytes, sizes[i], 0, message, 0, "memory that cannot be opened");
+            }
+        }
+        opens = count_now("multilane_standin_opens") - before;
+        if (rank % 2 && opens != 1)
+            FAIL("the memory of %d messages was asked for %ld times", MESSAGES, opens);
+        memory_free(DEVICE, bytes);
+    }
+}
+
 static long imports_now(void)
 {
     return count_now("multilane_standin_imports");
@@ -1208,6 +1233,7 @@ static const struct {
     {"in-place", chapter_in_place, true},
     {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
+    {"refused", chapter_refused, true},
     {"direct", chapter_direct, true},
     {"unflushed", chapter_unflushed, true},
     {"reset", chapter_reset, true},

@@ -117,6 +117,7 @@ cuda_bench stand-in 'nothing measured: the driver is a stand-in'
 cuda_run no-ipc no-ipc self,shm,cuda many "the driver has no handle to share the device memory"
 cuda_run long-ranges long-ranges self,shm,cuda many "is said to have [0-9]* bytes and has"
 cuda_run ipc-open-fails ipc-open-fails self,shm,cuda many
+cuda_run ipc-open-refused ipc-open-fails self,shm,cuda refused
 cuda_run no-pinned no-pinned self,shm,cuda many
 cuda_run no-peer no-peer self,shm,cuda many "is on a device to which that of .* has no access"
 cuda_run one-device devices=1 self,shm,cuda reuse
