@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "credit.h"
 #include "inbound.h"
 #include "multilane.h"
 #include "recv_request.h"
@@ -161,6 +162,23 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
     }
 }
 
+/* By name: to look the process itself up would make those that were never met. */
+static opal_process_name_t name_of(const struct mca_pml_comm_t *comm, uint32_t rank)
+{
+    return ompi_group_get_proc_name(comm->ompi->c_remote_group, (int) rank);
+}
+
+/* Processes of other jobs, which are in no communicator any more, have disconnected. They may be
+ * met again: what they were promised stays so, and counts again when they use it. */
+static void comm_part(const struct mca_pml_comm_t *comm)
+{
+    for (uint32_t rank = 0; multilane.foreign_peers && rank < comm->size; rank++) {
+        struct peer *peer = peer_find(name_of(comm, rank));
+        if (peer && peer->foreign && !comms_have(peer))
+            credit_end(peer);
+    }
+}
+
 int module_del_comm(ompi_communicator_t *ompi)
 {
     struct mca_pml_comm_t *comm = ompi->c_pml_comm;
@@ -170,6 +188,7 @@ int module_del_comm(ompi_communicator_t *ompi)
     comm_unlist(comm);
     OPAL_THREAD_UNLOCK(&multilane.lock);
     comm_drop_unexpected(comm);
+    comm_part(comm);
     match_table_fini(&comm->posted);
     match_table_fini(&comm->unexpected);
     OBJ_DESTRUCT(&comm->lock);
@@ -182,8 +201,7 @@ static bool is_of(const struct mca_pml_comm_t *comm, uint32_t rank, const struct
 {
     if (rank >= comm->size)
         return false;
-    /* By name: to look the process itself up would make those that were never met. */
-    opal_process_name_t name = ompi_group_get_proc_name(comm->ompi->c_remote_group, (int) rank);
+    opal_process_name_t name = name_of(comm, rank);
     return name.jobid == peer->name.jobid && name.vpid == peer->name.vpid;
 }
 

@@ -88,12 +88,17 @@ bool credit_withdraw(struct send_request *request)
     return was_waiting;
 }
 
-void credit_lost(struct peer *peer)
+void credit_end(struct peer *peer)
 {
-    struct send_request *request;
     OPAL_THREAD_LOCK(&peer->lock);
     flow_end(&peer->in, &multilane.pool);
     OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+void credit_lost(struct peer *peer)
+{
+    struct send_request *request;
+    credit_end(peer);
     do {
         OPAL_THREAD_LOCK(&peer->credit_lock);
         request = peer->waiting ? waiting_pop(peer) : NULL;

@@ -20,6 +20,9 @@ enum flow_way credit_admit(struct send_request *request);
 bool credit_withdraw(struct send_request *request);
 /* The peer is lost: ends in an error what waits for room there. No lock is held. */
 void credit_lost(struct peer *peer);
+/* The peer has nothing to send, for now: what it has of the pool is for the others. No lock is
+ * held. */
+void credit_end(struct peer *peer);
 
 /* The receiver tells its limits. False: they cannot be. */
 bool credit_arrived(struct peer *peer, const struct wire_credit *credit);

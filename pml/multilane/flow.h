@@ -135,7 +135,7 @@ static inline bool flow_release(struct flow_in *in, uint32_t cost)
 
 /* What to tell. */
 void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint32_t *headers);
-/* Nothing will come from this sender any more. */
+/* This sender has nothing to send any more, or for a while: what it has of the pool goes back. */
 void flow_end(struct flow_in *in, struct flow_pool *pool);
 
 /* Has the sender used up all that it knows of? */

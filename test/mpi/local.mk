@@ -144,3 +144,8 @@ check_PROGRAMS += test/mpi/flood
 test_mpi_flood_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_flood_LDFLAGS = $(MPI_LDFLAGS)
 test_mpi_flood_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += test/mpi/clients
+test_mpi_clients_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_clients_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_clients_LDADD = $(OMPI_LIBS)

@@ -80,6 +80,8 @@ fi
 check "${prefix}conform.dynamic.outlived" conform_dynamic 2 --mca pml multilane \
     --mca btl self,$sm,tcp $loopback --mca pml_multilane_lost_s 3 -- dynamic \
     --case parents_outlive_their_children --thorough --seconds 60
+check "${prefix}conform.dynamic.clients" conform_dynamic 1 --mca pml multilane --mca btl self,shm \
+    --mca mpi_yield_when_idle 1 --mca pml_multilane_unexpected_max 1m -- clients
 # The other one-sided components, which sit on the PML or on its lanes.
 if [ "$series" = 4.1 ]; then
     mpi conform.onesided.multilane-$sm.pt2pt.3 3 --mca pml multilane --mca btl self,$sm --mca osc pt2pt \
