@@ -188,6 +188,24 @@ struct copier *copier_get(const struct memory *memory, driver_result *result)
     return copier;
 }
 
+/* Numbers of allocations that are settled, each at the place that its remainder gives it. Atomic;
+ * relaxed, as what was under way has ended before the number is there, outside of our memory. */
+#define SETTLED_MAX 256
+static uint64_t settled[SETTLED_MAX];
+
+void copier_settle(const struct copier *copier, const struct memory *memory)
+{
+    static const unsigned yes = 1;
+    uint64_t *place = &settled[memory->buffer_id % SETTLED_MAX];
+    if (memory->kind != MEMORY_DEVICE || !driver.pointer_set ||
+        __atomic_load_n(place, __ATOMIC_RELAXED) == memory->buffer_id ||
+        copier_enter(copier) != DRIVER_SUCCESS)
+        return;
+    driver.pointer_set(&yes, DRIVER_POINTER_SYNC_COPIES, memory->start);
+    copier_leave();
+    __atomic_store_n(place, memory->buffer_id, __ATOMIC_RELAXED);
+}
+
 /* --- copies -------------------------------------------------------------------------------------
  */
 

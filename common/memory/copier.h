@@ -34,6 +34,12 @@ struct copier {
  * says why. Needs no lock of the caller. */
 struct copier *copier_get(const struct memory *memory, driver_result *result);
 
+/* Of copies that the program has waited for, the driver lets some go on: those from pageable host
+ * memory, and those within a device. Our streams would overtake them. After this none is under way
+ * in memory of the copier's context, nor will one be. Asks the driver once an allocation. Memory
+ * from a pool, and what a program maps itself, it does not do it for. */
+void copier_settle(const struct copier *copier, const struct memory *memory);
+
 /* The copier in the primary context of a device. */
 struct copier *copier_of_device(int device, driver_result *result);
 

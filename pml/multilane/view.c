@@ -103,6 +103,7 @@ struct view *view_new(const void *buffer, size_t count, const ompi_datatype_t *d
         *result = DRIVER_OUT_OF_MEMORY;
         return NULL;
     }
+    copier_settle(copier, memory);
     view->copier = copier;
     layout_end(&view->layout);
     return view;

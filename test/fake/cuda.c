@@ -16,8 +16,10 @@
  * MULTILANE_FAKE_CUDA is a list of words: devices=N, delay-us=N, no-ipc, ipc-open-fails,
  * no-pinned, no-peer, no-map, no-fd-handle, no-kernels, no-dmabuf, dmabuf-fails, no-flush (of what
  * other devices wrote), flush-fails, fabric (there is one), long-ranges (allocations are said to be
- * twice as long as they are), old, lost (after a copy that failed even questions fail),
- * fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
+ * twice as long as they are), late-copies (a copy to a device that the program waited for happens
+ * when the program next calls something that waits for it, or demands that copies end), old, lost
+ * (after a copy that failed even questions fail), fail-copy=N (the Nth copy or kernel fails when it
+ * is done, and all after it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -45,7 +47,7 @@ static struct {
     long delay_us;
     long fail_copy;
     bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, no_kernels, no_dmabuf,
-        dmabuf_fails, no_flush, flush_fails, fabric, long_ranges, lost, old;
+        dmabuf_fails, no_flush, flush_fails, fabric, long_ranges, late_copies, lost, old;
 } settings = {.devices = 2, .delay_us = 20};
 
 static void setting_read(const char *word)
@@ -83,6 +85,8 @@ static void setting_read(const char *word)
         settings.fabric = true;
     else if (strcmp(word, "long-ranges") == 0)
         settings.long_ranges = true;
+    else if (strcmp(word, "late-copies") == 0)
+        settings.late_copies = true;
     else if (strcmp(word, "lost") == 0)
         settings.lost = true;
     else if (strcmp(word, "old") == 0)
@@ -433,8 +437,60 @@ API driver_result cuMemAllocManaged(driver_ptr *pointer, size_t size, unsigned f
     return result;
 }
 
+/* Copies that have returned to the program and are still to come. */
+struct late_copy {
+    struct late_copy *next;
+    char *to, *bytes;
+    size_t size;
+};
+
+static struct late_copy *late_copies, **late_last = &late_copies;
+
+static void late_copies_do(void)
+{
+    pthread_mutex_lock(&lock);
+    while (late_copies) {
+        struct late_copy *copy = late_copies;
+        late_copies = copy->next;
+        memcpy(copy->to, copy->bytes, copy->size);
+        free(copy->bytes);
+        free(copy);
+    }
+    late_last = &late_copies;
+    pthread_mutex_unlock(&lock);
+}
+
+static driver_result late_copy_add(char *to, const char *from, size_t size)
+{
+    struct late_copy *copy = malloc(sizeof(*copy));
+    char *bytes = copy ? malloc(size) : NULL;
+    if (!bytes) {
+        free(copy);
+        return DRIVER_OUT_OF_MEMORY;
+    }
+    memcpy(bytes, from, size);
+    *copy = (struct late_copy){.to = to, .bytes = bytes, .size = size};
+    pthread_mutex_lock(&lock);
+    *late_last = copy;
+    late_last = &copy->next;
+    pthread_mutex_unlock(&lock);
+    return DRIVER_SUCCESS;
+}
+
+/* Is that memory of a device's whose copies may come late? */
+static bool may_be_late(driver_ptr address)
+{
+    pthread_mutex_lock(&lock);
+    const struct allocation *at = allocation_at((void *) (uintptr_t) address);
+    bool may = settings.late_copies && at && at->type == DRIVER_MEMORY_DEVICE && !at->managed &&
+               !at->chunk && !at->is_synchronous;
+    pthread_mutex_unlock(&lock);
+    return may;
+}
+
 API driver_result cuMemFree(driver_ptr pointer)
 {
+    late_copies_do();
     struct allocation *old = allocation_take((void *) (uintptr_t) pointer, false);
     if (!old)
         return DRIVER_INVALID_VALUE;
@@ -447,6 +503,7 @@ API driver_result cuDevicePrimaryCtxReset(driver_device device)
 {
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
+    late_copies_do();
     __atomic_add_fetch(&primaries[device].resets, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     for (struct allocation **at = &allocations; *at;) {
@@ -643,6 +700,7 @@ API driver_result cuFlushGPUDirectRDMAWrites(int target, int scope)
 
 API driver_result cuPointerSetAttribute(const void *value, int attribute, driver_ptr pointer)
 {
+    late_copies_do();
     pthread_mutex_lock(&lock);
     struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
     bool good = at && !at->chunk && attribute == DRIVER_POINTER_SYNC_COPIES;
@@ -987,9 +1045,13 @@ API driver_result cuMemcpy(driver_ptr to, driver_ptr from, size_t bytes)
     if (!current())
         return DRIVER_INVALID_CONTEXT;
     driver_result result = ends_find(&operation, to, from, &to_pageable, &from_pageable);
-    if (result == DRIVER_SUCCESS && bytes)
-        memcpy(operation.to, operation.from, bytes);
-    return result;
+    late_copies_do();
+    if (result != DRIVER_SUCCESS || !bytes)
+        return result;
+    if (from_pageable && may_be_late(to))
+        return late_copy_add(operation.to, operation.from, bytes);
+    memcpy(operation.to, operation.from, bytes);
+    return DRIVER_SUCCESS;
 }
 
 /* --- kernels ------------------------------------------------------------------------------------

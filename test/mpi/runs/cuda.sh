@@ -117,6 +117,11 @@ cuda_bench stand-in 'nothing measured: the driver is a stand-in'
 cuda_run no-ipc no-ipc self,shm,cuda many "the driver has no handle to share the device memory"
 cuda_run long-ranges long-ranges self,shm,cuda many "is said to have [0-9]* bytes and has"
 cuda_run ipc-open-fails ipc-open-fails self,shm,cuda many
+# Copies that the program has waited for and that come later all the same.
+for chapter in types truncate persistent many; do
+    cuda_run "late-copies.ipc.$chapter" late-copies self,shm,cuda "$chapter"
+    cuda_run "late-copies.staged.$chapter" late-copies self,shm "$chapter"
+done
 cuda_run ipc-open-refused ipc-open-fails self,shm,cuda refused
 cuda_run no-pinned no-pinned self,shm,cuda many
 cuda_run no-peer no-peer self,shm,cuda many "is on a device to which that of .* has no access"
