@@ -44,7 +44,7 @@ cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, 
         driver_ptr first = (driver_ptr) (uintptr_t) base;
 
         result = key_fill(peer, &memory, first, first + size - 1, key);
-        copier_leave();
+        context_leave();
     }
     if (DRIVER_SUCCESS == result)
         return key;

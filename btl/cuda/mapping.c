@@ -18,7 +18,7 @@ static void mapping_close(struct cuda_mapping *mapping)
     if (!mapping->is_refused && copier_lives(mapping->copier) &&
         DRIVER_SUCCESS == copier_enter(mapping->copier)) {
         share_close(mapping->kind, mapping->here, mapping->size);
-        copier_leave();
+        context_leave();
     }
     free(mapping);
 }
@@ -108,7 +108,7 @@ static bool mapping_open(struct cuda_mapping *mapping, const cuda_key_t *key, ch
     if (!device_enter(key, &mapping->copier, why, why_size))
         return false;
     is_open = share_open(key, mapping->copier->device, &mapping->here, why, why_size);
-    copier_leave();
+    context_leave();
     return is_open;
 }
 

@@ -104,7 +104,7 @@ static driver_result block_make(struct cuda_ring *ring)
     if (DRIVER_SUCCESS != result)
         return result;
     result = driver.mem_alloc(&ring->block, BLOCK_BYTES);
-    copier_leave();
+    context_leave();
     return DRIVER_SUCCESS == result ? block_clear(ring) : result;
 }
 
@@ -113,7 +113,7 @@ static void block_free(struct cuda_ring *ring)
     if (0 == ring->block || DRIVER_SUCCESS != copier_enter(ring->copier))
         return;
     driver.mem_free(ring->block);
-    copier_leave();
+    context_leave();
 }
 
 static void ring_free(struct cuda_ring *ring)
@@ -190,7 +190,7 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
     }
     if (DRIVER_SUCCESS == copier_enter(ring->copier)) {
         is_open = share_open(key, ring->copier->device, &ring->theirs, why, why_size);
-        copier_leave();
+        context_leave();
     }
     return is_open;
 }
@@ -451,7 +451,7 @@ static void ring_close(struct cuda_ring *ring)
         way_close(&ring->ways[way]);
     if (0 != ring->theirs && DRIVER_SUCCESS == copier_enter(ring->copier)) {
         share_close(SHARE_IPC, ring->theirs, ring->opened.size);
-        copier_leave();
+        context_leave();
     }
     ring_free(ring);
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory/memory.h"
+#include "common/memory/copier.h"
 
 /* The flush reads what was written; and memory that is sent from and received into is registered
  * once. */
@@ -129,11 +129,10 @@ static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *mem
     struct ibv_mr *mr;
     int fd;
 
-    if (!step_done(driver.context_push(memory->context), "its context cannot be used", why,
-                   why_size))
+    if (!step_done(context_enter(memory->context), "its context cannot be used", why, why_size))
         return NULL;
     fd = range_export(memory, start, end, why, why_size);
-    driver.context_pop(NULL);
+    context_leave();
     if (fd < 0)
         return NULL;
     mr = region_register(pd, start, (size_t) (end - start), fd);

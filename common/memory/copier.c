@@ -18,14 +18,45 @@ static struct {
     } events[COPIERS_MAX];
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-driver_result copier_enter(const struct copier *copier)
+/* While any thread of the program captures a graph, the driver forbids most calls to all, and each
+ * breaks the capture. What we do is no part of a graph: this thread is let off, for as long as it
+ * is in here. */
+static __thread struct {
+    unsigned depth;
+    int mode; /* of the program */
+} captures;
+
+static void captures_ignore(void)
 {
-    return copier_is_gone(copier) ? DRIVER_INVALID_CONTEXT : driver.context_push(copier->context);
+    if (captures.depth++)
+        return;
+    captures.mode = DRIVER_CAPTURE_RELAXED;
+    driver.capture_exchange(&captures.mode);
 }
 
-void copier_leave(void)
+static void captures_mind(void)
+{
+    if (--captures.depth == 0)
+        driver.capture_exchange(&captures.mode);
+}
+
+driver_result context_enter(driver_context context)
+{
+    driver_result result = driver.context_push(context);
+    if (result == DRIVER_SUCCESS)
+        captures_ignore();
+    return result;
+}
+
+driver_result copier_enter(const struct copier *copier)
+{
+    return copier_is_gone(copier) ? DRIVER_INVALID_CONTEXT : context_enter(copier->context);
+}
+
+void context_leave(void)
 {
     driver_context context;
+    captures_mind();
     driver.context_pop(&context);
 }
 
@@ -132,7 +163,7 @@ static driver_result streams_create(struct copier *copier)
         witness_take(copier);
     else
         streams_destroy(copier);
-    copier_leave();
+    context_leave();
     return result;
 }
 
@@ -157,7 +188,9 @@ static struct copier *copier_make(driver_context context, int device, bool is_re
 struct copier *copier_of_device(int device, driver_result *result)
 {
     driver_context context;
+    captures_ignore();
     *result = driver.primary_retain(&context, device);
+    captures_mind();
     if (*result != DRIVER_SUCCESS)
         return NULL;
     pthread_mutex_lock(&all.lock);
@@ -202,7 +235,7 @@ void copier_settle(const struct copier *copier, const struct memory *memory)
         copier_enter(copier) != DRIVER_SUCCESS)
         return;
     driver.pointer_set(&yes, DRIVER_POINTER_SYNC_COPIES, memory->start);
-    copier_leave();
+    context_leave();
     __atomic_store_n(place, memory->buffer_id, __ATOMIC_RELAXED);
 }
 
@@ -216,7 +249,7 @@ driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr t
     if (result != DRIVER_SUCCESS)
         return result;
     result = driver.copy_async(to, from, bytes, copier->streams[way]);
-    copier_leave();
+    context_leave();
     return result;
 }
 
@@ -257,7 +290,7 @@ driver_result copier_copy_shape(struct copier *copier, enum copy_way way,
         return result;
     result = shape->planes == 1 ? copy_rows(shape, copier->streams[way])
                                 : copy_planes(shape, copier->streams[way]);
-    copier_leave();
+    context_leave();
     return result;
 }
 
@@ -267,7 +300,7 @@ driver_result copier_wait(struct copier *copier, enum copy_way way)
     if (result != DRIVER_SUCCESS)
         return result;
     result = driver.stream_synchronize(copier->streams[way]);
-    copier_leave();
+    context_leave();
     return result;
 }
 
@@ -290,13 +323,16 @@ driver_result copier_mark(struct copier *copier, enum copy_way way, driver_event
     result = event_get(copier, event);
     if (result == DRIVER_SUCCESS)
         result = driver.event_record(*event, copier->streams[way]);
-    copier_leave();
+    context_leave();
     return result;
 }
 
 driver_result copier_test(driver_event event)
 {
-    return driver.event_query(event);
+    captures_ignore();
+    driver_result result = driver.event_query(event);
+    captures_mind();
+    return result;
 }
 
 void copier_unmark(struct copier *copier, driver_event event)
@@ -308,8 +344,10 @@ void copier_unmark(struct copier *copier, driver_event event)
     if (is_kept)
         all.events[copier->index].kept[all.events[copier->index].count++] = event;
     pthread_mutex_unlock(&all.lock);
-    if (!is_kept)
-        driver.event_destroy(event);
+    if (is_kept || copier_enter(copier) != DRIVER_SUCCESS)
+        return;
+    driver.event_destroy(event);
+    context_leave();
 }
 
 driver_result copier_flush(const struct copier *copier)
@@ -326,7 +364,7 @@ driver_result copier_flush(const struct copier *copier)
     if (result != DRIVER_SUCCESS)
         return result;
     result = driver.remote_flush(DRIVER_FLUSH_CURRENT_CONTEXT, DRIVER_FLUSH_TO_ALL_DEVICES);
-    copier_leave();
+    context_leave();
     return result;
 }
 
@@ -337,7 +375,7 @@ void *copier_pin(struct copier *copier, size_t bytes, driver_result *result)
     if (*result != DRIVER_SUCCESS)
         return NULL;
     *result = driver.mem_host_alloc(&pinned, bytes, DRIVER_HOST_PORTABLE);
-    copier_leave();
+    context_leave();
     return *result == DRIVER_SUCCESS ? pinned : NULL;
 }
 
@@ -346,7 +384,7 @@ void copier_unpin(struct copier *copier, void *bytes)
     if (copier_enter(copier) != DRIVER_SUCCESS)
         return;
     driver.mem_host_free(bytes);
-    copier_leave();
+    context_leave();
 }
 
 driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes)
@@ -355,7 +393,7 @@ driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes
     if (result != DRIVER_SUCCESS)
         return result;
     result = driver.host_pin(memory, bytes, DRIVER_HOST_PORTABLE);
-    copier_leave();
+    context_leave();
     return result == DRIVER_ALREADY_PINNED ? DRIVER_SUCCESS : result;
 }
 
@@ -364,7 +402,7 @@ bool copier_unpin_given(struct copier *copier, void *memory)
     if (copier_enter(copier) != DRIVER_SUCCESS)
         return false;
     bool is_unpinned = driver.host_unpin(memory) == DRIVER_SUCCESS;
-    copier_leave();
+    context_leave();
     return is_unpinned;
 }
 
@@ -377,7 +415,7 @@ static void copier_close(struct copier *copier)
         streams_destroy(copier);
         if (copier->witness)
             driver.mem_free(copier->witness);
-        copier_leave();
+        context_leave();
     }
     all.events[copier->index].count = 0;
     if (copier->is_retained)

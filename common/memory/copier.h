@@ -101,9 +101,11 @@ bool copier_unpin_given(struct copier *copier, void *memory);
 /* Gives everything back. Nothing is under way any more. */
 void copiers_close(void);
 
-/* Makes the copier's context the one of this thread for other calls of the driver, until
- * copier_leave. An error: it cannot be, or is gone. */
+/* Makes a context, or that of a copier, the one of this thread for other calls of the driver, until
+ * context_leave; meanwhile no capture of the program's forbids this thread anything. An error: it
+ * cannot be, or is gone. */
+driver_result context_enter(driver_context context);
 driver_result copier_enter(const struct copier *copier);
-void copier_leave(void);
+void context_leave(void);
 
 #endif

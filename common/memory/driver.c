@@ -34,6 +34,7 @@ static const struct function functions[] = {
     {"cuDevicePrimaryCtxRelease", offsetof(struct driver, primary_release)},
     {"cuCtxPushCurrent", offsetof(struct driver, context_push)},
     {"cuCtxPopCurrent", offsetof(struct driver, context_pop)},
+    {"cuThreadExchangeStreamCaptureMode", offsetof(struct driver, capture_exchange)},
     {"cuPointerGetAttributes", offsetof(struct driver, pointer_attributes)},
     {"cuMemAlloc", offsetof(struct driver, mem_alloc)},
     {"cuMemAllocManaged", offsetof(struct driver, mem_alloc_managed)},

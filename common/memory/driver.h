@@ -75,7 +75,9 @@ enum driver_result_value {
     DRIVER_ILLEGAL_ADDRESS = 700,
     DRIVER_LAUNCH_TIMEOUT = 702,
     DRIVER_ALREADY_PINNED = 712,
-    DRIVER_NOT_SUPPORTED = 801
+    DRIVER_NOT_SUPPORTED = 801,
+    DRIVER_CAPTURE_UNSUPPORTED = 900,
+    DRIVER_CAPTURE_INVALIDATED = 901
 };
 
 enum driver_memory_type {
@@ -113,6 +115,7 @@ enum driver_flag {
     DRIVER_HOST_PORTABLE = 1,       /* of mem_host_alloc and host_pin: pinned for every context */
     DRIVER_STREAM_NON_BLOCKING = 1, /* does not wait for the program's default stream */
     DRIVER_EVENT_NO_TIMING = 2,
+    DRIVER_CAPTURE_RELAXED = 2, /* for capture_exchange: no capture forbids this thread anything */
     DRIVER_IPC_LAZY_PEER_ACCESS = 1,
     DRIVER_LOCATION_DEVICE = 1,
     DRIVER_ACCESS_READ_WRITE = 3,
@@ -171,6 +174,7 @@ struct driver {
     driver_result (*primary_release)(driver_device device);
     driver_result (*context_push)(driver_context context);
     driver_result (*context_pop)(driver_context *context);
+    driver_result (*capture_exchange)(int *mode);
     driver_result (*pointer_attributes)(unsigned count, const int *attributes, void **values,
                                         driver_ptr pointer);
     driver_result (*mem_alloc)(driver_ptr *pointer, size_t bytes);

@@ -134,7 +134,7 @@ static void load(struct loaded *loaded, struct copier *copier)
     loaded->result = copier_enter(copier);
     if (loaded->result == DRIVER_SUCCESS) {
         loaded->result = functions_find(loaded);
-        copier_leave();
+        context_leave();
     }
 }
 
@@ -161,7 +161,7 @@ void kernels_close(void)
         struct loaded *loaded = &kernels.of[i];
         if (loaded->module && copier_enter(loaded->copier) == DRIVER_SUCCESS) {
             driver.module_unload(loaded->module);
-            copier_leave();
+            context_leave();
         }
         memset(loaded, 0, sizeof(*loaded));
     }
@@ -183,6 +183,6 @@ driver_result kernels_start(struct copier *copier, enum copy_way way, enum kerne
         return result;
     result = driver.launch(kernels.of[copier->index].functions[kernel], (unsigned) blocks, 1, 1,
                            BLOCK_THREADS, 1, 1, 0, copier->streams[way], arguments, NULL);
-    copier_leave();
+    context_leave();
     return result;
 }

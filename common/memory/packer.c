@@ -89,7 +89,7 @@ static void packer_free(struct packer *packer)
             driver.mem_free(packer->room);
         if (packer->table_memory)
             driver.mem_free(packer->table_memory);
-        copier_leave();
+        context_leave();
     }
     memset(packer, 0, sizeof(*packer));
 }
@@ -103,7 +103,7 @@ static driver_result device_memory_get(struct packer *packer)
     result = driver.mem_alloc(&packer->room, ROOM_BYTES + 8);
     if (result == DRIVER_SUCCESS)
         result = driver.mem_alloc(&packer->table_memory, TABLES * TABLE_BYTES);
-    copier_leave();
+    context_leave();
     return result;
 }
 

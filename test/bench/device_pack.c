@@ -61,7 +61,7 @@ static void device_begin(void)
     }
     copier_enter(copier);
     must(driver.mem_alloc(&device, 2 * (size_t) TOTAL), "cuMemAlloc");
-    copier_leave();
+    context_leave();
     host = copier_pin(copier, TOTAL, &result);
     must(result, "cuMemHostAlloc");
 }

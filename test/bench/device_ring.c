@@ -84,7 +84,7 @@ static void end_make(int i, int device)
         nothing(words); /* the stand-in, or a device that is too old */
     }
     end_memory(i);
-    copier_leave();
+    context_leave();
 }
 
 /* Two devices have to see each other's memory. */
@@ -102,7 +102,7 @@ static void ends_connect(void)
     for (int i = 0; i < ENDS; i++) {
         copier_enter(ends[i].copier);
         must(enable(ends[!i].copier->context, 0), "cuCtxEnablePeerAccess");
-        copier_leave();
+        context_leave();
     }
 }
 
@@ -138,7 +138,7 @@ static void turns_start(int i, int which, size_t bytes, uint64_t first)
     must(driver.launch(ends[i].functions[which], 1, 1, 1, THREADS, 1, 1, 0,
                        ends[i].copier->streams[i ? COPY_TO_DEVICE : COPY_TO_HOST], arguments, NULL),
          "cuLaunchKernel");
-    copier_leave();
+    context_leave();
 }
 
 /* Seconds one way. The two ends' kernels run at the same time. */
@@ -155,7 +155,7 @@ static double run(int which, size_t bytes, uint64_t first)
         copier_enter(ends[i].copier);
         must(driver.copy((driver_ptr) (uintptr_t) &gave_up, ends[i].gave_up, sizeof(gave_up)),
              "cuMemcpy");
-        copier_leave();
+        context_leave();
         if (gave_up)
             nothing("two kernels do not run at the same time here");
     }

@@ -260,6 +260,54 @@ static driver_context current(void)
     return stack_height ? stack[stack_height - 1] : NULL;
 }
 
+/* --- graphs -------------------------------------------------------------------------------------
+ */
+
+static long captures;       /* atomic: under way that concern all threads */
+static bool capture_breaks; /* atomic */
+static __thread int capture_mode;
+
+/* A call that no thread may make while another one captures: it breaks the capture. */
+static bool capture_forbids(void)
+{
+    if (__atomic_load_n(&captures, __ATOMIC_RELAXED) == 0 || capture_mode == DRIVER_CAPTURE_RELAXED)
+        return false;
+    __atomic_store_n(&capture_breaks, true, __ATOMIC_RELAXED);
+    return true;
+}
+
+API driver_result cuThreadExchangeStreamCaptureMode(int *mode);
+
+API driver_result cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    int before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuStreamBeginCapture_v2(driver_stream stream, int mode);
+
+API driver_result cuStreamBeginCapture_v2(driver_stream stream, int mode)
+{
+    if (!stream || mode != 0)
+        return DRIVER_INVALID_VALUE;
+    __atomic_add_fetch(&captures, 1, __ATOMIC_RELAXED);
+    return DRIVER_SUCCESS;
+}
+
+API driver_result cuStreamEndCapture(driver_stream stream, void **graph);
+
+API driver_result cuStreamEndCapture(driver_stream stream, void **graph)
+{
+    (void) stream;
+    *graph = NULL;
+    __atomic_sub_fetch(&captures, 1, __ATOMIC_RELAXED);
+    return __atomic_exchange_n(&capture_breaks, false, __ATOMIC_RELAXED)
+               ? DRIVER_CAPTURE_INVALIDATED
+               : DRIVER_SUCCESS;
+}
+
 static bool is_started(void)
 {
     return __atomic_load_n(&started, __ATOMIC_ACQUIRE); /* cuInit */
@@ -421,6 +469,8 @@ static driver_result allocate(driver_ptr *pointer, size_t size, bool is_hidden, 
 
 API driver_result cuMemAlloc(driver_ptr *pointer, size_t size)
 {
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     return allocate(pointer, size, true, DRIVER_MEMORY_DEVICE);
 }
 
@@ -490,6 +540,8 @@ static bool may_be_late(driver_ptr address)
 
 API driver_result cuMemFree(driver_ptr pointer)
 {
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     late_copies_do();
     struct allocation *old = allocation_take((void *) (uintptr_t) pointer, false);
     if (!old)
@@ -523,6 +575,8 @@ API driver_result cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
     (void) flags;
     driver_ptr address;
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     if (settings.no_pinned)
         return DRIVER_OUT_OF_MEMORY;
     driver_result result = allocate(&address, size, false, DRIVER_MEMORY_HOST);
@@ -539,6 +593,8 @@ API driver_result cuMemFreeHost(void *pointer)
 API driver_result cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 {
     (void) flags;
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     if (!current())
         return DRIVER_INVALID_CONTEXT;
     if (settings.no_pinned)
@@ -564,6 +620,8 @@ API driver_result cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 
 API driver_result cuMemHostUnregister(void *pointer)
 {
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     return cuMemFree((driver_ptr) (uintptr_t) pointer);
 }
 
@@ -850,6 +908,8 @@ API driver_result cuStreamCreate(driver_stream *out, unsigned flags)
 
 API driver_result cuStreamSynchronize(driver_stream stream)
 {
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     if (!stream || !is_of_current(&stream->owner, "a stream"))
         return DRIVER_INVALID_HANDLE;
     pthread_mutex_lock(&stream->lock);
@@ -912,6 +972,8 @@ API driver_result cuEventRecord(driver_event event, driver_stream stream)
 
 API driver_result cuEventQuery(driver_event event)
 {
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     is_of_current(&event->owner, "an event"); /* which it need not be */
     /* Acquire, against operation_do. */
     if (__atomic_load_n(&event->pending, __ATOMIC_ACQUIRE))
@@ -921,6 +983,8 @@ API driver_result cuEventQuery(driver_event event)
 
 API driver_result cuEventDestroy(driver_event event)
 {
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     while (cuEventQuery(event) == DRIVER_NOT_READY)
         usleep(10);
     free(event);
@@ -1042,6 +1106,8 @@ API driver_result cuMemcpy(driver_ptr to, driver_ptr from, size_t bytes)
 {
     struct operation operation = {.bytes = bytes, .rows = 1, .planes = 1};
     bool to_pageable, from_pageable;
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     if (!current())
         return DRIVER_INVALID_CONTEXT;
     driver_result result = ends_find(&operation, to, from, &to_pageable, &from_pageable);
@@ -1121,6 +1187,8 @@ static void kernel_do(driver_function function, const void *argument)
 API driver_result cuModuleLoadData(driver_module *module, const void *code)
 {
     static const unsigned char nvcc[] = {0x50, 0xed, 0x55, 0xba};
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     if (!current())
         return DRIVER_INVALID_CONTEXT;
     if (memcmp(code, nvcc, sizeof(nvcc)) != 0 && strncmp(code, "stand-in", 8) != 0)
@@ -1245,6 +1313,8 @@ API driver_result cuIpcOpenMemHandle(driver_ptr *pointer, struct driver_ipc_hand
 {
     struct handle handle;
     (void) flags;
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     __atomic_add_fetch(&opens, 1, __ATOMIC_RELAXED);
     memcpy(&handle, &in, sizeof(handle));
     if (!current() || handle.pid == (int) getpid())
@@ -1274,6 +1344,8 @@ API driver_result cuIpcOpenMemHandle(driver_ptr *pointer, struct driver_ipc_hand
 
 API driver_result cuIpcCloseMemHandle(driver_ptr pointer)
 {
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
     struct allocation *old = allocation_take((void *) (uintptr_t) pointer, true);
     if (!old)
         return DRIVER_INVALID_VALUE;
@@ -1548,6 +1620,7 @@ static const struct function {
                  ENTRY(cuDevicePrimaryCtxReset),
                  ENTRY(cuCtxPushCurrent),
                  ENTRY(cuCtxPopCurrent),
+                 ENTRY(cuThreadExchangeStreamCaptureMode),
                  ENTRY(cuPointerGetAttributes),
                  ENTRY(cuMemAlloc),
                  ENTRY(cuMemAllocManaged),

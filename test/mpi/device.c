@@ -7,6 +7,8 @@
  * that of the messages of chapter `unreachable`. */
 #include <dlfcn.h>
 #include <mpi.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -1192,6 +1194,75 @@ static void chapter_computing(void)
     }
 }
 
+/* Another thread of the program captures a graph meanwhile, which only calls that know of it leave
+ * whole. */
+static struct capture {
+    driver_context context;
+    driver_result begun, ended;
+    sem_t has_begun, may_end;
+} capture;
+
+static driver_result capture_call(const char *name, driver_stream stream, void **graph)
+{
+    driver_result (*begin)(driver_stream, int);
+    driver_result (*end)(driver_stream, void **);
+    void *symbol = dlsym(RTLD_DEFAULT, name);
+    if (!symbol)
+        return DRIVER_NOT_FOUND;
+    memcpy(&begin, &symbol, sizeof(begin));
+    memcpy(&end, &symbol, sizeof(end));
+    return graph ? end(stream, graph) : begin(stream, 0);
+}
+
+static void *capture_run(void *unused)
+{
+    driver_stream stream;
+    void *graph;
+    must(driver.context_push(capture.context), "cuCtxPushCurrent");
+    must(driver.stream_create(&stream, DRIVER_STREAM_NON_BLOCKING), "cuStreamCreate");
+    capture.begun = capture_call("cuStreamBeginCapture_v2", stream, NULL);
+    sem_post(&capture.has_begun);
+    sem_wait(&capture.may_end);
+    capture.ended = capture_call("cuStreamEndCapture", stream, &graph);
+    must(driver.stream_destroy(stream), "cuStreamDestroy");
+    return unused;
+}
+
+static void chapter_capture(void)
+{
+    static const size_t sizes[] = {8, 5000, 300000, 2 << 20};
+    enum { COUNT = sizeof(sizes) / sizeof(sizes[0]) };
+    unsigned char *bytes[COUNT];
+    pthread_t thread;
+    for (int i = 0; i < COUNT; i++) {
+        bytes[i] = memory_new(DEVICE, sizes[i]);
+        fill(bytes[i], sizes[i], 60 + (unsigned) rank);
+    }
+    must(driver.context_pop(&capture.context), "cuCtxPopCurrent");
+    must(driver.context_push(capture.context), "cuCtxPushCurrent");
+    sem_init(&capture.has_begun, 0, 0);
+    sem_init(&capture.may_end, 0, 0);
+    pthread_create(&thread, NULL, capture_run, NULL);
+    sem_wait(&capture.has_begun);
+    must(capture.begun, "cuStreamBeginCapture");
+    for (int i = 0; has_partner() && i < COUNT; i++) {
+        if (rank % 2 == 0)
+            MPI_Send(bytes[i], (int) sizes[i], MPI_BYTE, other(), 31, MPI_COMM_WORLD);
+        else
+            MPI_Recv(bytes[i], (int) sizes[i], MPI_BYTE, other(), 31, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    }
+    sem_post(&capture.may_end);
+    pthread_join(thread, NULL);
+    if (capture.ended != DRIVER_SUCCESS)
+        FAIL("messages broke a capture: %d", capture.ended);
+    for (int i = 0; i < COUNT; i++) {
+        if (has_partner() && rank % 2)
+            check(bytes[i], sizes[i], 0, 60 + (unsigned) other(), 0, "while a graph is captured");
+        memory_free(DEVICE, bytes[i]);
+    }
+}
+
 /* Is this a stand-in whose memory the processor cannot touch? A child tries, and must crash. */
 static void check_stand_in(void)
 {
@@ -1241,6 +1312,7 @@ static const struct {
     {"fails", chapter_fails, true},
     {"lost", chapter_lost, true},
     {"computing", chapter_computing, true},
+    {"capture", chapter_capture, true},
 };
 enum { CHAPTERS = sizeof(chapters) / sizeof(chapters[0]) };
 

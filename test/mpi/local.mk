@@ -133,7 +133,7 @@ test_mpi_failure_LDADD = $(OMPI_LIBS)
 check_PROGRAMS += test/mpi/device
 test_mpi_device_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_device_LDFLAGS = $(MPI_LDFLAGS)
-test_mpi_device_LDADD = libmultilane_common.la $(OMPI_LIBS)
+test_mpi_device_LDADD = libmultilane_common.la $(OMPI_LIBS) -lpthread
 
 check_PROGRAMS += test/mpi/lost
 test_mpi_lost_CPPFLAGS = $(MPI_CPPFLAGS)

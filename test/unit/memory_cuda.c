@@ -522,7 +522,7 @@ static struct copier *process_begin(driver_ptr *mine, driver_ptr *others, int to
     struct copier *copier = copier_of_device(is_sender, &result);
     copier_enter(copier);
     result = driver.ipc_open(others, handle, DRIVER_IPC_LAZY_PEER_ACCESS);
-    copier_leave();
+    context_leave();
     CHECK(result == DRIVER_SUCCESS, "%s", words(result));
     return copier;
 }

@@ -122,6 +122,9 @@ for chapter in types truncate persistent many; do
     cuda_run "late-copies.ipc.$chapter" late-copies self,shm,cuda "$chapter"
     cuda_run "late-copies.staged.$chapter" late-copies self,shm "$chapter"
 done
+# Another thread captures a graph.
+cuda_run capture.ipc "" self,shm,cuda capture
+cuda_run capture.staged "" self,shm capture
 cuda_run ipc-open-refused ipc-open-fails self,shm,cuda refused
 cuda_run no-pinned no-pinned self,shm,cuda many
 cuda_run no-peer no-peer self,shm,cuda many "is on a device to which that of .* has no access"
