@@ -102,16 +102,15 @@ static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_pt
     return result;
 }
 
-/* May the device that the local end is on read the other one? The host may always. */
-static bool can_reach(const void *local, const struct copier *copier)
+/* The copier of this end's memory, as the driver lets a device reach what was opened for it; NULL:
+ * it is the host's, which any device reaches. */
+static struct copier *copier_here(const void *local)
 {
     struct memory memory;
-    int can = 0;
+    driver_result result;
 
     memory_ask(local, &memory);
-    if (MEMORY_DEVICE != memory.kind || memory.device == copier->device)
-        return true;
-    return DRIVER_SUCCESS == driver.device_can_access(&can, memory.device, copier->device) && can;
+    return MEMORY_DEVICE == memory.kind ? copier_get(&memory, &result) : NULL;
 }
 
 /* Finds where the other end's memory is in this process, and what copies it. */
@@ -119,6 +118,7 @@ static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_cop
                        driver_ptr *start)
 {
     driver_result result;
+    int status;
 
     if (peer->is_self) {
         struct memory memory;
@@ -130,7 +130,7 @@ static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_cop
         copy->copier = copier_get(&memory, &result);
         return NULL == copy->copier ? OPAL_ERR_NOT_SUPPORTED : OPAL_SUCCESS;
     }
-    int status = mapping_get(peer, key, &copy->mapping);
+    status = mapping_get(peer, key, copier_here(copy->local), &copy->mapping);
     if (OPAL_SUCCESS != status)
         return status;
     copy->copier = copy->mapping->copier;
@@ -158,12 +158,6 @@ static int copy_begin(struct cuda_copy *copy, const cuda_key_t *key, uint64_t re
         status = remote_find(copy->peer, key, copy, &start);
     if (OPAL_SUCCESS != status)
         return copy_fail(copy, status);
-    if (!can_reach(copy->local, copy->copier)) {
-        CUDA_SAY_ONCE("device memory of process %s is on a device to which that of %p has no "
-                      "access. Messages between such devices are copied through host memory.",
-                      OPAL_NAME_PRINT(copy->peer->name), copy->local);
-        return copy_fail(copy, OPAL_ERR_NOT_SUPPORTED);
-    }
     start += remote - key->start;
     if (DRIVER_SUCCESS != copy_start(copy, is_get ? local : start, is_get ? start : local, size))
         return copy_fail(copy, OPAL_ERROR);

@@ -130,17 +130,22 @@ driver_result share_export(const struct memory *memory, const cuda_peer_t *peer,
                            driver_ptr last, cuda_key_t *key);
 void share_retract(const cuda_key_t *key);
 /* Maps what the key is for at *here. An error: `why` says it. */
-bool share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why, size_t why_size);
+driver_result share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why,
+                         size_t why_size);
 void share_close(enum share_kind kind, driver_ptr here, size_t size);
 
 /* mapping.c: memory of others, in this process. */
-/* OPAL_ERR_TEMP_OUT_OF_RESOURCE: as many as may be are open and in use; another error: it cannot be
- * opened, which was said. */
-int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_mapping **mapping);
+/* Opens it where the copier copies, so that the driver lets its device reach the other one; NULL,
+ * as the local end is the host's: where any does. OPAL_ERR_TEMP_OUT_OF_RESOURCE: as many as may be
+ * are open and in use, or what is in use is in the way; another error: it cannot be opened, which
+ * was said. */
+int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
+                struct cuda_mapping **mapping);
 void mapping_release(struct cuda_mapping *mapping);
 void mappings_close(void);
-/* What this process calls the device with that name; below 0 if it does not see it. */
-int device_find(const struct driver_uuid *wanted);
+/* May the copier's device reach that one? Of one that this process does not see nobody knows before
+ * it is tried. */
+bool device_may_reach(const struct copier *copier, const struct driver_uuid *other);
 
 /* copy.c */
 int copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,

@@ -28,10 +28,18 @@ static bool overlaps(const struct cuda_mapping *mapping, const cuda_key_t *key)
     return mapping->start < key->start + key->size && key->start < mapping->start + mapping->size;
 }
 
-/* Under the lock. What the key is for, if it is open. Whatever else was open at that place of the
- * peer's has been freed there, or its context here has ended: it is closed, or will be by its last
- * user. */
-static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key_t *key)
+/* Is that the allocation that the key is for, and not another one that was at its place? */
+static bool is_of_key(const struct cuda_mapping *mapping, const cuda_key_t *key)
+{
+    return mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
+           mapping->size == key->size && (mapping->is_refused || copier_lives(mapping->copier));
+}
+
+/* Under the lock. What the key is for, if it is open where the copier copies. Whatever else was
+ * open at that place of the peer's has been freed there, or its context here has ended: it is
+ * closed, or will be by its last user. */
+static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key_t *key,
+                                         const struct copier *copier)
 {
     struct cuda_mapping *found = NULL, *next;
 
@@ -39,15 +47,35 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
         next = mapping->next;
         if (mapping->peer != peer || mapping->is_stale || !overlaps(mapping, key))
             continue;
-        if (mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
-            mapping->size == key->size && (mapping->is_refused || copier_lives(mapping->copier)))
-            found = mapping;
-        else if (0 == mapping->users)
-            mapping_close(mapping);
-        else
-            mapping->is_stale = true;
+        if (!is_of_key(mapping, key)) {
+            if (0 == mapping->users)
+                mapping_close(mapping);
+            else
+                mapping->is_stale = true;
+        } else if (NULL == copier || mapping->copier == copier) {
+            if (NULL == found || found->is_refused)
+                found = mapping;
+        }
     }
     return found;
+}
+
+/* Under the lock. Closes what is open of the peer's, but for what is in use: false if some is. */
+static bool idle_close(const cuda_peer_t *peer)
+{
+    struct cuda_mapping *next;
+    bool is_all = true;
+
+    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = next) {
+        next = mapping->next;
+        if (mapping->peer != peer || mapping->is_refused)
+            continue;
+        if (0 == mapping->users)
+            mapping_close(mapping);
+        else
+            is_all = false;
+    }
+    return is_all;
 }
 
 /* Under the lock. Makes room for one more by closing the one that was not used for longest. */
@@ -66,7 +94,8 @@ static bool room_make(void)
     return true;
 }
 
-int device_find(const struct driver_uuid *wanted)
+/* What this process calls the device with that name; below 0 if it does not see it. */
+static int device_find(const struct driver_uuid *wanted)
 {
     struct driver_uuid uuid;
     int count = 0;
@@ -80,36 +109,48 @@ int device_find(const struct driver_uuid *wanted)
     return -1;
 }
 
-/* Enters a context of the key's device. False, and `why` says it: there is none. A program that
- * only uses host memory may receive from a device: then the driver starts here. */
-static bool device_enter(const cuda_key_t *key, struct copier **copier, char *why, size_t why_size)
+bool device_may_reach(const struct copier *copier, const struct driver_uuid *other)
+{
+    int device = device_find(other), can = 1;
+
+    return device < 0 || device == copier->device ||
+           (DRIVER_SUCCESS == driver.device_can_access(&can, copier->device, device) && can);
+}
+
+/* The copier of the key's device. NULL, and `why` says it: there is none. A program that only uses
+ * host memory may receive from a device: then the driver starts here. */
+static struct copier *copier_for_host(const cuda_key_t *key, char *why, size_t why_size)
 {
     driver_result result = driver.init(0);
     int device = DRIVER_SUCCESS == result ? device_find(&key->device) : -1;
+    struct copier *copier = NULL;
 
-    *copier = NULL;
     if (DRIVER_SUCCESS == result && device < 0)
         result = DRIVER_INVALID_DEVICE;
     if (DRIVER_SUCCESS == result)
-        *copier = copier_of_device(device, &result);
-    if (NULL != *copier)
-        result = copier_enter(*copier);
-    if (DRIVER_SUCCESS == result)
-        return true;
+        copier = copier_of_device(device, &result);
     driver_words(result, why, why_size);
-    return false;
+    return copier;
 }
 
-static bool mapping_open(struct cuda_mapping *mapping, const cuda_key_t *key, char *why,
-                         size_t why_size)
+static driver_result mapping_open(struct cuda_mapping *mapping, const cuda_key_t *key, char *why,
+                                  size_t why_size)
 {
-    bool is_open;
+    driver_result result;
 
-    if (!device_enter(key, &mapping->copier, why, why_size))
-        return false;
-    is_open = share_open(key, mapping->copier->device, &mapping->here, why, why_size);
+    if (!device_may_reach(mapping->copier, &key->device)) {
+        snprintf(why, why_size,
+                 "the device that it is to be copied to or from has no access to it");
+        return DRIVER_NOT_SUPPORTED;
+    }
+    result = copier_enter(mapping->copier);
+    if (DRIVER_SUCCESS != result) {
+        driver_words(result, why, why_size);
+        return result;
+    }
+    result = share_open(key, mapping->copier->device, &mapping->here, why, why_size);
     context_leave();
-    return is_open;
+    return result;
 }
 
 static void complain(cuda_peer_t *peer, const char *why)
@@ -122,23 +163,54 @@ static void complain(cuda_peer_t *peer, const char *why)
              OPAL_NAME_PRINT(peer->name), why);
 }
 
+/* Under the lock. The driver opens what cudaMalloc gave by blocks: as long as something that was
+ * freed there is open here, what has come to its place cannot be. */
+static int mapping_open_past_others(struct cuda_mapping *mapping, const cuda_peer_t *peer,
+                                    const cuda_key_t *key, char *why, size_t why_size)
+{
+    driver_result result = mapping_open(mapping, key, why, why_size);
+
+    if (DRIVER_ALREADY_MAPPED == result) {
+        bool is_alone = idle_close(peer);
+
+        result = mapping_open(mapping, key, why, why_size);
+        if (DRIVER_ALREADY_MAPPED == result && !is_alone)
+            return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
+    }
+    return DRIVER_SUCCESS == result ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
+}
+
 /* Under the lock. */
-static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_mapping **mapping)
+static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
+                        struct cuda_mapping **mapping)
 {
     struct cuda_mapping *made;
     char why[160];
+    int status;
 
+    if (NULL == copier)
+        copier = copier_for_host(key, why, sizeof(why));
+    if (NULL == copier) {
+        complain(peer, why);
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
     if (!room_make())
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     made = calloc(1, sizeof(*made));
     if (NULL == made)
         return OPAL_ERR_OUT_OF_RESOURCE;
-    made->peer = peer;
-    made->kind = (enum share_kind) key->kind;
-    made->buffer_id = key->buffer_id;
-    made->start = key->start;
-    made->size = key->size;
-    made->is_refused = !mapping_open(made, key, why, sizeof(why));
+    *made = (struct cuda_mapping){.peer = peer,
+                                  .kind = (enum share_kind) key->kind,
+                                  .buffer_id = key->buffer_id,
+                                  .start = key->start,
+                                  .size = key->size,
+                                  .copier = copier};
+    status = mapping_open_past_others(made, peer, key, why, sizeof(why));
+    if (OPAL_ERR_TEMP_OUT_OF_RESOURCE == status) {
+        free(made);
+        return status;
+    }
+    made->is_refused = OPAL_SUCCESS != status;
     if (made->is_refused)
         complain(peer, why);
     /* Nobody promises that a buffer id tells mapped memory from what is mapped there later: it is
@@ -151,14 +223,15 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_ma
     return OPAL_SUCCESS;
 }
 
-int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_mapping **mapping)
+int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
+                struct cuda_mapping **mapping)
 {
     int status = OPAL_SUCCESS;
 
     OPAL_THREAD_LOCK(&cuda.lock);
-    *mapping = mapping_find(peer, key);
+    *mapping = mapping_find(peer, key, copier);
     if (NULL == *mapping)
-        status = mapping_make(peer, key, mapping);
+        status = mapping_make(peer, key, copier, mapping);
     if (OPAL_SUCCESS == status) {
         (*mapping)->last_use = ++cuda.uses;
         if ((*mapping)->is_refused)

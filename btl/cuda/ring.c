@@ -174,22 +174,19 @@ static struct cuda_ring *ring_for(cuda_peer_t *peer, const void *local)
 /* Under the lock. Opens the peer's block in the context whose kernels will reach there. */
 static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why, size_t why_size)
 {
-    int device = device_find(&key->device), can = 1;
     bool is_open = false;
 
     if (SHARE_IPC != key->kind || BLOCK_BYTES > key->size) {
         strcpy(why, "it has named other memory than a ring");
         return false;
     }
-    if (device >= 0 && device != ring->copier->device &&
-        DRIVER_SUCCESS != driver.device_can_access(&can, ring->copier->device, device))
-        can = 0;
-    if (device < 0 || !can) {
+    if (!device_may_reach(ring->copier, &key->device)) {
         strcpy(why, "this process's device has no access to that one's");
         return false;
     }
     if (DRIVER_SUCCESS == copier_enter(ring->copier)) {
-        is_open = share_open(key, ring->copier->device, &ring->theirs, why, why_size);
+        is_open =
+            DRIVER_SUCCESS == share_open(key, ring->copier->device, &ring->theirs, why, why_size);
         context_leave();
     }
     return is_open;

@@ -74,10 +74,14 @@ static driver_result mapped_export(const cuda_peer_t *peer, driver_ptr first, dr
 driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr first,
                            driver_ptr last, cuda_key_t *key)
 {
-    if (!memory->ipc_capable)
-        return mapped_export(peer, first, last, key);
+    driver_result result = DRIVER_NOT_SUPPORTED;
+
     key->kind = SHARE_IPC;
-    return driver.ipc_export(&key->handle.ipc, memory->start);
+    /* Some drivers deny it of what cudaMalloc gave, which is of a context, and then do it. */
+    if (memory->ipc_capable || NULL != memory->context)
+        result = driver.ipc_export(&key->handle.ipc, memory->start);
+    return DRIVER_SUCCESS == result || memory->ipc_capable ? result
+                                                           : mapped_export(peer, first, last, key);
 }
 
 void share_retract(const cuda_key_t *key)
@@ -102,14 +106,15 @@ static int file_get(const cuda_key_t *key, char *why, size_t why_size)
     return fd;
 }
 
-static bool chunk_import(const cuda_key_t *key, driver_chunk *chunk, char *why, size_t why_size)
+static driver_result chunk_import(const cuda_key_t *key, driver_chunk *chunk, char *why,
+                                  size_t why_size)
 {
     struct driver_fabric_handle fabric = key->handle.fabric;
     int fd = -1;
     driver_result result;
 
     if (SHARE_FD == key->kind && (fd = file_get(key, why, why_size)) < 0)
-        return false;
+        return DRIVER_INVALID_HANDLE;
     if (SHARE_FD == key->kind) {
         result = driver.chunk_import(chunk, (void *) (intptr_t) fd, DRIVER_HANDLE_FD);
         close(fd);
@@ -117,7 +122,7 @@ static bool chunk_import(const cuda_key_t *key, driver_chunk *chunk, char *why, 
         result = driver.chunk_import(chunk, &fabric, DRIVER_HANDLE_FABRIC);
     }
     driver_words(result, why, why_size);
-    return DRIVER_SUCCESS == result;
+    return result;
 }
 
 static driver_result range_make(driver_chunk chunk, int device, size_t size, driver_ptr *here)
@@ -139,50 +144,52 @@ static driver_result range_make(driver_chunk chunk, int device, size_t size, dri
     return result;
 }
 
-static bool mapped_open(const cuda_key_t *key, int device, driver_ptr *here, char *why,
-                        size_t why_size)
+static driver_result mapped_open(const cuda_key_t *key, int device, driver_ptr *here, char *why,
+                                 size_t why_size)
 {
     driver_chunk chunk;
     driver_result result;
 
     if (!can_map()) {
         snprintf(why, why_size, "the CUDA driver is too old for memory that a program maps");
-        return false;
+        return DRIVER_NOT_SUPPORTED;
     }
-    if (!chunk_import(key, &chunk, why, why_size))
-        return false;
+    result = chunk_import(key, &chunk, why, why_size);
+    if (DRIVER_SUCCESS != result)
+        return result;
     result = range_make(chunk, device, key->size, here);
     driver.chunk_release(chunk); /* what is mapped stays */
     driver_words(result, why, why_size);
-    return DRIVER_SUCCESS == result;
+    return result;
 }
 
 /* The size was said by the other process. */
-static bool ipc_open(const cuda_key_t *key, driver_ptr *here, char *why, size_t why_size)
+static driver_result ipc_open(const cuda_key_t *key, driver_ptr *here, char *why, size_t why_size)
 {
     struct memory memory;
     driver_result result = driver.ipc_open(here, key->handle.ipc, DRIVER_IPC_LAZY_PEER_ACCESS);
 
     driver_words(result, why, why_size);
     if (DRIVER_SUCCESS != result)
-        return false;
+        return result;
     memory_ask((const void *) (uintptr_t) *here, &memory);
     if (0 == memory.size || key->size <= memory.start + memory.size - *here)
-        return true;
+        return DRIVER_SUCCESS;
     snprintf(why, why_size, "it is said to have %llu bytes and has %zu",
              (unsigned long long) key->size, memory.size);
     driver.ipc_close(*here);
-    return false;
+    return DRIVER_INVALID_VALUE;
 }
 
-bool share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why, size_t why_size)
+driver_result share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why,
+                         size_t why_size)
 {
     if (SHARE_FABRIC == key->kind || SHARE_FD == key->kind)
         return mapped_open(key, device, here, why, why_size);
     if (SHARE_IPC == key->kind)
         return ipc_open(key, here, why, why_size);
     driver_words(DRIVER_INVALID_HANDLE, why, why_size);
-    return false;
+    return DRIVER_INVALID_HANDLE;
 }
 
 void share_close(enum share_kind kind, driver_ptr here, size_t size)

@@ -63,15 +63,15 @@ void context_leave(void)
 /* --- contexts that end --------------------------------------------------------------------------
  */
 
-/* 0: nobody's. False: the driver does not say. */
-static bool buffer_id_at(driver_ptr address, uint64_t *id)
+/* 0: nobody's. */
+static driver_result buffer_id_at(driver_ptr address, uint64_t *id)
 {
     static const int attribute[] = {DRIVER_POINTER_BUFFER_ID};
     unsigned long long found = 0;
     void *values[] = {&found};
-    bool is_said = driver.pointer_attributes(1, attribute, values, address) == DRIVER_SUCCESS;
+    driver_result result = driver.pointer_attributes(1, attribute, values, address);
     *id = found;
-    return is_said;
+    return result;
 }
 
 /* In the copier's context. */
@@ -79,7 +79,7 @@ static void witness_take(struct copier *copier)
 {
     if (driver.mem_alloc(&copier->witness, 1) != DRIVER_SUCCESS)
         copier->witness = 0;
-    else if (!buffer_id_at(copier->witness, &copier->witness_id))
+    else if (buffer_id_at(copier->witness, &copier->witness_id) != DRIVER_SUCCESS)
         copier->witness_id = 0;
 }
 
@@ -88,9 +88,15 @@ enum witness { WITNESS_THERE, WITNESS_GONE, WITNESS_SILENT };
 static enum witness witness_ask(const struct copier *copier)
 {
     uint64_t id;
-    if (!copier->witness_id || !buffer_id_at(copier->witness, &id))
+    if (!copier->witness_id)
         return WITNESS_SILENT;
-    return id == copier->witness_id ? WITNESS_THERE : WITNESS_GONE;
+    driver_result result = buffer_id_at(copier->witness, &id);
+    if (result == DRIVER_SUCCESS)
+        return id == copier->witness_id ? WITNESS_THERE : WITNESS_GONE;
+    return result == DRIVER_INVALID_CONTEXT || result == DRIVER_CONTEXT_IS_DESTROYED ||
+                   result == DRIVER_DEINITIALIZED
+               ? WITNESS_GONE
+               : WITNESS_SILENT;
 }
 
 /* Relaxed: who uses a context while it ends is lost anyway. */
@@ -208,8 +214,8 @@ struct copier *copier_of_device(int device, driver_result *result)
 struct copier *copier_get(const struct memory *memory, driver_result *result)
 {
     *result = DRIVER_SUCCESS;
-    if (!memory->context)
-        return copier_of_device(memory->device, result);
+    if (!memory->context) /* and maybe of no device: all of them reach it */
+        return copier_of_device(memory->device < 0 ? 0 : memory->device, result);
     struct copier *copier = copier_find_for(memory);
     if (copier)
         return copier;

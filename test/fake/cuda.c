@@ -14,12 +14,14 @@
  * module from before.
  *
  * MULTILANE_FAKE_CUDA is a list of words: devices=N, delay-us=N, no-ipc, ipc-open-fails,
- * no-pinned, no-peer, no-map, no-fd-handle, no-kernels, no-dmabuf, dmabuf-fails, no-flush (of what
- * other devices wrote), flush-fails, fabric (there is one), long-ranges (allocations are said to be
- * twice as long as they are), late-copies (a copy to a device that the program waited for happens
- * when the program next calls something that waits for it, or demands that copies end), old, lost
- * (after a copy that failed even questions fail), fail-copy=N (the Nth copy or kernel fails when it
- * is done, and all after it).
+ * ipc-one (of another process one allocation can be open at a time), own-device (each process of a
+ * node sees one device, another one), no-pinned, no-peer, no-map, no-fd-handle, no-kernels,
+ * no-dmabuf, dmabuf-fails, no-flush (of what other devices wrote), flush-fails, fabric (there is
+ * one), long-ranges (allocations are said to be twice as long as they are), late-copies (a copy to
+ * a device that the program waited for happens when the program next calls something that waits for
+ * it, or demands that copies end), reset-fails (after a reset, to ask about what is nobody's is an
+ * error), old, lost (after a copy that failed even questions fail),
+ * fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -44,10 +46,12 @@
 
 static struct {
     int devices;
+    int first; /* what others call this process's device 0 */
     long delay_us;
     long fail_copy;
-    bool no_ipc, ipc_open_fails, no_pinned, no_peer, no_map, no_fd_handle, no_kernels, no_dmabuf,
-        dmabuf_fails, no_flush, flush_fails, fabric, long_ranges, late_copies, lost, old;
+    bool no_ipc, ipc_open_fails, ipc_one, own_device, no_pinned, no_peer, no_map, no_fd_handle,
+        no_kernels, no_dmabuf, dmabuf_fails, no_flush, flush_fails, fabric, long_ranges,
+        late_copies, reset_fails, lost, old;
 } settings = {.devices = 2, .delay_us = 20};
 
 static void setting_read(const char *word)
@@ -63,6 +67,10 @@ static void setting_read(const char *word)
         settings.no_ipc = true;
     else if (strcmp(word, "ipc-open-fails") == 0)
         settings.ipc_open_fails = true;
+    else if (strcmp(word, "ipc-one") == 0)
+        settings.ipc_one = true;
+    else if (strcmp(word, "own-device") == 0)
+        settings.own_device = true;
     else if (strcmp(word, "no-pinned") == 0)
         settings.no_pinned = true;
     else if (strcmp(word, "no-peer") == 0)
@@ -87,6 +95,8 @@ static void setting_read(const char *word)
         settings.long_ranges = true;
     else if (strcmp(word, "late-copies") == 0)
         settings.late_copies = true;
+    else if (strcmp(word, "reset-fails") == 0)
+        settings.reset_fails = true;
     else if (strcmp(word, "lost") == 0)
         settings.lost = true;
     else if (strcmp(word, "old") == 0)
@@ -105,6 +115,11 @@ __attribute__((constructor)) static void settings_read(void)
     for (char *word; (word = strsep(&rest, ",")) != NULL;)
         if (*word)
             setting_read(word);
+    const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    if (settings.own_device) {
+        settings.first = rank ? atoi(rank) % DEVICES_MAX : 0;
+        settings.devices = 1;
+    }
 }
 
 /* --- memory -------------------------------------------------------------------------------------
@@ -388,7 +403,7 @@ API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
     *uuid = (struct driver_uuid){.bytes = "stand-in"};
-    uuid->bytes[15] = (char) device;
+    uuid->bytes[15] = (char) (settings.first + device);
     return DRIVER_SUCCESS;
 }
 
@@ -550,6 +565,8 @@ API driver_result cuMemFree(driver_ptr pointer)
     return DRIVER_SUCCESS;
 }
 
+static long resets; /* atomic */
+
 /* What was in the context is gone. What the program pinned is its own, and not pinned any more. */
 API driver_result cuDevicePrimaryCtxReset(driver_device device)
 {
@@ -557,6 +574,7 @@ API driver_result cuDevicePrimaryCtxReset(driver_device device)
         return DRIVER_INVALID_DEVICE;
     late_copies_do();
     __atomic_add_fetch(&primaries[device].resets, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&resets, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     for (struct allocation **at = &allocations; *at;) {
         struct allocation *old = *at;
@@ -710,7 +728,9 @@ API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, 
     for (unsigned i = 0; i < count; i++)
         attribute_of(at, attributes[i], values[i]);
     pthread_mutex_unlock(&lock);
-    return DRIVER_SUCCESS;
+    return !at && settings.reset_fails && __atomic_load_n(&resets, __ATOMIC_RELAXED)
+               ? DRIVER_CONTEXT_IS_DESTROYED
+               : DRIVER_SUCCESS;
 }
 
 /* --- for other devices --------------------------------------------------------------------------
@@ -1036,6 +1056,33 @@ static driver_result ends_find(struct operation *operation, driver_ptr to, drive
     return DRIVER_SUCCESS;
 }
 
+static long far_copies; /* atomic */
+
+/* For tests, which look whether memory of other processes is copied by those it was opened for: a
+ * driver may take another way for others. */
+API long multilane_standin_far_copies(void);
+
+API long multilane_standin_far_copies(void)
+{
+    return __atomic_load_n(&far_copies, __ATOMIC_RELAXED);
+}
+
+/* In a context of its own device, and with memory of this process's on the same. */
+static void far_copy_look(driver_ptr to, driver_ptr from)
+{
+    pthread_mutex_lock(&lock);
+    const struct allocation *ends[] = {allocation_at((void *) (uintptr_t) to),
+                                       allocation_at((void *) (uintptr_t) from)};
+    for (int i = 0; i < 2; i++) {
+        const struct allocation *other = ends[1 - i];
+        if (ends[i] && ends[i]->imported &&
+            (ends[i]->context != current() ||
+             (other && other->type == DRIVER_MEMORY_DEVICE && other->context != current())))
+            __atomic_add_fetch(&far_copies, 1, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* Pageable memory is read before this returns, and written before it returns. */
 static driver_result copy_start(driver_ptr to, driver_ptr from, struct operation *operation,
                                 driver_stream stream)
@@ -1050,6 +1097,7 @@ static driver_result copy_start(driver_ptr to, driver_ptr from, struct operation
     driver_result result = ends_find(operation, to, from, &to_pageable, &from_pageable);
     if (result != DRIVER_SUCCESS)
         return result;
+    far_copy_look(to, from);
     if (from_pageable) {
         size_t size = from_span(operation);
         operation->snapshot = malloc(size);
@@ -1275,12 +1323,15 @@ API driver_result cuIpcGetMemHandle(struct driver_ipc_handle *out, driver_ptr po
     return good ? DRIVER_SUCCESS : DRIVER_INVALID_VALUE;
 }
 
+/* Is it open in this context; or, where one is all that may be, is another of that process? */
 static bool is_open(const struct handle *handle)
 {
     bool found = false;
+    driver_context here = current();
     pthread_mutex_lock(&lock);
     for (struct allocation *at = allocations; at && !found; at = at->next)
-        found = at->imported && at->origin_pid == handle->pid && at->origin == handle->id;
+        found = at->imported && at->context == here && at->origin_pid == handle->pid &&
+                (settings.ipc_one || at->origin == handle->id);
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -1298,14 +1349,20 @@ static int file_open(const struct handle *handle)
     return strcmp(target, wanted) == 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
 }
 
-static long opens; /* atomic */
+static long opens, opened; /* atomic */
 
-/* For tests, which look how often it is asked to open memory. */
+/* For tests, which look how often it is asked to open memory, and does. */
 API long multilane_standin_opens(void);
+API long multilane_standin_opened(void);
 
 API long multilane_standin_opens(void)
 {
     return __atomic_load_n(&opens, __ATOMIC_RELAXED);
+}
+
+API long multilane_standin_opened(void)
+{
+    return __atomic_load_n(&opened, __ATOMIC_RELAXED);
 }
 
 API driver_result cuIpcOpenMemHandle(driver_ptr *pointer, struct driver_ipc_handle in,
@@ -1337,6 +1394,7 @@ API driver_result cuIpcOpenMemHandle(driver_ptr *pointer, struct driver_ipc_hand
     new->device = handle.device;
     new->origin = handle.id;
     new->origin_pid = handle.pid;
+    __atomic_add_fetch(&opened, 1, __ATOMIC_RELAXED);
     allocation_add(new);
     *pointer = (driver_ptr) (uintptr_t) new->start;
     return DRIVER_SUCCESS;
@@ -1380,6 +1438,8 @@ API driver_result cuMemCreate(driver_chunk *out, size_t size,
     if (!is_started() || properties->type != DRIVER_CHUNK_PINNED ||
         properties->location.type != DRIVER_LOCATION_DEVICE || !size || size % CHUNK_BYTES)
         return DRIVER_INVALID_VALUE;
+    if ((properties->handle_types & DRIVER_HANDLE_FABRIC) && !settings.fabric)
+        return DRIVER_NOT_SUPPORTED;
     snprintf(name, sizeof(name), "standin-chunk-%d", properties->location.device);
     int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd >= 0 && ftruncate(fd, (off_t) size) != 0) {

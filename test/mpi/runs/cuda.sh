@@ -125,9 +125,14 @@ done
 # Another thread captures a graph.
 cuda_run capture.ipc "" self,shm,cuda capture
 cuda_run capture.staged "" self,shm capture
-cuda_run ipc-open-refused ipc-open-fails self,shm,cuda refused
+cuda_run ipc-opened "" self,shm,cuda opened
+cuda_run ipc-own-device own-device self,shm,cuda opened
+cuda_run ipc-own-device-many own-device self,shm,cuda many
+cuda_run ipc-refused ipc-open-fails self,shm,cuda refused
+cuda_run ipc-one ipc-one self,shm,cuda in-the-way
+cuda_run ipc-one-many ipc-one self,shm,cuda many
 cuda_run no-pinned no-pinned self,shm,cuda many
-cuda_run no-peer no-peer self,shm,cuda many "is on a device to which that of .* has no access"
+cuda_run no-peer no-peer self,shm,cuda many "cannot be opened: the device that it is .* has no access"
 cuda_run one-device devices=1 self,shm,cuda reuse
 cuda_run slow-copies delay-us=2000 self,shm,cuda order
 ranks=4 cuda_run collective "" self,shm,cuda collective
@@ -169,13 +174,16 @@ for lanes in self,shm self,shm,cuda; do
         -x MULTILANE_FAKE_CUDA=fail-copy=4,lost -- device lost
 done
 
-# The program resets its devices, and goes on: by every way that memory of theirs may take.
+# The program resets its devices, and goes on: by every way that memory of theirs may take, whatever
+# the driver says of what is gone.
 for lanes in self,shm self,shm,cuda; do
     for protocol in auto rndv-ring; do
-        mpi_says "cuda.reset.$protocol.$lanes" "the devices were reset" 2 --mca pml multilane \
-            --mca btl "$lanes" --mca pml_multilane_protocol $protocol \
-            --mca pml_multilane_device_code "$build/test/fake/kernels" \
-            -x LD_LIBRARY_PATH="$build/test/fake" -- device reset
+        for fake in "" reset-fails; do
+            mpi_says "cuda.reset.$protocol.$lanes${fake:+.$fake}" "the devices were reset" 2 \
+                --mca pml multilane --mca btl "$lanes" --mca pml_multilane_protocol $protocol \
+                --mca pml_multilane_device_code "$build/test/fake/kernels" \
+                -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device reset
+        done
     done
 done
 
