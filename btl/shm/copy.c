@@ -7,6 +7,30 @@
 #include <string.h>
 #include <sys/uio.h>
 
+/* Once for all processes that it may be so with, where it was asked for by name. */
+static void copy_refused(const shm_peer_t *peer, const char *why)
+{
+    static _Atomic bool said;
+
+    if (SHM_COPY_CMA != shm.single_copy)
+        SHM_VERBOSE("no single copy with process %s: %s", OPAL_NAME_PRINT(peer->name), why);
+    else if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
+        SHM_SAY("btl_shm_single_copy is cma, but the memory of process %s (pid %d) cannot be read: "
+                "%s. Messages to such processes are copied through the ring. Let processes of one "
+                "user read each other's memory (as with ptrace), or give auto.",
+                OPAL_NAME_PRINT(peer->name), (int) peer->record.pid, why);
+}
+
+/* Why it need not be tried, or NULL. */
+static const char *copy_barred(const shm_peer_t *peer)
+{
+    if (SHM_COPY_NONE == peer->record.copies)
+        return "its btl_shm_single_copy is none";
+    if (SEGMENT_MEMFD != peer->kind)
+        return "the two are in different containers, or the system closes one of them to others";
+    return NULL;
+}
+
 /* Reads what the peer published and compares: the number of a process may belong to another process
  * of another namespace, and even to one that came later. Under peer->lock. */
 static void copy_prove(shm_peer_t *peer)
@@ -15,22 +39,19 @@ static void copy_prove(shm_peer_t *peer)
     struct iovec here = {.iov_base = &value, .iov_len = sizeof(value)};
     struct iovec there = {.iov_base = (void *) (uintptr_t) peer->record.proof_address,
                           .iov_len = sizeof(value)};
+    const char *why = copy_barred(peer);
 
     peer->copy_tried = true;
-    if (SHM_COPY_NONE == shm.single_copy || SHM_COPY_NONE == peer->record.copies ||
-        SEGMENT_MEMFD != peer->kind || 0 == peer->record.proof_value)
+    if (SHM_COPY_NONE == shm.single_copy)
         return;
-    if (sizeof(value) == process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0) &&
-        value == peer->record.proof_value)
+    if (NULL == why && process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0) < 0)
+        why = strerror(errno);
+    else if (NULL == why && value != peer->record.proof_value)
+        why = "that number is another process";
+    if (NULL == why)
         peer->copy_proven = true;
-    else if (SHM_COPY_CMA == shm.single_copy)
-        SHM_SAY("btl_shm_single_copy is cma, but the memory of process %s (pid %d) cannot be read: "
-                "%s. Its messages are copied through the ring.",
-                OPAL_NAME_PRINT(peer->name), (int) peer->record.pid,
-                errno ? strerror(errno) : "that number is another process");
     else
-        SHM_VERBOSE("no single copy with process %s: %s", OPAL_NAME_PRINT(peer->name),
-                    strerror(errno));
+        copy_refused(peer, why);
 }
 
 bool copy_possible(shm_peer_t *peer)
@@ -58,8 +79,7 @@ static int copy_error(shm_peer_t *peer, int error)
         return OPAL_ERR_UNREACH;
     default:
         peer->copy_proven = false;
-        SHM_VERBOSE("no more single copy with process %s: %s", OPAL_NAME_PRINT(peer->name),
-                    strerror(error));
+        copy_refused(peer, strerror(error));
         return OPAL_ERR_NOT_SUPPORTED;
     }
 }
