@@ -280,10 +280,8 @@ static void inline_reported(const struct ibv_wc *wc)
     verbs_peer_t *peer = INLINE_ID_PEER(wc->wr_id);
     uint32_t frees = INLINE_ID_FREES(wc->wr_id);
 
-    if (OPAL_UNLIKELY(IBV_WC_SUCCESS != wc->status)) {
+    if (OPAL_UNLIKELY(IBV_WC_SUCCESS != wc->status))
         work_broken(peer, wc, "a message");
-        return; /* the room of a broken connection is counted anew with the next one */
-    }
     OPAL_THREAD_LOCK(&peer->lock);
     if (wc->qp_num == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
         room_give(peer, frees);
@@ -310,8 +308,9 @@ void work_reported(struct verbs_module *module, const struct ibv_wc *wc)
     peer = work->peer;
     OPAL_THREAD_LOCK(&peer->lock);
     peer->outstanding--;
-    if (OPAL_LIKELY(good))
-        room_give(peer, work->frees);
+    /* Of a broken connection too, as it may never be made anew. What it posted after its last
+     * report keeps places until then, but none where they are scarce (inline_post). */
+    room_give(peer, work->frees);
     if (!opal_list_is_empty(&peer->pending) && PEER_READY == peer->state)
         work_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);

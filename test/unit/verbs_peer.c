@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections that fail, over a device that exists in this file: what they had of the completion
+ * queue that all share comes back. */
+#include "check.h"
+
+#include <string.h>
+
+#include "btl/verbs/verbs.h"
+#include "common/compat/modex.h"
+
+#define PLACES 256
+#define DEPTH  32u
+#define PEERS  200u
+
+struct verbs_component mca_btl_verbs_component = {.queue_depth = (int) DEPTH};
+
+/* --- a device -----------------------------------------------------------------------------------
+ */
+
+static struct {
+    struct ibv_wc due[PLACES]; /* of all that was posted; a status of success: not to be reported */
+    unsigned due_count;
+    bool reports_all; /* of a broken queue pair also what did not ask for it */
+    uint32_t last_qpn;
+} device;
+
+static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_send_wr **bad)
+{
+    struct ibv_wc *due = &device.due[device.due_count++];
+
+    (void) bad;
+    CHECK(device.due_count <= PLACES, "more than the completion queue holds");
+    *due = (struct ibv_wc){.wr_id = request->wr_id, .qp_num = qp->qp_num};
+    if (device.reports_all || 0 != (request->send_flags & IBV_SEND_SIGNALED))
+        due->status = IBV_WC_WR_FLUSH_ERR;
+    return 0;
+}
+
+static struct ibv_context context = {.ops.post_send = device_post};
+static struct verbs_module module = {.inline_max = 64, .send_cq_size = PLACES};
+
+/* What was posted comes back, in order. */
+static void device_breaks(void)
+{
+    unsigned count = device.due_count;
+
+    for (unsigned i = 0; i < count; i++) {
+        device.due_count--;
+        if (IBV_WC_SUCCESS != device.due[i].status)
+            work_reported(&module, &device.due[i]);
+        CHECK(module.send_cq_room <= PLACES - (int) device.due_count, "%d free places, %u due",
+              (int) module.send_cq_room, device.due_count);
+    }
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
+{
+    (void) qp, (void) mask;
+    CHECK(IBV_QPS_ERR == attributes->qp_state, "state %d", (int) attributes->qp_state);
+    return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    free(qp);
+    return 0;
+}
+
+int ibv_destroy_ah(struct ibv_ah *way)
+{
+    (void) way;
+    return 0;
+}
+
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+    return IBV_WC_WR_FLUSH_ERR == status ? "flushed" : "another";
+}
+
+/* --- the other files of btl/verbs ---------------------------------------------------------------
+ */
+
+bool connect_begin(verbs_peer_t *peer)
+{
+    peer->qp = calloc(1, sizeof(*peer->qp));
+    *peer->qp = (struct ibv_qp){.context = &context, .qp_num = ++device.last_qpn};
+    peer->send_room = DEPTH;
+    peer->unsignaled = 0;
+    atomic_store(&peer->qpn, peer->qp->qp_num);
+    peer->state = PEER_READY;
+    return true;
+}
+
+void connect_leave(verbs_peer_t *peer, enum peer_state state)
+{
+    peer->state = (uint8_t) state;
+}
+
+void greeting_sent(struct verbs_module *it, uint32_t index)
+{
+    (void) it, (void) index;
+}
+
+void fence_ask(verbs_peer_t *peer)
+{
+    (void) peer;
+}
+
+void slots_close(verbs_peer_t *peer)
+{
+    (void) peer;
+}
+
+uint64_t verbs_now_ms(void)
+{
+    return 0;
+}
+
+int progress_module(struct verbs_module *it)
+{
+    (void) it;
+    return 0;
+}
+
+int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+{
+    (void) btl, (void) descriptor;
+    return OPAL_SUCCESS;
+}
+
+uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
+{
+    (void) registration;
+    return 0;
+}
+
+int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
+               size_t *bytes)
+{
+    (void) component, (void) name, (void) data, (void) bytes;
+    return OPAL_ERR_NOT_FOUND;
+}
+
+/* --- what cases need ----------------------------------------------------------------------------
+ */
+
+static void begin(bool reports_all)
+{
+    device.reports_all = reports_all;
+    device.due_count = 0;
+    atomic_init(&module.send_cq_room, PLACES);
+    OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
+}
+
+static verbs_peer_t *peer_new(void)
+{
+    return peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
+}
+
+static void message(verbs_peer_t *peer)
+{
+    struct ibv_sge part = {.length = 8};
+
+    if (PEER_IDLE == peer->state)
+        connect_begin(peer);
+    CHECK(work_post_inline(peer, &part, 1, 0), "%d free places", (int) module.send_cq_room);
+}
+
+static void put(verbs_peer_t *peer, opal_free_list_t *list)
+{
+    struct verbs_work *work = OBJ_NEW(struct_verbs_work);
+
+    work->kind = WORK_PUT;
+    work->list = list;
+    work->size = 4096;
+    CHECK(OPAL_SUCCESS == work_submit(peer, work), "state %u", peer->state);
+}
+
+/* --- cases --------------------------------------------------------------------------------------
+ */
+
+static void many_failures(bool reports_all)
+{
+    opal_free_list_t list;
+
+    begin(reports_all);
+    OBJ_CONSTRUCT(&list, opal_free_list_t);
+    for (unsigned i = 0; i < PEERS; i++) {
+        verbs_peer_t *peer = peer_new();
+
+        for (unsigned n = 0; n < i % 20 + 1; n++)
+            message(peer);
+        put(peer, &list);
+        for (unsigned n = 0; n < i % 5; n++)
+            message(peer);
+        peer_fail(peer, "it is cut");
+        device_breaks();
+        CHECK(0 == peer->outstanding, "%u", peer->outstanding);
+    }
+    /* Messages that are not reported are sent only while half of the places are free. */
+    CHECK(module.send_cq_room >= PLACES / 2 - (int) DEPTH, "%d", (int) module.send_cq_room);
+    for (unsigned i = 0; i < PEERS; i++)
+        CHECK(peer_renew(peer_at(&module, i)), "peer %u", i);
+    CHECK(PLACES == module.send_cq_room, "%d", (int) module.send_cq_room);
+    peers_close(&module);
+    memset(module.chunks, 0, sizeof(module.chunks));
+    OBJ_DESTRUCT(&list);
+}
+
+int main(void)
+{
+    many_failures(false);
+    many_failures(true);
+    return check_end();
+}
