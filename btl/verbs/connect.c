@@ -604,8 +604,8 @@ static void fenced_heard(const struct greeting *heard)
  * where it may not have failed, still has? Nothing begins anew before that one is over too. */
 static bool is_of_failed(const verbs_peer_t *peer, const struct greeting *heard)
 {
-    return PEER_FAILED == peer->state && peer->was_ready && !peer->fence_confirmed &&
-           heard->from_nonce == peer->nonce && heard->qpn == peer->their_qpn;
+    return peer_is_unfenced(peer) && heard->from_nonce == peer->nonce &&
+           heard->qpn == peer->their_qpn;
 }
 
 static void hello_heard(struct verbs_module *module, const struct greeting *heard)

@@ -182,7 +182,7 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
         OPAL_THREAD_LOCK(&peer->lock);
-        if (PEER_FAILED == peer->state)
+        if (PEER_FAILED == peer->state && !peer_is_unfenced(peer))
             (void) peer_renew(peer);
         if (PEER_IDLE == peer->state) {
             peer->port = record->ports[place];
@@ -198,6 +198,20 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
     return peer;
 }
 
+/* One that failed and cannot be made anew yet is no lane: it may be added again later. */
+static bool peer_is_lane(verbs_peer_t *peer)
+{
+    bool failed, unfenced;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    failed = PEER_FAILED == peer->state;
+    unfenced = peer_is_unfenced(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (unfenced)
+        fence_ask(peer);
+    return !failed;
+}
+
 int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                    verbs_peer_t **peers, opal_bitmap_t *reachable)
 {
@@ -208,6 +222,8 @@ int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
         OPAL_THREAD_LOCK(&module->lock);
         peers[i] = peer_add(module, procs[i], &status);
         OPAL_THREAD_UNLOCK(&module->lock);
+        if (NULL != peers[i] && !peer_is_lane(peers[i]))
+            peers[i] = NULL;
         if (NULL != peers[i] && NULL != reachable)
             status = opal_bitmap_set_bit(reachable, (int) i);
     }
@@ -278,6 +294,11 @@ void peer_fail(verbs_peer_t *peer, const char *why)
         module->error_callback(&module->super, 0, peer->proc, module->device);
 }
 
+bool peer_is_unfenced(const verbs_peer_t *peer)
+{
+    return PEER_FAILED == peer->state && peer->was_ready && !peer->fence_confirmed;
+}
+
 #define FENCE_PAUSE_MS 50u
 
 /* Ours is in error: it sends nothing, and takes in nothing that was asked for. What it had sent may
@@ -291,10 +312,8 @@ int peer_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     (void) btl;
     peer_fail(peer, "it is to be used no more");
     OPAL_THREAD_LOCK(&peer->lock);
-    over = PEER_IDLE == peer->state ||
-           (0 == peer->outstanding && (!peer->was_ready || peer->fence_confirmed));
-    if (PEER_FAILED == peer->state && peer->was_ready && !peer->fence_confirmed &&
-        now >= peer->fence_next_ms) {
+    over = PEER_IDLE == peer->state || (0 == peer->outstanding && !peer_is_unfenced(peer));
+    if (peer_is_unfenced(peer) && now >= peer->fence_next_ms) {
         peer->fence_next_ms = now + FENCE_PAUSE_MS;
         ask = true;
     }

@@ -295,6 +295,8 @@ verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t
 void peer_fail(verbs_peer_t *peer, const char *why);
 /* Under peer->lock: one that failed can be used anew, if the last connection is wholly over. */
 bool peer_renew(verbs_peer_t *peer);
+/* Under peer->lock: it failed, and the other end may still take in what was sent before. */
+bool peer_is_unfenced(const verbs_peer_t *peer);
 /* The extension's fence. */
 int peer_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
 void peers_close(struct verbs_module *module);

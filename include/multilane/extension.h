@@ -47,7 +47,8 @@ enum multilane_capability {
     /* fence works: a piece may be sent again over another lane once it has succeeded. */
     MULTILANE_CAN_FENCE = 1 << 5,
     /* The lane may break while the peer lives: what it has taken and not completed is lost then,
-     * and the module's error callback says so. btl_add_procs makes it anew. */
+     * and the module's error callback says so. btl_add_procs makes it anew, once fence
+     * would succeed. */
     MULTILANE_CAN_BREAK = 1 << 6,
     /* ring_offer, ring_take, ring_send and ring_stop work. */
     MULTILANE_CAN_DEVICE_RING = 1 << 7

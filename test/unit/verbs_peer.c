@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections that fail, over a device that exists in this file: what they had of the completion
- * queue that all share comes back. */
+ * queue that all share comes back, and none is made anew before the other end has broken its own.
+ */
 #include "check.h"
 
 #include <string.h>
@@ -101,9 +102,12 @@ void greeting_sent(struct verbs_module *it, uint32_t index)
     (void) it, (void) index;
 }
 
+static unsigned fences_asked;
+
 void fence_ask(verbs_peer_t *peer)
 {
-    (void) peer;
+    CHECK(PEER_FAILED == peer->state, "state %u", peer->state);
+    fences_asked++;
 }
 
 void slots_close(verbs_peer_t *peer)
@@ -134,11 +138,15 @@ uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
     return 0;
 }
 
+/* Each process has one port, which can be reached. */
 int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
                size_t *bytes)
 {
-    (void) component, (void) name, (void) data, (void) bytes;
-    return OPAL_ERR_NOT_FOUND;
+    (void) component, (void) name;
+    *bytes = VERBS_RECORD_BYTES(1);
+    *data = malloc(sizeof(verbs.record));
+    memcpy(*data, &verbs.record, *bytes);
+    return OPAL_SUCCESS;
 }
 
 /* --- what cases need ----------------------------------------------------------------------------
@@ -151,6 +159,12 @@ static void begin(bool reports_all)
     atomic_init(&module.send_cq_room, PLACES);
     OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
+}
+
+static void end(void)
+{
+    peers_close(&module);
+    memset(module.chunks, 0, sizeof(module.chunks));
 }
 
 static verbs_peer_t *peer_new(void)
@@ -203,14 +217,83 @@ static void many_failures(bool reports_all)
     for (unsigned i = 0; i < PEERS; i++)
         CHECK(peer_renew(peer_at(&module, i)), "peer %u", i);
     CHECK(PLACES == module.send_cq_room, "%d", (int) module.send_cq_room);
-    peers_close(&module);
-    memset(module.chunks, 0, sizeof(module.chunks));
+    end();
     OBJ_DESTRUCT(&list);
+}
+
+static verbs_peer_t *added(void)
+{
+    static opal_proc_t process = {.proc_name.vpid = 7};
+    opal_proc_t *processes = &process;
+    verbs_peer_t *peer;
+
+    CHECK(OPAL_SUCCESS == peer_add_procs(&module.super, 1, &processes, &peer, NULL), "an error");
+    return peer;
+}
+
+/* Until it is known that nothing late can arrive at the other end, there is no lane. */
+static void added_before_fenced(void)
+{
+    verbs_peer_t *peer;
+
+    begin(false);
+    peer = added();
+    CHECK(NULL != peer && PEER_IDLE == peer->state, "a process that was not met before");
+    message(peer);
+    peer_fail(peer, "it is cut");
+    device_breaks();
+    fences_asked = 0;
+    CHECK(NULL == added() && PEER_FAILED == peer->state, "state %u", peer->state);
+    CHECK(1 == fences_asked, "%u", fences_asked);
+    CHECK(OPAL_ERR_RESOURCE_BUSY == peer_fence(&module.super, peer), "it is fenced");
+    peer->fence_confirmed = true;
+    CHECK(OPAL_SUCCESS == peer_fence(&module.super, peer), "it is not fenced");
+    CHECK(added() == peer && PEER_IDLE == peer->state, "state %u", peer->state);
+    end();
+}
+
+/* What was posted may still be written by the device. */
+static void added_before_drained(void)
+{
+    opal_free_list_t list;
+    verbs_peer_t *peer;
+
+    begin(false);
+    OBJ_CONSTRUCT(&list, opal_free_list_t);
+    peer = added();
+    message(peer);
+    put(peer, &list);
+    peer_fail(peer, "it is cut");
+    peer->fence_confirmed = true;
+    CHECK(NULL == added(), "%u under way", peer->outstanding);
+    device_breaks();
+    CHECK(added() == peer, "state %u", peer->state);
+    end();
+    OBJ_DESTRUCT(&list);
+}
+
+/* Nothing was sent over it that could be late. */
+static void added_before_connected(void)
+{
+    verbs_peer_t *peer;
+
+    begin(false);
+    peer = added();
+    connect_begin(peer);
+    peer->state = PEER_GREETING;
+    peer_fail(peer, "nobody answers");
+    CHECK(added() == peer && PEER_IDLE == peer->state, "state %u", peer->state);
+    end();
 }
 
 int main(void)
 {
     many_failures(false);
     many_failures(true);
+    verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
+    verbs.record.ports[0].address.link = CHOICE_ROCE_V2;
+    added_before_fenced();
+    added_before_drained();
+    added_before_connected();
     return check_end();
 }
