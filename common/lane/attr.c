@@ -105,6 +105,8 @@ static bool set_value(struct model_lane *lane, const char *key, double value)
         if (value >= LANE_FILE_BANDWIDTH_MOST)
             value = INFINITY; /* as in a profile */
     }
+    if (strncmp(key, "reg_", strlen("reg_")) == 0)
+        lane->reg_cached_s = -1; /* what the user says counts, cache or not */
     for (int way = 0; way < MODEL_WAYS; way++) {
         for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
             struct model_lane_range *range = &lane->cost[way].ranges[i];

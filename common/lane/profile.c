@@ -353,6 +353,7 @@ bool profile_apply(const struct lane_file *profile, enum profile_placement place
             model_lane_set_source(lane, (enum model_way) way, MODEL_ATTRIBUTES,
                                   MODEL_SOURCE_PROFILE);
         }
+    lane->reg_cached_s = measured->reg_cached_s;
     if (measured->in_flight_max_bytes)
         lane->in_flight_max_bytes = measured->in_flight_max_bytes;
     return true;

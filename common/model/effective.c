@@ -179,17 +179,19 @@ static void set_sends(const struct effective_curve *am, const struct segment *se
 /* --- gets, puts, both --------------------------------------------------------------------------
  */
 
-/* One end's registration, twice in the line, comes off it; what is left is handshake and wire. */
+/* What one end paid for its registration, twice in the line, comes off it; what is left is
+ * handshake and wire. */
 static void set_move(const struct model_lane *lane, const struct segment *segments, uint32_t count,
-                     const struct model_lane_range *registration, struct model_lane_cost *cost)
+                     const struct model_lane_range *registration, struct cost_line paid,
+                     struct model_lane_cost *cost)
 {
     cost->range_count = count;
     for (uint32_t i = 0; i < count; i++) {
         const struct segment *segment = &segments[i];
         const struct model_lane_range *send =
             model_lane_range_at(lane, MODEL_BY_SEND, segment->first_bytes);
-        double fixed_s = fmax(0, segment->line.fixed_s - 2 * registration->reg_cost_s);
-        double growth = segment->line.growth_s_byte - 2 * registration->reg_growth_s_byte;
+        double fixed_s = fmax(0, segment->line.fixed_s - 2 * paid.fixed_s);
+        double growth = segment->line.growth_s_byte - 2 * paid.growth_s_byte;
         double latency_s = send ? fmin(send->latency_s, fixed_s / 4) : 0;
         struct model_lane_range *range = &cost->ranges[i];
         *range = (struct model_lane_range){
@@ -202,7 +204,8 @@ static void set_move(const struct model_lane *lane, const struct segment *segmen
 }
 
 static bool fit_move(const struct effective_curve *curve, uint32_t protocol, enum model_way way,
-                     double most_residual, struct model_lane *lane, struct model_error *error)
+                     const struct model_surroundings *around, double most_residual,
+                     struct model_lane *lane, struct model_error *error)
 {
     struct segment segments[SEGMENTS_MAX];
     struct model_lane_range registration = {0};
@@ -215,13 +218,15 @@ static bool fit_move(const struct effective_curve *curve, uint32_t protocol, enu
         return false;
     if (cost->range_count)
         registration = cost->ranges[cost->range_count - 1];
-    set_move(lane, segments, count, &registration, cost);
+    set_move(lane, segments, count, &registration, model_registration(lane, &registration, around),
+             cost);
     return true;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static bool fit_lane(const struct effective_curve curves[MODEL_PROTOCOLS], double most_residual,
+static bool fit_lane(const struct effective_curve curves[MODEL_PROTOCOLS],
+                     const struct model_surroundings *around, double most_residual,
                      struct cluster_sample *samples, double *reals, struct model_lane *lane,
                      struct model_error *error)
 {
@@ -231,15 +236,16 @@ static bool fit_lane(const struct effective_curve curves[MODEL_PROTOCOLS], doubl
         return false;
     if (count)
         set_sends(&curves[MODEL_RNDV_AM], segments, count, reals, &lane->cost[MODEL_BY_SEND]);
-    return fit_move(&curves[MODEL_RNDV_GET], MODEL_RNDV_GET, MODEL_BY_GET, most_residual, lane,
-                    error) &&
-           fit_move(&curves[MODEL_RNDV_PUT], MODEL_RNDV_PUT, MODEL_BY_PUT, most_residual, lane,
-                    error) &&
-           fit_move(&curves[MODEL_RNDV_BOTH], MODEL_RNDV_BOTH, MODEL_BY_BOTH, most_residual, lane,
-                    error);
+    return fit_move(&curves[MODEL_RNDV_GET], MODEL_RNDV_GET, MODEL_BY_GET, around, most_residual,
+                    lane, error) &&
+           fit_move(&curves[MODEL_RNDV_PUT], MODEL_RNDV_PUT, MODEL_BY_PUT, around, most_residual,
+                    lane, error) &&
+           fit_move(&curves[MODEL_RNDV_BOTH], MODEL_RNDV_BOTH, MODEL_BY_BOTH, around, most_residual,
+                    lane, error);
 }
 
-bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS], double most_residual,
+bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS],
+                   const struct model_surroundings *around, double most_residual,
                    struct model_lane *lane, struct model_error *error)
 {
     uint32_t most = 1;
@@ -248,8 +254,9 @@ bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS], double 
     struct model_lane fitted = *lane;
     struct cluster_sample *samples = malloc(most * sizeof *samples);
     double *reals = malloc(most * sizeof *reals);
-    bool good = samples && reals ? fit_lane(curves, most_residual, samples, reals, &fitted, error)
-                                 : model_fail(error, "no memory for a fit");
+    bool good = samples && reals
+                    ? fit_lane(curves, around, most_residual, samples, reals, &fitted, error)
+                    : model_fail(error, "no memory for a fit");
     free(samples);
     free(reals);
     good = good && model_lane_check(&fitted, error);

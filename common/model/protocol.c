@@ -66,12 +66,12 @@ static enum model_way way_of(const struct model_lane *lane, enum model_way way)
     return way;
 }
 
-/* What registering with one lane costs, once: {0, 0} for a lane that need not. */
-static struct cost_line registration_of(const struct model_lane *lane,
-                                        const struct model_lane_range *range,
-                                        const struct model_surroundings *around)
+struct cost_line model_registration(const struct model_lane *lane,
+                                    const struct model_lane_range *range,
+                                    const struct model_surroundings *around)
 {
-    if (around->registration_cached && lane->reg_cached_s >= 0)
+    bool registers = range->reg_cost_s > 0 || range->reg_growth_s_byte > 0;
+    if (registers && around->registration_cached && lane->reg_cached_s >= 0)
         return (struct cost_line){lane->reg_cached_s, 0};
     return (struct cost_line){range->reg_cost_s, range->reg_growth_s_byte};
 }
@@ -264,7 +264,7 @@ static void add_sent_data(lane_set lanes, uint32_t count, const struct model_sur
         if (in_place)
             add_overhead(cost, range, 1, 0);
         if (sends_in_place(lanes[i], around))
-            add_registration(cost, COST_SENDER, registration_of(lanes[i], range, around));
+            add_registration(cost, COST_SENDER, model_registration(lanes[i], range, around));
     }
     if (in_place) {
         add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
@@ -371,7 +371,7 @@ static void add_one_sided(lane_set lanes, uint32_t count, const struct model_sur
     add_handshake(lanes, count, way, bytes, cost);
     for (uint32_t i = 0; i < count; i++) {
         const struct model_lane_range *range = range_for(lanes[i], way, bytes, cost);
-        struct cost_line registration = registration_of(lanes[i], range, around);
+        struct cost_line registration = model_registration(lanes[i], range, around);
         add_registration(cost, COST_SENDER, registration);
         add_registration(cost, COST_RECEIVER, registration);
         cost_add_fixed(cost, worker, 1, range->overhead_send_s);

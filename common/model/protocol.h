@@ -66,6 +66,11 @@ struct model_surroundings {
     uint32_t group_count;
 };
 
+/* What registering with one lane costs one end of a message: {0, 0} for a lane that need not. */
+struct cost_line model_registration(const struct model_lane *lane,
+                                    const struct model_lane_range *range,
+                                    const struct model_surroundings *around);
+
 /* The selector: which lanes a protocol can use. */
 struct model_needs {
     uint32_t all_of;    /* enum model_ability */

@@ -4,6 +4,7 @@
 #ifndef MULTILANE_MEASURE_H
 #define MULTILANE_MEASURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,8 +15,8 @@
  * version of this header; Open MPI opens components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds
  * it after MPI_Init. Only programs of the same build use it: `lane_bytes` tells another. Ranks are
  * those of MPI_COMM_WORLD. Every function returns MPI_SUCCESS's 0 or an Open MPI error below it. */
-#define MULTILANE_MEASURE_VERSION 1
-#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v1"
+#define MULTILANE_MEASURE_VERSION 2
+#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v2"
 
 #define MULTILANE_MEASURE_PLANNED (-1)
 
@@ -47,6 +48,9 @@ struct multilane_measure {
 
     /* How a message of so many bytes would go now. */
     int (*route)(int rank, uint64_t bytes, struct multilane_route *route);
+
+    /* Does memory that a message has registered stay so for the next one? */
+    bool (*registration_cached)(void);
 
     /* Registers memory with lane `lane` and takes that back: what a caller times. */
     int (*registration)(int rank, uint32_t lane, void *address, size_t bytes);

@@ -65,13 +65,16 @@ static void print_lanes(FILE *file, const struct peer_class *class)
 {
     static const char *const header[] = {"lane",     "way",       "up to",        "latency",
                                          "overhead", "bandwidth", "registration", "given by"};
+    struct plan_input input;
     struct table table;
+    class_plan_input(class, CLASS_CONTIGUOUS, &input);
     table_init(&table, 8, header);
     for (int i = 0; i < class_lanes_described(class); i++) {
         const struct model_lane *lane = &class->lanes[i];
         for (int way = 0; way < MODEL_WAYS; way++) {
             for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
                 const struct model_lane_range *range = &lane->cost[way].ranges[r];
+                struct cost_line registration = model_registration(lane, range, &input.around);
                 char size[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS], sources[200];
                 table_row(&table);
                 table_cell(&table, 0, "%s", lane->name);
@@ -82,7 +85,7 @@ static void print_lanes(FILE *file, const struct peer_class *class)
                     &table, 4, "%s",
                     number_print_time(range->overhead_send_s + range->overhead_receive_s, time));
                 table_cell(&table, 5, "%.4g GB/s", range->bandwidth_bytes_s / 1e9);
-                table_cell(&table, 6, "%s", number_print_time(range->reg_cost_s, time));
+                table_cell(&table, 6, "%s", number_print_time(registration.fixed_s, time));
                 sources_text(lane, way, sources, sizeof(sources));
                 table_cell(&table, 7, "%s", sources);
             }
@@ -213,8 +216,10 @@ static void print_json_bandwidth(FILE *file, double bytes_s)
 }
 
 static void print_json_range(FILE *file, const struct model_lane *lane, int way,
-                             const struct model_lane_range *range)
+                             const struct model_lane_range *range,
+                             const struct model_surroundings *around)
 {
+    struct cost_line registration = model_registration(lane, range, around);
     fprintf(file, "{\"lane\": ");
     print_json_text(file, lane->name);
     fprintf(file,
@@ -224,7 +229,7 @@ static void print_json_range(FILE *file, const struct model_lane *lane, int way,
             range->latency_s, range->overhead_send_s, range->overhead_receive_s);
     print_json_bandwidth(file, range->bandwidth_bytes_s);
     fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
-            range->reg_cost_s, range->reg_growth_s_byte);
+            registration.fixed_s, registration.growth_s_byte);
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         fprintf(file, "%s\"%s\": \"%s\"", i ? ", " : "",
                 model_attribute_name((enum model_attribute) i),
@@ -235,12 +240,15 @@ static void print_json_range(FILE *file, const struct model_lane *lane, int way,
 static void print_json_attributes(FILE *file, const struct peer_class *class)
 {
     const char *between = "";
+    struct plan_input input;
+    class_plan_input(class, CLASS_CONTIGUOUS, &input);
     for (int i = 0; i < class_lanes_described(class); i++)
         for (int way = 0; way < MODEL_WAYS; way++)
             for (uint32_t r = 0; r < class->lanes[i].cost[way].range_count; r++) {
                 fputs(between, file);
                 between = ", ";
-                print_json_range(file, &class->lanes[i], way, &class->lanes[i].cost[way].ranges[r]);
+                print_json_range(file, &class->lanes[i], way, &class->lanes[i].cost[way].ranges[r],
+                                 &input.around);
             }
 }
 

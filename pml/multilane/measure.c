@@ -207,7 +207,7 @@ void measure_fini(void)
 }
 
 __attribute__((visibility("default")))
-const struct multilane_measure mca_pml_multilane_measure_v1 = {
+const struct multilane_measure mca_pml_multilane_measure_v2 = {
     .version = MULTILANE_MEASURE_VERSION,
     .lane_bytes = sizeof(struct model_lane),
     .header_bytes = WIRE_EAGER_HEADER_MAX,
@@ -216,5 +216,6 @@ const struct multilane_measure mca_pml_multilane_measure_v1 = {
     .lanes = measure_lanes,
     .force = measure_force,
     .route = measure_route,
+    .registration_cached = class_registration_cached,
     .registration = measure_registration,
 };

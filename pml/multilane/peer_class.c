@@ -73,6 +73,11 @@ static void plan_input_of_device(const struct peer_class *class, struct plan_inp
         input->without |= 1u << MODEL_RNDV_PUT;
 }
 
+bool class_registration_cached(void)
+{
+    return opal_leave_pinned > 0; /* -1: not known yet */
+}
+
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input)
 {
@@ -83,7 +88,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->around.header_bytes = WIRE_EAGER_HEADER_MAX;
     input->around.eager_max_bytes = EAGER_MAX;
     input->around.buffer.pieces = buffer == CLASS_CONTIGUOUS || buffer == CLASS_DEVICE ? 1 : 0;
-    input->around.registration_cached = opal_leave_pinned > 0; /* -1: not known yet */
+    input->around.registration_cached = class_registration_cached();
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;

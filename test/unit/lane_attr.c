@@ -59,6 +59,20 @@ static void good_texts_are_applied(void)
     CHECK(lane.cost[0].ranges[0].latency_s == 1e-6, "another BTL's latency");
 }
 
+/* What the user says of registration counts whether the lane has a cache or not. */
+static void registration_is_what_the_user_says(void)
+{
+    static const char *const texts[] = {"tcp:reg_cost=1e-5", "tcp:reg_growth=6e-11"};
+    for (int i = 0; i < 2; i++) {
+        struct model_lane lane = lane_with_costs();
+        lane.reg_cached_s = 1e-7;
+        attr_apply("tcp:latency=1e-6", "tcp", NULL, &lane);
+        CHECK(lane.reg_cached_s == 1e-7, "latency is another matter");
+        attr_apply(texts[i], "tcp", NULL, &lane);
+        CHECK(lane.reg_cached_s < 0, "%s: %g", texts[i], lane.reg_cached_s);
+    }
+}
+
 static void what_stands_later_counts(void)
 {
     struct model_lane lane = lane_with_costs();
@@ -190,6 +204,7 @@ static void any_text_is_harmless(uint64_t seed)
 int main(void)
 {
     good_texts_are_applied();
+    registration_is_what_the_user_says();
     what_stands_later_counts();
     nothing_is_nothing();
     lanes_are_grouped();

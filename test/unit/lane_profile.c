@@ -57,6 +57,7 @@ static void chance_profile(uint64_t *chance, struct lane_file *file)
         lane->copied_max_bytes = chance_below(chance, 65536);
         lane->zcopied_max_bytes = chance_below(chance, 2) ? UINT64_MAX : 0;
         lane->in_flight_max_bytes = chance_below(chance, 1 << 24);
+        lane->reg_cached_s = chance_below(chance, 2) ? chance_time(chance) : -1;
         lane->group = i ? 0 : 1;
         for (int way = 0; way < MODEL_WAYS; way++)
             if (way == MODEL_BY_SEND || chance_below(chance, 2))
@@ -111,7 +112,8 @@ static void profiles_are_read_as_they_were_written(void)
                       a->short_max_bytes == b->short_max_bytes &&
                       a->copied_max_bytes == b->copied_max_bytes &&
                       a->zcopied_max_bytes == b->zcopied_max_bytes &&
-                      a->in_flight_max_bytes == b->in_flight_max_bytes,
+                      a->in_flight_max_bytes == b->in_flight_max_bytes &&
+                      a->reg_cached_s == b->reg_cached_s,
                   "lane %s", a->name);
             CHECK(same_cost(a, b) && same_cost(b, a), "round %d: costs of %s", round, a->name);
             CHECK(a->cost[MODEL_BY_SEND].range_count == b->cost[MODEL_BY_SEND].range_count,
@@ -253,6 +255,7 @@ static void costs_are_replaced_and_abilities_kept(void)
     model_lane_init(&profile.lanes[0], "shm@cache");
     model_lane_set_cost(&profile.lanes[0], MODEL_WAYS, &range);
     model_lane_set_cost(&profile.lanes[0], MODEL_BY_BOTH, &range);
+    profile.lanes[0].reg_cached_s = 3e-7;
 
     model_lane_init(&lane, "shm");
     lane.can = MODEL_CAN_SEND;
@@ -262,6 +265,7 @@ static void costs_are_replaced_and_abilities_kept(void)
     CHECK(lane.can == MODEL_CAN_SEND && !lane.cost[MODEL_BY_GET].range_count, "abilities stay");
     CHECK(lane.cost[MODEL_BY_SEND].ranges[0].bandwidth_bytes_s == 1e9, "costs are the profile's");
     CHECK(lane.source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_PROFILE, "so is the source");
+    CHECK(lane.reg_cached_s == 3e-7, "and a registration from the cache");
     CHECK(!profile_apply(&profile, PROFILE_HOST, &lane), "another host is another matter");
     snprintf(lane.name, sizeof(lane.name), "sh");
     CHECK(!profile_apply(&profile, PROFILE_CACHE, &lane), "another name");

@@ -72,11 +72,12 @@ static void stand_in_measure(const struct model_lane *lane, const struct model_s
 /* An empty lane of the same abilities, with the fit in it. */
 static bool fit(const struct model_lane *stand_in, struct model_lane *fitted)
 {
+    struct model_surroundings around = surroundings();
     struct model_error error = {""};
     *fitted = *stand_in;
     for (int way = 0; way < MODEL_WAYS; way++)
         fitted->cost[way].range_count = 0;
-    bool good = effective_fit(curves, EFFECTIVE_RESIDUAL_GOOD, fitted, &error);
+    bool good = effective_fit(curves, &around, EFFECTIVE_RESIDUAL_GOOD, fitted, &error);
     CHECK(good, "%s", error.text);
     return good;
 }
@@ -115,6 +116,41 @@ static void attributes_are_found_again(void)
                       found->latency_s);
             }
         }
+}
+
+/* Trips that found their registrations in the cache are predicted as they were, and dearer by what
+ * a new registration takes more where there is no cache; those that registered anew likewise. */
+static void registration_is_counted_as_it_was_paid(void)
+{
+    uint64_t chance = 3;
+    for (int cached = 0; cached < 2; cached++) {
+        struct model_lane lane, fitted;
+        struct model_surroundings around = surroundings(), other = surroundings();
+        struct model_error error = {""};
+        const struct model_lane_range move = {UINT64_MAX, 0.4e-6, 10e9,  0.7e-6,
+                                              0.7e-6,     25e-6,  60e-12};
+        stand_in(&lane);
+        lane.reg_cached_s = 0.3e-6;
+        model_lane_set_cost(&lane, MODEL_BY_GET, &move);
+        model_lane_set_cost(&lane, MODEL_BY_PUT, &move);
+        fitted = lane;
+        around.registration_cached = cached;
+        other.registration_cached = !cached;
+        stand_in_measure(&lane, &around, 0, 1, &chance);
+        CHECK(effective_fit(curves, &around, EFFECTIVE_RESIDUAL_GOOD, &fitted, &error), "%s",
+              error.text);
+        for (uint64_t bytes = 4; bytes <= UINT64_C(64) << 20; bytes *= 2)
+            for (uint32_t i = MODEL_RNDV_GET; i <= MODEL_RNDV_PUT; i++) {
+                double is = effective_predict(&lane, &around, i, bytes);
+                double found = effective_predict(&fitted, &around, i, bytes);
+                double is_other = effective_predict(&lane, &other, i, bytes);
+                double found_other = effective_predict(&fitted, &other, i, bytes);
+                CHECK(fabs(found / is - 1) < 0.05 && fabs(found_other / is_other - 1) < 0.05,
+                      "%s, cached %d, %llu bytes: %g and %g, not %g and %g",
+                      model_protocols[i]->name, cached, (unsigned long long) bytes, found,
+                      found_other, is, is_other);
+            }
+    }
 }
 
 static struct plan *plan_of(const struct model_lane *lane, const struct model_surroundings *around)
@@ -213,13 +249,14 @@ static void samples_without_a_line_are_refused_by_name(void)
     for (uint32_t i = 0; i < curves[MODEL_RNDV_GET].count; i++)
         samples[MODEL_RNDV_GET][i].seconds = 1e-6 * exp(6 * chance_real(&chance));
     fitted = lane;
-    CHECK(!effective_fit(curves, EFFECTIVE_RESIDUAL_GOOD, &fitted, &error), "nonsense was fitted");
+    CHECK(!effective_fit(curves, &around, EFFECTIVE_RESIDUAL_GOOD, &fitted, &error),
+          "nonsense was fitted");
     CHECK(strstr(error.text, "rndv-get from "), "%s", error.text);
     CHECK(memcmp(&fitted, &lane, sizeof(lane)) == 0, "the lane is untouched");
     curves[MODEL_RNDV_GET].count = 0;
     samples[MODEL_EAGER_COPY][0].seconds = -1;
     samples[MODEL_EAGER_COPY][curves[MODEL_EAGER_COPY].count - 1].seconds = NAN;
-    CHECK(!effective_fit(curves, EFFECTIVE_RESIDUAL_GOOD, &fitted, &error) &&
+    CHECK(!effective_fit(curves, &around, EFFECTIVE_RESIDUAL_GOOD, &fitted, &error) &&
               strstr(error.text, "eager-copy"),
           "%s", error.text);
 }
@@ -227,6 +264,7 @@ static void samples_without_a_line_are_refused_by_name(void)
 int main(void)
 {
     attributes_are_found_again();
+    registration_is_counted_as_it_was_paid();
     noise_moves_no_switch_point_beyond_its_range();
     a_disturbed_half_is_left_out();
     samples_without_a_line_are_refused_by_name();

@@ -91,6 +91,11 @@ static void four_protocols_of_one_lane(void)
     input.around.copy[0].fixed_s = 20.05e-9; /* 140.1: 49.5 */
     EXPECT("registered", &input, {0, MODEL_EAGER_SHORT, "0"}, {50, MODEL_EAGER_ZCOPY, "0"},
            {4156778, MODEL_RNDV_AM, "0"});
+
+    /* Sends that register nothing find nothing in the cache either: zcopy 100 ns + 0.1,
+     * rndv-am 0.99 * 4300.28 = 4257.2772: 4157.2772 / 0.001 = 4157277.2. */
+    lane.cost[MODEL_BY_SEND].ranges[0].reg_cost_s = 0;
+    EXPECT("nothing to find", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {4157278, MODEL_RNDV_AM, "0"});
 }
 
 /* 0 is 1100.103 ns + 0.1 ns/B, 1 is 2500 + 1/30, both are 3600.103 + 1/40: 20998.455, 132012.36.

@@ -147,8 +147,8 @@ static int places_find(const struct session *session, struct place places[PROFIL
 static void lane_fit(struct calibration *calibration, double most_residual,
                      struct lane_result *result)
 {
-    result->fitted =
-        effective_fit(result->samples.curves, most_residual, &result->lane, &result->why);
+    result->fitted = effective_fit(result->samples.curves, &calibration->around, most_residual,
+                                   &result->lane, &result->why);
     for (uint32_t i = 0; result->fitted && i < MODEL_PROTOCOLS; i++)
         effective_judge(&result->lane, &calibration->around, i, &result->samples.curves[i],
                         &result->quality[i]);
@@ -421,6 +421,7 @@ static int calibrate(struct calibration *calibration)
     calibration->around = defaults.around;
     calibration->around.header_bytes = calibration->session.pml->header_bytes;
     calibration->around.eager_max_bytes = calibration->session.pml->eager_max_bytes;
+    calibration->around.registration_cached = calibration->session.pml->registration_cached();
     lane_file_init(&calibration->profile);
     calibration->profile.around = calibration->around;
     profile_stamp(calibration);
