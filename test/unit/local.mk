@@ -110,6 +110,15 @@ test_unit_lane_place_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
 test_unit_report_table_SOURCES = test/unit/report_table.c
 test_unit_report_table_LDADD = libmultilane_common.la
 
+# What multilane-calibrate does before any message.
+check_PROGRAMS += test/unit/calibrate_registration
+TESTS += test/unit/calibrate_registration
+test_unit_calibrate_registration_SOURCES = test/unit/calibrate_registration.c \
+	tools/calibrate/measure.c tools/calibrate/orders.c tools/calibrate/calibrate.h
+test_unit_calibrate_registration_CPPFLAGS = $(COMPONENT_CPPFLAGS)
+test_unit_calibrate_registration_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
+test_unit_calibrate_registration_LDADD = libmultilane_common.la $(OMPI_LIBS) -lm
+
 # The segments of btl/shm.
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment

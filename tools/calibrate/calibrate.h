@@ -86,6 +86,11 @@ uint64_t session_in_flight(struct session *session, int peer, const struct order
 
 double seconds_now(void);
 
+/* Memory of its own from the system, with its pages: no cache of registrations knows it, and what
+ * btl/verbs does not cache, the heap of some systems, it is not. Null: there is none. */
+char *memory_new(size_t bytes);
+void memory_free(char *memory, size_t bytes);
+
 /* --- measure.c: what is measured of one lane or all ---------------------------------------------
  */
 

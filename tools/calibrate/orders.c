@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define ORDER_TAG 1
@@ -25,23 +26,34 @@ static void nap(double seconds)
     nanosleep(&length, NULL);
 }
 
+char *memory_new(size_t bytes)
+{
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    return memset(memory, 1, bytes); /* no page fault is to be timed */
+}
+
+void memory_free(char *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
 bool session_begin(struct session *session, uint64_t buffer_bytes, struct model_error *error)
 {
     session->buffer_bytes = buffer_bytes;
-    session->send = aligned_alloc(4096, buffer_bytes);
-    session->receive = aligned_alloc(4096, buffer_bytes);
+    session->send = memory_new(buffer_bytes);
+    session->receive = memory_new(buffer_bytes);
     if (!session->send || !session->receive)
         return model_fail(error, "no memory for two messages of %llu bytes",
                           (unsigned long long) buffer_bytes);
-    memset(session->send, 1, buffer_bytes); /* no page fault is to be timed */
-    memset(session->receive, 2, buffer_bytes);
     return true;
 }
 
 void session_end(struct session *session)
 {
-    free(session->send);
-    free(session->receive);
+    memory_free(session->send, session->buffer_bytes);
+    memory_free(session->receive, session->buffer_bytes);
 }
 
 /* --- both ends' parts ---------------------------------------------------------------------------

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What multilane-calibrate times as new registrations are new: a stand-in for a lane's cache of
+ * registrations, which knows memory by its address, is asked for none that it has. */
+#include "check.h"
+
+#include "tools/calibrate/calibrate.h"
+
+#define NEW_S 20e-6
+
+static struct {
+    const char *begin, *end;
+} known[256];
+
+static int known_count, found_count;
+static bool is_cached;
+
+static void spin(double seconds)
+{
+    double until = seconds_now() + seconds;
+    while (seconds_now() < until)
+        ;
+}
+
+static int standin_registration(int rank, uint32_t lane, void *address, size_t bytes)
+{
+    const char *begin = address;
+    (void) rank;
+    (void) lane;
+    for (int i = 0; i < known_count; i++)
+        if (known[i].begin < begin + bytes && begin < known[i].end) {
+            found_count++;
+            spin(is_cached ? 0 : NEW_S);
+            return 0;
+        }
+    known[known_count].begin = begin;
+    known[known_count++].end = begin + bytes;
+    spin(NEW_S);
+    return 0;
+}
+
+static bool standin_cached(void)
+{
+    return is_cached;
+}
+
+static void what_is_timed_as_new_is_new(void)
+{
+    const struct multilane_measure pml = {.registration_cached = standin_cached,
+                                          .registration = standin_registration};
+    const struct model_lane_range range = {.largest_bytes = UINT64_MAX, .bandwidth_bytes_s = 1e9};
+    struct session session = {.pml = &pml};
+    struct model_lane lane;
+    model_lane_init(&lane, "stand-in");
+    model_lane_set_cost(&lane, MODEL_WAYS, &range);
+    known_count = found_count = 0;
+    measure_registration(&session, 1, 0, &lane);
+    CHECK(known_count > 1 && found_count == known_count,
+          "%d registrations were new, %d were known; each is asked for twice", known_count,
+          found_count);
+    CHECK(lane.cost[MODEL_BY_GET].ranges[0].reg_cost_s > NEW_S / 2, "%g",
+          lane.cost[MODEL_BY_GET].ranges[0].reg_cost_s);
+    CHECK(lane.cost[MODEL_BY_SEND].ranges[0].reg_cost_s == 0, "sends register nothing");
+    if (is_cached)
+        CHECK(lane.reg_cached_s >= 0 && lane.reg_cached_s < NEW_S, "%g", lane.reg_cached_s);
+    else
+        CHECK(lane.reg_cached_s < 0, "there is no cache: %g", lane.reg_cached_s);
+}
+
+int main(void)
+{
+    what_is_timed_as_new_is_new();
+    is_cached = true;
+    what_is_timed_as_new_is_new();
+    return check_end();
+}
