@@ -12,10 +12,7 @@ _Static_assert((int) MULTILANE_BY_SEND == (int) MODEL_BY_SEND &&
                    MULTILANE_LANE_RANGES_MAX <= MODEL_LANE_RANGES_MAX,
                "the ways and ranges of both are the same");
 
-/* No message waits so long for a lane, and none is so slow: such a value is a slip. */
-#define LONGEST_S       10.0
-#define SLOWEST_BYTES_S 1e3
-/* What then holds instead. */
+/* What holds instead of what cannot be. */
 #define DEFAULT_S       1e-6
 #define DEFAULT_BYTES_S 1e9
 
@@ -24,38 +21,29 @@ struct conversion {
     struct model_error *complaint;
 };
 
-static double replaced(const struct conversion *conversion, const char *what, double value,
-                       double by)
+static double checked(const struct conversion *conversion, enum model_attribute attribute,
+                      double value, double otherwise)
 {
+    struct model_error why;
+    if (model_attribute_check(attribute, value, &why))
+        return value;
     if (!conversion->complaint->text[0])
-        model_fail(conversion->complaint,
-                   "BTL %s declares a %s of %g, which cannot be; %g is assumed",
-                   conversion->btl->name, what, value, by);
-    return by;
+        model_fail(conversion->complaint, "BTL %s declares what cannot be: %.200s; %g is assumed",
+                   conversion->btl->name, why.text, otherwise);
+    return otherwise;
 }
 
-static double seconds(const struct conversion *conversion, const char *what, double value)
+/* Below 0 means unknown, in the extension's words. */
+static double seconds(const struct conversion *conversion, enum model_attribute attribute,
+                      double value, double otherwise)
 {
-    if (value >= 0 && value <= LONGEST_S)
-        return value;
-    return value < 0 ? 0 : replaced(conversion, what, value, DEFAULT_S);
-}
-
-static double seconds_byte(const struct conversion *conversion, double value)
-{
-    if (value >= 0 && value <= LONGEST_S)
-        return value;
-    return value < 0 ? 0 : replaced(conversion, "registration time a byte", value, 0);
+    return value < 0 ? 0 : checked(conversion, attribute, value, otherwise);
 }
 
 /* 0 means without bound, in the extension's words. */
 static double bytes_s(const struct conversion *conversion, double value)
 {
-    if (value <= 0 || value == INFINITY)
-        return INFINITY;
-    if (value >= SLOWEST_BYTES_S && value <= 1e30)
-        return value;
-    return replaced(conversion, "bandwidth", value, DEFAULT_BYTES_S);
+    return value <= 0 ? INFINITY : checked(conversion, MODEL_BANDWIDTH, value, DEFAULT_BYTES_S);
 }
 
 static void convert_cost(const struct conversion *conversion,
@@ -66,13 +54,15 @@ static void convert_cost(const struct conversion *conversion,
         const struct multilane_lane_range *range = &from->ranges[i];
         to->ranges[i] = (struct model_lane_range){
             .largest_bytes = range->largest_bytes,
-            .latency_s = seconds(conversion, "latency", range->latency_s),
+            .latency_s = seconds(conversion, MODEL_LATENCY, range->latency_s, DEFAULT_S),
             .bandwidth_bytes_s = bytes_s(conversion, range->bandwidth_bytes_s),
-            .overhead_send_s = seconds(conversion, "sender's overhead", range->overhead_send_s),
+            .overhead_send_s =
+                seconds(conversion, MODEL_OVERHEAD_SEND, range->overhead_send_s, DEFAULT_S),
             .overhead_receive_s =
-                seconds(conversion, "receiver's overhead", range->overhead_receive_s),
-            .reg_cost_s = seconds(conversion, "registration time", range->registration_s),
-            .reg_growth_s_byte = seconds_byte(conversion, range->registration_s_byte)};
+                seconds(conversion, MODEL_OVERHEAD_RECEIVE, range->overhead_receive_s, DEFAULT_S),
+            .reg_cost_s = seconds(conversion, MODEL_REG_COST, range->registration_s, DEFAULT_S),
+            .reg_growth_s_byte =
+                seconds(conversion, MODEL_REG_GROWTH, range->registration_s_byte, 0)};
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/model/lane.h"
 #include "common/model/number.h"
 
 static const char *const names[GIVEN_ATTRIBUTES] = {
@@ -11,18 +12,36 @@ static const char *const names[GIVEN_ATTRIBUTES] = {
     [GIVEN_REG_COST] = "reg_cost", [GIVEN_REG_GROWTH] = "reg_growth",
 };
 
+/* What the model takes; a bandwidth of 0 is an infinite one. */
+static bool can_be(int attribute, double value, struct model_error *why)
+{
+    static const enum model_attribute attributes[GIVEN_ATTRIBUTES] = {
+        [GIVEN_LATENCY] = MODEL_LATENCY,        [GIVEN_BANDWIDTH] = MODEL_BANDWIDTH,
+        [GIVEN_OVERHEAD] = MODEL_OVERHEAD_SEND, [GIVEN_REG_COST] = MODEL_REG_COST,
+        [GIVEN_REG_GROWTH] = MODEL_REG_GROWTH,
+    };
+
+    return (GIVEN_BANDWIDTH == attribute && 0 == value) ||
+           model_attribute_check(attributes[attribute], value, why);
+}
+
 bool given_read(struct given *given, const char *btl, struct model_error *error)
 {
     for (int i = 0; i < GIVEN_ATTRIBUTES; i++) {
         const char *text = given->texts[i];
+        struct model_error why;
 
         given->values[i] = -1;
-        if (NULL != text && 0 != strcmp(text, "auto") &&
-            !number_parse_real(text, &given->values[i], NULL))
+        if (NULL == text || 0 == strcmp(text, "auto"))
+            continue;
+        if (!number_parse_real(text, &given->values[i], NULL))
             return model_fail(error,
                               "btl_%s_lane_%s is \"%.64s\", which is not a number of at least 0; "
                               "give one, or auto.",
                               btl, names[i], text);
+        if (!can_be(i, given->values[i], &why))
+            return model_fail(error, "btl_%s_lane_%s is \"%.64s\": %.150s; give another, or auto.",
+                              btl, names[i], text, why.text);
     }
     return true;
 }

@@ -43,8 +43,8 @@ struct given {
         GIVEN_PARAM(given, GIVEN_REG_GROWTH, "reg_growth",                                         \
                     "time to register one byte more in seconds, or auto")
 
-/* Reads the texts. False: one of them is no number of at least 0, and *error names it as a
- * parameter of `btl`. */
+/* Reads the texts. False: one of them is no number of at least 0, or none that the model takes, and
+ * *error names it as a parameter of `btl`. */
 bool given_read(struct given *given, const char *btl, struct model_error *error);
 
 /* Puts what was given in place of what the ranges say, a bandwidth of 0 being an infinite one. */

@@ -112,8 +112,7 @@ static void attributes_of_user(const struct lane *lane, struct model_lane *out)
             bool is_infinite = strcmp(keys[i], "bandwidth") == 0 && value == 0;
             snprintf(text, sizeof(text), "%s:%s=%s", lane_name(lane), keys[i],
                      is_infinite ? "1e30" : given);
-            if (attr_check(text, NULL)) /* else the lane's own is used, which was said */
-                attr_apply(text, lane_name(lane), NULL, out);
+            attr_apply(text, lane_name(lane), NULL, out);
         }
         free(given);
     }

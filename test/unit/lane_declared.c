@@ -131,11 +131,11 @@ static void what_cannot_be_is_replaced_and_named(void)
         const char *what;
         double latency_s, bandwidth_bytes_s, overhead_s, registration_s_byte;
     } cases[] = {
-        {"latency", 60, 1e9, 1e-6, 0},       {"latency", INFINITY, 1e9, 1e-6, 0},
-        {"latency", NAN, 1e9, 1e-6, 0},      {"bandwidth", 1e-6, 1, 1e-6, 0},
-        {"bandwidth", 1e-6, NAN, 1e-6, 0},   {"bandwidth", 1e-6, 1e300, 1e-6, 0},
-        {"overhead", 1e-6, 1e9, 1e30, 0},    {"overhead", 1e-6, 1e9, NAN, 0},
-        {"registration", 1e-6, 1e9, 0, NAN}, {"registration", 1e-6, 1e9, 0, 1e200},
+        {"latency", 1e12, 1e9, 1e-6, 0},   {"latency", INFINITY, 1e9, 1e-6, 0},
+        {"latency", NAN, 1e9, 1e-6, 0},    {"bandwidth", 1e-6, 1e-9, 1e-6, 0},
+        {"bandwidth", 1e-6, NAN, 1e-6, 0}, {"bandwidth", 1e-6, 1e300, 1e-6, 0},
+        {"overhead", 1e-6, 1e9, 1e30, 0},  {"overhead", 1e-6, 1e9, NAN, 0},
+        {"reg_growth", 1e-6, 1e9, 0, NAN}, {"reg_growth", 1e-6, 1e9, 0, 1e200},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct multilane_lane_attributes attributes = good_attributes();
@@ -151,8 +151,24 @@ static void what_cannot_be_is_replaced_and_named(void)
     }
 }
 
+/* What the user gives for a lane comes by the declaration, and is used however odd it is. */
+static void odd_values_are_used_without_a_word(void)
+{
+    struct multilane_lane_attributes attributes = good_attributes();
+    struct model_lane lane;
+    attributes.cost[MULTILANE_BY_SEND].ranges[0] =
+        (struct multilane_lane_range){4096, 60, 1, 30, 30, 20, 11};
+    declared_attributes(&able, &attributes, &lane, &complaint);
+    const struct model_lane_range *range = &lane.cost[MODEL_BY_SEND].ranges[0];
+    CHECK(!complaint.text[0], "%s", complaint.text);
+    CHECK(range->latency_s == 60 && range->bandwidth_bytes_s == 1 && range->overhead_send_s == 30 &&
+              range->reg_cost_s == 20 && range->reg_growth_s_byte == 11,
+          "latency %g", range->latency_s);
+}
+
 int main(void)
 {
+    odd_values_are_used_without_a_word();
     what_cannot_be_is_replaced_and_named();
     values_are_taken_over();
     no_ability_without_its_ground();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the user gives for a lane replaces what the lane says of itself, in every range, and what is
- * no number is refused by its parameter's name. */
+ * no number, or none that can be, is refused by its parameter's name. */
 #include "check.h"
 
 #include <string.h>
@@ -64,8 +64,33 @@ static void nonsense_is_refused_by_name(void)
         }
 }
 
+/* Numbers, but none that a plan is made with. */
+static void what_cannot_be_is_refused_by_name(void)
+{
+    static const struct {
+        int attribute;
+        const char *text, *because;
+    } cases[] = {
+        {GIVEN_LATENCY, "1e12", "btl_shm_lane_latency is \"1e12\": latency = 1e+12 is not a time"},
+        {GIVEN_OVERHEAD, "1e12", "btl_shm_lane_overhead is \"1e12\": "},
+        {GIVEN_REG_COST, "1e12", "btl_shm_lane_reg_cost is \"1e12\": "},
+        {GIVEN_REG_GROWTH, "1e12", "btl_shm_lane_reg_growth is \"1e12\": "},
+        {GIVEN_BANDWIDTH, "1e-9", "btl_shm_lane_bandwidth is \"1e-9\": "},
+        {GIVEN_BANDWIDTH, "1e40", "btl_shm_lane_bandwidth is \"1e40\": "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct given given = GIVEN_INIT;
+        struct model_error error = {""};
+        given.texts[cases[i].attribute] = cases[i].text;
+        CHECK(!given_read(&given, "shm", &error), "%s taken", cases[i].text);
+        CHECK(strncmp(error.text, cases[i].because, strlen(cases[i].because)) == 0, "%s",
+              error.text);
+    }
+}
+
 int main(void)
 {
+    what_cannot_be_is_refused_by_name();
     auto_changes_nothing();
     numbers_are_taken_in_every_range();
     one_alone_leaves_the_others();

@@ -42,6 +42,8 @@ shm_runs() {
         2 $shm --mca btl_shm_memory_max 64q -- shm_sizes 10000
     mpi_fails shm.bad-lane-latency 'btl_shm_lane_latency is "abc", which is not a number' \
         2 $shm --mca btl_shm_lane_latency abc -- shm_sizes 10000
+    mpi_fails shm.lane-latency-of-ages 'btl_shm_lane_latency is "1e12": .* is not a time' \
+        2 $shm --mca btl_shm_lane_latency 1e12 -- shm_sizes 10000
 }
 shm_runs
 
