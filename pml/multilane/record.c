@@ -66,6 +66,14 @@ const char *record_check(const void *data, size_t bytes, char *text, size_t text
             record.byte_order, record.pointer_bytes, RECORD_BYTE_ORDER, sizeof(void *));
         return text;
     }
+    if (record.features) {
+        snprintf(
+            text, text_size,
+            "it wants features (%08x) that this process does not have; install one Multilane on "
+            "all nodes",
+            record.features);
+        return text;
+    }
     if (record.key_bytes > WIRE_KEY_MAX) {
         snprintf(text, text_size, "a lane of it has registration keys of %u bytes, more than %u",
                  record.key_bytes, WIRE_KEY_MAX);

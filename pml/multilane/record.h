@@ -14,7 +14,7 @@ struct record {
     uint8_t record_bytes; /* sizeof(struct record) of the writer: fields are only ever added */
     uint8_t reserved;
     uint32_t byte_order; /* RECORD_BYTE_ORDER as the writer stores it */
-    uint32_t features;   /* none yet */
+    uint32_t features;   /* what who talks to it must be able to do beyond the version: none yet */
     uint32_t key_bytes;  /* the longest registration key that its lanes send */
     uint32_t pid;
     uint32_t window;        /* what a peer may leave with it unmatched, in the units of flow.h */
