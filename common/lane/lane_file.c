@@ -70,7 +70,6 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
         lane->cost[way].range_count = count + 1;
     }
     reader->lane = lane;
-    reader->range_bytes = bytes;
     memset(reader->draft->given, 0, sizeof reader->draft->given);
     reader->draft->overhead_whole = reader->draft->overhead_parts = false;
     return true;

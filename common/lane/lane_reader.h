@@ -43,7 +43,6 @@ struct reader {
     struct lane_draft drafts[MODEL_LANES_MAX];
     const char *seen[KEYS_MAX]; /* keys of this section so far */
     uint32_t seen_count;
-    uint64_t range_bytes;
 };
 
 struct key {

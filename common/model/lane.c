@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lanes: their words, their checks, and what two ends make of one. */
+/* Lanes: their words and their checks. */
 #include "common/model/lane.h"
 
 #include <math.h>
@@ -159,72 +159,6 @@ bool model_lane_check(const struct model_lane *lane, struct model_error *error)
         if (!check_cost(lane, &lane->cost[way], error))
             return false;
     return true;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* 0 means "no bound" here. */
-static uint64_t tighter(uint64_t a, uint64_t b)
-{
-    return !a ? b : !b ? a : smaller(a, b);
-}
-
-static void range_pair(const struct model_lane_range *a, const struct model_lane_range *b,
-                       struct model_lane_range *out)
-{
-    out->latency_s = fmax(a->latency_s, b->latency_s);
-    out->bandwidth_bytes_s = fmin(a->bandwidth_bytes_s, b->bandwidth_bytes_s);
-    out->overhead_send_s = fmax(a->overhead_send_s, b->overhead_send_s);
-    out->overhead_receive_s = fmax(a->overhead_receive_s, b->overhead_receive_s);
-    out->reg_cost_s = fmax(a->reg_cost_s, b->reg_cost_s);
-    out->reg_growth_s_byte = fmax(a->reg_growth_s_byte, b->reg_growth_s_byte);
-}
-
-/* Walks both lists of ranges. Where together they bend more often than a list can hold, the last
- * one is taken as it is at its start: large messages, whose ranges differ least. */
-static void cost_pair(const struct model_lane_cost *a, const struct model_lane_cost *b,
-                      struct model_lane_cost *out)
-{
-    uint32_t in_a = 0, in_b = 0, count = 0;
-    while (in_a < a->range_count && in_b < b->range_count && count < MODEL_LANE_RANGES_MAX) {
-        uint64_t end = smaller(a->ranges[in_a].largest_bytes, b->ranges[in_b].largest_bytes);
-        range_pair(&a->ranges[in_a], &b->ranges[in_b], &out->ranges[count]);
-        out->ranges[count++].largest_bytes = end;
-        in_a += a->ranges[in_a].largest_bytes == end;
-        in_b += b->ranges[in_b].largest_bytes == end;
-    }
-    out->range_count = count;
-    if (count)
-        out->ranges[count - 1].largest_bytes = UINT64_MAX;
-}
-
-void model_lane_pair(const struct model_lane *local, const struct model_lane *remote,
-                     struct model_lane *out)
-{
-    *out = *local;
-    out->can = local->can & remote->can;
-    out->reach = local->reach & remote->reach;
-    out->short_max_bytes = smaller(local->short_max_bytes, remote->short_max_bytes);
-    out->copied_max_bytes = smaller(local->copied_max_bytes, remote->copied_max_bytes);
-    out->zcopied_max_bytes = smaller(local->zcopied_max_bytes, remote->zcopied_max_bytes);
-    out->pieces_max = (uint32_t) smaller(local->pieces_max, remote->pieces_max);
-    out->piece_min_bytes = larger(local->piece_min_bytes, remote->piece_min_bytes);
-    out->align_bytes = larger(local->align_bytes, remote->align_bytes);
-    out->in_flight_max_bytes = tighter(local->in_flight_max_bytes, remote->in_flight_max_bytes);
-    if (local->reg_cached_s < 0 || remote->reg_cached_s < 0)
-        out->reg_cached_s = -1;
-    else
-        out->reg_cached_s = fmax(local->reg_cached_s, remote->reg_cached_s);
-    for (int way = 0; way < MODEL_WAYS; way++)
-        cost_pair(&local->cost[way], &remote->cost[way], &out->cost[way]);
 }
 
 const struct model_lane_range *model_lane_range_at(const struct model_lane *lane,

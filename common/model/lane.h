@@ -164,11 +164,6 @@ bool model_attribute_check(enum model_attribute attribute, double value, struct 
  * infinite values, zero bandwidth, ranges out of order: refused by lane, attribute and value. */
 bool model_lane_check(const struct model_lane *lane, struct model_error *error);
 
-/* The lane between two ends: what both can, the smaller limits and bandwidths, the larger times and
- * alignment. Name, group, use, distance and sources stay those of `local`. */
-void model_lane_pair(const struct model_lane *local, const struct model_lane *remote,
-                     struct model_lane *out);
-
 /* The range that holds for a message of `bytes`; null if the lane cannot go this way. */
 const struct model_lane_range *model_lane_range_at(const struct model_lane *lane,
                                                    enum model_way way, uint64_t bytes);

@@ -436,37 +436,6 @@ static void lookups_find_the_entry(void)
     plan_free(plan);
 }
 
-/* Of two ends the worse enters. */
-static void a_pair_is_as_good_as_its_worse_end(void)
-{
-    struct model_lane here, there, lane;
-    struct model_error error = {""};
-    fake_lane(&here, "here", MODEL_USE_BOTH, 1, 10, 2, 3, 4);
-    fake_lane(&there, "there", MODEL_USE_BOTH, 2, 20, 1, 5, 1);
-    here.can |= MODEL_CAN_COPY;
-    here.copied_max_bytes = 100;
-    there.copied_max_bytes = 50;
-    here.align_bytes = 8;
-    here.in_flight_max_bytes = 0;
-    there.in_flight_max_bytes = 77;
-    there.cost[MODEL_BY_GET].range_count = 2;
-    there.cost[MODEL_BY_GET].ranges[1] = there.cost[MODEL_BY_GET].ranges[0];
-    there.cost[MODEL_BY_GET].ranges[0].largest_bytes = 4096;
-    there.cost[MODEL_BY_GET].ranges[1].bandwidth_bytes_s = 5;
-    model_lane_pair(&here, &there, &lane);
-    const struct model_lane_range *range = model_lane_range_at(&lane, MODEL_BY_SEND, 1);
-    CHECK(range->latency_s == 2 && range->bandwidth_bytes_s == 10 && range->overhead_send_s == 1 &&
-              range->reg_cost_s == 5 && range->reg_growth_s_byte == 4,
-          "the worse of each");
-    CHECK(lane.copied_max_bytes == 50 && lane.align_bytes == 8 && lane.in_flight_max_bytes == 77 &&
-              !(lane.can & MODEL_CAN_COPY),
-          "limits and abilities");
-    CHECK(model_lane_range_at(&lane, MODEL_BY_GET, 4096)->bandwidth_bytes_s == 10 &&
-              model_lane_range_at(&lane, MODEL_BY_GET, 4097)->bandwidth_bytes_s == 5,
-          "ranges of both ends");
-    CHECK(model_lane_check(&lane, &error), "%s", error.text);
-}
-
 int main(void)
 {
     four_protocols_of_one_lane();
@@ -484,6 +453,5 @@ int main(void)
     nonsense_in_overrides_is_refused();
     what_is_missing_is_named();
     lookups_find_the_entry();
-    a_pair_is_as_good_as_its_worse_end();
     return check_end();
 }
