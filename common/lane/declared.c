@@ -108,7 +108,6 @@ void declared_attributes(const struct declared_btl *btl,
     lane->copied_max_bytes = attributes->copied_max_bytes;
     lane->zcopied_max_bytes = attributes->zcopied_max_bytes;
     lane->piece_min_bytes = attributes->piece_min_bytes;
-    lane->in_flight_max_bytes = attributes->in_flight_max_bytes;
     for (int way = 0; way < MULTILANE_WAYS; way++)
         convert_cost(&conversion, &attributes->cost[way], &lane->cost[way]);
     if ((attributes->capabilities & MULTILANE_CAN_DEVICE_RING) &&

@@ -171,6 +171,13 @@ static bool read_lane_size(struct reader *reader, const char *value, const struc
     return true;
 }
 
+/* What profiles say that were written before; nobody ever made use of it. */
+static bool read_in_vain(struct reader *reader, const char *value, const struct key *key)
+{
+    uint64_t read;
+    return reader_read_size(reader, value, key, &read);
+}
+
 static bool read_lane_count(struct reader *reader, const char *value, const struct key *key)
 {
     uint32_t read;
@@ -224,6 +231,6 @@ const struct key reader_lane_keys[] = {
     {"zcopied_max", read_lane_size, offsetof(struct model_lane, zcopied_max_bytes)},
     {"piece_min", read_lane_size, offsetof(struct model_lane, piece_min_bytes)},
     {"align", read_lane_size, offsetof(struct model_lane, align_bytes)},
-    {"in_flight_max", read_lane_size, offsetof(struct model_lane, in_flight_max_bytes)},
+    {"in_flight_max", read_in_vain, 0},
     {"reg_cached", read_reg_cached, 0},
     {NULL, NULL, 0}};

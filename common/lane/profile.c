@@ -195,7 +195,6 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
     print_size(out, "copied_max", lane->copied_max_bytes);
     fprintf(out, "zcopied_max = %s\n", number_print_size(lane->zcopied_max_bytes, size));
     print_size(out, "piece_min", lane->piece_min_bytes);
-    print_size(out, "in_flight_max", lane->in_flight_max_bytes);
     if (lane->reg_cached_s >= 0)
         print_real(out, "reg_cached", lane->reg_cached_s);
     print_ways(out, lane, UINT64_MAX);
@@ -354,8 +353,6 @@ bool profile_apply(const struct lane_file *profile, enum profile_placement place
                                   MODEL_SOURCE_PROFILE);
         }
     lane->reg_cached_s = measured->reg_cached_s;
-    if (measured->in_flight_max_bytes)
-        lane->in_flight_max_bytes = measured->in_flight_max_bytes;
     return true;
 }
 

@@ -120,10 +120,9 @@ struct model_lane {
     uint32_t pieces_max; /* pieces of memory that it gathers in place into one; at least 1 */
 
     /* Smallest piece worth its overhead in a message over several lanes; the boundary that pieces
-     * keep to (0 or 1: none); what may be under way at most (B_L; 0: no bound). */
+     * keep to (0 or 1: none). */
     uint64_t piece_min_bytes;
     uint64_t align_bytes;
-    uint64_t in_flight_max_bytes;
 
     /* A registration that is found in the cache costs this and does not grow; below 0: the lane has
      * no cache, every message registers anew. */

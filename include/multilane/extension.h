@@ -104,10 +104,9 @@ struct multilane_lane_attributes {
     uint64_t zcopied_max_bytes;
 
     /* Pacing: a piece shorter than `piece_min_bytes` is not worth this lane's overhead in a message
-     * that goes over several lanes; more than `in_flight_max_bytes` under way toward one peer wins
-     * nothing (0: no such bound). */
+     * that goes over several lanes. */
     uint64_t piece_min_bytes;
-    uint64_t in_flight_max_bytes;
+    uint64_t reserved;
 
     struct multilane_lane_cost cost[MULTILANE_WAYS];
 

@@ -257,13 +257,6 @@ static void cluster_measure(struct calibration *calibration, const struct place 
             continue;
         }
         report_cluster(stdout, lane->name, &model);
-        for (uint32_t j = 0; j < calibration->profile.lane_count; j++) {
-            struct model_lane *kept = &calibration->profile.lanes[j];
-            size_t length = strlen(lane->name);
-            if (strncmp(kept->name, lane->name, length) == 0 && kept->name[length] == '@' &&
-                strcmp(kept->name + length + 1, profile_placement_name(place->placement)) == 0)
-                kept->in_flight_max_bytes = model.buffer_bytes;
-        }
         if (is_first) {
             calibration->profile.has_cluster = true;
             calibration->profile.cluster = model;
