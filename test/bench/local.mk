@@ -16,14 +16,14 @@ check_PROGRAMS += test/bench/regret_measure
 test_bench_regret_measure_SOURCES = test/bench/regret_measure.c tools/calibrate/orders.c \
 	tools/calibrate/calibrate.h
 test_bench_regret_measure_CPPFLAGS = $(MPI_CPPFLAGS)
-test_bench_regret_measure_LDFLAGS = $(MPI_LDFLAGS)
+test_bench_regret_measure_LDFLAGS = $(mpi_link_flags)
 test_bench_regret_measure_LDADD = libmultilane_common.la $(OMPI_LIBS) -ldl -lm
 
 # What test/bench/rails starts.
 check_PROGRAMS += test/bench/rails_measure
 test_bench_rails_measure_SOURCES = test/bench/rails_measure.c
 test_bench_rails_measure_CPPFLAGS = $(MPI_CPPFLAGS)
-test_bench_rails_measure_LDFLAGS = $(MPI_LDFLAGS)
+test_bench_rails_measure_LDFLAGS = $(mpi_link_flags)
 test_bench_rails_measure_LDADD = $(OMPI_LIBS)
 
 # What it costs to ask whose memory a buffer is.
@@ -40,7 +40,7 @@ test_bench_device_pack_LDADD = libmultilane_common.la -lpthread
 check_PROGRAMS += test/bench/device_messages
 test_bench_device_messages_SOURCES = test/bench/device_messages.c
 test_bench_device_messages_CPPFLAGS = $(MPI_CPPFLAGS)
-test_bench_device_messages_LDFLAGS = $(MPI_LDFLAGS)
+test_bench_device_messages_LDFLAGS = $(mpi_link_flags)
 test_bench_device_messages_LDADD = libmultilane_common.la $(OMPI_LIBS) -lpthread -ldl
 
 # The ring in device memory, and the two ways of waiting there. Needs a real GPU, and says so.

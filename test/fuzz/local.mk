@@ -18,5 +18,5 @@ test_fuzz_fuzz_lane_file_LDADD = libmultilane_common.la -lm
 # Run by test/mpi/runs/70-fuzz.sh.
 check_PROGRAMS += test/fuzz/headers
 test_fuzz_headers_CPPFLAGS = $(MPI_CPPFLAGS)
-test_fuzz_headers_LDFLAGS = $(MPI_LDFLAGS)
+test_fuzz_headers_LDFLAGS = $(mpi_link_flags)
 test_fuzz_headers_LDADD = $(OMPI_LIBS) -ldl

@@ -5,19 +5,19 @@
 check_PROGRAMS += test/lab/rails_mix
 test_lab_rails_mix_SOURCES = test/lab/rails_mix.c
 test_lab_rails_mix_CPPFLAGS = $(MPI_CPPFLAGS)
-test_lab_rails_mix_LDFLAGS = $(MPI_LDFLAGS)
+test_lab_rails_mix_LDFLAGS = $(mpi_link_flags)
 test_lab_rails_mix_LDADD = libmultilane_common.la $(OMPI_LIBS)
 
 # One lane of btl/verbs by itself, for test/lab/rdma.
 check_PROGRAMS += test/lab/verbs_lane
 test_lab_verbs_lane_SOURCES = test/lab/verbs_lane.c
 test_lab_verbs_lane_CPPFLAGS = $(MPI_CPPFLAGS)
-test_lab_verbs_lane_LDFLAGS = $(MPI_LDFLAGS)
+test_lab_verbs_lane_LDFLAGS = $(mpi_link_flags)
 test_lab_verbs_lane_LDADD = $(OMPI_LIBS) $(OPAL_LIBS) -ldl
 
 # What a peer costs over btl/verbs.
 check_PROGRAMS += test/lab/verbs_memory
 test_lab_verbs_memory_SOURCES = test/lab/verbs_memory.c
 test_lab_verbs_memory_CPPFLAGS = $(MPI_CPPFLAGS)
-test_lab_verbs_memory_LDFLAGS = $(MPI_LDFLAGS)
+test_lab_verbs_memory_LDFLAGS = $(mpi_link_flags)
 test_lab_verbs_memory_LDADD = $(OMPI_LIBS)

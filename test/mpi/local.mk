@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of test/mpi: programs that test/mpi/run starts.
 MPI_CPPFLAGS = $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
-MPI_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
+mpi_link_flags = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
 
 check_PROGRAMS += test/mpi/ring
 test_mpi_ring_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_ring_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_ring_LDFLAGS = $(mpi_link_flags)
 test_mpi_ring_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += test/mpi/components
 test_mpi_components_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_components_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_components_LDFLAGS = $(mpi_link_flags)
 test_mpi_components_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
 
 check_PROGRAMS += test/mpi/counters
 test_mpi_counters_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_counters_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_counters_LDFLAGS = $(mpi_link_flags)
 test_mpi_counters_LDADD = $(OMPI_LIBS)
 
 # One that changes what a process publishes.
@@ -37,13 +37,13 @@ libpreload_other_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 shm_tests = test/mpi/shm_sizes test/mpi/shm_traffic test/mpi/shm_rma
 check_PROGRAMS += $(shm_tests)
 test_mpi_shm_sizes_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_shm_sizes_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_shm_sizes_LDFLAGS = $(mpi_link_flags)
 test_mpi_shm_sizes_LDADD = $(OMPI_LIBS)
 test_mpi_shm_traffic_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_shm_traffic_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_shm_traffic_LDFLAGS = $(mpi_link_flags)
 test_mpi_shm_traffic_LDADD = $(OMPI_LIBS)
 test_mpi_shm_rma_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_shm_rma_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_shm_rma_LDFLAGS = $(mpi_link_flags)
 test_mpi_shm_rma_LDADD = $(OMPI_LIBS)
 test_mpi_shm_sizes_SOURCES = test/mpi/shm_sizes.c test/mpi/refuse.h
 
@@ -59,93 +59,93 @@ SUITE_LDADD = test/mpi/libsuite.la $(OMPI_LIBS) -lpthread
 
 check_PROGRAMS += test/mpi/point
 test_mpi_point_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_point_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_point_LDFLAGS = $(mpi_link_flags)
 test_mpi_point_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/request
 test_mpi_request_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_request_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_request_LDFLAGS = $(mpi_link_flags)
 test_mpi_request_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/error
 test_mpi_error_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_error_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_error_LDFLAGS = $(mpi_link_flags)
 test_mpi_error_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/datatype
 test_mpi_datatype_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_datatype_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_datatype_LDFLAGS = $(mpi_link_flags)
 test_mpi_datatype_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/communicator
 test_mpi_communicator_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_communicator_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_communicator_LDFLAGS = $(mpi_link_flags)
 test_mpi_communicator_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/thread
 test_mpi_thread_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_thread_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_thread_LDFLAGS = $(mpi_link_flags)
 test_mpi_thread_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/thread_error
 test_mpi_thread_error_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_thread_error_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_thread_error_LDFLAGS = $(mpi_link_flags)
 test_mpi_thread_error_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
 
 check_PROGRAMS += test/mpi/onesided
 test_mpi_onesided_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_onesided_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_onesided_LDFLAGS = $(mpi_link_flags)
 test_mpi_onesided_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/dynamic
 test_mpi_dynamic_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_dynamic_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_dynamic_LDFLAGS = $(mpi_link_flags)
 test_mpi_dynamic_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/session
 test_mpi_session_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_session_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_session_LDFLAGS = $(mpi_link_flags)
 test_mpi_session_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/partitioned
 test_mpi_partitioned_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_partitioned_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_partitioned_LDFLAGS = $(mpi_link_flags)
 test_mpi_partitioned_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/large
 test_mpi_large_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_large_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_large_LDFLAGS = $(mpi_link_flags)
 test_mpi_large_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/traffic
 test_mpi_traffic_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_traffic_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_traffic_LDFLAGS = $(mpi_link_flags)
 test_mpi_traffic_LDADD = $(SUITE_LDADD)
 test_mpi_traffic_SOURCES = test/mpi/traffic.c test/mpi/traffic_script.c test/mpi/traffic_oracle.c \
     test/mpi/traffic.h
 
 check_PROGRAMS += test/mpi/failure
 test_mpi_failure_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_failure_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_failure_LDFLAGS = $(mpi_link_flags)
 test_mpi_failure_LDADD = $(OMPI_LIBS)
 
 # Messages from and to device memory.
 check_PROGRAMS += test/mpi/device
 test_mpi_device_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_device_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_device_LDFLAGS = $(mpi_link_flags)
 test_mpi_device_LDADD = libmultilane_common.la $(OMPI_LIBS) -lpthread
 
 check_PROGRAMS += test/mpi/lost
 test_mpi_lost_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_lost_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_lost_LDFLAGS = $(mpi_link_flags)
 test_mpi_lost_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += test/mpi/flood
 test_mpi_flood_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_flood_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_flood_LDFLAGS = $(mpi_link_flags)
 test_mpi_flood_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += test/mpi/clients
 test_mpi_clients_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_clients_LDFLAGS = $(MPI_LDFLAGS)
+test_mpi_clients_LDFLAGS = $(mpi_link_flags)
 test_mpi_clients_LDADD = $(OMPI_LIBS)
