@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "multilane.h"
 
@@ -67,6 +68,17 @@ static size_t pool_bytes(uint8_t pool)
     return pool_sizes[pool].slots * pool_sizes[pool].slot_bytes;
 }
 
+/* Whole pages of ours, which a child that the program forks does not get: the kernel would part
+ * them from those that the device copies to, where it is older than Linux 5.12. */
+static void *pages_new(size_t bytes)
+{
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        return NULL;
+    madvise(pages, bytes, MADV_DONTFORK);
+    return pages;
+}
+
 /* The memory is ours and not the driver's, as messages of one device may be in it when the program
  * ends the context of another, which had pinned it. */
 static void pool_pin(uint8_t pool, struct copier *copier)
@@ -83,8 +95,8 @@ static bool pool_make(uint8_t pool, struct copier *copier)
     unsigned count = pool_sizes[pool].slots;
     size_t room = pool_sizes[pool].slot_bytes;
     struct slot *slots = calloc(count, sizeof(*slots));
-    void *bytes = NULL;
-    if (!slots || posix_memalign(&bytes, 4096, pool_bytes(pool)) != 0) {
+    void *bytes = slots ? pages_new(pool_bytes(pool)) : NULL;
+    if (!bytes) {
         free(slots);
         return false;
     }
@@ -248,7 +260,7 @@ static void pool_free(uint8_t pool)
         OBJ_DESTRUCT(&staging.pools[pool].slots[i].convertor);
     struct copier *copier = staging.pools[pool].copier;
     if (!copier || copier_unpin_given(copier, staging.pools[pool].bytes))
-        free(staging.pools[pool].bytes); /* else it stays ours for ever */
+        munmap(staging.pools[pool].bytes, pool_bytes(pool)); /* else it stays ours for ever */
     free(staging.pools[pool].slots);
     memset(&staging.pools[pool], 0, sizeof(staging.pools[pool]));
 }
