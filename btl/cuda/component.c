@@ -59,6 +59,9 @@ static const struct param params[] = {
     {"rings_max", PARAM_INT, &cuda.rings_max,
      "processes with which a ring of 128 KiB in device memory is kept for small messages, at "
      "most; 0: with none"},
+    {"rings_on_one_device", PARAM_INT, &cuda.rings_on_one_device,
+     "1: such rings also between processes that use the same device, which takes turns at their "
+     "kernels, and is slow at that, unless it shares itself among them (MPS)"},
     {"off", PARAM_SHOWN, &cuda.off,
      "why this node has no such lane; empty where it may have one (for reading only)"},
 };

@@ -88,6 +88,7 @@ struct cuda_component {
     /* parameters */
     int handles_max;
     int rings_max;
+    int rings_on_one_device;
     const char *off;    /* why there is no lane here, for ompi_info */
     struct given given; /* attributes by parameters */
 
@@ -143,6 +144,8 @@ int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
                 struct cuda_mapping **mapping);
 void mapping_release(struct cuda_mapping *mapping);
 void mappings_close(void);
+/* Is that the copier's device? */
+bool device_is(const struct copier *copier, const struct driver_uuid *other);
 /* May the copier's device reach that one? Of one that this process does not see nobody knows before
  * it is tried. */
 bool device_may_reach(const struct copier *copier, const struct driver_uuid *other);

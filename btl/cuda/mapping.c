@@ -109,6 +109,11 @@ static int device_find(const struct driver_uuid *wanted)
     return -1;
 }
 
+bool device_is(const struct copier *copier, const struct driver_uuid *other)
+{
+    return device_find(other) == copier->device;
+}
+
 bool device_may_reach(const struct copier *copier, const struct driver_uuid *other)
 {
     int device = device_find(other), can = 1;

@@ -180,6 +180,13 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
         strcpy(why, "it has named other memory than a ring");
         return false;
     }
+    /* Each end's kernel waits for the other's, and the device runs one process at a time. */
+    if (device_is(ring->copier, &key->device) && !cuda.rings_on_one_device) {
+        snprintf(why, why_size,
+                 "both are on one device, which runs kernels of theirs in turns; if it does not "
+                 "(MPS), set btl_cuda_rings_on_one_device to 1");
+        return false;
+    }
     if (!device_may_reach(ring->copier, &key->device)) {
         strcpy(why, "this process's device has no access to that one's");
         return false;

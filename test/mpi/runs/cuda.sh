@@ -67,6 +67,10 @@ ranks=4 cuda_ring collective ^ "" self,shm,cuda collective
 ranks=4 cuda_ring one-ring ^ "" self,shm,cuda collective --mca btl_cuda_rings_max 1
 ring_code=none cuda_ring none "$not_moved" "" self,shm,cuda ring
 cuda_ring rings-none "$not_moved" "" self,shm,cuda ring --mca btl_cuda_rings_max 0
+cuda_ring one-device "no ring in device memory with process.*both are on one device" devices=1 \
+    self,shm,cuda ring
+cuda_ring one-device-asked "$moved" devices=1 self,shm,cuda ring \
+    --mca btl_cuda_rings_on_one_device 1
 cuda_ring old-driver "$not_moved" no-kernels self,shm,cuda ring
 cuda_ring no-peer "no ring in device memory with process.*has no access" no-peer self,shm,cuda ring
 cuda_ring no-ipc "no ring in device memory with process.*cannot be shared" no-ipc self,shm,cuda ring
