@@ -199,6 +199,32 @@ mpi_says cuda.freed "was device memory and has been freed" 1 --mca pml multilane
 mpi_says cuda.explain "rndv-get +cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
     --mca pml_multilane_explain 1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 
+# The same on a device, where there is one.
+# cuda_gpu NAME LANES CHAPTER [mpirun's arguments]
+cuda_gpu() {
+    local name=$1 lanes=$2 chapter=$3
+    shift 3
+    mpi "cuda.gpu.$name" 2 --mca pml multilane --mca btl "$lanes" --mca btl_tcp_if_include lo "$@" -- \
+        device "$chapter"
+}
+if [ ! -e /dev/nvidiactl ]; then
+    skip "${prefix}cuda.gpu" "this node has no CUDA device"
+elif [ -n "$sanitizer" ]; then
+    skip "${prefix}cuda.gpu" "the device's driver is not made for a sanitizer"
+else
+    for lanes in self,shm,cuda self,shm self,tcp; do
+        for chapter in stand-in kinds self types truncate persistent probe devices forced mapped reuse \
+            many order collective packed opened capture reset; do
+            cuda_gpu "$lanes.$chapter" $lanes $chapter
+        done
+        cuda_gpu "$lanes.in-place" $lanes in-place --mca coll ^tuned,han,adapt
+    done
+    for chapter in ring truncate persistent order capture reset; do
+        cuda_gpu "ring.$chapter" self,shm,cuda $chapter --mca pml_multilane_protocol rndv-ring \
+            --mca btl_cuda_rings_on_one_device 1
+    done
+fi
+
 # Without a driver: every other job as before, and why this lane is off.
 if [ ! -e /dev/nvidiactl ]; then
     mpi cuda.no-driver 2 --mca pml multilane --mca btl self,shm,cuda -- ring
