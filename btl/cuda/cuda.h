@@ -75,7 +75,8 @@ struct cuda_mapping {
     enum share_kind kind;
     uint64_t buffer_id, start, size; /* there */
     driver_ptr here;                 /* where its start is in this process */
-    struct copier *copier;           /* of the context that it was opened in */
+    struct copier *copier;           /* of the context that it was opened in, or was to be; NULL:
+                                      * refused for memory of the host's */
     uint32_t users;                  /* copies under way */
     bool is_refused;                 /* it could not be opened */
     bool is_stale;                   /* the peer has other memory at its place: no new users */

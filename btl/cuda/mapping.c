@@ -52,9 +52,8 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
                 mapping_close(mapping);
             else
                 mapping->is_stale = true;
-        } else if (NULL == copier || mapping->copier == copier) {
-            if (NULL == found || found->is_refused)
-                found = mapping;
+        } else if (mapping->copier == copier || (NULL == copier && !mapping->is_refused)) {
+            found = mapping;
         }
     }
     return found;
@@ -143,6 +142,10 @@ static driver_result mapping_open(struct cuda_mapping *mapping, const cuda_key_t
 {
     driver_result result;
 
+    if (NULL == mapping->copier)
+        mapping->copier = copier_for_host(key, why, why_size);
+    if (NULL == mapping->copier)
+        return DRIVER_INVALID_DEVICE;
     if (!device_may_reach(mapping->copier, &key->device)) {
         snprintf(why, why_size,
                  "the device that it is to be copied to or from has no access to it");
@@ -193,12 +196,6 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
     char why[160];
     int status;
 
-    if (NULL == copier)
-        copier = copier_for_host(key, why, sizeof(why));
-    if (NULL == copier) {
-        complain(peer, why);
-        return OPAL_ERR_NOT_SUPPORTED;
-    }
     if (!room_make())
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     made = calloc(1, sizeof(*made));
@@ -215,9 +212,11 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
         free(made);
         return status;
     }
-    made->is_refused = OPAL_SUCCESS != status;
-    if (made->is_refused)
+    if (OPAL_SUCCESS != status) {
+        made->is_refused = true;
+        made->copier = copier;
         complain(peer, why);
+    }
     /* Nobody promises that a buffer id tells mapped memory from what is mapped there later: it is
      * opened for each message. */
     made->is_stale = SHARE_IPC != made->kind && !made->is_refused;
@@ -239,10 +238,12 @@ int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
         status = mapping_make(peer, key, copier, mapping);
     if (OPAL_SUCCESS == status) {
         (*mapping)->last_use = ++cuda.uses;
-        if ((*mapping)->is_refused)
-            status = OPAL_ERR_NOT_SUPPORTED;
-        else
+        if (!(*mapping)->is_refused) {
             (*mapping)->users++;
+        } else {
+            *mapping = NULL;
+            status = OPAL_ERR_NOT_SUPPORTED;
+        }
     }
     OPAL_THREAD_UNLOCK(&cuda.lock);
     return status;

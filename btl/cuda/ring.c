@@ -174,7 +174,7 @@ static struct cuda_ring *ring_for(cuda_peer_t *peer, const void *local)
 /* Under the lock. Opens the peer's block in the context whose kernels will reach there. */
 static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why, size_t why_size)
 {
-    bool is_open = false;
+    driver_result result;
 
     if (SHARE_IPC != key->kind || BLOCK_BYTES > key->size) {
         strcpy(why, "it has named other memory than a ring");
@@ -191,12 +191,23 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
         strcpy(why, "this process's device has no access to that one's");
         return false;
     }
-    if (DRIVER_SUCCESS == copier_enter(ring->copier)) {
-        is_open =
-            DRIVER_SUCCESS == share_open(key, ring->copier->device, &ring->theirs, why, why_size);
+    result = copier_enter(ring->copier);
+    if (DRIVER_SUCCESS != result) {
+        driver_words(result, why, why_size);
+        return false;
+    }
+    result = share_open(key, ring->copier->device, &ring->theirs, why, why_size);
+    context_leave();
+    return DRIVER_SUCCESS == result;
+}
+
+static void block_shut(struct cuda_ring *ring)
+{
+    if (0 != ring->theirs && DRIVER_SUCCESS == copier_enter(ring->copier)) {
+        share_close(SHARE_IPC, ring->theirs, ring->opened.size);
         context_leave();
     }
-    return is_open;
+    ring->theirs = 0;
 }
 
 static driver_result ends_init(struct cuda_ring *ring)
@@ -226,8 +237,10 @@ static bool ring_open(struct cuda_ring *ring, const cuda_key_t *key)
         is_open = DRIVER_SUCCESS == result;
         driver_words(result, why, sizeof(why));
     }
-    if (!is_open)
+    if (!is_open) {
+        block_shut(ring);
         ring_refuse(ring->peer, why);
+    }
     return is_open;
 }
 
@@ -365,7 +378,8 @@ int ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
 /* Under the lock. */
 static bool ring_can(struct cuda_ring *ring, int way, const struct ring_key *key)
 {
-    return NULL != ring && !ring->ways[way].is_stopped && ring_open(ring, &key->block);
+    return NULL != ring && !ring->peer->ring_is_refused && !ring->ways[way].is_stopped &&
+           ring_open(ring, &key->block);
 }
 
 int ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
@@ -453,10 +467,7 @@ static void ring_close(struct cuda_ring *ring)
 {
     for (int way = 0; way < RING_WAYS; way++)
         way_close(&ring->ways[way]);
-    if (0 != ring->theirs && DRIVER_SUCCESS == copier_enter(ring->copier)) {
-        share_close(SHARE_IPC, ring->theirs, ring->opened.size);
-        context_leave();
-    }
+    block_shut(ring);
     ring_free(ring);
 }
 

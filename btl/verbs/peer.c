@@ -191,21 +191,22 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
             peer->nonce = record->nonce;
         }
         peer->proc = proc;
-        peer->known = true;
         OPAL_THREAD_UNLOCK(&peer->lock);
     }
     free(record);
     return peer;
 }
 
-/* One that failed and cannot be made anew yet is no lane: it may be added again later. */
+/* One that failed and cannot be made anew yet is no lane, until it is added again. That is done by
+ * who had it before; who has not is given it, and finds by the first message that it failed. */
 static bool peer_is_lane(verbs_peer_t *peer)
 {
     bool failed, unfenced;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    failed = PEER_FAILED == peer->state;
+    failed = PEER_FAILED == peer->state && peer->known;
     unfenced = peer_is_unfenced(peer);
+    peer->known = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (unfenced)
         fence_ask(peer);

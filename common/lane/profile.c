@@ -352,7 +352,8 @@ bool profile_apply(const struct lane_file *profile, enum profile_placement place
             model_lane_set_source(lane, (enum model_way) way, MODEL_ATTRIBUTES,
                                   MODEL_SOURCE_PROFILE);
         }
-    lane->reg_cached_s = measured->reg_cached_s;
+    if (measured->reg_cached_s >= 0)
+        lane->reg_cached_s = measured->reg_cached_s;
     return true;
 }
 

@@ -142,7 +142,9 @@ void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint
     in->extends = false;
     uint32_t wanted = in->matched + in->window + in->headers + in->extra;
     in->told = in->matched;
-    in->told_limit = in->matched + in->window;
+    /* What was told stays, also where flow_end has taken what it was told for. */
+    if (!flow_is_within(in->matched + in->window, in->told_limit))
+        in->told_limit = in->matched + in->window;
     if (!flow_is_within(wanted, in->told_headers))
         in->told_headers = wanted;
     *limit = in->told_limit;

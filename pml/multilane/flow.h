@@ -135,7 +135,9 @@ static inline bool flow_release(struct flow_in *in, uint32_t cost)
 
 /* What to tell. */
 void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint32_t *headers);
-/* This sender has nothing to send any more, or for a while: what it has of the pool goes back. */
+/* This sender has nothing to send any more, or for a while: what it has of the pool goes back. The
+ * limits that it knows stay: if it comes again, and what it was promised is others' by then, the
+ * bound on memory is exceeded by what it has not used. */
 void flow_end(struct flow_in *in, struct flow_pool *pool);
 
 /* Has the sender used up all that it knows of? */

@@ -13,7 +13,8 @@
  * reset gives its memory back at once, and the program ends that uses a stream, an event or a
  * module from before.
  *
- * MULTILANE_FAKE_CUDA is a list of words: devices=N, delay-us=N, no-ipc, ipc-open-fails,
+ * MULTILANE_FAKE_CUDA is a list of words, each maybe behind "first:", as it is then for the first
+ * process of a node alone: devices=N, delay-us=N, no-ipc, ipc-open-fails,
  * ipc-one (of another process one allocation can be open at a time), own-device (each process of a
  * node sees one device, another one), no-pinned, no-peer, no-map, no-fd-handle, no-kernels,
  * no-dmabuf, dmabuf-fails, no-flush (of what other devices wrote), flush-fails, fabric (there is
@@ -112,10 +113,13 @@ __attribute__((constructor)) static void settings_read(void)
     if (!given)
         return;
     snprintf(text, sizeof(text), "%s", given);
-    for (char *word; (word = strsep(&rest, ",")) != NULL;)
-        if (*word)
-            setting_read(word);
     const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    bool is_first = rank && atoi(rank) == 0;
+    for (char *word; (word = strsep(&rest, ",")) != NULL;)
+        if (strncmp(word, "first:", 6) != 0 && *word)
+            setting_read(word);
+        else if (*word && is_first)
+            setting_read(word + 6);
     if (settings.own_device) {
         settings.first = rank ? atoi(rank) % DEVICES_MAX : 0;
         settings.devices = 1;

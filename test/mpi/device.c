@@ -637,6 +637,25 @@ static void chapter_opened(void)
         FAIL("the driver copied in contexts for which memory was not opened");
 }
 
+/* Both offer to send; the second one answers when the first one has refused what it was offered. */
+static void chapter_answered(void)
+{
+    enum { SIZE = 100 };
+    unsigned char *out = memory_new(DEVICE, SIZE), *in = memory_new(DEVICE, SIZE);
+    MPI_Request request;
+    if (!has_partner())
+        return;
+    fill(out, SIZE, 70 + (unsigned) rank);
+    MPI_Isend(out, SIZE, MPI_BYTE, other(), 32, MPI_COMM_WORLD, &request);
+    if (rank % 2)
+        usleep(300000);
+    MPI_Recv(in, SIZE, MPI_BYTE, other(), 32, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(in, SIZE, 0, 70 + (unsigned) other(), 0, "an offer answered late");
+    memory_free(DEVICE, out);
+    memory_free(DEVICE, in);
+}
+
 /* Memory that cannot be opened is asked for once, not by each message. */
 static void chapter_refused(void)
 {
@@ -1350,6 +1369,7 @@ static const struct {
     {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
     {"opened", chapter_opened, true},
+    {"answered", chapter_answered, true},
     {"refused", chapter_refused, true},
     {"in-the-way", chapter_in_the_way, true},
     {"direct", chapter_direct, true},

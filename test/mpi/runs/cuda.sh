@@ -77,6 +77,9 @@ cuda_ring no-ipc "no ring in device memory with process.*cannot be shared" no-ip
 cuda_ring open-fails "no ring in device memory with process.*INVALID_HANDLE" ipc-open-fails \
     self,shm,cuda ring
 cuda_ring no-pinned "no ring in device memory with process.*OUT_OF_MEMORY" no-pinned self,shm,cuda ring
+# One end finds that it can have no ring while the other one answers it.
+cuda_ring answered "no ring in device memory with process.*OUT_OF_MEMORY" first:no-pinned \
+    self,shm,cuda answered
 cuda_ring fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=4 self,shm,cuda fails
 mpi_says cuda.ring.refused "btl_cuda_rings_max is -1; it must not be below 0" 1 --mca pml multilane \
     --mca btl self,cuda --mca btl_cuda_rings_max -1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
@@ -133,6 +136,9 @@ cuda_run ipc-opened "" self,shm,cuda opened
 cuda_run ipc-own-device own-device self,shm,cuda opened
 cuda_run ipc-own-device-many own-device self,shm,cuda many
 cuda_run ipc-refused ipc-open-fails self,shm,cuda refused
+mpi cuda.ipc-refused-no-room 2 --mca pml multilane --mca btl self,shm,cuda \
+    --mca btl_cuda_handles_max 1 -x LD_LIBRARY_PATH="$build/test/fake" \
+    -x MULTILANE_FAKE_CUDA=ipc-open-fails -- device many
 cuda_run ipc-one ipc-one self,shm,cuda in-the-way
 cuda_run ipc-one-many ipc-one self,shm,cuda many
 cuda_run no-pinned no-pinned self,shm,cuda many
