@@ -74,14 +74,14 @@ bool ring_is_offered(const cuda_peer_t *peer)
 }
 
 /* Under the lock. The peer gets no new messages by a ring any more: they go another way. Said once,
- * as it mostly concerns all peers. */
+ * as it mostly concerns all peers; `why` is empty where nothing is amiss. */
 static void ring_refuse(cuda_peer_t *peer, const char *why)
 {
     peer->ring_is_refused = true;
-    if (!rings.is_said)
-        CUDA_SAY("no ring in device memory with process %s: %s. Its messages are copied through "
-                 "host memory instead.",
-                 OPAL_NAME_PRINT(peer->name), why);
+    if (rings.is_said || '\0' == why[0])
+        return;
+    CUDA_SAY("no ring in device memory with process %s: %s. Its small messages go another way.",
+             OPAL_NAME_PRINT(peer->name), why);
     rings.is_said = true;
 }
 
@@ -182,9 +182,11 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
     }
     /* Each end's kernel waits for the other's, and the device runs one process at a time. */
     if (device_is(ring->copier, &key->device) && !cuda.rings_on_one_device) {
-        snprintf(why, why_size,
-                 "both are on one device, which runs kernels of theirs in turns; if it does not "
-                 "(MPS), set btl_cuda_rings_on_one_device to 1");
+        CUDA_VERBOSE("no ring in device memory with process %s: both are on one device, which runs "
+                     "their kernels in turns; if it does not (MPS), set "
+                     "btl_cuda_rings_on_one_device to 1",
+                     OPAL_NAME_PRINT(ring->peer->name));
+        why[0] = '\0';
         return false;
     }
     if (!device_may_reach(ring->copier, &key->device)) {

@@ -17,9 +17,9 @@
 #include "peer_class.h"
 #include "protocol/protocol.h"
 
-static const char *const buffer_names[CLASS_BUFFERS] = {"contiguous memory",
-                                                        "memory in several pieces", "device memory",
-                                                        "device memory in several pieces"};
+static const char *const buffer_names[CLASS_BUFFERS] = {
+    "contiguous memory", "memory in several pieces", "device memory",
+    "device memory in several pieces", "device memory, not by the ring"};
 
 static double predict(const struct peer_class *class, int buffer, uint32_t entry, uint64_t bytes)
 {
@@ -153,7 +153,7 @@ static void print_text(FILE *file)
         fputc('\n', file);
         print_lanes(file, class);
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
-            if (!class->plans[buffer])
+            if (!class_shows(class, (enum class_buffer) buffer))
                 continue;
             fprintf(file, "  %s:\n", buffer_names[buffer]);
             print_plan(file, class, buffer);
@@ -268,7 +268,7 @@ static void print_json(FILE *file)
         print_json_attributes(file, class);
         fprintf(file, "], \"plans\": [");
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
-            if (!class->plans[buffer])
+            if (!class_shows(class, (enum class_buffer) buffer))
                 continue;
             fputs(buffer ? ", " : "", file);
             print_json_plan(file, class, buffer);

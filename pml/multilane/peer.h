@@ -44,8 +44,9 @@ struct peer {
 
     opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
     uint32_t next_receive_sequence; /* what has a smaller one was matched or queued */
-    bool credit_due; /* atomic: the peer is to be told of its limits; set with the lock held */
-    bool starved;    /* it has used them up; starved_pending is in the queue */
+    bool credit_due;     /* atomic: the peer is to be told of its limits; set with the lock held */
+    uint8_t ring_misses; /* atomic, see peer_ring_missed */
+    bool starved;        /* it has used them up; starved_pending is in the queue */
     struct flow_in in;
     struct inbound *early;      /* arrived before their turn, by ascending sequence */
     struct inbound *early_last; /* the last of them, if there is one */
@@ -70,6 +71,26 @@ struct peer *peer_find(opal_process_name_t name);
 
 /* The sender of a message: from the base and, if it is of another job, its name. */
 struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name *name);
+
+/* A message that is offered by the ring in device memory and asked for otherwise, as this peer can
+ * have no ring or receives to the host's memory, has cost a handshake. After some in a row messages
+ * are planned without it; now and then one is offered again. Relaxed: a count that is lost between
+ * threads delays that. */
+#define RING_MISSES_MANY  4
+#define RING_MISSES_AGAIN 64
+
+static inline bool peer_avoids_ring(const struct peer *peer)
+{
+    return __atomic_load_n(&peer->ring_misses, __ATOMIC_RELAXED) >= RING_MISSES_MANY;
+}
+
+static inline void peer_ring_missed(struct peer *peer)
+{
+    uint8_t misses = __atomic_load_n(&peer->ring_misses, __ATOMIC_RELAXED);
+    bool is_again = misses >= RING_MISSES_AGAIN;
+    __atomic_store_n(&peer->ring_misses, is_again ? RING_MISSES_MANY - 1 : misses + 1,
+                     __ATOMIC_RELAXED);
+}
 
 /* What a BTL of ours offers beside btl.h; null for another's. */
 const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);

@@ -87,7 +87,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->around.bias = parameters.bias;
     input->around.header_bytes = WIRE_EAGER_HEADER_MAX;
     input->around.eager_max_bytes = EAGER_MAX;
-    input->around.buffer.pieces = buffer == CLASS_CONTIGUOUS || buffer == CLASS_DEVICE ? 1 : 0;
+    input->around.buffer.pieces = buffer == CLASS_PACKED || buffer == CLASS_DEVICE_PACKED ? 0 : 1;
     input->around.registration_cached = class_registration_cached();
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
@@ -98,6 +98,17 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->without = missing_protocols();
     if (buffer >= CLASS_DEVICE)
         plan_input_of_device(class, input);
+    if (buffer == CLASS_DEVICE_RINGLESS)
+        input->without |= 1u << MODEL_RNDV_RING;
+}
+
+bool class_shows(const struct peer_class *class, enum class_buffer buffer)
+{
+    const struct plan *plan = class->plans[buffer];
+    bool shows = plan && buffer != CLASS_DEVICE_RINGLESS;
+    for (uint32_t i = 0; plan && i < plan->entry_count; i++)
+        shows |= class->routes[buffer][i].messages > 0;
+    return shows;
 }
 
 /* Says once what the user forced and cannot have. */

@@ -37,6 +37,7 @@ enum class_buffer {
     CLASS_PACKED,     /* there in several pieces, */
     CLASS_DEVICE,     /* in device memory, */
     CLASS_DEVICE_PACKED,
+    CLASS_DEVICE_RINGLESS, /* in one piece there, for a peer that takes none by the ring */
     CLASS_BUFFERS
 };
 
@@ -74,6 +75,9 @@ bool class_registration_cached(void);
 /* The inputs of the plan for such messages, for reports. */
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input);
+
+/* Is there a plan for such messages that reports are to show? */
+bool class_shows(const struct peer_class *class, enum class_buffer buffer);
 
 /* Where the plan over each lane of the profile alone switches, as one line of text, made anew in a
  * place of its own by each call. */

@@ -291,8 +291,11 @@ int send_request_start(struct send_request *request, bool is_numbered)
         request->route = request->out.route;
     } else {
         /* Only now: a number that was given out and not sent would stop all that follow. */
-        struct route *route = class_route(peer_class_now(request->out.peer),
-                                          outgoing_buffer(&request->out), request->out.size);
+        enum class_buffer buffer = outgoing_buffer(&request->out);
+        struct route *route =
+            class_route(peer_class_now(request->out.peer), buffer, request->out.size);
+        if (OPAL_UNLIKELY(buffer == CLASS_DEVICE_RINGLESS))
+            peer_ring_missed(request->out.peer);
         outgoing_draw(&request->out, route, OPAL_UNLIKELY(must_stage) ? 0 : route->eager_mask);
         request->route = route;
     }
@@ -336,6 +339,8 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
         __atomic_store_n(&request->in_ring, false, __ATOMIC_RELAXED);
         rndv_ring_stop(peer, true);
     }
+    if (OPAL_UNLIKELY(request->protocol == &rndv_ring) && rtr->method != WIRE_BY_RING)
+        peer_ring_missed(peer);
     request->state = SEND_MOVING;
     send_request_expect(request, false);
     request->receiver = rtr->receiver;

@@ -161,8 +161,9 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
 static inline enum class_buffer outgoing_buffer(const struct outgoing *out)
 {
     if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
-        return datatype_is_contiguous(out->datatype, out->count) ? CLASS_DEVICE
-                                                                 : CLASS_DEVICE_PACKED;
+        return !datatype_is_contiguous(out->datatype, out->count) ? CLASS_DEVICE_PACKED
+               : peer_avoids_ring(out->peer)                      ? CLASS_DEVICE_RINGLESS
+                                                                  : CLASS_DEVICE;
     return out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED;
 }
 

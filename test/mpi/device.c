@@ -656,6 +656,40 @@ static void chapter_answered(void)
     memory_free(DEVICE, in);
 }
 
+/* Whom the ring does not reach is soon sent to as if there were none: a small message does not wait
+ * for its receive, or this would never end. And who is reached again goes by the ring again. */
+static void chapter_ringless(void)
+{
+    enum { SIZE = 100, SOME = 10, MANY = 150 };
+    unsigned char *bytes = memory_new(DEVICE, SIZE), host[SIZE];
+    if (!has_partner())
+        return;
+    fill(bytes, SIZE, 80);
+    for (int i = 0; i < SOME; i++)
+        if (rank % 2 == 0)
+            MPI_Send(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD);
+        else
+            MPI_Recv(host, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank % 2 == 0) {
+        MPI_Send(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD);
+        MPI_Send(NULL, 0, MPI_BYTE, other(), 34, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(NULL, 0, MPI_BYTE, other(), 34, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        check(bytes, SIZE, 0, 80, 0, "not by the ring");
+    }
+    long kernels = kernels_now();
+    for (int i = 0; i < MANY; i++)
+        if (rank % 2 == 0)
+            MPI_Send(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD);
+        else
+            MPI_Recv(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    kernels = kernels_now() - kernels;
+    if (rank == 0)
+        printf("device: %s\n", kernels ? "the ring was used again" : "no ring was used");
+    memory_free(DEVICE, bytes);
+}
+
 /* Memory that cannot be opened is asked for once, not by each message. */
 static void chapter_refused(void)
 {
@@ -1370,6 +1404,7 @@ static const struct {
     {"freed", chapter_freed, false},
     {"opened", chapter_opened, true},
     {"answered", chapter_answered, true},
+    {"ringless", chapter_ringless, true},
     {"refused", chapter_refused, true},
     {"in-the-way", chapter_in_the_way, true},
     {"direct", chapter_direct, true},

@@ -42,6 +42,7 @@ static int rndv_ring_start(struct send_request *request)
     if (!lane ||
         lane->extension->ring_offer(lane->btl, lane->endpoint, view_contiguous(request->view),
                                     &offer) != OPAL_SUCCESS) {
+        peer_ring_missed(peer);
         request->protocol = &rndv_staged;
         return request->protocol->start(request);
     }
@@ -71,6 +72,7 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
     const struct lane *lane = ring_lane(request->out.peer);
     /* Of a message that was announced in another way nothing was offered. */
     const char *data = request->protocol == &rndv_ring ? view_contiguous(request->view) : NULL;
+    struct peer *peer = request->out.peer; /* the request may be gone when the ring has it */
     struct multilane_ring_key answer;
     int rc = OPAL_ERR_NOT_SUPPORTED;
     (void) from;
@@ -83,7 +85,9 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
         rc = lane->extension->ring_send(lane->btl, lane->endpoint, data + rtr->offset, rtr->size,
                                         &answer, ring_sent, request);
     }
-    if (rc != OPAL_SUCCESS)
+    if (rc == OPAL_SUCCESS)
+        __atomic_store_n(&peer->ring_misses, 0, __ATOMIC_RELAXED);
+    else
         ring_sent(request, rc);
 }
 

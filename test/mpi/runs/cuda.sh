@@ -68,7 +68,7 @@ ranks=4 cuda_ring one-ring ^ "" self,shm,cuda collective --mca btl_cuda_rings_ma
 ring_code=none cuda_ring none "$not_moved" "" self,shm,cuda ring
 cuda_ring rings-none "$not_moved" "" self,shm,cuda ring --mca btl_cuda_rings_max 0
 cuda_ring one-device "no ring in device memory with process.*both are on one device" devices=1 \
-    self,shm,cuda ring
+    self,shm,cuda ring --mca btl_base_verbose 10
 cuda_ring one-device-asked "$moved" devices=1 self,shm,cuda ring \
     --mca btl_cuda_rings_on_one_device 1
 cuda_ring old-driver "$not_moved" no-kernels self,shm,cuda ring
@@ -204,6 +204,15 @@ mpi_says cuda.freed "was device memory and has been freed" 1 --mca pml multilane
 # The plan of device memory, with both ways in it.
 mpi_says cuda.explain "rndv-get +cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
     --mca pml_multilane_explain 1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
+
+# Whom the ring does not reach, for a while or ever.
+ringless() {
+    mpi_says "cuda.ringless.$1" "$2" 2 --mca pml multilane --mca btl self,shm,cuda \
+        --mca pml_multilane_device_code "$build/test/fake/kernels" \
+        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$3" -- device ringless
+}
+ringless host "the ring was used again" ""
+ringless one-device "no ring was used" devices=1
 
 # The same on a device, where there is one.
 # cuda_gpu NAME LANES CHAPTER [mpirun's arguments]
