@@ -378,6 +378,26 @@ static void senders_share_the_pool_evenly(void)
     CHECK(pool.left == POOL, "%u of %d are left at the end, %u were shared", pool.left, POOL, all);
 }
 
+/* One that parts, whose share others take, and that comes again. */
+static void what_was_told_is_not_taken_back(void)
+{
+    struct flow_pool pool = {.left = 1000};
+    struct flow_in in;
+    uint32_t limit, headers, before;
+    flow_in_init(&in, 100, 12);
+    flow_matched(&in, 60);
+    flow_tell(&in, &pool, &before, &headers);
+    CHECK(before > 160, "it was told %u, and the pool is full", before);
+    flow_end(&in, &pool);
+    CHECK(pool.left == 1000, "%u of 1000 are left when it has parted", pool.left);
+    pool.left = 0;
+    flow_matched(&in, 10);
+    flow_tell(&in, &pool, &limit, &headers);
+    CHECK(limit == before, "it was told %u, and now %u", before, limit);
+    CHECK(headers >= limit, "fewer messages may come as RTS, %u, than as they are, %u", headers,
+          limit);
+}
+
 int main(void)
 {
     seen.room = 1u << 19;
@@ -385,6 +405,7 @@ int main(void)
     seen.table = malloc(seen.room * 2u * sizeof(*seen.table));
     windows_keep_the_bound();
     senders_share_the_pool_evenly();
+    what_was_told_is_not_taken_back();
     for (int count = 1; count <= (check_is_long() ? 5 : 4); count++)
         no_order_of_events_makes_all_wait(count);
     printf("%llu states\n", (unsigned long long) states_in_all);
