@@ -53,7 +53,8 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
             else
                 mapping->is_stale = true;
         } else if (mapping->copier == copier || (NULL == copier && !mapping->is_refused)) {
-            found = mapping;
+            if (NULL == found || found->is_refused)
+                found = mapping;
         }
     }
     return found;

@@ -198,7 +198,8 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
 }
 
 /* One that failed and cannot be made anew yet is no lane, until it is added again. That is done by
- * who had it before; who has not is given it, and finds by the first message that it failed. */
+ * who had it before; who has not is given it, and failover finds by the first message that it
+ * failed. */
 static bool peer_is_lane(verbs_peer_t *peer)
 {
     bool failed, unfenced;

@@ -648,8 +648,10 @@ static void chapter_answered(void)
     fill(out, SIZE, 70 + (unsigned) rank);
     MPI_Isend(out, SIZE, MPI_BYTE, other(), 32, MPI_COMM_WORLD, &request);
     if (rank % 2)
-        usleep(300000);
+        MPI_Recv(NULL, 0, MPI_BYTE, other(), 35, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(in, SIZE, MPI_BYTE, other(), 32, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank % 2 == 0)
+        MPI_Send(NULL, 0, MPI_BYTE, other(), 35, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     check(in, SIZE, 0, 70 + (unsigned) other(), 0, "an offer answered late");
     memory_free(DEVICE, out);

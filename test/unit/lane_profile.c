@@ -276,6 +276,9 @@ static void costs_are_replaced_and_abilities_kept(void)
     CHECK(lane.cost[MODEL_BY_SEND].ranges[0].bandwidth_bytes_s == 1e9, "costs are the profile's");
     CHECK(lane.source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_PROFILE, "so is the source");
     CHECK(lane.reg_cached_s == 3e-7, "and a registration from the cache");
+    profile.lanes[0].reg_cached_s = -1;
+    CHECK(profile_apply(&profile, PROFILE_NODE, &lane) && lane.reg_cached_s == 3e-7,
+          "what was not measured stays what it was, and not %g", lane.reg_cached_s);
     CHECK(!profile_apply(&profile, PROFILE_HOST, &lane), "another host is another matter");
     snprintf(lane.name, sizeof(lane.name), "sh");
     CHECK(!profile_apply(&profile, PROFILE_CACHE, &lane), "another name");

@@ -208,11 +208,12 @@ mpi_says cuda.explain "rndv-get +cuda:ipc" 2 --mca pml multilane --mca btl self,
 # Whom the ring does not reach, for a while or ever.
 ringless() {
     mpi_says "cuda.ringless.$1" "$2" 2 --mca pml multilane --mca btl self,shm,cuda \
+        --mca btl_base_verbose 10 \
         --mca pml_multilane_device_code "$build/test/fake/kernels" \
         -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$3" -- device ringless
 }
 ringless host "the ring was used again" ""
-ringless one-device "no ring was used" devices=1
+ringless one-device "no ring in device memory with process.*both are on one device" devices=1
 
 # The same on a device, where there is one.
 # cuda_gpu NAME LANES CHAPTER [mpirun's arguments]
