@@ -184,7 +184,9 @@ static void message(verbs_peer_t *peer)
 static void put(verbs_peer_t *peer, opal_free_list_t *list)
 {
     struct verbs_work *work = OBJ_NEW(struct_verbs_work);
+    size_t ours = offsetof(struct verbs_work, peer);
 
+    memset((char *) work + ours, 0, sizeof(*work) - ours);
     work->kind = WORK_PUT;
     work->list = list;
     work->size = 4096;
