@@ -193,6 +193,15 @@ static void put(verbs_peer_t *peer, opal_free_list_t *list)
     CHECK(OPAL_SUCCESS == work_submit(peer, work), "state %u", peer->state);
 }
 
+static void works_free(opal_free_list_t *list)
+{
+    opal_list_item_t *work;
+
+    while (NULL != (work = (opal_list_item_t *) opal_lifo_pop(&list->super)))
+        OBJ_RELEASE(work);
+    OBJ_DESTRUCT(list);
+}
+
 /* --- cases --------------------------------------------------------------------------------------
  */
 
@@ -220,7 +229,7 @@ static void many_failures(bool reports_all)
         CHECK(peer_renew(peer_at(&module, i)), "peer %u", i);
     CHECK(PLACES == module.send_cq_room, "%d", (int) module.send_cq_room);
     end();
-    OBJ_DESTRUCT(&list);
+    works_free(&list);
 }
 
 static verbs_peer_t *added(void)
@@ -271,7 +280,7 @@ static void added_before_drained(void)
     device_breaks();
     CHECK(added() == peer, "state %u", peer->state);
     end();
-    OBJ_DESTRUCT(&list);
+    works_free(&list);
 }
 
 /* Nothing was sent over it that could be late. */
