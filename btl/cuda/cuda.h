@@ -131,10 +131,10 @@ int key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
 driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr first,
                            driver_ptr last, cuda_key_t *key);
 void share_retract(const cuda_key_t *key);
-/* Maps what the key is for at *here. An error: `why` says it. */
-driver_result share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why,
-                         size_t why_size);
-void share_close(enum share_kind kind, driver_ptr here, size_t size);
+/* Maps what the key is for at *here, where the copier copies. An error: `why` says it. */
+driver_result share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
+                         char *why, size_t why_size);
+void share_close(enum share_kind kind, const struct copier *copier, driver_ptr here, size_t size);
 
 /* mapping.c: memory of others, in this process. */
 /* Opens it where the copier copies, so that the driver lets its device reach the other one; NULL,

@@ -15,11 +15,8 @@ static void mapping_close(struct cuda_mapping *mapping)
         at = &(*at)->next;
     *at = mapping->next;
     cuda.mapping_count--;
-    if (!mapping->is_refused && copier_lives(mapping->copier) &&
-        DRIVER_SUCCESS == copier_enter(mapping->copier)) {
-        share_close(mapping->kind, mapping->here, mapping->size);
-        context_leave();
-    }
+    if (!mapping->is_refused && copier_lives(mapping->copier))
+        share_close(mapping->kind, mapping->copier, mapping->here, mapping->size);
     free(mapping);
 }
 
@@ -141,25 +138,11 @@ static struct copier *copier_for_host(const cuda_key_t *key, char *why, size_t w
 static driver_result mapping_open(struct cuda_mapping *mapping, const cuda_key_t *key, char *why,
                                   size_t why_size)
 {
-    driver_result result;
-
     if (NULL == mapping->copier)
         mapping->copier = copier_for_host(key, why, why_size);
-    if (NULL == mapping->copier)
-        return DRIVER_INVALID_DEVICE;
-    if (!device_may_reach(mapping->copier, &key->device)) {
-        snprintf(why, why_size,
-                 "the device that it is to be copied to or from has no access to it");
-        return DRIVER_NOT_SUPPORTED;
-    }
-    result = copier_enter(mapping->copier);
-    if (DRIVER_SUCCESS != result) {
-        driver_words(result, why, why_size);
-        return result;
-    }
-    result = share_open(key, mapping->copier->device, &mapping->here, why, why_size);
-    context_leave();
-    return result;
+    return NULL == mapping->copier
+               ? DRIVER_INVALID_DEVICE
+               : share_open(key, mapping->copier, &mapping->here, why, why_size);
 }
 
 static void complain(cuda_peer_t *peer, const char *why)

@@ -174,8 +174,6 @@ static struct cuda_ring *ring_for(cuda_peer_t *peer, const void *local)
 /* Under the lock. Opens the peer's block in the context whose kernels will reach there. */
 static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why, size_t why_size)
 {
-    driver_result result;
-
     if (SHARE_IPC != key->kind || BLOCK_BYTES > key->size) {
         strcpy(why, "it has named other memory than a ring");
         return false;
@@ -189,26 +187,13 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
         why[0] = '\0';
         return false;
     }
-    if (!device_may_reach(ring->copier, &key->device)) {
-        strcpy(why, "this process's device has no access to that one's");
-        return false;
-    }
-    result = copier_enter(ring->copier);
-    if (DRIVER_SUCCESS != result) {
-        driver_words(result, why, why_size);
-        return false;
-    }
-    result = share_open(key, ring->copier->device, &ring->theirs, why, why_size);
-    context_leave();
-    return DRIVER_SUCCESS == result;
+    return DRIVER_SUCCESS == share_open(key, ring->copier, &ring->theirs, why, why_size);
 }
 
 static void block_shut(struct cuda_ring *ring)
 {
-    if (0 != ring->theirs && DRIVER_SUCCESS == copier_enter(ring->copier)) {
-        share_close(SHARE_IPC, ring->theirs, ring->opened.size);
-        context_leave();
-    }
+    if (0 != ring->theirs)
+        share_close(SHARE_IPC, ring->copier, ring->theirs, ring->opened.size);
     ring->theirs = 0;
 }
 

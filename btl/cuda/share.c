@@ -181,23 +181,41 @@ static driver_result ipc_open(const cuda_key_t *key, driver_ptr *here, char *why
     return DRIVER_INVALID_VALUE;
 }
 
-driver_result share_open(const cuda_key_t *key, int device, driver_ptr *here, char *why,
-                         size_t why_size)
+driver_result share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
+                         char *why, size_t why_size)
 {
-    if (SHARE_FABRIC == key->kind || SHARE_FD == key->kind)
-        return mapped_open(key, device, here, why, why_size);
-    if (SHARE_IPC == key->kind)
-        return ipc_open(key, here, why, why_size);
-    driver_words(DRIVER_INVALID_HANDLE, why, why_size);
-    return DRIVER_INVALID_HANDLE;
+    driver_result result;
+
+    if (!device_may_reach(copier, &key->device)) {
+        snprintf(why, why_size, "this process's device has no access to that one's");
+        return DRIVER_NOT_SUPPORTED;
+    }
+    result = copier_enter(copier);
+    if (DRIVER_SUCCESS != result) {
+        driver_words(result, why, why_size);
+        return result;
+    }
+    if (SHARE_FABRIC == key->kind || SHARE_FD == key->kind) {
+        result = mapped_open(key, copier->device, here, why, why_size);
+    } else if (SHARE_IPC == key->kind) {
+        result = ipc_open(key, here, why, why_size);
+    } else {
+        result = DRIVER_INVALID_HANDLE;
+        driver_words(result, why, why_size);
+    }
+    context_leave();
+    return result;
 }
 
-void share_close(enum share_kind kind, driver_ptr here, size_t size)
+void share_close(enum share_kind kind, const struct copier *copier, driver_ptr here, size_t size)
 {
+    if (DRIVER_SUCCESS != copier_enter(copier))
+        return;
     if (SHARE_IPC == kind) {
         driver.ipc_close(here);
-        return;
+    } else {
+        driver.range_unmap(here, size);
+        driver.range_free(here, size);
     }
-    driver.range_unmap(here, size);
-    driver.range_free(here, size);
+    context_leave();
 }
