@@ -99,6 +99,11 @@ static bool parameters_are_good(void)
         CUDA_SAY("btl_cuda_rings_max is %d; it must not be below 0.", cuda.rings_max);
         return false;
     }
+    if (cuda.rings_on_one_device != 0 && cuda.rings_on_one_device != 1) {
+        CUDA_SAY("btl_cuda_rings_on_one_device is %d; it must be 0 or 1.",
+                 cuda.rings_on_one_device);
+        return false;
+    }
     return cuda_given_read();
 }
 

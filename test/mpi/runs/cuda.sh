@@ -83,6 +83,9 @@ cuda_ring answered "no ring in device memory with process.*OUT_OF_MEMORY" first:
 cuda_ring fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=4 self,shm,cuda fails
 mpi_says cuda.ring.refused "btl_cuda_rings_max is -1; it must not be below 0" 1 --mca pml multilane \
     --mca btl self,cuda --mca btl_cuda_rings_max -1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
+mpi_says cuda.ring.refused-device "btl_cuda_rings_on_one_device is 2; it must be 0 or 1" 1 \
+    --mca pml multilane --mca btl self,cuda --mca btl_cuda_rings_on_one_device 2 \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 # Lanes that lose the messages which tell each end of the other's; and that get lost themselves.
 flaky_path=$build/test/fake/.libs:${OMPI_MCA_mca_base_component_path:-}
 OMPI_MCA_mca_base_component_path=$flaky_path cuda_ring flaky "$moved" "" self,flaky,cuda ring \
@@ -142,7 +145,7 @@ mpi cuda.ipc-refused-no-room 2 --mca pml multilane --mca btl self,shm,cuda \
 cuda_run ipc-one ipc-one self,shm,cuda in-the-way
 cuda_run ipc-one-many ipc-one self,shm,cuda many
 cuda_run no-pinned no-pinned self,shm,cuda many
-cuda_run no-peer no-peer self,shm,cuda many "cannot be opened: the device that it is .* has no access"
+cuda_run no-peer no-peer self,shm,cuda many "cannot be opened: .* has no access"
 cuda_run one-device devices=1 self,shm,cuda reuse
 cuda_run slow-copies delay-us=2000 self,shm,cuda order
 ranks=4 cuda_run collective "" self,shm,cuda collective
