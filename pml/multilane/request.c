@@ -32,10 +32,8 @@ static bool poll_completes(ompi_request_t *request, struct lane *lane)
 {
     for (int turn = 0; turn < TURNS; turn++) {
         for (int look = 0; look < LOOKS_PER_PROGRESS; look++) {
-            if (REQUEST_COMPLETE(request)) {
-                opal_atomic_rmb();
+            if (request_is_complete(request))
                 return true;
-            }
             if (!lane_poll(lane))
                 ring_relax();
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A plain MPI program: a token of growing size goes round all ranks, and every byte is checked. An
- * argument is the number of sizes it goes round with. */
+/* A plain MPI program: a token of growing size goes round all ranks, and every byte is checked.
+ * Arguments are the number of sizes it goes round with, and how often it does so. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void fill(unsigned char *bytes, size_t size, unsigned seed)
 
 int main(int argc, char **argv)
 {
-    int rank, count, errors = 0, rounds = SIZE_COUNT;
+    int rank, count, errors = 0, rounds = SIZE_COUNT, turns = 1;
     unsigned char *token = malloc(LARGEST), *wanted = malloc(LARGEST);
 
     MPI_Init(&argc, &argv);
@@ -28,7 +28,11 @@ int main(int argc, char **argv)
     if (argc > 1 && atoi(argv[1]) < rounds) {
         rounds = atoi(argv[1]);
     }
-    for (int i = 0; i < rounds; ++i) {
+    if (argc > 2) {
+        turns = atoi(argv[2]);
+    }
+    for (int turn = 0; turn < rounds * turns; ++turn) {
+        int i = turn % rounds;
         int size = (int) sizes[i], got = -1;
         MPI_Status status;
 

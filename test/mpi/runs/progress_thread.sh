@@ -16,6 +16,7 @@ progress_thread_runs() {
     local batches=16
     [ "$sanitizer" = tsan ] && batches=4
     progress_thread ring shm -- ring
+    progress_thread ring-often shm -- ring 4 2000
     progress_thread traffic-shm shm $yields -- traffic --seeds 1 --batches $batches
     progress_thread traffic-rails shm,tcp $yields -- traffic --seeds 2 --batches 8
     progress_thread request shm $yields -- request
