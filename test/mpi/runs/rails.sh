@@ -72,8 +72,6 @@ if [ -n "${MULTILANE_LONG:-}" ]; then rails_times=10; else rails_times=1; fi
 for scenario in cut cut-and-repair cut-threads all-cut; do
     check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
 done
-check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
-check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
 # Where errors are to be returned both ranks go on. Without mpirun_run: a rank for each host, and no
 # more than there are places.
 # shellcheck disable=SC2086
@@ -84,11 +82,13 @@ rails_return() { # RAILS WHAT [lost's argument]
 }
 check "${prefix}rails.failover.return" rails_return 800,800 silence
 if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
+    check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
+    check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
     check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
     check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
     check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 else
-    for name in return-unmet return-unmet-cut slow-peer; do
+    for name in 3-rails only-rail return-unmet return-unmet-cut slow-peer; do
         skip "${prefix}rails.failover.$name" "4.1 runs it without a sanitizer, and --long does here"
     done
 fi
