@@ -15,7 +15,7 @@ static char why[256];
 
 /* The interface of this version of CUDA is asked for; a newer driver keeps it. */
 #define INTERFACE_VERSION 11030
-/* And this one for what came with it. */
+/* And this one for what came with it, and for what tells the parts of one card apart since. */
 #define LATER_VERSION 11070
 
 struct function {
@@ -82,6 +82,7 @@ static const struct function optional_functions[] = {
 };
 
 static const struct function later_functions[] = {
+    {"cuDeviceGetUuid", offsetof(struct driver, device_uuid)},
     {"cuMemGetHandleForAddressRange", offsetof(struct driver, range_handle)},
 };
 
@@ -107,7 +108,8 @@ static void *lookup_find(const struct lookup *lookup, const char *name, int vers
     return result == DRIVER_SUCCESS ? function : NULL;
 }
 
-/* Null: the driver has them all; else the name of the first one that it has not. */
+/* Null: the driver has them all; else the name of the first one that it has not. What was found
+ * before in an older form stays where the newer one is missing. */
 static const char *functions_look(const struct lookup *lookup, const struct function *wanted,
                                   size_t count, int version)
 {
@@ -116,7 +118,8 @@ static const char *functions_look(const struct lookup *lookup, const struct func
         void *function = lookup_find(lookup, wanted[i].name, version);
         if (!function && !missing)
             missing = wanted[i].name;
-        function_set((char *) &driver + wanted[i].offset, function);
+        if (function)
+            function_set((char *) &driver + wanted[i].offset, function);
     }
     return missing;
 }

@@ -20,7 +20,8 @@
  * no-dmabuf, dmabuf-fails, no-flush (of what other devices wrote), flush-fails, fabric (there is
  * one), long-ranges (allocations are said to be twice as long as they are), late-copies (a copy to
  * a device that the program waited for happens when the program next calls something that waits for
- * it, or demands that copies end), reset-fails (after a reset, to ask about what is nobody's is an
+ * it, or demands that copies end), mig (the devices are parts of one card, which only the later
+ * cuDeviceGetUuid tells apart), reset-fails (after a reset, to ask about what is nobody's is an
  * error), old, lost (after a copy that failed even questions fail),
  * fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
  */
@@ -50,7 +51,7 @@ static struct {
     int first; /* what others call this process's device 0 */
     long delay_us;
     long fail_copy;
-    bool no_ipc, ipc_open_fails, ipc_one, own_device, no_pinned, no_peer, no_map, no_fd_handle,
+    bool no_ipc, ipc_open_fails, ipc_one, own_device, no_pinned, mig, no_peer, no_map, no_fd_handle,
         no_kernels, no_dmabuf, dmabuf_fails, no_flush, flush_fails, fabric, long_ranges,
         late_copies, reset_fails, lost, old;
 } settings = {.devices = 2, .delay_us = 20};
@@ -96,6 +97,8 @@ static void setting_read(const char *word)
         settings.long_ranges = true;
     else if (strcmp(word, "late-copies") == 0)
         settings.late_copies = true;
+    else if (strcmp(word, "mig") == 0)
+        settings.mig = true;
     else if (strcmp(word, "reset-fails") == 0)
         settings.reset_fails = true;
     else if (strcmp(word, "lost") == 0)
@@ -402,13 +405,21 @@ API driver_result cuDeviceGetCount(int *count)
     return is_started() ? DRIVER_SUCCESS : DRIVER_NOT_INITIALIZED;
 }
 
-API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device)
+API driver_result cuDeviceGetUuid_v2(struct driver_uuid *uuid, driver_device device)
 {
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
     *uuid = (struct driver_uuid){.bytes = "stand-in"};
     uuid->bytes[15] = (char) (settings.first + device);
     return DRIVER_SUCCESS;
+}
+
+API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device)
+{
+    driver_result result = cuDeviceGetUuid_v2(uuid, device);
+    if (settings.mig && result == DRIVER_SUCCESS)
+        uuid->bytes[15] = 0;
+    return result;
 }
 
 API driver_result cuDeviceCanAccessPeer(int *can, driver_device device, driver_device peer)
@@ -1721,7 +1732,8 @@ static const struct function {
                          ENTRY(cuMemUnmap),
                          ENTRY(cuMemSetAccess),
                          ENTRY(cuMemGetAddressRange)},
-  later_functions[] = {ENTRY(cuMemGetHandleForAddressRange)},
+  later_functions[] = {ENTRY(cuMemGetHandleForAddressRange),
+                       {"cuDeviceGetUuid", (void (*)(void)) cuDeviceGetUuid_v2}},
   kernel_functions[] = {ENTRY(cuModuleLoadData), ENTRY(cuModuleUnload), ENTRY(cuModuleGetFunction),
                         ENTRY(cuLaunchKernel)};
 
@@ -1742,10 +1754,10 @@ API driver_result cuGetProcAddress(const char *name, void **function, int versio
     *function = NULL;
     if (settings.old)
         return DRIVER_NOT_FOUND;
-    if (function_find(name, functions, sizeof(functions) / sizeof(functions[0]), function) ||
-        (version >= LATER_VERSION &&
+    if ((version >= LATER_VERSION &&
          function_find(name, later_functions, sizeof(later_functions) / sizeof(later_functions[0]),
                        function)) ||
+        function_find(name, functions, sizeof(functions) / sizeof(functions[0]), function) ||
         (!settings.no_kernels &&
          function_find(name, kernel_functions,
                        sizeof(kernel_functions) / sizeof(kernel_functions[0]), function)) ||

@@ -639,6 +639,16 @@ static void the_code_of_this_build_is_used(void)
     CHECK(result == (is_expected ? DRIVER_SUCCESS : DRIVER_NOT_SUPPORTED), "%s", words(result));
 }
 
+/* Who takes two parts of a card for one opens memory of the other one's. */
+static void parts_of_a_card_are_told_apart(void)
+{
+    struct driver_uuid first, second;
+    device_begin(0);
+    CHECK(driver.device_uuid(&first, 0) == DRIVER_SUCCESS, "the first one");
+    CHECK(driver.device_uuid(&second, 1) == DRIVER_SUCCESS, "the second one");
+    CHECK(memcmp(&first, &second, sizeof(first)) != 0, "they are one");
+}
+
 static const struct {
     const char *settings; /* of the stand-in */
     void (*run)(void);
@@ -667,6 +677,7 @@ static const struct {
              {"", a_code_that_is_not_there_is_refused_by_name},
              {"", the_code_of_this_build_is_used},
              {"devices=2", a_device_that_is_not_there_is_an_error},
+             {"devices=2,mig", parts_of_a_card_are_told_apart},
              {"old", an_old_driver_is_refused_by_name}};
 
 int main(void)
