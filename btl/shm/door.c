@@ -12,7 +12,8 @@
 #include "common/compat/modex.h"
 #include "opal/util/proc.h"
 
-/* How long a peer may take to make the file that it is to be reached by. */
+/* How long a peer may take to make the file that it is to be reached by, and a shortage of
+ * descriptors may last. */
 #define FILE_WAIT_S 60
 
 /* Whether our segment of that kind is complete; the release is in door_segment_ready. */
@@ -65,7 +66,7 @@ static bool host_open(shm_peer_t *peer)
                                  file ? &peer->record.file : &peer->record.memfd);
     if (peer->host_fd < 0)
         return false;
-    peer->host = segment_map_header(peer->host_fd, &peer->host_bytes);
+    peer->host = segment_map_header(peer->host_fd, &peer->host_bytes, &peer->host_doors);
     if (NULL != peer->host)
         return true;
     close(peer->host_fd);
@@ -75,7 +76,7 @@ static bool host_open(shm_peer_t *peer)
 
 static struct door *door_claim(shm_peer_t *peer)
 {
-    uint32_t count = peer->host->door_count;
+    uint32_t count = peer->host_doors;
     struct door *doors = segment_doors(peer->host);
     uint32_t first = (uint32_t) opal_process_info.my_local_rank;
 
@@ -118,9 +119,31 @@ static void door_write(shm_peer_t *peer, struct door *door)
     atomic_store_explicit(&door->state, DOOR_OPEN, memory_order_release);
 }
 
+/* Whether the peer said, as the last thing, that it sends no more: it may have been heard or not.
+ */
 static bool visitor_has_left(const shm_peer_t *peer)
 {
-    return peer->in_closing || atomic_load_explicit(&peer->in_left, memory_order_relaxed);
+    const struct door *door = atomic_load_explicit(&peer->in_door, memory_order_acquire);
+
+    return (NULL != door &&
+            DOOR_CLOSED == atomic_load_explicit(&door->state, memory_order_acquire)) ||
+           atomic_load_explicit(&peer->in_left, memory_order_relaxed);
+}
+
+/* What may be there again in a moment: descriptors, memory for tables. */
+static bool is_shortage(int error)
+{
+    return EMFILE == error || ENFILE == error || ENOMEM == error;
+}
+
+static void shortage_say(const shm_peer_t *peer, int error)
+{
+    static _Atomic bool said;
+
+    if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
+        SHM_SAY("the memory of process %s cannot be opened now: %s. It is tried again; a higher "
+                "limit (ulimit -n) helps.",
+                OPAL_NAME_PRINT(peer->name), strerror(error));
 }
 
 static uint64_t now_s(void)
@@ -131,16 +154,19 @@ static uint64_t now_s(void)
     return (uint64_t) time.tv_sec;
 }
 
-/* The peer's segment does not open: its file may be there later, its descriptor never. One that was
- * here and has left has ended. */
+/* The peer's segment does not open: its file may be there later, its descriptor is not, unless
+ * something is short here. One that was here and has left has ended. */
 static void host_missing(shm_peer_t *peer, int error)
 {
     bool in_vain;
 
+    peer->out_state = OUT_WAITING;
+    if (is_shortage(error))
+        shortage_say(peer, error);
     if (0 == peer->waiting_since_s)
         peer->waiting_since_s = now_s();
-    in_vain = SEGMENT_MEMFD == peer->kind || now_s() - peer->waiting_since_s > FILE_WAIT_S;
-    peer->out_state = OUT_WAITING;
+    in_vain = (SEGMENT_MEMFD == peer->kind && !is_shortage(error)) ||
+              now_s() - peer->waiting_since_s > FILE_WAIT_S;
     if (in_vain && visitor_has_left(peer)) {
         peer->gone = true;
         peer->out_state = OUT_DEAD;
@@ -180,6 +206,7 @@ void door_open_out(shm_peer_t *peer)
         host_missing(peer, errno);
         return;
     }
+    peer->waiting_since_s = 0;
     if (NULL == peer->stale)
         peer->stale = calloc(ring_stale_words(shm.lane_lines), sizeof(*peer->stale));
     if (NULL != peer->left_door) {
@@ -252,37 +279,44 @@ void door_close_out(shm_peer_t *peer)
 
 void door_close_in(shm_peer_t *peer)
 {
+    struct door *door = atomic_load_explicit(&peer->in_door, memory_order_relaxed);
+
     receive_forget(peer);
     if (NULL != peer->in_lane)
         segment_unmap(peer->in_lane, peer->in_bytes);
     peer->in_lane = NULL;
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
-    if (NULL != peer->in_door) {
+    atomic_store_explicit(&peer->in_left, peer->in_closing, memory_order_relaxed);
+    atomic_store_explicit(&peer->in_door, NULL, memory_order_release);
+    peer->in_closing = false;
+    if (NULL != door) {
         *peer->in_door_peer = NULL;
         /* Release: nothing of the door is read after this (door_claim). */
-        atomic_store_explicit(&peer->in_door->state, DOOR_FREE, memory_order_release);
+        atomic_store_explicit(&door->state, DOOR_FREE, memory_order_release);
     }
-    peer->in_door = NULL;
-    atomic_store_explicit(&peer->in_left, peer->in_closing, memory_order_relaxed);
-    peer->in_closing = false;
 }
 
-/* Why the visitor cannot be let in, or NULL. */
-static const char *visitor_map(shm_peer_t *peer, const struct door *door)
+/* Why the visitor cannot be let in, or NULL. *error is 0, or the system's reason. */
+static const char *visitor_map(shm_peer_t *peer, const struct door *door, int *error)
 {
     int descriptor;
 
+    *error = 0;
+
     if (in_is_open(peer))
         return "it has a ring already";
-    if (!ring_lines_valid(door->lines) || 0 != door->lane % SEGMENT_PAGE || door->pid <= 0)
+    if (!ring_lines_valid(door->lines) || 0 != door->lane % SEGMENT_ALIGN || door->pid <= 0)
         return "what it says of its ring cannot be";
     descriptor = segment_open(door->pid, door->fd, &door->nonce);
-    if (descriptor < 0)
-        return strerror(errno);
-    peer->in_bytes = lane_bytes(door->lines);
-    peer->in_lane = segment_map(descriptor, door->lane, peer->in_bytes);
-    close(descriptor);
-    return NULL == peer->in_lane ? strerror(errno) : NULL;
+    if (descriptor >= 0) {
+        peer->in_bytes = lane_bytes(door->lines);
+        peer->in_lane = segment_map(descriptor, door->lane, peer->in_bytes);
+        *error = NULL == peer->in_lane ? errno : 0;
+        close(descriptor);
+    } else {
+        *error = errno;
+    }
+    return 0 == *error ? NULL : strerror(*error);
 }
 
 static void visitor_refuse(struct door *door, const opal_process_name_t *name, const char *why)
@@ -290,6 +324,14 @@ static void visitor_refuse(struct door *door, const opal_process_name_t *name, c
     SHM_SAY("process %s cannot be let in by process %s: %s", OPAL_NAME_PRINT(*name),
             OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), why);
     atomic_store_explicit(&door->state, DOOR_REFUSED, memory_order_release);
+}
+
+/* Our own bell, to look at that door again in the next round. */
+static void bell_ring_again(struct segment *segment, uint32_t index)
+{
+    index %= SEGMENT_BELLS * 64;
+    atomic_fetch_or_explicit(&segment->header->bells[index / 64], UINT64_C(1) << index % 64,
+                             memory_order_relaxed);
 }
 
 static void visitor_accept(struct segment *segment, uint32_t index)
@@ -306,10 +348,16 @@ static void visitor_accept(struct segment *segment, uint32_t index)
     opal_process_name_t name = {.jobid = seen.jobid, .vpid = seen.vpid};
     shm_peer_t *peer = peer_find(&name);
     const char *why;
+    int error = 0;
 
     if (NULL == peer)
         peer = peer_create(&name);
-    why = NULL == peer ? "out of memory" : visitor_map(peer, &seen);
+    why = NULL == peer ? "out of memory" : visitor_map(peer, &seen, &error);
+    if (is_shortage(error)) {
+        shortage_say(peer, error);
+        bell_ring_again(segment, index);
+        return;
+    }
     if (NULL != why) {
         visitor_refuse(door, &name, why);
         return;
@@ -317,7 +365,7 @@ static void visitor_accept(struct segment *segment, uint32_t index)
     /* Relaxed: the mapping is the kernel's, and nothing else hangs on the word (peer_awaits). */
     atomic_store_explicit(&peer->in_lane->is_mapped, 1, memory_order_relaxed);
     ring_receiver_init(&peer->in, peer->in_lane->lines, seen.lines, &peer->in_lane->feedback);
-    peer->in_door = door;
+    atomic_store_explicit(&peer->in_door, door, memory_order_release);
     peer->in_door_peer = &shm.door_peers[segment->kind][index];
     *peer->in_door_peer = peer;
     peer->in_kind = segment->kind;
@@ -348,14 +396,11 @@ static shm_peer_t *door_look(struct segment *segment, uint32_t index)
 void door_bell_ring_own(shm_peer_t *peer)
 {
     struct segment *segment = &shm.segments[peer->in_kind];
-    struct door *door = peer->in_door;
-    uint32_t index;
+    struct door *door = atomic_load_explicit(&peer->in_door, memory_order_relaxed);
 
     if (NULL == door)
         return; /* it has left meanwhile */
-    index = (uint32_t) (door - segment->doors) % (SEGMENT_BELLS * 64);
-    atomic_fetch_or_explicit(&segment->header->bells[index / 64], UINT64_C(1) << index % 64,
-                             memory_order_relaxed);
+    bell_ring_again(segment, (uint32_t) (door - segment->doors));
 }
 
 bool door_rang(void)

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -56,11 +58,24 @@ static bool size_allowed(size_t bytes)
     return false;
 }
 
+/* Some systems let nobody have memory that could be executed; older ones do not know the flag. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+static int memfd_open(void)
+{
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    int fd = memfd_create("multilane", flags | MFD_NOEXEC_SEAL);
+
+    return fd < 0 && EINVAL == errno ? memfd_create("multilane", flags) : fd;
+}
+
 /* A descriptor of memory that can neither shrink under a peer nor be inherited by exec. */
 static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
 {
     int fd = kind == SEGMENT_MEMFD
-                 ? memfd_create("multilane", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+                 ? memfd_open()
                  : open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (fd < 0)
@@ -95,13 +110,34 @@ bool segment_owner_lives(int descriptor)
     return 0 != fcntl(descriptor, F_GETLK, &lock) || lock.l_type != F_UNLCK;
 }
 
+/* Whether a process has ended and its parent has not noticed. */
+static bool process_is_zombie(int32_t pid)
+{
+    char path[32], text[512], *name_end;
+    int fd;
+    ssize_t got;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = 0;
+    /* "PID (NAME) STATE ...", and the name may hold anything. */
+    name_end = strrchr(text, ')');
+    return NULL != name_end &&
+           (0 == strncmp(name_end, ") Z", 3) || 0 == strncmp(name_end, ") X", 3));
+}
+
 bool segment_process_lives(int32_t pid)
 {
     struct pollfd end = {.fd = (int) syscall(SYS_pidfd_open, (pid_t) pid, 0), .events = POLLIN};
     bool lives;
 
+    /* An older kernel has no such descriptors, a container may refuse them. */
     if (end.fd < 0)
-        return ESRCH != errno;
+        return 0 != kill((pid_t) pid, 0) ? ESRCH != errno : !process_is_zombie(pid);
     /* Readable as soon as the process has ended, whether or not its parent has noticed. */
     lives = 1 != poll(&end, 1, 0);
     close(end.fd);
@@ -118,14 +154,20 @@ static int memory_reserve(int fd, uint64_t offset, size_t bytes)
     return 0;
 }
 
-static size_t page_round(size_t bytes)
+static size_t round_up(size_t bytes, size_t to)
 {
-    return (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE;
+    return (bytes + to - 1) / to * to;
 }
 
 static size_t doors_end(uint32_t door_count)
 {
-    return SEGMENT_PAGE + page_round(door_count * sizeof(struct door));
+    return SEGMENT_PAGE + round_up(door_count * sizeof(struct door), SEGMENT_PAGE);
+}
+
+/* From one lane to the next. Only address space: memory is taken for what is used of it. */
+static size_t lane_stride(uint32_t lines)
+{
+    return round_up(lane_bytes(lines), SEGMENT_ALIGN);
 }
 
 void *segment_map(int descriptor, uint64_t offset, size_t bytes)
@@ -165,16 +207,25 @@ int segment_create(struct segment *segment, enum segment_kind kind,
     segment->door_count = door_count;
     segment->bell_words = door_count < SEGMENT_BELLS * 64 ? (door_count + 63) / 64 : SEGMENT_BELLS;
     segment->lane_lines = lane_lines;
-    segment->used = doors_end(door_count);
-    segment->bytes = segment->used + lane_count * lane_bytes(lane_lines);
+    segment->fd = -1;
+    segment->used = round_up(doors_end(door_count), SEGMENT_ALIGN);
+    segment->bytes = segment->used + lane_count * lane_stride(lane_lines);
+    *failed = "note its rings";
+    segment->free_lanes = calloc(lane_count, sizeof(struct lane *));
+    if (NULL == segment->free_lanes)
+        return ENOMEM;
     if (kind == SEGMENT_FILE)
         segment_file_path(segment->path, nonce);
     *failed = kind == SEGMENT_FILE ? "create its file" : "create it";
     segment->fd = memory_open(kind, segment->path, segment->bytes);
-    if (segment->fd < 0)
-        return errno;
+    if (segment->fd < 0) {
+        error = errno;
+        free(segment->free_lanes);
+        segment->free_lanes = NULL;
+        return error;
+    }
     *failed = "reserve memory for it";
-    error = memory_reserve(segment->fd, 0, segment->used);
+    error = memory_reserve(segment->fd, 0, doors_end(door_count));
     if (0 == error) {
         *failed = "map it";
         segment->header = segment_map(segment->fd, 0, segment->bytes);
@@ -205,6 +256,8 @@ void segment_destroy(struct segment *segment)
         unlink(segment->path);
     segment_unmap(segment->header, segment->bytes);
     close(segment->fd);
+    free(segment->free_lanes);
+    segment->free_lanes = NULL;
     segment->header = NULL;
     segment->fd = -1;
 }
@@ -218,17 +271,17 @@ static void lines_place(struct lane *lane, uint32_t lines, int node)
         return;
     nodes[(unsigned) node / bits] = 1ul << (unsigned) node % bits;
     /* Only a wish: with one node, or without the right, the memory is where it is. */
-    (void) syscall(SYS_mbind, lane->lines, ring_bytes(lines), POLICY_PREFERRED, nodes,
+    (void) syscall(SYS_mbind, lane, lane_bytes(lines), POLICY_PREFERRED, nodes,
                    sizeof(nodes) * CHAR_BIT, 0);
 }
 
 struct lane *segment_lane_get(struct segment *segment, int node)
 {
     size_t bytes = lane_bytes(segment->lane_lines);
-    struct lane *lane = segment->free_lanes;
+    struct lane *lane;
 
-    if (NULL != lane) {
-        memcpy(&segment->free_lanes, lane, sizeof(segment->free_lanes));
+    if (segment->free_lane_count > 0) {
+        lane = segment->free_lanes[--segment->free_lane_count];
         memset(lane, 0, bytes);
         return lane;
     }
@@ -241,14 +294,13 @@ struct lane *segment_lane_get(struct segment *segment, int node)
     errno = memory_reserve(segment->fd, segment->used, bytes);
     if (0 != errno)
         return NULL;
-    segment->used += bytes;
+    segment->used += lane_stride(segment->lane_lines);
     return lane;
 }
 
 void segment_lane_put(struct segment *segment, struct lane *lane)
 {
-    memcpy(lane, &segment->free_lanes, sizeof(segment->free_lanes));
-    segment->free_lanes = lane;
+    segment->free_lanes[segment->free_lane_count++] = lane;
 }
 
 /* Whether what was opened is the segment meant: a process identifier may belong to another process
@@ -288,25 +340,18 @@ int segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
     return -1;
 }
 
-struct segment_header *segment_map_header(int descriptor, size_t *bytes)
+struct segment_header *segment_map_header(int descriptor, size_t *bytes, uint32_t *door_count)
 {
     struct segment_header *header = segment_map(descriptor, 0, SEGMENT_PAGE);
-    uint32_t door_count;
 
     if (NULL == header)
         return NULL;
-    door_count = header->door_count;
+    *door_count = *(volatile uint32_t *) &header->door_count;
     segment_unmap(header, SEGMENT_PAGE);
-    if (0 == door_count || door_count > SEGMENT_DOORS_MAX) {
+    if (0 == *door_count || *door_count > SEGMENT_DOORS_MAX) {
         errno = ESTALE;
         return NULL;
     }
-    *bytes = doors_end(door_count);
-    header = segment_map(descriptor, 0, *bytes);
-    if (NULL != header && header->door_count != door_count) {
-        segment_unmap(header, *bytes);
-        errno = ESTALE;
-        return NULL;
-    }
-    return header;
+    *bytes = doors_end(*door_count);
+    return segment_map(descriptor, 0, *bytes);
 }

@@ -18,8 +18,9 @@
  * of the door maps that ring. So the first message is in memory before the receiver has looked, and
  * nobody writes where another process still decides. */
 
-#define SEGMENT_LAYOUT    2u
+#define SEGMENT_LAYOUT    3u
 #define SEGMENT_PAGE      4096u
+#define SEGMENT_ALIGN     65536u /* where lanes begin: a system's pages may be that large */
 #define SEGMENT_BELLS     8u
 #define SEGMENT_DOORS_MAX 65536u
 #define SEGMENT_NONCE     16
@@ -104,7 +105,9 @@ struct segment {
     uint32_t bell_words; /* of the header's bells, those that ring for these doors */
     size_t bytes;        /* address space set aside; memory is taken lane by lane */
     size_t used;         /* up to here lanes were given out */
-    void *free_lanes;    /* given back; chained through their first word */
+    /* Given back. Kept here, where no peer can write. */
+    struct lane **free_lanes;
+    uint32_t free_lane_count;
     uint32_t lane_lines;
     char path[64]; /* SEGMENT_FILE */
 };
@@ -134,8 +137,9 @@ int segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce);
 void *segment_map(int descriptor, uint64_t offset, size_t bytes);
 void segment_unmap(void *memory, size_t bytes);
 
-/* Maps header and doors of an opened segment. */
-struct segment_header *segment_map_header(int descriptor, size_t *bytes);
+/* Maps header and doors of an opened segment, and says how many doors there are: what the header
+ * says of it later may be anything. */
+struct segment_header *segment_map_header(int descriptor, size_t *bytes, uint32_t *door_count);
 static inline struct door *segment_doors(struct segment_header *header)
 {
     return (struct door *) ((unsigned char *) header + SEGMENT_PAGE);

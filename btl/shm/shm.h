@@ -72,6 +72,7 @@ struct mca_btl_base_endpoint_t {
     struct lane *out_lane;
     struct segment_header *host; /* the peer's, where our door is */
     size_t host_bytes;
+    uint32_t host_doors;
     int host_fd;
     struct door *out_door;
     struct door *left_door; /* we closed it and the peer has not freed it: the lane is in use */
@@ -96,7 +97,9 @@ struct mca_btl_base_endpoint_t {
     enum segment_kind in_kind; /* of our segment where the door is */
     bool in_closing;           /* the visitor has left; close when its ring is empty */
     _Atomic bool in_left;      /* that has happened. Relaxed: a hint for host_missing */
-    struct door *in_door;      /* ours, that the peer took */
+    /* Ours, that the peer took. Written as in_open is; read also by who cannot open the peer's
+     * segment (visitor_has_left). Release: in_left is as it must be. */
+    struct door *_Atomic in_door;
     struct mca_btl_base_endpoint_t **in_door_peer; /* its entry in shm.door_peers */
 
     /* Operations by message that this process began and the peer has not answered (remote.c). */

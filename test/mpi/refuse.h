@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the kernel refuse this process what copies between the memories of two processes, or all
- * others the look into this one. */
+/* Makes the kernel refuse this process some calls, as what copies between the memories of two
+ * processes, or all others the look into this one. */
 #ifndef TEST_MPI_REFUSE_H
 #define TEST_MPI_REFUSE_H
 
@@ -13,19 +13,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* From now on, for ever, and for what it starts: EPERM. */
-static inline int copy_refuse(void)
+/* From now on, for ever, and for what it starts, these two end with `error`. */
+static inline int calls_refuse(unsigned one, unsigned other, unsigned error)
 {
     struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
 
     return 0 == prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? prctl(PR_SET_SECCOMP, 2, &program) : -1;
+}
+
+static inline int copy_refuse(void)
+{
+    return calls_refuse(SYS_process_vm_readv, SYS_process_vm_writev, EPERM);
 }
 
 /* As after the start of a program whose file may be executed and not read; root does without its

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every size of message from 0 to 70,000 bytes arrives unchanged, in both directions at once, in
- * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide]]. With "refuse" the kernel
- * begins to refuse process_vm_readv and process_vm_writev when half of the sizes are done. With
- * "hide" it closes the process to all others from the start, as one whose file can only be
- * executed.
+ * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide|scarce]]. With "refuse" the
+ * kernel begins to refuse process_vm_readv and process_vm_writev when half of the sizes are done.
+ * With "hide" it closes the process to all others from the start, as one whose file can only be
+ * executed. With "scarce" every second process can have no descriptor for the first third
+ * of a second.
  */
 #define _GNU_SOURCE
 #include "test/mpi/refuse.h"
 
 #include <mpi.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 
 #define SIZE_MAX_BYTES 70000
 #define GUARD          64
@@ -85,6 +89,28 @@ static long exchange_strided(int size, int rank, unsigned char *out, unsigned ch
     return wrong;
 }
 
+static struct rlimit descriptors;
+
+static void descriptors_give(int signal_number)
+{
+    (void) signal_number;
+    (void) setrlimit(RLIMIT_NOFILE, &descriptors);
+}
+
+static int descriptors_take(void)
+{
+    struct itimerval later = {.it_value.tv_usec = 333333};
+    struct rlimit few;
+    int next = dup(STDERR_FILENO);
+
+    if (next < 0 || 0 != close(next) || 0 != getrlimit(RLIMIT_NOFILE, &descriptors) ||
+        SIG_ERR == signal(SIGALRM, descriptors_give) || 0 != setitimer(ITIMER_REAL, &later, NULL))
+        return -1;
+    few = descriptors;
+    few.rlim_cur = (rlim_t) next;
+    return setrlimit(RLIMIT_NOFILE, &few);
+}
+
 int main(int argc, char **argv)
 {
     unsigned char *out, *in;
@@ -104,6 +130,10 @@ int main(int argc, char **argv)
     in = malloc(3 * SIZE_MAX_BYTES + GUARD);
     if (NULL == out || NULL == in || ranks % 2 != 0 || step < 1) {
         fprintf(stderr, "shm_sizes: needs an even number of ranks, a step of at least 1, memory\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    if (argc > 2 && 0 == strcmp(argv[2], "scarce") && 1 == rank % 2 && 0 != descriptors_take()) {
+        perror("shm_sizes: descriptors");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     for (int size = 0; size <= SIZE_MAX_BYTES && 0 == wrong; size += step) {

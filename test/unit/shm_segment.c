@@ -3,6 +3,7 @@
  * is seen, and that a forked child touches nothing. */
 #define _GNU_SOURCE
 #include "btl/shm/segment.h"
+#include "test/mpi/refuse.h"
 #include "test/unit/check.h"
 
 #include <errno.h>
@@ -67,13 +68,17 @@ static void segment_holds(enum segment_kind kind)
     for (unsigned i = 0; i < LANES; i++) {
         lanes[i] = segment_lane_get(&segment, -1);
         CHECK(NULL != lanes[i], "lane %u: %s", i, strerror(errno));
-        CHECK(0 == segment_lane_offset(&segment, lanes[i]) % SEGMENT_PAGE, "lane %u", i);
+        CHECK(0 == segment_lane_offset(&segment, lanes[i]) % (64 << 10), "lane %u", i);
         memset(lanes[i], 0xff, lane_bytes(LANE_LINES));
     }
     CHECK(NULL == segment_lane_get(&segment, -1) && ENOSPC == errno, "%s", strerror(errno));
+    segment_lane_put(&segment, lanes[0]);
     segment_lane_put(&segment, lanes[1]);
+    /* Peers that have it mapped may write there still. */
+    memset(lanes[1], 0xff, lane_bytes(LANE_LINES));
     lanes[1] = segment_lane_get(&segment, -1);
     CHECK(NULL != lanes[1], "a lane that was given back");
+    CHECK(lanes[0] == segment_lane_get(&segment, -1), "the other lane that was given back");
     for (size_t i = 0; NULL != lanes[1] && i < lane_bytes(LANE_LINES); i++)
         if (0 != ((unsigned char *) lanes[1])[i]) {
             CHECK(false, "byte %zu of a lane given out again is not cleared", i);
@@ -88,12 +93,13 @@ static int open_in_child(void *argument)
     int descriptor = segment_open(
         (int32_t) getppid(), SEGMENT_FILE == segment->kind ? -1 : segment->fd, &segment->nonce);
     struct segment_header *header;
+    uint32_t doors;
     size_t bytes;
 
     if (descriptor < 0)
         return errno;
-    header = segment_map_header(descriptor, &bytes);
-    if (NULL == header || DOORS != header->door_count)
+    header = segment_map_header(descriptor, &bytes, &doors);
+    if (NULL == header || DOORS != doors)
         return 200;
     segment_doors(header)[DOORS - 1].jobid = 4711;
     return segment_owner_lives(descriptor) ? 0 : 201;
@@ -188,6 +194,7 @@ static void bounds_checked(void)
 {
     struct segment segment;
     const char *failed;
+    uint32_t doors;
     size_t bytes;
     int descriptor;
 
@@ -201,11 +208,13 @@ static void bounds_checked(void)
           "mapped around the end");
     CHECK(0 != ftruncate(descriptor, SEGMENT_PAGE) && EPERM == errno, "shrunk under its peers");
     segment.header->door_count = SEGMENT_DOORS_MAX + 1;
-    CHECK(NULL == segment_map_header(descriptor, &bytes) && ESTALE == errno, "too many doors");
+    CHECK(NULL == segment_map_header(descriptor, &bytes, &doors) && ESTALE == errno,
+          "too many doors");
     segment.header->door_count = SEGMENT_DOORS_MAX;
-    CHECK(NULL == segment_map_header(descriptor, &bytes) && ESTALE == errno, "doors not there");
+    CHECK(NULL == segment_map_header(descriptor, &bytes, &doors) && ESTALE == errno,
+          "doors not there");
     segment.header->door_count = 0;
-    CHECK(NULL == segment_map_header(descriptor, &bytes) && ESTALE == errno, "no doors");
+    CHECK(NULL == segment_map_header(descriptor, &bytes, &doors) && ESTALE == errno, "no doors");
     /* Closing it takes the owner's own lock away, which only happens in this test: it is its own
      * peer. */
     close(descriptor);
@@ -263,6 +272,30 @@ static void death_seen(enum segment_kind kind)
         segment_file_path(path, &nonce);
         unlink(path);
     }
+}
+
+/* An older kernel, or a container, that knows nothing of descriptors of processes. */
+static int death_seen_without_descriptors(void *argument)
+{
+    pid_t child = fork();
+    bool lived, zombie_lives, gone_lives;
+
+    (void) argument;
+    if (0 == child) {
+        pause();
+        _exit(0);
+    }
+    if (0 != calls_refuse(SYS_pidfd_open, SYS_pidfd_open, ENOSYS))
+        return 77;
+    lived = segment_process_lives(child);
+    kill(child, SIGKILL);
+    while (0 != waitid(P_PID, (id_t) child, NULL, WEXITED | WNOWAIT))
+        if (EINTR != errno)
+            return 1;
+    zombie_lives = segment_process_lives(child);
+    waitpid(child, NULL, 0);
+    gone_lives = segment_process_lives(child);
+    return !lived ? 2 : zombie_lives ? 3 : gone_lives ? 4 : 0;
 }
 
 /* --- no memory --- */
@@ -331,7 +364,7 @@ static int memfd_without_file_size(void *argument)
     return EFBIG == create(&segment, SEGMENT_MEMFD, &failed) && segment.fd < 0 ? 0 : 1;
 }
 
-static void memory_out(const char *what, int (*body)(void *))
+static void where_it_may(const char *what, int (*body)(void *))
 {
     int status = in_child(body, NULL);
 
@@ -351,13 +384,14 @@ int main(void)
     }
     fork_has_no_part();
     bounds_checked();
-    memory_out("/dev/shm is full", file_in_full_shm);
-    memory_out("/dev/shm is missing", file_without_shm);
+    where_it_may("no descriptors of processes", death_seen_without_descriptors);
+    where_it_may("/dev/shm is full", file_in_full_shm);
+    where_it_may("/dev/shm is missing", file_without_shm);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    memory_out("no address space", memfd_without_address_space);
+    where_it_may("no address space", memfd_without_address_space);
 #else
     (void) memfd_without_address_space;
 #endif
-    memory_out("no file of that size", memfd_without_file_size);
+    where_it_may("no file of that size", memfd_without_file_size);
     return check_end();
 }

@@ -77,6 +77,7 @@ shm_confined() {
     mixed self,shm shm.one-hidden "$shm_sizes" 97 hide
     mpi_says shm.hidden-aloud 'btl_shm_single_copy is cma, but the memory of process .* cannot be read' \
         2 $shm --mca btl_shm_single_copy cma -- shm_sizes 97 hide
+    mpi_says shm.scarce 'cannot be opened now: Too many open files' 2 $shm -- shm_sizes 97 scarce
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
         2 --mca pml ob1 --mca btl self,shm,tcp -- "$confine" little-memory "$shm_sizes" 9700
