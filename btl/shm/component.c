@@ -17,7 +17,7 @@
 #include "opal/util/proc.h"
 
 /* Visitors beyond the job's own processes on this node: those of spawned and connected jobs. */
-#define FOREIGN_DOORS 256u
+#define FOREIGN_DOORS 1024u
 
 static int shm_register(void);
 static int shm_close(void);
@@ -308,6 +308,8 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
         return NULL;
     }
     shm.finalized = false;
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
+        atomic_store_explicit(&shm.promised[kind], 0, memory_order_relaxed);
     modules[0] = &shm_module.super;
     *count = 1;
     return modules;

@@ -95,6 +95,22 @@ static bool file_segment_ready(void)
     return ready;
 }
 
+/* Under shm.lock. Whether a ring will be there when the first message goes out; who asks then that
+ * there is none has no other lane any more. */
+static bool ring_is_promised(enum segment_kind kind)
+{
+    if (atomic_load_explicit(&shm.promised[kind], memory_order_relaxed) >= shm.lane_count)
+        return false;
+    atomic_fetch_add_explicit(&shm.promised[kind], 1, memory_order_relaxed);
+    return true;
+}
+
+static void promise_end(shm_peer_t *peer)
+{
+    if (atomic_exchange_explicit(&peer->promised, false, memory_order_relaxed))
+        atomic_fetch_sub_explicit(&shm.promised[peer->kind], 1, memory_order_relaxed);
+}
+
 /* Under shm.lock. The peer, if shared memory leads to it; NULL else, which is no error. */
 static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
 {
@@ -103,6 +119,7 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     struct shm_record *record;
     const char *refusal;
     shm_peer_t *peer;
+    bool promised;
 
     if (proc == opal_proc_local_get() || (same_job && !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags)))
         return NULL;
@@ -112,17 +129,21 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     refusal = identity_refuses(record, same_job, &kind);
     if (NULL == refusal && SEGMENT_FILE == kind && !file_segment_ready())
         refusal = "no file could be made for it in /dev/shm";
+    peer = peer_find(&proc->proc_name);
+    promised = NULL != peer && atomic_load_explicit(&peer->promised, memory_order_relaxed);
+    if (NULL == refusal && !promised && !ring_is_promised(kind))
+        refusal = "all rings that btl_shm_memory_max allows are promised to others";
     if (NULL != refusal) {
         SHM_VERBOSE("no lane to process %s: %s", OPAL_NAME_PRINT(proc->proc_name), refusal);
         free(record);
         return NULL;
     }
-    peer = peer_find(&proc->proc_name);
     if (NULL == peer)
         peer = peer_create(&proc->proc_name);
     if (NULL == peer) {
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
+        atomic_store_explicit(&peer->promised, true, memory_order_relaxed);
         if (peer->gone) {
             /* The same process has begun anew, with another segment. */
             peer->gone = false;
@@ -290,7 +311,10 @@ void peer_retire(shm_peer_t *peer)
         peer->left_door = NULL;
         peer->left_lane = NULL;
     }
-    if ((!peer->known || peer->gone) && NULL == peer->out_door && !in_is_open(peer))
+    if ((peer->known && !peer->gone) || NULL != peer->out_door)
+        return;
+    promise_end(peer);
+    if (!in_is_open(peer))
         host_close(peer);
 }
 

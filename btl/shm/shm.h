@@ -110,6 +110,7 @@ struct mca_btl_base_endpoint_t {
     struct shm_record record;
     enum segment_kind kind; /* how its segments are opened */
     bool known;             /* by btl_add_procs */
+    _Atomic bool promised;  /* a ring of ours, see shm_component */
 };
 
 /* Acquire: pairs with the release of who opened it. */
@@ -148,6 +149,9 @@ struct shm_component {
     uint32_t door_count;
     uint32_t lane_count;
     uint32_t lane_lines;
+    /* Peers that were told that a ring leads to them, by the kind of its segment: no more than
+     * there are rings. Relaxed: it is raised under `lock`, and lowered when the ring is back. */
+    _Atomic uint32_t promised[SEGMENT_KINDS];
     bool oversubscribed; /* more processes of the job on the node than processors */
     uint64_t proof;      /* what peers read to prove that they reach this process */
 

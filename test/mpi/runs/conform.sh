@@ -80,6 +80,10 @@ fi
 check "${prefix}conform.dynamic.outlived" conform_dynamic 2 --mca pml multilane \
     --mca btl self,$sm,tcp $loopback --mca pml_multilane_lost_s 3 -- dynamic \
     --case parents_outlive_their_children --thorough --seconds 60
+# One ring each, which is promised to the other parent: children are reached over another lane.
+check "${prefix}conform.dynamic.few-rings" conform_dynamic 2 --mca pml multilane \
+    --mca btl self,shm,tcp $loopback --mca btl_shm_ring_bytes 256k --mca btl_shm_memory_max 300k \
+    -- dynamic --seconds $((conform_limit_s / 2))
 check "${prefix}conform.dynamic.clients" conform_dynamic 1 --mca pml multilane --mca btl self,shm \
     --mca mpi_yield_when_idle 1 --mca pml_multilane_unexpected_max 1m -- clients
 # The other one-sided components, which sit on the PML or on its lanes.
