@@ -152,15 +152,20 @@ static void due(struct peer *peer)
     __atomic_store_n(&peer->credit_due, true, __ATOMIC_RELAXED); /* credit_tell_if_due */
 }
 
+void credit_look(struct peer *peer)
+{
+    if (OPAL_UNLIKELY(!peer->starved && flow_is_exhausted(&peer->in))) {
+        peer->starved = true;
+        pending_add(&multilane.pending, &peer->starved_pending);
+    }
+}
+
 void credit_hold(struct peer *peer, struct inbound *inbound)
 {
     inbound->held = arrival_cost(&inbound->arrival);
     if (OPAL_UNLIKELY(flow_hold(&peer->in, &multilane.pool, inbound->held)))
         due(peer);
-    if (OPAL_UNLIKELY(!peer->starved && flow_is_exhausted(&peer->in))) {
-        peer->starved = true;
-        pending_add(&multilane.pending, &peer->starved_pending);
-    }
+    credit_look(peer);
 }
 
 void credit_release(struct inbound *inbound)

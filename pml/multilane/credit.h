@@ -27,12 +27,17 @@ void credit_end(struct peer *peer);
 /* The receiver tells its limits. False: they cannot be. */
 bool credit_arrived(struct peer *peer, const struct wire_credit *credit);
 
+/* With the peer's lock held: its sender may have no room left, and a receive may wait for it. */
+void credit_look(struct peer *peer);
+
 /* With the peer's lock held: a message of that cost has met its receive at once, or is kept in
  * `inbound`, or what was kept has met it or is thrown away. */
 static inline void credit_matched(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_matched(&peer->in, cost)))
         __atomic_store_n(&peer->credit_due, true, __ATOMIC_RELAXED); /* credit_tell_if_due */
+    if (OPAL_UNLIKELY(peer->in.held != 0))
+        credit_look(peer);
 }
 void credit_hold(struct peer *peer, struct inbound *inbound);
 void credit_release(struct inbound *inbound);

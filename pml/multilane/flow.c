@@ -135,8 +135,9 @@ void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint
 {
     window_change(in, pool);
     uint32_t promised = in->told_headers - in->matched;
+    uint32_t wider = promised + FLOW_EXTENSION_UNITS, usual = in->window + in->headers;
     if (in->extends) /* what was told stays; matches may have moved the rest on */
-        in->extra = promised > in->window ? promised - in->window : 0;
+        in->extra = wider > usual ? wider - usual : 0;
     else if (in->held <= in->window)
         in->extra = 0;
     in->extends = false;

@@ -18,7 +18,7 @@
  * message that may not come because the room is taken by messages that nobody receives yet. MPI
  * demands that it comes: so, where such a receive (or probe) waits and the sender has used up its
  * limits, the receiver lets a few more RTS come, again and again. The bound on memory is exceeded
- * in that case alone, by headers.
+ * in that case alone, by headers, and slowly: a receive may wait all the time for what comes last.
  *
  * Half of the memory is divided among all peers, so that each may begin; the other half is a pool
  * for those that send. Whenever a sender is told its limits, its window becomes what is left in the
@@ -46,6 +46,9 @@
 
 /* A message up to here takes hardly more than its RTS would, and no answer: it goes like one. */
 #define FLOW_SMALL_UNITS (2 * FLOW_MESSAGE_UNITS)
+
+/* What is let come at a time where a receive waits: RTS. */
+#define FLOW_EXTENSION_UNITS (64 * FLOW_MESSAGE_UNITS)
 
 /* Marks and limits wrap: no two that are compared are further apart than half of what they count.
  */
@@ -109,7 +112,7 @@ struct flow_in {
     uint32_t least;        /* of the window */
     uint32_t window;       /* of eager data; what is more than the least was taken from the pool */
     uint32_t headers;      /* and of RTS beyond it */
-    uint32_t extra;        /* and of RTS beyond that, where a receive waited */
+    uint32_t extra;        /* and beyond that, where a receive waited */
     bool extends;          /* one waits: there is to be more of that */
     uint32_t told_limit;   /* the limits that the sender knows: for eager data, */
     uint32_t told_headers; /* and for RTS */
@@ -140,9 +143,10 @@ void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint
  * bound on memory is exceeded by what it has not used. */
 void flow_end(struct flow_in *in, struct flow_pool *pool);
 
-/* Has the sender used up all that it knows of? */
+/* Has the sender used up all that it knows of? To be asked after each message: one that met its
+ * receive at once takes of the same room, and moves limits on only with others like it. */
 bool flow_is_exhausted(const struct flow_in *in);
-/* The next limits let some more RTS come: as many again as fit behind the window. */
+/* The next limits let some more RTS come. */
 static inline void flow_extend(struct flow_in *in)
 {
     in->extends = true;

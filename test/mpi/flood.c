@@ -4,6 +4,8 @@
  *            receives: its memory grows by the limit at most, and every message comes in order
  *   mutual   two ranks send to each other before either receives
  *   reverse  a rank receives last what was sent first, and before that probes for the last
+ *   between  some messages stay where they are while others, whose receives are always posted
+ *            first, come and go: 1 message, then 2, up to all
  * Every message is checked. */
 #include <mpi.h>
 #include <stdint.h>
@@ -189,6 +191,44 @@ static void reverse(void)
     }
 }
 
+/* ---- between ---- */
+
+enum { TURNS = 40 };
+
+static void turn(int partner)
+{
+    int go = 0, came = -1;
+    MPI_Request request;
+
+    if (rank == 0) {
+        MPI_Irecv(&came, 1, MPI_INT, partner, OTHER_TAG, MPI_COMM_WORLD, &request);
+        MPI_Send(&go, 1, MPI_INT, partner, OTHER_TAG, MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(&came, 1, MPI_INT, partner, OTHER_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&go, 1, MPI_INT, partner, OTHER_TAG, MPI_COMM_WORLD);
+    }
+    expect(came == 0, "another message came between", came);
+}
+
+static void between(void)
+{
+    static unsigned char bytes[LARGE_MOST];
+
+    if (rank > 1)
+        return;
+    for (long kept = 1; kept <= small + large; kept++) {
+        for (long number = 0; rank == 1 && number < kept; number++) {
+            fill(bytes, rank, number);
+            MPI_Send(bytes, size_of(number), MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        }
+        for (int i = 0; i < TURNS; i++)
+            turn(rank ^ 1);
+        for (long number = 0; rank == 0 && number < kept; number++)
+            receive(1, TAG, number);
+    }
+}
+
 /* ---- the job ---- */
 
 static int options_read(int argc, char **argv)
@@ -231,6 +271,8 @@ int main(int argc, char **argv)
         mutual();
     else if (0 == strcmp(what, "reverse"))
         reverse();
+    else if (0 == strcmp(what, "between"))
+        between();
     else
         expect(0, "there is no such flood", 0);
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -40,6 +40,7 @@ struct state {
     uint8_t in_order; /* how many came, without a gap */
     uint8_t receive;  /* the one that blocks */
     bool due;
+    bool starved; /* it is looked whether the receive that blocks may wait for room */
     bool was_extended;
     uint8_t credits;
     uint32_t limits[CREDITS_MAX][2];
@@ -108,10 +109,17 @@ static bool message_arrives(const struct setting *setting, struct state *state, 
     while (state->early & bit(state->in_order)) {
         int next = state->in_order++;
         state->early &= (uint8_t) ~bit(next);
-        state->held |= bit(next);
-        state->due |= flow_hold(&state->in, &state->pool, received_cost(setting, state, next));
+        if (state->receive < setting->count && setting->receives[state->receive] == next) {
+            state->receive++;
+            state->received |= bit(next);
+            state->due |= flow_matched(&state->in, received_cost(setting, state, next));
+        } else {
+            state->held |= bit(next);
+            state->due |= flow_hold(&state->in, &state->pool, received_cost(setting, state, next));
+        }
+        state->starved |= state->in.held && flow_is_exhausted(&state->in);
+        receive_matches(setting, state);
     }
-    receive_matches(setting, state);
     return true;
 }
 
@@ -151,9 +159,11 @@ static bool limits_arrive(const struct setting *setting, struct state *state, in
 /* The receive that blocks may wait for one that has no room. */
 static bool receiver_extends(const struct setting *setting, struct state *state)
 {
-    if (state->receive == setting->count || !flow_is_exhausted(&state->in) || state->due ||
-        state->credits > 0)
+    if (!state->starved || state->receive == setting->count || state->due || state->credits > 0)
         return false;
+    state->starved = flow_is_exhausted(&state->in);
+    if (!state->starved)
+        return true;
     flow_extend(&state->in);
     state->was_extended = state->due = true;
     struct state told;
@@ -334,6 +344,18 @@ static void no_order_of_events_makes_all_wait(int count)
                 }
 }
 
+/* A large message stays, those that meet their receives at once take the rest of the room, and are
+ * too few for the sender to be told of them. */
+static void matches_use_up_the_limits(void)
+{
+    struct setting setting = {.count = 4,
+                              .window = 80,
+                              .headers = 20,
+                              .bytes = {4000, 8, 8, 8},
+                              .receives = {0, 1, 2, 3}};
+    every_order(&setting, 0);
+}
+
 static void windows_keep_the_bound(void)
 {
     static const uint64_t bounds[] = {0, 1 << 16, 1 << 20, 256 << 20, UINT64_C(1) << 40};
@@ -398,6 +420,24 @@ static void what_was_told_is_not_taken_back(void)
           limit);
 }
 
+/* A receive that waits all the time does not do away with the bound at once. */
+static void a_wait_lets_little_come(void)
+{
+    struct flow_pool pool = {.left = 0};
+    struct flow_in in;
+    uint32_t limit, headers;
+    flow_in_init(&in, 1 << 20, 1 << 17);
+    in.held = (1 << 20) + (1 << 17);
+    for (uint32_t i = 1; i <= 3; i++) {
+        CHECK(flow_is_exhausted(&in), "%u units came, and it may go on", in.held);
+        flow_extend(&in);
+        flow_tell(&in, &pool, &limit, &headers);
+        CHECK(headers == (1 << 20) + (1 << 17) + i * FLOW_EXTENSION_UNITS, "it is told %u",
+              headers);
+        in.held = headers;
+    }
+}
+
 int main(void)
 {
     seen.room = 1u << 19;
@@ -406,6 +446,8 @@ int main(void)
     windows_keep_the_bound();
     senders_share_the_pool_evenly();
     what_was_told_is_not_taken_back();
+    a_wait_lets_little_come();
+    matches_use_up_the_limits();
     for (int count = 1; count <= (check_is_long() ? 5 : 4); count++)
         no_order_of_events_makes_all_wait(count);
     printf("%llu states\n", (unsigned long long) states_in_all);

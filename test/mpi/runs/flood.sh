@@ -22,4 +22,5 @@ for lane in $sm shm tcp; do
     flood mutual-$lane 2 $lane 4m --small 20000 --large 200 mutual
     flood reverse-$lane 2 $lane 1m --small 5000 --large 50 reverse
     flood no-room-$lane 2 $lane 0 --small 2000 --large 20 reverse
+    flood between-$lane 2 $lane 0 --small 63 --large 0 between
 done
