@@ -503,6 +503,7 @@ static void assembly_attach(struct inbound *assembly, struct recv_request *recei
         struct iovec whole = {.iov_base = assembly->data, .iov_len = assembly->arrival.size};
         recv_request_write(receiver, 0, &whole, 1);
     }
+    receiver->in_get = false; /* what a former life has left, and a cancel would believe */
     assembly->receiver = receiver;
 }
 
@@ -643,6 +644,17 @@ void inbound_lost(struct peer *peer)
         if (receiver)
             recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
     } while (receiver);
+}
+
+void inbound_forget(struct peer *peer, const struct recv_request *receiver)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    for (struct inbound *at = peer->assemblies; at; at = at->next_assembly)
+        if (at->receiver == receiver) {
+            at->receiver = NULL;
+            at->refused = true;
+        }
+    OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
 void inbound_take(struct inbound *inbound, struct recv_request *receiver)

@@ -89,6 +89,9 @@ void inbound_refuse(struct inbound *inbound);
 /* The peer is lost: ends receives of messages of which parts are missing. No lock is held. */
 void inbound_lost(struct peer *peer);
 
+/* A receive ends though parts of its message may still come: they find nobody. No lock is held. */
+void inbound_forget(struct peer *peer, const struct recv_request *receiver);
+
 /* Throws away a message that nobody can receive any more. No lock is held. */
 void inbound_drop(struct inbound *inbound);
 

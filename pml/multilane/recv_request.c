@@ -6,6 +6,7 @@
 
 #include "common/compat/order.h"
 #include "device_memory.h"
+#include "inbound.h"
 #include "lost.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
@@ -69,6 +70,8 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
         rndv_ring_stop(peer, false);
         return OMPI_SUCCESS;
     }
+    if (!can_cancel)
+        inbound_forget(peer, request);
     ompi->req_status._cancelled = true;
     recv_request_complete(request);
     return OMPI_SUCCESS;
