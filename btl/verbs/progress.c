@@ -44,8 +44,10 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
     if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
         return;
     segment.seg_addr.pval = module->receive_memory + index * module->receive_bytes;
-    if (OPAL_UNLIKELY(!compat_btl_deliver(&module->super, peer->known ? peer : NULL,
-                                          MESSAGE_WORD_TAG(word), &segment, 1)))
+    /* The sender is named also where Open MPI has not told us of it yet: Open MPI's puts by message
+     * end the program without it, and all that an answer needs came with the greeting. */
+    if (OPAL_UNLIKELY(
+            !compat_btl_deliver(&module->super, peer, MESSAGE_WORD_TAG(word), &segment, 1)))
         message_broken(module, "a message came with a tag that nobody here listens to");
 }
 

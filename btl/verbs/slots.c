@@ -185,9 +185,8 @@ static void slot_hand_out(verbs_peer_t *peer, struct slot *slot)
     atomic_fetch_add_explicit(&module->slots_read, 1, memory_order_relaxed);
     if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
         return;
-    if (OPAL_UNLIKELY(
-            slot->length > SLOT_MESSAGE_MAX ||
-            !compat_btl_deliver(&module->super, peer->known ? peer : NULL, slot->tag, &segment, 1)))
+    if (OPAL_UNLIKELY(slot->length > SLOT_MESSAGE_MAX ||
+                      !compat_btl_deliver(&module->super, peer, slot->tag, &segment, 1)))
         message_broken(module, "a slot was written with a length or tag that makes no sense");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a BTL meets that differs between the series of Open MPI: flags, delivery of a fragment, the
- * receive callback that a PML registers, the name of a peer's host. */
+/* What a BTL meets that differs between the series of Open MPI: flags, delivery of a fragment, what
+ * its receiver is told of the sender, the name of a peer's host. */
 #ifndef MULTILANE_COMPAT_BTL_H
 #define MULTILANE_COMPAT_BTL_H
 
@@ -56,6 +56,35 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
 #endif
     return true;
 }
+
+/* Defines a receive callback `name` whose body has btl and endpoint, the sender's; not told in 4.1,
+ * where it is NULL. */
+#if COMPAT_SERIES >= 50000
+#define COMPAT_SENDER_IS_TOLD true
+#define COMPAT_SENDER_CALLBACK(name)                                                               \
+    static void name##_sender(mca_btl_base_module_t *btl,                                          \
+                              struct mca_btl_base_endpoint_t *endpoint);                           \
+    static void name(mca_btl_base_module_t *btl,                                                   \
+                     const mca_btl_base_receive_descriptor_t *descriptor)                          \
+    {                                                                                              \
+        name##_sender(btl, descriptor->endpoint);                                                  \
+    }                                                                                              \
+    static void name##_sender(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+#else
+#define COMPAT_SENDER_IS_TOLD false
+#define COMPAT_SENDER_CALLBACK(name)                                                               \
+    static void name##_sender(mca_btl_base_module_t *btl,                                          \
+                              struct mca_btl_base_endpoint_t *endpoint);                           \
+    static void name(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,                           \
+                     mca_btl_base_descriptor_t *descriptor, void *data)                            \
+    {                                                                                              \
+        (void) tag;                                                                                \
+        (void) descriptor;                                                                         \
+        (void) data;                                                                               \
+        name##_sender(btl, NULL);                                                                  \
+    }                                                                                              \
+    static void name##_sender(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+#endif
 
 /* The name of the host that `proc` runs on, for messages; the caller frees it. NULL if unknown. */
 static inline char *compat_proc_hostname(const opal_proc_t *proc)

@@ -142,11 +142,16 @@ TESTS += test/unit/verbs_slots
 test_unit_verbs_slots_SOURCES = test/unit/verbs_slots.c btl/verbs/slot_ring.c
 test_unit_verbs_slots_LDADD = -lpthread
 
-# Its connections that fail, over a stand-in for the device.
+# Its connections, made and failing, over stand-ins for the device.
 if BUILD_VERBS
-check_PROGRAMS += test/unit/verbs_peer
-TESTS += test/unit/verbs_peer
+check_PROGRAMS += test/unit/verbs_connect test/unit/verbs_peer
+TESTS += test/unit/verbs_connect test/unit/verbs_peer
 endif
+test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/choice.c \
+	btl/verbs/connect.c btl/verbs/peer.c btl/verbs/progress.c btl/verbs/slot_ring.c \
+	btl/verbs/slots.c btl/verbs/work.c
+test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
+test_unit_verbs_connect_LDADD = $(PML_TEST_LDADD)
 test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c btl/verbs/choice.c btl/verbs/peer.c \
 	btl/verbs/work.c
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections that are being made, and what comes over them, over a device that exists in this
+ * file. */
+#include "check.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "btl/verbs/verbs.h"
+#include "common/compat/modex.h"
+
+#define PLACES 256
+#define DEPTH  32u
+#define TAG    77
+
+struct verbs_component mca_btl_verbs_component = {.queue_depth = (int) DEPTH, .pkey_index = 0};
+
+/* Nothing of Open MPI is started here, and its own starts something at the first line. */
+void opal_output(int stream, const char *format, ...)
+{
+    (void) stream, (void) format;
+}
+
+/* --- a device -----------------------------------------------------------------------------------
+ */
+
+static struct {
+    uint64_t now_ms;
+    uint32_t last_qpn;
+    struct ibv_wc done[PLACES], came[PLACES]; /* sends that ended, receives that were filled */
+    int done_count, came_count;
+    unsigned posted; /* messages and slots */
+} device;
+
+static struct ibv_cq send_queue, receive_queue;
+
+static int device_poll(struct ibv_cq *queue, int most, struct ibv_wc *completions)
+{
+    bool sends = queue == &send_queue;
+    struct ibv_wc *from = sends ? device.done : device.came;
+    int *count = sends ? &device.done_count : &device.came_count;
+    int taken = *count < most ? *count : most;
+
+    memcpy(completions, from, (size_t) taken * sizeof(*from));
+    *count -= taken;
+    memmove(from, from + taken, (size_t) *count * sizeof(*from));
+    return taken;
+}
+
+static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_send_wr **bad)
+{
+    (void) bad;
+    CHECK(device.done_count < PLACES, "more than the completion queue holds");
+    device.posted += IBV_QPT_RC == qp->qp_type;
+    if (0 != (request->send_flags & IBV_SEND_SIGNALED))
+        device.done[device.done_count++] =
+            (struct ibv_wc){.wr_id = request->wr_id, .qp_num = qp->qp_num};
+    return 0;
+}
+
+static int device_receive(struct ibv_qp *qp, struct ibv_recv_wr *request, struct ibv_recv_wr **bad)
+{
+    (void) qp, (void) request, (void) bad;
+    return 0;
+}
+
+static struct ibv_context context = {
+    .ops.post_send = device_post, .ops.post_recv = device_receive, .ops.poll_cq = device_poll};
+static struct ibv_cq send_queue = {.context = &context}, receive_queue = {.context = &context};
+static struct ibv_pd domain = {.context = &context};
+static struct verbs_module module;
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attributes)
+{
+    struct ibv_qp *qp = calloc(1, sizeof(*qp));
+
+    (void) pd;
+    qp->context = &context;
+    qp->qp_num = ++device.last_qpn;
+    qp->qp_type = attributes->qp_type;
+    return qp;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
+{
+    (void) qp, (void) attributes, (void) mask;
+    return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    free(qp);
+    return 0;
+}
+
+static struct ibv_mr *region_new(void)
+{
+    return calloc(1, sizeof(struct ibv_mr));
+}
+
+struct ibv_mr *(ibv_reg_mr) (struct ibv_pd *pd, void *base, size_t size, int access)
+{
+    (void) pd, (void) base, (void) size, (void) access;
+    return region_new();
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *base, size_t size, uint64_t remote,
+                                unsigned access)
+{
+    (void) pd, (void) base, (void) size, (void) remote, (void) access;
+    return region_new();
+}
+
+int ibv_dereg_mr(struct ibv_mr *region)
+{
+    free(region);
+    return 0;
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
+{
+    (void) pd, (void) attributes;
+    return calloc(1, sizeof(struct ibv_ah));
+}
+
+int ibv_destroy_ah(struct ibv_ah *way)
+{
+    free(way);
+    return 0;
+}
+
+int ibv_get_async_event(struct ibv_context *of, struct ibv_async_event *event)
+{
+    (void) of, (void) event;
+    return -1;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+    (void) event;
+}
+
+const char *ibv_event_type_str(enum ibv_event_type type)
+{
+    (void) type;
+    return "an event";
+}
+
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+    (void) status;
+    return "a status";
+}
+
+/* --- the other files of btl/verbs ---------------------------------------------------------------
+ */
+
+uint64_t verbs_now_ms(void)
+{
+    return device.now_ms;
+}
+
+struct verbs_module *verbs_module_at(uint32_t place)
+{
+    return 0 == place ? &module : NULL;
+}
+
+bool device_post_receive(struct verbs_module *it, uint32_t index)
+{
+    (void) it, (void) index;
+    return true;
+}
+
+int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+{
+    (void) btl, (void) descriptor;
+    return OPAL_SUCCESS;
+}
+
+uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
+{
+    (void) registration;
+    return 0;
+}
+
+int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
+               size_t *bytes)
+{
+    (void) component, (void) name, (void) data, (void) bytes;
+    return OPAL_ERR_NOT_FOUND;
+}
+
+/* --- what cases need ----------------------------------------------------------------------------
+ */
+
+static unsigned char receive_memory[4096];
+
+static void begin(void)
+{
+    uint32_t qpn;
+
+    memset(&device, 0, sizeof(device));
+    device.now_ms = 100000;
+    memset(&module, 0, sizeof(module));
+    module.context = &context;
+    module.pd = &domain;
+    module.send_cq = &send_queue;
+    module.receive_cq = &receive_queue;
+    module.port_number = 1;
+    module.inline_max = 256;
+    module.slot_depth = SLOTS_DEPTH_LEAST;
+    module.send_cq_size = PLACES;
+    module.receive_memory = receive_memory;
+    module.receive_bytes = sizeof(receive_memory);
+    atomic_init(&module.send_cq_room, PLACES);
+    OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
+    verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
+    verbs.modules[0] = &module;
+    verbs.module_count = 1;
+    CHECK(OPAL_SUCCESS == greeter_open(&module, &qpn), "no greeter");
+}
+
+static void end(void)
+{
+    peers_close(&module);
+    greeter_close(&module);
+    free(module.waiting);
+    free(module.expecting);
+    OBJ_DESTRUCT(&module.waiting_lock);
+    OBJ_DESTRUCT(&module.lock);
+}
+
+/* More rounds than lie between two looks at anything. */
+static void progress(void)
+{
+    for (int i = 0; i < 4096; i++)
+        (void) progress_module(&module);
+}
+
+/* One that has greeted, that our own queue pair is connected with, and that btl_add_procs was never
+ * told of. */
+static verbs_peer_t *peer_that_greeted(void)
+{
+    verbs_peer_t *peer = peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
+
+    CHECK(connect_begin(peer), "no queue pair");
+    connect_leave(peer, PEER_ANSWERED);
+    return peer;
+}
+
+static void message_comes(const verbs_peer_t *peer, const char *text)
+{
+    memcpy(receive_memory, text, strlen(text) + 1);
+    device.came[device.came_count++] = (struct ibv_wc){
+        .opcode = IBV_WC_RECV,
+        .byte_len = (uint32_t) strlen(text) + 1,
+        .wc_flags = IBV_WC_WITH_IMM,
+        .imm_data = htonl(MESSAGE_WORD(peer->index, TAG)),
+        .qp_num = peer->qp->qp_num,
+    };
+}
+
+/* --- cases --------------------------------------------------------------------------------------
+ */
+
+static struct {
+    unsigned messages;
+    const verbs_peer_t *sender;
+    bool answered;
+} heard;
+
+/* What Open MPI's active-message puts do: they answer by the endpoint that the message came from,
+ * and end the program where there is none. */
+COMPAT_SENDER_CALLBACK(message_heard)
+{
+    struct ibv_sge part = {.length = 8};
+
+    heard.messages++;
+    heard.sender = endpoint;
+    heard.answered = NULL != endpoint && work_post_inline(endpoint, &part, 1, TAG);
+    CHECK(btl == &module.super, "another module");
+}
+
+static void message_of_a_process_that_was_not_added_says_who_sent(void)
+{
+    verbs_peer_t *peer;
+
+    begin();
+    mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
+    peer = peer_that_greeted();
+    message_comes(peer, "a put");
+    memset(&heard, 0, sizeof(heard));
+    progress();
+    CHECK(1 == heard.messages && PEER_READY == peer->state, "%u messages", heard.messages);
+    if (COMPAT_SENDER_IS_TOLD)
+        CHECK(peer == heard.sender && heard.answered && 1 == device.posted, "%u answers",
+              device.posted);
+    end();
+}
+
+static void slot_of_a_process_that_was_not_added_says_who_sent(void)
+{
+    verbs_peer_t *peer;
+
+    begin();
+    mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
+    peer = peer_that_greeted();
+    connect_leave(peer, PEER_READY);
+    slot_fill(&peer->slots.ring->slots[0], 0, module.slot_depth, "a slot", 7, TAG);
+    memset(&heard, 0, sizeof(heard));
+    progress();
+    CHECK(1 == heard.messages, "%u messages", heard.messages);
+    if (COMPAT_SENDER_IS_TOLD)
+        CHECK(peer == heard.sender && heard.answered, "%u answers", device.posted);
+    end();
+}
+
+int main(void)
+{
+    message_of_a_process_that_was_not_added_says_who_sent();
+    slot_of_a_process_that_was_not_added_says_who_sent();
+    return check_end();
+}
