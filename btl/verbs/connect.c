@@ -57,6 +57,7 @@ struct verbs_greeter {
     struct ibv_mr *mr;
     opal_mutex_t lock; /* guards `busy` and the send queue; taken inside a peer's lock */
     uint32_t busy;     /* one bit a buffer to send from */
+    uint32_t next;     /* of the peers, who is looked at first; only for who makes progress */
 };
 
 #define IN_BYTES (ROUTE_BYTES + GREETING_BYTES)
@@ -193,21 +194,34 @@ static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
     slots_tell(peer, &greeting->slots);
 }
 
-/* Under peer->lock. Sends a greeting by the port that `peer` belongs to, whatever it is about. What
- * cannot be sent now is sent by the next repetition. */
-static void greeting_send(verbs_peer_t *peer, const struct greeting *greeting)
+enum sending {
+    SENDING_DONE,
+    SENDING_LATER,  /* all buffers are in use */
+    SENDING_NOWHERE /* no way leads there */
+};
+
+static bool way_find(verbs_peer_t *peer)
+{
+    struct ibv_ah_attr way;
+
+    if (NULL != peer->greeting_way)
+        return true;
+    way_fill(peer->module, &peer->port.address, &way);
+    peer->greeting_way = ibv_create_ah(peer->module->pd, &way);
+    return NULL != peer->greeting_way;
+}
+
+/* Under peer->lock. Sends a greeting by the port that `peer` belongs to, whatever it is about. */
+static enum sending greeting_send(verbs_peer_t *peer, const struct greeting *greeting)
 {
     struct verbs_greeter *greeter = peer->module->greeter;
-    struct ibv_ah_attr way;
+    enum sending sending = SENDING_LATER;
     struct ibv_send_wr request, *bad;
     struct ibv_sge part;
     uint32_t index;
 
-    way_fill(peer->module, &peer->port.address, &way);
-    if (NULL == peer->greeting_way)
-        peer->greeting_way = ibv_create_ah(peer->module->pd, &way);
-    if (NULL == peer->greeting_way)
-        return;
+    if (!way_find(peer))
+        return SENDING_NOWHERE;
     opal_mutex_lock(&greeter->lock);
     index = (uint32_t) __builtin_ctz(~greeter->busy);
     if (index < GREETINGS_OUT) {
@@ -225,19 +239,26 @@ static void greeting_send(verbs_peer_t *peer, const struct greeting *greeting)
                       .remote_qpn = peer->port.greeting_qpn,
                       .remote_qkey = GREETING_KEY},
         };
-        if (0 == ibv_post_send(greeter->qp, &request, &bad))
+        if (0 == ibv_post_send(greeter->qp, &request, &bad)) {
             greeter->busy |= 1u << index;
+            sending = SENDING_DONE;
+        }
     }
     opal_mutex_unlock(&greeter->lock);
+    return sending;
 }
 
-/* Under peer->lock. */
-static void greet(verbs_peer_t *peer)
+/* Under peer->lock. What finds no buffer is due as soon as there is one. */
+static enum sending greet(verbs_peer_t *peer)
 {
     struct greeting greeting;
+    enum sending sending;
 
     greeting_fill(peer, &greeting);
-    greeting_send(peer, &greeting);
+    sending = greeting_send(peer, &greeting);
+    if (SENDING_LATER == sending)
+        peer->greet_next_ms = 0;
+    return sending;
 }
 
 _Static_assert(GREETINGS_OUT < 32, "one bit a buffer");
@@ -356,11 +377,18 @@ void connect_leave(verbs_peer_t *peer, enum peer_state state)
     state_set(peer, state);
 }
 
+/* Longer by a part that differs from peer to peer: those that all greet one process at once shall
+ * not do so again, as it has buffers for a few. */
+static void greet_after_pause(verbs_peer_t *peer, uint64_t now)
+{
+    peer->greet_next_ms = now + peer->greet_pause_ms + peer->my_psn % (peer->greet_pause_ms / 2);
+}
+
 static void greet_soon(verbs_peer_t *peer)
 {
     peer->greet_pause_ms = PAUSE_FIRST_MS;
     peer->greet_begun_ms = verbs_now_ms();
-    peer->greet_next_ms = peer->greet_begun_ms + PAUSE_FIRST_MS;
+    greet_after_pause(peer, peer->greet_begun_ms);
 }
 
 bool connect_begin(verbs_peer_t *peer)
@@ -369,7 +397,7 @@ bool connect_begin(verbs_peer_t *peer)
         return false;
     state_set(peer, PEER_GREETING);
     greet_soon(peer);
-    greet(peer);
+    (void) greet(peer);
     return true;
 }
 
@@ -397,37 +425,55 @@ static void unanswered_say(const verbs_peer_t *peer, uint64_t now)
               OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), UNANSWERED_MS / 1000);
 }
 
-/* Under peer->lock. Greets again if it is time to; true: there is no use in it, as the port has
- * been down for long. */
-static bool greet_again(verbs_peer_t *peer, uint64_t now)
+static bool is_greeted(const verbs_peer_t *peer)
 {
-    if (PEER_GREETING != peer->state && PEER_ANSWERED != peer->state)
-        return false;
-    if (now >= peer->greet_next_ms) {
-        greet(peer);
-        unanswered_say(peer, now);
-        peer->greet_next_ms = now + peer->greet_pause_ms;
-        if (peer->greet_pause_ms < PAUSE_LONGEST_MS)
-            peer->greet_pause_ms *= 2;
-    }
-    return peer->module->port_down && now - peer->module->port_down_since_ms > DOWN_LONGEST_MS;
+    return PEER_GREETING == peer->state || PEER_ANSWERED == peer->state;
 }
 
+/* Under peer->lock. Greets again if it is time to; false: there was no buffer to do so. */
+static bool greet_again(verbs_peer_t *peer, uint64_t now)
+{
+    if (!is_greeted(peer) || now < peer->greet_next_ms)
+        return true;
+    if (SENDING_LATER == greet(peer))
+        return false;
+    unanswered_say(peer, now);
+    greet_after_pause(peer, now);
+    if (peer->greet_pause_ms < PAUSE_LONGEST_MS)
+        peer->greet_pause_ms *= 2;
+    return true;
+}
+
+/* The same; and gives up one that there is no use in greeting. */
+static bool greet_or_give_up(verbs_peer_t *peer, uint64_t now)
+{
+    const struct verbs_module *module = peer->module;
+    bool useless, sent;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    sent = greet_again(peer, now);
+    useless =
+        is_greeted(peer) && module->port_down && now - module->port_down_since_ms > DOWN_LONGEST_MS;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (useless)
+        peer_fail(peer, "its port is down, and nobody has answered there");
+    return sent;
+}
+
+/* Begins where it ended for want of buffers, or the first peers would have them all each time. */
 void greetings_repeat(struct verbs_module *module)
 {
+    struct verbs_greeter *greeter = module->greeter;
     uint64_t now = verbs_now_ms();
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = peer_at(module, i);
+        verbs_peer_t *peer = peer_at(module, greeter->next % count);
 
-        bool useless;
-
-        OPAL_THREAD_LOCK(&peer->lock);
-        useless = greet_again(peer, now);
-        OPAL_THREAD_UNLOCK(&peer->lock);
-        if (useless)
-            peer_fail(peer, "its port is down, and nobody has answered there");
+        if (!greet_or_give_up(peer, now) &&
+            (0 == sends_handle(module) || !greet_or_give_up(peer, now)))
+            return;
+        greeter->next = (greeter->next + 1) % count;
     }
 }
 
@@ -490,7 +536,7 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
     mine = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
     if (0 != heard->heard_qpn && mine != heard->heard_qpn) {
         /* It speaks of an earlier queue pair of ours: hearing of this one, it begins anew. */
-        greet(peer);
+        (void) greet(peer);
         return NULL;
     }
     if (PEER_GREETING == peer->state) {
@@ -505,7 +551,7 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
         work_wake(peer);
     }
     if (!heard->is_sure)
-        greet(peer);
+        (void) greet(peer);
     return NULL;
 }
 
@@ -527,7 +573,7 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
             continue;
         OPAL_THREAD_LOCK(&way->lock);
         if (nonce == way->nonce)
-            greeting_send(way, greeting);
+            (void) greeting_send(way, greeting); /* who asks or is asked does so again */
         OPAL_THREAD_UNLOCK(&way->lock);
     }
 }

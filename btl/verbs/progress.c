@@ -72,7 +72,7 @@ static int receives_handle(struct verbs_module *module)
     return count < 0 ? 0 : count;
 }
 
-static int sends_handle(struct verbs_module *module)
+int sends_handle(struct verbs_module *module)
 {
     struct ibv_wc completions[BATCH];
     int count = ibv_poll_cq(module->send_cq, BATCH, completions);

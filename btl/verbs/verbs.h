@@ -312,7 +312,7 @@ void greeting_received(struct verbs_module *module, uint32_t index, const struct
 void greeting_sent(struct verbs_module *module, uint32_t index);
 /* Under peer->lock: every change of a peer's state but those of connect.c. */
 void connect_leave(verbs_peer_t *peer, enum peer_state state);
-/* Greets those again that have not answered. */
+/* By who looks at the completion queues: greets those again that have not answered. */
 void greetings_repeat(struct verbs_module *module);
 /* Asks the other end, over every port that leads to its process, to break its queue pair too. */
 void fence_ask(verbs_peer_t *peer);
@@ -440,6 +440,8 @@ int progress_all(void);
 void message_broken(struct verbs_module *module, const char *what);
 /* Handles what the completion queues of one module hold; returns events. */
 int progress_module(struct verbs_module *module);
+/* By who looks at the completion queues, with no lock held: some of what was sent. */
+int sends_handle(struct verbs_module *module);
 /* Ends what is under way, for at most `limit_ms`; true: nothing is left. */
 bool progress_drain(struct verbs_module *module, uint64_t limit_ms);
 

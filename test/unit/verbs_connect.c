@@ -11,6 +11,7 @@
 
 #define PLACES 256
 #define DEPTH  32u
+#define PEERS  400u
 #define TAG    77
 
 struct verbs_component mca_btl_verbs_component = {.queue_depth = (int) DEPTH, .pkey_index = 0};
@@ -29,8 +30,15 @@ static struct {
     uint32_t last_qpn;
     struct ibv_wc done[PLACES], came[PLACES]; /* sends that ended, receives that were filled */
     int done_count, came_count;
-    unsigned posted; /* messages and slots */
+    unsigned posted;               /* messages and slots */
+    unsigned greetings[1 + PEERS]; /* by the LID that they went to */
 } device;
+
+/* Where a greeting goes. */
+struct way {
+    struct ibv_ah handle;
+    uint16_t lid;
+};
 
 static struct ibv_cq send_queue, receive_queue;
 
@@ -51,7 +59,10 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 {
     (void) bad;
     CHECK(device.done_count < PLACES, "more than the completion queue holds");
-    device.posted += IBV_QPT_RC == qp->qp_type;
+    if (IBV_QPT_RC == qp->qp_type)
+        device.posted++;
+    else
+        device.greetings[((struct way *) request->wr.ud.ah)->lid]++;
     if (0 != (request->send_flags & IBV_SEND_SIGNALED))
         device.done[device.done_count++] =
             (struct ibv_wc){.wr_id = request->wr_id, .qp_num = qp->qp_num};
@@ -119,13 +130,16 @@ int ibv_dereg_mr(struct ibv_mr *region)
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
 {
-    (void) pd, (void) attributes;
-    return calloc(1, sizeof(struct ibv_ah));
+    struct way *way = calloc(1, sizeof(*way));
+
+    (void) pd;
+    way->lid = attributes->dlid;
+    return &way->handle;
 }
 
 int ibv_destroy_ah(struct ibv_ah *way)
 {
-    free(way);
+    free((struct way *) way);
     return 0;
 }
 
@@ -316,8 +330,30 @@ static void slot_of_a_process_that_was_not_added_says_who_sent(void)
     end();
 }
 
+/* There are buffers for a few greetings, and each peer gets its share of them. */
+static void many_peers_are_all_greeted_soon(void)
+{
+    begin();
+    for (unsigned i = 0; i < PEERS; i++) {
+        verbs_peer_t *peer = peer_create(&module, &(opal_process_name_t){.vpid = i});
+
+        peer->port.address.lid = (uint16_t) (1 + i);
+        CHECK(connect_begin(peer), "no queue pair");
+    }
+    for (unsigned rounds = 0; rounds < 100; rounds++) {
+        device.now_ms += 10;
+        for (int i = 0; i < 128; i++)
+            (void) progress_module(&module);
+    }
+    for (unsigned i = 0; i < PEERS; i++)
+        CHECK(3 <= device.greetings[1 + i] && device.greetings[1 + i] <= 6,
+              "peer %u was greeted %u times in a second", i, device.greetings[1 + i]);
+    end();
+}
+
 int main(void)
 {
+    many_peers_are_all_greeted_soon();
     message_of_a_process_that_was_not_added_says_who_sent();
     slot_of_a_process_that_was_not_added_says_who_sent();
     return check_end();
