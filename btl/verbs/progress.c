@@ -107,25 +107,52 @@ static void peers_fail(struct verbs_module *module, const char *why)
         peer_fail(peer_at(module, i), why);
 }
 
-static void peer_of_pair_fail(struct verbs_module *module, const struct ibv_qp *qp, const char *why)
+/* What is needed of an event once it was acknowledged, when its queue pair may be gone. */
+struct device_event {
+    enum ibv_event_type type;
+    uint32_t port;
+    uint32_t qpn; /* 0: it is not about a broken queue pair */
+};
+
+static struct device_event event_copy(const struct ibv_async_event *from)
+{
+    struct device_event event = {.type = from->event_type};
+
+    switch (from->event_type) {
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_PORT_ACTIVE:
+        event.port = (uint32_t) from->element.port_num;
+        break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        event.qpn = from->element.qp->qp_num;
+        break;
+    default:
+        break;
+    }
+    return event;
+}
+
+static void peer_of_pair_fail(struct verbs_module *module, uint32_t qpn, const char *why)
 {
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        if (qp == peer_at(module, i)->qp)
+        if (qpn == atomic_load_explicit(&peer_at(module, i)->qpn, memory_order_relaxed))
             peer_fail(peer_at(module, i), why);
 }
 
-static void event_handle(struct verbs_module *module, const struct ibv_async_event *event)
+static void event_handle(struct verbs_module *module, const struct device_event *event)
 {
-    const char *name = ibv_event_type_str(event->event_type);
+    const char *name = ibv_event_type_str(event->type);
 
-    switch (event->event_type) {
+    switch (event->type) {
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
-        if ((uint32_t) event->element.port_num != module->port_number)
+        if (event->port != module->port_number)
             return;
-        module->port_down = IBV_EVENT_PORT_ERR == event->event_type;
+        module->port_down = IBV_EVENT_PORT_ERR == event->type;
         module->port_down_since_ms = verbs_now_ms();
         VERBS_VERBOSE("%s: its port is %s", module->device,
                       module->port_down ? "down" : "up again");
@@ -138,7 +165,7 @@ static void event_handle(struct verbs_module *module, const struct ibv_async_eve
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-        peer_of_pair_fail(module, event->element.qp, name);
+        peer_of_pair_fail(module, event->qpn, name);
         return;
     case IBV_EVENT_COMM_EST:
         return; /* the message itself says so */
@@ -147,13 +174,17 @@ static void event_handle(struct verbs_module *module, const struct ibv_async_eve
     }
 }
 
+/* Acknowledged before it is handled: whoever destroys a queue pair waits until its events are, and
+ * holds its peer's lock, which handling takes. */
 static void events_read(struct verbs_module *module)
 {
-    struct ibv_async_event event;
+    struct ibv_async_event read;
 
-    while (0 == ibv_get_async_event(module->context, &event)) {
+    while (0 == ibv_get_async_event(module->context, &read)) {
+        struct device_event event = event_copy(&read);
+
+        ibv_ack_async_event(&read);
         event_handle(module, &event);
-        ibv_ack_async_event(&event);
     }
 }
 

@@ -30,6 +30,8 @@ static struct {
     uint32_t last_qpn;
     struct ibv_wc done[PLACES], came[PLACES]; /* sends that ended, receives that were filled */
     int done_count, came_count;
+    struct ibv_async_event event; /* due, if it has a queue pair */
+    unsigned unacknowledged;
     unsigned posted;               /* messages and slots */
     unsigned greetings[1 + PEERS]; /* by the LID that they went to */
 } device;
@@ -92,14 +94,19 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attribu
     return qp;
 }
 
+/* Whoever breaks a queue pair holds a lock that others may hold who destroy it, for which they wait
+ * until its events are acknowledged. */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
-    (void) qp, (void) attributes, (void) mask;
+    (void) qp, (void) mask;
+    CHECK(IBV_QPS_ERR != attributes->qp_state || 0 == device.unacknowledged,
+          "%u events are not acknowledged", device.unacknowledged);
     return 0;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
+    CHECK(0 == device.unacknowledged, "%u events are not acknowledged", device.unacknowledged);
     free(qp);
     return 0;
 }
@@ -145,13 +152,19 @@ int ibv_destroy_ah(struct ibv_ah *way)
 
 int ibv_get_async_event(struct ibv_context *of, struct ibv_async_event *event)
 {
-    (void) of, (void) event;
-    return -1;
+    (void) of;
+    if (NULL == device.event.element.qp)
+        return -1;
+    *event = device.event;
+    device.event.element.qp = NULL;
+    device.unacknowledged++;
+    return 0;
 }
 
 void ibv_ack_async_event(struct ibv_async_event *event)
 {
     (void) event;
+    device.unacknowledged--;
 }
 
 const char *ibv_event_type_str(enum ibv_event_type type)
@@ -351,8 +364,25 @@ static void many_peers_are_all_greeted_soon(void)
     end();
 }
 
+static void event_is_acknowledged_before_it_is_handled(void)
+{
+    verbs_peer_t *peers[3];
+
+    begin();
+    for (int i = 0; i < 3; i++)
+        peers[i] = peer_that_greeted();
+    device.event =
+        (struct ibv_async_event){.event_type = IBV_EVENT_QP_ACCESS_ERR, .element.qp = peers[1]->qp};
+    progress();
+    CHECK(0 == device.unacknowledged && NULL == device.event.element.qp, "it was not read");
+    CHECK(PEER_FAILED == peers[1]->state, "state %u", peers[1]->state);
+    CHECK(PEER_ANSWERED == peers[0]->state && PEER_ANSWERED == peers[2]->state, "others failed");
+    end();
+}
+
 int main(void)
 {
+    event_is_acknowledged_before_it_is_handled();
     many_peers_are_all_greeted_soon();
     message_of_a_process_that_was_not_added_says_who_sent();
     slot_of_a_process_that_was_not_added_says_who_sent();
