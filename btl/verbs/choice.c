@@ -143,6 +143,13 @@ const char *choice_refuses(const struct choice_address *mine, const struct choic
     return NULL;
 }
 
+bool choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs)
+{
+    /* Within a subnet of InfiniBand the LID is enough, but for ports that share theirs, as virtual
+     * functions may: the GID tells those apart. */
+    return CHOICE_INFINIBAND != mine->link || 0 != mine->needs_route || 0 != theirs->needs_route;
+}
+
 /* The places of `ports`, the fastest first, equal ones in their order. */
 static void order_by_speed(const struct choice_address *ports, size_t count, size_t *order)
 {

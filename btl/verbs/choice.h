@@ -27,6 +27,7 @@ struct choice_address {
     uint8_t link;                 /* enum choice_link */
     uint8_t subnet_bits;          /* of the GID that ports of one subnet have in common */
     uint32_t megabits;            /* a second, each way */
+    uint32_t needs_route;         /* InfiniBand: it takes only packets with a global route header */
     char name[CHOICE_NAME_BYTES]; /* device:port; ends in 0 */
 };
 
@@ -54,6 +55,9 @@ uint8_t choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint32_t n
 /* NULL where a queue pair between the two can work, else why not. */
 const char *choice_refuses(const struct choice_address *mine, const struct choice_address *theirs,
                            bool any_subnet);
+
+/* Whether packets between the two carry a global route header. */
+bool choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs);
 
 /* Which of the peer's ports each of ours leads to: pairs[i] is a place in `theirs`, or -1. Both
  * sides, each from its own end, come to the same pairs: in every subnet the fastest port with the

@@ -14,7 +14,7 @@
 #define GREETINGS_IN     32u
 #define GREETINGS_OUT    16u
 #define GREETING_KEY     0x4d4c4e31u
-#define GREETING_VERSION 2u
+#define GREETING_VERSION 3u
 #define PAUSE_FIRST_MS   50u
 #define PAUSE_LONGEST_MS 1000u
 /* So long unanswered, it is said: who waits for a message would else not know for what. */
@@ -160,8 +160,8 @@ static void way_fill(struct verbs_module *module, const struct choice_address *a
     way->dlid = address->lid;
     way->sl = (uint8_t) verbs.service_level;
     way->port_num = (uint8_t) module->port_number;
-    if (CHOICE_INFINIBAND == address->link)
-        return; /* one subnet: the LID leads there */
+    if (!choice_is_routed(&verbs.record.ports[module->place].address, address))
+        return;
     way->is_global = 1;
     memcpy(way->grh.dgid.raw, address->gid, CHOICE_GID_BYTES);
     way->grh.sgid_index = (uint8_t) module->gid_index;

@@ -170,6 +170,7 @@ static bool address_fill(struct verbs_module *module, const struct ibv_port_attr
         gids[chosen].link, gids[chosen].raw,
         CHOICE_INFINIBAND == gids[chosen].link ? 0 : netmask_bits(gids[chosen].raw));
     address->megabits = choice_megabits(attributes->active_speed, attributes->active_width);
+    address->needs_route = 0 != (attributes->flags & IBV_QPF_GRH_REQUIRED);
     memcpy(address->name, module->device, sizeof(address->name));
     return true;
 }

@@ -38,7 +38,7 @@ struct verbs_record {
     struct verbs_port ports[CHOICE_PORTS_MAX];
 };
 
-#define VERBS_RECORD_VERSION 2u
+#define VERBS_RECORD_VERSION 3u
 /* Only the ports that there are travel. */
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))

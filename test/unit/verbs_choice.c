@@ -150,6 +150,26 @@ static void links_of_different_kinds_never_pair(void)
     HOLDS(NULL != choice_refuses(&v2, &ib, true));
 }
 
+static void infiniband_is_routed_where_either_end_needs_it(void)
+{
+    struct choice_address a = port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300a1b2c3", 0, 0);
+    struct choice_address b = port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300ffffff", 0, 0);
+    struct choice_address virtual = b;
+
+    virtual.needs_route = 1;
+    HOLDS(!choice_is_routed(&a, &b));
+    HOLDS(choice_is_routed(&a, &virtual) && choice_is_routed(&virtual, &a));
+    HOLDS(choice_is_routed(&virtual, &virtual));
+}
+
+static void roce_is_always_routed(void)
+{
+    struct choice_address v1 = port(CHOICE_ROCE_V1, IPV4, 24, 0);
+    struct choice_address v2 = port(CHOICE_ROCE_V2, IPV4, 24, 0);
+
+    HOLDS(choice_is_routed(&v1, &v1) && choice_is_routed(&v2, &v2));
+}
+
 static void a_forged_size_of_a_subnet_reads_nothing_beyond_the_gid(void)
 {
     struct choice_address a = port(CHOICE_ROCE_V2, IPV4, 24, 0), b = a;
@@ -261,6 +281,8 @@ int main(void)
     subnets_are_told_apart_by_the_mask();
     subnets_of_infiniband_are_prefixes_whatever_the_pairing();
     links_of_different_kinds_never_pair();
+    infiniband_is_routed_where_either_end_needs_it();
+    roce_is_always_routed();
     a_forged_size_of_a_subnet_reads_nothing_beyond_the_gid();
     rails_pair_within_their_subnet();
     ports_of_one_fabric_pair_by_speed_then_order();

@@ -30,6 +30,7 @@ static struct {
     uint32_t last_qpn;
     struct ibv_wc done[PLACES], came[PLACES]; /* sends that ended, receives that were filled */
     int done_count, came_count;
+    struct ibv_ah_attr way;       /* that was last made */
     struct ibv_async_event event; /* due, if it has a queue pair */
     unsigned unacknowledged;
     unsigned posted;               /* messages and slots */
@@ -141,6 +142,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
 
     (void) pd;
     way->lid = attributes->dlid;
+    device.way = *attributes;
     return &way->handle;
 }
 
@@ -380,8 +382,29 @@ static void event_is_acknowledged_before_it_is_handled(void)
     end();
 }
 
+/* As over virtual functions of InfiniBand. */
+static void way_to_a_port_that_needs_a_route_has_one(void)
+{
+    for (uint32_t needed = 0; needed < 2; needed++) {
+        verbs_peer_t *peer;
+
+        begin();
+        module.gid_index = 3;
+        peer = peer_create(&module, &(opal_process_name_t){.vpid = 0});
+        peer->port.address = (struct choice_address){.lid = 9, .gid = {[15] = 7}};
+        peer->port.address.needs_route = needed;
+        CHECK(connect_begin(peer), "no queue pair");
+        CHECK(9 == device.way.dlid && needed == device.way.is_global, "%u", device.way.is_global);
+        if (needed)
+            CHECK(7 == device.way.grh.dgid.raw[15] && 3 == device.way.grh.sgid_index, "to %u",
+                  device.way.grh.dgid.raw[15]);
+        end();
+    }
+}
+
 int main(void)
 {
+    way_to_a_port_that_needs_a_route_has_one();
     event_is_acknowledged_before_it_is_handled();
     many_peers_are_all_greeted_soon();
     message_of_a_process_that_was_not_added_says_who_sent();
