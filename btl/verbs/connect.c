@@ -19,6 +19,10 @@
 #define PAUSE_LONGEST_MS 1000u
 /* So long unanswered, it is said: who waits for a message would else not know for what. */
 #define UNANSWERED_MS 10000u
+/* Of a port, where no way could be made; of the peer that it was for twice that, so that others are
+ * tried before it. */
+#define WAY_PAUSE_FIRST_MS   1000u
+#define WAY_PAUSE_LONGEST_MS 16000u
 /* Where the port is down: as long as a wire that comes back soon may take. */
 #define DOWN_LONGEST_MS         8000u
 #define RECEIVER_NOT_READY_CODE 12 /* 0.64 ms until it is tried again */
@@ -55,9 +59,10 @@ struct verbs_greeter {
     struct ibv_qp *qp;
     unsigned char *memory; /* GREETINGS_IN buffers, then GREETINGS_OUT */
     struct ibv_mr *mr;
-    opal_mutex_t lock; /* guards `busy` and the send queue; taken inside a peer's lock */
-    uint32_t busy;     /* one bit a buffer to send from */
-    uint32_t next;     /* of the peers, who is looked at first; only for who makes progress */
+    opal_mutex_t lock;            /* guards `busy` and the send queue; taken inside a peer's lock */
+    uint32_t busy;                /* one bit a buffer to send from */
+    struct verbs_pause way_pause; /* of the port, whoever it leads to; under `lock` */
+    uint32_t next; /* of the peers, who is looked at first; only for who makes progress */
 };
 
 #define IN_BYTES (ROUTE_BYTES + GREETING_BYTES)
@@ -197,17 +202,74 @@ static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
 enum sending {
     SENDING_DONE,
     SENDING_LATER,  /* all buffers are in use */
-    SENDING_NOWHERE /* no way leads there */
+    SENDING_NOWHERE /* no way leads there now */
 };
 
+static void pause_begin(struct verbs_pause *pause, uint64_t now, uint32_t times)
+{
+    pause->length_ms = 0 == pause->length_ms ? WAY_PAUSE_FIRST_MS : 2 * pause->length_ms;
+    if (pause->length_ms > WAY_PAUSE_LONGEST_MS)
+        pause->length_ms = WAY_PAUSE_LONGEST_MS;
+    pause->until_ms = now + times * pause->length_ms;
+}
+
+static void pause_end(struct verbs_pause *pause)
+{
+    *pause = (struct verbs_pause){.until_ms = 0};
+}
+
+/* Under peer->lock. */
+static bool way_is_paused(verbs_peer_t *peer)
+{
+    struct verbs_greeter *greeter = peer->module->greeter;
+    uint64_t now = verbs_now_ms();
+    bool paused = now < peer->way_pause.until_ms;
+
+    opal_mutex_lock(&greeter->lock);
+    paused |= now < greeter->way_pause.until_ms;
+    opal_mutex_unlock(&greeter->lock);
+    return paused;
+}
+
+/* Under peer->lock. */
+static void way_works(verbs_peer_t *peer)
+{
+    struct verbs_greeter *greeter = peer->module->greeter;
+
+    pause_end(&peer->way_pause);
+    opal_mutex_lock(&greeter->lock);
+    pause_end(&greeter->way_pause);
+    opal_mutex_unlock(&greeter->lock);
+}
+
+/* Under peer->lock. On RoCE a way that is asked for in vain takes a second, in which nothing else
+ * is done: longer and longer pauses follow, or all other lanes would wait with a dead one. */
+static void way_fails(verbs_peer_t *peer)
+{
+    struct verbs_greeter *greeter = peer->module->greeter;
+    uint64_t now = verbs_now_ms();
+
+    pause_begin(&peer->way_pause, now, 2);
+    opal_mutex_lock(&greeter->lock);
+    pause_begin(&greeter->way_pause, now, 1);
+    opal_mutex_unlock(&greeter->lock);
+}
+
+/* Under peer->lock. */
 static bool way_find(verbs_peer_t *peer)
 {
     struct ibv_ah_attr way;
 
     if (NULL != peer->greeting_way)
         return true;
+    if (way_is_paused(peer))
+        return false;
     way_fill(peer->module, &peer->port.address, &way);
     peer->greeting_way = ibv_create_ah(peer->module->pd, &way);
+    if (NULL == peer->greeting_way)
+        way_fails(peer);
+    else
+        way_works(peer);
     return NULL != peer->greeting_way;
 }
 
@@ -433,13 +495,17 @@ static bool is_greeted(const verbs_peer_t *peer)
 /* Under peer->lock. Greets again if it is time to; false: there was no buffer to do so. */
 static bool greet_again(verbs_peer_t *peer, uint64_t now)
 {
+    enum sending sending;
+
     if (!is_greeted(peer) || now < peer->greet_next_ms)
         return true;
-    if (SENDING_LATER == greet(peer))
+    sending = greet(peer);
+    if (SENDING_LATER == sending)
         return false;
+    now = verbs_now_ms(); /* to look for a way may have taken long */
     unanswered_say(peer, now);
     greet_after_pause(peer, now);
-    if (peer->greet_pause_ms < PAUSE_LONGEST_MS)
+    if (SENDING_DONE == sending && peer->greet_pause_ms < PAUSE_LONGEST_MS)
         peer->greet_pause_ms *= 2;
     return true;
 }
@@ -512,6 +578,7 @@ static void peer_learn(verbs_peer_t *peer, const struct greeting *heard)
         ibv_destroy_ah(peer->greeting_way);
         peer->greeting_way = NULL;
     }
+    way_works(peer); /* what leads here mostly leads back */
     peer->port = heard->port;
     peer->nonce = heard->from_nonce;
     peer->their_port = heard->from_place;

@@ -117,6 +117,12 @@ enum peer_state {
     PEER_FAILED    /* nothing can be sent until it is added anew, or greets anew */
 };
 
+/* Between attempts that fail one after the other; each is longer than the last. */
+struct verbs_pause {
+    uint64_t until_ms;
+    uint32_t length_ms;
+};
+
 /* One port of one process, reached from one of our ports. Lives until its module ends. Aligned, so
  * that the low bits of its address can carry more (INLINE_ID). */
 struct mca_btl_base_endpoint_t {
@@ -138,6 +144,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t their_qpn;
     uint32_t their_index; /* what our messages call us there */
     struct ibv_ah *greeting_way;
+    struct verbs_pause way_pause; /* until the next attempt to make it */
     uint64_t greet_begun_ms;
     uint64_t greet_next_ms;
     uint32_t greet_pause_ms;

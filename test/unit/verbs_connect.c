@@ -30,6 +30,12 @@ static struct {
     uint32_t last_qpn;
     struct ibv_wc done[PLACES], came[PLACES]; /* sends that ended, receives that were filled */
     int done_count, came_count;
+    uint16_t dead_lids; /* up to this one nobody answers, which takes a second to find */
+    unsigned dead_tried;
+    struct ibv_recv_wr room; /* for the next datagram */
+    struct ibv_sge room_part;
+    unsigned char sent[256]; /* the last datagram */
+    uint32_t sent_bytes;
     struct ibv_ah_attr way;       /* that was last made */
     struct ibv_async_event event; /* due, if it has a queue pair */
     unsigned unacknowledged;
@@ -62,10 +68,13 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 {
     (void) bad;
     CHECK(device.done_count < PLACES, "more than the completion queue holds");
-    if (IBV_QPT_RC == qp->qp_type)
-        device.posted++;
-    else
+    if (IBV_QPT_UD == qp->qp_type) {
         device.greetings[((struct way *) request->wr.ud.ah)->lid]++;
+        device.sent_bytes = request->sg_list->length;
+        memcpy(device.sent, (void *) (uintptr_t) request->sg_list->addr, device.sent_bytes);
+    } else {
+        device.posted++;
+    }
     if (0 != (request->send_flags & IBV_SEND_SIGNALED))
         device.done[device.done_count++] =
             (struct ibv_wc){.wr_id = request->wr_id, .qp_num = qp->qp_num};
@@ -74,7 +83,9 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 
 static int device_receive(struct ibv_qp *qp, struct ibv_recv_wr *request, struct ibv_recv_wr **bad)
 {
-    (void) qp, (void) request, (void) bad;
+    (void) qp, (void) bad;
+    device.room = *request;
+    device.room_part = *request->sg_list;
     return 0;
 }
 
@@ -138,9 +149,15 @@ int ibv_dereg_mr(struct ibv_mr *region)
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
 {
-    struct way *way = calloc(1, sizeof(*way));
+    struct way *way;
 
     (void) pd;
+    if (attributes->dlid <= device.dead_lids) {
+        device.dead_tried++;
+        device.now_ms += 1000;
+        return NULL;
+    }
+    way = calloc(1, sizeof(*way));
     way->lid = attributes->dlid;
     device.way = *attributes;
     return &way->handle;
@@ -345,21 +362,34 @@ static void slot_of_a_process_that_was_not_added_says_who_sent(void)
     end();
 }
 
-/* There are buffers for a few greetings, and each peer gets its share of them. */
-static void many_peers_are_all_greeted_soon(void)
+/* Time goes by, with a few rounds of progress in each hundredth of a second. */
+static void wait_ms(uint64_t ms)
 {
-    begin();
-    for (unsigned i = 0; i < PEERS; i++) {
-        verbs_peer_t *peer = peer_create(&module, &(opal_process_name_t){.vpid = i});
+    uint64_t end = device.now_ms + ms;
 
-        peer->port.address.lid = (uint16_t) (1 + i);
-        CHECK(connect_begin(peer), "no queue pair");
-    }
-    for (unsigned rounds = 0; rounds < 100; rounds++) {
+    while (device.now_ms < end) {
         device.now_ms += 10;
         for (int i = 0; i < 128; i++)
             (void) progress_module(&module);
     }
+}
+
+static verbs_peer_t *peer_to(uint16_t lid)
+{
+    verbs_peer_t *peer = peer_create(&module, &(opal_process_name_t){.vpid = lid});
+
+    peer->port.address.lid = lid;
+    CHECK(connect_begin(peer), "no queue pair");
+    return peer;
+}
+
+/* There are buffers for a few greetings, and each peer gets its share of them. */
+static void many_peers_are_all_greeted_soon(void)
+{
+    begin();
+    for (unsigned i = 0; i < PEERS; i++)
+        (void) peer_to((uint16_t) (1 + i));
+    wait_ms(1000);
     for (unsigned i = 0; i < PEERS; i++)
         CHECK(3 <= device.greetings[1 + i] && device.greetings[1 + i] <= 6,
               "peer %u was greeted %u times in a second", i, device.greetings[1 + i]);
@@ -402,8 +432,80 @@ static void way_to_a_port_that_needs_a_route_has_one(void)
     }
 }
 
+/* The lanes of other ports wait while this one looks for a way. */
+static void dead_port_takes_little_time(void)
+{
+    begin();
+    device.dead_lids = PEERS;
+    for (unsigned i = 0; i < 50; i++)
+        (void) peer_to((uint16_t) (1 + i));
+    wait_ms(60000);
+    CHECK(4 <= device.dead_tried && device.dead_tried <= 8, "%u attempts in a minute",
+          device.dead_tried);
+    device.dead_lids = 0;
+    wait_ms(33000);
+    for (unsigned i = 0; i < 50; i++)
+        CHECK(0 != device.greetings[1 + i], "peer %u", i);
+    end();
+}
+
+static void dead_peer_keeps_nobody_else_waiting(void)
+{
+    begin();
+    device.dead_lids = 1;
+    for (unsigned i = 0; i < 50; i++)
+        (void) peer_to((uint16_t) (1 + i));
+    wait_ms(2500);
+    for (unsigned i = 1; i < 50; i++)
+        CHECK(0 != device.greetings[1 + i], "peer %u", i);
+    wait_ms(60000);
+    CHECK(3 <= device.dead_tried && device.dead_tried <= 6, "%u attempts in a minute",
+          device.dead_tried);
+    end();
+}
+
+#define ROUTE_BYTES 40u
+
+/* What was sent last comes back. */
+static void greeting_comes(void)
+{
+    memcpy((unsigned char *) (uintptr_t) device.room_part.addr + ROUTE_BYTES, device.sent,
+           device.sent_bytes);
+    device.came[device.came_count++] =
+        (struct ibv_wc){.wr_id = device.room.wr_id, .byte_len = ROUTE_BYTES + device.sent_bytes};
+}
+
+/* Who was heard of can mostly be reached. */
+static void dead_peer_that_greets_is_answered_at_once(void)
+{
+    const uint64_t our_nonce = 7, their_nonce = 8;
+    verbs_peer_t *peer;
+
+    begin();
+    verbs.record.ports[0].address.lid = 1;
+    verbs.record.ports[0].mtu = IBV_MTU_1024;
+    /* Its greetings are those that the other process would send. */
+    verbs.record.nonce = their_nonce;
+    peer_to(2)->nonce = our_nonce;
+    device.dead_lids = 1;
+    peer = peer_to(1);
+    peer->name = opal_proc_local_get()->proc_name;
+    wait_ms(20000);
+    CHECK(0 == device.greetings[1] && PEER_GREETING == peer->state, "state %u", peer->state);
+    device.dead_lids = 0;
+    verbs.record.nonce = our_nonce;
+    greeting_comes();
+    (void) progress_module(&module);
+    CHECK(PEER_ANSWERED == peer->state && 1 == device.greetings[1], "state %u, %u greetings",
+          peer->state, device.greetings[1]);
+    end();
+}
+
 int main(void)
 {
+    dead_port_takes_little_time();
+    dead_peer_keeps_nobody_else_waiting();
+    dead_peer_that_greets_is_answered_at_once();
     way_to_a_port_that_needs_a_route_has_one();
     event_is_acknowledged_before_it_is_handled();
     many_peers_are_all_greeted_soon();
