@@ -181,6 +181,12 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
 {
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
 
+    if (device->max_srq <= 0 || device->max_srq_wr <= 0) {
+        REFUSE("%s: it has no shared receive queue, which a lane receives by; see max_srq in the "
+               "output of ibv_devinfo -v",
+               module->device);
+        return false;
+    }
     module->receive_count = (uint32_t) verbs.receive_buffers;
     if (module->receive_count > (uint32_t) device->max_srq_wr)
         module->receive_count = (uint32_t) device->max_srq_wr;
