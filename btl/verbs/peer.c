@@ -272,13 +272,16 @@ static void peer_break(verbs_peer_t *peer)
         (void) ibv_modify_qp(peer->qp, &attributes, IBV_QP_STATE);
 }
 
-void peer_fail(verbs_peer_t *peer, const char *why)
+#define ANY_PAIR 0u
+
+static void pair_fail(verbs_peer_t *peer, uint32_t qpn, const char *why)
 {
     struct verbs_module *module = peer->module;
     bool first, quiet, tell;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    first = PEER_FAILED != peer->state && PEER_IDLE != peer->state;
+    first = PEER_FAILED != peer->state && PEER_IDLE != peer->state &&
+            (ANY_PAIR == qpn || qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed));
     if (first)
         peer_break(peer);
     quiet = module->finalized || !peer->known;
@@ -294,6 +297,16 @@ void peer_fail(verbs_peer_t *peer, const char *why)
     work_fail_pending(peer);
     if (!quiet && NULL != module->error_callback && NULL != peer->proc)
         module->error_callback(&module->super, 0, peer->proc, module->device);
+}
+
+void peer_fail(verbs_peer_t *peer, const char *why)
+{
+    pair_fail(peer, ANY_PAIR, why);
+}
+
+void peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
+{
+    pair_fail(peer, qpn, why);
 }
 
 bool peer_is_unfenced(const verbs_peer_t *peer)

@@ -139,8 +139,7 @@ static void peer_of_pair_fail(struct verbs_module *module, uint32_t qpn, const c
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        if (qpn == atomic_load_explicit(&peer_at(module, i)->qpn, memory_order_relaxed))
-            peer_fail(peer_at(module, i), why);
+        peer_fail_pair(peer_at(module, i), qpn, why);
 }
 
 static void event_handle(struct verbs_module *module, const struct device_event *event)

@@ -300,6 +300,8 @@ verbs_peer_t *peer_find(struct verbs_module *module, const opal_process_name_t *
 verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t *name);
 /* The lane to the peer is lost: what was given to it ends with an error, Open MPI is told once. */
 void peer_fail(verbs_peer_t *peer, const char *why);
+/* The same, if that queue pair is still the peer's: what is said of one comes late. */
+void peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
 /* Under peer->lock: one that failed can be used anew, if the last connection is wholly over. */
 bool peer_renew(verbs_peer_t *peer);
 /* Under peer->lock: it failed, and the other end may still take in what was sent before. */

@@ -272,7 +272,7 @@ static __attribute__((noinline)) void work_broken(verbs_peer_t *peer, const stru
         return;
     snprintf(why, sizeof(why), "%s ended with status %d (%s)", what, (int) wc->status,
              ibv_wc_status_str(wc->status));
-    peer_fail(peer, why);
+    peer_fail_pair(peer, wc->qp_num, why);
 }
 
 static void inline_reported(const struct ibv_wc *wc)

@@ -303,6 +303,28 @@ static void added_before_connected(void)
     end();
 }
 
+/* What is said of a queue pair may come when the peer has another, and has to take its lock first.
+ */
+static void connection_outlives_what_is_said_of_the_last(void)
+{
+    verbs_peer_t *peer;
+    uint32_t last;
+
+    begin(false);
+    peer = added();
+    connect_begin(peer);
+    last = peer->qpn;
+    peer_fail(peer, "it is cut");
+    peer->fence_confirmed = true;
+    CHECK(peer_renew(peer), "state %u", peer->state);
+    connect_begin(peer);
+    peer_fail_pair(peer, last, "it was cut");
+    CHECK(PEER_READY == peer->state, "state %u", peer->state);
+    peer_fail_pair(peer, peer->qpn, "it is cut");
+    CHECK(PEER_FAILED == peer->state, "state %u", peer->state);
+    end();
+}
+
 int main(void)
 {
     many_failures(false);
@@ -312,5 +334,6 @@ int main(void)
     added_before_fenced();
     added_before_drained();
     added_before_connected();
+    connection_outlives_what_is_said_of_the_last();
     return check_end();
 }
