@@ -5,7 +5,7 @@
  * another that does not for T/2 more is silent: what went by it goes by another one, and new plans
  * do without it. It is asked again now and then, and is used again when it answers. A lane whose
  * BTL reports an error is broken. Open MPI's stay so: tcp goes on in the middle of a fragment. One
- * of ours is made anew, while another lane carries what there is, and counts as silent then.
+ * of ours is made anew, while another one is left, and counts as silent then.
  */
 #include "watch.h"
 
@@ -200,10 +200,10 @@ static void look_ask(struct delivery *delivery, struct look *look)
         ask_all(delivery, look);
 }
 
-static bool any_lane_is_up(const struct peer *peer)
+static bool any_lane_left(const struct peer *peer)
 {
     for (int i = 0; i < peer->lane_count; i++)
-        if (lane_sends(&peer->lanes[i]) && lane_is_up(&peer->lanes[i]))
+        if (lane_sends(&peer->lanes[i]) && lane_state(&peer->lanes[i]) != LANE_BROKEN)
             return true;
     return false;
 }
@@ -231,8 +231,9 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
             lane_ask(delivery, lane, look);
         }
     }
+    /* Also where what is left is silent: that lane may never come back, and this one may. */
     if (lane_state(lane) == LANE_BROKEN && lane->renewable && lane->index < 64 &&
-        any_lane_is_up(delivery->peer)) {
+        any_lane_left(delivery->peer)) {
         look->keep = true;
         if (look->now - mine->asked_ns >= RENEW_AFTER * suspect_ns()) {
             mine->asked_ns = look->now;
@@ -247,14 +248,6 @@ static uint8_t alone_of(const struct delivery *delivery)
     return __atomic_load_n(&delivery->alone, __ATOMIC_RELAXED);
 }
 
-static bool any_lane_left(const struct peer *peer)
-{
-    for (int i = 0; i < peer->lane_count; i++)
-        if (lane_sends(&peer->lanes[i]) && lane_state(&peer->lanes[i]) != LANE_BROKEN)
-            return true;
-    return false;
-}
-
 /* Open MPI's tcp is the lane that a cut wire makes silent for a quarter of an hour; but a peer that
  * computes is as silent, and only the kernel can tell. Others report errors in time. */
 static bool is_silent_when_cut(const struct lane *lane)
@@ -267,9 +260,11 @@ static bool system_knows_it_alive(const struct peer *peer)
     for (int i = 0; i < peer->lane_count; i++)
         if (is_silent_when_cut(&peer->lanes[i]))
             return !sockets_in_trouble();
-    /* A device acknowledges for a process that computes, and reports one that does not. */
+    /* A device acknowledges for a process that computes, and reports one that does not. Not for a
+     * silent lane, which may have no connection since it was made anew; a peer that only computes
+     * makes none silent. */
     for (int i = 0; i < peer->lane_count; i++)
-        if (peer->lanes[i].renewable && lane_state(&peer->lanes[i]) != LANE_BROKEN)
+        if (peer->lanes[i].renewable && lane_is_up(&peer->lanes[i]))
             return true;
     return false;
 }
