@@ -118,8 +118,8 @@ static void lane_set(struct delivery *delivery, struct lane *lane, enum lane_sta
 
 bool watch_lane_broke(struct lane *lane, const char *what, const char *why)
 {
-    struct delivery *delivery =
-        lane->framed ? __atomic_load_n(&lane->peer->delivery, __ATOMIC_ACQUIRE) : NULL;
+    /* Also of a lane that has carried nothing: what was to go by it goes by another one. */
+    struct delivery *delivery = lane->framed ? delivery_of(lane->peer) : NULL;
     char text[sizeof(lane->watch.why)];
     if (!delivery)
         return false;

@@ -251,12 +251,24 @@ static void test_kept_while_it_computes_over_one_lane(void)
     end();
 }
 
+/* Nothing was ever sent on it, so nothing is lost, and the other one takes what is to come. */
+static void test_unused_lane_breaks(void)
+{
+    begin();
+    break_lane(0);
+    pass(1);
+    CHECK(lanes[0].lost, "plans do without the lane");
+    CHECK(!is_lost, "lane 1 is left");
+    end();
+}
+
 int main(void)
 {
     test_lost_when_no_lane_comes_back();
     test_kept_when_the_last_lane_comes_back();
     test_kept_while_it_computes();
     test_kept_while_it_computes_over_one_lane();
+    test_unused_lane_breaks();
     if (peer.delivery)
         delivery_free(peer.delivery);
     return check_end();
