@@ -101,8 +101,8 @@ int piece_send_data(struct send_request *request, struct transfer *transfer,
     struct wire_data data = {.receiver = request->receiver, .offset = start + offset};
     struct lane *lane =
         stripe_choose(request->route, request->out.peer, request->out.size, size, true);
-    if (!lane)
-        return LANE_AGAIN;
+    if (!lane) /* a lost receiver reports nothing, so that they have enough for ever */
+        return lost_or_dead(request->out.peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
     unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
     stripe_mark(request->route, header);
