@@ -78,31 +78,42 @@ void *handle_find(struct handle_table *table, enum handle_kind kind, struct wire
     return object;
 }
 
-void *handle_next(struct handle_table *table, enum handle_kind kind, uint32_t *at)
+void *handle_next(struct handle_table *table, enum handle_kind kind, uint32_t *at,
+                  struct wire_handle *handle)
 {
     void *object = NULL;
     OPAL_THREAD_LOCK(&table->lock);
-    for (; !object && *at < table->size; ++*at)
-        if (table->entries[*at].kind == kind)
-            object = table->entries[*at].object;
+    for (; !object && *at < table->size; ++*at) {
+        const struct handle_entry *entry = &table->entries[*at];
+        if (entry->kind != kind)
+            continue;
+        object = entry->object;
+        *handle = (struct wire_handle){.index = *at, .generation = entry->generation};
+    }
     OPAL_THREAD_UNLOCK(&table->lock);
     return object;
 }
 
-void handle_release(struct handle_table *table, struct wire_handle *handle)
+bool handle_take(struct handle_table *table, struct wire_handle handle)
 {
-    if (!handle_is_set(*handle))
-        return;
     OPAL_THREAD_LOCK(&table->lock);
-    struct handle_entry *entry = entry_of(table, *handle);
+    struct handle_entry *entry = entry_of(table, handle);
     if (entry) {
         entry->kind = HANDLE_FREE;
         entry->object = NULL;
         if (++entry->generation == 0)
             entry->generation = 1;
         entry->next_free = table->first_free;
-        table->first_free = handle->index;
+        table->first_free = handle.index;
     }
     OPAL_THREAD_UNLOCK(&table->lock);
+    return entry != NULL;
+}
+
+void handle_release(struct handle_table *table, struct wire_handle *handle)
+{
+    if (!handle_is_set(*handle))
+        return;
+    handle_take(table, *handle);
     *handle = (struct wire_handle){0};
 }

@@ -42,9 +42,14 @@ static inline void handle_goes_out(void *object)
     order_released(object);
 }
 
-/* The next object of that kind from entry *at on, which then is the one behind it; null: there is
- * no more. */
-void *handle_next(struct handle_table *table, enum handle_kind kind, uint32_t *at);
+/* The next object of that kind from entry *at on, which then is the one behind it, and its handle;
+ * null: there is no more. */
+void *handle_next(struct handle_table *table, enum handle_kind kind, uint32_t *at,
+                  struct wire_handle *handle);
+
+/* Nobody finds the object by the handle any more. Of several threads that try it is true for one,
+ * and for none where the object gave it up itself. */
+bool handle_take(struct handle_table *table, struct wire_handle handle);
 
 /* Forgets the handle, if it is one, and makes it one that names nothing. */
 void handle_release(struct handle_table *table, struct wire_handle *handle);

@@ -75,12 +75,13 @@ static void handles_end(struct peer *peer)
 {
     struct send_request *send;
     struct recv_request *receive;
+    struct wire_handle handle;
     uint32_t at = 0;
-    while ((send = handle_next(&multilane.handles, HANDLE_SEND, &at)))
+    while ((send = handle_next(&multilane.handles, HANDLE_SEND, &at, &handle)))
         if (send->out.peer == peer)
-            send_request_lost(send);
+            send_request_lost(send, handle);
     at = 0;
-    while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at)))
+    while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at, &handle)))
         if (receive->peer == peer && !recv_request_in_ring(receive))
             recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
 }

@@ -43,8 +43,10 @@ static int send_request_cancel(ompi_request_t *ompi, int flag)
     ompi->req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
     /* Where pieces of it may be under way, or it waits to be tried again, only the program is done
      * with it: it is given back when they are, and stays with us if a BTL never says so. */
-    if (credit_withdraw(request) || request->state == SEND_ANNOUNCED)
+    if (credit_withdraw(request))
         send_request_complete(request);
+    else if (request->state == SEND_ANNOUNCED && handle_take(&multilane.handles, request->handle))
+        send_request_step(request);
     else
         request_complete(ompi);
     return OMPI_SUCCESS;
@@ -167,14 +169,16 @@ void send_request_fail(struct send_request *request, int mpi_error)
     send_request_complete(request);
 }
 
-void send_request_lost(struct send_request *request)
+void send_request_lost(struct send_request *request, struct wire_handle handle)
 {
-    if (request->acknowledged)
+    ompi_status_public_t *status = &request->base.req_base.req_ompi.req_status;
+    if (request->state == SEND_MOVING) { /* the end of its pieces is its own */
+        status->MPI_ERROR = COMPAT_ERR_PROC_FAILED;
         return;
-    request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
-    if (request->state == SEND_MOVING)
-        return; /* the end of its pieces is its own */
-    request->acknowledged = true;
+    }
+    if (!handle_take(&multilane.handles, handle))
+        return;
+    status->MPI_ERROR = COMPAT_ERR_PROC_FAILED;
     send_request_step(request);
 }
 
@@ -260,7 +264,6 @@ void send_request_begin(struct send_request *request)
     request->base.req_bytes_packed = request->out.size;
     request->ends = 0;
     request->unfinished = 1;
-    request->acknowledged = false;
     request->receiver = (struct wire_handle){0};
     request->state = SEND_STARTED;
     request_work_begins(&request->counted);
@@ -351,10 +354,9 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
 bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, bool taken)
 {
     struct send_request *request = handle_find(&multilane.handles, HANDLE_SEND, handle);
-    if (!request || request->out.peer != peer || request->acknowledged ||
-        request->state == SEND_MOVING)
+    if (!request || request->out.peer != peer || request->state == SEND_MOVING ||
+        !handle_take(&multilane.handles, handle))
         return false;
-    request->acknowledged = true;
     /* Its own lane may not be done with it yet: it ends when both are, in error or not. */
     if (!taken)
         request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_REVOKED;

@@ -45,7 +45,6 @@ struct send_request {
     const struct route *route;
     const struct protocol *protocol;
     enum send_state state;
-    bool acknowledged;
     uint32_t ends;       /* see request_ended */
     uint32_t unfinished; /* atomic: things that must happen before it is complete */
     struct wire_handle handle;
@@ -103,8 +102,9 @@ void send_request_step(struct send_request *request);
 void send_request_expect(struct send_request *request, bool expects);
 /* It will never be complete otherwise: ends it with an MPI error class. */
 void send_request_fail(struct send_request *request, int mpi_error);
-/* Its receiver is lost, and will not answer. */
-void send_request_lost(struct send_request *request);
+/* Its receiver is lost, and will not answer. The request may have ended meanwhile, and be another
+ * one: then the handle is not its own any more. */
+void send_request_lost(struct send_request *request, struct wire_handle handle);
 /* A lane reported an error of what it carried, and that was told. Ends the request where the loss
  * of its peer does not end the job. */
 void send_request_broke(struct send_request *request);

@@ -59,7 +59,7 @@ static void ring_sent(void *context, int status)
      */
     bool is_awaited = __atomic_exchange_n(&request->in_ring, false, __ATOMIC_RELAXED);
     if (status != OPAL_SUCCESS && lost_or_dead(request->out.peer))
-        send_request_lost(request); /* if nobody has told it yet */
+        send_request_lost(request, request->handle); /* if nobody has told it yet */
     else if (status != OPAL_SUCCESS && is_awaited)
         tell_of_bytes(request->out.peer, peer_control_lane(request->out.peer), WIRE_CANCEL,
                       request->receiver, 0);
