@@ -166,7 +166,10 @@ void send_request_step(struct send_request *request)
 void send_request_fail(struct send_request *request, int mpi_error)
 {
     request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
-    send_request_complete(request);
+    /* Else another thread, which says that no answer comes, makes that step. */
+    if (handle_is_set(request->handle) && handle_take(&multilane.handles, request->handle))
+        send_request_step(request);
+    send_request_step(request);
 }
 
 void send_request_lost(struct send_request *request, struct wire_handle handle)

@@ -45,8 +45,10 @@ struct send_request {
     const struct route *route;
     const struct protocol *protocol;
     enum send_state state;
-    uint32_t ends;       /* see request_ended */
-    uint32_t unfinished; /* atomic: things that must happen before it is complete */
+    uint32_t ends; /* see request_ended */
+    /* Atomic: things that must happen before it is complete. Its protocol is done with it, and, if
+     * it has a handle, the answer is here, or whoever has taken the handle says that none comes. */
+    uint32_t unfinished;
     struct wire_handle handle;
     struct wire_handle receiver;
     struct transfer transfer;
@@ -100,7 +102,7 @@ void send_request_go(struct send_request *request, enum flow_way way);
 void send_request_step(struct send_request *request);
 /* The RTR of this request is expected, on whatever lane it comes. */
 void send_request_expect(struct send_request *request, bool expects);
-/* It will never be complete otherwise: ends it with an MPI error class. */
+/* Its message was not sent, and will not be: ends it with an MPI error class. */
 void send_request_fail(struct send_request *request, int mpi_error);
 /* Its receiver is lost, and will not answer. The request may have ended meanwhile, and be another
  * one: then the handle is not its own any more. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Large sends that are answered, or whose receiver is lost, or both at once: each ends once. */
+/* Large sends whose receiver is lost at any moment of their start: each ends once, and none waits
+ * for an answer that cannot come. */
 #include "check.h"
 
 #include <pthread.h>
@@ -18,7 +19,8 @@ static ompi_proc_t process;
 static struct lane lane;
 static struct peer peer = {.proc = &process, .lanes = &lane, .lane_count = 1};
 static struct send_request request;
-static bool has_room; /* does the lane take messages now? */
+static bool has_room;             /* does the lane take messages now? */
+static bool is_lost_before_start; /* the receiver, when the send has looked whether it is */
 static struct wire_handle announced;
 
 /* What lost_end does about sends. */
@@ -47,6 +49,8 @@ int lane_send_copy(struct lane *to, const void *bytes, size_t length)
 enum flow_way credit_admit(struct send_request *admitted)
 {
     CHECK(admitted == &request, "another request");
+    if (is_lost_before_start)
+        receiver_is_lost();
     return FLOW_GO;
 }
 
@@ -139,7 +143,7 @@ static void begin(void)
 {
     static const struct route route = {.protocol = &rndv_am, .lane_count = 1};
     OBJ_CONSTRUCT(&request, send_request_t);
-    peer.lost = false;
+    peer.lost = is_lost_before_start = false;
     has_room = true;
     handle_table_init(&multilane.handles);
     request.base.req_base.req_comm = &communicator;
@@ -196,6 +200,27 @@ static void test_lost_while_it_waits_for_an_answer(void)
     check_ended(COMPAT_ERR_PROC_FAILED);
 }
 
+static void test_lost_while_it_waits_for_room(void)
+{
+    begin();
+    has_room = false;
+    start();
+    progress_standin_run();
+    receiver_is_lost();
+    check_goes_on("is to be tried again");
+    if (request.ends == 0)
+        progress_standin_run();
+    check_ended(COMPAT_ERR_PROC_FAILED);
+}
+
+static void test_lost_before_it_could_be_found(void)
+{
+    begin();
+    is_lost_before_start = true;
+    start();
+    check_ended(COMPAT_ERR_PROC_FAILED);
+}
+
 /* --- threads -----------------------------------------------------------------------------------
  */
 
@@ -244,6 +269,8 @@ int main(void)
     pending_queue_init(&multilane.pending);
     test_acknowledged();
     test_lost_while_it_waits_for_an_answer();
+    test_lost_before_it_could_be_found();
+    test_lost_while_it_waits_for_room();
     test_answer_and_loss_at_once();
     return check_end();
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "../lost.h"
 #include "../multilane.h"
 
 /* In the order of the model's table, which knows what each needs and costs. */
@@ -23,17 +24,27 @@ const struct protocol *protocol_of_method(uint32_t method)
     return method < WIRE_METHODS ? by_method[method] : NULL;
 }
 
-int eager_expect_ack(struct send_request *request)
+/* The answer is one more thing that the request waits for. */
+static int answer_expect(struct send_request *request)
 {
-    if (request->base.req_send_mode != MCA_PML_BASE_SEND_SYNCHRONOUS ||
-        handle_is_set(request->handle))
+    if (handle_is_set(request->handle))
         return OMPI_SUCCESS;
     request->unfinished++; /* before anybody finds the request, and makes a step */
     int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
-    if (rc != OMPI_SUCCESS) {
+    if (rc != OMPI_SUCCESS)
         request->unfinished--;
+    else if (OPAL_UNLIKELY(peer_is_lost(request->out.peer)))
+        send_request_lost(request, request->handle); /* lost_end may have looked before */
+    return rc;
+}
+
+int eager_expect_ack(struct send_request *request)
+{
+    if (request->base.req_send_mode != MCA_PML_BASE_SEND_SYNCHRONOUS)
+        return OMPI_SUCCESS;
+    int rc = answer_expect(request);
+    if (rc != OMPI_SUCCESS)
         return rc;
-    }
     request->out.synchronous = request->handle;
     handle_goes_out(request);
     return OMPI_SUCCESS;
@@ -42,11 +53,9 @@ int eager_expect_ack(struct send_request *request)
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
                   const void *key_bytes)
 {
-    if (!handle_is_set(request->handle)) {
-        int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
-        if (rc != OMPI_SUCCESS)
-            return rc;
-    }
+    int rc = answer_expect(request);
+    if (rc != OMPI_SUCCESS)
+        return rc;
     const struct outgoing *out = &request->out;
     unsigned char bytes[WIRE_CONTROL_MAX];
     size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_RTS, out->sequence, out->tag,
@@ -64,8 +73,10 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
     }
     request->state = SEND_ANNOUNCED; /* before it is true: the answer may come inside the send */
     handle_goes_out(request);
-    int rc = lane_send_copy(lane, bytes, length);
-    if (rc != OMPI_SUCCESS)
+    rc = lane_send_copy(lane, bytes, length);
+    if (rc == OMPI_SUCCESS)
+        send_request_step(request);
+    else
         request->state = SEND_STARTED;
     return rc;
 }
