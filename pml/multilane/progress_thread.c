@@ -176,6 +176,8 @@ static void functions_register(void)
 {
     opal_progress_register(reports_progress);
     pending_listen(&multilane.pending);
+    if (parameters.failover)
+        watch_listen();
     if (driver_is_loaded)
         staging_listen();
 }

@@ -53,7 +53,8 @@ static struct {
     uint64_t met_ns;      /* and those met that somebody waits for */
     uint32_t calls;       /* atomic: of progress while nothing is kept */
     bool inside;          /* atomic: a thread is */
-    bool registered;      /* atomic */
+    bool listens;         /* atomic: Open MPI's progress calls us */
+    bool begun;           /* atomic */
     bool keeps;           /* atomic: messages were kept */
 } watch;
 
@@ -512,7 +513,7 @@ static void watch_all(void)
 
 int watch_progress(void)
 {
-    if (!__atomic_load_n(&watch.registered, __ATOMIC_RELAXED)) /* watch_begin */
+    if (!__atomic_load_n(&watch.begun, __ATOMIC_RELAXED)) /* watch_begin */
         return 0;
     /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
     if (!__atomic_load_n(&watch.first, __ATOMIC_RELAXED)) {
@@ -535,10 +536,16 @@ void watch_init(void)
     OBJ_CONSTRUCT(&watch.lock, opal_mutex_t);
 }
 
+void watch_listen(void)
+{
+    if (!__atomic_exchange_n(&watch.listens, true, __ATOMIC_RELAXED)) /* once is enough */
+        opal_progress_register(watch_progress);
+}
+
 void watch_begin(void)
 {
-    if (!__atomic_exchange_n(&watch.registered, true, __ATOMIC_RELAXED))
-        opal_progress_register(watch_progress);
+    watch_listen();
+    __atomic_store_n(&watch.begun, true, __ATOMIC_RELAXED); /* watch_progress */
 }
 
 bool watch_keeps(void)
@@ -548,9 +555,9 @@ bool watch_keeps(void)
 
 void watch_fini(void)
 {
-    if (watch.registered)
+    if (watch.listens)
         opal_progress_unregister(watch_progress);
-    watch.registered = watch.keeps = false;
+    watch.listens = watch.begun = watch.keeps = false;
     watch.first = NULL;
     OBJ_DESTRUCT(&watch.lock);
 }

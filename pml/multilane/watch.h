@@ -31,7 +31,9 @@ void watch_init(void);
 void watch_fini(void);
 /* Was any message to any peer kept until the peer had it? */
 bool watch_keeps(void);
-/* There is something to watch: progress is ours too from now on. */
+/* Open MPI's progress calls us from now on, though there may be nothing to watch yet. */
+void watch_listen(void);
+/* There is something to watch from now on. */
 void watch_begin(void);
 /* What progress calls. */
 int watch_progress(void);
