@@ -15,6 +15,17 @@
 #include "peer_class.h"
 #include "record.h"
 
+/* Those of other jobs, by name: each of their messages carries it, and a parent may have thousands.
+ * Written with the component's lock held. */
+#define FOREIGN_BUCKETS 1024u
+static struct peer *foreign_buckets[FOREIGN_BUCKETS]; /* atomic */
+
+/* Ranks of one job do not meet, nor do processes that were started one by one. */
+static struct peer **foreign_bucket(opal_process_name_t name)
+{
+    return &foreign_buckets[(name.vpid + name.jobid) % FOREIGN_BUCKETS];
+}
+
 static bool is_foreign(opal_process_name_t name)
 {
     return name.jobid != multilane.me.jobid;
@@ -27,9 +38,9 @@ struct peer *peer_find(opal_process_name_t name)
             return NULL;
         return __atomic_load_n(&multilane.local_peers[name.vpid], __ATOMIC_ACQUIRE); /* peer_list */
     }
-    struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE); /* peer_list */
+    struct peer *peer = __atomic_load_n(foreign_bucket(name), __ATOMIC_ACQUIRE); /* peer_list */
     while (peer && (peer->name.vpid != name.vpid || peer->name.jobid != name.jobid))
-        peer = peer->next_foreign;
+        peer = peer->next_in_bucket;
     return peer;
 }
 
@@ -40,6 +51,9 @@ static void peer_list(struct peer *peer)
         __atomic_store_n(&multilane.local_peers[peer->name.vpid], peer, __ATOMIC_RELEASE);
         return;
     }
+    struct peer **bucket = foreign_bucket(peer->name);
+    peer->next_in_bucket = *bucket;
+    __atomic_store_n(bucket, peer, __ATOMIC_RELEASE);
     peer->next_foreign = multilane.foreign_peers;
     __atomic_store_n(&multilane.foreign_peers, peer, __ATOMIC_RELEASE);
 }
@@ -162,6 +176,7 @@ void peers_fini(void)
         multilane.foreign_peers = peer->next_foreign;
         peer_free(peer);
     }
+    memset(foreign_buckets, 0, sizeof(foreign_buckets));
     free(multilane.local_peers);
     multilane.local_peers = NULL;
     multilane.local_peer_count = 0;

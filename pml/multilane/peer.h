@@ -16,6 +16,7 @@ struct peer_class;
 
 struct peer {
     struct peer *next_foreign;
+    struct peer *next_in_bucket; /* see peer_find */
     ompi_proc_t *proc;
     opal_process_name_t name;
     bool foreign; /* of another job: we introduce ourselves by name in every header */

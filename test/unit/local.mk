@@ -53,9 +53,9 @@ test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
 
 # Those that need Open MPI's classes and locks, and no job.
-pml_tests = test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes test/unit/pml_pieces \
-	test/unit/pml_rma test/unit/pml_send test/unit/pml_stripe test/unit/pml_transfer \
-	test/unit/pml_record test/unit/pml_watch
+pml_tests = test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes test/unit/pml_peer \
+	test/unit/pml_pieces test/unit/pml_rma test/unit/pml_send test/unit/pml_stripe \
+	test/unit/pml_transfer test/unit/pml_record test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/progress_standin.h test/unit/lanes_standin.h
@@ -86,6 +86,9 @@ test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_sta
 	pml/multilane/transfer.c pml/multilane/pending.c pml/multilane/work.c
 test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_transfer_LDADD = $(PML_TEST_LDADD)
+test_unit_pml_peer_SOURCES = test/unit/pml_peer.c pml/multilane/peer.c
+test_unit_pml_peer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_peer_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_pieces_SOURCES = test/unit/pml_pieces.c test/unit/progress_standin.c \
 	pml/multilane/pending.c pml/multilane/pieces.c pml/multilane/transfer.c pml/multilane/work.c
 test_unit_pml_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS)
