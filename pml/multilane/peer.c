@@ -134,18 +134,21 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
             return peer;
     }
     opal_process_name_t sender = {.jobid = multilane.me.jobid, .vpid = base->from};
+    if (base->flags & WIRE_NAMED)
+        sender = (opal_process_name_t){.jobid = name->jobid, .vpid = name->vpid};
+    struct peer *peer = peer_find(sender);
+    if (OPAL_LIKELY(peer && peer->reachable))
+        return peer;
     ompi_proc_t *proc = NULL;
     if (base->flags & WIRE_NAMED) {
-        sender = (opal_process_name_t){.jobid = name->jobid, .vpid = name->vpid};
         /* Processes of other jobs were added before anything is sent; others are not looked for,
-         * which might wait for ever for an answer about a name that nobody has. */
+         * which might wait for ever for an answer about a name that nobody has. Once for each: Open
+         * MPI looks without a lock, and another thread may just add one. */
         proc = (ompi_proc_t *) ompi_proc_lookup(sender);
         if (is_foreign(sender) && !proc)
             return NULL;
     }
-    struct peer *peer = peer_find(sender);
-    if (OPAL_UNLIKELY(!peer || !peer->reachable))
-        peer = peer_contact(sender, proc);
+    peer = peer_contact(sender, proc);
     return peer && (peer->reachable || peer_is_lost(peer)) ? peer : NULL;
 }
 

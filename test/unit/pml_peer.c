@@ -81,6 +81,11 @@ int main(void)
             CHECK(peer && peer->name.jobid == name.jobid && peer->name.vpid == name.vpid &&
                       peer->foreign == (job != 0),
                   "job %u rank %u", job, rank);
+            /* Open MPI, which knows none of them, is not asked. */
+            CHECK(peer_of_sender(&(struct wire_base){.flags = WIRE_NAMED},
+                                 &(struct wire_name){.jobid = name.jobid, .vpid = name.vpid}) ==
+                      peer,
+                  "a message of job %u rank %u", job, rank);
         }
     CHECK(!peer_find(name_of(0, RANKS)), "a rank that the own job does not have");
     CHECK(!peer_find(name_of(JOBS, 0)), "a job that was not met");
