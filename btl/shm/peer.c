@@ -97,10 +97,20 @@ static bool file_segment_ready(void)
 
 /* Under shm.lock. Whether a ring will be there when the first message goes out; who asks then that
  * there is none has no other lane any more. */
-static bool ring_is_promised(enum segment_kind kind)
+static bool ring_is_promised(enum segment_kind kind, const opal_process_name_t *name)
 {
-    if (atomic_load_explicit(&shm.promised[kind], memory_order_relaxed) >= shm.lane_count)
+    static bool said;
+
+    if (atomic_load_explicit(&shm.promised[kind], memory_order_relaxed) >= shm.lane_count) {
+        if (!said)
+            SHM_SAY("messages to process %s, and maybe to others, take another lane: the %u "
+                    "rings of this process are all that btl_shm_memory_max (%s) holds. A larger "
+                    "one, or a "
+                    "smaller btl_shm_ring_bytes, may help.",
+                    OPAL_NAME_PRINT(*name), shm.lane_count, shm.memory_max_text);
+        said = true;
         return false;
+    }
     atomic_fetch_add_explicit(&shm.promised[kind], 1, memory_order_relaxed);
     return true;
 }
@@ -131,8 +141,8 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
         refusal = "no file could be made for it in /dev/shm";
     peer = peer_find(&proc->proc_name);
     promised = NULL != peer && atomic_load_explicit(&peer->promised, memory_order_relaxed);
-    if (NULL == refusal && !promised && !ring_is_promised(kind))
-        refusal = "all rings that btl_shm_memory_max allows are promised to others";
+    if (NULL == refusal && !promised && !ring_is_promised(kind, &proc->proc_name))
+        refusal = "all rings are promised to others";
     if (NULL != refusal) {
         SHM_VERBOSE("no lane to process %s: %s", OPAL_NAME_PRINT(proc->proc_name), refusal);
         free(record);
