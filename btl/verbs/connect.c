@@ -202,7 +202,7 @@ static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
 enum sending {
     SENDING_DONE,
     SENDING_LATER,  /* all buffers are in use */
-    SENDING_NOWHERE /* no way leads there now */
+    SENDING_NOWHERE /* no way leads there now, or the device does not take it */
 };
 
 static void pause_begin(struct verbs_pause *pause, uint64_t now, uint32_t times)
@@ -301,10 +301,9 @@ static enum sending greeting_send(verbs_peer_t *peer, const struct greeting *gre
                       .remote_qpn = peer->port.greeting_qpn,
                       .remote_qkey = GREETING_KEY},
         };
-        if (0 == ibv_post_send(greeter->qp, &request, &bad)) {
+        sending = 0 == ibv_post_send(greeter->qp, &request, &bad) ? SENDING_DONE : SENDING_NOWHERE;
+        if (SENDING_DONE == sending)
             greeter->busy |= 1u << index;
-            sending = SENDING_DONE;
-        }
     }
     opal_mutex_unlock(&greeter->lock);
     return sending;
