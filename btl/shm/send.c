@@ -244,7 +244,8 @@ int send_start(mca_btl_base_module_t *btl, shm_peer_t *peer, mca_btl_base_descri
     return 1;
 }
 
-/* When the short way is barred: no ring yet, messages waiting before this one, a full ring. */
+/* When the short way is barred: no ring yet, messages waiting before this one, a full ring. What is
+ * for a peer that has ended in order is dropped as if it had been sent. */
 static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t header_size,
                                                     size_t payload_size, uint8_t order,
                                                     uint32_t flags,
@@ -252,7 +253,11 @@ static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t hea
 {
     if (NULL != descriptor)
         *descriptor = frag_get(order, header_size + payload_size, flags);
-    return OUT_DEAD == peer->out_state && !peer->gone ? OPAL_ERR_UNREACH : OPAL_ERR_OUT_OF_RESOURCE;
+    if (OUT_DEAD == peer->out_state)
+        return OPAL_ERR_UNREACH;
+    return peer->out_direct && header_size + payload_size <= peer->length_max
+               ? OPAL_ERR_RESOURCE_BUSY
+               : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
 int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
@@ -271,7 +276,7 @@ int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_
         sent = message_write(peer, convertor, header, header_size, payload_size, tag);
     if (OPAL_UNLIKELY(threads))
         opal_mutex_unlock(&peer->lock);
-    if (OPAL_LIKELY(sent))
+    if (OPAL_LIKELY(sent) || OPAL_UNLIKELY(peer->gone))
         return OPAL_SUCCESS;
     return immediate_slow(peer, header_size, payload_size, order, flags, descriptor);
 }

@@ -140,6 +140,7 @@ static bool immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                              size_t payload_size, mca_btl_base_tag_t tag)
 {
     mca_btl_base_descriptor_t *descriptor;
+    struct verbs_work *work;
     unsigned char *room;
 
     /* Read without the lock: where it has just changed, the message waits like any other. */
@@ -149,10 +150,12 @@ static bool immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                             MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     if (NULL == descriptor)
         return false;
+    work = (struct verbs_work *) descriptor;
+    work->tag = tag;
     room = descriptor->des_segments[0].seg_addr.pval;
     memcpy(room, header, header_size);
     if ((0 == payload_size || payload_pack(convertor, room + header_size, payload_size)) &&
-        OPAL_SUCCESS == send_start(btl, peer, descriptor, tag))
+        work_submit_now(peer, work))
         return true;
     send_free(btl, descriptor);
     return false;
@@ -172,5 +175,9 @@ int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_converto
         return OPAL_SUCCESS;
     if (NULL != descriptor)
         *descriptor = send_alloc(btl, peer, order, size, flags);
-    return PEER_FAILED == peer->state ? OPAL_ERR_UNREACH : OPAL_ERR_OUT_OF_RESOURCE;
+    if (PEER_FAILED == peer->state)
+        return OPAL_ERR_UNREACH;
+    return PEER_READY == peer->state && opal_list_is_empty(&peer->pending)
+               ? OPAL_ERR_RESOURCE_BUSY
+               : OPAL_ERR_OUT_OF_RESOURCE;
 }

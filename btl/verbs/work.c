@@ -141,6 +141,20 @@ void work_wake(verbs_peer_t *peer)
     opal_mutex_unlock(&module->waiting_lock);
 }
 
+bool work_submit_now(verbs_peer_t *peer, struct verbs_work *work)
+{
+    enum posting posting = POST_LATER;
+
+    work->peer = peer;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (OPAL_LIKELY(PEER_READY == peer->state) && opal_list_is_empty(&peer->pending))
+        posting = work_post(peer, work);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (OPAL_UNLIKELY(POST_FAILED == posting))
+        peer_fail(peer, "its send queue takes nothing any more");
+    return POSTED == posting;
+}
+
 int work_submit(verbs_peer_t *peer, struct verbs_work *work)
 {
     enum posting posting = POST_LATER;

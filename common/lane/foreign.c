@@ -18,7 +18,7 @@ struct foreign_default {
     unsigned is;    /* of these: */
 #define A_LINK    1 /* btl_bandwidth is that of the link, not just a rank */
 #define EMULATING 2 /* its get and put are messages in disguise */
-#define PROMPT    4 /* see foreign_is_prompt */
+#define EXACT     4 /* see foreign_sendi_leaves */
 #define DELIVERS  8 /* see foreign_delivers */
     double latency_s;
     /* Sends: overhead of both ends and bandwidth (0: the link's), of messages up to `small_bytes`
@@ -34,17 +34,17 @@ struct foreign_default {
 #define ANY_SIZE UINT64_MAX
 
 static const struct foreign_default defaults[] = {
-    {"self", MEGABIT_S, PROMPT | DELIVERS, 10e-9, 65536, 60e-9, 70e9, 60e-9, 70e9, 40e-9, 110e9, 0,
+    {"self", MEGABIT_S, EXACT | DELIVERS, 10e-9, 65536, 60e-9, 70e9, 60e-9, 70e9, 40e-9, 110e9, 0,
      0},
-    {"vader", MEGABIT_S, PROMPT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9,
+    {"vader", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9,
      0, 0},
-    {"sm", MEGABIT_S, PROMPT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
+    {"sm", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
      0},
     {"smcuda", MEGABIT_S, DELIVERS, 0.2e-6, 4096, 0.6e-6, 5e9, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},
     {"tcp", MEGABIT_S, A_LINK | EMULATING, 20e-6, ANY_SIZE, 0, 0, 10e-6, 0, 0, 0, 0, 0},
     {"usnic", MEGABIT_S, A_LINK | EMULATING, 3e-6, ANY_SIZE, 0, 0, 1e-6, 0, 0, 0, 0, 0},
     {"openib", MEGABIT_S, A_LINK, 1.2e-6, ANY_SIZE, 0, 0, 0.6e-6, 0, 0.5e-6, 0, 16e-6, 0.06e-9},
-    {"uct", MEBIBYTE_S, A_LINK, 1e-6, ANY_SIZE, 0, 0, 0.4e-6, 0, 0.4e-6, 0, 16e-6, 0.06e-9},
+    {"uct", MEBIBYTE_S, A_LINK | EXACT, 1e-6, ANY_SIZE, 0, 0, 0.4e-6, 0, 0.4e-6, 0, 16e-6, 0.06e-9},
     {"ugni", MEBIBYTE_S, A_LINK, 1.5e-6, ANY_SIZE, 0, 0, 0.5e-6, 0, 0.5e-6, 0, 10e-6, 0.06e-9},
     {"ofi", MEGABIT_S, 0, 1.5e-6, ANY_SIZE, 0, 0, 0.6e-6, 10e9, 0.6e-6, 10e9, 16e-6, 0.06e-9},
     {"portals4", MEGABIT_S, 0, 1.5e-6, ANY_SIZE, 0, 0, 0.6e-6, 10e9, 0.6e-6, 10e9, 0, 0},
@@ -74,9 +74,9 @@ double foreign_bandwidth(const char *name, uint32_t bandwidth)
     return bandwidth * default_of(name)->unit;
 }
 
-bool foreign_is_prompt(const char *name)
+bool foreign_sendi_leaves(const char *name)
 {
-    return default_of(name)->is & PROMPT;
+    return default_of(name)->is & EXACT;
 }
 
 bool foreign_delivers(const char *name)

@@ -29,10 +29,10 @@ struct foreign_btl {
 /* Bytes a second of a BTL's btl_bandwidth, whose unit differs between them; 0 for 0. */
 double foreign_bandwidth(const char *name, uint32_t bandwidth);
 
-/* Does the BTL hand over a message inside btl_send? Others may queue it, as tcp does until it is
- * connected: then it moves only while somebody calls MPI, and its send must not be complete before.
- */
-bool foreign_is_prompt(const char *name);
+/* Is a message out of this process once its btl_sendi has accepted it? smcuda's queues what its FIFO
+ * has no room for, and says the same; of a BTL that is not known it is not believed either. What a
+ * descriptor's callback says is believed of all. */
+bool foreign_sendi_leaves(const char *name);
 
 /* Has a message that the BTL took reached the peer, whatever happens later? So it is where both map
  * the memory that it lies in. */

@@ -20,7 +20,10 @@
  *    needs no lock of the caller. It never blocks on the peer.
  *  - A function pointer is NULL where the BTL never has the capability that the function belongs
  * to. Whether it works toward one peer is said by the capabilities of that endpoint.
- *  - Return codes are Open MPI's (OPAL_SUCCESS, OPAL_ERR_...). */
+ *  - Return codes are Open MPI's (OPAL_SUCCESS, OPAL_ERR_...).
+ *  - What btl_sendi has accepted is out of this process: in the peer's memory, or with the device.
+ *    It says OPAL_ERR_RESOURCE_BUSY where it only has no room now: a descriptor would wait for the
+ *    same room. */
 #define MULTILANE_EXTENSION_VERSION       2
 #define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v2"
 

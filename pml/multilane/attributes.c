@@ -42,7 +42,7 @@ static void say_complaint(const mca_btl_base_module_t *btl, const struct model_e
 
 static bool can_send_immediately(const struct lane *lane)
 {
-    return lane->btl->btl_sendi != NULL;
+    return lane->plain_sendi != NULL;
 }
 
 static void attributes_of_ours(const struct lane *lane, struct model_lane *out)

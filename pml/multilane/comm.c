@@ -168,13 +168,31 @@ static opal_process_name_t name_of(const struct mca_pml_comm_t *comm, uint32_t r
     return ompi_group_get_proc_name(comm->ompi->c_remote_group, (int) rank);
 }
 
+/* Notes which processes of other jobs are in a communicator, by the number of this search. */
+static void members_note(struct mca_pml_comm_t *comm, void *with)
+{
+    const uint32_t *search = with;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        struct peer *peer = peer_find(name_of(comm, rank));
+        if (peer && peer->foreign) /* relaxed: read by this thread, or by a later search */
+            __atomic_store_n(&peer->found_by, *search, __ATOMIC_RELAXED);
+    }
+}
+
 /* Processes of other jobs, which are in no communicator any more, have disconnected. They may be
- * met again: what they were promised stays so, and counts again when they use it. */
+ * met again: what they were promised stays so, and counts again when they use it. Each communicator
+ * is looked through once, however many of them are in it. */
 static void comm_part(const struct mca_pml_comm_t *comm)
 {
-    for (uint32_t rank = 0; multilane.foreign_peers && rank < comm->size; rank++) {
+    static uint32_t searches; /* atomic */
+    if (!multilane.foreign_peers)
+        return;
+    uint32_t search = __atomic_add_fetch(&searches, 1, __ATOMIC_RELAXED);
+    comms_visit(members_note, &search);
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(name_of(comm, rank));
-        if (peer && peer->foreign && !comms_have(peer))
+        if (peer && peer->foreign &&
+            (int32_t) (__atomic_load_n(&peer->found_by, __ATOMIC_RELAXED) - search) < 0)
             credit_end(peer);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that wait for room at their receiver, and telling senders of room. */
+/* Messages that wait for room at their receiver or on a lane, and telling senders of room. */
 #include "credit.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static void waiting_insert(struct peer *peer, struct send_request *request)
     while (*at && (int32_t) ((*at)->out.mark - request->out.mark) < 0)
         at = &(*at)->next_waiting;
     request->next_waiting = *at;
-    *at = request;
+    __atomic_store_n(at, request, __ATOMIC_RELAXED); /* credit_any_waits */
     if (!request->next_waiting)
         peer->waiting_last = request;
     request->is_waiting = true;
@@ -41,29 +41,57 @@ static void waiting_insert(struct peer *peer, struct send_request *request)
 static struct send_request *waiting_pop(struct peer *peer)
 {
     struct send_request *request = peer->waiting;
-    peer->waiting = request->next_waiting;
+    __atomic_store_n(&peer->waiting, request->next_waiting, __ATOMIC_RELAXED);
     if (!peer->waiting)
         peer->waiting_last = NULL;
     request->is_waiting = false;
     return request;
 }
 
+/* Is there one before it that may go, and that its lane has refused? Then those that come later wait
+ * behind it: else they would take its room. With the credit lock held. */
+static bool lane_is_awaited(const struct peer *peer)
+{
+    return peer->waiting && peer->waiting->is_admitted;
+}
+
 enum flow_way credit_admit(struct send_request *request)
 {
     struct peer *peer = request->out.peer;
     if (OPAL_LIKELY(
+            !credit_any_waits(peer) &&
             flow_is_within(request->out.mark, __atomic_load_n(&peer->out.limit, __ATOMIC_RELAXED))))
         return FLOW_GO;
     OPAL_THREAD_LOCK(&peer->credit_lock);
-    enum flow_way way = flow_try(&peer->out, request->out.mark, request->out.cost);
+    enum flow_way way = FLOW_WAIT;
+    bool is_behind = lane_is_awaited(peer);
+    if (!is_behind)
+        way = flow_try(&peer->out, request->out.mark, request->out.cost);
+    request->is_admitted = false;
     if (way == FLOW_WAIT) {
         waiting_insert(peer, request);
-        counter_add(&multilane.waited_messages, 1);
+        if (!is_behind)
+            counter_add(&multilane.waited_messages, 1);
     }
     OPAL_THREAD_UNLOCK(&peer->credit_lock);
     if (OPAL_UNLIKELY(peer_is_lost(peer)))
         credit_lost(peer); /* it may have come too late to be found */
     return way;
+}
+
+void credit_await_lane(struct send_request *request)
+{
+    struct peer *peer = request->out.peer;
+    OPAL_THREAD_LOCK(&peer->credit_lock);
+    request->is_admitted = true;
+    waiting_insert(peer, request);
+    bool is_due = !peer->waiting_is_pending;
+    peer->waiting_is_pending = true;
+    OPAL_THREAD_UNLOCK(&peer->credit_lock);
+    if (is_due)
+        pending_add(&multilane.pending, &peer->waiting_pending);
+    if (OPAL_UNLIKELY(peer_is_lost(peer)))
+        credit_lost(peer); /* as above */
 }
 
 bool credit_withdraw(struct send_request *request)
@@ -76,7 +104,7 @@ bool credit_withdraw(struct send_request *request)
         peer->waiting_last = NULL;
         while (*at) {
             if (*at == request) {
-                *at = request->next_waiting;
+                __atomic_store_n(at, request->next_waiting, __ATOMIC_RELAXED);
                 continue;
             }
             peer->waiting_last = *at;
@@ -108,25 +136,44 @@ void credit_lost(struct peer *peer)
     } while (request);
 }
 
+/* The next one that may go now, taken out of the queue; null: the limits, or a lane that refused,
+ * bring us back. */
+static struct send_request *waiting_take(struct peer *peer, enum flow_way *way)
+{
+    struct send_request *request = NULL;
+    OPAL_THREAD_LOCK(&peer->credit_lock);
+    *way = FLOW_WAIT;
+    if (lane_is_awaited(peer))
+        *way = FLOW_GO;
+    else if (peer->waiting)
+        *way = flow_try(&peer->out, peer->waiting->out.mark, peer->waiting->out.cost);
+    if (*way == FLOW_WAIT)
+        peer->waiting_is_pending = false;
+    else
+        request = waiting_pop(peer);
+    OPAL_THREAD_UNLOCK(&peer->credit_lock);
+    return request;
+}
+
 /* From progress: sends what may go now. */
 static int waiting_retry(struct pending *pending)
 {
-    struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, credit_pending));
-    for (;;) {
-        struct send_request *request = NULL;
-        enum flow_way way = FLOW_WAIT;
+    struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, waiting_pending));
+    enum flow_way way;
+    struct send_request *request;
+    while ((request = waiting_take(peer, &way))) {
+        if (!request->is_admitted) {
+            send_request_admitted(request, way);
+            request->is_admitted = true;
+        }
+        if (send_request_try(request) != LANE_AGAIN)
+            continue;
         OPAL_THREAD_LOCK(&peer->credit_lock);
-        if (peer->waiting)
-            way = flow_try(&peer->out, peer->waiting->out.mark, peer->waiting->out.cost);
-        if (way == FLOW_WAIT)
-            peer->credit_is_pending = false; /* the next limits bring us back */
-        else
-            request = waiting_pop(peer);
+        waiting_insert(peer, request);
         OPAL_THREAD_UNLOCK(&peer->credit_lock);
-        if (!request)
-            return OMPI_SUCCESS;
-        send_request_go(request, way);
+        return LANE_AGAIN;
     }
+    return OMPI_SUCCESS;
 }
 
 bool credit_arrived(struct peer *peer, const struct wire_credit *credit)
@@ -135,12 +182,12 @@ bool credit_arrived(struct peer *peer, const struct wire_credit *credit)
     OPAL_THREAD_LOCK(&peer->credit_lock);
     bool good = flow_is_possible(&peer->out, drawn, credit->limit, credit->headers);
     bool is_due = good && flow_moved(&peer->out, drawn, credit->limit, credit->headers) &&
-                  peer->waiting && !peer->credit_is_pending;
+                  peer->waiting && !peer->waiting_is_pending;
     if (is_due)
-        peer->credit_is_pending = true;
+        peer->waiting_is_pending = true;
     OPAL_THREAD_UNLOCK(&peer->credit_lock);
     if (is_due)
-        pending_add(&multilane.pending, &peer->credit_pending);
+        pending_add(&multilane.pending, &peer->waiting_pending);
     return good;
 }
 
@@ -261,6 +308,6 @@ void credit_begin(struct peer *peer, uint32_t promised)
 {
     peer->out = (struct flow_out){.limit = promised, .headers = promised + flow_headers(promised)};
     flow_in_init(&peer->in, multilane.window, flow_headers(multilane.window));
-    peer->credit_pending.retry = waiting_retry;
+    peer->waiting_pending.retry = waiting_retry;
     peer->starved_pending.retry = starved_retry;
 }

@@ -16,6 +16,14 @@ static inline uint32_t arrival_cost(const struct arrival *arrival)
 /* May the request's message go, and how? FLOW_WAIT: it is kept here, and sent from progress when
  * the receiver has room. */
 enum flow_way credit_admit(struct send_request *request);
+/* The request's lane has refused it: it is sent from progress, before those that come later. */
+void credit_await_lane(struct send_request *request);
+
+/* Does any message to this peer wait? Relaxed: one that is sent past it comes early, no more. */
+static inline bool credit_any_waits(const struct peer *peer)
+{
+    return __atomic_load_n(&peer->waiting, __ATOMIC_RELAXED) != NULL;
+}
 /* A request that will not be sent any more. True: it was waiting. */
 bool credit_withdraw(struct send_request *request);
 /* The peer is lost: ends in an error what waits for room there. No lock is held. */

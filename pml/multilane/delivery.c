@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/compat/order.h"
 #include "errors.h"
 #include "multilane.h"
 #include "stripe.h"
@@ -125,6 +126,7 @@ static void frame_claim(struct frame *frame)
             frame->lane = other;
     }
     frame->busy = true;
+    frame->users++;
     frame->ask = delivery->ask;
     frame->heard = delivery->heard;
     if (!delivery->owes_now) /* the frame tells it */
@@ -140,49 +142,121 @@ static void frame_defer(struct frame *frame)
     frame->delivery->unsent++;
 }
 
-/* Gives a claimed frame to its lane. The frame may be gone when it returns. */
+/* Its owner, if it was not told yet, as the lock is to be released first. */
+struct told {
+    lane_left left;
+    void *owner;
+};
+
+static struct told frame_take_owner(struct frame *frame)
+{
+    struct told told = {frame->left, frame->owner};
+    frame->left = NULL;
+    return told;
+}
+
+static void tell(struct told told, int status)
+{
+    if (told.left)
+        told.left(told.owner, status);
+}
+
+/* With the lock held. True: it is the caller's to free. */
+static bool frame_release(struct frame *frame)
+{
+    return --frame->users == 0 && frame->done;
+}
+
+/* The lane has handed it over, or never will: then it breaks, and watch.c sends the frame again. */
+static void frame_handed_over(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                              mca_btl_base_descriptor_t *descriptor, int status)
+{
+    order_acquired(descriptor);
+    struct frame *frame = descriptor->des_cbdata;
+    order_released(descriptor);
+    struct delivery *delivery = frame->delivery;
+    struct told told = {NULL, NULL};
+    (void) endpoint;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    if (status == OPAL_SUCCESS)
+        told = frame_take_owner(frame);
+    bool is_mine = frame_release(frame);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (is_mine)
+        free(frame);
+    struct lane *lane = status == OPAL_SUCCESS ? NULL : peer_lane_of(delivery->peer, btl);
+    if (OPAL_UNLIKELY(lane != NULL))
+        lane_failed(lane, "could not deliver a message that it had accepted", status);
+    tell(told, OMPI_SUCCESS);
+}
+
+static int frame_give(struct frame *frame)
+{
+    struct lane *lane = frame->lane;
+    if (lane_state(lane) == LANE_BROKEN)
+        return LANE_AGAIN;
+    if (frame->expected && !frame->was_sent &&
+        lane_send_slot(lane, frame->bytes, frame->length) == OMPI_SUCCESS)
+        return LANE_LEFT;
+    return lane_send_plain(lane, frame->bytes, frame->length, frame_handed_over, frame);
+}
+
+static void frame_write(struct frame *frame)
+{
+    struct wire_frame wire = {.number = frame->number, .heard = frame->heard};
+    unsigned char *at = peer_write_base(frame->delivery->peer, frame->bytes, WIRE_FRAME,
+                                        0); /* length was reckoned */
+    ((struct wire_base *) frame->bytes)->mark =
+        (uint16_t) ((frame->striped ? WIRE_STRIPED : 0) |
+                    (frame->lane != frame->meant ? WIRE_MOVED : 0));
+    memcpy(at, &wire, sizeof(wire));
+}
+
+/* Gives a claimed frame to its lane: LANE_LEFT, LANE_UNDER_WAY, or why it waits for watch.c. The
+ * frame may be gone when it returns. */
 static int frame_transmit(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
     struct lane *lane = frame->lane;
-    struct wire_frame wire = {.number = frame->number, .heard = frame->heard};
-    unsigned char *at =
-        peer_write_base(delivery->peer, frame->bytes, WIRE_FRAME, 0); /* length was reckoned */
-    ((struct wire_base *) frame->bytes)->mark =
-        (uint16_t) ((frame->striped ? WIRE_STRIPED : 0) | (lane != frame->meant ? WIRE_MOVED : 0));
-    memcpy(at, &wire, sizeof(wire));
-    int rc = LANE_AGAIN;
-    if (lane_state(lane) != LANE_BROKEN) {
-        if (frame->expected && !frame->was_sent)
-            rc = lane_send_slot(lane, frame->bytes, frame->length);
-        if (rc != OMPI_SUCCESS)
-            rc = lane_send_plain(lane, frame->bytes, frame->length);
-    }
-    if (rc == OMPI_SUCCESS && frame->striped)
+    struct told told = {NULL, NULL};
+    frame_write(frame);
+    OPAL_THREAD_LOCK(&delivery->lock);
+    frame->users++; /* the lane's, which may end it before it returns */
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    int rc = frame_give(frame);
+    bool is_taken = rc == LANE_LEFT || rc == LANE_UNDER_WAY;
+    if (is_taken && frame->striped)
         stripe_sent(lane, frame->length);
-    if (OPAL_UNLIKELY(rc != OMPI_SUCCESS && rc != LANE_AGAIN))
+    if (OPAL_UNLIKELY(!is_taken && rc != LANE_AGAIN))
         lane_failed(lane, "could not send a message", rc);
 
     OPAL_THREAD_LOCK(&delivery->lock);
-    if (rc == OMPI_SUCCESS && frame->was_sent)
+    if (is_taken && frame->was_sent)
         counter_add(&multilane.resent_messages, 1);
-    frame->was_sent |= rc == OMPI_SUCCESS;
+    frame->was_sent |= is_taken;
     frame->busy = false;
-    bool is_done = frame->done;
-    if (OPAL_UNLIKELY(rc != OMPI_SUCCESS) && !is_done)
+    if (rc == LANE_LEFT)
+        told = frame_take_owner(frame);
+    if (OPAL_UNLIKELY(!is_taken) && !frame->done)
         frame_defer(frame);
+    if (rc != LANE_UNDER_WAY)
+        frame->users--;
+    bool is_mine = frame_release(frame);
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    if (is_done)
+    if (is_mine)
         free(frame);
+    tell(told, OMPI_SUCCESS);
     return rc;
 }
 
-void frame_send(struct frame *frame, size_t length, bool striped)
+void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner)
 {
     struct delivery *delivery = frame->delivery;
     frame->length -= frame->room - length;
     frame->room = (uint32_t) length;
     frame->striped = striped;
+    frame->left = left;
+    frame->owner = owner;
     OPAL_THREAD_LOCK(&delivery->lock);
     delivery->begun--;
     bool is_lost = delivery->lost;
@@ -198,13 +272,17 @@ void frame_send(struct frame *frame, size_t length, bool striped)
         watch_add(delivery);
     }
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    if (OPAL_UNLIKELY(is_lost))
+    if (OPAL_UNLIKELY(is_lost)) {
+        struct told told = frame_take_owner(frame);
         free(frame);
-    else
+        tell(told, OMPI_ERR_UNREACH);
+    } else {
         frame_transmit(frame);
+    }
 }
 
-int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected)
+int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected,
+                  lane_left left, void *owner)
 {
     int rc;
     struct frame *frame = frame_begin(lane, length, &rc);
@@ -212,8 +290,8 @@ int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_e
         return rc;
     memcpy(frame_message(frame), bytes, length);
     frame->expected = is_expected;
-    frame_send(frame, length, false);
-    return OMPI_SUCCESS;
+    frame_send(frame, length, false, left, owner);
+    return LANE_UNDER_WAY;
 }
 
 void delivery_resend(struct delivery *delivery)
@@ -238,14 +316,15 @@ void delivery_resend(struct delivery *delivery)
             return;
         for (int i = 0; i < count; i++) {
             int sent = frame_transmit(batch[i]);
-            if (sent != OMPI_SUCCESS)
+            if (sent != LANE_LEFT && sent != LANE_UNDER_WAY)
                 rc = sent;
         }
     }
 }
 
-void delivery_take_back(struct delivery *delivery, const struct lane *lane)
+void delivery_take_back(struct delivery *delivery, struct lane *lane)
 {
+    stripe_lane_lost(lane);
     for (struct frame *frame = delivery->first; frame; frame = frame->next)
         if (frame->lane == lane)
             frame_defer(frame);
@@ -261,6 +340,19 @@ void delivery_park(struct delivery *delivery)
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
+/* With the lock held: it is not kept any more, and goes when its users have. */
+static void frame_end(struct frame *frame)
+{
+    frame->done = true;
+    if (frame->left) { /* until it was told, its owner is one of them */
+        frame->users++;
+        frame->next = frame->delivery->departed;
+        frame->delivery->departed = frame;
+    } else if (frame->users == 0) {
+        free(frame);
+    }
+}
+
 /* With the lock held: frees those below `number`, which the peer has. */
 static void frames_forget(struct delivery *delivery, uint32_t number)
 {
@@ -271,13 +363,30 @@ static void frames_forget(struct delivery *delivery, uint32_t number)
         if (frame->unsent)
             delivery->unsent--;
         frame->unsent = false;
-        if (frame->busy)
-            frame->done = true;
-        else
-            free(frame);
+        frame_end(frame);
     }
     if (!delivery->first)
         delivery->last = &delivery->first;
+}
+
+/* Tells owners of frames that are not kept any more. No lock is held. */
+static void owners_tell(struct delivery *delivery, int status)
+{
+    OPAL_THREAD_LOCK(&delivery->lock);
+    struct frame *departed = delivery->departed;
+    delivery->departed = NULL;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    while (departed) {
+        struct frame *frame = departed;
+        departed = frame->next;
+        OPAL_THREAD_LOCK(&delivery->lock);
+        struct told told = frame_take_owner(frame);
+        bool is_mine = frame_release(frame);
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+        if (is_mine)
+            free(frame);
+        tell(told, status);
+    }
 }
 
 void delivery_abandon(struct delivery *delivery)
@@ -287,6 +396,7 @@ void delivery_abandon(struct delivery *delivery)
     delivery->acknowledged = delivery->next;
     frames_forget(delivery, delivery->next);
     OPAL_THREAD_UNLOCK(&delivery->lock);
+    owners_tell(delivery, OMPI_ERR_UNREACH);
 }
 
 /* With the lock held. False: the peer cannot have that many. */
@@ -335,7 +445,10 @@ bool delivery_heard(struct peer *peer, struct lane *lane, const struct wire_hear
             watch_add(delivery);
     }
     good |= delivery->lost;
+    bool any_departed = delivery->departed != NULL;
     OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (OPAL_UNLIKELY(any_departed))
+        owners_tell(delivery, OMPI_SUCCESS);
     return good;
 }
 
@@ -385,7 +498,10 @@ bool delivery_arrived(struct delivery *delivery, const struct wire_frame *wire, 
         delivery->alive_ns = watch_now();
         watch_add(delivery);
     }
+    bool any_departed = delivery->departed != NULL;
     OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (OPAL_UNLIKELY(any_departed))
+        owners_tell(delivery, OMPI_SUCCESS);
     if (*good && !is_new)
         counter_add(&multilane.duplicates, 1);
     return is_new;
@@ -408,8 +524,9 @@ int delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask)
     unsigned char message[WIRE_CONTROL_MAX];
     unsigned char *end = peer_write_base(delivery->peer, message, WIRE_HEARD, 0);
     memcpy(end, &heard, sizeof(heard));
-    int rc = lane_send_plain(lane, message, (size_t) (end + sizeof(heard) - message));
-    if (rc != OMPI_SUCCESS)
+    int rc = lane_send_plain(lane, message, (size_t) (end + sizeof(heard) - message),
+                             lane_plain_done, lane);
+    if (rc != LANE_LEFT && rc != LANE_UNDER_WAY)
         return rc; /* still owed */
     OPAL_THREAD_LOCK(&delivery->lock);
     delivery->owed_frames -= frames < delivery->owed_frames ? frames : delivery->owed_frames;

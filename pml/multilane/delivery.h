@@ -34,14 +34,18 @@ struct frame {
     uint32_t number;
     uint32_t ask;   /* the last question asked before it went */
     uint32_t heard; /* of the peer's frames, when it went */
-    bool busy;      /* a thread is giving it to a lane: it must not be freed */
-    bool done;      /* the peer has it; whoever is busy with it frees it */
+    uint32_t users; /* threads that give it to a lane, and lanes that have not handed it over: it
+                     * must not be freed */
+    bool busy;      /* a thread is giving it to a lane */
+    bool done;      /* the peer has it; its last user frees it */
     bool unsent;    /* counted in delivery->unsent: watch.c has to send it */
     bool was_sent;  /* a lane had taken it before */
     bool expected;  /* the peer waits for it: it may go by a slot */
     bool striped;   /* counts among the striped bytes of its lane, see stripe.h */
     uint32_t room;  /* of the message, as asked for */
-    size_t length;  /* of bytes */
+    lane_left left; /* null, or told once the first lane has handed it over, or the peer has it */
+    void *owner;
+    size_t length; /* of bytes */
     unsigned char bytes[];
 };
 
@@ -53,6 +57,7 @@ struct delivery {
 
     struct frame *first; /* kept, by number */
     struct frame **last;
+    struct frame *departed; /* not kept any more, and their owners have to be told */
     uint32_t next;         /* number of the next frame */
     uint32_t acknowledged; /* the peer has all with a smaller number */
     uint32_t begun;        /* frames that are being filled */
@@ -93,14 +98,16 @@ static inline unsigned char *frame_message(struct frame *frame)
     return frame->bytes + (frame->length - frame->room);
 }
 
-/* Sends it, now or from progress, with a message of `length` bytes, at most what was asked for. */
-void frame_send(struct frame *frame, size_t length, bool striped);
+/* Sends it, now or from progress, with a message of `length` bytes, at most what was asked for.
+ * `left`, if it is not null, is called. */
+void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner);
 /* Nothing is to be sent after all. */
 void frame_drop(struct frame *frame);
 
 /* The same in one, for a message that is there; `is_expected`: by a slot, if it goes the first
- * time. OMPI_SUCCESS, or LANE_AGAIN and nothing is done. */
-int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected);
+ * time. LANE_UNDER_WAY, or LANE_AGAIN and nothing is done. */
+int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected,
+                  lane_left left, void *owner);
 
 /* A frame has come: is the message in it new? *good: its number can be. */
 bool delivery_arrived(struct delivery *delivery, const struct wire_frame *wire, size_t length,
@@ -118,7 +125,7 @@ int delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask);
 /* Sends again what no lane has taken, as far as there is room. */
 void delivery_resend(struct delivery *delivery);
 /* With the lock held: all that went by this lane has to go by another one. */
-void delivery_take_back(struct delivery *delivery, const struct lane *lane);
+void delivery_take_back(struct delivery *delivery, struct lane *lane);
 /* The peer's lanes go: what is kept waits for new ones. */
 void delivery_park(struct delivery *delivery);
 /* The peer is given up: forgets everything, and all that follows. */

@@ -700,16 +700,20 @@ void inbound_drop(struct inbound *inbound)
         credit_tell_if_due(peer);
 }
 
+void inbound_refuse_sender(struct peer *peer, struct wire_handle sender)
+{
+    struct wire_ack nack = {.sender = sender};
+    unsigned char bytes[WIRE_CONTROL_MAX];
+    unsigned char *end = peer_write_base(peer, bytes, WIRE_NACK, 0);
+    memcpy(end, &nack, sizeof(nack));
+    lane_send_control(peer_control_lane(peer), bytes, (size_t) (end + sizeof(nack) - bytes));
+}
+
 void inbound_refuse(struct inbound *inbound)
 {
-    const struct arrival *arrival = &inbound->arrival;
-    struct peer *peer = arrival->peer;
-    struct wire_ack nack = {.sender = arrival->sender};
+    struct peer *peer = inbound->arrival.peer;
+    struct wire_handle sender = inbound->arrival.sender;
     inbound_drop(inbound);
-    if (handle_is_set(nack.sender)) {
-        unsigned char bytes[WIRE_CONTROL_MAX];
-        unsigned char *end = peer_write_base(peer, bytes, WIRE_NACK, 0);
-        memcpy(end, &nack, sizeof(nack));
-        lane_send_control(peer_control_lane(peer), bytes, (size_t) (end + sizeof(nack) - bytes));
-    }
+    if (handle_is_set(sender))
+        inbound_refuse_sender(peer, sender);
 }

@@ -85,6 +85,7 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver);
 
 /* Answers a message that will never be received, so that its sender does not wait for ever. */
 void inbound_refuse(struct inbound *inbound);
+void inbound_refuse_sender(struct peer *peer, struct wire_handle sender);
 
 /* The peer is lost: ends receives of messages of which parts are missing. No lock is held. */
 void inbound_lost(struct peer *peer);

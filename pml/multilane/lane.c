@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "common/compat/order.h"
 #include "delivery.h"
 #include "errors.h"
@@ -15,11 +16,14 @@
 /* The BTL frees the descriptor when it is done with it; nobody waits for it. */
 #define FIRE_AND_FORGET (MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
 
-static void forget(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                   mca_btl_base_descriptor_t *descriptor, int status)
+/* Every descriptor's callback says when its bytes have left: what a BTL returns does not, as vader
+ * queues and hands over with the same answer, and tcp hands over or queues by its socket. */
+#define WITH_CALLBACK (FIRE_AND_FORGET | MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
+
+void lane_plain_done(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     mca_btl_base_descriptor_t *descriptor, int status)
 {
-    /* Some BTLs call back without having been asked to, and none checks that there is a function.
-     * An error is all that some ever say of a lane that broke. */
+    /* An error is all that some BTLs ever say of a lane that broke. */
     order_acquired(descriptor);
     struct lane *lane = descriptor->des_cbdata;
     order_released(descriptor);
@@ -33,30 +37,39 @@ int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descripto
 {
     order_released(descriptor); /* to whom the BTL gives it next */
     int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, WIRE_TAG);
-    /* 1: sent; 0: under way; busy: queued by the BTL, which is under way too. */
+    /* 1: handed over; 0: under way; busy: queued by the BTL, which is under way too. */
     if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY)
-        return OMPI_SUCCESS;
+        return LANE_UNDER_WAY;
     lane->btl->btl_free(lane->btl, descriptor);
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
 }
 
+int lane_send_packed(struct lane *lane, const void *header, size_t length,
+                     opal_convertor_t *convertor, size_t size)
+{
+    /* A refusal means that the BTL has no room, not that the bytes are too many: the plan keeps to
+     * its limit. */
+    int rc = lane->sendi(lane->btl, lane->endpoint, convertor, (void *) header, length, size,
+                         MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
+    if (OPAL_LIKELY(rc == OPAL_SUCCESS))
+        return LANE_LEFT;
+    return lane->extension && rc == OPAL_ERR_RESOURCE_BUSY ? LANE_FULL : LANE_AGAIN;
+}
+
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
 {
-    /* It takes all of it as "header": so no convertor is needed. A refusal means that the BTL has
-     * no room, not that the bytes are too many: the plan keeps to its limit. */
-    if (OPAL_UNLIKELY(!lane->sendi))
-        return lane->framed ? delivery_send(lane, bytes, length, false) : LANE_AGAIN;
-    int rc = lane->sendi(lane->btl, lane->endpoint, NULL, (void *) bytes, length, 0,
-                         MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
-    return OPAL_LIKELY(rc == OPAL_SUCCESS) ? OMPI_SUCCESS : LANE_AGAIN;
+    /* It takes all of it as "header": so no convertor is needed. */
+    return OPAL_LIKELY(lane->sendi != NULL) ? lane_send_packed(lane, bytes, length, NULL, 0)
+                                            : LANE_AGAIN;
 }
 
 /* Through a descriptor of the lane's. */
-static int lane_send_copied(struct lane *lane, const void *bytes, size_t length)
+static int lane_send_copied(struct lane *lane, const void *bytes, size_t length,
+                            mca_btl_base_completion_fn_t done, void *context)
 {
     mca_btl_base_module_t *btl = lane->btl;
     mca_btl_base_descriptor_t *descriptor =
-        btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, FIRE_AND_FORGET);
+        btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, WITH_CALLBACK);
     if (!descriptor)
         return LANE_AGAIN;
     order_acquired(descriptor);
@@ -66,49 +79,171 @@ static int lane_send_copied(struct lane *lane, const void *bytes, size_t length)
     }
     memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, length);
     descriptor->des_segments[0].seg_len = length;
-    descriptor->des_cbfunc = forget;
-    descriptor->des_cbdata = lane;
+    descriptor->des_cbfunc = done;
+    descriptor->des_cbdata = context;
     return lane_send_descriptor(lane, descriptor);
+}
+
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length,
+                    mca_btl_base_completion_fn_t done, void *context)
+{
+    mca_btl_base_module_t *btl = lane->btl;
+    if (lane->plain_sendi &&
+        lane->plain_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
+                          FIRE_AND_FORGET, WIRE_TAG, NULL) == OPAL_SUCCESS)
+        return LANE_LEFT;
+    return lane_send_copied(lane, bytes, length, done, context);
+}
+
+/* LANE_LEFT, where the callback has come as well, or an error. */
+static int taken(int rc)
+{
+    return rc == LANE_UNDER_WAY ? OMPI_SUCCESS : rc;
 }
 
 int lane_send_copy(struct lane *lane, const void *bytes, size_t length)
 {
-    int rc = lane_send_immediately(lane, bytes, length);
-    if (OPAL_LIKELY(rc == OMPI_SUCCESS) || lane->framed)
-        return rc;
-    return lane_send_copied(lane, bytes, length);
+    return taken(lane->framed
+                     ? delivery_send(lane, bytes, length, false, NULL, NULL)
+                     : lane_send_plain(lane, bytes, length, lane_plain_done, lane));
 }
 
-int lane_send_plain(struct lane *lane, const void *bytes, size_t length)
-{
-    mca_btl_base_module_t *btl = lane->btl;
-    if (btl->btl_sendi &&
-        btl->btl_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
-                       FIRE_AND_FORGET, WIRE_TAG, NULL) == OPAL_SUCCESS)
-        return OMPI_SUCCESS;
-    return lane_send_copied(lane, bytes, length);
-}
-
-/* A control message that waits for its lane. */
+/* A control message that its lane has refused, or has not handed over yet. */
 struct control {
     struct pending pending;
     struct lane *lane;
+    lane_left left; /* atomic: null once its owner was told, or where it has none */
+    void *owner;
+    uint64_t until_ns; /* its owner waits no longer; 0: for ever */
+    uint32_t holders;  /* atomic: the queue of what is pending, and the lane */
+    bool is_under_way;
     size_t length;
     unsigned char bytes[];
 };
 
+static void control_drop(struct control *control)
+{
+    /* Release and acquire: who frees it comes behind all who used it. */
+    if (__atomic_sub_fetch(&control->holders, 1, __ATOMIC_ACQ_REL) == 0)
+        free(control);
+}
+
+/* Whoever comes first tells the owner. Acquire and release: between the lane's callback and the
+ * queue, which may be in different threads. */
+static void control_tell(struct control *control, int status)
+{
+    lane_left left = __atomic_exchange_n(&control->left, NULL, __ATOMIC_ACQ_REL);
+    if (left)
+        left(control->owner, status);
+}
+
+static void control_framed(void *owner, int status)
+{
+    struct control *control = owner;
+    control_tell(control, status);
+    control_drop(control);
+}
+
+static void control_done(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                         mca_btl_base_descriptor_t *descriptor, int status)
+{
+    order_acquired(descriptor);
+    struct control *control = descriptor->des_cbdata;
+    order_released(descriptor);
+    (void) btl;
+    (void) endpoint;
+    if (OPAL_UNLIKELY(status != OPAL_SUCCESS))
+        lane_failed(control->lane, "could not deliver a message that it had accepted", status);
+    control_framed(control, status);
+}
+
+static int control_send(struct control *control)
+{
+    struct lane *lane = control->lane;
+    __atomic_add_fetch(&control->holders, 1, __ATOMIC_RELAXED); /* control_drop orders */
+    control->is_under_way = true;
+    int rc = lane->framed ? delivery_send(lane, control->bytes, control->length, false,
+                                          control_framed, control)
+                          : lane_send_plain(lane, control->bytes, control->length, control_done,
+                                            control);
+    if (rc == LANE_UNDER_WAY)
+        return rc;
+    control->is_under_way = false;
+    control_drop(control);
+    return rc;
+}
+
+/* Does it still have to be looked at? Its owner is told where that is decided. */
+static bool control_waits(struct control *control, int rc)
+{
+    if (rc != LANE_AGAIN && rc != LANE_UNDER_WAY) {
+        if (rc != LANE_LEFT) /* dropped unheard, it would leave the peer waiting for ever */
+            lane_failed(control->lane, "could not send a control message", rc);
+        control_tell(control, rc);
+        return false;
+    }
+    if (control->until_ns && clock_now_ns() >= control->until_ns) {
+        control_tell(control, OMPI_SUCCESS);
+        control->until_ns = 0;
+    }
+    return rc == LANE_AGAIN || control->until_ns;
+}
+
 static int control_retry(struct pending *pending)
 {
     struct control *control = (struct control *) pending;
-    int rc = peer_is_lost(control->lane->peer)
-                 ? OMPI_SUCCESS
-                 : lane_send_copy(control->lane, control->bytes, control->length);
-    if (rc == LANE_AGAIN)
-        return rc;
-    if (rc != OMPI_SUCCESS)
-        lane_failed(control->lane, "could not send a control message", rc);
-    free(control);
+    if (OPAL_UNLIKELY(lost_or_dead(control->lane->peer))) {
+        control_tell(control, OMPI_ERR_UNREACH);
+        control_drop(control);
+        return OMPI_SUCCESS;
+    }
+    int rc = control->is_under_way ? LANE_UNDER_WAY : control_send(control);
+    if (!__atomic_load_n(&control->left, __ATOMIC_ACQUIRE)) /* control_tell */
+        control->until_ns = 0;
+    if (control_waits(control, rc))
+        return LANE_AGAIN;
+    control_drop(control);
     return OMPI_SUCCESS;
+}
+
+/* Null: there is no memory, which gives up the lane: the message is not to be lost unheard. */
+static struct control *control_new(struct lane *lane, const void *bytes, size_t length)
+{
+    struct control *control = malloc(sizeof(*control) + length);
+    if (!control) {
+        lane_failed(lane, "could not keep a control message", OMPI_ERR_OUT_OF_RESOURCE);
+        return NULL;
+    }
+    *control = (struct control){
+        .pending = {.retry = control_retry}, .lane = lane, .holders = 1, .length = length};
+    memcpy(control->bytes, bytes, length);
+    return control;
+}
+
+static void control_begin(struct control *control)
+{
+    if (control_waits(control, control_send(control)))
+        pending_add(&multilane.pending, &control->pending);
+    else
+        control_drop(control);
+}
+
+void lane_send_owned(struct lane *lane, const void *bytes, size_t length, uint64_t patience_ns,
+                     lane_left left, void *owner)
+{
+    if (OPAL_LIKELY(lane_send_immediately(lane, bytes, length) == LANE_LEFT)) {
+        left(owner, OMPI_SUCCESS);
+        return;
+    }
+    struct control *control = control_new(lane, bytes, length);
+    if (!control) {
+        left(owner, OMPI_ERR_OUT_OF_RESOURCE);
+        return;
+    }
+    control->left = left;
+    control->owner = owner;
+    control->until_ns = patience_ns ? clock_now_ns() + patience_ns : 0;
+    control_begin(control);
 }
 
 int lane_send_control(struct lane *lane, const void *bytes, size_t length)
@@ -120,13 +255,9 @@ int lane_send_control(struct lane *lane, const void *bytes, size_t length)
         lane_failed(lane, "could not send a control message", rc);
         return rc;
     }
-    struct control *control = malloc(sizeof(*control) + length);
+    struct control *control = control_new(lane, bytes, length);
     if (!control)
         return OMPI_ERR_OUT_OF_RESOURCE;
-    control->pending.retry = control_retry;
-    control->lane = lane;
-    control->length = length;
-    memcpy(control->bytes, bytes, length);
     pending_add(&multilane.pending, &control->pending);
     return OMPI_SUCCESS;
 }
@@ -162,7 +293,7 @@ int lane_send_slot(struct lane *lane, const void *bytes, size_t length)
 
 int lane_send_expected(struct lane *lane, const void *bytes, size_t length)
 {
-    int rc = lane->framed ? delivery_send(lane, bytes, length, true)
+    int rc = lane->framed ? taken(delivery_send(lane, bytes, length, true, NULL, NULL))
                           : lane_send_slot(lane, bytes, length);
     return rc == OMPI_SUCCESS ? rc : lane_send_control(lane, bytes, length);
 }

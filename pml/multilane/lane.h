@@ -17,6 +17,7 @@ struct lane_speed {
     uint64_t measured_ns; /* over so much time in which the lane was busy */
     uint64_t sent;        /* bytes given to the lane, */
     uint64_t seen;        /* and of them reported by the peer */
+    uint64_t written_off; /* under way when the lane was lost: they may never be reported */
     uint64_t since_ns;    /* the last measurement, or the first byte after the lane was idle, */
     uint64_t since_bytes; /* and what had been seen then */
     uint64_t received;    /* bytes that came on the lane, */
@@ -48,14 +49,15 @@ struct lane {
     struct mca_btl_base_endpoint_t *endpoint;
     struct peer *peer;
     const struct multilane_extension *extension; /* null for a BTL that is not ours */
-    /* The BTL's send-immediate; null where it has none, or where messages have to be kept. */
+    /* The BTL's send-immediate; null where it has none, where what it took may still lie in this
+     * process (foreign_sendi_leaves), or where messages have to be kept. */
     mca_btl_base_module_sendi_fn_t sendi;
+    mca_btl_base_module_sendi_fn_t plain_sendi; /* also where messages have to be kept */
     /* The extension's reserve; null as for sendi. */
     void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      size_t header, size_t payload);
     uint32_t flags;    /* the BTL's, as BML r2 corrected them, less what is not to be used */
     uint8_t index;     /* in the peer's array */
-    bool prompt;       /* what it has accepted goes without us; see foreign_is_prompt */
     bool framed;       /* it may lose what it has accepted, and another lane could carry it: see
                         * delivery.h */
     bool takes_device; /* it gets and puts device memory in place */
@@ -75,16 +77,35 @@ struct registration {
     mca_btl_base_registration_handle_t *handle;
 };
 
-/* What a lane may say: */
-#define LANE_AGAIN OMPI_ERR_OUT_OF_RESOURCE /* out of room now, try again from progress */
+/* What a lane says of bytes that it is given. Anything else is an error of Open MPI's, and nothing
+ * was sent. Bytes have left when they are out of this process's hands: in the receiver's memory, in
+ * the kernel's or the device's queue. Until then they need a call of this process that makes
+ * progress, so a request stands for them, or a call waits for them. */
+#define LANE_LEFT       OMPI_SUCCESS
+#define LANE_UNDER_WAY  1                        /* the callback says when they left, or said it */
+#define LANE_AGAIN      OMPI_ERR_OUT_OF_RESOURCE /* refused: try again from progress */
+#define LANE_FULL       OMPI_ERR_RESOURCE_BUSY   /* and a fragment would only wait as well */
 
-/* Sends `length` bytes by the BTL's send-immediate or says LANE_AGAIN. */
+/* Who is told, once, that bytes have left, or, with an error, that they never will. It may send and
+ * complete requests; no lock of ours is held. */
+typedef void (*lane_left)(void *owner, int status);
+
+/* Sends `length` bytes by the BTL's send-immediate: LANE_LEFT, LANE_FULL or LANE_AGAIN. */
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
+
+/* The same for a message of `size` bytes that the convertor packs behind the header. */
+int lane_send_packed(struct lane *lane, const void *header, size_t length,
+                     opal_convertor_t *convertor, size_t size);
 
 /* Copies and sends `length` bytes; they belong to the caller again when it returns. */
 int lane_send_copy(struct lane *lane, const void *bytes, size_t length);
 
-/* Like lane_send_copy, but what the lane has no room for now is kept and sent later. */
+/* A small message that is sent in any case: what the lane refuses is kept and tried again. `left` is
+ * called once; after `patience_ns` (0: never) also if the bytes have not left, so that the owner
+ * does not wait for a peer that takes nothing. */
+void lane_send_owned(struct lane *lane, const void *bytes, size_t length, uint64_t patience_ns,
+                     lane_left left, void *owner);
+/* The same without an owner. */
 int lane_send_control(struct lane *lane, const void *bytes, size_t length);
 
 /* The same for what the peer waits for, having called lane_expect there for all its lanes. */
@@ -106,11 +127,16 @@ static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
     lane->extension->commit(lane->btl, lane->endpoint, header, payload, WIRE_TAG);
 }
 
-/* Like lane_send_copy, but not in an envelope, whatever the lane. */
-int lane_send_plain(struct lane *lane, const void *bytes, size_t length);
+/* Like lane_send_copy, but not in an envelope, whatever the lane. LANE_UNDER_WAY: `done` is called
+ * with `context`, as a callback of the BTL. */
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length,
+                    mca_btl_base_completion_fn_t done, void *context);
+/* A `done` for what no request stands for; its context is the lane. */
+void lane_plain_done(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     mca_btl_base_descriptor_t *descriptor, int status);
 
-/* Sends a descriptor that the lane gave. It is the lane's from now on, also where it fails. Its
- * callback, if it asks for one, comes in any case but a failure. */
+/* Sends a descriptor that the lane gave, which asks for its callback: LANE_UNDER_WAY. It is the
+ * lane's from now on, also where it fails. */
 int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor);
 
 /* One look at what the lane brings, without the rest of Open MPI's progress. */

@@ -93,7 +93,7 @@ void lost_tell(struct lane *lane)
         return;
     unsigned char *end = peer_write_base(lane->peer, bytes, WIRE_GONE, 0);
     /* Without room now it is told again when the peer asks. */
-    lane_send_plain(lane, bytes, (size_t) (end - bytes));
+    lane_send_plain(lane, bytes, (size_t) (end - bytes), lane_plain_done, lane);
 }
 
 void lost_told(struct peer *peer)

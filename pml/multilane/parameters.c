@@ -12,6 +12,7 @@ struct parameters parameters = {
     .protocol = "auto",
     .rndv_bias = "0.99",
     .unexpected_max = "256m",
+    .queued_max = "1m",
     .failover = 1,
     .suspect_ms = 1000,
     .lost_s = 60,
@@ -34,6 +35,9 @@ static const struct param rows[] = {
      "most lanes that a rendezvous message uses; 0: as many as pay"},
     {"unexpected_max", PARAM_STRING, &parameters.unexpected_max,
      "bytes of eager data without a receive that this process will hold (k, m, g)"},
+    {"queued_max", PARAM_STRING, &parameters.queued_max,
+     "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond it "
+     "sends wait in their own memory"},
     {"failover", PARAM_INT, &parameters.failover,
      "1: go on over the other lanes when one is lost; 0: do not"},
     {"suspect_ms", PARAM_INT, &parameters.suspect_ms,
@@ -95,6 +99,8 @@ static int parse_texts(void)
         return refuse("rndv_bias", parameters.rndv_bias, "it must be above 0 and at most 100");
     if (!number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, &error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
+    if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
+        return refuse("queued_max", parameters.queued_max, error.text);
     if (!plan_overrides_parse(parameters.protocol, parameters.overrides, &parameters.override_count,
                               &error))
         return refuse("protocol", parameters.protocol, error.text);

@@ -17,6 +17,7 @@ struct parameters {
     int rndv_lanes;
     const char *unexpected_max;
     int failover;
+    const char *queued_max;
     int suspect_ms;
     int lost_s;
     const char *lane_attr;
@@ -31,6 +32,7 @@ struct parameters {
     /* As understood. */
     double bias;
     uint64_t unexpected_max_bytes;
+    uint64_t queued_max_bytes;
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
     uint32_t override_count;
 };

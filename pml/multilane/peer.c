@@ -75,7 +75,7 @@ static struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
 /* From here on there can be messages. What was counted when it was met before goes on. */
 static void peer_begin(struct peer *peer, uint32_t window)
 {
-    if (!peer->credit_pending.retry)
+    if (!peer->waiting_pending.retry)
         credit_begin(peer, window);
     peer->reachable = true;
 }

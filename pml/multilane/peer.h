@@ -9,6 +9,7 @@
 #include "flow.h"
 #include "lane.h"
 #include "multilane.h"
+#include "parameters.h"
 #include "wire.h"
 
 struct inbound;
@@ -23,6 +24,7 @@ struct peer {
     bool reachable;
     bool is_self;
     bool lost; /* atomic: errors are returned for all that concerns it, see lost.h */
+    uint32_t found_by; /* atomic: the last search that found it in a communicator; see comm.c */
     struct pending lost_pending;
 
     /* Lanes and plan change with the component's lock held, see peer_lanes.c. */
@@ -43,6 +45,9 @@ struct peer {
     uint64_t drawn;
     struct flow_out out;
 
+    /* Atomic: what copies of eager messages take that no lane has handed over yet. */
+    uint64_t queued;
+
     opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
     uint32_t next_receive_sequence; /* what has a smaller one was matched or queued */
     bool credit_due;     /* atomic: the peer is to be told of its limits; set with the lock held */
@@ -56,10 +61,10 @@ struct peer {
     struct pending starved_pending;
 
     opal_mutex_t credit_lock;     /* guards out (but for out.limit) and what follows; a leaf */
-    struct send_request *waiting; /* for room at the peer, by mark */
+    struct send_request *waiting; /* atomic: for room at the peer or on a lane, by mark */
     struct send_request *waiting_last;
-    bool credit_is_pending; /* credit_pending is in the queue */
-    struct pending credit_pending;
+    bool waiting_is_pending; /* waiting_pending is in the queue */
+    struct pending waiting_pending;
 };
 
 /* The peer of that name, with its lanes; made at first contact. Null if there is no such process,
@@ -139,6 +144,24 @@ static inline unsigned char *peer_write_base(const struct peer *peer, void *at, 
     return end;
 }
 
+/* Is there room for one more copy, of that cost? There always is for one. Then peer_unqueue follows.
+ * Relaxed, as all of this: a count, which orders nothing. */
+static inline bool peer_queue(struct peer *peer, size_t cost)
+{
+    uint64_t queued = __atomic_load_n(&peer->queued, __ATOMIC_RELAXED);
+    if (queued && queued + cost > parameters.queued_max_bytes)
+        return false;
+    __atomic_fetch_add(&peer->queued, cost, __ATOMIC_RELAXED);
+    counter_add(&multilane.unsent, 1);
+    return true;
+}
+
+static inline void peer_unqueue(struct peer *peer, size_t cost)
+{
+    __atomic_fetch_sub(&peer->queued, cost, __ATOMIC_RELAXED);
+    counter_add(&multilane.unsent, UINT64_C(0) - 1);
+}
+
 /* Draws the number of a message of that cost, and its mark. */
 static inline void peer_draw(struct peer *peer, uint32_t cost, uint32_t *sequence, uint32_t *mark)
 {
@@ -151,6 +174,16 @@ static inline void peer_draw(struct peer *peer, uint32_t cost, uint32_t *sequenc
     }
     *sequence = (uint32_t) before;
     *mark = (uint32_t) ((before + step) >> 32);
+}
+
+/* Gives the last number back. False: a later one was drawn. */
+static inline bool peer_undraw(struct peer *peer, uint32_t cost, uint32_t sequence)
+{
+    uint64_t drawn = __atomic_load_n(&peer->drawn, __ATOMIC_RELAXED);
+    /* Relaxed: it is a count, nothing was sent with the number. */
+    return (uint32_t) drawn == sequence + 1 &&
+           __atomic_compare_exchange_n(&peer->drawn, &drawn, drawn - ((uint64_t) cost << 32 | 1),
+                                       false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -91,7 +91,6 @@ static void lanes_frame(struct peer *peer, uint8_t first)
         lane->framed = true;
         lane->sendi = NULL;
         lane->reserve = NULL;
-        lane->prompt = false;
         lane->largest = largest - WIRE_ENVELOPE_MAX;
         lane->flags &= ~not_offered(lane);
     }
@@ -131,15 +130,17 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
         return;
     lane = &peer->lanes[peer->lane_count];
     const struct multilane_extension *extension = lane_extension_of(btl);
+    bool is_exact = extension || foreign_sendi_leaves(lane_name_of(btl));
+    mca_btl_base_module_sendi_fn_t sendi = is_exact ? btl->btl_sendi : NULL;
     *lane = (struct lane){.btl = bml_btl->btl,
                           .endpoint = bml_btl->btl_endpoint,
                           .peer = peer,
                           .extension = extension,
-                          .sendi = btl->btl_sendi,
+                          .sendi = sendi,
+                          .plain_sendi = sendi,
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
                           .index = peer->lane_count,
-                          .prompt = extension || foreign_is_prompt(lane_name_of(btl)),
                           .largest = btl->btl_max_send_size};
     lane->takes_device = takes_device(lane);
     /* Release: with the acquire of peer_lane_of. */

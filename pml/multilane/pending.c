@@ -38,6 +38,7 @@ int pending_progress(void)
             kept_last = &item->next;
         } else {
             done++;
+            counter_add(&multilane.unsent, UINT64_C(0) - 1);
             work_ends();
         }
     }
@@ -77,6 +78,7 @@ void pending_listen(struct pending_queue *queue)
 void pending_add(struct pending_queue *queue, struct pending *item)
 {
     item->next = NULL;
+    counter_add(&multilane.unsent, 1);
     work_begins(); /* first: another thread may be done with it at once */
     OPAL_THREAD_LOCK(&queue->lock);
     first_set(queue->last, item); /* it is the first one where the queue is empty */

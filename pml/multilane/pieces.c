@@ -25,7 +25,12 @@ static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     transfer_piece_done(transfer, status);
 }
 
-/* On a lane that may lose it: the piece is kept, so it is copied, and its end is ours. */
+static void piece_left(void *owner, int status)
+{
+    transfer_piece_done(owner, status);
+}
+
+/* On a lane that may lose it: the piece is kept, so it is copied. */
 static int piece_send_kept(opal_convertor_t *convertor, struct transfer *transfer,
                            struct lane *lane, const void *header, size_t header_length,
                            size_t offset, size_t *size)
@@ -45,8 +50,7 @@ static int piece_send_kept(opal_convertor_t *convertor, struct transfer *transfe
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
     }
     *size = taken;
-    frame_send(frame, header_length + taken, is_marked(header));
-    transfer_piece_done(transfer, OMPI_SUCCESS);
+    frame_send(frame, header_length + taken, is_marked(header), piece_left, transfer);
     return OMPI_SUCCESS;
 }
 
@@ -82,9 +86,11 @@ static int piece_send_from(opal_convertor_t *convertor, struct transfer *transfe
     descriptor->des_cbdata = transfer;
     *size = taken;
     int rc = lane_send_descriptor(lane, descriptor);
-    if (rc == OMPI_SUCCESS && is_marked(header))
+    if (rc != LANE_UNDER_WAY)
+        return rc;
+    if (is_marked(header))
         stripe_sent(lane, taken);
-    return rc;
+    return OMPI_SUCCESS;
 }
 
 int piece_send(struct send_request *request, struct lane *lane, const void *header,

@@ -80,29 +80,52 @@ int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int sourc
     return rc;
 }
 
-/* A persistent buffered send may be complete for its user long before it is for us: then a new
- * request takes its place, and the old one goes when its message has gone. */
+/* A request that takes the place of a persistent one. */
+static int request_repeat(const mca_pml_base_request_t *base, ompi_request_t **fresh)
+{
+    if (base->req_type == MCA_PML_REQUEST_RECV)
+        return module_irecv_init(base->req_addr, base->req_count, base->req_datatype,
+                                 base->req_peer, base->req_tag, base->req_comm, fresh);
+    const mca_pml_base_send_request_t *send = (const mca_pml_base_send_request_t *) base;
+    return module_isend_init(base->req_addr, base->req_count, base->req_datatype, base->req_peer,
+                             base->req_tag, send->req_send_mode, base->req_comm, fresh);
+}
+
+/* A persistent request may be complete for its user long before it is for us: a buffered send, one
+ * to a process that died, or one whose completion this is called from. Then a new request takes its
+ * place, and the old one goes when we are done with it. */
+static int request_make_idle(ompi_request_t **slot, const uint32_t *ends)
+{
+    mca_pml_base_request_t *base = (mca_pml_base_request_t *) *slot;
+    ompi_request_t *fresh;
+    if (OPAL_LIKELY(request_is_idle(ends)))
+        return OMPI_SUCCESS;
+    int rc = request_repeat(base, &fresh);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    fresh->req_complete_cb = base->req_ompi.req_complete_cb;
+    fresh->req_complete_cb_data = base->req_ompi.req_complete_cb_data;
+    ompi_request_free(slot);
+    *slot = fresh;
+    return OMPI_SUCCESS;
+}
+
 static int send_start(ompi_request_t **slot)
 {
+    int rc = request_make_idle(slot, &((struct send_request *) *slot)->ends);
+    if (rc != OMPI_SUCCESS)
+        return rc;
     struct send_request *send = (struct send_request *) *slot;
-    mca_pml_base_request_t *base = &send->base.req_base;
-    if (send->base.req_send_mode != MCA_PML_BASE_SEND_BUFFERED)
-        request_await_idle(&send->ends);
-    if (!request_is_idle(&send->ends)) {
-        ompi_request_t *fresh;
-        int rc =
-            module_isend_init(base->req_addr, base->req_count, base->req_datatype, base->req_peer,
-                              base->req_tag, send->base.req_send_mode, base->req_comm, &fresh);
-        if (rc != OMPI_SUCCESS)
-            return rc;
-        fresh->req_complete_cb = base->req_ompi.req_complete_cb;
-        fresh->req_complete_cb_data = base->req_ompi.req_complete_cb_data;
-        ompi_request_free(slot);
-        *slot = fresh;
-        send = (struct send_request *) fresh;
-    }
     outgoing_look(&send->out);
     return send_request_start(send, false);
+}
+
+static int recv_start(ompi_request_t **slot)
+{
+    int rc = request_make_idle(slot, &((struct recv_request *) *slot)->ends);
+    if (rc == OMPI_SUCCESS)
+        recv_request_start((struct recv_request *) *slot);
+    return rc;
 }
 
 int module_start(size_t count, ompi_request_t **requests)
@@ -111,19 +134,14 @@ int module_start(size_t count, ompi_request_t **requests)
         mca_pml_base_request_t *base = (mca_pml_base_request_t *) requests[i];
         if (!base || requests[i]->req_type != OMPI_REQUEST_PML)
             continue;
-        if (OPAL_UNLIKELY(!request_is_complete(requests[i])))
+        /* A callback that starts its request again is called before that is complete. */
+        if (OPAL_UNLIKELY(!request_is_complete(requests[i]) && !base->req_pml_complete))
             return OMPI_ERR_REQUEST;
-        if (base->req_type == MCA_PML_REQUEST_SEND) {
-            int rc = send_start(&requests[i]);
-            if (rc != OMPI_SUCCESS)
-                return rc;
-        } else if (base->req_type == MCA_PML_REQUEST_RECV) {
-            struct recv_request *receive = (struct recv_request *) base;
-            request_await_idle(&receive->ends);
-            recv_request_start(receive);
-        } else {
-            return OMPI_ERR_REQUEST;
-        }
+        int rc = base->req_type == MCA_PML_REQUEST_SEND   ? send_start(&requests[i])
+                 : base->req_type == MCA_PML_REQUEST_RECV ? recv_start(&requests[i])
+                                                          : OMPI_ERR_REQUEST;
+        if (rc != OMPI_SUCCESS)
+            return rc;
     }
     return OMPI_SUCCESS;
 }

@@ -41,6 +41,8 @@ static int recv_request_free(ompi_request_t **ompi)
     if (request_ended(&request->ends))
         request_return(request);
     *ompi = MPI_REQUEST_NULL;
+    if (OPAL_UNLIKELY(request_any_unsent()))
+        request_move_on(); /* of a wait or test that found it complete */
     return OMPI_SUCCESS;
 }
 
@@ -64,7 +66,8 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
     if (!can_cancel &&
         (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) ||
-         __atomic_load_n(&request->in_get, __ATOMIC_ACQUIRE))) /* recv_request_get_failed */
+         __atomic_load_n(&request->in_get, __ATOMIC_ACQUIRE) || /* recv_request_get_failed */
+         __atomic_load_n(&request->is_answering, __ATOMIC_RELAXED)))
         return OMPI_SUCCESS;
     if (!can_cancel && recv_request_in_ring(request)) { /* it ends with the ring */
         rndv_ring_stop(peer, false);
@@ -136,6 +139,7 @@ void recv_request_begin(struct recv_request *request)
 {
     request->ends = 0;
     request->matched = false;
+    request->is_answering = false;
     request->peer = NULL;
     request_work_begins(&request->counted);
 }
@@ -369,26 +373,53 @@ void recv_request_finish(struct recv_request *request)
 {
     if (OPAL_UNLIKELY(handle_is_set(request->sender)))
         recv_request_acknowledge(request, peer_control_lane(request->peer));
+    else
+        recv_request_complete(request);
+}
+
+/* So long a receive waits until its answer has left, for a sender that waits for it while we
+ * compute: a connection is made meanwhile. A sender that is not in MPI, and whose lane is full, is
+ * not waited for. */
+#define ANSWER_PATIENCE_NS UINT64_C(20000000)
+
+static void acknowledged(void *owner, int status)
+{
+    struct recv_request *request = owner;
+    (void) status; /* the message is here, whatever becomes of the answer */
     recv_request_complete(request);
 }
 
-int recv_request_acknowledge(struct recv_request *request, struct lane *lane)
+void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
 {
     unsigned char bytes[WIRE_CONTROL_MAX];
     struct wire_ack ack = {.sender = request->sender};
     unsigned char *end = peer_write_base(request->peer, bytes, WIRE_ACK, 0);
     memcpy(end, &ack, sizeof(ack));
-    return lane_send_control(lane, bytes, (size_t) (end + sizeof(ack) - bytes));
+    /* From here on nothing else ends it. Relaxed: cancelling it too early or too late is the same
+     * to who cancels. */
+    if (handle_is_set(request->handle))
+        recv_request_forget_handle(request);
+    __atomic_store_n(&request->is_answering, true, __ATOMIC_RELAXED);
+    lane_send_owned(lane, bytes, (size_t) (end + sizeof(ack) - bytes), ANSWER_PATIENCE_NS,
+                    acknowledged, request);
 }
 
-int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
-                          uint32_t method, const struct wire_key *key, const void *key_bytes)
+bool recv_request_can_answer(struct recv_request *request)
 {
-    if (!handle_is_set(request->handle)) {
-        int rc = handle_acquire(&multilane.handles, HANDLE_RECEIVE, request, &request->handle);
-        if (rc != OMPI_SUCCESS)
-            return rc;
-    }
+    if (handle_is_set(request->handle) ||
+        OPAL_LIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request,
+                                   &request->handle) == OMPI_SUCCESS))
+        return true;
+    inbound_refuse_sender(request->peer, request->sender);
+    recv_request_fail(request, MPI_ERR_NO_MEM);
+    return false;
+}
+
+void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
+                           uint32_t method, const struct wire_key *key, const void *key_bytes)
+{
+    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
+        return;
     struct wire_rtr rtr = {.sender = request->sender,
                            .receiver = request->handle,
                            .offset = offset,
@@ -406,8 +437,10 @@ int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_
     }
     handle_goes_out(request);
     /* Who proposed a put waits for it, see send_request_expect. */
-    return (method == WIRE_BY_PUT ? lane_send_expected : lane_send_control)(lane, bytes,
-                                                                            (size_t) (end - bytes));
+    if (method == WIRE_BY_PUT)
+        lane_send_expected(lane, bytes, (size_t) (end - bytes));
+    else
+        lane_send_control(lane, bytes, (size_t) (end - bytes));
 }
 
 void recv_request_get_begins(struct recv_request *request)
@@ -423,18 +456,17 @@ void recv_request_get_failed(struct recv_request *request)
     __atomic_store_n(&request->in_get, false, __ATOMIC_RELEASE);
 }
 
-int recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset)
+void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset)
 {
-    if (OPAL_UNLIKELY(lost_or_dead(request->peer))) {
+    if (OPAL_UNLIKELY(lost_or_dead(request->peer)))
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
-        return OMPI_ERR_UNREACH;
-    }
-    return recv_request_send_rtr(request, lane, offset, WIRE_BY_SEND, NULL, NULL);
+    else
+        recv_request_send_rtr(request, lane, offset, WIRE_BY_SEND, NULL, NULL);
 }
 
-int recv_request_ask(struct recv_request *request, size_t offset)
+void recv_request_ask(struct recv_request *request, size_t offset)
 {
-    return recv_request_ask_on(request, peer_control_lane(request->peer), offset);
+    recv_request_ask_on(request, peer_control_lane(request->peer), offset);
 }
 
 /* Claims the bytes for the caller, who then writes them and counts the fresh ones; until they are

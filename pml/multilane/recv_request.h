@@ -30,7 +30,8 @@ struct recv_request {
     bool has_convertor;
     bool in_ring; /* atomic: rndv-ring may write to the buffer */
     bool in_get;  /* atomic: a get may, which is never told to stop */
-    bool counted; /* see request_work_begins */
+    bool counted;      /* see request_work_begins */
+    bool is_answering; /* atomic: its message is here, the answer to the sender is to leave */
     struct wire_handle handle;
     struct wire_handle sender;
     struct view *view;                 /* of device memory, else null; see device_memory.h */
@@ -119,18 +120,22 @@ void recv_request_complete(struct recv_request *request);
 /* It gets no message: ends it with an MPI error class. */
 void recv_request_fail(struct recv_request *request, int mpi_error);
 
-/* Answers to the sender. */
-int recv_request_acknowledge(struct recv_request *request, struct lane *lane);
+/* All bytes are there: tells the sender by this lane, then the user. */
+void recv_request_acknowledge(struct recv_request *request, struct lane *lane);
 /* Asks for the bytes from `offset` on as active messages. */
 /* Around the gets of a message, as cancelling it has to wait for them. After a failure the message
  * is asked for. */
 void recv_request_get_begins(struct recv_request *request);
 void recv_request_get_failed(struct recv_request *request);
-int recv_request_ask(struct recv_request *request, size_t offset);
+void recv_request_ask(struct recv_request *request, size_t offset);
 /* The same on a lane that has carried what must not be overtaken. */
-int recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset);
-int recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
-                          uint32_t method, const struct wire_key *key, const void *key_bytes);
+void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset);
+/* False: there is no memory for the handle by which the sender answers. The receive has ended in
+ * an error then, and the sender was told. */
+bool recv_request_can_answer(struct recv_request *request);
+/* The same goes for these: the receive may have ended. */
+void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
+                           uint32_t method, const struct wire_key *key, const void *key_bytes);
 
 /* Messages of the sender. False: they do not fit any request of ours. */
 bool recv_request_data(struct peer *peer, const struct wire_data *data,

@@ -2,8 +2,6 @@
 /* Waiting for one request. */
 #include "request.h"
 
-#include <sched.h>
-
 #include "common/ring/ring.h"
 
 /* The lane that brings the answer is looked at this often for each turn of Open MPI's progress,
@@ -13,18 +11,24 @@
  * sleeps, it knows of failed processes. */
 #define TURNS 256
 
+void request_move_on(void)
+{
+    static bool is_inside;
+    /* With threads the caller may hold locks that a callback of Open MPI's takes; and what moves
+     * on may come here again. */
+    if (opal_using_threads() || is_inside)
+        return;
+    is_inside = true;
+    opal_progress();
+    is_inside = false;
+}
+
 void request_look(struct lane *lane)
 {
     if (!lane || opal_progress_yield_when_idle)
         return;
     for (int look = 0; look < LOOKS_PER_PROGRESS && !lane_poll(lane); look++)
         ring_relax();
-}
-
-void request_await_idle(const uint32_t *ends)
-{
-    while (!request_is_idle(ends))
-        sched_yield();
 }
 
 /* False: it is not complete yet, and the answer is not near. */

@@ -7,6 +7,7 @@
 #include "common/compat/pml.h"
 
 #include "lane.h"
+#include "multilane.h"
 
 static inline bool datatype_is_contiguous(const ompi_datatype_t *datatype, size_t count)
 {
@@ -30,10 +31,6 @@ static inline bool request_is_idle(const uint32_t *ends)
     return __atomic_load_n(ends, __ATOMIC_ACQUIRE) == 1; /* with request_ended of the PML */
 }
 
-/* The same for one that is complete for its user: the thread that completed it has as good as let
- * go of it. To start it earlier would be to count that thread's end for the next message. */
-void request_await_idle(const uint32_t *ends);
-
 /* Completes it for its user, who may be another thread: that sees all that was done for it. Open
  * MPI's own steps only acquire in 4.1 and 5.0; who waits or tests acquires. */
 static inline void request_complete(ompi_request_t *request)
@@ -48,6 +45,16 @@ static inline bool request_is_complete(const ompi_request_t *request)
 {
     return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
 }
+
+/* Does anything wait in this process for a call that makes progress? Relaxed: what another thread
+ * leaves at this moment is moved on by the next call. */
+static inline bool request_any_unsent(void)
+{
+    return __atomic_load_n(&multilane.unsent, __ATOMIC_RELAXED) != 0;
+}
+
+/* For calls that wait for nothing: moves it on. */
+void request_move_on(void);
 
 /* Looks a few times at what `lane` (or null) brings; returns as soon as something came. */
 void request_look(struct lane *lane);

@@ -182,9 +182,13 @@ static void piece_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
     (void) local_handle;
     for (uint32_t i = 0; i < rma->count; i++)
         if (rma->lanes[i].lane->btl == btl) {
-            stripe_copied(rma->lanes[i].lane, (uintptr_t) data);
-            if (OPAL_UNLIKELY(status != OPAL_SUCCESS)) /* the end of the transfer orders it */
-                __atomic_store_n(&rma->lanes[i].failed, true, __ATOMIC_RELAXED);
+            if (OPAL_LIKELY(status == OPAL_SUCCESS)) {
+                stripe_copied(rma->lanes[i].lane, (uintptr_t) data);
+                continue;
+            }
+            stripe_copy_failed(rma->lanes[i].lane, (uintptr_t) data);
+            /* Relaxed: the end of the transfer orders it. */
+            __atomic_store_n(&rma->lanes[i].failed, true, __ATOMIC_RELAXED);
         }
     transfer_piece_done(rma->transfer, status);
 }

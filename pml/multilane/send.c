@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's sends: a message is described, its plan looked up, and its protocol sends it. */
+#include "credit.h"
 #include "lost.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"
 #include "send_request.h"
 
-/* Sends at once what needs no request. LANE_AGAIN: a request has to do it, with the sequence number
- * that was drawn. */
-static inline int send_now(struct outgoing *out)
+/* Sends at once what needs no request. Else a request has to do it, with the sequence number that
+ * was drawn. */
+static inline bool send_now(struct outgoing *out)
 {
     struct route *route = class_route(
         peer_class_now(out->peer),
         out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED, out->size);
     outgoing_draw(out, route, route->eager_mask);
-    if (OPAL_UNLIKELY(
-            !route->protocol->post ||
-            !flow_is_within(out->mark, __atomic_load_n(&out->peer->out.limit, __ATOMIC_RELAXED))))
-        return LANE_AGAIN; /* relaxed: see flow.c */
-    return route->protocol->post(out, route);
+    return OPAL_LIKELY(flow_is_within(
+               out->mark, __atomic_load_n(&out->peer->out.limit, __ATOMIC_RELAXED))) &&
+           route->protocol->post(out, route) == LANE_LEFT; /* relaxed: see flow.c */
 }
 
 static int send_unreachable(ompi_communicator_t *comm, int destination)
@@ -28,10 +27,18 @@ static int send_unreachable(ompi_communicator_t *comm, int destination)
                                       : compat_unreachable(comm, destination);
 }
 
-static bool needs_request(const struct outgoing *out, mca_pml_base_send_mode_t mode)
+/* Something waits in this process: moves it on first. Does the message have to wait behind it? */
+static __attribute__((noinline)) bool waits_behind(const struct outgoing *out)
+{
+    request_move_on();
+    return credit_any_waits(out->peer);
+}
+
+static inline bool needs_request(const struct outgoing *out, mca_pml_base_send_mode_t mode)
 {
     return mode == MCA_PML_BASE_SEND_SYNCHRONOUS || mode == MCA_PML_BASE_SEND_BUFFERED ||
-           OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST);
+           OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST) ||
+           (OPAL_UNLIKELY(request_any_unsent()) && waits_behind(out));
 }
 
 int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
@@ -54,11 +61,27 @@ static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datat
                         int destination, int tag, ompi_communicator_t *comm,
                         ompi_request_t **request);
 
-static __attribute__((noinline)) int isend_by_request(const struct outgoing *out,
+/* The request of a message that has its number already: that must be used, or all that follow
+ * would wait for it at the receiver. */
+static struct send_request *request_of_number(struct outgoing *out, mca_pml_base_send_mode_t mode,
+                                              bool *is_numbered)
+{
+    struct send_request *send = send_request_new(out, mode, false);
+    while (OPAL_UNLIKELY(!send) && *is_numbered) {
+        *is_numbered = !peer_undraw(out->peer, out->cost, out->sequence);
+        if (*is_numbered) { /* other threads have drawn later ones */
+            opal_progress();
+            send = send_request_new(out, mode, false);
+        }
+    }
+    return send;
+}
+
+static __attribute__((noinline)) int isend_by_request(struct outgoing *out,
                                                       mca_pml_base_send_mode_t mode,
                                                       bool is_numbered, ompi_request_t **request)
 {
-    struct send_request *send = send_request_new(out, mode, false);
+    struct send_request *send = request_of_number(out, mode, &is_numbered);
     if (OPAL_UNLIKELY(!send))
         return OMPI_ERR_OUT_OF_RESOURCE;
     int rc = send_request_start(send, is_numbered);
@@ -78,15 +101,14 @@ int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, in
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
         return isend_failed(buffer, count, datatype, destination, tag, comm, request);
     bool is_numbered = !needs_request(&out, mode);
-    int rc = OPAL_LIKELY(is_numbered) ? send_now(&out) : LANE_AGAIN;
-    if (OPAL_UNLIKELY(rc == LANE_AGAIN))
+    if (OPAL_UNLIKELY(!is_numbered) || OPAL_UNLIKELY(!send_now(&out)))
         return isend_by_request(&out, mode, is_numbered, request);
     *request = compat_empty_send_request();
-    return rc;
+    return OMPI_SUCCESS;
 }
 
 static __attribute__((noinline)) int
-send_by_request(const struct outgoing *out, mca_pml_base_send_mode_t mode, bool is_numbered)
+send_by_request(struct outgoing *out, mca_pml_base_send_mode_t mode, bool is_numbered)
 {
     ompi_request_t *request;
     int rc = isend_by_request(out, mode, is_numbered, &request);
@@ -105,8 +127,9 @@ int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
         return send_unreachable(comm, destination);
     bool is_numbered = !needs_request(&out, mode);
-    int rc = OPAL_LIKELY(is_numbered) ? send_now(&out) : LANE_AGAIN;
-    return OPAL_UNLIKELY(rc == LANE_AGAIN) ? send_by_request(&out, mode, is_numbered) : rc;
+    if (OPAL_UNLIKELY(!is_numbered) || OPAL_UNLIKELY(!send_now(&out)))
+        return send_by_request(&out, mode, is_numbered);
+    return OMPI_SUCCESS;
 }
 
 static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datatype,

@@ -22,6 +22,8 @@ static int send_request_free(ompi_request_t **ompi)
     if (request_ended(&request->ends))
         send_request_return(request);
     *ompi = MPI_REQUEST_NULL;
+    if (OPAL_UNLIKELY(request_any_unsent()))
+        request_move_on(); /* of a wait or test that found it complete */
     return OMPI_SUCCESS;
 }
 
@@ -191,25 +193,18 @@ void send_request_broke(struct send_request *request)
     send_request_step(request);
 }
 
-static int send_request_try(struct send_request *request)
+int send_request_try(struct send_request *request)
 {
+    if (OPAL_UNLIKELY(lost_or_dead(request->out.peer))) {
+        send_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        return OMPI_SUCCESS;
+    }
     int rc = request->protocol->start(request);
     if (rc == LANE_AGAIN || rc == OMPI_SUCCESS)
         return rc;
     lane_failed(peer_control_lane(request->out.peer), "could not start a send", rc);
     send_request_fail(request, MPI_ERR_OTHER);
     return OMPI_SUCCESS;
-}
-
-static int send_request_retry(struct pending *pending)
-{
-    struct send_request *request =
-        (struct send_request *) ((char *) pending - offsetof(struct send_request, pending));
-    if (OPAL_UNLIKELY(lost_or_dead(request->out.peer))) {
-        send_request_fail(request, COMPAT_ERR_PROC_FAILED);
-        return OMPI_SUCCESS;
-    }
-    return send_request_try(request);
 }
 
 /* Moves a buffered message into the buffer that the user attached, whence it is sent. */
@@ -312,19 +307,18 @@ int send_request_start(struct send_request *request, bool is_numbered)
     if (is_buffered(request))
         request_complete(&request->base.req_base.req_ompi);
     enum flow_way way = credit_admit(request);
-    if (OPAL_LIKELY(way != FLOW_WAIT))
-        send_request_go(request, way);
+    if (OPAL_UNLIKELY(way == FLOW_WAIT))
+        return OMPI_SUCCESS;
+    send_request_admitted(request, way);
+    if (send_request_try(request) == LANE_AGAIN)
+        credit_await_lane(request);
     return OMPI_SUCCESS;
 }
 
-void send_request_go(struct send_request *request, enum flow_way way)
+void send_request_admitted(struct send_request *request, enum flow_way way)
 {
     if (way == FLOW_GO_AS_RTS && !request->protocol->method)
         request->protocol = request->view ? &rndv_staged : &rndv_am; /* any lane will do */
-    if (send_request_try(request) == LANE_AGAIN) {
-        request->pending.retry = send_request_retry;
-        pending_add(&multilane.pending, &request->pending);
-    }
 }
 
 bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,

@@ -56,6 +56,7 @@ struct send_request {
     struct pending pending;
     struct send_request *next_waiting; /* for credit; see credit.c */
     bool is_waiting;
+    bool is_admitted; /* its lane has refused it, the receiver has room */
     struct multilane_control *control; /* of rndv-both, ours until control_lane takes it back */
     uint64_t control_handle;
     struct lane *control_lane;
@@ -95,8 +96,10 @@ void send_request_begin(struct send_request *request);
  * the request unstarted. */
 int send_request_start(struct send_request *request, bool is_numbered);
 
-/* Gives a message that may go to its protocol. */
-void send_request_go(struct send_request *request, enum flow_way way);
+/* For credit.c. The message may go, in this way. */
+void send_request_admitted(struct send_request *request, enum flow_way way);
+/* Gives it to its protocol; LANE_AGAIN: to be tried again. */
+int send_request_try(struct send_request *request);
 
 /* One of the things that the request waits for has happened. */
 void send_request_step(struct send_request *request);

@@ -71,9 +71,18 @@ void stripe_init(struct lane *lane, const struct model_lane *attributes)
     speed_init(&lane->copy_speed, &attributes->cost[way]);
 }
 
+/* What was written off and is reported all the same makes it less than nothing for a moment. */
 static uint64_t under_way(const struct lane_speed *speed)
 {
-    return load(&speed->sent) - load(&speed->seen);
+    uint64_t unseen = load(&speed->sent) - load(&speed->seen);
+    uint64_t written_off = load(&speed->written_off);
+    return unseen > written_off ? unseen - written_off : 0;
+}
+
+void stripe_lane_lost(struct lane *lane)
+{
+    struct lane_speed *speed = &lane->speed;
+    store(&speed->written_off, load(&speed->sent) - load(&speed->seen));
 }
 
 /* When would a piece be there that is sent now? */
@@ -174,11 +183,11 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
 
 static void speed_sent(struct lane_speed *speed, size_t size)
 {
-    uint64_t before = __atomic_fetch_add(&speed->sent, size, __ATOMIC_RELAXED);
-    if (before == load(&speed->seen)) { /* it was idle: what follows is measured from here */
-        store(&speed->since_bytes, before);
+    if (under_way(speed) == 0) { /* it is idle: what follows is measured from here */
+        store(&speed->since_bytes, load(&speed->seen));
         store(&speed->since_ns, clock_now_ns());
     }
+    __atomic_fetch_add(&speed->sent, size, __ATOMIC_RELAXED);
 }
 
 void stripe_sent(struct lane *lane, size_t size)
@@ -192,6 +201,12 @@ void stripe_copying(struct lane *lane, size_t size)
         speed_sent(&lane->copy_speed, size);
 }
 
+static bool report_plainly(struct lane *lane, const void *bytes, size_t length)
+{
+    int rc = lane_send_plain(lane, bytes, length, lane_plain_done, lane);
+    return rc == LANE_LEFT || rc == LANE_UNDER_WAY;
+}
+
 static void report(struct lane *lane)
 {
     unsigned char bytes[WIRE_CONTROL_MAX];
@@ -202,7 +217,7 @@ static void report(struct lane *lane)
     /* A report says something about its lane, so it never goes by another; the next one tells all
      * that a lost one did. */
     if (lane->framed &&
-        (lane_state(lane) == LANE_BROKEN || lane_send_plain(lane, bytes, length) != OMPI_SUCCESS))
+        (lane_state(lane) == LANE_BROKEN || !report_plainly(lane, bytes, length)))
         return;
     store(&lane->speed.reported, seen.bytes);
     store(&lane->speed.reported_ns, clock_now_ns());
@@ -243,7 +258,7 @@ static void speed_seen(struct lane_speed *speed, uint64_t total)
      * least how fast it is, but not at most. The measurement goes on, or begins anew with the next
      * byte. */
     uint64_t measured = load(&speed->measured_ns);
-    bool may_have_waited = measured && total == load(&speed->sent);
+    bool may_have_waited = measured && under_way(speed) == 0;
     if (sample <= average && (bytes < MEASURE_BYTES || may_have_waited))
         return;
     /* Each sample counts by how long it took: so the average is bytes by time also where reports
@@ -262,6 +277,9 @@ void stripe_seen(struct lane *lane, const struct wire_seen *seen)
     if (seen->bytes > load(&speed->sent) || seen->bytes <= load(&speed->seen))
         return; /* overtaken by a later report, or nonsense that would only mislead us */
     store(&speed->seen, seen->bytes);
+    uint64_t unseen = load(&speed->sent) - seen->bytes;
+    if (OPAL_UNLIKELY(load(&speed->written_off) > unseen)) /* some of it has come */
+        store(&speed->written_off, unseen);
     speed_seen(speed, seen->bytes);
 }
 
@@ -271,6 +289,16 @@ void stripe_copied(struct lane *lane, size_t size)
         return;
     speed_seen(&lane->copy_speed,
                __atomic_add_fetch(&lane->copy_speed.seen, size, __ATOMIC_RELAXED));
+}
+
+void stripe_copy_failed(struct lane *lane, size_t size)
+{
+    struct lane_speed *speed = &lane->copy_speed;
+    if (lane->peer->lane_count == 1)
+        return;
+    __atomic_fetch_sub(&speed->sent, size, __ATOMIC_RELAXED);
+    store(&speed->since_bytes, load(&speed->seen));
+    store(&speed->since_ns, clock_now_ns());
 }
 
 void stripe_not_copying(struct lane *lane, size_t size)

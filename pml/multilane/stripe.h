@@ -30,11 +30,16 @@ static inline void stripe_mark(const struct route *route, void *header)
 /* A marked piece was given to a lane. */
 void stripe_sent(struct lane *lane, size_t size);
 
+/* The lane is lost: what is under way on it counts no longer. */
+void stripe_lane_lost(struct lane *lane);
+
 /* The same for gets and puts, among lanes that can: the index of one, or below 0 where it is better
  * to wait. What is under way is what has not ended at this end. */
 int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_t *size);
 void stripe_copying(struct lane *lane, size_t size);
 void stripe_copied(struct lane *lane, size_t size);
+/* It failed: how long that took is not the lane's speed. */
+void stripe_copy_failed(struct lane *lane, size_t size);
 /* The lane had no room: the piece is not under way after all. */
 void stripe_not_copying(struct lane *lane, size_t size);
 

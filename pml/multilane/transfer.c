@@ -8,15 +8,6 @@
 /* More than all pieces that can be under way. */
 #define TRANSFER_KICK 0x10000u
 
-static void transfer_event(struct transfer *transfer, uint32_t event);
-
-static int transfer_retry(struct pending *pending)
-{
-    transfer_event((struct transfer *) ((char *) pending - offsetof(struct transfer, pending)),
-                   TRANSFER_KICK);
-    return OMPI_SUCCESS;
-}
-
 /* Starts pieces until there are enough, none are left, or the lanes have no room. */
 static bool transfer_fill(struct transfer *transfer)
 {
@@ -36,31 +27,44 @@ static bool transfer_fill(struct transfer *transfer)
     return true;
 }
 
-static void transfer_event(struct transfer *transfer, uint32_t event)
+/* True: no lane has room and nothing is under way, so it has to be tried again; nothing else knows
+ * of the transfer then. */
+static bool transfer_event(struct transfer *transfer, uint32_t event)
 {
     /* Acquire, against the release below: what the last owner wrote is ours to read. Release,
      * against the acquire of the owner: it sees what came before the event. */
     uint32_t seen = event;
     if (__atomic_fetch_add(&transfer->guard, event, __ATOMIC_ACQ_REL) != 0)
-        return;
+        return false;
     for (;;) {
         transfer->in_flight -= seen % TRANSFER_KICK;
         bool had_room = transfer_fill(transfer);
         int status = __atomic_load_n(&transfer->status, __ATOMIC_RELAXED);
         if (transfer->in_flight == 0 &&
             (status != OMPI_SUCCESS || transfer->next == transfer->end)) {
-            /* Nobody else knows of the transfer any more. */
             transfer->way->finish(transfer, status);
-            return;
+            return false;
         }
-        /* With pieces under way, the end of one is the sign to try again. */
-        if (!had_room && transfer->in_flight == 0)
-            pending_add(&multilane.pending, &transfer->pending);
+        /* With pieces under way, the end of one is the sign to try again, and brings its owner. */
+        bool waits = !had_room && transfer->in_flight == 0;
         uint32_t left = __atomic_sub_fetch(&transfer->guard, seen, __ATOMIC_ACQ_REL);
         if (left == 0)
-            return;
+            return waits;
         seen = left;
     }
+}
+
+static int transfer_retry(struct pending *pending)
+{
+    struct transfer *transfer =
+        (struct transfer *) ((char *) pending - offsetof(struct transfer, pending));
+    return transfer_event(transfer, TRANSFER_KICK) ? LANE_AGAIN : OMPI_SUCCESS;
+}
+
+static void transfer_go(struct transfer *transfer, uint32_t event)
+{
+    if (transfer_event(transfer, event))
+        pending_add(&multilane.pending, &transfer->pending);
 }
 
 void transfer_begin(struct transfer *transfer, const struct transfer_way *way, size_t from,
@@ -74,7 +78,7 @@ void transfer_begin(struct transfer *transfer, const struct transfer_way *way, s
     transfer->next = from;
     transfer->end = end;
     transfer->pending.retry = transfer_retry;
-    transfer_event(transfer, TRANSFER_KICK);
+    transfer_go(transfer, TRANSFER_KICK);
 }
 
 void transfer_piece_done(struct transfer *transfer, int status)
@@ -84,5 +88,5 @@ void transfer_piece_done(struct transfer *transfer, int status)
         __atomic_compare_exchange_n(&transfer->status, &none, status, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
     }
-    transfer_event(transfer, 1);
+    transfer_go(transfer, 1);
 }

@@ -95,6 +95,7 @@ test_unit_pml_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_pieces_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_send_SOURCES = test/unit/pml_send.c test/unit/progress_standin.c \
 	pml/multilane/handle.c pml/multilane/pending.c pml/multilane/protocol/protocol.c \
+	pml/multilane/request.c \
 	pml/multilane/send_request.c pml/multilane/work.c
 test_unit_pml_send_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_send_LDADD = $(PML_TEST_LDADD)

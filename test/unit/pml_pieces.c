@@ -50,11 +50,13 @@ struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
     abort();
 }
 
-void frame_send(struct frame *frame, size_t length, bool striped)
+void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner)
 {
     (void) frame;
     (void) length;
     (void) striped;
+    (void) left;
+    (void) owner;
     abort();
 }
 

@@ -8,27 +8,30 @@
 static __attribute__((noinline)) int eager_short_copy(const struct outgoing *out, struct lane *lane)
 {
     unsigned char bytes[WIRE_EAGER_HEADER_MAX + EAGER_SHORT_MAX];
+    if (!lane->sendi)
+        return LANE_AGAIN;
     size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence,
                                      out->tag, out->synchronous);
     outgoing_copy(out, bytes + length);
-    return lane->prompt ? lane_send_copy(lane, bytes, length + out->size)
-                        : lane_send_immediately(lane, bytes, length + out->size);
+    return lane_send_immediately(lane, bytes, length + out->size);
 }
 
 static int eager_short_post(const struct outgoing *out, const struct route *route)
 {
     struct lane *lane = route_lane(route, out->peer, 0);
-    return OPAL_LIKELY(eager_in_place(out, lane)) ? OMPI_SUCCESS : eager_short_copy(out, lane);
+    return OPAL_LIKELY(eager_in_place(out, lane)) ? LANE_LEFT : eager_short_copy(out, lane);
 }
 
 static int eager_short_start(struct send_request *request)
 {
     int rc = eager_expect_ack(request);
-    if (rc == OMPI_SUCCESS)
-        rc = eager_short_post(&request->out, request->route);
-    if (rc == OMPI_SUCCESS)
-        send_request_step(request);
-    return rc;
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    rc = eager_short_post(&request->out, request->route);
+    if (rc != LANE_LEFT)
+        return rc == LANE_FULL ? LANE_AGAIN : eager_send_kept(request);
+    send_request_step(request);
+    return OMPI_SUCCESS;
 }
 
 const struct protocol eager_short = {

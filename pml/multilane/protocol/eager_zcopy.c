@@ -69,5 +69,6 @@ static int eager_zcopy_start(struct send_request *request)
 
 const struct protocol eager_zcopy = {
     .name = "eager-zcopy",
+    .post = post_by_request,
     .start = eager_zcopy_start,
 };

@@ -24,6 +24,13 @@ const struct protocol *protocol_of_method(uint32_t method)
     return method < WIRE_METHODS ? by_method[method] : NULL;
 }
 
+int post_by_request(const struct outgoing *out, const struct route *route)
+{
+    (void) out;
+    (void) route;
+    return LANE_AGAIN;
+}
+
 /* The answer is one more thing that the request waits for. */
 static int answer_expect(struct send_request *request)
 {
@@ -94,12 +101,24 @@ bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
     return true;
 }
 
+static void told_of_bytes(void *owner, int status)
+{
+    if (OPAL_LIKELY(status == OMPI_SUCCESS))
+        send_request_step(owner);
+    else
+        send_request_broke(owner);
+}
+
 void tell_of_bytes(const struct peer *peer, struct lane *lane, uint8_t type,
-                   struct wire_handle receiver, uint64_t bytes)
+                   struct wire_handle receiver, uint64_t bytes, struct send_request *request)
 {
     unsigned char message[WIRE_CONTROL_MAX];
     struct wire_fin fin = {.receiver = receiver, .size = bytes};
     unsigned char *end = peer_write_base(peer, message, type, 0);
     memcpy(end, &fin, sizeof(fin));
-    lane_send_control(lane, message, (size_t) (end + sizeof(fin) - message));
+    size_t length = (size_t) (end + sizeof(fin) - message);
+    if (request)
+        lane_send_owned(lane, message, length, 0, told_of_bytes, request);
+    else
+        lane_send_control(lane, message, length);
 }

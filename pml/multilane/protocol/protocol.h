@@ -13,11 +13,11 @@ struct protocol {
     /* The way of data phase that its RTS proposes; 0 for the eager ones. */
     uint32_t method;
 
-    /* Sends a message at once and without a request, or says LANE_AGAIN and has done nothing. Null
-     * if the protocol cannot do without a request. */
+    /* Sends a message at once and without a request: LANE_LEFT; anything else: nothing is done. */
     int (*post)(const struct outgoing *out, const struct route *route);
 
-    /* Starts a request; LANE_AGAIN: nothing is done, call again from progress. */
+    /* Starts a request, which ends when its bytes have left, or later; LANE_AGAIN: nothing is done,
+     * call again from progress. */
     int (*start)(struct send_request *request);
 
     /* Sender: the receiver is ready to have its bytes this way. */
@@ -35,6 +35,13 @@ extern const struct protocol rndv_am, rndv_get, rndv_put, rndv_both, rndv_staged
 /* By index of the model's table; null where there is none. */
 extern const struct protocol *const protocols[MODEL_PROTOCOLS];
 const struct protocol *protocol_of_method(uint32_t method);
+
+/* The `post` of protocols that cannot do without a request. */
+int post_by_request(const struct outgoing *out, const struct route *route);
+
+/* An eager message that its lane did not take at once, by a fragment or a frame that holds a copy of
+ * it; the request makes a step when that has left. */
+int eager_send_kept(struct send_request *request);
 
 /* A synchronous send is complete only with an ACK; arranges for it, once. */
 int eager_expect_ack(struct send_request *request);
@@ -61,9 +68,10 @@ static inline bool eager_in_place(const struct outgoing *out, struct lane *lane)
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
                   const void *key_bytes);
 
-/* Tells the receiver that so many bytes have come (WIRE_FIN) or will not come (WIRE_CANCEL). */
+/* Tells the receiver that so many bytes have come (WIRE_FIN) or will not come (WIRE_CANCEL). The
+ * request, if it is not null, makes a step when that has left. */
 void tell_of_bytes(const struct peer *peer, struct lane *lane, uint8_t type,
-                   struct wire_handle receiver, uint64_t bytes);
+                   struct wire_handle receiver, uint64_t bytes, struct send_request *request);
 
 /* Sends the bytes [from, end) as active messages to the request's receiver. */
 void rndv_am_move(struct send_request *request, size_t from, size_t end);

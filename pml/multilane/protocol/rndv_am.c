@@ -58,6 +58,7 @@ static void rndv_am_receive(struct recv_request *request, const struct arrival *
 const struct protocol rndv_am = {
     .name = "rndv-am",
     .method = WIRE_BY_SEND,
+    .post = post_by_request,
     .start = rndv_am_start,
     .ready = rndv_am_ready,
     .receive = rndv_am_receive,

@@ -104,7 +104,7 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
     struct peer *peer = request->out.peer;
     if (chunks_copy(lane, request->control, push, (char *) request->out.data, rtr->key.address,
                     rtr->size))
-        tell_of_bytes(peer, lane, WIRE_FIN, receiver, rtr->size);
+        tell_of_bytes(peer, lane, WIRE_FIN, receiver, rtr->size, NULL); /* until the ACK */
 }
 
 /* --- receiver -----------------------------------------------------------------------------------
@@ -122,7 +122,6 @@ static void rndv_both_finish(struct recv_request *request)
     }
     /* Behind the RTR: on a faster lane it would arrive before it at a sender that was away. */
     recv_request_acknowledge(request, request->control_lane);
-    recv_request_complete(request);
 }
 
 /* Two things must have happened, in either order and in any threads: this end is through with the
@@ -159,6 +158,8 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
         recv_request_ask(request, 0);
         return;
     }
+    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
+        return;
     struct wire_key key = {.address = (uintptr_t) request->data};
     request->control = control;
     request->control_lane = lane;
@@ -172,6 +173,7 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
 const struct protocol rndv_both = {
     .name = "rndv-both",
     .method = WIRE_BY_BOTH,
+    .post = post_by_request,
     .start = rndv_both_start,
     .ready = rndv_both_ready,
     .receive = rndv_both_receive,

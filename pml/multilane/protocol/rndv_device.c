@@ -82,6 +82,7 @@ static void rndv_device_receive(struct recv_request *request, const struct arriv
 const struct protocol rndv_device = {
     .name = "rndv-get",
     .method = WIRE_BY_DEVICE,
+    .post = post_by_request,
     .start = rndv_device_start,
     .receive = rndv_device_receive,
 };

@@ -65,6 +65,7 @@ static void rndv_get_receive(struct recv_request *request, const struct arrival 
 const struct protocol rndv_get = {
     .name = "rndv-get",
     .method = WIRE_BY_GET,
+    .post = post_by_request,
     .start = rndv_get_start,
     .receive = rndv_get_receive,
 };

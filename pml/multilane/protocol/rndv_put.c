@@ -78,8 +78,12 @@ static void rndv_put_finish(struct transfer *transfer, int status)
     }
     for (uint32_t i = 0; i < request->rma.count; i++) {
         const struct rma_lane *used = &request->rma.lanes[i];
-        if (used->bytes) /* on the lane of the puts: it is ordered behind them */
-            tell_of_bytes(request->out.peer, used->lane, WIRE_FIN, request->receiver, used->bytes);
+        if (!used->bytes)
+            continue;
+        /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
+        __atomic_add_fetch(&request->unfinished, 1, __ATOMIC_RELAXED);
+        tell_of_bytes(request->out.peer, used->lane, WIRE_FIN, request->receiver, used->bytes,
+                      request);
     }
     send_request_step(request);
 }
@@ -107,6 +111,7 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
 const struct protocol rndv_put = {
     .name = "rndv-put",
     .method = WIRE_BY_PUT,
+    .post = post_by_request,
     .start = rndv_put_start,
     .ready = rndv_put_ready,
     .receive = rndv_put_receive,

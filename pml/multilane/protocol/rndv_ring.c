@@ -62,7 +62,7 @@ static void ring_sent(void *context, int status)
         send_request_lost(request, request->handle); /* if nobody has told it yet */
     else if (status != OPAL_SUCCESS && is_awaited)
         tell_of_bytes(request->out.peer, peer_control_lane(request->out.peer), WIRE_CANCEL,
-                      request->receiver, 0);
+                      request->receiver, 0, NULL);
     send_request_step(request);
 }
 
@@ -131,6 +131,8 @@ static void rndv_ring_receive(struct recv_request *request, const struct arrival
 {
     struct multilane_ring_key answer;
     const struct wire_key key = {.length = KEY_BYTES};
+    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
+        return;
     request->control_ends = 0;
     __atomic_store_n(&request->in_ring, true, __ATOMIC_RELAXED);
     if (!rndv_ring_take(request, arrival, &answer)) {
@@ -146,6 +148,7 @@ static void rndv_ring_receive(struct recv_request *request, const struct arrival
 const struct protocol rndv_ring = {
     .name = "rndv-ring",
     .method = WIRE_BY_RING,
+    .post = post_by_request,
     .start = rndv_ring_start,
     .ready = rndv_ring_ready,
     .receive = rndv_ring_receive,

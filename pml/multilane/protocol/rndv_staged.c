@@ -109,7 +109,7 @@ static int rndv_staged_piece(struct transfer *transfer, size_t offset, size_t *s
 static void rndv_staged_cancel(struct send_request *request)
 {
     tell_of_bytes(request->out.peer, peer_control_lane(request->out.peer), WIRE_CANCEL,
-                  request->receiver, __atomic_load_n(&request->unsent, __ATOMIC_RELAXED));
+                  request->receiver, __atomic_load_n(&request->unsent, __ATOMIC_RELAXED), NULL);
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
     send_request_step(request); /* the ring may not be through with it, see rndv_ring.c */
 }
@@ -153,5 +153,6 @@ static int rndv_staged_start(struct send_request *request)
 const struct protocol rndv_staged = {
     .name = "rndv-staged",
     .method = WIRE_BY_SEND,
+    .post = post_by_request,
     .start = rndv_staged_start,
 };
