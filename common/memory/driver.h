@@ -238,7 +238,7 @@ extern struct driver driver;
 
 /* Written once, by driver_load, before any thread but the first uses Multilane. While it is false
  * there is no device memory in this process. */
-extern bool driver_is_loaded;
+extern __attribute__((visibility("hidden"))) bool driver_is_loaded;
 
 /* Loads the driver and finds its functions; starts nothing: the program's own first use of the
  * driver does. False: this process has no device memory, and driver_why says for what reason. Any

@@ -62,7 +62,8 @@ struct multilane {
     uint64_t duplicates;
 };
 
-extern struct multilane multilane;
+/* Hidden, here as where it is defined: so it is reached without the table of other libraries. */
+extern __attribute__((visibility("hidden"))) struct multilane multilane;
 
 extern mca_pml_base_component_t mca_pml_multilane_component;
 

@@ -37,7 +37,7 @@ struct parameters {
     uint32_t override_count;
 };
 
-extern struct parameters parameters;
+extern __attribute__((visibility("hidden"))) struct parameters parameters;
 
 int parameters_register(const mca_base_component_t *component);
 

@@ -9,7 +9,7 @@
 
 /* Sends at once what needs no request. Else a request has to do it, with the sequence number that
  * was drawn. */
-static inline bool send_now(struct outgoing *out)
+static inline __opal_attribute_always_inline__ bool send_now(struct outgoing *out)
 {
     struct route *route = class_route(
         peer_class_now(out->peer),

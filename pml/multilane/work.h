@@ -7,7 +7,7 @@
 #include "common/compat/pml.h"
 
 /* Set once, before there is work or a thread of ours, and only read afterwards. */
-extern bool work_is_counted;
+extern __attribute__((visibility("hidden"))) bool work_is_counted;
 
 void work_count(void);
 void work_uncount(void);
