@@ -125,11 +125,10 @@ static bool all_ended(void)
 // processor, all others leave theirs to those that wait.
 static void compute(bool busy)
 {
-    volatile double sum = 0;
     int64_t until = clock_ns() + (int64_t) (1e9 * (compute_s + late_s));
     while (!all_ended() && clock_ns() < until) {
-        for (int i = 0; busy && i < 2000; i++)
-            sum += i;
+        for (volatile int i = 0; busy && i < 2000; i++)
+            ;
         if (!busy)
             nap(nap_s);
     }
