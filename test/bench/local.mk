@@ -60,3 +60,10 @@ endif
 test/bench/device_ring_image.c: test/bench/device_ring.fatbin common/memory/embed
 	$(AM_V_GEN)$(SHELL) $(srcdir)/common/memory/embed test/bench/device_ring.fatbin \
 		device_ring_image >$@.new && mv $@.new $@
+
+# What test/bench/flooded starts.
+check_PROGRAMS += test/bench/flooded_messages
+test_bench_flooded_messages_SOURCES = test/bench/flooded_messages.c
+test_bench_flooded_messages_CPPFLAGS = $(MPI_CPPFLAGS)
+test_bench_flooded_messages_LDFLAGS = $(mpi_link_flags)
+test_bench_flooded_messages_LDADD = $(OMPI_LIBS)

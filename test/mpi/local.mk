@@ -149,3 +149,8 @@ check_PROGRAMS += test/mpi/clients
 test_mpi_clients_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_clients_LDFLAGS = $(mpi_link_flags)
 test_mpi_clients_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += test/mpi/leaves
+test_mpi_leaves_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_leaves_LDFLAGS = $(mpi_link_flags)
+test_mpi_leaves_LDADD = $(SUITE_LDADD)

@@ -224,6 +224,13 @@ lab_unlike() {
         "$build/test/mpi/traffic"
 }
 
+# What a finished call has sent has left, whether or not a queue pair was there and its queue had
+# room (see leaves.sh). The processors of this machine are slow, and so are its bounds.
+lab_leaves() {
+    lab_mpi verbs.leaves 4 multilane leaves --compute 20 --bound 5 bcast send:8 send:1000 send:16k \
+        send:100k isend-wait:1m recv ssend --late 2 --flood 500 send isend-wait:100k
+}
+
 # Nothing gets through for a while, between ports that are up: who waits is told for what.
 lab_unanswered() {
     local said=$build/unanswered round
@@ -255,6 +262,7 @@ verbs_lab() {
         lab_traffic rndv-get # memory that comes and goes is registered under another C library
         return
     fi
+    lab_leaves
     lab_refuses
     lab_apart
     lab_unlike
