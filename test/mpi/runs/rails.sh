@@ -92,3 +92,17 @@ else
         skip "${prefix}rails.failover.$name" "4.1 runs it without a sanitizer, and --long does here"
     done
 fi
+
+# Who lives while others compute three times as long as a peer may be silent, and wires are cut: see
+# life.c. With ERROR, rank 0 finds another one lost, and that is right.
+# shellcheck disable=SC2086
+rails_life() { # RANKS HOSTS RAILS EVENT PLACES life's arguments
+    local events=() event
+    for event in $4; do events+=(--at "$event"); done
+    timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" --rails "$3" --hosts "$2" \
+        --begin 'life begins' "${events[@]}" -- "$mpirun" -n "$1" --host "$5" $tcp \
+        --mca pml_multilane_lost_s 2 "$build/test/mpi/life" "${@:6}" </dev/null
+}
+check "${prefix}rails.life.cut-others-compute" rails_life 8 2 800,800 0.5:cut:1 a:4,b:4 pairs 2
+check "${prefix}rails.life.silence-receiver-computes" rails_life 2 2 800,800 0.5:silence:1 a:1,b:1 pairs 2 0
+check "${prefix}rails.life.host-dies" rails_life 4 4 800,800 0.5:silence:all@d a:1,b:1,c:1,d:1 host 2
