@@ -5,10 +5,14 @@
  *   life pairs LOST_S [KIND]  ranks of the first half with those of the second; KIND as in `enum
  *                             kind`, else every pair has another one
  *   life host LOST_S          the last rank is cut off half a second after "life begins"
+ *   life process LOST_S       it is killed, and others on its host live; the job is aborted in the
+ *                             end
  *
  * What happens to the wires is up to test/lab/rails. */
 #include <mpi.h>
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,18 +184,26 @@ static void survive(int dead)
         send_many(0, EARLY, LATE);
     }
     talk_all(dead);
-    if (rank == 0)
+    if (rank == 0) {
         printf("%d ranks live\n", dead);
+        fflush(stdout);
+    }
 }
 
-static void host(void)
+static void host(bool dies)
 {
     talk_all(size);
     begins();
+    if (rank == size - 1 && dies)
+        raise(SIGKILL);
     if (rank == size - 1)
         find_lost(0);
     else
         survive(size - 1);
+    if (dies) {
+        talk_all(size - 1);           /* what rank 0 had to say was said */
+        MPI_Abort(MPI_COMM_WORLD, 3); /* MPI_Finalize would wait for it */
+    }
 }
 
 int main(int argc, char **argv)
@@ -201,11 +213,11 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* so who waits asks, too */
     if (argc < 3 || (lost_s = atof(argv[2])) <= 0 || size % 2 != 0)
-        wrong("usage: life pairs|host LOST_S [KIND], on an even number of ranks", rank);
+        wrong("usage: life pairs|host|process LOST_S [KIND], on an even number of ranks", rank);
     if (strcmp(argv[1], "pairs") == 0)
         pairs(argc > 3 ? atoi(argv[3]) % KINDS : -1);
     else
-        host();
+        host(strcmp(argv[1], "process") == 0);
     MPI_Finalize();
     return 0;
 }
