@@ -124,17 +124,17 @@ rails_life_long() {
             done
             check "${prefix}rails.life.$what-$seconds-8" rails_life 8 a:4,b:4 800,800 "$seconds:$what:0" pairs 2
         done
+        check "${prefix}rails.life.host-dies-$what-1" rails_life 4 a:1,b:1,c:1,d:1 800 "0.5:$what:all@d" host 2
         check "${prefix}rails.life.host-dies-$what" rails_life 4 a:1,b:1,c:1,d:1 800,800 "0.5:$what:all@d" host 2
     done
 }
 
 check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
 if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
-    check "${prefix}rails.life.receiver-computes" rails_life 2 a:1,b:1 800,800 0.5:silence:1 pairs 2 0
-    check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 1
+    check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
     check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
 else
-    for name in receiver-computes leads-nowhere host-dies; do
+    for name in leads-nowhere host-dies; do
         skip "${prefix}rails.life.$name" "4.1 runs it without a sanitizer, and --long does here"
     done
 fi
