@@ -7,4 +7,5 @@ libmultilane_compat_la_SOURCES += \
 	common/compat/named.c common/compat/named.h \
 	common/compat/order.h \
 	common/compat/param.c common/compat/param.h \
+	common/compat/tcp.h \
 	common/compat/version.c common/compat/version.h

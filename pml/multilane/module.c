@@ -166,7 +166,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 int module_del_procs(ompi_proc_t **procs, size_t count)
 {
     if (watch_keeps() && errors_are_over())
-        sockets_give_up();
+        sockets_give_up(procs, count);
     progress_thread_pause();
     /* First: a BTL may call back for what it still has, and the callback knows the lane. */
     int rc = mca_bml.bml_del_procs(count, procs);

@@ -43,7 +43,8 @@ static const struct param rows[] = {
     {"suspect_ms", PARAM_INT, &parameters.suspect_ms,
      "milliseconds of silence after which a lane is suspect"},
     {"lost_s", PARAM_INT, &parameters.lost_s,
-     "seconds of silence on every lane after which a peer counts as lost"},
+     "seconds of silence on every lane after which a peer counts as lost, unless the kernel or a "
+     "device knows by one of its lanes that it lives"},
     {"lane_attr", PARAM_STRING, &parameters.lane_attr,
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
     {"progress_thread", PARAM_INT, &parameters.progress_thread,

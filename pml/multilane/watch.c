@@ -14,6 +14,7 @@
 
 #include "awaited.h"
 #include "clock.h"
+#include "common/compat/tcp.h"
 #include "errors.h"
 #include "lost.h"
 #include "multilane.h"
@@ -253,19 +254,25 @@ static uint8_t alone_of(const struct delivery *delivery)
  * computes is as silent, and only the kernel can tell. Others report errors in time. */
 static bool is_silent_when_cut(const struct lane *lane)
 {
-    return lane_state(lane) != LANE_BROKEN && strcmp(lane_name(lane), "tcp") == 0;
+    return lane_state(lane) != LANE_BROKEN && compat_is_tcp(lane->btl);
 }
 
+/* Does the system know by this lane that the peer lives, however long it computes? The kernel and
+ * devices acknowledge for a process. A device reports one that does not; not on a silent lane,
+ * which may have no connection since it was made anew. A lane whose messages are not kept knows
+ * itself when the peer is gone. */
+static bool lane_shows_life(const struct lane *lane)
+{
+    if (is_silent_when_cut(lane))
+        return socket_is_healthy(compat_tcp_socket(lane->btl, lane->endpoint));
+    return lane_is_up(lane) && (lane->renewable || (lane_sends(lane) && !lane->framed));
+}
+
+/* One healthy lane is life; what is known of others' lanes is nothing. */
 static bool system_knows_it_alive(const struct peer *peer)
 {
     for (int i = 0; i < peer->lane_count; i++)
-        if (is_silent_when_cut(&peer->lanes[i]))
-            return !sockets_in_trouble();
-    /* A device acknowledges for a process that computes, and reports one that does not. Not for a
-     * silent lane, which may have no connection since it was made anew; a peer that only computes
-     * makes none silent. */
-    for (int i = 0; i < peer->lane_count; i++)
-        if (peer->lanes[i].renewable && lane_is_up(&peer->lanes[i]))
+        if (lane_shows_life(&peer->lanes[i]))
             return true;
     return false;
 }

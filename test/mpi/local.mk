@@ -140,6 +140,11 @@ test_mpi_lost_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_lost_LDFLAGS = $(mpi_link_flags)
 test_mpi_lost_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += test/mpi/life
+test_mpi_life_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_life_LDFLAGS = $(mpi_link_flags)
+test_mpi_life_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += test/mpi/flood
 test_mpi_flood_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_flood_LDFLAGS = $(mpi_link_flags)

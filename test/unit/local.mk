@@ -55,7 +55,7 @@ test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
 # Those that need Open MPI's classes and locks, and no job.
 pml_tests = test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes test/unit/pml_peer \
 	test/unit/pml_pieces test/unit/pml_rma test/unit/pml_send test/unit/pml_stripe \
-	test/unit/pml_transfer test/unit/pml_record test/unit/pml_watch
+	test/unit/pml_transfer test/unit/pml_record test/unit/pml_sockets test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/progress_standin.h test/unit/lanes_standin.h
@@ -99,6 +99,9 @@ test_unit_pml_send_SOURCES = test/unit/pml_send.c test/unit/progress_standin.c \
 	pml/multilane/send_request.c pml/multilane/work.c
 test_unit_pml_send_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_send_LDADD = $(PML_TEST_LDADD)
+test_unit_pml_sockets_SOURCES = test/unit/pml_sockets.c pml/multilane/sockets.c
+test_unit_pml_sockets_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_sockets_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_watch_SOURCES = test/unit/pml_watch.c test/unit/progress_standin.c \
 	pml/multilane/delivery.c pml/multilane/watch.c
 test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A peer over two lanes that are none, which break, are made anew and answer, or do not, in a time
- * that passes only here: a lane that can be made anew is, and a peer counts as lost if nothing
- * vouches for it, and else does not. */
+/* Peers over two lanes that are none, which break, are made anew and answer, or do not, in a time
+ * that passes only here: a lane that can be made anew is, and a peer counts as lost if none of its
+ * own lanes shows life, and else does not. */
 #include "check.h"
 
 #include <string.h>
 
+#include "common/compat/tcp.h"
 #include "pml/multilane/awaited.h"
 #include "pml/multilane/clock.h"
 #include "pml/multilane/comm.h"
@@ -19,6 +20,7 @@
 #include "pml/multilane/watch.h"
 #include "progress_standin.h"
 
+#define PEERS       2
 #define LANES       2
 #define MILLISECOND UINT64_C(1000000)
 #define LOST_MS     3000
@@ -28,14 +30,19 @@
 struct parameters parameters = {.failover = true, .suspect_ms = 40, .lost_s = LOST_MS / 1000};
 
 static uint64_t now_ns = 1000 * MILLISECOND;
-static mca_btl_base_component_t component;
-static mca_btl_base_module_t btl;
-static struct peer peer;
-static struct peer *peers[1] = {&peer};
-static struct lane lanes[LANES];
-static unsigned asked[LANES]; /* the last question on each lane */
+static mca_btl_base_component_t component, tcp_component;
+static mca_btl_base_module_t btl, tcp;
+static struct peer all_peers[PEERS];
+static struct peer *const peer = &all_peers[0], *const other = &all_peers[1];
+static struct peer *peers[PEERS] = {&all_peers[0], &all_peers[1]};
+static struct lane all_lanes[PEERS][LANES];
+static struct lane *const lanes = all_lanes[0];
+static struct compat_tcp_endpoint endpoints[PEERS][LANES];
+static bool healthy[PEERS * LANES];  /* by socket */
+static unsigned looks;               /* at a socket */
+static unsigned asked[PEERS][LANES]; /* the last question on each lane */
 static unsigned renewed[LANES];
-static bool answers[LANES], is_lost;
+static bool answers[LANES], is_lost, other_is_lost;
 
 /* --- what lies around --------------------------------------------------------------------------
  */
@@ -55,7 +62,7 @@ int lane_send_plain(struct lane *lane, const void *bytes, size_t length,
     (void) context;
     if (base->type == WIRE_ASK) {
         memcpy(&ask, base + 1, sizeof(ask));
-        asked[lane->index] = ask.number;
+        asked[lane->peer - all_peers][lane->index] = ask.number;
     }
     return LANE_LEFT;
 }
@@ -112,8 +119,8 @@ void lane_failed(struct lane *lane, const char *what, int rc)
 
 void peer_lost(struct peer *lost, const char *why)
 {
-    CHECK(lost == &peer, "%s", why);
-    is_lost = true;
+    CHECK(lost == peer || lost == other, "%s", why);
+    *(lost == peer ? &is_lost : &other_is_lost) = true;
 }
 
 void stripe_sent(struct lane *lane, size_t size)
@@ -139,9 +146,10 @@ bool comms_have(const struct peer *asked_for)
     return true;
 }
 
-bool sockets_in_trouble(void)
+bool socket_is_healthy(int fd)
 {
-    return true;
+    looks++;
+    return fd >= 0 && fd < PEERS * LANES && healthy[fd];
 }
 
 void awaited_meet(void)
@@ -151,33 +159,57 @@ void awaited_meet(void)
 /* --- the tests ---------------------------------------------------------------------------------
  */
 
+static void peer_begin(struct peer *this)
+{
+    int number = (int) (this - all_peers);
+    if (this->delivery)
+        delivery_free(this->delivery);
+    memset(this, 0, sizeof(*this));
+    this->lanes = all_lanes[number];
+    this->lane_count = LANES;
+    this->reachable = true;
+    for (int i = 0; i < LANES; i++)
+        this->lanes[i] = (struct lane){.btl = &btl,
+                                       .peer = this,
+                                       .flags = MCA_BTL_FLAGS_SEND,
+                                       .index = (uint8_t) i,
+                                       .framed = true,
+                                       .renewable = true};
+}
+
 static void begin(void)
 {
-    if (peer.delivery)
-        delivery_free(peer.delivery);
-    memset(&peer, 0, sizeof(peer));
     memset(asked, 0, sizeof(asked));
     memset(renewed, 0, sizeof(renewed));
-    is_lost = false;
+    memset(healthy, 0, sizeof(healthy));
+    is_lost = other_is_lost = false;
+    looks = 0;
     multilane.local_peers = peers;
-    multilane.local_peer_count = 1;
-    peer.lanes = lanes;
-    peer.lane_count = LANES;
-    peer.reachable = true;
+    multilane.local_peer_count = PEERS;
     strcpy(component.btl_version.mca_component_name, "verbs");
+    strcpy(tcp_component.btl_version.mca_component_name, "tcp");
     btl.btl_component = &component;
-    btl.btl_max_send_size = 64 << 10;
-    for (int i = 0; i < LANES; i++) {
+    tcp.btl_component = &tcp_component;
+    btl.btl_max_send_size = tcp.btl_max_send_size = 64 << 10;
+    for (int i = 0; i < LANES; i++)
         answers[i] = true;
-        lanes[i] = (struct lane){.btl = &btl,
-                                 .peer = &peer,
-                                 .flags = MCA_BTL_FLAGS_SEND,
-                                 .index = (uint8_t) i,
-                                 .framed = true,
-                                 .renewable = true};
-    }
+    for (int i = 0; i < PEERS; i++)
+        peer_begin(&all_peers[i]);
     watch_init();
     watch_begin();
+}
+
+/* One of Open MPI's tcp from now on, with a socket. */
+static void lane_make_tcp(struct lane *lane, bool is_healthy)
+{
+    int number = (int) (lane->peer - all_peers), socket = number * LANES + lane->index;
+    struct compat_tcp_endpoint *endpoint = &endpoints[number][lane->index];
+    endpoint->module = &tcp;
+    endpoint->socket = socket;
+    lane->btl = &tcp;
+    lane->renewable = false;
+    lane->endpoint = (struct mca_btl_base_endpoint_t *) (void *) endpoint;
+    healthy[socket] = is_healthy;
 }
 
 static void end(void)
@@ -188,10 +220,10 @@ static void end(void)
 static void answer_all(void)
 {
     for (int i = 0; i < LANES; i++) {
-        struct wire_heard heard = {.heard = 0, .ask = asked[i]};
-        if (asked[i] && answers[i])
-            delivery_heard(&peer, &lanes[i], &heard);
-        asked[i] = 0;
+        struct wire_heard heard = {.heard = 0, .ask = asked[0][i]};
+        if (asked[0][i] && answers[i])
+            delivery_heard(peer, &lanes[i], &heard);
+        asked[0][i] = 0;
     }
 }
 
@@ -204,11 +236,16 @@ static void pass(unsigned milliseconds)
     }
 }
 
-static void keep_one(void)
+static void keep_one_for(struct peer *this)
 {
-    CHECK(delivery_send(&lanes[0], "what the peer is slow to acknowledge", 37, false, NULL,
+    CHECK(delivery_send(&this->lanes[0], "what the peer is slow to acknowledge", 37, false, NULL,
                         NULL) == LANE_UNDER_WAY,
           "there is room");
+}
+
+static void keep_one(void)
+{
+    keep_one_for(peer);
 }
 
 static void break_lane(int index)
@@ -287,6 +324,102 @@ static void test_unused_lane_breaks(void)
     end();
 }
 
+/* --- what the kernel knows of tcp ---------------------------------------------------------------
+ */
+
+/* Two tcp lanes; the peer answers on none, and both, one or no socket is healthy. */
+static bool lost_over_tcp(bool first, bool second)
+{
+    begin();
+    lane_make_tcp(&lanes[0], first);
+    lane_make_tcp(&lanes[1], second);
+    answers[0] = answers[1] = false;
+    keep_one();
+    pass(LONG_MS);
+    end();
+    return is_lost;
+}
+
+static void test_one_healthy_socket_is_life(void)
+{
+    CHECK(!lost_over_tcp(true, true), "it computes");
+    CHECK(!lost_over_tcp(true, false), "it computes, and lane 1 is cut");
+    CHECK(!lost_over_tcp(false, true), "it computes, and lane 0 is cut");
+    CHECK(lost_over_tcp(false, false), "it is cut off");
+}
+
+/* A host dies: those that compute on another one are not lost with it. */
+static void test_trouble_is_of_one_peer(void)
+{
+    begin();
+    for (int i = 0; i < LANES; i++) {
+        lane_make_tcp(&lanes[i], false);
+        lane_make_tcp(&other->lanes[i], true);
+    }
+    answers[0] = answers[1] = false;
+    keep_one();
+    keep_one_for(other);
+    pass(LONG_MS);
+    CHECK(is_lost, "none of its sockets is healthy");
+    CHECK(!other_is_lost, "its own sockets are healthy");
+    end();
+}
+
+/* A peer with lanes of both kinds lives if any of them shows life. */
+static bool lost_over_both(bool socket_lives, bool verbs_lives)
+{
+    begin();
+    lane_make_tcp(&lanes[0], socket_lives);
+    answers[0] = answers[1] = false;
+    keep_one();
+    pass(1);
+    if (!verbs_lives)
+        break_lane(1);
+    pass(LONG_MS);
+    end();
+    return is_lost;
+}
+
+static void test_any_kind_of_lane_shows_life(void)
+{
+    CHECK(!lost_over_both(false, true), "the device acknowledges");
+    CHECK(!lost_over_both(true, false), "the kernel acknowledges");
+    CHECK(lost_over_both(false, false), "nothing shows life");
+}
+
+/* What cannot be an endpoint of btl/tcp, as it names another module, is none. */
+static void test_unknown_endpoint_shows_nothing(void)
+{
+    begin();
+    for (int i = 0; i < LANES; i++) {
+        lane_make_tcp(&lanes[i], true);
+        endpoints[0][i].module = &btl;
+    }
+    answers[0] = answers[1] = false;
+    keep_one();
+    pass(LONG_MS);
+    CHECK(is_lost, "nothing is known of it");
+    end();
+}
+
+/* Each of a peer's own sockets at most once a second, whatever the number of looks. */
+static void test_sockets_are_asked_once_a_second(void)
+{
+    begin();
+    for (int i = 0; i < LANES; i++) {
+        lane_make_tcp(&lanes[i], i == LANES - 1);
+        lane_make_tcp(&other->lanes[i], i == LANES - 1);
+    }
+    answers[0] = answers[1] = false;
+    keep_one();
+    keep_one_for(other);
+    pass(LONG_MS);
+    CHECK(!is_lost && !other_is_lost, "one socket of each is healthy");
+    CHECK(looks > 0 && looks <= PEERS * LANES * (LONG_MS - LOST_MS + 1000) / 1000, "%u looks",
+          looks);
+    end();
+}
+
 int main(void)
 {
     test_lost_when_no_lane_comes_back();
@@ -294,7 +427,13 @@ int main(void)
     test_kept_while_it_computes();
     test_kept_while_it_computes_over_one_lane();
     test_unused_lane_breaks();
-    if (peer.delivery)
-        delivery_free(peer.delivery);
+    test_one_healthy_socket_is_life();
+    test_trouble_is_of_one_peer();
+    test_any_kind_of_lane_shows_life();
+    test_unknown_endpoint_shows_nothing();
+    test_sockets_are_asked_once_a_second();
+    for (int i = 0; i < PEERS; i++)
+        if (all_peers[i].delivery)
+            delivery_free(all_peers[i].delivery);
     return check_end();
 }

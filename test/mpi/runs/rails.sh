@@ -92,3 +92,55 @@ else
         skip "${prefix}rails.failover.$name" "4.1 runs it without a sanitizer, and --long does here"
     done
 fi
+
+# Processes compute three times as long as a peer may be silent, and wires are cut: nobody is lost but
+# who was cut off, see life.c. An event at 0 s comes before any connection.
+# shellcheck disable=SC2086
+rails_life() { # RANKS PLACES RAILS EVENT [mpirun's arguments --] life's arguments
+    local begin=(--begin "life begins") before=() hosts=${2//[!,]/}
+    case $4 in 0:*) begin=() ;; esac
+    local lab=(--hosts $((${#hosts} + 1)) --rails "$3" "${begin[@]}" --at "$4") ranks=$1 places=$2
+    shift 4
+    if [ "$1" = --enable-recovery ]; then before=("$1"); shift; fi
+    timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" "${lab[@]}" -- "$mpirun" -n "$ranks" \
+        --host "$places" --bind-to none "${before[@]}" $tcp --mca pml_multilane_lost_s 2 "$build/test/mpi/life" "$@" </dev/null
+}
+
+# One process of a host dies, and Open MPI is told to let the others go on.
+rails_process_dies() {
+    local output
+    output=$(rails_life 4 a:2,b:2 800,800 90:cut:1 --enable-recovery process 2 2>&1)
+    printf '%s\n' "$output"
+    grep -aq '3 ranks live' <<<"$output"
+}
+
+rails_life_long() {
+    local what kind seconds
+    for what in cut silence; do
+        for seconds in 0.01 0.5 3; do
+            for kind in 0 1 2 3; do
+                check "${prefix}rails.life.$what-$seconds-$kind" rails_life 2 a:1,b:1 800,800 "$seconds:$what:1" \
+                    pairs 2 "$kind"
+            done
+            check "${prefix}rails.life.$what-$seconds-8" rails_life 8 a:4,b:4 800,800 "$seconds:$what:0" pairs 2
+        done
+        check "${prefix}rails.life.host-dies-$what-1" rails_life 4 a:1,b:1,c:1,d:1 800 "0.5:$what:all@d" host 2
+        check "${prefix}rails.life.host-dies-$what" rails_life 4 a:1,b:1,c:1,d:1 800,800 "0.5:$what:all@d" host 2
+    done
+}
+
+check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
+if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
+    check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
+    check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
+else
+    for name in leads-nowhere host-dies; do
+        skip "${prefix}rails.life.$name" "4.1 runs it without a sanitizer, and --long does here"
+    done
+fi
+if [ "$series" = 4.1 ] && [ -z "$sanitizer" ]; then
+    check "${prefix}rails.life.process-dies" rails_process_dies
+else
+    skip "${prefix}rails.life.process-dies" "only mpirun of 4.1 lets a job go on without ULFM"
+fi
+if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi
