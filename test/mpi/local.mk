@@ -13,6 +13,11 @@ test_mpi_components_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_components_LDFLAGS = $(mpi_link_flags)
 test_mpi_components_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
 
+check_PROGRAMS += test/mpi/inner
+test_mpi_inner_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_inner_LDFLAGS = $(mpi_link_flags)
+test_mpi_inner_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
+
 check_PROGRAMS += test/mpi/counters
 test_mpi_counters_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_counters_LDFLAGS = $(mpi_link_flags)

@@ -291,6 +291,49 @@ static void fragments_are_of_a_size(void)
         }
 }
 
+/* What was under way when a rail was lost is never reported, and must not count for ever. */
+static void a_rail_that_was_lost_gets_its_share_again(void)
+{
+    const double mbit[] = {800, 800};
+    sim_begin(2, mbit, 100000);
+    part_of_sum(M, 64, 1);
+    for (int i = 0; i < 64; i++) {
+        stripe_sent(&sim.sender->lanes[0], PIECE_MOST);
+        rail_send(0, PIECE_MOST);
+    }
+    sim_step();
+    sim.rails[0].first = sim.rails[0].last; /* the wire is cut */
+    stripe_lane_lost(&sim.sender->lanes[0]);
+    uint64_t before = sim.rails[0].delivered, all_before = sim.bytes_received;
+    double part = part_of_sum(M, 64, 3);
+    double share =
+        (double) (sim.rails[0].delivered - before) / (double) (sim.bytes_received - all_before);
+    CHECK(part > 0.9 && share > 0.4, "%.2f of the sum, %.2f by the rail that was lost", part,
+          share);
+}
+
+/* How long a get took that failed is no speed. */
+static void a_failed_copy_does_not_slow_its_lane(void)
+{
+    const double mbit[] = {800, 800};
+    sim_begin(2, mbit, 100000);
+    struct lane *lane = &sim.sender->lanes[0];
+    for (int i = 0; i < 8; i++) {
+        stripe_copying(lane, M);
+        standin_now_ns += 10000000;
+        stripe_copied(lane, M);
+    }
+    uint64_t before = lane->copy_speed.bytes_s;
+    stripe_copying(lane, M);
+    standin_now_ns += UINT64_C(7000000000); /* until the device gives up */
+    stripe_copy_failed(lane, M);
+    stripe_copying(lane, M);
+    standin_now_ns += 10000000;
+    stripe_copied(lane, M);
+    CHECK(lane->copy_speed.bytes_s > before / 2, "%llu bytes/s, %llu before",
+          (unsigned long long) lane->copy_speed.bytes_s, (unsigned long long) before);
+}
+
 int main(void)
 {
     standin_begin();
@@ -301,5 +344,7 @@ int main(void)
     eager_messages_never_wait_and_lost_lanes_get_nothing();
     nonsense_is_passed_over();
     lanes_that_change_under_traffic_lose_nothing();
+    a_rail_that_was_lost_gets_its_share_again();
+    a_failed_copy_does_not_slow_its_lane();
     return check_end();
 }

@@ -213,6 +213,21 @@ static void transfer_can_begin_anew_when_it_ends(uint64_t seed)
     trial_check(&trial, seed);
 }
 
+/* Else whoever waits would never give its processor away. */
+static void a_transfer_without_room_is_nothing_done(void)
+{
+    static const struct manner no_room_at_all = {"no room at all", 0, 256, 0, 0};
+    static const struct manner all_at_once = {"all at once", 256, 0, 0, 0};
+    struct trial trial;
+    uint64_t chance = 1;
+    trial_init(&trial, &chance, &no_room_at_all);
+    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end, trial.depth);
+    for (int round = 0; round < 10; round++)
+        CHECK(progress_standin_run() == 0, "round %d says that something was done", round);
+    trial.manner = &all_at_once;
+    CHECK(progress_standin_run() == 1 && trial.finished == 1, "it ends when there is room");
+}
+
 /* --- threads ------------------------------------------------------------------------------------
  */
 
@@ -301,6 +316,7 @@ int main(void)
         transfer_can_begin_anew_when_it_ends(seed * UINT64_C(0x9e3779b97f4a7c15));
         what_has_no_room_is_tried_again_in_order(seed * UINT64_C(0x9e3779b97f4a7c15));
     }
+    a_transfer_without_room_is_nothing_done();
     opal_set_using_threads(true);
     for (size_t i = 0; i < sizeof(manners) / sizeof(manners[0]); i++)
         for (unsigned seed = 1; seed <= shared_seeds; seed++)

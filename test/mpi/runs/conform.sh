@@ -93,6 +93,9 @@ check "${prefix}conform.dynamic.few-rings" few_rings 2 --mca pml multilane \
     -- dynamic --seconds $((conform_limit_s / 2))
 check "${prefix}conform.dynamic.clients" conform_dynamic 1 --mca pml multilane --mca btl self,shm \
     --mca mpi_yield_when_idle 1 --mca pml_multilane_unexpected_max 1m -- clients
+# Out of requests, and requests that their completion starts again.
+mpi conform.inner.multilane-shm.2 2 --mca pml multilane --mca btl self,shm -- inner
+mpi conform.inner.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- inner
 # The other one-sided components, which sit on the PML or on its lanes.
 if [ "$series" = 4.1 ]; then
     mpi conform.onesided.multilane-$sm.pt2pt.3 3 --mca pml multilane --mca btl self,$sm --mca osc pt2pt \
