@@ -6,15 +6,20 @@
  * Each lane is a module with a datagram socket of its own; what the kernel has no room for waits in
  * order. Faults happen where a message is sent, so the receiver needs no knowledge of them. The
  * first lane never dies and never fails a completion, unless a test wants that: something has to
- * carry the job on. */
+ * carry the job on.
+ *
+ * A test program can have one fault at an exact call instead: see btl_flaky.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "btl_flaky.h"
 #include "common/compat/btl.h"
 #include "common/compat/modex.h"
 #include "common/compat/param.h"
@@ -30,7 +35,7 @@
 /* Faults are parts of 10,000 messages; turns are calls of progress. */
 static struct {
     int seed, lanes, drop, twice, delay, busy, fail, die;
-    int sleep_turns, spared;
+    int sleep_turns, spared, rma;
 } faults = {.seed = 1, .lanes = 2, .sleep_turns = 20000, .spared = 1};
 
 static const struct param params[] = {
@@ -42,8 +47,18 @@ static const struct param params[] = {
     {"busy", PARAM_INT, &faults.busy, "how often a lane has no room"},
     {"fail", PARAM_INT, &faults.fail, "how many end in an error, which ends their lane"},
     {"die", PARAM_INT, &faults.die, "after how many a lane is silent for sleep_turns"},
+    {"rma", PARAM_INT, &faults.rma, "1: gets and puts as well"},
     {"spared", PARAM_INT, &faults.spared, "so many of the first lanes never fail or die"},
     {"sleep_turns", PARAM_INT, &faults.sleep_turns, "calls of progress until it comes back"},
+};
+
+/* What was accepted, and is sent in a later turn; its callback comes then. */
+struct held {
+    struct held *next;
+    uint64_t due; /* turn */
+    struct mca_btl_base_endpoint_t *to;
+    mca_btl_base_descriptor_t *descriptor;
+    mca_btl_base_tag_t tag;
 };
 
 struct packet {
@@ -65,6 +80,7 @@ struct fragment {
 struct mca_btl_base_endpoint_t {
     struct sockaddr_un to;
     socklen_t to_length;
+    pid_t pid;
 };
 
 struct flaky {
@@ -76,6 +92,10 @@ struct flaky {
     uint64_t turn;
     uint64_t awake_turn; /* until then what is sent vanishes */
     bool is_broken;
+    bool is_cut;
+    uint64_t connected_turn; /* what is sent before is held until then */
+    struct held *held, **held_last;
+    struct copied *copied;
     struct packet *first, **last;
     mca_btl_base_module_error_cb_fn_t error_callback;
 };
@@ -109,6 +129,46 @@ static uint64_t chance_next(uint64_t *state)
 static bool happens(struct flaky *lane, int parts)
 {
     return faults.seed && parts > 0 && chance_next(&lane->chance) % 10000 < (uint64_t) parts;
+}
+
+/* --- one fault at an exact call -----------------------------------------------------------------
+ */
+
+/* Of one thread. */
+static struct {
+    enum flaky_fault fault;
+    int lane;
+    unsigned at, rounds, calls;
+} plan = {.fault = FLAKY_NONE};
+
+void mca_btl_flaky_plan(enum flaky_fault fault, int lane, unsigned call, unsigned rounds)
+{
+    plan.fault = fault;
+    plan.lane = lane;
+    plan.at = call;
+    plan.rounds = rounds;
+    plan.calls = 0;
+}
+
+unsigned mca_btl_flaky_end(void)
+{
+    plan.fault = FLAKY_NONE;
+    for (int i = 0; i < LANES_MAX; i++)
+        lanes[i].is_cut = false;
+    return plan.calls;
+}
+
+/* Counts a call, or for FLAKY_CUT also what is received. */
+static enum flaky_fault fault_now(struct flaky *lane)
+{
+    if (plan.fault == FLAKY_NONE || (plan.lane >= 0 && lane->index != plan.lane) ||
+        ++plan.calls != plan.at)
+        return FLAKY_NONE;
+    if (plan.fault == FLAKY_CUT)
+        lane->is_cut = true;
+    if (plan.fault == FLAKY_UNCONNECTED)
+        lane->connected_turn = lane->turn + plan.rounds;
+    return plan.fault;
 }
 
 /* --- sending ------------------------------------------------------------------------------------
@@ -170,7 +230,7 @@ static int message_send(struct flaky *lane, const struct mca_btl_base_endpoint_t
     if (lane->is_broken || (lane->index >= faults.spared && happens(lane, faults.fail))) {
         lane->is_broken = true;
         rc = OPAL_ERR_UNREACH;
-    } else if (lane->turn >= lane->awake_turn && !happens(lane, faults.drop)) {
+    } else if (lane->turn >= lane->awake_turn && !lane->is_cut && !happens(lane, faults.drop)) {
         uint64_t due =
             happens(lane, faults.delay) ? lane->turn + chance_next(&lane->chance) % 200 : 0;
         packet_add(lane, to, tag, segments, count, due);
@@ -194,8 +254,10 @@ static mca_btl_base_descriptor_t *flaky_alloc(mca_btl_base_module_t *btl,
                                               struct mca_btl_base_endpoint_t *endpoint,
                                               uint8_t order, size_t size, uint32_t flags)
 {
+    enum flaky_fault fault = fault_now((struct flaky *) btl);
     (void) endpoint;
-    if (size > FRAGMENT_MAX || is_busy((struct flaky *) btl))
+    if (size > FRAGMENT_MAX || fault == FLAKY_NO_ROOM || fault == FLAKY_BUSY ||
+        is_busy((struct flaky *) btl))
         return NULL;
     struct fragment *fragment = calloc(1, sizeof(*fragment) + size);
     if (!fragment)
@@ -237,10 +299,9 @@ static mca_btl_base_descriptor_t *flaky_prepare(mca_btl_base_module_t *btl,
     return descriptor;
 }
 
-static int flaky_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                      mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
+static int descriptor_send(struct flaky *lane, struct mca_btl_base_endpoint_t *endpoint,
+                           mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
-    struct flaky *lane = (struct flaky *) btl;
     int rc =
         message_send(lane, endpoint, tag, descriptor->des_segments, descriptor->des_segment_count);
     bool is_ours = descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
@@ -248,10 +309,56 @@ static int flaky_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
     if (rc != OPAL_SUCCESS && chance_next(&lane->chance) & 1)
         return rc;
     if (rc != OPAL_SUCCESS || descriptor->des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
-        descriptor->des_cbfunc(btl, endpoint, descriptor, rc);
+        descriptor->des_cbfunc(&lane->super, endpoint, descriptor, rc);
     if (is_ours)
         free(descriptor);
     return 1;
+}
+
+static void descriptor_hold(struct flaky *lane, struct mca_btl_base_endpoint_t *endpoint,
+                            mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag,
+                            uint64_t due)
+{
+    struct held *held = malloc(sizeof(*held));
+    if (!held)
+        abort();
+    *held = (struct held){.due = due, .to = endpoint, .descriptor = descriptor, .tag = tag};
+    descriptor->des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK; /* as tcp does */
+    *lane->held_last = held;
+    lane->held_last = &held->next;
+}
+
+/* In order: the first one that is not due keeps the others. */
+static int held_go(struct flaky *lane)
+{
+    int count = 0;
+    while (lane->held && lane->held->due <= lane->turn) {
+        struct held *held = lane->held;
+        lane->held = held->next;
+        if (!lane->held)
+            lane->held_last = &lane->held;
+        descriptor_send(lane, held->to, held->descriptor, held->tag);
+        free(held);
+        count++;
+    }
+    return count;
+}
+
+static int flaky_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
+{
+    struct flaky *lane = (struct flaky *) btl;
+    enum flaky_fault fault = fault_now(lane);
+    if (fault == FLAKY_NO_ROOM)
+        return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
+    if (fault != FLAKY_HELD && fault != FLAKY_BUSY && !lane->held &&
+        lane->turn >= lane->connected_turn)
+        return descriptor_send(lane, endpoint, descriptor, tag);
+    uint64_t due = lane->connected_turn;
+    if (fault == FLAKY_HELD || fault == FLAKY_BUSY)
+        due = lane->turn + plan.rounds;
+    descriptor_hold(lane, endpoint, descriptor, tag, due);
+    return fault == FLAKY_BUSY ? OPAL_ERR_RESOURCE_BUSY : OPAL_SUCCESS;
 }
 
 static int flaky_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -273,6 +380,101 @@ static int flaky_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     return message_send(lane, endpoint, tag, &segment, 1);
 }
 
+/* --- gets and puts, which the kernel copies at once ----------------------------------------------
+ */
+
+struct copied {
+    struct copied *next;
+    uint64_t due; /* turn in which the callback comes */
+    struct mca_btl_base_endpoint_t *endpoint;
+    mca_btl_base_rdma_completion_fn_t callback;
+    void *context, *data, *local;
+    int status;
+};
+
+static int copied_later(struct flaky *lane, struct copied *copied, uint64_t due)
+{
+    copied->due = due;
+    copied->next = lane->copied;
+    lane->copied = copied;
+    return OPAL_SUCCESS;
+}
+
+static int copied_go(struct flaky *lane)
+{
+    struct copied **at = &lane->copied;
+    int count = 0;
+    while (*at) {
+        struct copied *copied = *at;
+        if (copied->due > lane->turn) {
+            at = &copied->next;
+            continue;
+        }
+        *at = copied->next;
+        copied->callback(&lane->super, copied->endpoint, copied->local, NULL, copied->context,
+                         copied->data, copied->status);
+        free(copied);
+        count++;
+        at = &lane->copied; /* the callback may have added some */
+    }
+    return count;
+}
+
+static int flaky_copy(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      bool gets, void *local, uint64_t remote, size_t size,
+                      mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+{
+    struct flaky *lane = (struct flaky *) btl;
+    enum flaky_fault fault = fault_now(lane);
+    if (fault == FLAKY_NO_ROOM)
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    if (fault == FLAKY_BUSY)
+        return OPAL_ERR_RESOURCE_BUSY;
+    struct iovec here = {.iov_base = local, .iov_len = size};
+    struct iovec there = {.iov_base = (void *) (uintptr_t) remote, .iov_len = size};
+    ssize_t done = gets ? process_vm_readv(endpoint->pid, &here, 1, &there, 1, 0)
+                        : process_vm_writev(endpoint->pid, &here, 1, &there, 1, 0);
+    struct copied *copied = calloc(1, sizeof(*copied));
+    if (!copied)
+        abort();
+    *copied = (struct copied){.endpoint = endpoint,
+                              .callback = callback,
+                              .context = context,
+                              .data = data,
+                              .local = local,
+                              .status = done == (ssize_t) size ? OPAL_SUCCESS : OPAL_ERROR};
+    uint64_t due = fault == FLAKY_HELD ? lane->turn + plan.rounds : lane->connected_turn;
+    return copied_later(lane, copied, due);
+}
+
+static int flaky_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     void *local, uint64_t remote,
+                     mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
+                     void *data)
+{
+    (void) local_handle;
+    (void) remote_handle;
+    (void) flags;
+    (void) order;
+    return flaky_copy(btl, endpoint, true, local, remote, size, callback, context, data);
+}
+
+static int flaky_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     void *local, uint64_t remote,
+                     mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
+                     void *data)
+{
+    (void) local_handle;
+    (void) remote_handle;
+    (void) flags;
+    (void) order;
+    return flaky_copy(btl, endpoint, false, local, remote, size, callback, context, data);
+}
+
 /* --- receiving ----------------------------------------------------------------------------------
  */
 
@@ -283,6 +485,8 @@ static int lane_receive(struct flaky *lane)
     ssize_t length;
     while (count < RECEIVES_MAX &&
            (length = recv(lane->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+        if (lane->is_cut || fault_now(lane) == FLAKY_CUT)
+            continue; /* lost on its way */
         /* A block of its own size, so that a checker sees a byte read behind it; and the callback
          * may come here again. */
         unsigned char *copy = malloc((size_t) length);
@@ -308,6 +512,7 @@ static int flaky_progress(void)
         lanes[i].turn++;
         packets_go(&lanes[i]);
         OPAL_THREAD_UNLOCK(&lanes[i].lock);
+        count += held_go(&lanes[i]) + copied_go(&lanes[i]);
         count += lane_receive(&lanes[i]);
     }
     return count;
@@ -342,6 +547,7 @@ static int flaky_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
         free(data);
         endpoints[i] = calloc(1, sizeof(*endpoints[i]));
         endpoints[i]->to_length = address_of(pid, lane->index, &endpoints[i]->to);
+        endpoints[i]->pid = pid;
         if (reachable)
             opal_bitmap_set_bit(reachable, (int) i);
     }
@@ -407,6 +613,13 @@ static void lane_describe(mca_btl_base_module_t *btl)
         .btl_sendi = flaky_sendi,
         .btl_register_error = flaky_register_error,
     };
+    if (!faults.rma)
+        return;
+    btl->btl_flags |= MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT;
+    btl->btl_get = flaky_get;
+    btl->btl_put = flaky_put;
+    btl->btl_get_limit = btl->btl_put_limit = 64 << 10;
+    btl->btl_get_alignment = btl->btl_put_alignment = 0;
 }
 
 static bool lane_open(struct flaky *lane, int index)
@@ -417,6 +630,7 @@ static bool lane_open(struct flaky *lane, int index)
     lane_describe(&lane->super);
     lane->index = index;
     lane->last = &lane->first;
+    lane->held_last = &lane->held;
     /* Another course of events for every process and lane. */
     lane->chance = ((uint64_t) faults.seed * 8 + (uint64_t) index + 1) * 0x9e3779b97f4a7c15u +
                    opal_proc_local_get()->proc_name.vpid;
@@ -433,6 +647,8 @@ static mca_btl_base_module_t **flaky_init(int *count, bool progress_threads, boo
     (void) progress_threads;
     (void) mpi_threads;
     *count = 0;
+    if (faults.rma) /* others may read and write here, whatever Yama says */
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     if (faults.lanes < 1 || faults.lanes > LANES_MAX) {
         opal_output(0, "btl_flaky_lanes is %d; it can be 1 to %d.", faults.lanes, LANES_MAX);
         return NULL;

@@ -26,7 +26,7 @@ EXTRA_DIST += test/fake/verbs_dmabuf.c
 
 # Lanes that lose messages, by a seed. Run by test/mpi/runs/flaky.sh.
 check_LTLIBRARIES += test/fake/mca_btl_flaky.la
-test_fake_mca_btl_flaky_la_SOURCES = test/fake/btl_flaky.c
+test_fake_mca_btl_flaky_la_SOURCES = test/fake/btl_flaky.c test/fake/btl_flaky.h
 test_fake_mca_btl_flaky_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 test_fake_mca_btl_flaky_la_LDFLAGS = $(COMPONENT_LDFLAGS) -rpath /nowhere
 test_fake_mca_btl_flaky_la_LIBADD = $(COMPONENT_LIBADD) $(OPAL_LIBS)

@@ -18,6 +18,13 @@ test_mpi_inner_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_inner_LDFLAGS = $(mpi_link_flags)
 test_mpi_inner_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
 
+# One fault at each call of a BTL.
+check_PROGRAMS += test/mpi/each_call
+test_mpi_each_call_SOURCES = test/mpi/each_call.c test/fake/btl_flaky.h
+test_mpi_each_call_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_each_call_LDFLAGS = $(mpi_link_flags)
+test_mpi_each_call_LDADD = $(OMPI_LIBS) -ldl
+
 check_PROGRAMS += test/mpi/counters
 test_mpi_counters_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_counters_LDFLAGS = $(mpi_link_flags)
