@@ -2,8 +2,8 @@
 # What a finished call has sent has left: the other side does not wait while the sender computes.
 # test/mpi/leaves.c says what a case is; each group of cases is one job of 4 ranks, which is more than
 # the processors of a small machine.
-leaves_bound="--bound 0.15 --compute 1"
-[ -z "$sanitizer" ] || leaves_bound="--bound 0.5 --compute 2"
+leaves_bound="--bound 0.15 --compute 1 --tries 3"
+[ -z "$sanitizer" ] || leaves_bound="--bound 0.5 --compute 2 --tries 3"
 limit_s=60
 # Pairs that have not talked before, each a size of its own.
 leaves_new="send:8 send:1000 send:16k send:100k bsend sendrecv"
