@@ -227,8 +227,8 @@ lab_unlike() {
 # What a finished call has sent has left, whether or not a queue pair was there and its queue had
 # room (see leaves.sh). The processors of this machine are slow, and so are its bounds.
 lab_leaves() {
-    lab_mpi verbs.leaves 4 multilane leaves --compute 20 --bound 5 bcast send:8 send:1000 send:16k \
-        send:100k isend-wait:1m recv ssend --late 2 --flood 500 send isend-wait:100k
+    lab_mpi verbs.leaves 4 multilane leaves --compute 8 --bound 2 --tries 2 bcast send:8 send:1000 \
+        send:16k send:100k isend-wait:1m recv ssend --late 2 --flood 500 send isend-wait:100k
 }
 
 # Nothing gets through for a while, between ports that are up: who waits is told for what.
