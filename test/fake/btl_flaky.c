@@ -9,6 +9,7 @@
  * carry the job on.
  *
  * A test program can have one fault at an exact call instead: see btl_flaky.h. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -369,7 +370,8 @@ static int flaky_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     struct flaky *lane = (struct flaky *) btl;
     mca_btl_base_segment_t segment;
     (void) convertor;
-    if (payload_size > 0 || header_size > EAGER_MAX || is_busy(lane)) {
+    if (payload_size > 0 || header_size > EAGER_MAX || is_busy(lane) ||
+        fault_now(lane) != FLAKY_NONE || lane->held || lane->turn < lane->connected_turn) {
         if (descriptor)
             *descriptor = flaky_alloc(btl, endpoint, order, header_size + payload_size, flags);
         return OPAL_ERR_RESOURCE_BUSY;
