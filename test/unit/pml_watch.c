@@ -121,9 +121,10 @@ bool comms_have(const struct peer *asked_for)
     return true;
 }
 
-bool socket_is_healthy(int fd)
+bool socket_is_healthy(int fd, uint32_t silence_ms)
 {
     looks++;
+    CHECK(silence_ms > 0 && silence_ms < LOST_MS, "%u ms", silence_ms);
     return fd >= 0 && fd < PEERS * LANES && healthy[fd];
 }
 
