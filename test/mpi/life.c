@@ -20,7 +20,7 @@
 
 enum { SMALL = 64, LARGE = 1 << 20, EARLY = 8, LATE = 24, TAG = 1, NEVER = 2 };
 /* When all wires are surely cut, and how long a loss may take to be found, beyond the silence:
- * looks are a second apart, and the kernel waits for answers to three repeats, which come at
+ * looks are a second apart, and the kernel waits for answers to some repeats, which come at
  * multiples of a time that it has measured. */
 static const double cut_s = 2.5, looks_s = 5;
 
