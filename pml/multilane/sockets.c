@@ -15,6 +15,9 @@
 /* A connection sends again after 0.2 s, 0.4 s, ... so that so many times in a row, or so many
  * unanswered probes of a full receiver, are no accident. */
 #define REPEATS_MIN 3
+/* Or fewer, as what they wait for grows with what the connection took before, and nothing at all
+ * was heard for as long as somebody has asked. */
+#define REPEATS_FEW 2
 /* Or there was no route to send again over: nothing was acknowledged for so long. */
 #define SILENCE_MS 3000u
 
@@ -26,7 +29,7 @@ enum trouble {
     TROUBLE_UNCONNECTED /* or no TCP socket at all: it may become a connection, and is none */
 };
 
-static enum trouble trouble_of(int fd)
+static enum trouble trouble_of(int fd, uint32_t silence_ms)
 {
     struct tcp_info info;
     socklen_t length = sizeof(info);
@@ -37,24 +40,26 @@ static enum trouble trouble_of(int fd)
         return TROUBLE_SURE;
     if (info.tcpi_state != TCP_ESTABLISHED)
         return TROUBLE_UNCONNECTED;
-    bool is_sure = info.tcpi_probes >= REPEATS_MIN || info.tcpi_retransmits >= REPEATS_MIN ||
-                   (info.tcpi_unacked > 0 && info.tcpi_last_ack_recv >= SILENCE_MS &&
-                    info.tcpi_last_data_sent >= SILENCE_MS);
+    bool is_sure =
+        info.tcpi_probes >= REPEATS_MIN || info.tcpi_retransmits >= REPEATS_MIN ||
+        (info.tcpi_retransmits >= REPEATS_FEW && info.tcpi_last_ack_recv >= silence_ms) ||
+        (info.tcpi_unacked > 0 && info.tcpi_last_ack_recv >= SILENCE_MS &&
+         info.tcpi_last_data_sent >= SILENCE_MS);
     if (is_sure)
         return TROUBLE_SURE;
     return info.tcpi_probes || info.tcpi_retransmits ? TROUBLE_PERHAPS : TROUBLE_NONE;
 }
 
-bool socket_is_healthy(int fd)
+bool socket_is_healthy(int fd, uint32_t silence_ms)
 {
-    enum trouble trouble = trouble_of(fd);
+    enum trouble trouble = trouble_of(fd, silence_ms);
     return trouble == TROUBLE_NONE || trouble == TROUBLE_PERHAPS;
 }
 
 /* True: what this one is may be seen soon. */
 static bool socket_give_up(int fd)
 {
-    enum trouble trouble = trouble_of(fd);
+    enum trouble trouble = trouble_of(fd, UINT32_MAX); /* nobody has asked */
     if (trouble == TROUBLE_SURE)
         shutdown(fd, SHUT_RDWR);
     return trouble == TROUBLE_PERHAPS;

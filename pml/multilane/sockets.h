@@ -7,9 +7,10 @@
 
 #include "common/compat/pml.h"
 
-/* Is this socket connected, and does the other end acknowledge what it is sent? False as well where
- * there is no such socket. Opens no descriptor. */
-bool socket_is_healthy(int fd);
+/* Is this socket connected, and does the other end acknowledge what it is sent? For `silence_ms` it
+ * was sent something again and again. False as well where there is no such socket. Opens no
+ * descriptor. */
+bool socket_is_healthy(int fd, uint32_t silence_ms);
 
 /* Before a BTL closes its connections with these processes: tcp of Open MPI 5.0 and later says
  * goodbye on each, and tries for as long as the kernel does where a wire is cut. Shuts down those

@@ -257,6 +257,14 @@ static bool is_silent_when_cut(const struct lane *lane)
     return lane_state(lane) != LANE_BROKEN && compat_is_tcp(lane->btl);
 }
 
+/* A peer that is silent for lost_s is asked at least every third of it, so for so long the kernel
+ * should have heard that a question came. */
+static uint32_t asked_for_ms(void)
+{
+    uint64_t ms = (lost_ns() - ask_after_ns()) / MILLISECOND;
+    return ms < UINT32_MAX ? (uint32_t) ms : UINT32_MAX;
+}
+
 /* Does the system know by this lane that the peer lives, however long it computes? The kernel and
  * devices acknowledge for a process. A device reports one that does not; not on a silent lane,
  * which may have no connection since it was made anew. A lane whose messages are not kept knows
@@ -264,7 +272,7 @@ static bool is_silent_when_cut(const struct lane *lane)
 static bool lane_shows_life(const struct lane *lane)
 {
     if (is_silent_when_cut(lane))
-        return socket_is_healthy(compat_tcp_socket(lane->btl, lane->endpoint));
+        return socket_is_healthy(compat_tcp_socket(lane->btl, lane->endpoint), asked_for_ms());
     return lane_is_up(lane) && (lane->renewable || (lane_sends(lane) && !lane->framed));
 }
 

@@ -22,8 +22,15 @@
 /* and a full receiver is probed after 0.2 s, 0.4 s, ... */
 #define PROBED_MS 1500
 
+#define SILENCE_MS 1000
+
 /* Peers are told apart by their addresses. */
 static const char *const address_a = "127.0.0.2", *const address_b = "127.0.0.3";
+
+static bool is_healthy(int fd)
+{
+    return socket_is_healthy(fd, SILENCE_MS);
+}
 
 static void pass(unsigned milliseconds)
 {
@@ -117,12 +124,12 @@ static void test_what_is_no_connection(void)
 {
     int pipes[2], datagrams = socket(AF_INET, SOCK_DGRAM, 0), listener = listen_at(address_a, 1);
     CHECK(pipe(pipes) == 0, "no pipe");
-    CHECK(!socket_is_healthy(-1), "no descriptor");
-    CHECK(!socket_is_healthy(pipes[0]), "a pipe");
-    CHECK(!socket_is_healthy(datagrams), "a socket for datagrams");
-    CHECK(!socket_is_healthy(listener), "a socket that listens");
+    CHECK(!is_healthy(-1), "no descriptor");
+    CHECK(!is_healthy(pipes[0]), "a pipe");
+    CHECK(!is_healthy(datagrams), "a socket for datagrams");
+    CHECK(!is_healthy(listener), "a socket that listens");
     close(pipes[1]);
-    CHECK(!socket_is_healthy(pipes[1]), "a closed descriptor");
+    CHECK(!is_healthy(pipes[1]), "a closed descriptor");
     close(pipes[0]);
     close(datagrams);
     close(listener);
@@ -131,10 +138,10 @@ static void test_what_is_no_connection(void)
 static void test_closed_by_the_peer(void)
 {
     struct pair pair = pair_make(address_a);
-    CHECK(socket_is_healthy(pair.ours) && socket_is_healthy(pair.theirs), "both ends live");
+    CHECK(is_healthy(pair.ours) && is_healthy(pair.theirs), "both ends live");
     close(pair.theirs);
     pass(10);
-    CHECK(!socket_is_healthy(pair.ours), "the process at the other end is gone");
+    CHECK(!is_healthy(pair.ours), "the process at the other end is gone");
     pair_close(&pair);
 }
 
@@ -146,7 +153,7 @@ static void test_peer_that_computes(void)
     while (send(pair.ours, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
         ;
     pass(PROBED_MS);
-    CHECK(socket_is_healthy(pair.ours), "its kernel answers");
+    CHECK(is_healthy(pair.ours), "its kernel answers");
     pair_close(&pair);
 }
 
@@ -154,11 +161,11 @@ static void test_trouble_is_of_one_connection(void)
 {
     struct pair pair = pair_make(address_a);
     struct deaf deaf = deaf_make(address_b);
-    CHECK(!socket_is_healthy(deaf_socket(&deaf)), "it is not connected");
+    CHECK(!is_healthy(deaf_socket(&deaf)), "it is not connected");
     pass(SYN_REPEATED_MS);
     CHECK(state_of(deaf_socket(&deaf)) == TCP_SYN_SENT, "state %d", state_of(deaf_socket(&deaf)));
-    CHECK(!socket_is_healthy(deaf_socket(&deaf)), "nobody answers");
-    CHECK(socket_is_healthy(pair.ours), "another host");
+    CHECK(!is_healthy(deaf_socket(&deaf)), "nobody answers");
+    CHECK(is_healthy(pair.ours), "another host");
     pair_close(&pair);
     deaf_close(&deaf);
 }
@@ -173,7 +180,7 @@ static void test_without_descriptors(void)
     none.rlim_cur = 0;
     CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0, "no limit can be set");
     CHECK(open("/dev/null", O_RDONLY) < 0, "a descriptor is left");
-    CHECK(socket_is_healthy(pair.ours), "the peer is as it was");
+    CHECK(is_healthy(pair.ours), "the peer is as it was");
     setrlimit(RLIMIT_NOFILE, &before);
     pair_close(&pair);
 }
@@ -216,7 +223,7 @@ static void test_only_the_dead_of_peers_are_given_up(void)
     pass(SYN_REPEATED_MS);
     sockets_give_up(procs, sizeof(procs) / sizeof(procs[0]));
     CHECK(state_of(deaf_socket(&deaf)) == TCP_CLOSE, "the dead one stays");
-    CHECK(socket_is_healthy(pair.ours), "the living one is shut down");
+    CHECK(is_healthy(pair.ours), "the living one is shut down");
     CHECK(state_of(own) == TCP_SYN_SENT, "a connection of the program's own is shut down");
     CHECK(state_of(others) == TCP_SYN_SENT, "what another BTL has is no socket of tcp's");
     sockets_end();

@@ -146,9 +146,10 @@ bool comms_have(const struct peer *asked_for)
     return true;
 }
 
-bool socket_is_healthy(int fd)
+bool socket_is_healthy(int fd, uint32_t silence_ms)
 {
     looks++;
+    CHECK(silence_ms > 0 && silence_ms < LOST_MS, "%u ms", silence_ms);
     return fd >= 0 && fd < PEERS * LANES && healthy[fd];
 }
 
@@ -387,6 +388,20 @@ static void test_any_kind_of_lane_shows_life(void)
     CHECK(lost_over_both(false, false), "nothing shows life");
 }
 
+/* Nothing is kept for messages by the other lane, shared memory: it reports itself that the peer is
+ * gone. */
+static void test_lane_that_delivers_shows_life(void)
+{
+    begin();
+    lane_make_tcp(&lanes[0], false);
+    lanes[1].framed = lanes[1].renewable = false;
+    answers[0] = answers[1] = false;
+    keep_one();
+    pass(LONG_MS);
+    CHECK(!is_lost, "the peer computes");
+    end();
+}
+
 /* What cannot be an endpoint of btl/tcp, as it names another module, is none. */
 static void test_unknown_endpoint_shows_nothing(void)
 {
@@ -430,6 +445,7 @@ int main(void)
     test_one_healthy_socket_is_life();
     test_trouble_is_of_one_peer();
     test_any_kind_of_lane_shows_life();
+    test_lane_that_delivers_shows_life();
     test_unknown_endpoint_shows_nothing();
     test_sockets_are_asked_once_a_second();
     for (int i = 0; i < PEERS; i++)

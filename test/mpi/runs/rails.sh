@@ -133,14 +133,10 @@ check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:
 if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
     check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
     check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
-else
-    for name in leads-nowhere host-dies; do
-        skip "${prefix}rails.life.$name" "4.1 runs it without a sanitizer, and --long does here"
-    done
-fi
-if [ "$series" = 4.1 ] && [ -z "$sanitizer" ]; then
     check "${prefix}rails.life.process-dies" rails_process_dies
 else
-    skip "${prefix}rails.life.process-dies" "only mpirun of 4.1 lets a job go on without ULFM"
+    for name in leads-nowhere host-dies process-dies; do
+        skip "${prefix}rails.life.$name" "4.1 runs it without a sanitizer, and --long does here"
+    done
 fi
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi
