@@ -2,6 +2,7 @@
 /* MPI's sends: a message is described, its plan looked up, and its protocol sends it. */
 #include "credit.h"
 #include "lost.h"
+#include "common/ring/ring.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"
@@ -11,7 +12,7 @@
  * was drawn. */
 static inline __opal_attribute_always_inline__ bool send_now(struct outgoing *out)
 {
-    struct route *route = class_route(
+    const struct route *route = class_route(
         peer_class_now(out->peer),
         out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED, out->size);
     outgoing_draw(out, route, route->eager_mask);
@@ -120,6 +121,29 @@ send_by_request(struct outgoing *out, mca_pml_base_send_mode_t mode, bool is_num
     return rc;
 }
 
+/* A lane that is only full has room again as soon as the receiver has read some of it: that is not
+ * worth a request, which would find out later. */
+#define TRIES_PER_PROGRESS 16
+#define TURNS              64
+
+static __attribute__((noinline)) bool send_when_room(const struct outgoing *out)
+{
+    const struct route *route = out->route;
+    int rc = LANE_FULL;
+    if (!flow_is_within(out->mark, __atomic_load_n(&out->peer->out.limit, __ATOMIC_RELAXED)))
+        return false;
+    for (int turn = 0; turn < TURNS && !lost_or_dead(out->peer); turn++) {
+        for (int tries = 0; tries < TRIES_PER_PROGRESS; tries++) {
+            rc = route->protocol->post(out, route);
+            if (rc != LANE_FULL)
+                return rc == LANE_LEFT;
+            ring_relax();
+        }
+        opal_progress();
+    }
+    return false;
+}
+
 int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
                 int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
@@ -127,9 +151,11 @@ int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
         return send_unreachable(comm, destination);
     bool is_numbered = !needs_request(&out, mode);
-    if (OPAL_UNLIKELY(!is_numbered) || OPAL_UNLIKELY(!send_now(&out)))
-        return send_by_request(&out, mode, is_numbered);
-    return OMPI_SUCCESS;
+    if (OPAL_UNLIKELY(!is_numbered))
+        return send_by_request(&out, mode, false);
+    if (OPAL_LIKELY(send_now(&out)) || send_when_room(&out))
+        return OMPI_SUCCESS;
+    return send_by_request(&out, mode, true);
 }
 
 static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datatype,
