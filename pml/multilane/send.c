@@ -8,17 +8,18 @@
 #include "request.h"
 #include "send_request.h"
 
-/* Sends at once what needs no request. Else a request has to do it, with the sequence number that
- * was drawn. */
-static inline __opal_attribute_always_inline__ bool send_now(struct outgoing *out)
+/* Sends at once what needs no request: LANE_LEFT. Else a request has to do it, with the sequence
+ * number that was drawn. */
+static inline __opal_attribute_always_inline__ int send_now(struct outgoing *out)
 {
-    const struct route *route = class_route(
+    struct route *route = class_route(
         peer_class_now(out->peer),
         out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED, out->size);
     outgoing_draw(out, route, route->eager_mask);
-    return OPAL_LIKELY(flow_is_within(
-               out->mark, __atomic_load_n(&out->peer->out.limit, __ATOMIC_RELAXED))) &&
-           route->protocol->post(out, route) == LANE_LEFT; /* relaxed: see flow.c */
+    if (OPAL_UNLIKELY(
+            !flow_is_within(out->mark, __atomic_load_n(&out->peer->out.limit, __ATOMIC_RELAXED))))
+        return LANE_AGAIN; /* relaxed: see flow.c */
+    return route->protocol->post(out, route);
 }
 
 static int send_unreachable(ompi_communicator_t *comm, int destination)
@@ -102,7 +103,7 @@ int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, in
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
         return isend_failed(buffer, count, datatype, destination, tag, comm, request);
     bool is_numbered = !needs_request(&out, mode);
-    if (OPAL_UNLIKELY(!is_numbered) || OPAL_UNLIKELY(!send_now(&out)))
+    if (OPAL_UNLIKELY(!is_numbered) || OPAL_UNLIKELY(send_now(&out) != LANE_LEFT))
         return isend_by_request(&out, mode, is_numbered, request);
     *request = compat_empty_send_request();
     return OMPI_SUCCESS;
@@ -129,12 +130,9 @@ send_by_request(struct outgoing *out, mca_pml_base_send_mode_t mode, bool is_num
 static __attribute__((noinline)) bool send_when_room(const struct outgoing *out)
 {
     const struct route *route = out->route;
-    int rc = LANE_FULL;
-    if (!flow_is_within(out->mark, __atomic_load_n(&out->peer->out.limit, __ATOMIC_RELAXED)))
-        return false;
     for (int turn = 0; turn < TURNS && !lost_or_dead(out->peer); turn++) {
         for (int tries = 0; tries < TRIES_PER_PROGRESS; tries++) {
-            rc = route->protocol->post(out, route);
+            int rc = route->protocol->post(out, route);
             if (rc != LANE_FULL)
                 return rc == LANE_LEFT;
             ring_relax();
@@ -153,7 +151,8 @@ int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int
     bool is_numbered = !needs_request(&out, mode);
     if (OPAL_UNLIKELY(!is_numbered))
         return send_by_request(&out, mode, false);
-    if (OPAL_LIKELY(send_now(&out)) || send_when_room(&out))
+    int rc = send_now(&out);
+    if (OPAL_LIKELY(rc == LANE_LEFT) || (rc == LANE_FULL && send_when_room(&out)))
         return OMPI_SUCCESS;
     return send_by_request(&out, mode, true);
 }
