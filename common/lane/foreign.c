@@ -36,8 +36,8 @@ struct foreign_default {
 static const struct foreign_default defaults[] = {
     {"self", MEGABIT_S, EXACT | DELIVERS, 10e-9, 65536, 60e-9, 70e9, 60e-9, 70e9, 40e-9, 110e9, 0,
      0},
-    {"vader", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9,
-     0, 0},
+    {"vader", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
+     0},
     {"sm", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
      0},
     {"smcuda", MEGABIT_S, DELIVERS, 0.2e-6, 4096, 0.6e-6, 5e9, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},

@@ -29,9 +29,9 @@ struct foreign_btl {
 /* Bytes a second of a BTL's btl_bandwidth, whose unit differs between them; 0 for 0. */
 double foreign_bandwidth(const char *name, uint32_t bandwidth);
 
-/* Is a message out of this process once its btl_sendi has accepted it? smcuda's queues what its FIFO
- * has no room for, and says the same; of a BTL that is not known it is not believed either. What a
- * descriptor's callback says is believed of all. */
+/* Is a message out of this process once its btl_sendi has accepted it? smcuda's queues what its
+ * FIFO has no room for, and says the same; of a BTL that is not known it is not believed either.
+ * What a descriptor's callback says is believed of all. */
 bool foreign_sendi_leaves(const char *name);
 
 /* Has a message that the BTL took reached the peer, whatever happens later? So it is where both map

@@ -48,8 +48,8 @@ static struct send_request *waiting_pop(struct peer *peer)
     return request;
 }
 
-/* Is there one before it that may go, and that its lane has refused? Then those that come later wait
- * behind it: else they would take its room. With the credit lock held. */
+/* Is there one before it that may go, and that its lane has refused? Then those that come later
+ * wait behind it: else they would take its room. With the credit lock held. */
 static bool lane_is_awaited(const struct peer *peer)
 {
     return peer->waiting && peer->waiting->is_admitted;

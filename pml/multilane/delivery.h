@@ -58,10 +58,10 @@ struct delivery {
     struct frame *first; /* kept, by number */
     struct frame **last;
     struct frame *departed; /* not kept any more, and their owners have to be told */
-    uint32_t next;         /* number of the next frame */
-    uint32_t acknowledged; /* the peer has all with a smaller number */
-    uint32_t begun;        /* frames that are being filled */
-    uint32_t unsent;       /* frames that no lane has taken yet */
+    uint32_t next;          /* number of the next frame */
+    uint32_t acknowledged;  /* the peer has all with a smaller number */
+    uint32_t begun;         /* frames that are being filled */
+    uint32_t unsent;        /* frames that no lane has taken yet */
     size_t kept_bytes;
     bool lost; /* the peer is given up: nothing is kept any more */
     /* Atomic, 1 and the index of a lane: nothing is kept, and watch.c asks it now and then. */

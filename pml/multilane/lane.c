@@ -103,9 +103,8 @@ static int taken(int rc)
 
 int lane_send_copy(struct lane *lane, const void *bytes, size_t length)
 {
-    return taken(lane->framed
-                     ? delivery_send(lane, bytes, length, false, NULL, NULL)
-                     : lane_send_plain(lane, bytes, length, lane_plain_done, lane));
+    return taken(lane->framed ? delivery_send(lane, bytes, length, false, NULL, NULL)
+                              : lane_send_plain(lane, bytes, length, lane_plain_done, lane));
 }
 
 /* A control message that its lane has refused, or has not handed over yet. */
@@ -162,10 +161,10 @@ static int control_send(struct control *control)
     struct lane *lane = control->lane;
     __atomic_add_fetch(&control->holders, 1, __ATOMIC_RELAXED); /* control_drop orders */
     control->is_under_way = true;
-    int rc = lane->framed ? delivery_send(lane, control->bytes, control->length, false,
-                                          control_framed, control)
-                          : lane_send_plain(lane, control->bytes, control->length, control_done,
-                                            control);
+    int rc =
+        lane->framed
+            ? delivery_send(lane, control->bytes, control->length, false, control_framed, control)
+            : lane_send_plain(lane, control->bytes, control->length, control_done, control);
     if (rc == LANE_UNDER_WAY)
         return rc;
     control->is_under_way = false;

@@ -81,10 +81,10 @@ struct registration {
  * was sent. Bytes have left when they are out of this process's hands: in the receiver's memory, in
  * the kernel's or the device's queue. Until then they need a call of this process that makes
  * progress, so a request stands for them, or a call waits for them. */
-#define LANE_LEFT       OMPI_SUCCESS
-#define LANE_UNDER_WAY  1                        /* the callback says when they left, or said it */
-#define LANE_AGAIN      OMPI_ERR_OUT_OF_RESOURCE /* refused: try again from progress */
-#define LANE_FULL       OMPI_ERR_RESOURCE_BUSY   /* and a fragment would only wait as well */
+#define LANE_LEFT      OMPI_SUCCESS
+#define LANE_UNDER_WAY 1                        /* the callback says when they left, or said it */
+#define LANE_AGAIN     OMPI_ERR_OUT_OF_RESOURCE /* refused: try again from progress */
+#define LANE_FULL      OMPI_ERR_RESOURCE_BUSY   /* and a fragment would only wait as well */
 
 /* Who is told, once, that bytes have left, or, with an error, that they never will. It may send and
  * complete requests; no lock of ours is held. */
@@ -100,8 +100,8 @@ int lane_send_packed(struct lane *lane, const void *header, size_t length,
 /* Copies and sends `length` bytes; they belong to the caller again when it returns. */
 int lane_send_copy(struct lane *lane, const void *bytes, size_t length);
 
-/* A small message that is sent in any case: what the lane refuses is kept and tried again. `left` is
- * called once; after `patience_ns` (0: never) also if the bytes have not left, so that the owner
+/* A small message that is sent in any case: what the lane refuses is kept and tried again. `left`
+ * is called once; after `patience_ns` (0: never) also if the bytes have not left, so that the owner
  * does not wait for a peer that takes nothing. */
 void lane_send_owned(struct lane *lane, const void *bytes, size_t length, uint64_t patience_ns,
                      lane_left left, void *owner);

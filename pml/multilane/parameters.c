@@ -36,7 +36,8 @@ static const struct param rows[] = {
     {"unexpected_max", PARAM_STRING, &parameters.unexpected_max,
      "bytes of eager data without a receive that this process will hold (k, m, g)"},
     {"queued_max", PARAM_STRING, &parameters.queued_max,
-     "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond it "
+     "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond "
+     "it "
      "sends wait in their own memory"},
     {"failover", PARAM_INT, &parameters.failover,
      "1: go on over the other lanes when one is lost; 0: do not"},

@@ -23,7 +23,7 @@ struct peer {
     bool foreign; /* of another job: we introduce ourselves by name in every header */
     bool reachable;
     bool is_self;
-    bool lost; /* atomic: errors are returned for all that concerns it, see lost.h */
+    bool lost;         /* atomic: errors are returned for all that concerns it, see lost.h */
     uint32_t found_by; /* atomic: the last search that found it in a communicator; see comm.c */
     struct pending lost_pending;
 
@@ -144,8 +144,8 @@ static inline unsigned char *peer_write_base(const struct peer *peer, void *at, 
     return end;
 }
 
-/* Is there room for one more copy, of that cost? There always is for one. Then peer_unqueue follows.
- * Relaxed, as all of this: a count, which orders nothing. */
+/* Is there room for one more copy, of that cost? There always is for one. Then peer_unqueue
+ * follows. Relaxed, as all of this: a count, which orders nothing. */
 static inline bool peer_queue(struct peer *peer, size_t cost)
 {
     uint64_t queued = __atomic_load_n(&peer->queued, __ATOMIC_RELAXED);

@@ -407,8 +407,8 @@ void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
 bool recv_request_can_answer(struct recv_request *request)
 {
     if (handle_is_set(request->handle) ||
-        OPAL_LIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request,
-                                   &request->handle) == OMPI_SUCCESS))
+        OPAL_LIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request, &request->handle) ==
+                    OMPI_SUCCESS))
         return true;
     inbound_refuse_sender(request->peer, request->sender);
     recv_request_fail(request, MPI_ERR_NO_MEM);

@@ -28,8 +28,8 @@ struct recv_request {
     uint32_t ends;   /* see request_ended */
     bool matched;    /* guarded by the communicator's lock */
     bool has_convertor;
-    bool in_ring; /* atomic: rndv-ring may write to the buffer */
-    bool in_get;  /* atomic: a get may, which is never told to stop */
+    bool in_ring;      /* atomic: rndv-ring may write to the buffer */
+    bool in_get;       /* atomic: a get may, which is never told to stop */
     bool counted;      /* see request_work_begins */
     bool is_answering; /* atomic: its message is here, the answer to the sender is to leave */
     struct wire_handle handle;

@@ -216,8 +216,7 @@ static void report(struct lane *lane)
     size_t length = (size_t) (end + sizeof(seen) - bytes);
     /* A report says something about its lane, so it never goes by another; the next one tells all
      * that a lost one did. */
-    if (lane->framed &&
-        (lane_state(lane) == LANE_BROKEN || !report_plainly(lane, bytes, length)))
+    if (lane->framed && (lane_state(lane) == LANE_BROKEN || !report_plainly(lane, bytes, length)))
         return;
     store(&lane->speed.reported, seen.bytes);
     store(&lane->speed.reported_ns, clock_now_ns());

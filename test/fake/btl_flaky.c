@@ -450,8 +450,7 @@ static int flaky_copy(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
 }
 
 static int flaky_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                     void *local, uint64_t remote,
-                     mca_btl_base_registration_handle_t *local_handle,
+                     void *local, uint64_t remote, mca_btl_base_registration_handle_t *local_handle,
                      mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                      int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
                      void *data)
@@ -464,8 +463,7 @@ static int flaky_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t 
 }
 
 static int flaky_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                     void *local, uint64_t remote,
-                     mca_btl_base_registration_handle_t *local_handle,
+                     void *local, uint64_t remote, mca_btl_base_registration_handle_t *local_handle,
                      mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                      int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
                      void *data)

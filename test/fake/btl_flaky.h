@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a test program, which finds them by dlsym, asks of the stand-in BTL: one fault at an exact
- * call. Calls are those of its alloc, prepare and send; for FLAKY_CUT what it receives is counted as
- * well. Of programs with one thread. */
+ * call. Calls are those of its alloc, prepare and send; for FLAKY_CUT what it receives is counted
+ * as well. Of programs with one thread. */
 #ifndef TEST_FAKE_BTL_FLAKY_H
 #define TEST_FAKE_BTL_FLAKY_H
 

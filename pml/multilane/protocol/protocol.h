@@ -39,8 +39,8 @@ const struct protocol *protocol_of_method(uint32_t method);
 /* The `post` of protocols that cannot do without a request. */
 int post_by_request(const struct outgoing *out, const struct route *route);
 
-/* An eager message that its lane did not take at once, by a fragment or a frame that holds a copy of
- * it; the request makes a step when that has left. */
+/* An eager message that its lane did not take at once, by a fragment or a frame that holds a copy
+ * of it; the request makes a step when that has left. */
 int eager_send_kept(struct send_request *request);
 
 /* A synchronous send is complete only with an ACK; arranges for it, once. */

@@ -15,6 +15,8 @@ pml_refuses rndv_bias 101 "at most 100"
 pml_refuses rndv_bias 1x .
 pml_refuses unexpected_max 12q .
 pml_refuses unexpected_max -1 .
+pml_refuses queued_max 12q .
+pml_refuses queued_max -1 .
 pml_refuses lane_attr tcp:speed=1 "latency, bandwidth"
 pml_refuses lane_attr tcp:bandwidth=0 "above 0"
 pml_refuses lane_attr nonsense "key=value"
@@ -34,7 +36,7 @@ mpi params.longest-times 2 --mca pml multilane --mca btl self,tcp --mca pml_mult
     --mca pml_multilane_suspect_ms 2147483647 -- ring
 
 # An empty text is the default, and whoever does not name us is not hurt by it either.
-for text in pml_multilane_{protocol,rndv_bias,unexpected_max,lane_attr,profile,device_code} \
+for text in pml_multilane_{protocol,rndv_bias,unexpected_max,queued_max,lane_attr,profile,device_code} \
     btl_shm_{single_copy,ring_bytes,memory_max,lane_latency}; do
     export "OMPI_MCA_$text="
 done
