@@ -62,17 +62,17 @@ static inline void message_publish(shm_peer_t *peer, uint8_t tag, unsigned kind,
     bell_ring_if_asleep(peer);
 }
 
-/* Writes header and payload into the ring; false while it is full, or if the convertor gives less
- * than was said. */
-static inline bool message_write(shm_peer_t *peer, opal_convertor_t *convertor, const void *header,
-                                 size_t header_size, size_t payload_size, uint8_t tag)
+/* Writes header and payload into the ring: OPAL_SUCCESS; OPAL_ERR_RESOURCE_BUSY while it is full;
+ * OPAL_ERR_OUT_OF_RESOURCE if the convertor gives less than was said. */
+static inline int message_write(shm_peer_t *peer, opal_convertor_t *convertor, const void *header,
+                                size_t header_size, size_t payload_size, uint8_t tag)
 {
     size_t length = header_size + payload_size;
     unsigned start = start_of(header_size, payload_size);
     unsigned char *room = ring_reserve(&peer->out, start, length);
 
     if (OPAL_UNLIKELY(NULL == room))
-        return false;
+        return OPAL_ERR_RESOURCE_BUSY;
     /* The payload first: the receiver polls the first line, which should change hands but once. */
     if (0 != payload_size) {
         struct iovec part = {.iov_base = room + header_size, .iov_len = payload_size};
@@ -81,11 +81,11 @@ static inline bool message_write(shm_peer_t *peer, opal_convertor_t *convertor, 
 
         (void) opal_convertor_pack(convertor, &part, &parts, &packed);
         if (OPAL_UNLIKELY(packed != payload_size))
-            return false;
+            return OPAL_ERR_OUT_OF_RESOURCE;
     }
     bytes_copy(room, header, header_size);
     message_publish(peer, tag, SHM_KIND_ACTIVE, start, length);
-    return true;
+    return OPAL_SUCCESS;
 }
 
 static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t flags)
@@ -248,16 +248,12 @@ int send_start(mca_btl_base_module_t *btl, shm_peer_t *peer, mca_btl_base_descri
  * for a peer that has ended in order is dropped as if it had been sent. */
 static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t header_size,
                                                     size_t payload_size, uint8_t order,
-                                                    uint32_t flags,
+                                                    uint32_t flags, int status,
                                                     mca_btl_base_descriptor_t **descriptor)
 {
     if (NULL != descriptor)
         *descriptor = frag_get(order, header_size + payload_size, flags);
-    if (OUT_DEAD == peer->out_state)
-        return OPAL_ERR_UNREACH;
-    return peer->out_direct && header_size + payload_size <= peer->length_max
-               ? OPAL_ERR_RESOURCE_BUSY
-               : OPAL_ERR_OUT_OF_RESOURCE;
+    return OUT_DEAD == peer->out_state ? OPAL_ERR_UNREACH : status;
 }
 
 int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
@@ -265,7 +261,7 @@ int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_
                    uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
     bool threads = opal_using_threads();
-    bool sent = false;
+    int status = OPAL_ERR_OUT_OF_RESOURCE;
 
     (void) btl;
     if (OPAL_UNLIKELY(threads))
@@ -273,12 +269,12 @@ int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_
     if (OPAL_UNLIKELY(OUT_NONE == peer->out_state))
         door_open_out(peer);
     if (OPAL_LIKELY(peer->out_direct && header_size + payload_size <= peer->length_max))
-        sent = message_write(peer, convertor, header, header_size, payload_size, tag);
+        status = message_write(peer, convertor, header, header_size, payload_size, tag);
     if (OPAL_UNLIKELY(threads))
         opal_mutex_unlock(&peer->lock);
-    if (OPAL_LIKELY(sent) || OPAL_UNLIKELY(peer->gone))
+    if (OPAL_LIKELY(OPAL_SUCCESS == status) || OPAL_UNLIKELY(peer->gone))
         return OPAL_SUCCESS;
-    return immediate_slow(peer, header_size, payload_size, order, flags, descriptor);
+    return immediate_slow(peer, header_size, payload_size, order, flags, status, descriptor);
 }
 
 /* Whether it is a message of one line, and of the only thread. */

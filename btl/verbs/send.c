@@ -121,8 +121,8 @@ static bool payload_pack(opal_convertor_t *convertor, void *room, size_t size)
     return packed == size;
 }
 
-static bool immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, const void *header,
-                             size_t header_size, size_t payload_size, mca_btl_base_tag_t tag)
+static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, const void *header,
+                            size_t header_size, size_t payload_size, mca_btl_base_tag_t tag)
 {
     unsigned char payload[payload_size + 1];
     struct ibv_sge parts[2] = {
@@ -130,35 +130,38 @@ static bool immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, co
         {.addr = (uint64_t) (uintptr_t) payload, .length = (uint32_t) payload_size}};
 
     if (0 != payload_size && !payload_pack(convertor, payload, payload_size))
-        return false;
+        return OPAL_ERR_OUT_OF_RESOURCE;
     return work_post_inline(peer, parts, 0 == payload_size ? 1 : 2, tag);
 }
 
 /* What is too long to be inline goes through a descriptor of our own, if it can go at once. */
-static bool immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                             opal_convertor_t *convertor, const void *header, size_t header_size,
-                             size_t payload_size, mca_btl_base_tag_t tag)
+static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                            opal_convertor_t *convertor, const void *header, size_t header_size,
+                            size_t payload_size, mca_btl_base_tag_t tag)
 {
     mca_btl_base_descriptor_t *descriptor;
     struct verbs_work *work;
     unsigned char *room;
+    int status = OPAL_ERR_OUT_OF_RESOURCE;
 
-    /* Read without the lock: where it has just changed, the message waits like any other. */
+    /* Read without the lock: where they have just changed, the message waits like any other. */
     if (PEER_READY != peer->state)
-        return false;
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    if (0 == peer->send_room && opal_list_is_empty(&peer->pending))
+        return OPAL_ERR_RESOURCE_BUSY; /* before it is packed in vain */
     descriptor = send_alloc(btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size,
                             MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     if (NULL == descriptor)
-        return false;
+        return OPAL_ERR_OUT_OF_RESOURCE;
     work = (struct verbs_work *) descriptor;
     work->tag = tag;
     room = descriptor->des_segments[0].seg_addr.pval;
     memcpy(room, header, header_size);
-    if ((0 == payload_size || payload_pack(convertor, room + header_size, payload_size)) &&
-        work_submit_now(peer, work))
-        return true;
-    send_free(btl, descriptor);
-    return false;
+    if (0 == payload_size || payload_pack(convertor, room + header_size, payload_size))
+        status = work_submit_now(peer, work);
+    if (OPAL_SUCCESS != status)
+        send_free(btl, descriptor);
+    return status;
 }
 
 int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_convertor_t *convertor,
@@ -166,18 +169,14 @@ int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_converto
                    uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
     size_t size = header_size + payload_size;
-    bool sent =
+    int status =
         size <= module_of(btl)->inline_max
             ? immediate_inline(peer, convertor, header, header_size, payload_size, tag)
             : immediate_copied(btl, peer, convertor, header, header_size, payload_size, tag);
 
-    if (OPAL_LIKELY(sent))
+    if (OPAL_LIKELY(OPAL_SUCCESS == status))
         return OPAL_SUCCESS;
     if (NULL != descriptor)
         *descriptor = send_alloc(btl, peer, order, size, flags);
-    if (PEER_FAILED == peer->state)
-        return OPAL_ERR_UNREACH;
-    return PEER_READY == peer->state && opal_list_is_empty(&peer->pending)
-               ? OPAL_ERR_RESOURCE_BUSY
-               : OPAL_ERR_OUT_OF_RESOURCE;
+    return PEER_FAILED == peer->state ? OPAL_ERR_UNREACH : status;
 }

@@ -348,11 +348,12 @@ int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_converto
 /* work.c: the send queues. */
 /* OPAL_SUCCESS: posted, or waiting for the connection or for room; its end comes in any case. */
 int work_submit(verbs_peer_t *peer, struct verbs_work *work);
-/* Posts it if that can be done now; false: it is the caller's. */
-bool work_submit_now(verbs_peer_t *peer, struct verbs_work *work);
-/* Posts a message of at most module->inline_max bytes at once; false where that is not possible. */
-bool work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
-                      mca_btl_base_tag_t tag);
+/* Posts it if that can be done now, or says why not: OPAL_ERR_RESOURCE_BUSY, there is no room until
+ * a completion gives some; any other code, there is more in the way. It is the caller's then. */
+int work_submit_now(verbs_peer_t *peer, struct verbs_work *work);
+/* The same for a message of at most module->inline_max bytes. */
+int work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
+                     mca_btl_base_tag_t tag);
 /* The same as a write into the peer's memory. Under peer->lock, in state READY. */
 bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
                      uint32_t key);

@@ -98,7 +98,8 @@ static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv
     request->num_sge = 0 == part->length ? 0 : 1;
 }
 
-enum posting { POSTED, POST_LATER, POST_FAILED };
+/* POST_FULL: a completion gives room. POST_LATER: there is no connection, or others wait before. */
+enum posting { POSTED, POST_FULL, POST_LATER, POST_FAILED };
 
 /* Under peer->lock, in state READY. */
 static enum posting work_post(verbs_peer_t *peer, struct verbs_work *work)
@@ -108,13 +109,13 @@ static enum posting work_post(verbs_peer_t *peer, struct verbs_work *work)
     int error;
 
     if (!room_take(peer))
-        return POST_LATER;
+        return POST_FULL;
     request_fill(peer, work, &request, &part);
     work->frees = (uint8_t) (peer->unsignaled + 1);
     error = ibv_post_send(peer->qp, &request, &bad);
     if (OPAL_UNLIKELY(0 != error)) {
         room_give(peer, 1);
-        return ENOMEM == error ? POST_LATER : POST_FAILED;
+        return ENOMEM == error ? POST_FULL : POST_FAILED;
     }
     peer->unsignaled = 0;
     peer->outstanding++;
@@ -141,7 +142,17 @@ void work_wake(verbs_peer_t *peer)
     opal_mutex_unlock(&module->waiting_lock);
 }
 
-bool work_submit_now(verbs_peer_t *peer, struct verbs_work *work)
+/* What a send-immediate says. With no lock held. */
+static int posting_status(verbs_peer_t *peer, enum posting posting)
+{
+    if (OPAL_UNLIKELY(POST_FAILED == posting))
+        peer_fail(peer, "its send queue takes nothing any more");
+    return POSTED == posting      ? OPAL_SUCCESS
+           : POST_FULL == posting ? OPAL_ERR_RESOURCE_BUSY
+                                  : OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+int work_submit_now(verbs_peer_t *peer, struct verbs_work *work)
 {
     enum posting posting = POST_LATER;
 
@@ -150,9 +161,7 @@ bool work_submit_now(verbs_peer_t *peer, struct verbs_work *work)
     if (OPAL_LIKELY(PEER_READY == peer->state) && opal_list_is_empty(&peer->pending))
         posting = work_post(peer, work);
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (OPAL_UNLIKELY(POST_FAILED == posting))
-        peer_fail(peer, "its send queue takes nothing any more");
-    return POSTED == posting;
+    return posting_status(peer, posting);
 }
 
 int work_submit(verbs_peer_t *peer, struct verbs_work *work)
@@ -182,31 +191,35 @@ int work_submit(verbs_peer_t *peer, struct verbs_work *work)
 
 /* Under peer->lock, in state READY. Those that are not reported keep their places until a later one
  * is; many peers that do so may not take all places. */
-static bool inline_post(verbs_peer_t *peer, struct ibv_send_wr *request)
+static enum posting inline_post(verbs_peer_t *peer, struct ibv_send_wr *request)
 {
     struct ibv_send_wr *bad;
     bool report;
+    int error;
 
-    if (!opal_list_is_empty(&peer->pending) || !room_take(peer))
-        return false;
+    if (!opal_list_is_empty(&peer->pending))
+        return POST_LATER;
+    if (!room_take(peer))
+        return POST_FULL;
     report = INLINE_UNSIGNALED_MAX == peer->unsignaled ||
              atomic_load_explicit(&peer->module->send_cq_room, memory_order_relaxed) <
                  peer->module->send_cq_size / 2;
     request->wr_id = INLINE_ID(peer, report ? peer->unsignaled + 1u : 0u);
     request->send_flags = IBV_SEND_INLINE | (report ? IBV_SEND_SIGNALED : 0);
-    if (OPAL_UNLIKELY(0 != ibv_post_send(peer->qp, request, &bad))) {
+    error = ibv_post_send(peer->qp, request, &bad);
+    if (OPAL_UNLIKELY(0 != error)) {
         room_give(peer, 1);
-        return false;
+        return ENOMEM == error ? POST_FULL : POST_FAILED;
     }
     peer->unsignaled = (uint8_t) (report ? 0 : peer->unsignaled + 1);
-    return true;
+    return POSTED;
 }
 
-bool work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
-                      mca_btl_base_tag_t tag)
+int work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
+                     mca_btl_base_tag_t tag)
 {
     struct ibv_send_wr request;
-    bool posted = false;
+    enum posting posting = POST_LATER;
 
     OPAL_THREAD_LOCK(&peer->lock);
     if (OPAL_UNLIKELY(PEER_IDLE == peer->state))
@@ -218,10 +231,10 @@ bool work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
             .sg_list = parts,
             .num_sge = part_count,
         };
-        posted = inline_post(peer, &request);
+        posting = inline_post(peer, &request);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
-    return posted;
+    return posting_status(peer, posting);
 }
 
 bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
@@ -235,7 +248,7 @@ bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint6
         .num_sge = 1,
     };
 
-    return inline_post(peer, &request);
+    return POSTED == inline_post(peer, &request);
 }
 
 /* --- completion --- */
@@ -375,7 +388,7 @@ static int peer_post_pending(verbs_peer_t *peer)
     }
     /* Room in the queue pair comes by its own completions; room in the completion queue, or in the
      * device, may come by those of others. */
-    if (POST_LATER == posting && 0 == peer->outstanding)
+    if (POST_FULL == posting && 0 == peer->outstanding)
         work_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(POST_FAILED == posting))

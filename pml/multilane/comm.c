@@ -174,7 +174,9 @@ static void members_note(struct mca_pml_comm_t *comm, void *with)
     const uint32_t *search = with;
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(name_of(comm, rank));
-        if (peer && peer->foreign) /* relaxed: read by this thread, or by a later search */
+        /* Relaxed: of this thread's or a later search, both of which are told that it is there. */
+        if (peer && peer->foreign &&
+            (int32_t) (*search - __atomic_load_n(&peer->found_by, __ATOMIC_RELAXED)) > 0)
             __atomic_store_n(&peer->found_by, *search, __ATOMIC_RELAXED);
     }
 }

@@ -136,8 +136,7 @@ void credit_lost(struct peer *peer)
     } while (request);
 }
 
-/* The next one that may go now, taken out of the queue; null: the limits, or a lane that refused,
- * bring us back. */
+/* The next one that may go now, taken out of the queue; null: the next limits bring us back. */
 static struct send_request *waiting_take(struct peer *peer, enum flow_way *way)
 {
     struct send_request *request = NULL;
@@ -308,6 +307,6 @@ void credit_begin(struct peer *peer, uint32_t promised)
 {
     peer->out = (struct flow_out){.limit = promised, .headers = promised + flow_headers(promised)};
     flow_in_init(&peer->in, multilane.window, flow_headers(multilane.window));
-    peer->waiting_pending.retry = waiting_retry;
+    peer->waiting_pending = (struct pending){.retry = waiting_retry, .is_unsent = true};
     peer->starved_pending.retry = starved_retry;
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/compat/order.h"
 #include "errors.h"
 #include "multilane.h"
 #include "stripe.h"
@@ -167,26 +166,21 @@ static bool frame_release(struct frame *frame)
     return --frame->users == 0 && frame->done;
 }
 
-/* The lane has handed it over, or never will: then it breaks, and watch.c sends the frame again. */
-static void frame_handed_over(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                              mca_btl_base_descriptor_t *descriptor, int status)
+/* The lane has handed it over, or never will: then it has failed, and watch.c sends the frame
+ * again.
+ */
+static void frame_handed_over(void *owner, int status)
 {
-    order_acquired(descriptor);
-    struct frame *frame = descriptor->des_cbdata;
-    order_released(descriptor);
+    struct frame *frame = owner;
     struct delivery *delivery = frame->delivery;
     struct told told = {NULL, NULL};
-    (void) endpoint;
     OPAL_THREAD_LOCK(&delivery->lock);
-    if (status == OPAL_SUCCESS)
+    if (status == OMPI_SUCCESS)
         told = frame_take_owner(frame);
     bool is_mine = frame_release(frame);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (is_mine)
         free(frame);
-    struct lane *lane = status == OPAL_SUCCESS ? NULL : peer_lane_of(delivery->peer, btl);
-    if (OPAL_UNLIKELY(lane != NULL))
-        lane_failed(lane, "could not deliver a message that it had accepted", status);
     tell(told, OMPI_SUCCESS);
 }
 
@@ -223,10 +217,14 @@ static int frame_transmit(struct frame *frame)
     OPAL_THREAD_LOCK(&delivery->lock);
     frame->users++; /* the lane's, which may end it before it returns */
     OPAL_THREAD_UNLOCK(&delivery->lock);
+    bool is_striped = frame->striped;
+    size_t length = frame->length;
+    if (is_striped) /* first: it may be written off at once */
+        stripe_sent(lane, length);
     int rc = frame_give(frame);
     bool is_taken = rc == LANE_LEFT || rc == LANE_UNDER_WAY;
-    if (is_taken && frame->striped)
-        stripe_sent(lane, frame->length);
+    if (!is_taken && is_striped)
+        stripe_not_sent(lane, length);
     if (OPAL_UNLIKELY(!is_taken && rc != LANE_AGAIN))
         lane_failed(lane, "could not send a message", rc);
 
@@ -524,8 +522,7 @@ int delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask)
     unsigned char message[WIRE_CONTROL_MAX];
     unsigned char *end = peer_write_base(delivery->peer, message, WIRE_HEARD, 0);
     memcpy(end, &heard, sizeof(heard));
-    int rc = lane_send_plain(lane, message, (size_t) (end + sizeof(heard) - message),
-                             lane_plain_done, lane);
+    int rc = lane_send_plain(lane, message, (size_t) (end + sizeof(heard) - message), NULL, NULL);
     if (rc != LANE_LEFT && rc != LANE_UNDER_WAY)
         return rc; /* still owed */
     OPAL_THREAD_LOCK(&delivery->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names for requests that another process may send back to us: an index and a generation, checked.
- */
+/* Names for objects that come back to us from another process or from a BTL: an index and a
+ * generation, checked. */
 #ifndef MULTILANE_HANDLE_H
 #define MULTILANE_HANDLE_H
 
@@ -9,7 +9,7 @@
 
 #include "wire.h"
 
-enum handle_kind { HANDLE_FREE = 0, HANDLE_SEND, HANDLE_RECEIVE };
+enum handle_kind { HANDLE_FREE = 0, HANDLE_SEND, HANDLE_RECEIVE, HANDLE_DEPARTURE };
 
 struct handle_entry {
     void *object;

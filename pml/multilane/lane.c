@@ -20,27 +20,23 @@
  * queues and hands over with the same answer, and tcp hands over or queues by its socket. */
 #define WITH_CALLBACK (FIRE_AND_FORGET | MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
 
-void lane_plain_done(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                     mca_btl_base_descriptor_t *descriptor, int status)
+int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
+                         void *owner)
 {
-    /* An error is all that some BTLs ever say of a lane that broke. */
-    order_acquired(descriptor);
-    struct lane *lane = descriptor->des_cbdata;
-    order_released(descriptor);
-    (void) btl;
-    (void) endpoint;
-    if (OPAL_UNLIKELY(status != OPAL_SUCCESS))
-        lane_failed(lane, "could not deliver a message that it had accepted", status);
-}
-
-int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor)
-{
+    struct wire_handle departure;
+    if (OPAL_UNLIKELY(!departure_begin(lane, lane->peer, descriptor, left, owner, &departure))) {
+        lane->btl->btl_free(lane->btl, descriptor);
+        return LANE_AGAIN;
+    }
     order_released(descriptor); /* to whom the BTL gives it next */
     int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, WIRE_TAG);
-    /* 1: handed over; 0: under way; busy: queued by the BTL, which is under way too. */
-    if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY)
+    /* 1: handed over; 0: under way; busy: queued by the BTL, which is under way too. tcp may call
+     * back with an error, and return it as well: the owner is told then. */
+    if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY || !departure_revoke(departure))
         return LANE_UNDER_WAY;
-    lane->btl->btl_free(lane->btl, descriptor);
+    /* After an error tcp may have it in a list of its own still: there it stays. */
+    if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || lane->extension)
+        lane->btl->btl_free(lane->btl, descriptor);
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
 }
 
@@ -64,8 +60,8 @@ int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
 }
 
 /* Through a descriptor of the lane's. */
-static int lane_send_copied(struct lane *lane, const void *bytes, size_t length,
-                            mca_btl_base_completion_fn_t done, void *context)
+static int lane_send_copied(struct lane *lane, const void *bytes, size_t length, lane_left left,
+                            void *owner)
 {
     mca_btl_base_module_t *btl = lane->btl;
     mca_btl_base_descriptor_t *descriptor =
@@ -79,23 +75,21 @@ static int lane_send_copied(struct lane *lane, const void *bytes, size_t length,
     }
     memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, length);
     descriptor->des_segments[0].seg_len = length;
-    descriptor->des_cbfunc = done;
-    descriptor->des_cbdata = context;
-    return lane_send_descriptor(lane, descriptor);
+    return lane_send_descriptor(lane, descriptor, left, owner);
 }
 
-int lane_send_plain(struct lane *lane, const void *bytes, size_t length,
-                    mca_btl_base_completion_fn_t done, void *context)
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
+                    void *owner)
 {
     mca_btl_base_module_t *btl = lane->btl;
     if (lane->plain_sendi &&
         lane->plain_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
                           FIRE_AND_FORGET, WIRE_TAG, NULL) == OPAL_SUCCESS)
         return LANE_LEFT;
-    return lane_send_copied(lane, bytes, length, done, context);
+    return lane_send_copied(lane, bytes, length, left, owner);
 }
 
-/* LANE_LEFT, where the callback has come as well, or an error. */
+/* For what has no owner: accepted is as good as left. */
 static int taken(int rc)
 {
     return rc == LANE_UNDER_WAY ? OMPI_SUCCESS : rc;
@@ -104,7 +98,7 @@ static int taken(int rc)
 int lane_send_copy(struct lane *lane, const void *bytes, size_t length)
 {
     return taken(lane->framed ? delivery_send(lane, bytes, length, false, NULL, NULL)
-                              : lane_send_plain(lane, bytes, length, lane_plain_done, lane));
+                              : lane_send_plain(lane, bytes, length, NULL, NULL));
 }
 
 /* A control message that its lane has refused, or has not handed over yet. */
@@ -114,6 +108,7 @@ struct control {
     lane_left left; /* atomic: null once its owner was told, or where it has none */
     void *owner;
     uint64_t until_ns; /* its owner waits no longer; 0: for ever */
+    uint32_t looks;    /* of its owner's patience: a crowded node leaves little of any time */
     uint32_t holders;  /* atomic: the queue of what is pending, and the lane */
     bool is_under_way;
     size_t length;
@@ -136,24 +131,11 @@ static void control_tell(struct control *control, int status)
         left(control->owner, status);
 }
 
-static void control_framed(void *owner, int status)
+static void control_left(void *owner, int status)
 {
     struct control *control = owner;
     control_tell(control, status);
     control_drop(control);
-}
-
-static void control_done(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                         mca_btl_base_descriptor_t *descriptor, int status)
-{
-    order_acquired(descriptor);
-    struct control *control = descriptor->des_cbdata;
-    order_released(descriptor);
-    (void) btl;
-    (void) endpoint;
-    if (OPAL_UNLIKELY(status != OPAL_SUCCESS))
-        lane_failed(control->lane, "could not deliver a message that it had accepted", status);
-    control_framed(control, status);
 }
 
 static int control_send(struct control *control)
@@ -163,14 +145,17 @@ static int control_send(struct control *control)
     control->is_under_way = true;
     int rc =
         lane->framed
-            ? delivery_send(lane, control->bytes, control->length, false, control_framed, control)
-            : lane_send_plain(lane, control->bytes, control->length, control_done, control);
+            ? delivery_send(lane, control->bytes, control->length, false, control_left, control)
+            : lane_send_plain(lane, control->bytes, control->length, control_left, control);
     if (rc == LANE_UNDER_WAY)
         return rc;
     control->is_under_way = false;
     control_drop(control);
     return rc;
 }
+
+/* So often a message with an owner is looked at before that stops waiting. */
+#define LOOKS_LEAST 100
 
 /* Does it still have to be looked at? Its owner is told where that is decided. */
 static bool control_waits(struct control *control, int rc)
@@ -181,7 +166,10 @@ static bool control_waits(struct control *control, int rc)
         control_tell(control, rc);
         return false;
     }
-    if (control->until_ns && clock_now_ns() >= control->until_ns) {
+    if (rc == LANE_UNDER_WAY && !__atomic_load_n(&control->left, __ATOMIC_ACQUIRE))
+        return false; /* its owner was told: control_tell */
+    if (control->until_ns && ++control->looks >= LOOKS_LEAST &&
+        clock_now_ns() >= control->until_ns) {
         control_tell(control, OMPI_SUCCESS);
         control->until_ns = 0;
     }
@@ -197,8 +185,6 @@ static int control_retry(struct pending *pending)
         return OMPI_SUCCESS;
     }
     int rc = control->is_under_way ? LANE_UNDER_WAY : control_send(control);
-    if (!__atomic_load_n(&control->left, __ATOMIC_ACQUIRE)) /* control_tell */
-        control->until_ns = 0;
     if (control_waits(control, rc))
         return LANE_AGAIN;
     control_drop(control);
@@ -213,8 +199,10 @@ static struct control *control_new(struct lane *lane, const void *bytes, size_t 
         lane_failed(lane, "could not keep a control message", OMPI_ERR_OUT_OF_RESOURCE);
         return NULL;
     }
-    *control = (struct control){
-        .pending = {.retry = control_retry}, .lane = lane, .holders = 1, .length = length};
+    *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
+                                .lane = lane,
+                                .holders = 1,
+                                .length = length};
     memcpy(control->bytes, bytes, length);
     return control;
 }

@@ -7,6 +7,7 @@
 
 #include "multilane/extension.h"
 
+#include "departure.h"
 #include "wire.h"
 
 struct peer;
@@ -86,10 +87,6 @@ struct registration {
 #define LANE_AGAIN     OMPI_ERR_OUT_OF_RESOURCE /* refused: try again from progress */
 #define LANE_FULL      OMPI_ERR_RESOURCE_BUSY   /* and a fragment would only wait as well */
 
-/* Who is told, once, that bytes have left, or, with an error, that they never will. It may send and
- * complete requests; no lock of ours is held. */
-typedef void (*lane_left)(void *owner, int status);
-
 /* Sends `length` bytes by the BTL's send-immediate: LANE_LEFT, LANE_FULL or LANE_AGAIN. */
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
 
@@ -127,17 +124,15 @@ static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
     lane->extension->commit(lane->btl, lane->endpoint, header, payload, WIRE_TAG);
 }
 
-/* Like lane_send_copy, but not in an envelope, whatever the lane. LANE_UNDER_WAY: `done` is called
- * with `context`, as a callback of the BTL. */
-int lane_send_plain(struct lane *lane, const void *bytes, size_t length,
-                    mca_btl_base_completion_fn_t done, void *context);
-/* A `done` for what no request stands for; its context is the lane. */
-void lane_plain_done(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                     mca_btl_base_descriptor_t *descriptor, int status);
+/* Like lane_send_copy, but not in an envelope, whatever the lane. LANE_UNDER_WAY: `left`, if it is
+ * not null, was or will be called. */
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
+                    void *owner);
 
 /* Sends a descriptor that the lane gave, which asks for its callback: LANE_UNDER_WAY. It is the
  * lane's from now on, also where it fails. */
-int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor);
+int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
+                         void *owner);
 
 /* One look at what the lane brings, without the rest of Open MPI's progress. */
 static inline int lane_poll(struct lane *lane)

@@ -13,6 +13,7 @@ multilane_sources = \
 	pml/multilane/counters.c pml/multilane/counters.h \
 	pml/multilane/credit.c pml/multilane/credit.h \
 	pml/multilane/delivery.c pml/multilane/delivery.h \
+	pml/multilane/departure.c pml/multilane/departure.h \
 	pml/multilane/device.c pml/multilane/device.h \
 	pml/multilane/device_memory.c pml/multilane/device_memory.h \
 	pml/multilane/errors.h \

@@ -4,6 +4,7 @@
 
 #include "credit.h"
 #include "delivery.h"
+#include "departure.h"
 #include "errors.h"
 #include "inbound.h"
 #include "protocol/protocol.h"
@@ -93,7 +94,7 @@ void lost_tell(struct lane *lane)
         return;
     unsigned char *end = peer_write_base(lane->peer, bytes, WIRE_GONE, 0);
     /* Without room now it is told again when the peer asks. */
-    lane_send_plain(lane, bytes, (size_t) (end - bytes), lane_plain_done, lane);
+    lane_send_plain(lane, bytes, (size_t) (end - bytes), NULL, NULL);
 }
 
 void lost_told(struct peer *peer)
@@ -115,6 +116,7 @@ static int lost_end(struct pending *pending)
     rndv_ring_stop(peer, false);
     posted_end(peer);
     handles_end(peer);
+    departures_lost(peer);
     inbound_lost(peer);
     credit_lost(peer);
     return OMPI_SUCCESS;

@@ -4,6 +4,7 @@
 
 #include "comm.h"
 #include "counters.h"
+#include "departure.h"
 #include "errors.h"
 #include "explain.h"
 #include "arrival.h"
@@ -93,6 +94,7 @@ int module_enable(bool enable)
     OBJ_CONSTRUCT(&multilane.inbound, opal_free_list_t);
     request_list_init(&multilane.inbound, sizeof(struct inbound), OBJ_CLASS(inbound_t));
     handle_table_init(&multilane.handles);
+    departures_init();
     pending_queue_init(&multilane.pending);
     watch_init();
 
@@ -220,6 +222,7 @@ void module_fini(void)
     peers_fini();
     comms_fini();
     handle_table_fini(&multilane.handles);
+    departures_fini();
     staging_fini();
     OBJ_DESTRUCT(&multilane.orphans);
     OBJ_DESTRUCT(&multilane.inbound);

@@ -40,8 +40,7 @@ struct multilane {
     mca_allocator_base_module_t *payloads; /* unexpected ones that do not fit an inbound */
     struct handle_table handles;
     struct pending_queue pending;
-    /* Atomic: things that wait in this process and need its progress: what is pending, and copies
-     * that no lane has handed over yet. See moves_on. */
+    /* Atomic: how much of what is pending holds bytes for other processes; see request_move_on. */
     uint64_t unsent;
 
     uint32_t lost_peers; /* atomic: of which errors are returned, see lost.h */

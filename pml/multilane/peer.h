@@ -152,14 +152,12 @@ static inline bool peer_queue(struct peer *peer, size_t cost)
     if (queued && queued + cost > parameters.queued_max_bytes)
         return false;
     __atomic_fetch_add(&peer->queued, cost, __ATOMIC_RELAXED);
-    counter_add(&multilane.unsent, 1);
     return true;
 }
 
 static inline void peer_unqueue(struct peer *peer, size_t cost)
 {
     __atomic_fetch_sub(&peer->queued, cost, __ATOMIC_RELAXED);
-    counter_add(&multilane.unsent, UINT64_C(0) - 1);
 }
 
 /* Draws the number of a message of that cost, and its mark. */

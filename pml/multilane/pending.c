@@ -32,13 +32,15 @@ int pending_progress(void)
     while (round) {
         struct pending *item = round;
         round = item->next;
+        bool is_unsent = item->is_unsent; /* it may be gone when it is done */
         item->next = NULL;
         if (item->retry(item) == OMPI_ERR_OUT_OF_RESOURCE) {
             *kept_last = item;
             kept_last = &item->next;
         } else {
             done++;
-            counter_add(&multilane.unsent, UINT64_C(0) - 1);
+            if (is_unsent)
+                counter_add(&multilane.unsent, UINT64_C(0) - 1);
             work_ends();
         }
     }
@@ -60,6 +62,7 @@ void pending_queue_init(struct pending_queue *queue)
     queue->first = NULL;
     queue->last = &queue->first;
     queue->registered = false;
+    multilane.unsent = 0;
 }
 
 void pending_queue_fini(struct pending_queue *queue)
@@ -78,7 +81,8 @@ void pending_listen(struct pending_queue *queue)
 void pending_add(struct pending_queue *queue, struct pending *item)
 {
     item->next = NULL;
-    counter_add(&multilane.unsent, 1);
+    if (item->is_unsent)
+        counter_add(&multilane.unsent, 1);
     work_begins(); /* first: another thread may be done with it at once */
     OPAL_THREAD_LOCK(&queue->lock);
     first_set(queue->last, item); /* it is the first one where the queue is empty */

@@ -12,6 +12,7 @@ struct pending {
     /* OMPI_ERR_OUT_OF_RESOURCE: keep it and try later. Anything else: it is out of the queue, and
      * the function has dealt with it (the object may be gone). */
     int (*retry)(struct pending *self);
+    bool is_unsent; /* bytes for another process: counted, see request_move_on */
 };
 
 struct pending_queue {

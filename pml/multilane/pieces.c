@@ -14,17 +14,6 @@ static bool is_marked(const void *header)
     return ((const struct wire_base *) header)->mark;
 }
 
-static void piece_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                       mca_btl_base_descriptor_t *descriptor, int status)
-{
-    order_acquired(descriptor);
-    struct transfer *transfer = descriptor->des_cbdata;
-    order_released(descriptor);
-    (void) btl;
-    (void) endpoint;
-    transfer_piece_done(transfer, status);
-}
-
 static void piece_left(void *owner, int status)
 {
     transfer_piece_done(owner, status);
@@ -82,10 +71,8 @@ static int piece_send_from(opal_convertor_t *convertor, struct transfer *transfe
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
     }
     memcpy(descriptor->des_segments[0].seg_addr.pval, header, header_length);
-    descriptor->des_cbfunc = piece_sent;
-    descriptor->des_cbdata = transfer;
     *size = taken;
-    int rc = lane_send_descriptor(lane, descriptor);
+    int rc = lane_send_descriptor(lane, descriptor, piece_left, transfer);
     if (rc != LANE_UNDER_WAY)
         return rc;
     if (is_marked(header))

@@ -86,9 +86,18 @@ static int request_repeat(const mca_pml_base_request_t *base, ompi_request_t **f
     if (base->req_type == MCA_PML_REQUEST_RECV)
         return module_irecv_init(base->req_addr, base->req_count, base->req_datatype,
                                  base->req_peer, base->req_tag, base->req_comm, fresh);
-    const mca_pml_base_send_request_t *send = (const mca_pml_base_send_request_t *) base;
-    return module_isend_init(base->req_addr, base->req_count, base->req_datatype, base->req_peer,
-                             base->req_tag, send->req_send_mode, base->req_comm, fresh);
+    /* Not by module_isend_init, which refuses a peer that is lost: that ends the send, once
+     * started.
+     */
+    const struct send_request *send = (const struct send_request *) base;
+    struct outgoing out = send->out;
+    out.synchronous = (struct wire_handle){0};
+    struct send_request *repeated = send_request_new(&out, send->base.req_send_mode, true);
+    if (!repeated)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    repeated->base.req_base.req_pml_complete = true;
+    *fresh = &repeated->base.req_base.req_ompi;
+    return OMPI_SUCCESS;
 }
 
 /* A persistent request may be complete for its user long before it is for us: a buffered send, one
@@ -134,7 +143,8 @@ int module_start(size_t count, ompi_request_t **requests)
         mca_pml_base_request_t *base = (mca_pml_base_request_t *) requests[i];
         if (!base || requests[i]->req_type != OMPI_REQUEST_PML)
             continue;
-        /* A callback that starts its request again is called before that is complete. */
+        /* An active one. One whose completion calls us is let through: it is complete for the
+         * PML. */
         if (OPAL_UNLIKELY(!request_is_complete(requests[i]) && !base->req_pml_complete))
             return OMPI_ERR_REQUEST;
         int rc = base->req_type == MCA_PML_REQUEST_SEND   ? send_start(&requests[i])

@@ -122,11 +122,11 @@ void recv_request_fail(struct recv_request *request, int mpi_error);
 
 /* All bytes are there: tells the sender by this lane, then the user. */
 void recv_request_acknowledge(struct recv_request *request, struct lane *lane);
-/* Asks for the bytes from `offset` on as active messages. */
 /* Around the gets of a message, as cancelling it has to wait for them. After a failure the message
  * is asked for. */
 void recv_request_get_begins(struct recv_request *request);
 void recv_request_get_failed(struct recv_request *request);
+/* Asks for the bytes from `offset` on as active messages. */
 void recv_request_ask(struct recv_request *request, size_t offset);
 /* The same on a lane that has carried what must not be overtaken. */
 void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset);

@@ -14,12 +14,12 @@
 void request_move_on(void)
 {
     static bool is_inside;
-    /* With threads the caller may hold locks that a callback of Open MPI's takes; and what moves
-     * on may come here again. */
+    /* Not all of Open MPI's progress: a component's may be what calls us. With threads the caller
+     * may hold locks that a completion takes; and what moves on may come here again. */
     if (opal_using_threads() || is_inside)
         return;
     is_inside = true;
-    opal_progress();
+    pending_progress();
     is_inside = false;
 }
 

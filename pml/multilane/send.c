@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's sends: a message is described, its plan looked up, and its protocol sends it. */
+#include "common/ring/ring.h"
 #include "credit.h"
 #include "lost.h"
-#include "common/ring/ring.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"
@@ -130,12 +130,14 @@ send_by_request(struct outgoing *out, mca_pml_base_send_mode_t mode, bool is_num
 static __attribute__((noinline)) bool send_when_room(const struct outgoing *out)
 {
     const struct route *route = out->route;
+    struct lane *lane = route_lane(route, out->peer, 0);
     for (int turn = 0; turn < TURNS && !lost_or_dead(out->peer); turn++) {
         for (int tries = 0; tries < TRIES_PER_PROGRESS; tries++) {
             int rc = route->protocol->post(out, route);
             if (rc != LANE_FULL)
                 return rc == LANE_LEFT;
-            ring_relax();
+            if (!lane_poll(lane)) /* room comes by it, where the receiver makes none */
+                ring_relax();
         }
         opal_progress();
     }

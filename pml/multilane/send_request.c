@@ -45,11 +45,15 @@ static int send_request_cancel(ompi_request_t *ompi, int flag)
     ompi->req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
     /* Where pieces of it may be under way, or it waits to be tried again, only the program is done
      * with it: it is given back when they are, and stays with us if a BTL never says so. */
-    if (credit_withdraw(request))
+    if (credit_withdraw(request)) {
         send_request_complete(request);
-    else if (request->state == SEND_ANNOUNCED && handle_take(&multilane.handles, request->handle))
+        return OMPI_SUCCESS;
+    }
+    /* No answer comes. */
+    if (request->state != SEND_MOVING && handle_is_set(request->handle) &&
+        handle_take(&multilane.handles, request->handle))
         send_request_step(request);
-    else
+    if (!request_is_complete(ompi))
         request_complete(ompi);
     return OMPI_SUCCESS;
 }
@@ -202,7 +206,7 @@ int send_request_try(struct send_request *request)
     int rc = request->protocol->start(request);
     if (rc == LANE_AGAIN || rc == OMPI_SUCCESS)
         return rc;
-    lane_failed(peer_control_lane(request->out.peer), "could not start a send", rc);
+    lane_failed(route_lane(request->route, request->out.peer, 0), "could not start a send", rc);
     send_request_fail(request, MPI_ERR_OTHER);
     return OMPI_SUCCESS;
 }

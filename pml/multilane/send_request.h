@@ -56,7 +56,7 @@ struct send_request {
     struct pending pending;
     struct send_request *next_waiting; /* for credit; see credit.c */
     bool is_waiting;
-    bool is_admitted;                  /* its lane has refused it, the receiver has room */
+    bool is_admitted; /* while it waits: the receiver has room, so that it waits for a lane */
     struct multilane_control *control; /* of rndv-both, ours until control_lane takes it back */
     uint64_t control_handle;
     struct lane *control_lane;

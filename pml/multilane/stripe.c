@@ -195,6 +195,11 @@ void stripe_sent(struct lane *lane, size_t size)
     speed_sent(&lane->speed, size);
 }
 
+void stripe_not_sent(struct lane *lane, size_t size)
+{
+    __atomic_fetch_sub(&lane->speed.sent, size, __ATOMIC_RELAXED);
+}
+
 void stripe_copying(struct lane *lane, size_t size)
 {
     if (lane->peer->lane_count > 1)
@@ -203,7 +208,7 @@ void stripe_copying(struct lane *lane, size_t size)
 
 static bool report_plainly(struct lane *lane, const void *bytes, size_t length)
 {
-    int rc = lane_send_plain(lane, bytes, length, lane_plain_done, lane);
+    int rc = lane_send_plain(lane, bytes, length, NULL, NULL);
     return rc == LANE_LEFT || rc == LANE_UNDER_WAY;
 }
 

@@ -29,6 +29,8 @@ static inline void stripe_mark(const struct route *route, void *header)
 
 /* A marked piece was given to a lane. */
 void stripe_sent(struct lane *lane, size_t size);
+/* It was not, after all. */
+void stripe_not_sent(struct lane *lane, size_t size);
 
 /* The lane is lost: what is under way on it counts no longer. */
 void stripe_lane_lost(struct lane *lane);

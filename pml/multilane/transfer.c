@@ -77,7 +77,7 @@ void transfer_begin(struct transfer *transfer, const struct transfer_way *way, s
     transfer->in_flight = 0;
     transfer->next = from;
     transfer->end = end;
-    transfer->pending.retry = transfer_retry;
+    transfer->pending = (struct pending){.retry = transfer_retry, .is_unsent = true};
     transfer_go(transfer, TRANSFER_KICK);
 }
 

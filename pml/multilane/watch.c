@@ -375,8 +375,7 @@ static void send_questions(struct delivery *delivery, const struct look *look)
         unsigned char *end = peer_write_base(peer, bytes, WIRE_ASK, 0);
         memcpy(end, &ask, sizeof(ask));
         /* Without room now it is asked again. */
-        lane_send_plain(&peer->lanes[i], bytes, (size_t) (end + sizeof(ask) - bytes),
-                        lane_plain_done, &peer->lanes[i]);
+        lane_send_plain(&peer->lanes[i], bytes, (size_t) (end + sizeof(ask) - bytes), NULL, NULL);
     }
 }
 

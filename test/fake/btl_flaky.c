@@ -306,14 +306,15 @@ static int descriptor_send(struct flaky *lane, struct mca_btl_base_endpoint_t *e
     int rc =
         message_send(lane, endpoint, tag, descriptor->des_segments, descriptor->des_segment_count);
     bool is_ours = descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
-    /* Errors come as often by the callback as by the return. */
-    if (rc != OPAL_SUCCESS && chance_next(&lane->chance) & 1)
+    /* Errors come as often by the return as by the callback, or, as tcp has it, by both. */
+    uint64_t way = rc == OPAL_SUCCESS ? 1 : chance_next(&lane->chance) % 3;
+    if (way == 0)
         return rc;
     if (rc != OPAL_SUCCESS || descriptor->des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
         descriptor->des_cbfunc(&lane->super, endpoint, descriptor, rc);
     if (is_ours)
         free(descriptor);
-    return 1;
+    return way == 2 ? rc : 1;
 }
 
 static void descriptor_hold(struct flaky *lane, struct mca_btl_base_endpoint_t *endpoint,

@@ -9,6 +9,7 @@
 
 #include "pml/multilane/clock.h"
 #include "pml/multilane/delivery.h"
+#include "pml/multilane/departure.h"
 #include "pml/multilane/parameters.h"
 #include "pml/multilane/protocol/protocol.h"
 #include "pml/multilane/watch.h"
@@ -181,5 +182,6 @@ void standin_begin(void)
 {
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
     pending_queue_init(&multilane.pending);
+    departures_init();
     OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
 }

@@ -65,7 +65,8 @@ test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
 lanes_under_test = test/unit/lanes_standin.c pml/multilane/attributes.c pml/multilane/device.c \
-	pml/multilane/lane.c pml/multilane/measured.c pml/multilane/peer_class.c \
+	pml/multilane/departure.c pml/multilane/handle.c pml/multilane/lane.c \
+	pml/multilane/measured.c pml/multilane/peer_class.c \
 	pml/multilane/peer_lanes.c pml/multilane/pending.c pml/multilane/rma.c \
 	pml/multilane/stripe.c pml/multilane/transfer.c pml/multilane/work.c
 lanes_cppflags = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'

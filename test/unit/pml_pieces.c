@@ -66,8 +66,11 @@ void frame_drop(struct frame *frame)
     abort();
 }
 
-int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor)
+int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
+                         void *owner)
 {
+    (void) left;
+    (void) owner;
     (void) lane;
     (void) descriptor;
     abort();

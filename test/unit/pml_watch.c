@@ -52,29 +52,19 @@ uint64_t clock_now_ns(void)
     return now_ns;
 }
 
-int lane_send_plain(struct lane *lane, const void *bytes, size_t length,
-                    mca_btl_base_completion_fn_t done, void *context)
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
+                    void *owner)
 {
     const struct wire_base *base = bytes;
     struct wire_ask ask;
     (void) length;
-    (void) done;
-    (void) context;
+    (void) left;
+    (void) owner;
     if (base->type == WIRE_ASK) {
         memcpy(&ask, base + 1, sizeof(ask));
         asked[lane->peer - all_peers][lane->index] = ask.number;
     }
     return LANE_LEFT;
-}
-
-void lane_plain_done(mca_btl_base_module_t *of, struct mca_btl_base_endpoint_t *endpoint,
-                     mca_btl_base_descriptor_t *descriptor, int status)
-{
-    (void) of;
-    (void) endpoint;
-    (void) descriptor;
-    (void) status;
-    abort();
 }
 
 struct lane *peer_lane_of(struct peer *of, const mca_btl_base_module_t *module)
@@ -124,6 +114,12 @@ void peer_lost(struct peer *lost, const char *why)
 }
 
 void stripe_sent(struct lane *lane, size_t size)
+{
+    (void) lane;
+    (void) size;
+}
+
+void stripe_not_sent(struct lane *lane, size_t size)
 {
     (void) lane;
     (void) size;

@@ -324,7 +324,7 @@ COMPAT_SENDER_CALLBACK(message_heard)
 
     heard.messages++;
     heard.sender = endpoint;
-    heard.answered = NULL != endpoint && work_post_inline(endpoint, &part, 1, TAG);
+    heard.answered = NULL != endpoint && OPAL_SUCCESS == work_post_inline(endpoint, &part, 1, TAG);
     CHECK(btl == &module.super, "another module");
 }
 

@@ -184,7 +184,8 @@ static void message(verbs_peer_t *peer)
 
     if (PEER_IDLE == peer->state)
         connect_begin(peer);
-    CHECK(work_post_inline(peer, &part, 1, 0), "%d free places", (int) module.send_cq_room);
+    CHECK(work_post_inline(peer, &part, 1, 0) == OPAL_SUCCESS, "%d free places",
+          (int) module.send_cq_room);
 }
 
 static void put(verbs_peer_t *peer, opal_free_list_t *list)

@@ -66,24 +66,6 @@ static void kept_left(void *owner, int status)
         send_request_broke(request);
 }
 
-static void kept_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                      mca_btl_base_descriptor_t *descriptor, int status)
-{
-    order_acquired(descriptor);
-    struct send_request *request = descriptor->des_cbdata;
-    order_released(descriptor);
-    (void) endpoint;
-    if (OPAL_UNLIKELY(status != OPAL_SUCCESS)) {
-        static const char what[] = "could not deliver a message that it had accepted";
-        struct lane *lane = peer_lane_of(request->out.peer, btl);
-        if (lane)
-            lane_failed(lane, what, status);
-        else
-            btl_failed(btl, what, status);
-    }
-    kept_left(request, status);
-}
-
 static int kept_by_frame(struct send_request *request, struct lane *lane)
 {
     int rc;
@@ -121,9 +103,7 @@ static int kept_by_fragment(struct send_request *request, struct lane *lane)
     memcpy(bytes, header, length);
     outgoing_copy(out, bytes + length);
     descriptor->des_segments[0].seg_len = length + out->size;
-    descriptor->des_cbfunc = kept_sent;
-    descriptor->des_cbdata = request;
-    return lane_send_descriptor(lane, descriptor);
+    return lane_send_descriptor(lane, descriptor, kept_left, request);
 }
 
 int eager_send_kept(struct send_request *request)
