@@ -14,8 +14,7 @@ libmultilane_common_la_SOURCES += \
 	common/model/lane.c common/model/lane.h \
 	common/model/number.c common/model/number.h \
 	common/model/plan.c common/model/plan.h \
-	common/model/protocol.c common/model/protocol.h \
-	common/model/split.c common/model/split.h
+	common/model/protocol.c common/model/protocol.h
 # A fused multiply-add where one compiler sees one and another does not would give them different
 # times; the thresholds are exact either way.
 libmultilane_common_la_CFLAGS += -ffp-contract=off

@@ -21,7 +21,7 @@ struct plan_entry {
     uint32_t protocol_index;           /* in the table that the plan was built from */
     uint32_t lane_count;               /* at least 1 */
     uint8_t lanes[MODEL_LANES_MAX];    /* indices into the lanes given, the best first */
-    uint32_t weights[MODEL_LANES_MAX]; /* by bandwidth; the splitter computes a message's shares */
+    uint32_t weights[MODEL_LANES_MAX]; /* by bandwidth; a message takes its shares by stripe.c */
 };
 
 struct plan {

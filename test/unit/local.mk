@@ -8,8 +8,7 @@ model_tests = \
 	test/unit/model_equation \
 	test/unit/model_number \
 	test/unit/model_plan \
-	test/unit/model_property \
-	test/unit/model_split
+	test/unit/model_property
 check_PROGRAMS += $(model_tests)
 TESTS += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
@@ -29,7 +28,6 @@ test_unit_model_equation_LDADD = libmultilane_common.la
 test_unit_model_number_LDADD = libmultilane_common.la
 test_unit_model_plan_LDADD = libmultilane_common.la
 test_unit_model_property_LDADD = libmultilane_common.la
-test_unit_model_split_LDADD = libmultilane_common.la
 
 # The two rules of common/compat.
 check_PROGRAMS += test/unit/test_compat

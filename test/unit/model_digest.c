@@ -5,7 +5,6 @@
 
 #include "common/model/cluster.h"
 #include "common/model/equation.h"
-#include "common/model/split.h"
 #include "model_lanes.h"
 
 static uint64_t digest = UINT64_C(0xcbf29ce484222325);
@@ -50,19 +49,6 @@ static void add_plan(const struct plan_input *input)
     plan_free(plan);
 }
 
-static void add_split(const struct plan_input *input, uint64_t bytes)
-{
-    struct split_lane lanes[MODEL_LANES_MAX];
-    struct split_result result;
-    uint64_t shares[MODEL_LANES_MAX];
-    for (uint32_t i = 0; i < input->lane_count; i++)
-        split_lane_from(&input->lanes[i], MODEL_BY_SEND, bytes, 1000 * i, &lanes[i]);
-    split_shares(lanes, input->lane_count, NULL, 0, 0, bytes, shares, &result);
-    for (uint32_t i = 0; i < input->lane_count; i++)
-        add(shares[i]);
-    add_real(result.finish_s);
-}
-
 static void add_lanes(uint64_t *chance)
 {
     struct model_lane lanes[6];
@@ -79,7 +65,6 @@ static void add_lanes(uint64_t *chance)
     add_equation(&input, EQUATION_RNDV_AM);
     add_equation(&input, EQUATION_RNDV_GET);
     add_plan(&input);
-    add_split(&input, chance_below(chance, UINT64_C(1) << 40));
 }
 
 static void add_cluster(uint64_t *chance)

@@ -16,7 +16,11 @@ fi
 for lane in $sm shm tcp; do
     if [ -n "$sanitizer" ]; then
         skip "${prefix}flood.late-$lane" "a sanitizer's own memory has no bound"
+        skip "${prefix}flood.queued-$lane" "a sanitizer's own memory has no bound"
     else
+        # A request, and no copy.
+        mpi "flood.queued-$lane" 2 --mca mpi_yield_when_idle 1 --mca pml multilane \
+            --mca btl "self,$lane" --mca btl_tcp_if_include lo -- queued 2500
         flood late-$lane 4 $lane 32m --small 100000 --large 1000 --limit 33554432 late
     fi
     flood mutual-$lane 2 $lane 4m --small 20000 --large 200 mutual
