@@ -55,6 +55,11 @@ native_series() {
     ompi_info --version 2>/dev/null | sed -n 's/^Open MPI v\([0-9]*\.[0-9]*\)\..*/\1/p'
 }
 
+# The series that this Debian has, where none is installed yet.
+series_to_install() {
+    apt-cache policy openmpi-bin 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*\.[0-9]*\)\..*/\1/p'
+}
+
 # PMIx's headers are a package of their own beside Open MPI 5 and later.
 packages_need_to_build() {
     # shellcheck disable=SC2086
