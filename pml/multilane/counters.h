@@ -5,15 +5,6 @@
 
 #include "common/compat/pml.h"
 
-/* By any thread; each counter is a number of its own, and is read relaxed. */
-static inline void counter_add(uint64_t *counter, uint64_t more)
-{
-    if (OPAL_UNLIKELY(opal_using_threads()))
-        __atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
-    else
-        *counter += more;
-}
-
 /* Registers what is known without a job: counts of each protocol, of unexpected and early messages.
  */
 int counters_register(const mca_base_component_t *component);

@@ -7,7 +7,6 @@
 #include "clock.h"
 #include "comm.h"
 #include "inbound.h"
-#include "lost.h"
 #include "multilane.h"
 
 _Static_assert(sizeof(((struct inbound *) NULL)->bytes) == FLOW_INSIDE_BYTES,

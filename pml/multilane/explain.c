@@ -327,7 +327,7 @@ static void print_to_stderr(void)
     free(text);
 }
 
-void explain(void)
+void explain_write(void)
 {
     if (parameters.explain == 0 || (parameters.explain == 1 && multilane.me.vpid != 0))
         return;

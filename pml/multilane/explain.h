@@ -5,6 +5,6 @@
 #define MULTILANE_EXPLAIN_H
 
 /* Writes the report where the parameters ask for one. Called while the classes are still there. */
-void explain(void);
+void explain_write(void);
 
 #endif

@@ -9,7 +9,6 @@
 #include "credit.h"
 #include "delivery.h"
 #include "errors.h"
-#include "lost.h"
 #include "multilane.h"
 #include "peer_class.h"
 #include "recv_request.h"

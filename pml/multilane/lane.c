@@ -9,7 +9,6 @@
 #include "common/compat/order.h"
 #include "delivery.h"
 #include "errors.h"
-#include "lost.h"
 #include "multilane.h"
 #include "wire.h"
 

@@ -10,6 +10,7 @@ multilane_sources = \
 	pml/multilane/clock.c pml/multilane/clock.h \
 	pml/multilane/comm.c pml/multilane/comm.h \
 	pml/multilane/component.c \
+	pml/multilane/counter.h \
 	pml/multilane/counters.c pml/multilane/counters.h \
 	pml/multilane/credit.c pml/multilane/credit.h \
 	pml/multilane/delivery.c pml/multilane/delivery.h \

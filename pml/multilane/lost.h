@@ -21,19 +21,6 @@ void lost_tell(struct lane *lane);
 /* The peer says so of this process: for each the other one is lost. */
 void lost_told(struct peer *peer);
 
-/* Relaxed: what is asked of a peer in the moment that it is lost is found by lost_end. */
-static inline bool peer_is_lost(const struct peer *peer)
-{
-    return __atomic_load_n(&peer->lost, __ATOMIC_RELAXED);
-}
-
-/* The same, or Open MPI's fault tolerance says so: then it deals with what waits for the process.
- */
-static inline bool lost_or_dead(const struct peer *peer)
-{
-    return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
-}
-
 /* Can no message from `source`, or from one of all that it may be, come any more? */
 bool lost_comm_has(struct mca_pml_comm_t *comm, int32_t source);
 

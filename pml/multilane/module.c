@@ -214,7 +214,7 @@ void module_fini(void)
         return;
     progress_thread_end();
     measure_fini();
-    explain();
+    explain_write();
     multilane.enabled = false;
     multilane.receiving = false;
     pending_queue_fini(&multilane.pending);

@@ -7,7 +7,7 @@
 
 #include "opal/mca/allocator/base/base.h"
 
-#include "counters.h"
+#include "counter.h"
 #include "flow.h"
 #include "handle.h"
 #include "pending.h"

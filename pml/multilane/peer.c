@@ -10,7 +10,6 @@
 #include "credit.h"
 #include "delivery.h"
 #include "inbound.h"
-#include "lost.h"
 #include "multilane.h"
 #include "peer_class.h"
 #include "record.h"

@@ -67,6 +67,19 @@ struct peer {
     struct pending waiting_pending;
 };
 
+/* Relaxed: what is asked of a peer in the moment that it is lost is found by lost_end (lost.c). */
+static inline bool peer_is_lost(const struct peer *peer)
+{
+    return __atomic_load_n(&peer->lost, __ATOMIC_RELAXED);
+}
+
+/* The same, or Open MPI's fault tolerance says so: then it deals with what waits for the process.
+ */
+static inline bool lost_or_dead(const struct peer *peer)
+{
+    return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
+}
+
 /* The peer of that name, with its lanes; made at first contact. Null if there is no such process,
  * or it cannot be talked to, which was said. `proc` may be null. */
 struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc);

@@ -6,7 +6,7 @@
 #include "common/compat/pml.h"
 #include "common/lane/profile.h"
 #include "common/model/plan.h"
-#include "counters.h"
+#include "counter.h"
 #include "peer.h"
 
 struct protocol;

@@ -6,7 +6,6 @@
 
 #include "common/compat/order.h"
 #include "delivery.h"
-#include "lost.h"
 #include "stripe.h"
 
 static bool is_marked(const void *header)

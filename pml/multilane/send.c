@@ -2,7 +2,6 @@
 /* MPI's sends: a message is described, its plan looked up, and its protocol sends it. */
 #include "common/ring/ring.h"
 #include "credit.h"
-#include "lost.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"

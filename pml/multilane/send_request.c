@@ -8,7 +8,6 @@
 #include "credit.h"
 #include "device_memory.h"
 #include "errors.h"
-#include "lost.h"
 #include "multilane.h"
 #include "protocol/protocol.h"
 #include "request.h"

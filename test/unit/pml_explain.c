@@ -87,7 +87,7 @@ static void report_is_golden(const char *name)
     snprintf(golden, sizeof(golden), "%s/test/unit/%s", source ? source : ".", name);
     snprintf(written, sizeof(written), "/tmp/multilane-%d-%s", (int) getpid(), name);
     parameters.explain_file = getenv("MULTILANE_GOLDEN") ? golden : written;
-    explain();
+    explain_write();
     file_read(parameters.explain_file, is, sizeof(is));
     file_read(golden, wanted, sizeof(wanted));
     CHECK(strcmp(is, wanted) == 0, "%s is now:\n%s", name, is);

@@ -8,7 +8,6 @@
 
 #include "pml/multilane/credit.h"
 #include "pml/multilane/device_memory.h"
-#include "pml/multilane/lost.h"
 #include "pml/multilane/multilane.h"
 #include "pml/multilane/protocol/protocol.h"
 #include "progress_standin.h"

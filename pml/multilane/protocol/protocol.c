@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "../lost.h"
 #include "../multilane.h"
 
 /* In the order of the model's table, which knows what each needs and costs. */

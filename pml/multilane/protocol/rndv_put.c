@@ -4,7 +4,6 @@
 #include "protocol.h"
 
 #include "../device_memory.h"
-#include "../lost.h"
 #include "../multilane.h"
 
 static int rndv_put_start(struct send_request *request)

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "../device_memory.h"
-#include "../lost.h"
 
 #define KEY_BYTES sizeof(struct multilane_ring_key)
 
