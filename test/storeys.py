@@ -83,7 +83,7 @@ def functions_of(code):
     for head in bodies(code):
         head = re.sub(r"__attribute__\s*\(\(.*?\)\)", "", head)
         found = re.search(r"([A-Za-z_]\w*)\s*\(", head)
-        if found and "=" not in head and "static" not in head.split():
+        if found and found.group(1) != "main" and "=" not in head and "static" not in head.split():
             yield found.group(1)
 
 
@@ -175,6 +175,13 @@ def wrong_in(component):
             sentences.append(f"{component.folder}: {use[0]} -> {use[1]} is not so any more: "
                              "take it out of test/storeys")
     left = {use: why for use, why in uses.items() if use not in component.not_yet}
+    below = {use for use in left if component.storey_of(use[1]) <= component.storey_of(use[0])}
+    for use in component.not_yet:
+        goes_up = component.storey_of(use[1]) > component.storey_of(use[0])
+        goes_round = any(set(use) <= set(group) for group in circles(nodes, below | {use}))
+        if use in uses and not goes_up and not goes_round:
+            sentences.append(f"{component.folder}: {use[0]} -> {use[1]} goes neither up nor round: "
+                             "take it out of test/storeys")
     for (start, end), why in sorted(left.items()):
         if component.storey_of(end) > component.storey_of(start):
             sentences.append(f"{component.folder}/{start} {why}, which is above it ({end})")
