@@ -300,6 +300,15 @@ static mca_btl_base_descriptor_t *flaky_prepare(mca_btl_base_module_t *btl,
     return descriptor;
 }
 
+/* Does a message have to wait behind others, or for the connection? */
+static bool holds_back(struct flaky *lane)
+{
+    OPAL_THREAD_LOCK(&lane->lock);
+    bool holds = lane->held || lane->turn < lane->connected_turn;
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    return holds;
+}
+
 static int descriptor_send(struct flaky *lane, struct mca_btl_base_endpoint_t *endpoint,
                            mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
@@ -353,8 +362,7 @@ static int flaky_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
     enum flaky_fault fault = fault_now(lane);
     if (fault == FLAKY_NO_ROOM)
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
-    if (fault != FLAKY_HELD && fault != FLAKY_BUSY && !lane->held &&
-        lane->turn >= lane->connected_turn)
+    if (fault != FLAKY_HELD && fault != FLAKY_BUSY && !holds_back(lane))
         return descriptor_send(lane, endpoint, descriptor, tag);
     uint64_t due = lane->connected_turn;
     if (fault == FLAKY_HELD || fault == FLAKY_BUSY)
@@ -372,7 +380,7 @@ static int flaky_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     mca_btl_base_segment_t segment;
     (void) convertor;
     if (payload_size > 0 || header_size > EAGER_MAX || is_busy(lane) ||
-        fault_now(lane) != FLAKY_NONE || lane->held || lane->turn < lane->connected_turn) {
+        fault_now(lane) != FLAKY_NONE || holds_back(lane)) {
         if (descriptor)
             *descriptor = flaky_alloc(btl, endpoint, order, header_size + payload_size, flags);
         return OPAL_ERR_RESOURCE_BUSY;
