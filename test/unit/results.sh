@@ -58,6 +58,6 @@ mkdir -p "$folder/top/test/parts" && cp "$top/test/all" "$folder/top/test/"
 printf 'part_run() {\n    check broken.one true\n    echo "$no_such_variable"\n    check broken.two true\n}\n' \
     >"$folder/top/test/parts/10-broken.sh"
 printf 'part_run() {\n    check whole.one true\n}\n' >"$folder/top/test/parts/20-whole.sh"
-said=$(MULTILANE_BUILD=$folder/all "$folder/top/test/all" 2>/dev/null | tail -n 2)
+said=$(MULTILANE_BUILD=$folder/all "$folder/top/test/all" --full 2>/dev/null | tail -n 2)
 [ "$said" = "failed: broken
 2 passed, 1 failed, 0 skipped" ] || { printf 'a part that breaks off:\n%s\n' "$said" >&2; exit 1; }
