@@ -26,7 +26,7 @@ bool departure_begin(struct lane *lane, struct peer *peer, mca_btl_base_descript
 /* False: its callback has come. */
 bool departure_revoke(struct wire_handle departure);
 
-/* The peer is lost: tells in an error whoever waits for a departure to it. No lock is held. */
+/* The peer is lost: the owners of all departures to it are told, in an error. No lock is held. */
 void departures_lost(const struct peer *peer);
 
 #endif

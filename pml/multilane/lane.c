@@ -121,7 +121,7 @@ static void control_drop(struct control *control)
         free(control);
 }
 
-/* Whoever comes first tells the owner. Acquire and release: between the lane's callback and the
+/* The first to come tells the owner. Acquire and release: between the lane's callback and the
  * queue, which may be in different threads. */
 static void control_tell(struct control *control, int status)
 {

@@ -59,7 +59,7 @@ bool socket_is_healthy(int fd, uint32_t silence_ms)
 /* True: what this one is may be seen soon. */
 static bool socket_give_up(int fd)
 {
-    enum trouble trouble = trouble_of(fd, UINT32_MAX); /* nobody has asked */
+    enum trouble trouble = trouble_of(fd, UINT32_MAX); /* no silence was asked about */
     if (trouble == TROUBLE_SURE)
         shutdown(fd, SHUT_RDWR);
     return trouble == TROUBLE_PERHAPS;

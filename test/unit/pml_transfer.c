@@ -213,7 +213,7 @@ static void transfer_can_begin_anew_when_it_ends(uint64_t seed)
     trial_check(&trial, seed);
 }
 
-/* Else whoever waits would never give its processor away. */
+/* Else a process that waits would never give its processor away. */
 static void a_transfer_without_room_is_nothing_done(void)
 {
     static const struct manner no_room_at_all = {"no room at all", 0, 256, 0, 0};
