@@ -169,7 +169,7 @@ static unsigned long long count_read(const char *name)
     static MPI_T_pvar_session session;
     static bool has_session;
     unsigned long long value = 0;
-    MPI_T_pvar_handle handle;
+    MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
     int index, count;
     if (!has_session && MPI_T_pvar_session_create(&session) != MPI_SUCCESS)
         stop("no session of MPI_T");
