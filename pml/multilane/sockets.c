@@ -16,7 +16,7 @@
  * unanswered probes of a full receiver, are no accident. */
 #define REPEATS_MIN 3
 /* Or fewer, as what they wait for grows with what the connection took before, and nothing at all
- * was heard for as long as somebody has asked. */
+ * was heard for as long as it was asked. */
 #define REPEATS_FEW 2
 /* Or there was no route to send again over: nothing was acknowledged for so long. */
 #define SILENCE_MS 3000u

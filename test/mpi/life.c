@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes that compute, and so answer on no lane, for three times as long as silence may last,
- * while wires are cut: who lives is not lost, and who is cut off is, and nobody else.
+ * while wires are cut: a process that lives is not lost, one that is cut off is, and no other one.
  *
  *   life pairs LOST_S [KIND]  ranks of the first half with those of the second; KIND as in `enum
  *                             kind`, else every pair has another one

@@ -52,7 +52,7 @@ static int listen_at(const char *host, int backlog)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     inet_pton(AF_INET, host, &address.sin_addr);
     CHECK(bind(fd, (struct sockaddr *) &address, sizeof(address)) == 0, "no port at %s", host);
-    CHECK(listen(fd, backlog) == 0, "nobody listens at %s", host);
+    CHECK(listen(fd, backlog) == 0, "there is no listener at %s", host);
     return fd;
 }
 
@@ -164,7 +164,7 @@ static void test_trouble_is_of_one_connection(void)
     CHECK(!is_healthy(deaf_socket(&deaf)), "it is not connected");
     pass(SYN_REPEATED_MS);
     CHECK(state_of(deaf_socket(&deaf)) == TCP_SYN_SENT, "state %d", state_of(deaf_socket(&deaf)));
-    CHECK(!is_healthy(deaf_socket(&deaf)), "nobody answers");
+    CHECK(!is_healthy(deaf_socket(&deaf)), "no peer answers");
     CHECK(is_healthy(pair.ours), "another host");
     pair_close(&pair);
     deaf_close(&deaf);
