@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stands in for pml/multilane/errors.c in the fuzzer's build: a failed lane does not end the job,
  * so that the fuzzer can go on. */
-#include "pml/multilane/errors.h"
+#include "liveness/errors.h"
 
 #include "errors_standin.h"
 

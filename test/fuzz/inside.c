@@ -10,10 +10,10 @@
 
 #include "common/compat/btl.h"
 #include "errors_standin.h"
-#include "pml/multilane/delivery.h"
-#include "pml/multilane/inbound.h"
-#include "pml/multilane/multilane.h"
-#include "pml/multilane/recv_request.h"
+#include "delivery/delivery.h"
+#include "match/inbound.h"
+#include "base/multilane.h"
+#include "request/recv_request.h"
 #include "test/unit/check.h"
 
 #define SLOTS         48

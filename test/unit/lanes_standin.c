@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pml/multilane/clock.h"
-#include "pml/multilane/delivery.h"
-#include "pml/multilane/departure.h"
-#include "pml/multilane/parameters.h"
-#include "pml/multilane/protocol/protocol.h"
-#include "pml/multilane/watch.h"
+#include "base/clock.h"
+#include "delivery/delivery.h"
+#include "lane/departure.h"
+#include "base/parameters.h"
+#include "protocol/protocol.h"
+#include "liveness/watch.h"
 
 struct multilane multilane;
 uint64_t standin_now_ns = 1000000000;

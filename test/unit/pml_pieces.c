@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "pml/multilane/delivery.h"
-#include "pml/multilane/pieces.h"
-#include "pml/multilane/stripe.h"
+#include "delivery/delivery.h"
+#include "request/pieces.h"
+#include "peer/stripe.h"
 #include "progress_standin.h"
 
 #define SIZE ((size_t) 1 << 20)

@@ -6,10 +6,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "pml/multilane/credit.h"
-#include "pml/multilane/device_memory.h"
-#include "pml/multilane/multilane.h"
-#include "pml/multilane/protocol/protocol.h"
+#include "match/credit.h"
+#include "request/device_memory.h"
+#include "base/multilane.h"
+#include "protocol/protocol.h"
 #include "progress_standin.h"
 
 static ompi_communicator_t communicator;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "lanes_standin.h"
-#include "pml/multilane/peer_class.h"
-#include "pml/multilane/stripe.h"
+#include "peer/peer_class.h"
+#include "peer/stripe.h"
 
 #define M             ((size_t) 1 << 20)
 #define RAILS_MAX     4

@@ -7,9 +7,9 @@
 #include <sched.h>
 #include <string.h>
 
-#include "pml/multilane/lane.h"
-#include "pml/multilane/multilane.h"
-#include "pml/multilane/transfer.h"
+#include "lane/lane.h"
+#include "base/multilane.h"
+#include "lane/transfer.h"
 #include "progress_standin.h"
 
 /* How the simulated lane behaves, in parts of 256. */

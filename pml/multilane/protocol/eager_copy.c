@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* eager-copy: the message is copied into the lane, or into one fragment of it. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
 #include <string.h>
 
 #include "common/compat/order.h"
 
-#include "../delivery.h"
+#include "delivery/delivery.h"
 
 /* --- at once ------------------------------------------------------------------------------------
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* eager-short: header and data in one send-immediate. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* eager-zcopy: several fragments without a handshake, in place where the lane can. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
 #include <string.h>
 
-#include "../multilane.h"
-#include "../pieces.h"
-#include "../stripe.h"
+#include "base/multilane.h"
+#include "request/pieces.h"
+#include "peer/stripe.h"
 
 /* Each fragment describes the whole message, so the first one to arrive is as good as any. A
  * message in a single fragment looks like any other eager one. */

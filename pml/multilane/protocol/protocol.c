@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of protocols. A new one is a new file and one line here. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
 #include <string.h>
 
-#include "../multilane.h"
+#include "base/multilane.h"
 
 /* In the order of the model's table, which knows what each needs and costs. */
 const struct protocol *const protocols[MODEL_PROTOCOLS] = {

@@ -3,9 +3,9 @@
 #ifndef MULTILANE_PROTOCOL_H
 #define MULTILANE_PROTOCOL_H
 
-#include "../errors.h"
-#include "../recv_request.h"
-#include "../send_request.h"
+#include "liveness/errors.h"
+#include "request/recv_request.h"
+#include "request/send_request.h"
 
 struct protocol {
     const char *name;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-am: RTS, RTR, then the data as active messages. Works on every lane and for every datatype,
  * so it is also what the other rendezvous fall back to. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
-#include "../pieces.h"
+#include "request/pieces.h"
 
 static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
 {

@@ -18,7 +18,7 @@ enum { WORD_CLAIMED, WORD_DONE, WORD_FAILED };
  * failed, as are all chunks after it: the count still ends, and then the receiver asks for the
  * whole message as rndv-am. */
 
-#include "protocol.h"
+#include "protocol/protocol.h"
 
 #include <stdatomic.h>
 #include <string.h>

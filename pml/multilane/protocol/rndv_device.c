@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-get over the lane of device memory, which carries no messages: RTS with the key of the
  * device memory on the lane for control messages, the receiver gets the bytes, ACK. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
 #include <string.h>
 
-#include "../device_memory.h"
+#include "request/device_memory.h"
 
 /* Without a key now (memory that cannot be shared, out of handles) the message is staged. */
 static int rndv_device_start(struct send_request *request)

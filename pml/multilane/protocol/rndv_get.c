@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-get: RTS with the keys of the data, the receiver gets them over all lanes, ACK. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
-#include "../device_memory.h"
+#include "request/device_memory.h"
 
 /* Without a registration now, the message goes as rndv-am: the receiver asks for it all the same.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-put: RTS, RTR with the keys of the receive buffer, the sender puts over all lanes, FIN on
  * each lane after its puts. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
-#include "../device_memory.h"
-#include "../multilane.h"
+#include "request/device_memory.h"
+#include "base/multilane.h"
 
 static int rndv_put_start(struct send_request *request)
 {

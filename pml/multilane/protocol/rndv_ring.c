@@ -6,11 +6,11 @@
  * What cannot go by the ring at one end is asked for as rndv-am. When the ring fails at one end the
  * other is told, by a CANCEL of nothing or by the asking, and stops its own; then all messages that
  * are in it are asked for, and none is sent that way again. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
 #include <string.h>
 
-#include "../device_memory.h"
+#include "request/device_memory.h"
 
 #define KEY_BYTES sizeof(struct multilane_ring_key)
 

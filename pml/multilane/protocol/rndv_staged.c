@@ -7,10 +7,10 @@
  * starts a copy, its head by progress that sees one ended, and each slot says how much it holds.
  * The receiver does the same in the other direction (device_memory.c), and does not care what
  * memory the sender has: to it this is rndv-am. */
-#include "protocol.h"
+#include "protocol/protocol.h"
 
-#include "../device_memory.h"
-#include "../pieces.h"
+#include "request/device_memory.h"
+#include "request/pieces.h"
 
 /* The status of a transfer whose data could not be read. No lane says that. */
 #define UNREADABLE 1
