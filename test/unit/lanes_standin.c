@@ -11,7 +11,7 @@
 #include "delivery/delivery.h"
 #include "lane/departure.h"
 #include "base/parameters.h"
-#include "protocol/protocol.h"
+#include "protocol/common.h"
 #include "liveness/watch.h"
 
 struct multilane multilane;
@@ -181,7 +181,7 @@ void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
 void standin_begin(void)
 {
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
-    pending_queue_init(&multilane.pending);
+    pending_open();
     departures_init();
     OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
 }

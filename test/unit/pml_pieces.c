@@ -98,7 +98,7 @@ int main(void)
 {
     static ompi_proc_t process;
     memset(&process, true, sizeof(process)); /* it lives, where Open MPI knows: see lost_or_dead */
-    pending_queue_init(&multilane.pending);
+    pending_open();
     peer.proc = &process;
     request.out.peer = &peer;
     request.out.size = SIZE;

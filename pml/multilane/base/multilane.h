@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The component: its parameters, its one state, and the functions that Open MPI calls. */
+/* The state that the parts of the PML share: tables of peers and communicators, lists, counts. */
 #ifndef MULTILANE_H
 #define MULTILANE_H
 
@@ -10,13 +10,13 @@
 #include "base/counter.h"
 #include "base/flow.h"
 #include "base/handle.h"
-#include "base/pending.h"
 
 struct peer;
 struct peer_class;
 
+extern mca_pml_base_component_t mca_pml_multilane_component;
+
 struct multilane {
-    mca_pml_base_module_t super;
     opal_process_name_t me;
     bool enabled;
     bool receiving; /* the receive callback is registered with the BML */
@@ -39,9 +39,6 @@ struct multilane {
     opal_free_list_t inbound;
     mca_allocator_base_module_t *payloads; /* unexpected ones that do not fit an inbound */
     struct handle_table handles;
-    struct pending_queue pending;
-    /* Atomic: how much of what is pending holds bytes for other processes; see request_move_on. */
-    uint64_t unsent;
 
     uint32_t lost_peers; /* atomic: of which errors are returned, see lost.h */
 
@@ -63,52 +60,5 @@ struct multilane {
 
 /* Hidden, here as where it is defined: so it is reached without the table of other libraries. */
 extern __attribute__((visibility("hidden"))) struct multilane multilane;
-
-extern mca_pml_base_component_t mca_pml_multilane_component;
-
-/* module.c */
-int module_enable(bool enable);
-int module_add_procs(ompi_proc_t **procs, size_t count);
-int module_del_procs(ompi_proc_t **procs, size_t count);
-int module_dump(ompi_communicator_t *comm, int verbose);
-void module_fini(void);
-
-/* send.c */
-int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                      int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                      ompi_request_t **request);
-int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                 int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                 ompi_request_t **request);
-int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
-
-/* recv.c */
-int module_irecv_init(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
-                      ompi_communicator_t *comm, ompi_request_t **request);
-int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
-                 ompi_communicator_t *comm, ompi_request_t **request);
-int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
-                ompi_communicator_t *comm, ompi_status_public_t *status);
-int module_start(size_t count, ompi_request_t **requests);
-
-/* probe.c */
-int module_iprobe(int source, int tag, ompi_communicator_t *comm, int *found,
-                  ompi_status_public_t *status);
-int module_probe(int source, int tag, ompi_communicator_t *comm, ompi_status_public_t *status);
-int module_improbe(int source, int tag, ompi_communicator_t *comm, int *found,
-                   ompi_message_t **message, ompi_status_public_t *status);
-int module_mprobe(int source, int tag, ompi_communicator_t *comm, ompi_message_t **message,
-                  ompi_status_public_t *status);
-int module_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-                  ompi_request_t **request);
-int module_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-                 ompi_status_public_t *status);
-
-/* comm.c */
-int module_add_comm(ompi_communicator_t *comm);
-int module_del_comm(ompi_communicator_t *comm);
-void comms_fini(void);
-int module_revoke_comm(ompi_communicator_t *comm, bool collectives_only);
 
 #endif

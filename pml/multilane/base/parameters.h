@@ -7,6 +7,14 @@
 #include "common/compat/pml.h"
 #include "common/model/plan.h"
 
+/* The largest message of eager-short, whatever a lane would take: it is built on the stack. With
+ * its headers it still fits vader's fast path, which takes a quarter of its 4 KiB box. */
+#define EAGER_SHORT_MAX 936
+
+/* No message above goes eagerly: one that comes before its receive is copied once more, and holds
+ * the receiver's memory meanwhile. */
+#define EAGER_MAX ((size_t) 128 << 10)
+
 struct parameters {
     /* As given. */
     int explain;

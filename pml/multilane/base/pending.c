@@ -4,8 +4,10 @@
  * that it is busy. */
 #include "base/pending.h"
 
-#include "base/multilane.h"
+#include "base/counter.h"
 #include "base/work.h"
+
+struct pending_queue pending_queue;
 
 /* Atomic, because pending_progress looks at the first one without the lock; the lock orders all
  * else. */
@@ -16,7 +18,7 @@ static void first_set(struct pending **first, struct pending *item)
 
 int pending_progress(void)
 {
-    struct pending_queue *queue = &multilane.pending;
+    struct pending_queue *queue = &pending_queue;
     /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
     if (!__atomic_load_n(&queue->first, __ATOMIC_RELAXED))
         return 0;
@@ -40,7 +42,7 @@ int pending_progress(void)
         } else {
             done++;
             if (is_unsent)
-                counter_add(&multilane.unsent, UINT64_C(0) - 1);
+                counter_add(&pending_queue.unsent, UINT64_C(0) - 1);
             work_ends();
         }
     }
@@ -56,37 +58,52 @@ int pending_progress(void)
     return done;
 }
 
-void pending_queue_init(struct pending_queue *queue)
+void pending_open(void)
 {
+    struct pending_queue *queue = &pending_queue;
     OBJ_CONSTRUCT(&queue->lock, opal_mutex_t);
     queue->first = NULL;
     queue->last = &queue->first;
     queue->registered = false;
-    multilane.unsent = 0;
+    queue->unsent = 0;
 }
 
-void pending_queue_fini(struct pending_queue *queue)
+void pending_close(void)
 {
-    if (queue->registered)
+    if (pending_queue.registered)
         opal_progress_unregister(pending_progress);
-    OBJ_DESTRUCT(&queue->lock);
+    OBJ_DESTRUCT(&pending_queue.lock);
 }
 
-void pending_listen(struct pending_queue *queue)
+void pending_listen(void)
 {
-    if (!__atomic_exchange_n(&queue->registered, true, __ATOMIC_RELAXED)) /* once is enough */
+    if (!__atomic_exchange_n(&pending_queue.registered, true,
+                             __ATOMIC_RELAXED)) /* once is enough */
         opal_progress_register(pending_progress);
 }
 
-void pending_add(struct pending_queue *queue, struct pending *item)
+void pending_add(struct pending *item)
 {
+    struct pending_queue *queue = &pending_queue;
     item->next = NULL;
     if (item->is_unsent)
-        counter_add(&multilane.unsent, 1);
+        counter_add(&pending_queue.unsent, 1);
     work_begins(); /* first: another thread may be done with it at once */
     OPAL_THREAD_LOCK(&queue->lock);
     first_set(queue->last, item); /* it is the first one where the queue is empty */
     queue->last = &item->next;
     OPAL_THREAD_UNLOCK(&queue->lock);
-    pending_listen(queue);
+    pending_listen();
+}
+
+void pending_move_on(void)
+{
+    static bool is_inside;
+    /* Not all of Open MPI's progress: a component's may be what calls us. With threads the caller
+     * may hold locks that a completion takes; and what moves on may come here again. */
+    if (opal_using_threads() || is_inside)
+        return;
+    is_inside = true;
+    pending_progress();
+    is_inside = false;
 }

@@ -2,13 +2,16 @@
 /* Numbers, keeps and forgets what is sent over lanes that may lose it. */
 #include "delivery/delivery.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "liveness/errors.h"
 #include "base/multilane.h"
+#include "delivery/health.h"
+#include "delivery/schedule.h"
+#include "lane/lane_events.h"
+#include "peer/control_message.h"
 #include "peer/stripe.h"
-#include "liveness/watch.h"
 
 /* The peer is told after so many frames or bytes, or when watch.c finds that something is owed for
  * a while: often enough that its window never fills, rarely beside them. */
@@ -17,6 +20,17 @@
 
 /* Frames given to lanes between two looks at the list. */
 #define RESEND_BATCH 64
+
+static void delivery_free(struct delivery *delivery)
+{
+    while (delivery->first) {
+        struct frame *frame = delivery->first;
+        delivery->first = frame->next;
+        free(frame);
+    }
+    OBJ_DESTRUCT(&delivery->lock);
+    free(delivery);
+}
 
 struct delivery *delivery_of(struct peer *peer)
 {
@@ -33,22 +47,24 @@ struct delivery *delivery_of(struct peer *peer)
     struct delivery *none = NULL;
     if (__atomic_compare_exchange_n(&peer->delivery, &none, delivery, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
-        watch_begin();
+        schedule_begin();
         return delivery;
     }
     delivery_free(delivery);
     return none;
 }
 
-void delivery_free(struct delivery *delivery)
+static void delivery_of_peer_free(struct peer *peer, void *unused)
 {
-    while (delivery->first) {
-        struct frame *frame = delivery->first;
-        delivery->first = frame->next;
-        free(frame);
-    }
-    OBJ_DESTRUCT(&delivery->lock);
-    free(delivery);
+    (void) unused;
+    if (peer->delivery)
+        delivery_free(peer->delivery);
+    peer->delivery = NULL;
+}
+
+void deliveries_fini(void)
+{
+    peers_visit(delivery_of_peer_free, NULL);
 }
 
 static bool carries(const struct lane *lane, size_t length, enum lane_state state)
@@ -267,7 +283,7 @@ void frame_send(struct frame *frame, size_t length, bool striped, lane_left left
         delivery->last = &frame->next;
         delivery->kept_bytes += frame->length;
         frame_claim(frame);
-        watch_add(delivery);
+        schedule_add(delivery);
     }
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (OPAL_UNLIKELY(is_lost)) {
@@ -437,10 +453,10 @@ bool delivery_heard(struct peer *peer, struct lane *lane, const struct wire_hear
         if (heard->ask && lane) {
             if (heard->heard == delivery->acknowledged) /* else it is old, and told on the way */
                 frames_missed(delivery, lane, heard);
-            watch_answered(delivery, lane, heard->ask);
+            health_answered(delivery, lane, heard->ask);
         }
         if (delivery->unsent > 0)
-            watch_add(delivery);
+            schedule_add(delivery);
     }
     good |= delivery->lost;
     bool any_departed = delivery->departed != NULL;
@@ -494,7 +510,7 @@ bool delivery_arrived(struct delivery *delivery, const struct wire_frame *wire, 
         delivery->owed_bytes += length;
         delivery->owes_now |= !is_new;
         delivery->alive_ns = active_time_ns();
-        watch_add(delivery);
+        schedule_add(delivery);
     }
     bool any_departed = delivery->departed != NULL;
     OPAL_THREAD_UNLOCK(&delivery->lock);
@@ -505,7 +521,7 @@ bool delivery_arrived(struct delivery *delivery, const struct wire_frame *wire, 
     return is_new;
 }
 
-int delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask)
+void delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask)
 {
     struct wire_heard heard = {.ask = ask};
     OPAL_THREAD_LOCK(&delivery->lock);
@@ -519,18 +535,13 @@ int delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask)
     size_t bytes = delivery->owed_bytes;
     OPAL_THREAD_UNLOCK(&delivery->lock);
 
-    unsigned char message[WIRE_CONTROL_MAX];
-    unsigned char *end = peer_write_base(delivery->peer, message, WIRE_HEARD, 0);
-    memcpy(end, &heard, sizeof(heard));
-    int rc = lane_send_plain(lane, message, (size_t) (end + sizeof(heard) - message), NULL, NULL);
-    if (rc != LANE_LEFT && rc != LANE_UNDER_WAY)
-        return rc; /* still owed */
+    if (!control_send_bare(lane, WIRE_HEARD, &heard, sizeof(heard)))
+        return; /* still owed */
     OPAL_THREAD_LOCK(&delivery->lock);
     delivery->owed_frames -= frames < delivery->owed_frames ? frames : delivery->owed_frames;
     delivery->owed_bytes -= bytes < delivery->owed_bytes ? bytes : delivery->owed_bytes;
     delivery->owes_now = false;
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    return OMPI_SUCCESS;
 }
 
 void delivery_answer(struct delivery *delivery, struct lane *lane)
@@ -553,4 +564,18 @@ void delivery_asked(struct peer *peer, struct lane *lane, const struct wire_ask 
     /* Without room now the next question will be answered. */
     if (delivery && lane && lane_state(lane) != LANE_BROKEN)
         delivery_tell(delivery, lane, ask->number);
+}
+
+bool delivery_lane_broke(struct lane *lane, const char *what, const char *why)
+{
+    /* Also of a lane that has carried nothing: what was to go by it goes by another one. */
+    struct delivery *delivery = lane->framed ? delivery_of(lane->peer) : NULL;
+    char text[sizeof(lane->health.why)];
+    if (!delivery)
+        return false;
+    snprintf(text, sizeof(text), "%s: %s", what, why);
+    OPAL_THREAD_LOCK(&delivery->lock);
+    health_set(delivery, lane, LANE_BROKEN, text);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    return true;
 }

@@ -4,14 +4,20 @@
 
 #include <string.h>
 
-#include "match/credit.h"
 #include "delivery/delivery.h"
-#include "match/inbound.h"
+#include "delivery/seen.h"
+#include "join/assembly.h"
+#include "join/order.h"
+#include "liveness/errors.h"
+#include "match/credit.h"
+#include "peer/contact.h"
+#include "peer/peer_lanes.h"
+#include "peer/stripe.h"
+#include "request/send_queue.h"
+#include "request/send_start.h"
 #include "liveness/lost.h"
 #include "base/multilane.h"
 #include "request/recv_request.h"
-#include "request/send_request.h"
-#include "peer/stripe.h"
 
 /* A header lies in the first segment; nothing of it is believed before it was checked. */
 
@@ -143,7 +149,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     case WIRE_CREDIT:
         good = read_bytes(reader, &body.credit, sizeof(body.credit)) &&
-               credit_arrived(peer, &body.credit);
+               send_queue_credit(peer, &body.credit);
         break;
     case WIRE_ASK:
         good = read_bytes(reader, &body.ask, sizeof(body.ask));
@@ -152,7 +158,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     case WIRE_GONE:
         good = true;
-        lost_told(peer);
+        errors_peer_gave_up(peer);
         break;
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
@@ -293,14 +299,14 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
         arrival.size = arrival.length;
-        inbound_message(&arrival);
+        message_arrived(&arrival);
         return;
     case WIRE_RTS:
         if (!read_message(&reader, &arrival))
             break;
         arrival.length = 0;
         arrival.payload_count = 0;
-        inbound_message(&arrival);
+        message_arrived(&arrival);
         return;
     case WIRE_PART:
         if (!read_message(&reader, &arrival) ||
@@ -309,8 +315,8 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             arrival.length > arrival.size - arrival.offset)
             break;
         if (base.mark & WIRE_STRIPED && packing == UNFRAMED) /* else its envelope was counted */
-            stripe_received(arrival.lane, arrival.length);
-        inbound_part(&arrival);
+            seen_on_lane(arrival.lane, arrival.length);
+        part_arrived(&arrival);
         return;
     case WIRE_DATA: {
         struct wire_data data;
@@ -318,7 +324,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
         if (base.mark & WIRE_STRIPED && packing == UNFRAMED)
-            stripe_received(arrival.lane, arrival.length);
+            seen_on_lane(arrival.lane, arrival.length);
         if (!recv_request_data(peer, &data, &arrival) && !lost_or_dead(peer)) /* as above */
             break;
         return;
@@ -363,7 +369,7 @@ static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arriv
         return;
     }
     if (mark & WIRE_STRIPED)
-        stripe_received(arrival->lane, length);
+        seen_on_lane(arrival->lane, length);
     if (is_new && !eager_taken(inner, segment_count))
         message_read(btl, inner, segment_count, mark & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
     delivery_answer(delivery, arrival->lane);

@@ -9,8 +9,10 @@
 #include "base/flow.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
+#include "entry/module.h"
 #include "base/parameters.h"
 #include "peer/peer_class.h"
+#include "protocol/table.h"
 #include "entry/progress_thread.h"
 #include "peer/record.h"
 #include "base/sockets.h"
@@ -45,6 +47,7 @@ static int component_register(void)
     int rc = parameters_register(&mca_pml_multilane_component.pmlm_version);
     if (rc != OMPI_SUCCESS)
         return rc;
+    protocol_table_use();
     used_profile_load();
     parameters.profile_used = used_profile_story();
     parameters.switch_points = class_switch_points();
@@ -88,19 +91,11 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
         opal_output_verbose(10, ompi_pml_base_framework.framework_output,
                             "multilane: device memory is not looked for: %s", driver_why());
 
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        /* Else BML r2 would take only the most exclusive of the lanes that the user allowed. */
-        selected->btl_module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
-        if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
-            multilane.super.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
-    }
     multilane.window = flow_divide(parameters.unexpected_max_bytes,
                                    (uint32_t) ompi_process_info.num_procs, &multilane.pool);
     if (record_publish(multilane.window) != OMPI_SUCCESS)
         return NULL;
-    return &multilane.super;
+    return module_of_job();
 }
 
 static int component_finalize(void)

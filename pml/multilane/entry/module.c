@@ -2,53 +2,74 @@
 /* The PML module: processes are added, the module enabled and taken down. */
 #include <stdlib.h>
 
-#include "match/comm.h"
-#include "report/counters.h"
-#include "lane/departure.h"
-#include "liveness/errors.h"
-#include "report/explain.h"
-#include "entry/arrival.h"
-#include "match/inbound.h"
-#include "report/calibrate_hook.h"
+#include "base/handle.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
+#include "base/pending.h"
+#include "base/sockets.h"
+#include "delivery/delivery.h"
+#include "delivery/schedule.h"
+#include "entry/arrival.h"
+#include "entry/calls.h"
+#include "entry/module.h"
+#include "entry/progress_thread.h"
+#include "lane/departure.h"
+#include "liveness/errors.h"
+#include "liveness/watch.h"
+#include "match/comm.h"
+#include "match/credit.h"
+#include "match/inbound.h"
+#include "memory/staging.h"
+#include "peer/contact.h"
 #include "peer/peer.h"
 #include "peer/peer_class.h"
-#include "entry/progress_thread.h"
+#include "peer/peer_lanes.h"
+#include "report/calibrate_hook.h"
+#include "report/counters.h"
+#include "report/explain.h"
 #include "request/recv_request.h"
+#include "request/send_queue.h"
 #include "request/send_request.h"
-#include "base/sockets.h"
-#include "liveness/watch.h"
-#include "device/staging.h"
+#include "request/send_start.h"
 
-struct multilane multilane = {
-    .super =
-        {
-            .pml_add_procs = module_add_procs,
-            .pml_del_procs = module_del_procs,
-            .pml_enable = module_enable,
-            .pml_progress = NULL,
-            .pml_add_comm = module_add_comm,
-            .pml_del_comm = module_del_comm,
-            .pml_irecv_init = module_irecv_init,
-            .pml_irecv = module_irecv,
-            .pml_recv = module_recv,
-            .pml_isend_init = module_isend_init,
-            .pml_isend = module_isend,
-            .pml_send = module_send,
-            .pml_iprobe = module_iprobe,
-            .pml_probe = module_probe,
-            .pml_start = module_start,
-            .pml_improbe = module_improbe,
-            .pml_mprobe = module_mprobe,
-            .pml_imrecv = module_imrecv,
-            .pml_mrecv = module_mrecv,
-            .pml_dump = module_dump,
-            COMPAT_PML_MODULE_REST(module_revoke_comm).pml_max_contextid = COMPAT_MAX_CONTEXT,
-            .pml_max_tag = INT_MAX,
-            .pml_flags = COMPAT_PML_FLAGS,
-        },
+static mca_pml_base_module_t module = {
+    .pml_add_procs = module_add_procs,
+    .pml_del_procs = module_del_procs,
+    .pml_enable = module_enable,
+    .pml_progress = NULL,
+    .pml_add_comm = module_add_comm,
+    .pml_del_comm = module_del_comm,
+    .pml_irecv_init = module_irecv_init,
+    .pml_irecv = module_irecv,
+    .pml_recv = module_recv,
+    .pml_isend_init = module_isend_init,
+    .pml_isend = module_isend,
+    .pml_send = module_send,
+    .pml_iprobe = module_iprobe,
+    .pml_probe = module_probe,
+    .pml_start = module_start,
+    .pml_improbe = module_improbe,
+    .pml_mprobe = module_mprobe,
+    .pml_imrecv = module_imrecv,
+    .pml_mrecv = module_mrecv,
+    .pml_dump = module_dump,
+    COMPAT_PML_MODULE_REST(module_revoke_comm).pml_max_contextid = COMPAT_MAX_CONTEXT,
+    .pml_max_tag = INT_MAX,
+    .pml_flags = COMPAT_PML_FLAGS,
 };
+
+mca_pml_base_module_t *module_of_job(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        /* Else BML r2 would take only the most exclusive of the lanes that the user allowed. */
+        selected->btl_module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
+        if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
+            module.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
+    }
+    return &module;
+}
 
 static void request_list_init(opal_free_list_t *list, size_t size, opal_class_t *class)
 {
@@ -82,10 +103,30 @@ static bool payloads_open(void)
     return multilane.payloads != NULL;
 }
 
+/* What is kept for a peer that is met. What was counted when it was met before goes on. */
+static void peer_met(struct peer *peer, uint32_t window)
+{
+    if (!peer->waiting_pending.retry) {
+        credit_begin(peer);
+        send_queue_begin(peer, window);
+    }
+    watch_met(peer);
+}
+
+/* What lower storeys call of upper ones. */
+static void tables_hand_down(void)
+{
+    errors_begin();
+    contact_events.met = peer_met;
+    request_calls =
+        (struct request_calls){.start = module_start, .cancel_send = send_request_cancel};
+}
+
 int module_enable(bool enable)
 {
     if (!enable || multilane.enabled)
         return OMPI_SUCCESS;
+    tables_hand_down();
     if (!payloads_open())
         return OMPI_ERR_NOT_AVAILABLE;
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
@@ -95,8 +136,8 @@ int module_enable(bool enable)
     request_list_init(&multilane.inbound, sizeof(struct inbound), OBJ_CLASS(inbound_t));
     handle_table_init(&multilane.handles);
     departures_init();
-    pending_queue_init(&multilane.pending);
-    watch_init();
+    pending_open();
+    schedule_init(watch_progress);
 
     /* These two lists are Open MPI's: a debugger that shows message queues walks them. */
     request_list_init(&mca_pml_base_send_requests, sizeof(struct send_request),
@@ -158,7 +199,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS)
         rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
     if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_lose())
-        watch_begin(); /* also where no process is ever met: see awaited.h */
+        schedule_begin(); /* also where no process is ever met: see awaited.h */
     multilane.receiving = rc == OMPI_SUCCESS;
     if (multilane.receiving)
         progress_thread_begin();
@@ -167,15 +208,18 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 
 int module_del_procs(ompi_proc_t **procs, size_t count)
 {
-    if (watch_keeps() && errors_are_over())
+    if (schedule_had_any() && errors_are_over())
         sockets_give_up(procs, count);
     progress_thread_pause();
     /* First: a BTL may call back for what it still has, and the callback knows the lane. */
     int rc = mca_bml.bml_del_procs(count, procs);
     for (size_t i = 0; i < count; i++) {
         struct peer *peer = peer_find(procs[i]->super.proc_name);
-        if (peer)
-            peer_forget_lanes(peer);
+        if (!peer)
+            continue;
+        if (peer->delivery)
+            delivery_park(peer->delivery);
+        peer_forget_lanes(peer);
     }
     progress_thread_resume();
     return rc;
@@ -217,9 +261,12 @@ void module_fini(void)
     explain_write();
     multilane.enabled = false;
     multilane.receiving = false;
-    pending_queue_fini(&multilane.pending);
-    watch_fini();
+    pending_close();
+    schedule_fini();
+    deliveries_fini();
+    inbounds_fini();
     peers_fini();
+    classes_fini();
     comms_fini();
     handle_table_fini(&multilane.handles);
     departures_fini();

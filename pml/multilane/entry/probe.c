@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's probes, and receives of messages that a probe has taken out of the queue. */
+#include "join/meet.h"
 #include "match/inbound.h"
-#include "liveness/lost.h"
 #include "base/multilane.h"
+#include "entry/calls.h"
 #include "request/recv_request.h"
 #include "request/request.h"
 
@@ -45,8 +46,8 @@ static struct inbound *probe_and_progress(int source, int tag, ompi_communicator
 /* Why no message can come; OMPI_SUCCESS if one can. */
 static int receive_error(ompi_communicator_t *comm, int source, int tag)
 {
-    return lost_concerns(comm->c_pml_comm, source) ? COMPAT_ERR_PROC_FAILED
-                                                   : compat_comm_receive_error(comm, source, tag);
+    return comm_lost(comm->c_pml_comm, source) ? COMPAT_ERR_PROC_FAILED
+                                               : compat_comm_receive_error(comm, source, tag);
 }
 
 /* Waits for a message. Null: none can come, and *rc says why. */

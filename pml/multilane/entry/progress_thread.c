@@ -12,10 +12,13 @@
 #include "common/compat/threads.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "peer/peer.h"
-#include "device/staging.h"
+#include "memory/staging.h"
 #include "liveness/watch.h"
+#include "base/pending.h"
 #include "base/work.h"
+#include "delivery/schedule.h"
+#include "liveness/handover.h"
+#include "peer/peer_lanes.h"
 
 /* Components, of which ours are three. */
 #define BTLS_MAX 16
@@ -24,14 +27,6 @@
 #define YIELD_ROUNDS 10u
 #define NAP_ROUNDS   1000u
 #define NAP_NS       50000
-
-/* What the program's own threads are to hear of. */
-struct report {
-    struct report *next;
-    loss_function lost;
-    ompi_proc_t *proc; /* retained, or null */
-    char sentence[];
-};
 
 static struct {
     pthread_t thread;
@@ -42,13 +37,7 @@ static struct {
     /* Held by the thread while it looks, and by who must not have it look. Whoever waits for it
      * holds no other lock. */
     pthread_mutex_t round_lock;
-
-    pthread_mutex_t report_lock; /* guards first and last; a leaf */
-    struct report *first, **last;
-    bool has_reports; /* atomic: a hint, the lock orders the rest */
-} state = {.round_lock = PTHREAD_MUTEX_INITIALIZER, .report_lock = PTHREAD_MUTEX_INITIALIZER};
-
-static _Thread_local bool is_ours;
+} state = {.round_lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- the thread ---------------------------------------------------------------------------------
  */
@@ -71,7 +60,7 @@ static void *run(void *unused)
     const struct timespec nap = {.tv_nsec = NAP_NS};
     uint32_t idle = 0;
     (void) unused;
-    is_ours = true;
+    handover_is_progress_thread();
     while (work_wait()) {
         idle = look() > 0 ? 0 : idle + 1;
         if (idle >= NAP_ROUNDS)
@@ -80,62 +69,6 @@ static void *run(void *unused)
             sched_yield();
     }
     return NULL;
-}
-
-/* --- errors -------------------------------------------------------------------------------------
- */
-
-bool progress_thread_hands_up(loss_function lost, ompi_proc_t *proc, const char *sentence)
-{
-    if (OPAL_LIKELY(!is_ours))
-        return false;
-    struct report *report = malloc(sizeof(*report) + strlen(sentence) + 1);
-    if (!report)
-        return false;
-    *report = (struct report){.lost = lost, .proc = proc};
-    strcpy(report->sentence, sentence);
-    if (proc)
-        OBJ_RETAIN(proc);
-    pthread_mutex_lock(&state.report_lock);
-    *state.last = report;
-    state.last = &report->next;
-    __atomic_store_n(&state.has_reports, true, __ATOMIC_RELAXED); /* reports_progress */
-    pthread_mutex_unlock(&state.report_lock);
-    return true;
-}
-
-static struct report *reports_take(void)
-{
-    pthread_mutex_lock(&state.report_lock);
-    struct report *reports = state.first;
-    state.first = NULL;
-    state.last = &state.first;
-    __atomic_store_n(&state.has_reports, false, __ATOMIC_RELAXED); /* reports_progress */
-    pthread_mutex_unlock(&state.report_lock);
-    return reports;
-}
-
-static void report_free(struct report *report)
-{
-    if (report->proc)
-        OBJ_RELEASE(report->proc);
-    free(report);
-}
-
-/* Of Open MPI's progress, so in a thread of the program's, unless something that the thread called
- * waits in there. */
-static int reports_progress(void)
-{
-    if (OPAL_LIKELY(!__atomic_load_n(&state.has_reports, __ATOMIC_RELAXED)) || is_ours)
-        return 0;
-    struct report *report = reports_take();
-    while (report) {
-        struct report *heard = report;
-        report = heard->next;
-        heard->lost(heard->proc, heard->sentence);
-        report_free(heard);
-    }
-    return 1;
 }
 
 /* --- beginning and end --------------------------------------------------------------------------
@@ -174,10 +107,10 @@ static int thread_create(void)
  * another thread may walk it. */
 static void functions_register(void)
 {
-    opal_progress_register(reports_progress);
-    pending_listen(&multilane.pending);
+    handover_begin();
+    pending_listen();
     if (parameters.failover)
-        watch_listen();
+        schedule_listen();
     if (driver_is_loaded)
         staging_listen();
 }
@@ -192,7 +125,6 @@ void progress_thread_begin(void)
     {
         btl_add(selected->btl_module);
     }
-    state.last = &state.first;
     work_reset();
     functions_register();
     int error = thread_create();
@@ -206,28 +138,22 @@ void progress_thread_begin(void)
 
 void progress_thread_end(void)
 {
-    opal_progress_unregister(reports_progress);
-    if (!state.runs)
-        return;
-    work_end();
-    pthread_join(state.thread, NULL);
-    state.runs = false;
-    struct report *report = reports_take();
-    while (report) { /* everybody is leaving */
-        struct report *unheard = report;
-        report = unheard->next;
-        report_free(unheard);
+    if (state.runs) {
+        work_end();
+        pthread_join(state.thread, NULL);
+        state.runs = false;
     }
+    handover_end();
 }
 
 void progress_thread_pause(void)
 {
-    if (state.runs && !is_ours)
+    if (state.runs && !handover_in_progress_thread())
         pthread_mutex_lock(&state.round_lock);
 }
 
 void progress_thread_resume(void)
 {
-    if (state.runs && !is_ours)
+    if (state.runs && !handover_in_progress_thread())
         pthread_mutex_unlock(&state.round_lock);
 }

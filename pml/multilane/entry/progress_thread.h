@@ -17,10 +17,4 @@ void progress_thread_end(void);
 void progress_thread_pause(void);
 void progress_thread_resume(void);
 
-typedef void (*loss_function)(ompi_proc_t *proc, const char *sentence);
-
-/* In the thread: the function is called in one of the program's own, when that next makes progress.
- * False elsewhere: the caller is the program's. `proc` may be null. */
-bool progress_thread_hands_up(loss_function lost, ompi_proc_t *proc, const char *sentence);
-
 #endif

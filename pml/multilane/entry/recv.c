@@ -2,9 +2,12 @@
 /* MPI's receives, and the start of persistent requests. */
 #include <string.h>
 
+#include "join/posting.h"
+#include "request/send_start.h"
 #include "match/credit.h"
 #include "match/inbound.h"
 #include "base/multilane.h"
+#include "entry/calls.h"
 #include "request/recv_request.h"
 #include "request/request.h"
 #include "request/send_request.h"
@@ -24,7 +27,7 @@ int module_irecv_init(void *buffer, size_t count, ompi_datatype_t *datatype, int
 int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
                  ompi_communicator_t *comm, ompi_request_t **request)
 {
-    struct recv_request *receive = recv_request_post(buffer, count, datatype, source, tag, comm);
+    struct recv_request *receive = receive_post(buffer, count, datatype, source, tag, comm);
     if (OPAL_UNLIKELY(!receive))
         return OMPI_ERR_OUT_OF_RESOURCE;
     *request = &receive->base.req_base.req_ompi;
@@ -68,7 +71,7 @@ int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int sourc
 {
     if (recv_kept(buffer, count, datatype, source, tag, comm, status))
         return OMPI_SUCCESS;
-    struct recv_request *receive = recv_request_post(buffer, count, datatype, source, tag, comm);
+    struct recv_request *receive = receive_post(buffer, count, datatype, source, tag, comm);
     if (OPAL_UNLIKELY(!receive))
         return OMPI_ERR_OUT_OF_RESOURCE;
     ompi_request_t *request = &receive->base.req_base.req_ompi;
@@ -133,7 +136,7 @@ static int recv_start(ompi_request_t **slot)
 {
     int rc = request_make_idle(slot, &((struct recv_request *) *slot)->ends);
     if (rc == OMPI_SUCCESS)
-        recv_request_start((struct recv_request *) *slot);
+        receive_start((struct recv_request *) *slot);
     return rc;
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's sends: a message is described, its plan looked up, and its protocol sends it. */
+#include "request/send_queue.h"
+#include "request/send_start.h"
+#include "base/pending.h"
 #include "common/ring/ring.h"
 #include "match/credit.h"
 #include "base/multilane.h"
-#include "protocol/protocol.h"
+#include "entry/calls.h"
+#include "base/protocol.h"
 #include "request/request.h"
 #include "request/send_request.h"
 
@@ -31,15 +35,15 @@ static int send_unreachable(ompi_communicator_t *comm, int destination)
 /* Something waits in this process: moves it on first. Does the message have to wait behind it? */
 static __attribute__((noinline)) bool waits_behind(const struct outgoing *out)
 {
-    request_move_on();
-    return credit_any_waits(out->peer);
+    pending_move_on();
+    return send_queue_any(out->peer);
 }
 
 static inline bool needs_request(const struct outgoing *out, mca_pml_base_send_mode_t mode)
 {
     return mode == MCA_PML_BASE_SEND_SYNCHRONOUS || mode == MCA_PML_BASE_SEND_BUFFERED ||
            OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST) ||
-           (OPAL_UNLIKELY(request_any_unsent()) && waits_behind(out));
+           (OPAL_UNLIKELY(pending_any_unsent()) && waits_behind(out));
 }
 
 int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,

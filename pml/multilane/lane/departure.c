@@ -3,7 +3,7 @@
 #include "lane/departure.h"
 
 #include "common/compat/order.h"
-#include "liveness/errors.h"
+#include "lane/lane_events.h"
 #include "base/multilane.h"
 #include "base/pending.h"
 
@@ -86,7 +86,7 @@ static void descriptor_ended(mca_btl_base_module_t *btl, struct mca_btl_base_end
     }
     departure->status = status;
     departure->pending = (struct pending){.retry = departure_fail};
-    pending_add(&multilane.pending, &departure->pending);
+    pending_add(&departure->pending);
 }
 
 bool departure_begin(struct lane *lane, struct peer *peer, mca_btl_base_descriptor_t *descriptor,

@@ -33,10 +33,11 @@ enum lane_state {
     LANE_BROKEN  /* its BTL said so: not used again, unless it is made anew */
 };
 
-/* What watch.c thinks of a framed lane; guarded by the peer's delivery but for the state. */
-struct lane_watch {
-    uint8_t state;    /* atomic, enum lane_state; written by watch.c alone */
-    bool has_changed; /* and nobody was told yet */
+/* Whether a lane answers; guarded by the peer's delivery but for the state. See health.c. */
+struct lane_health {
+    uint8_t state;    /* atomic, enum lane_state; written by health.c and watch.c */
+    bool has_changed; /* progress has yet to act on it, */
+    bool takes_back;  /* and what went by the lane has to go by another one */
     uint32_t asked;   /* the first question since its last answer; 0: none is open */
     uint64_t asked_ns;
     uint64_t contrast_ns; /* since then another lane has answered, and this one has not; 0: none */
@@ -66,7 +67,7 @@ struct lane {
     size_t largest;    /* message with its headers that one send of this lane carries */
     struct lane_speed speed;      /* of messages, */
     struct lane_speed copy_speed; /* and of gets and puts */
-    struct lane_watch watch;
+    struct lane_health health;
     bool introduced;       /* atomic: the peer was told our number of it, see rma.c */
     uint32_t remote_index; /* atomic: the peer's number of it plus 1, once it was told; else 0 */
     bool lost;             /* atomic: nothing is to be sent on it; see lane_set_lost */
@@ -94,19 +95,7 @@ int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
 int lane_send_packed(struct lane *lane, const void *header, size_t length,
                      opal_convertor_t *convertor, size_t size);
 
-/* Copies and sends `length` bytes; they belong to the caller again when it returns. */
-int lane_send_copy(struct lane *lane, const void *bytes, size_t length);
-
-/* A small message that is sent in any case: what the lane refuses is kept and tried again. `left`
- * is called once; after `patience_ns` (0: never) also if the bytes have not left, so that the owner
- * does not wait for a peer that takes nothing. */
-void lane_send_owned(struct lane *lane, const void *bytes, size_t length, uint64_t patience_ns,
-                     lane_left left, void *owner);
-/* The same without an owner. */
-int lane_send_control(struct lane *lane, const void *bytes, size_t length);
-
-/* The same for what the peer waits for, having called lane_expect there for all its lanes. */
-int lane_send_expected(struct lane *lane, const void *bytes, size_t length);
+/* Tells the lane that the peer is expected to write to one of its slots, or not any more. */
 void lane_expect(struct lane *lane, bool expects);
 
 /* By a slot in the peer's memory, not in an envelope; LANE_AGAIN: send it as a message. */
@@ -124,8 +113,8 @@ static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
     lane->extension->commit(lane->btl, lane->endpoint, header, payload, WIRE_TAG);
 }
 
-/* Like lane_send_copy, but not in an envelope, whatever the lane. LANE_UNDER_WAY: `left`, if it is
- * not null, was or will be called. */
+/* Copies and sends `length` bytes, which belong to the caller again when it returns.
+ * LANE_UNDER_WAY: `left`, if it is not null, was or will be called. */
 int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
                     void *owner);
 
@@ -168,7 +157,7 @@ static inline bool lane_sends(const struct lane *lane)
  * delivery.c takes it back. */
 static inline enum lane_state lane_state(const struct lane *lane)
 {
-    return (enum lane_state) __atomic_load_n(&lane->watch.state, __ATOMIC_RELAXED);
+    return (enum lane_state) __atomic_load_n(&lane->health.state, __ATOMIC_RELAXED);
 }
 
 static inline bool lane_is_up(const struct lane *lane)
@@ -189,8 +178,6 @@ bool lane_can_put(const struct lane *lane);
 /* Of a renewable lane that broke. After OMPI_SUCCESS what was given to it writes no memory any
  * more; LANE_AGAIN: not yet. */
 int lane_fence(struct lane *lane);
-/* Makes it anew; false: not now. */
-bool lane_renew(struct lane *lane);
 
 /* Registers memory where the lane wants it; LANE_AGAIN if it cannot now. The key that the other
  * side needs is registration->handle, of lane_key_length bytes. Device memory is told by

@@ -64,7 +64,7 @@ static int transfer_retry(struct pending *pending)
 static void transfer_go(struct transfer *transfer, uint32_t event)
 {
     if (transfer_event(transfer, event))
-        pending_add(&multilane.pending, &transfer->pending);
+        pending_add(&transfer->pending);
 }
 
 void transfer_begin(struct transfer *transfer, const struct transfer_way *way, size_t from,

@@ -7,7 +7,7 @@
 #include "delivery/delivery.h"
 #include "liveness/errors.h"
 #include "base/multilane.h"
-#include "peer/peer.h"
+#include "peer/contact.h"
 
 /* Met in one look; the others are found by the next. */
 #define STRANGERS_MAX 16

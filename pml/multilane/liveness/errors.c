@@ -8,11 +8,12 @@
 #include "match/comm.h"
 #include "common/compat/btl.h"
 #include "lane/lane.h"
+#include "delivery/delivery.h"
+#include "lane/lane_events.h"
+#include "liveness/handover.h"
 #include "liveness/lost.h"
 #include "base/multilane.h"
 #include "peer/peer.h"
-#include "entry/progress_thread.h"
-#include "liveness/watch.h"
 
 /* BTLs report lost connections while everybody is leaving; nobody needs to hear of it. */
 bool errors_are_over(void)
@@ -23,7 +24,7 @@ bool errors_are_over(void)
 static void process_lost(ompi_proc_t *proc, const char *sentence)
 {
     struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
-    if ((peer && lost_or_dead(peer)) || progress_thread_hands_up(process_lost, proc, sentence))
+    if ((peer && lost_or_dead(peer)) || handover_take(process_lost, proc, sentence))
         return; /* that was said, or will be said by the rank */
     if (peer && peer->foreign && !comms_have(peer))
         return;
@@ -49,16 +50,16 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
     free(host);
 }
 
-void lane_failed(struct lane *lane, const char *what, int rc)
+static void errors_of_lane(struct lane *lane, const char *what, int rc)
 {
     char text[512];
-    if (errors_are_over() || watch_lane_broke(lane, what, opal_strerror(rc)))
+    if (errors_are_over() || delivery_lane_broke(lane, what, opal_strerror(rc)))
         return;
     describe(text, sizeof(text), lane->btl, lane->peer->proc, what, opal_strerror(rc));
     process_lost(lane->peer->proc, text);
 }
 
-void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
+static void errors_of_btl(mca_btl_base_module_t *btl, const char *what, int rc)
 {
     char text[512];
     if (errors_are_over())
@@ -94,36 +95,40 @@ void peer_lost(struct peer *peer, const char *why)
     process_lost(peer->proc, text);
 }
 
+/* What carried on in place of a BTL that failed, and may have failed toward any peer. */
+struct broken {
+    const mca_btl_base_module_t *btl;
+    const char *why;
+    bool any, all; /* any peer is left; another lane carries on to all of them */
+};
+
 /* Is there another lane for everything that this one carried to this peer? */
-static bool lane_broke(struct peer *peer, const mca_btl_base_module_t *btl, const char *why)
+static bool lane_broke(struct peer *peer, const struct broken *broken)
 {
-    for (int i = 0; i < peer->lane_count; i++)
-        if (peer->lanes[i].btl == btl)
-            return watch_lane_broke(&peer->lanes[i], "reported an error", why);
-    return true; /* it carried nothing */
+    struct lane *lane = peer_lane_of(peer, broken->btl);
+    return !lane || /* it carried nothing */
+           delivery_lane_broke(lane, "reported an error", broken->why);
+}
+
+static void lane_broke_to(struct peer *peer, void *with)
+{
+    struct broken *broken = with;
+    if (peer->is_self)
+        return;
+    broken->any = true;
+    broken->all &= lane_broke(peer, broken);
 }
 
 /* The same for all peers, where the BTL does not say which one. */
 static bool lanes_broke(const mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why)
 {
-    bool all = true, any = false;
+    struct broken broken = {.btl = btl, .why = why, .all = true};
     if (proc) {
         struct peer *peer = peer_find(proc->proc_name);
-        return peer && lane_broke(peer, btl, why);
+        return peer && lane_broke(peer, &broken);
     }
-    for (uint32_t i = 0; i < multilane.local_peer_count; i++) {
-        struct peer *peer = __atomic_load_n(&multilane.local_peers[i], __ATOMIC_ACQUIRE);
-        if (!peer || peer->is_self)
-            continue;
-        any = true;
-        all &= lane_broke(peer, btl, why);
-    }
-    struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE);
-    for (; peer; peer = peer->next_foreign) {
-        any = true;
-        all &= lane_broke(peer, btl, why);
-    }
-    return any && all;
+    peers_visit(lane_broke_to, &broken);
+    return broken.any && broken.all;
 }
 
 void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
@@ -136,4 +141,18 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
         return;
     describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error", why);
     process_lost((ompi_proc_t *) proc, text);
+}
+
+void errors_peer_gave_up(struct peer *peer)
+{
+    struct delivery *delivery =
+        __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE); /* delivery_of */
+    if (delivery)
+        delivery_abandon(delivery);
+    peer_lost(peer, "it has given up this process, which it did not reach any more");
+}
+
+void errors_begin(void)
+{
+    lane_events = (struct lane_events){.lane_failed = errors_of_lane, .btl_failed = errors_of_btl};
 }

@@ -2,28 +2,14 @@
 /* Ends what waits for a lost peer. */
 #include "liveness/lost.h"
 
+#include "base/pending.h"
+#include "base/protocol.h"
+#include "join/assembly.h"
 #include "match/credit.h"
-#include "delivery/delivery.h"
-#include "lane/departure.h"
-#include "liveness/errors.h"
-#include "match/inbound.h"
-#include "protocol/protocol.h"
+#include "peer/control_message.h"
 #include "request/recv_request.h"
-#include "request/send_request.h"
-
-bool lost_comm_has(struct mca_pml_comm_t *comm, int32_t source)
-{
-    for (uint32_t i = 0; i < multilane.local_peer_count; i++) {
-        const struct peer *peer = __atomic_load_n(&multilane.local_peers[i], __ATOMIC_ACQUIRE);
-        if (peer && peer_is_lost(peer) && comm_has(comm, source, peer)) /* peer_list */
-            return true;
-    }
-    const struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE);
-    for (; peer; peer = peer->next_foreign)
-        if (peer_is_lost(peer) && comm_has(comm, source, peer))
-            return true;
-    return false;
-}
+#include "request/send_queue.h"
+#include "lane/departure.h"
 
 /* What is looked for, and found, in each communicator. */
 struct search {
@@ -83,27 +69,15 @@ static void handles_end(struct peer *peer)
             send_request_lost(send, handle);
     at = 0;
     while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at, &handle)))
-        if (receive->peer == peer && !recv_request_in_ring(receive))
+        if (receive->peer == peer && !recv_request_is_held(receive))
             recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
 }
 
 void lost_tell(struct lane *lane)
 {
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    if (!lane_sends(lane) || lane_state(lane) == LANE_BROKEN)
-        return;
-    unsigned char *end = peer_write_base(lane->peer, bytes, WIRE_GONE, 0);
-    /* Without room now it is told again when the peer asks. */
-    lane_send_plain(lane, bytes, (size_t) (end - bytes), NULL, NULL);
-}
-
-void lost_told(struct peer *peer)
-{
-    struct delivery *delivery =
-        __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE); /* delivery_of */
-    if (delivery)
-        delivery_abandon(delivery);
-    peer_lost(peer, "it has given up this process, which it did not reach any more");
+    if (lane_sends(lane) && lane_state(lane) != LANE_BROKEN)
+        control_send_bare(lane, WIRE_GONE, NULL,
+                          0); /* without room now: when the peer asks again */
 }
 
 /* From progress: no lock is held, and user requests may end. */
@@ -112,13 +86,14 @@ static int lost_end(struct pending *pending)
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, lost_pending));
     for (int i = 0; i < peer->lane_count; i++)
         lost_tell(&peer->lanes[i]);
-    rndv_ring_stop(peer, true);
-    rndv_ring_stop(peer, false);
+    protocols_stop(peer, true);
+    protocols_stop(peer, false);
     posted_end(peer);
     handles_end(peer);
     departures_lost(peer);
-    inbound_lost(peer);
-    credit_lost(peer);
+    assemblies_lost(peer);
+    credit_end(peer);
+    send_queue_lost(peer);
     return OMPI_SUCCESS;
 }
 
@@ -137,9 +112,9 @@ bool lost_is_returned(struct peer *peer)
         return false;
     if (__atomic_exchange_n(&peer->lost, true, __ATOMIC_RELAXED)) /* peer_is_lost */
         return true;
-    __atomic_fetch_add(&multilane.lost_peers, 1, __ATOMIC_RELAXED); /* lost_concerns */
+    __atomic_fetch_add(&multilane.lost_peers, 1, __ATOMIC_RELAXED); /* comm_lost */
     peer->reachable = false;
     peer->lost_pending.retry = lost_end;
-    pending_add(&multilane.pending, &peer->lost_pending);
+    pending_add(&peer->lost_pending);
     return true;
 }

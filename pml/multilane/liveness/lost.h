@@ -18,16 +18,4 @@ bool lost_would_be_returned(struct peer *peer);
 /* Tells a lost peer, who may not know, by this lane. */
 void lost_tell(struct lane *lane);
 
-/* The peer says so of this process: for each the other one is lost. */
-void lost_told(struct peer *peer);
-
-/* Can no message from `source`, or from one of all that it may be, come any more? */
-bool lost_comm_has(struct mca_pml_comm_t *comm, int32_t source);
-
-static inline bool lost_concerns(struct mca_pml_comm_t *comm, int32_t source)
-{
-    return OPAL_UNLIKELY(__atomic_load_n(&multilane.lost_peers, __ATOMIC_RELAXED) > 0) &&
-           lost_comm_has(comm, source);
-}
-
 #endif

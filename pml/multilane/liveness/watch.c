@@ -12,7 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "delivery/delivery.h"
+#include "delivery/health.h"
+#include "delivery/schedule.h"
 #include "liveness/awaited.h"
+#include "peer/control_message.h"
+#include "peer/peer_lanes.h"
 #include "base/clock.h"
 #include "common/compat/tcp.h"
 #include "liveness/errors.h"
@@ -45,18 +50,13 @@
 /* Of one lane's changes so many are said. */
 #define SAID_MAX 6
 
+/* Of the thread that is inside, but for the last two. */
 static struct {
-    opal_mutex_t lock; /* guards first; a leaf */
-    struct delivery *first;
-    uint64_t attended_ns; /* atomic: written by the thread that is inside, read by all */
-    uint64_t looked_ns;   /* by the system's clock; of the thread that is inside, as the next */
-    uint64_t quiet_ns;    /* when peers for which nothing is kept were looked at, */
-    uint64_t met_ns;      /* and those met that somebody waits for */
-    uint32_t calls;       /* atomic: of progress while nothing is kept */
-    bool inside;          /* atomic: a thread is */
-    bool listens;         /* atomic: Open MPI's progress calls us */
-    bool begun;           /* atomic */
-    bool keeps;           /* atomic: messages were kept */
+    uint64_t looked_ns; /* by the system's clock */
+    uint64_t quiet_ns;  /* when peers for which nothing is kept were looked at, */
+    uint64_t met_ns;    /* and those met that a receive waits for */
+    uint32_t calls;     /* atomic: of progress while nothing is kept */
+    bool inside;        /* atomic: a thread is */
 } watch;
 
 static uint64_t lost_ns(void)
@@ -73,79 +73,6 @@ static uint64_t ask_after_ns(void)
 static uint64_t suspect_ns(void)
 {
     return (uint64_t) parameters.suspect_ms * MILLISECOND;
-}
-
-uint64_t active_time_ns(void)
-{
-    return __atomic_load_n(&watch.attended_ns, __ATOMIC_RELAXED);
-}
-
-void watch_add(struct delivery *delivery)
-{
-    /* Cleared before the look at the delivery takes its lock, which we hold: so if it is still set,
-     * that look is yet to come. */
-    if (__atomic_load_n(&delivery->watched, __ATOMIC_RELAXED))
-        return;
-    OPAL_THREAD_LOCK(&watch.lock);
-    /* Acquire, against watch_all: it is done with next_watched. */
-    if (!__atomic_load_n(&delivery->watched, __ATOMIC_ACQUIRE)) {
-        __atomic_store_n(&delivery->watched, true, __ATOMIC_RELAXED);
-        delivery->next_watched = watch.first;
-        __atomic_store_n(&watch.first, delivery, __ATOMIC_RELAXED); /* watch_progress */
-        __atomic_store_n(&watch.keeps, true, __ATOMIC_RELAXED);     /* watch_keeps */
-    }
-    OPAL_THREAD_UNLOCK(&watch.lock);
-}
-
-/* --- lanes --------------------------------------------------------------------------------------
- */
-
-/* With the delivery's lock held. */
-static void lane_set(struct delivery *delivery, struct lane *lane, enum lane_state state,
-                     const char *why)
-{
-    if (lane_state(lane) == state || lane_state(lane) == LANE_BROKEN)
-        return;
-    __atomic_store_n(&lane->watch.state, (uint8_t) state, __ATOMIC_RELAXED); /* lane_state */
-    lane->watch.has_changed = true;
-    lane->watch.asked = 0;
-    lane->watch.contrast_ns = 0;
-    lane->watch.pause_ns = suspect_ns();
-    lane->watch.asked_ns = active_time_ns();
-    snprintf(lane->watch.why, sizeof(lane->watch.why), "%s", why);
-    if (state != LANE_UP)
-        delivery_take_back(delivery, lane);
-    watch_add(delivery);
-}
-
-bool watch_lane_broke(struct lane *lane, const char *what, const char *why)
-{
-    /* Also of a lane that has carried nothing: what was to go by it goes by another one. */
-    struct delivery *delivery = lane->framed ? delivery_of(lane->peer) : NULL;
-    char text[sizeof(lane->watch.why)];
-    if (!delivery)
-        return false;
-    snprintf(text, sizeof(text), "%s: %s", what, why);
-    OPAL_THREAD_LOCK(&delivery->lock);
-    lane_set(delivery, lane, LANE_BROKEN, text);
-    OPAL_THREAD_UNLOCK(&delivery->lock);
-    return true;
-}
-
-void watch_answered(struct delivery *delivery, struct lane *lane, uint32_t ask)
-{
-    struct lane_watch *mine = &lane->watch;
-    if (lane_state(lane) == LANE_SILENT)
-        lane_set(delivery, lane, LANE_UP, "answers again");
-    if (mine->asked && (int32_t) (ask - mine->asked) >= 0) {
-        mine->asked = 0;
-        mine->contrast_ns = 0;
-    }
-    for (int i = 0; i < delivery->peer->lane_count; i++) {
-        struct lane_watch *other = &delivery->peer->lanes[i].watch;
-        if (other->asked && !other->contrast_ns)
-            other->contrast_ns = active_time_ns();
-    }
 }
 
 /* --- one look at one peer -----------------------------------------------------------------------
@@ -176,11 +103,11 @@ static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *
     if (lane->index >= 64)
         return;
     look->ask_lanes |= UINT64_C(1) << lane->index;
-    if (!lane->watch.asked) {
-        lane->watch.asked = delivery->ask;
-        lane->watch.contrast_ns = 0;
+    if (!lane->health.asked) {
+        lane->health.asked = delivery->ask;
+        lane->health.contrast_ns = 0;
     }
-    lane->watch.asked_ns = look->now;
+    lane->health.asked_ns = look->now;
 }
 
 /* On every lane that is used. */
@@ -212,7 +139,7 @@ static bool any_lane_left(const struct peer *peer)
 
 static void look_lane(struct delivery *delivery, struct lane *lane, struct look *look)
 {
-    struct lane_watch *mine = &lane->watch;
+    struct lane_health *mine = &lane->health;
     char why[sizeof(mine->why)];
     /* The peer must have gone on answering: it may have begun to compute after its first answer. */
     if (lane_is_up(lane) && mine->asked && mine->contrast_ns &&
@@ -222,7 +149,7 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
         snprintf(why, sizeof(why),
                  "did not answer for %d ms, while that process answered over another lane",
                  parameters.suspect_ms);
-        lane_set(delivery, lane, LANE_SILENT, why);
+        health_set(delivery, lane, LANE_SILENT, why);
     }
     if (lane_state(lane) == LANE_SILENT) {
         look->keep = true;
@@ -243,6 +170,9 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
         }
     }
     look->lanes_changed |= mine->has_changed;
+    if (mine->takes_back)
+        delivery_take_back(delivery, lane);
+    mine->takes_back = false;
 }
 
 static uint8_t alone_of(const struct delivery *delivery)
@@ -330,7 +260,7 @@ static void act_on_changes(struct delivery *delivery)
 {
     struct peer *peer = delivery->peer;
     for (int i = 0; i < peer->lane_count; i++) {
-        struct lane_watch *mine = &peer->lanes[i].watch;
+        struct lane_health *mine = &peer->lanes[i].health;
         char why[sizeof(mine->why)];
         OPAL_THREAD_LOCK(&delivery->lock);
         bool has_changed = mine->has_changed;
@@ -358,8 +288,8 @@ static void renew_lanes(struct delivery *delivery, uint64_t lanes)
         if (!(lanes >> i & 1) || !lane_renew(lane))
             continue;
         OPAL_THREAD_LOCK(&delivery->lock);
-        __atomic_store_n(&lane->watch.state, LANE_SILENT, __ATOMIC_RELAXED); /* lane_state */
-        lane->watch.asked_ns = 0;
+        __atomic_store_n(&lane->health.state, LANE_SILENT, __ATOMIC_RELAXED); /* lane_state */
+        lane->health.asked_ns = 0;
         OPAL_THREAD_UNLOCK(&delivery->lock);
     }
 }
@@ -368,14 +298,9 @@ static void send_questions(struct delivery *delivery, const struct look *look)
 {
     struct peer *peer = delivery->peer;
     for (int i = 0; i < peer->lane_count && i < 64; i++) {
-        unsigned char bytes[WIRE_CONTROL_MAX];
         struct wire_ask ask = {.number = look->ask};
-        if (!(look->ask_lanes >> i & 1))
-            continue;
-        unsigned char *end = peer_write_base(peer, bytes, WIRE_ASK, 0);
-        memcpy(end, &ask, sizeof(ask));
-        /* Without room now it is asked again. */
-        lane_send_plain(&peer->lanes[i], bytes, (size_t) (end + sizeof(ask) - bytes), NULL, NULL);
+        if (look->ask_lanes >> i & 1) /* without room now it is asked again */
+            control_send_bare(&peer->lanes[i], WIRE_ASK, &ask, sizeof(ask));
     }
 }
 
@@ -414,9 +339,24 @@ static bool delivery_look(struct delivery *delivery, uint64_t now)
 /* --- peers for which nothing is kept -------------------------------------------------------------
  */
 
-void watch_alone(struct lane *lane)
+/* The lane of a peer without another one for messages; null if there are more. */
+static struct lane *only_sender(struct peer *peer)
 {
-    struct delivery *delivery = is_silent_when_cut(lane) ? delivery_of(lane->peer) : NULL;
+    struct lane *only = NULL;
+    for (int i = 0; i < peer->lane_count; i++) {
+        if (!lane_sends(&peer->lanes[i]))
+            continue;
+        if (only)
+            return NULL;
+        only = &peer->lanes[i];
+    }
+    return only;
+}
+
+void watch_met(struct peer *peer)
+{
+    struct lane *lane = parameters.failover ? only_sender(peer) : NULL;
+    struct delivery *delivery = lane && is_silent_when_cut(lane) ? delivery_of(lane->peer) : NULL;
     if (!delivery)
         return;
     OPAL_THREAD_LOCK(&delivery->lock);
@@ -480,16 +420,9 @@ static void quiet_look(struct peer *peer, uint64_t now)
     delivery_act(delivery, &look);
 }
 
-static void quiet_look_all(uint64_t now)
+static void quiet_look_at(struct peer *peer, void *now)
 {
-    for (uint32_t i = 0; i < multilane.local_peer_count; i++) {
-        struct peer *peer = __atomic_load_n(&multilane.local_peers[i], __ATOMIC_ACQUIRE);
-        if (peer) /* peer_list, for both */
-            quiet_look(peer, now);
-    }
-    struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE);
-    for (; peer; peer = peer->next_foreign)
-        quiet_look(peer, now);
+    quiet_look(peer, *(const uint64_t *) now);
 }
 
 /* --- all of them --------------------------------------------------------------------------------
@@ -503,7 +436,7 @@ static void watch_all(void)
         return;
     watch.looked_ns = system;
     uint64_t now = active_time_ns() + (passed < ATTENDED_NS ? passed : ATTENDED_NS);
-    __atomic_store_n(&watch.attended_ns, now, __ATOMIC_RELAXED); /* active_time_ns */
+    active_time_set(now);
 
     if (now - watch.quiet_ns >= QUIET_NS) {
         watch.quiet_ns = now;
@@ -511,27 +444,24 @@ static void watch_all(void)
             watch.met_ns = now;
             awaited_meet();
         }
-        quiet_look_all(now);
+        peers_visit(quiet_look_at, &now);
     }
-    OPAL_THREAD_LOCK(&watch.lock);
-    struct delivery *round = watch.first;
-    __atomic_store_n(&watch.first, NULL, __ATOMIC_RELAXED);
-    OPAL_THREAD_UNLOCK(&watch.lock);
+    struct delivery *round = schedule_take();
     while (round) {
         struct delivery *delivery = round;
         round = delivery->next_watched;
-        __atomic_store_n(&delivery->watched, false, __ATOMIC_RELEASE); /* watch_add */
+        __atomic_store_n(&delivery->watched, false, __ATOMIC_RELEASE); /* schedule_add */
         if (delivery_look(delivery, now))
-            watch_add(delivery);
+            schedule_add(delivery);
     }
 }
 
 int watch_progress(void)
 {
-    if (!__atomic_load_n(&watch.begun, __ATOMIC_RELAXED)) /* watch_begin */
+    if (!schedule_has_begun())
         return 0;
     /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
-    if (!__atomic_load_n(&watch.first, __ATOMIC_RELAXED)) {
+    if (!schedule_has_any()) {
         uint32_t calls =
             __atomic_load_n(&watch.calls, __ATOMIC_RELAXED); /* a lost one is nothing */
         __atomic_store_n(&watch.calls, calls + 1, __ATOMIC_RELAXED);
@@ -544,35 +474,4 @@ int watch_progress(void)
     watch_all();
     __atomic_store_n(&watch.inside, false, __ATOMIC_RELEASE);
     return 0;
-}
-
-void watch_init(void)
-{
-    OBJ_CONSTRUCT(&watch.lock, opal_mutex_t);
-}
-
-void watch_listen(void)
-{
-    if (!__atomic_exchange_n(&watch.listens, true, __ATOMIC_RELAXED)) /* once is enough */
-        opal_progress_register(watch_progress);
-}
-
-void watch_begin(void)
-{
-    watch_listen();
-    __atomic_store_n(&watch.begun, true, __ATOMIC_RELAXED); /* watch_progress */
-}
-
-bool watch_keeps(void)
-{
-    return __atomic_load_n(&watch.keeps, __ATOMIC_RELAXED);
-}
-
-void watch_fini(void)
-{
-    if (watch.listens)
-        opal_progress_unregister(watch_progress);
-    watch.listens = watch.begun = watch.keeps = false;
-    watch.first = NULL;
-    OBJ_DESTRUCT(&watch.lock);
 }

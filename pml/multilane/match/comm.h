@@ -36,14 +36,33 @@ struct mca_pml_comm_t {
 struct mca_pml_comm_t *comm_of_index(uint32_t index);
 struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid);
 
+/* Lists a communicator, which is found from then on; OMPI_ERR_OUT_OF_RESOURCE without memory. Both
+ * with the component's lock held. */
+int comm_list(struct mca_pml_comm_t *comm);
+void comm_unlist(struct mca_pml_comm_t *comm);
+void comms_fini(void);
+
 /* Shows all communicators that this process has made. With the component's lock held meanwhile. */
 void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
+
+/* The process of a rank, by name: to look the process itself up would make those never met. */
+opal_process_name_t comm_name_of(const struct mca_pml_comm_t *comm, uint32_t rank);
 
 /* May the peer be meant by this source, a rank or MATCH_ANY? */
 bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer);
 /* Is the peer in any communicator? A process of another job with which none is left may have ended,
  * and nobody minds. Takes the component's lock. */
 bool comms_have(const struct peer *peer);
+
+/* Can no message from `source`, or from one of all that it may be, come any more, as its process is
+ * lost? */
+bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source);
+
+static inline bool comm_lost(const struct mca_pml_comm_t *comm, int32_t source)
+{
+    return OPAL_UNLIKELY(__atomic_load_n(&multilane.lost_peers, __ATOMIC_RELAXED) > 0) &&
+           comm_lost_any(comm, source);
+}
 
 /* The peer of a rank that no message was exchanged with yet; null as for peer_contact. */
 struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way of a message whose header was read: MPI's order restored, matched or kept. */
+/* The memory of messages that are kept, and the queue of those that were not expected. */
 #include "match/inbound.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/compat/order.h"
+#include "delivery/control.h"
+#include "lane/lane_events.h"
 #include "match/credit.h"
-#include "delivery/delivery.h"
-#include "liveness/errors.h"
 #include "base/multilane.h"
-#include "peer/peer_class.h"
-#include "request/recv_request.h"
-#include "request/send_request.h"
-#include "peer/stripe.h"
+
+_Static_assert(sizeof(((struct inbound *) NULL)->bytes) == FLOW_INSIDE_BYTES,
+               "what lies inside of it is counted with it");
+_Static_assert(sizeof(struct inbound) <= FLOW_MESSAGE_UNITS * FLOW_UNIT_BYTES,
+               "what keeping a message takes is counted");
 
 static void inbound_construct(struct inbound *inbound)
 {
@@ -47,7 +48,7 @@ void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value
     btl_failed(btl, text, OMPI_ERR_BAD_PARAM);
 }
 
-static size_t payload_copy(unsigned char *to, const struct arrival *arrival)
+size_t arrival_copy(const struct arrival *arrival, unsigned char *to)
 {
     size_t copied = 0;
     for (int i = 0; i < arrival->payload_count; i++) {
@@ -80,8 +81,7 @@ static inline struct inbound *inbound_new(void)
     return inbound;
 }
 
-/* Room for a payload. False without memory. */
-static inline bool inbound_make_room(struct inbound *inbound, size_t bytes)
+bool inbound_make_room(struct inbound *inbound, size_t bytes)
 {
     inbound->data = inbound->bytes;
     if (bytes > sizeof(inbound->bytes)) {
@@ -92,9 +92,7 @@ static inline bool inbound_make_room(struct inbound *inbound, size_t bytes)
     return inbound->data != NULL;
 }
 
-/* A copy of the arrival that outlives the receive callback, for a part without its payload. Null
- * without memory, which was said. */
-static struct inbound *inbound_keep(const struct arrival *arrival)
+struct inbound *inbound_keep(const struct arrival *arrival)
 {
     struct inbound *inbound = inbound_new();
     if (!inbound) {
@@ -115,13 +113,12 @@ static struct inbound *inbound_keep(const struct arrival *arrival)
         memcpy(inbound->data, arrival->key_bytes, wire_keys_length(&arrival->key));
         inbound->arrival.key_bytes = inbound->data;
     } else {
-        payload_copy(inbound->data, arrival);
+        arrival_copy(arrival, inbound->data);
     }
     return inbound;
 }
 
-/* What is left of an arrival that is refused: enough to answer it. */
-static struct inbound *inbound_refusal(const struct arrival *arrival)
+struct inbound *inbound_refusal(const struct arrival *arrival)
 {
     struct inbound *inbound = inbound_new();
     if (!inbound) {
@@ -131,6 +128,18 @@ static struct inbound *inbound_refusal(const struct arrival *arrival)
     inbound->arrival = *arrival;
     inbound->arrival.type = WIRE_EAGER;
     return inbound;
+}
+
+void inbound_hold(struct inbound *inbound)
+{
+    inbound->held = arrival_cost(&inbound->arrival);
+    credit_hold(inbound->arrival.peer, inbound->held);
+}
+
+void inbound_release(struct inbound *inbound)
+{
+    credit_release(inbound->arrival.peer, inbound->held);
+    inbound->held = 0;
 }
 
 /* Lists the message under the keys with a wildcard. With the communicator's lock held. */
@@ -147,8 +156,7 @@ static void inbound_list_wildcards(struct mca_pml_comm_t *comm, struct inbound *
     }
 }
 
-/* With the communicator's lock held. */
-static inline void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound)
+void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound)
 {
     inbound->key.source = inbound->arrival.match.source;
     inbound->key.tag = inbound->arrival.match.tag;
@@ -233,7 +241,7 @@ bool inbound_keep_plain(struct peer *peer, struct mca_pml_comm_t *comm,
     inbound->arrival.type = WIRE_EAGER;
     inbound->arrival.flags = 0;
     memcpy(inbound->data, data, size);
-    credit_hold(peer, inbound);
+    inbound_hold(inbound);
     inbound_enqueue(comm, inbound);
     return true;
 }
@@ -251,398 +259,9 @@ struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int 
         return NULL;
     struct peer *peer = inbound->arrival.peer;
     OPAL_THREAD_LOCK(&peer->lock);
-    credit_release(inbound);
+    inbound_release(inbound);
     OPAL_THREAD_UNLOCK(&peer->lock);
     return inbound;
-}
-
-static struct mca_pml_comm_t *arrival_comm(const struct arrival *arrival)
-{
-    if (OPAL_UNLIKELY(arrival->flags & WIRE_CID))
-        return comm_of_cid(&arrival->cid);
-    return comm_of_index(arrival->match.context);
-}
-
-/* Keeps the message for a communicator that this process has not made yet. Returns it if the
- * communicator has appeared meanwhile. */
-static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct inbound *kept)
-{
-    OPAL_THREAD_LOCK(&multilane.lock);
-    struct mca_pml_comm_t *comm = arrival_comm(arrival);
-    if (!comm) {
-        struct inbound *inbound = kept ? kept : inbound_keep(arrival);
-        if (inbound) {
-            credit_hold(arrival->peer, inbound);
-            opal_list_append(&multilane.orphans, (opal_list_item_t *) inbound);
-        }
-    }
-    OPAL_THREAD_UNLOCK(&multilane.lock);
-    return comm;
-}
-
-/* `kept` is the inbound that holds the arrival, or null. One in parts goes with its last part. */
-static void reject_source(const struct arrival *arrival, struct inbound *kept)
-{
-    inbound_reject(arrival->btl, "a source rank outside its communicator",
-                   (uint64_t) arrival->match.source);
-    if (kept && arrival->type == WIRE_PART)
-        kept->refused = true;
-    else if (kept)
-        inbound_free(kept);
-}
-
-void inbound_adopt_orphans(struct mca_pml_comm_t *comm)
-{
-    struct inbound *inbound, *next;
-    OPAL_LIST_FOREACH_SAFE(inbound, next, &multilane.orphans, inbound_t)
-    {
-        const struct arrival *arrival = &inbound->arrival;
-        bool is_ours =
-            arrival->flags & WIRE_CID
-                ? comm->wire_flags & WIRE_CID && arrival->cid.base == comm->cid.base &&
-                      arrival->cid.sub == comm->cid.sub
-                : !(comm->wire_flags & WIRE_CID) && arrival->match.context == comm->index;
-        if (!is_ours)
-            continue;
-        opal_list_remove_item(&multilane.orphans, (opal_list_item_t *) inbound);
-        if (arrival->match.source < 0 || (uint32_t) arrival->match.source >= comm->size) {
-            reject_source(arrival, inbound);
-            continue;
-        }
-        inbound_enqueue(comm, inbound);
-    }
-}
-
-/* What will never be received goes to the list of those that are to be answered, which must not be
- * done with a lock held. A message in parts goes with its last part. */
-static void refuse_later(const struct arrival *arrival, struct inbound *kept,
-                         struct inbound **refused)
-{
-    bool is_in_parts = kept && arrival->type == WIRE_PART;
-    struct inbound *inbound = kept && !is_in_parts ? kept : inbound_refusal(arrival);
-    if (is_in_parts)
-        kept->refused = true;
-    if (!inbound)
-        return;
-    inbound->next = *refused;
-    *refused = inbound;
-}
-
-static void refused_answer(struct inbound *refused)
-{
-    while (refused) {
-        struct inbound *next = refused->next;
-        refused->next = NULL;
-        inbound_refuse(refused);
-        refused = next;
-    }
-}
-
-/* Called in MPI's order, with the peer's lock held: finds the receive for an arrival, or keeps it.
- * `kept` is the inbound that holds the arrival already, or null. The caller answers *refused when
- * it holds no lock. */
-static struct recv_request *deliver(struct arrival *arrival, struct inbound *kept,
-                                    struct inbound **refused)
-{
-    struct mca_pml_comm_t *comm = arrival_comm(arrival);
-    if (OPAL_UNLIKELY(!comm) && !(comm = orphan_keep(arrival, kept)))
-        return NULL;
-    if (OPAL_UNLIKELY((uint32_t) arrival->match.source >= comm->size)) {
-        reject_source(arrival, kept);
-        return NULL;
-    }
-    struct recv_request *request = NULL;
-    OPAL_THREAD_LOCK(&comm->lock);
-    if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, arrival->match.tag))) {
-        request = recv_request_take_posted(comm, &arrival->match);
-        if (!request) {
-            struct inbound *inbound = kept ? kept : inbound_keep(arrival);
-            if (inbound) {
-                credit_hold(arrival->peer, inbound);
-                inbound_enqueue(comm, inbound);
-            }
-        }
-    } else {
-        refuse_later(arrival, kept, refused);
-        credit_matched(arrival->peer, arrival_cost(arrival));
-    }
-    OPAL_THREAD_UNLOCK(&comm->lock);
-    if (request)
-        credit_matched(arrival->peer, arrival_cost(arrival));
-    return request;
-}
-
-/* No lane overtakes another by so many messages. */
-#define EARLY_MAX (1 << 24)
-
-/* Adds a message that came before its turn. False: one with its number is there. With the peer's
- * lock held. */
-static bool early_insert(struct peer *peer, struct inbound *inbound)
-{
-    uint32_t sequence = inbound->arrival.match.sequence;
-    struct inbound **at = &peer->early;
-    /* What overtakes mostly comes in order itself. */
-    if (*at && (int32_t) (peer->early_last->arrival.match.sequence - sequence) < 0)
-        at = &peer->early_last->next;
-    while (*at && (int32_t) ((*at)->arrival.match.sequence - sequence) < 0)
-        at = &(*at)->next;
-    if (*at && (*at)->arrival.match.sequence == sequence)
-        return false;
-    inbound->next = *at;
-    *at = inbound;
-    if (!inbound->next)
-        peer->early_last = inbound;
-    counter_add(&multilane.early_messages, 1);
-    return true;
-}
-
-static void assembly_attach(struct inbound *assembly, struct recv_request *receiver);
-
-/* Delivers the early messages whose turn has come; returns those that found receives, in order.
- * With the peer's lock held. */
-static struct inbound *early_deliver(struct peer *peer, struct inbound **refused)
-{
-    struct inbound *ready = NULL, **last = &ready;
-    while (peer->early && peer->early->arrival.match.sequence == peer->next_receive_sequence) {
-        struct inbound *inbound = peer->early;
-        peer->early = inbound->next;
-        inbound->next = NULL;
-        peer->next_receive_sequence++;
-        struct recv_request *receiver = deliver(&inbound->arrival, inbound, refused);
-        if (!receiver)
-            continue;
-        if (inbound->arrival.type == WIRE_PART) {
-            assembly_attach(inbound, receiver);
-            continue;
-        }
-        inbound->receiver = receiver;
-        *last = inbound;
-        last = &inbound->next;
-    }
-    return ready;
-}
-
-static void ready_take(struct inbound *ready)
-{
-    while (ready) {
-        struct inbound *next = ready->next;
-        struct recv_request *receiver = ready->receiver;
-        ready->next = NULL;
-        ready->receiver = NULL;
-        inbound_take(ready, receiver);
-        ready = next;
-    }
-}
-
-static void reject_sequence(const struct arrival *arrival, int32_t ahead)
-{
-    inbound_reject(arrival->btl, "a message further ahead of its turn than can be",
-                   (uint64_t) ahead);
-}
-
-void inbound_message(struct arrival *arrival)
-{
-    struct peer *peer = arrival->peer;
-    struct recv_request *receiver = NULL;
-    struct inbound *ready = NULL, *refused = NULL;
-
-    OPAL_THREAD_LOCK(&peer->lock);
-    int32_t ahead = (int32_t) (arrival->match.sequence - peer->next_receive_sequence);
-    if (OPAL_LIKELY(ahead == 0)) {
-        peer->next_receive_sequence++;
-        receiver = deliver(arrival, NULL, &refused);
-        if (OPAL_UNLIKELY(peer->early != NULL))
-            ready = early_deliver(peer, &refused);
-    } else if (ahead > 0) {
-        struct inbound *inbound = ahead <= EARLY_MAX ? inbound_keep(arrival) : NULL;
-        if (inbound && !early_insert(peer, inbound))
-            inbound_free(inbound); /* a duplicate */
-    }                              /* else a duplicate of what was delivered */
-    OPAL_THREAD_UNLOCK(&peer->lock);
-
-    /* User requests complete here, where no lock is held. */
-    if (OPAL_LIKELY(receiver != NULL))
-        recv_request_take(receiver, arrival);
-    if (OPAL_UNLIKELY(ready != NULL))
-        ready_take(ready);
-    if (OPAL_UNLIKELY(refused != NULL))
-        refused_answer(refused);
-    credit_tell_if_due(peer);
-    if (OPAL_UNLIKELY(ahead > EARLY_MAX))
-        reject_sequence(arrival, ahead);
-}
-
-/* Messages in parts. Each part describes its message, so any may come first; an assembly is the
- * inbound that stands for the message, listed with its peer until the last part is there. While it
- * has no receive its bytes gather on the heap; from then on each part goes where it belongs. All
- * fields of an assembly are guarded by the peer's lock. */
-
-static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
-{
-    struct inbound *assembly = peer->assemblies;
-    while (assembly && assembly->arrival.match.sequence != sequence)
-        assembly = assembly->next_assembly;
-    return assembly;
-}
-
-static void assembly_remove(struct peer *peer, struct inbound *assembly)
-{
-    struct inbound **at = &peer->assemblies;
-    while (*at != assembly)
-        at = &(*at)->next_assembly;
-    *at = assembly->next_assembly;
-}
-
-/* The message has met its receive; what has gathered goes there. Where parts are missing yet it
- * copies garbage, which they will overwrite. */
-static void assembly_attach(struct inbound *assembly, struct recv_request *receiver)
-{
-    recv_request_match(receiver, &assembly->arrival);
-    if (assembly->data) {
-        struct iovec whole = {.iov_base = assembly->data, .iov_len = assembly->arrival.size};
-        recv_request_write(receiver, 0, &whole, 1);
-    }
-    receiver->in_get = false; /* what a former life has left, and a cancel would believe */
-    assembly->receiver = receiver;
-}
-
-/* The first part of a message: queues it like any other message. Null: it is a duplicate of what
- * was delivered, or it was refused (*wrong says why). */
-static struct inbound *assembly_start(struct arrival *part, struct inbound **ready,
-                                      struct inbound **refused, const char **wrong)
-{
-    struct peer *peer = part->peer;
-    int32_t ahead = (int32_t) (part->match.sequence - peer->next_receive_sequence);
-    if (ahead < 0)
-        return NULL;
-    if (ahead > EARLY_MAX) {
-        *wrong = "a part further ahead of its turn than can be, sequence";
-        return NULL;
-    }
-    struct inbound *assembly = inbound_keep(part);
-    if (!assembly)
-        return NULL;
-    if (ahead > 0 && !early_insert(peer, assembly)) {
-        inbound_free(assembly);
-        *wrong = "a part of a message that came whole, sequence";
-        return NULL;
-    }
-    assembly->next_assembly = peer->assemblies;
-    peer->assemblies = assembly;
-    if (ahead > 0)
-        return assembly;
-    peer->next_receive_sequence++;
-    struct recv_request *receiver = deliver(&assembly->arrival, assembly, refused);
-    if (receiver)
-        assembly_attach(assembly, receiver);
-    if (peer->early)
-        *ready = early_deliver(peer, refused);
-    return assembly;
-}
-
-/* Every part describes the message in the same words. */
-static bool assembly_fits(const struct inbound *assembly, const struct arrival *part)
-{
-    const struct arrival *whole = &assembly->arrival;
-    return whole->size == part->size && whole->flags == part->flags &&
-           whole->match.context == part->match.context &&
-           whole->match.source == part->match.source && whole->match.tag == part->match.tag;
-}
-
-/* Where a part of a message without a receive is kept. */
-static bool assembly_gather(struct inbound *assembly, const struct arrival *part)
-{
-    if (assembly->refused)
-        return true;
-    if (!assembly->data && !inbound_make_room(assembly, part->size))
-        return false;
-    payload_copy(assembly->data + part->offset, part);
-    return true;
-}
-
-/* Counts bytes that are where they belong. True: the message is whole and its receive, if it has
- * one, is the caller's to complete. */
-static bool assembly_count(struct peer *peer, struct inbound *assembly, size_t bytes)
-{
-    assembly->assembled += bytes;
-    if (assembly->assembled < assembly->arrival.size)
-        return false;
-    assembly_remove(peer, assembly);
-    assembly->arrival.type = WIRE_EAGER; /* from here on it is as if it had come whole */
-    if (!assembly->refused)
-        return assembly->receiver;
-    inbound_free(assembly);
-    return false;
-}
-
-/* Puts a part where it belongs. True: the message is complete, as for assembly_count. With the
- * peer's lock held. */
-static bool assembly_add(struct peer *peer, struct inbound *assembly, const struct arrival *part,
-                         const char **wrong)
-{
-    size_t fresh = 0;
-    if (!assembly_fits(assembly, part))
-        *wrong = "a part that does not fit the message it belongs to, offset";
-    else if (!spans_add(&assembly->claimed, part->offset, part->offset + part->length, &fresh))
-        *wrong = "a part of a message with too many gaps, offset";
-    if (fresh == 0) /* or a duplicate */
-        return false;
-    if (assembly->receiver) {
-        /* The copy needs no lock: the assembly stays while bytes of it are not counted. */
-        struct recv_request *receiver = assembly->receiver;
-        OPAL_THREAD_UNLOCK(&peer->lock);
-        recv_request_write(receiver, part->offset, part->payload, part->payload_count);
-        OPAL_THREAD_LOCK(&peer->lock);
-    } else if (!assembly_gather(assembly, part)) {
-        *wrong = "a part of a message for which there is no memory, offset";
-        return false;
-    }
-    return assembly_count(peer, assembly, fresh);
-}
-
-void inbound_part(struct arrival *part)
-{
-    struct peer *peer = part->peer;
-    struct inbound *ready = NULL, *refused = NULL;
-    const char *wrong = NULL;
-    bool is_complete = false;
-
-    OPAL_THREAD_LOCK(&peer->lock);
-    struct inbound *assembly = assembly_find(peer, part->match.sequence);
-    if (!assembly)
-        assembly = assembly_start(part, &ready, &refused, &wrong);
-    if (assembly)
-        is_complete = assembly_add(peer, assembly, part, &wrong);
-    OPAL_THREAD_UNLOCK(&peer->lock);
-
-    if (is_complete) {
-        stripe_flush(peer);
-        recv_request_finish(assembly->receiver);
-        inbound_free(assembly);
-    }
-    if (ready)
-        ready_take(ready);
-    refused_answer(refused);
-    credit_tell_if_due(peer);
-    if (OPAL_UNLIKELY(wrong != NULL))
-        inbound_reject(part->btl, wrong, part->offset);
-}
-
-void inbound_lost(struct peer *peer)
-{
-    struct recv_request *receiver;
-    do {
-        receiver = NULL;
-        OPAL_THREAD_LOCK(&peer->lock);
-        for (struct inbound *at = peer->assemblies; at && !receiver; at = at->next_assembly) {
-            receiver = at->receiver;
-            at->receiver = NULL;
-            at->refused = true;
-        }
-        OPAL_THREAD_UNLOCK(&peer->lock);
-        if (receiver)
-            recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
-    } while (receiver);
 }
 
 void inbound_forget(struct peer *peer, const struct recv_request *receiver)
@@ -656,40 +275,26 @@ void inbound_forget(struct peer *peer, const struct recv_request *receiver)
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-void inbound_take(struct inbound *inbound, struct recv_request *receiver)
+static void early_free(struct peer *peer, void *unused)
 {
-    struct arrival *arrival = &inbound->arrival;
-    struct peer *peer = arrival->peer;
-    bool is_plain = inbound->is_plain, is_whole = true, is_lost = false;
-    OPAL_THREAD_LOCK(&peer->lock);
-    credit_release(inbound);
-    if (arrival->type == WIRE_PART) { /* which goes with its last part, at any time from here on */
-        is_whole = false;
-        is_lost = peer_is_lost(peer);
-        if (!is_lost)
-            assembly_attach(inbound, receiver); /* inbound_part goes on */
-    }
-    OPAL_THREAD_UNLOCK(&peer->lock);
-    if (OPAL_UNLIKELY(is_lost))
-        recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
-    if (is_plain) {
-        recv_request_take_whole(receiver, peer, &arrival->match, inbound->data, arrival->size);
-        inbound_free(inbound);
-    } else if (is_whole) {
-        struct iovec whole = {.iov_base = inbound->data, .iov_len = arrival->size};
-        arrival->payload = &whole;
-        arrival->payload_count = 1;
-        recv_request_take(receiver, arrival);
+    (void) unused;
+    while (peer->early) {
+        struct inbound *inbound = peer->early;
+        peer->early = inbound->next;
         inbound_free(inbound);
     }
-    credit_tell_if_due(peer);
+}
+
+void inbounds_fini(void)
+{
+    peers_visit(early_free, NULL);
 }
 
 void inbound_drop(struct inbound *inbound)
 {
     struct peer *peer = inbound->arrival.peer;
     OPAL_THREAD_LOCK(&peer->lock);
-    credit_release(inbound);
+    inbound_release(inbound);
     bool is_in_parts = inbound->arrival.type == WIRE_PART;
     inbound->refused = true; /* it goes with its last part */
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -702,10 +307,7 @@ void inbound_drop(struct inbound *inbound)
 void inbound_refuse_sender(struct peer *peer, struct wire_handle sender)
 {
     struct wire_ack nack = {.sender = sender};
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    unsigned char *end = peer_write_base(peer, bytes, WIRE_NACK, 0);
-    memcpy(end, &nack, sizeof(nack));
-    lane_send_control(peer_control_lane(peer), bytes, (size_t) (end + sizeof(nack) - bytes));
+    control_send(peer_control_lane(peer), WIRE_NACK, &nack, sizeof(nack));
 }
 
 void inbound_refuse(struct inbound *inbound)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that have arrived: put into MPI's order, matched with receives. */
+/* Messages that have arrived, and those of them that are kept until a receive asks for them. */
 #ifndef MULTILANE_INBOUND_H
 #define MULTILANE_INBOUND_H
 
@@ -52,17 +52,19 @@ struct inbound {
     struct spans claimed; /* which of its parts are here or being copied */
 };
 
+/* What a message took, or would take, while it waits for its receive. */
+static inline uint32_t arrival_cost(const struct arrival *arrival)
+{
+    return flow_cost(arrival->type == WIRE_RTS ? 0 : arrival->size);
+}
+
 typedef struct inbound inbound_t;
 OBJ_CLASS_DECLARATION(inbound_t);
 
-/* A whole message, or a RTS, in whatever order it comes; a part of one. The arrival is of the
- * caller, and may be gone when it returns. No lock is held. */
-void inbound_message(struct arrival *arrival);
 /* Keeps a plain message that is in its turn and found no receive. False: there is no memory. With
  * the peer's and the communicator's lock held. */
 bool inbound_keep_plain(struct peer *peer, struct mca_pml_comm_t *comm,
                         const struct wire_match *match, const void *data, size_t size);
-void inbound_part(struct arrival *part);
 
 /* The oldest message that a receive with this source and tag takes; null if there is none. With the
  * communicator's lock held. */
@@ -74,21 +76,29 @@ void inbound_remove(struct mca_pml_comm_t *comm, struct inbound *inbound);
 struct inbound *inbound_of_node(struct match_node *node);
 
 void inbound_free(struct inbound *inbound);
+/* Frees what came before its turn, of all peers. */
+void inbounds_fini(void);
 
-/* A new communicator takes the messages that came for it before it was known. With the component's
- * lock held. */
-void inbound_adopt_orphans(struct mca_pml_comm_t *comm);
+/* A copy of the arrival that outlives the receive callback, for a part without its payload. Null
+ * without memory, which was said. */
+struct inbound *inbound_keep(const struct arrival *arrival);
+/* What is left of an arrival that is refused: enough to answer it. Null as above. */
+struct inbound *inbound_refusal(const struct arrival *arrival);
+/* Room for a payload. False without memory. */
+bool inbound_make_room(struct inbound *inbound, size_t bytes);
+size_t arrival_copy(const struct arrival *arrival, unsigned char *to);
 
-/* The message goes to this receive, which it was matched with and which holds nothing else. Frees
- * the inbound, now or when its last part is there. No lock is held. */
-void inbound_take(struct inbound *inbound, struct recv_request *receiver);
+/* It waits for a receive, and takes of the sender's room meanwhile; it does not any more. With the
+ * peer's lock held. */
+void inbound_hold(struct inbound *inbound);
+void inbound_release(struct inbound *inbound);
+
+/* Puts it behind the others. With the communicator's lock held. */
+void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound);
 
 /* Answers a message that will never be received, so that its sender does not wait for ever. */
 void inbound_refuse(struct inbound *inbound);
 void inbound_refuse_sender(struct peer *peer, struct wire_handle sender);
-
-/* The peer is lost: ends receives of messages of which parts are missing. No lock is held. */
-void inbound_lost(struct peer *peer);
 
 /* A receive ends though parts of its message may still come: they find nobody. No lock is held. */
 void inbound_forget(struct peer *peer, const struct recv_request *receiver);

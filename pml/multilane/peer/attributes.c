@@ -16,7 +16,6 @@
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "peer/peer_class.h"
 
 enum profile_placement attributes_placement(const struct peer *peer)
 {

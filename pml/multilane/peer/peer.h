@@ -4,6 +4,7 @@
 #ifndef MULTILANE_PEER_H
 #define MULTILANE_PEER_H
 
+#include "base/pending.h"
 #include "common/compat/pml.h"
 
 #include "base/flow.h"
@@ -50,9 +51,9 @@ struct peer {
 
     opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
     uint32_t next_receive_sequence; /* what has a smaller one was matched or queued */
-    bool credit_due;     /* atomic: the peer is to be told of its limits; set with the lock held */
-    uint8_t ring_misses; /* atomic, see peer_ring_missed */
-    bool starved;        /* it has used them up; starved_pending is in the queue */
+    bool credit_due;  /* atomic: the peer is to be told of its limits; set with the lock held */
+    uint8_t declined; /* atomic, see peer_declined */
+    bool starved;     /* it has used them up; starved_pending is in the queue */
     struct flow_in in;
     struct inbound *early;      /* arrived before their turn, by ascending sequence */
     struct inbound *early_last; /* the last of them, if there is one */
@@ -80,81 +81,52 @@ static inline bool lost_or_dead(const struct peer *peer)
     return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
 }
 
-/* The peer of that name, with its lanes; made at first contact. Null if there is no such process,
- * or it cannot be talked to, which was said. `proc` may be null. */
-struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc);
-
 /* A peer that was met before, or null. Needs no lock: peers are never removed while the component
  * is open, and appear whole. */
 struct peer *peer_find(opal_process_name_t name);
 
-/* The sender of a message: from the base and, if it is of another job, its name. */
-struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name *name);
+/* Makes one, or null without memory; lists one, after which it is found, and is whole. With the
+ * component's lock held. */
+struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc);
+void peer_list(struct peer *peer);
 
-/* A message that is offered by the ring in device memory and asked for otherwise, as this peer can
- * have no ring or receives to the host's memory, has cost a handshake. After some in a row messages
- * are planned without it; now and then one is offered again. Relaxed: a count that is lost between
- * threads delays that. */
-#define RING_MISSES_MANY  4
-#define RING_MISSES_AGAIN 64
+/* Shows all peers that were met, of this job and of others. Needs no lock, as above. */
+void peers_visit(void (*visit)(struct peer *peer, void *with), void *with);
 
-static inline bool peer_avoids_ring(const struct peer *peer)
+/* Frees all of them. */
+void peers_fini(void);
+
+/* A message that is offered in a way that this peer declines (struct protocol) has cost a
+ * handshake. After some in a row messages are planned without it; now and then one is offered
+ * again. Relaxed: a count that is lost between threads delays that. */
+#define DECLINED_MANY  4
+#define DECLINED_AGAIN 64
+
+static inline bool peer_declines(const struct peer *peer)
 {
-    return __atomic_load_n(&peer->ring_misses, __ATOMIC_RELAXED) >= RING_MISSES_MANY;
+    return __atomic_load_n(&peer->declined, __ATOMIC_RELAXED) >= DECLINED_MANY;
 }
 
-static inline void peer_ring_missed(struct peer *peer)
+static inline void peer_declined(struct peer *peer)
 {
-    uint8_t misses = __atomic_load_n(&peer->ring_misses, __ATOMIC_RELAXED);
-    bool is_again = misses >= RING_MISSES_AGAIN;
-    __atomic_store_n(&peer->ring_misses, is_again ? RING_MISSES_MANY - 1 : misses + 1,
+    uint8_t declined = __atomic_load_n(&peer->declined, __ATOMIC_RELAXED);
+    bool is_again = declined >= DECLINED_AGAIN;
+    __atomic_store_n(&peer->declined, is_again ? DECLINED_MANY - 1 : declined + 1,
                      __ATOMIC_RELAXED);
 }
 
-/* What a BTL of ours offers beside btl.h; null for another's. */
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
+static inline void peer_accepted(struct peer *peer)
+{
+    __atomic_store_n(&peer->declined, 0, __ATOMIC_RELAXED);
+}
 
 /* The peer's lane over this BTL, or null. */
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);
-
-/* Is there a BTL of Open MPI's that may lose what it took, and so a whole process, met or not? */
-bool lanes_may_lose(void);
-
-/* Takes what the BML has toward the peer and is no lane yet, and plans for it. False: nothing
- * reaches the peer. With the component's lock held. */
-bool peer_take_lanes(struct peer *peer);
-
-/* The same for a lane that something has come on and that the peer does not have: it may have
- * appeared after first contact. Null: the BML does not know it either. No lock is held. */
-struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl);
-
-/* The lane is lost, or is there again: what is sent from now on is planned without it, or with it.
- * False: no lane is left to this peer. No lock is held. */
-bool lane_set_lost(struct lane *lane, bool is_lost);
 
 /* The lane for control messages. Relaxed: any lane will do. */
 static inline struct lane *peer_control_lane(struct peer *peer)
 {
     return &peer->lanes[__atomic_load_n(&peer->control, __ATOMIC_RELAXED)];
-}
-
-void peer_forget_lanes(struct peer *peer);
-void peers_fini(void);
-
-/* Writes the base of a header to this peer, and our name if it needs that; returns the end. */
-static inline unsigned char *peer_write_base(const struct peer *peer, void *at, uint8_t type,
-                                             uint8_t flags)
-{
-    struct wire_base *base = at;
-    *base = (struct wire_base){
-        .type = type, .flags = flags | (peer->foreign ? WIRE_NAMED : 0), .from = multilane.me.vpid};
-    unsigned char *end = (unsigned char *) (base + 1);
-    if (OPAL_UNLIKELY(peer->foreign)) {
-        struct wire_name name = {.jobid = multilane.me.jobid, .vpid = multilane.me.vpid};
-        __builtin_memcpy(end, &name, sizeof(name));
-        end += sizeof(name);
-    }
-    return end;
 }
 
 /* Is there room for one more copy, of that cost? There always is for one. Then peer_unqueue

@@ -12,7 +12,6 @@
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "protocol/protocol.h"
 
 static void class_free(struct peer_class *class)
 {
@@ -45,32 +44,30 @@ static bool class_equals(const struct peer_class *one, const struct peer_class *
 /* --- plans
  * ---------------------------------------------------------------------------------------- */
 
-/* Protocols of the model's table that have no file here. */
-static uint32_t missing_protocols(void)
+/* The protocols that messages of such memory do not go by. */
+static uint32_t protocols_without(const struct peer_class *class, enum class_buffer buffer)
 {
-    uint32_t missing = 0;
-    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++)
-        if (!protocols[i])
-            missing |= 1u << i;
-    return missing;
+    bool is_device = buffer >= CLASS_DEVICE;
+    uint32_t without = 0;
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
+        const struct protocol *protocol = protocols.of_model[i];
+        if (!protocol || (is_device && protocol->host_only) ||
+            (is_device && class->has_device_lane && protocol->puts) ||
+            (buffer == CLASS_DEVICE_DECLINED && protocol->can_be_declined))
+            without |= 1u << i;
+    }
+    return without;
 }
 
 /* Of one copy between a device and pinned host memory: what starting it and hearing of its end
  * takes, and a bus of 12 GB/s, which is the slowest in use. */
 static const struct model_copy device_copy = {.fixed_s = 6e-6, .s_byte = 1 / 12e9};
 
-/* Those that would have the processor read the data where they lie; and over the lane of device
- * memory, which is only got from, puts. */
-#define NOT_OF_DEVICE_MEMORY (1u << MODEL_EAGER_ZCOPY | 1u << MODEL_RNDV_AM | 1u << MODEL_RNDV_BOTH)
-
 static void plan_input_of_device(const struct peer_class *class, struct plan_input *input)
 {
     input->lane_count += class->has_device_lane;
     input->around.buffer.memory = MODEL_MEMORY_CUDA;
     input->around.copy[1] = device_copy;
-    input->without |= NOT_OF_DEVICE_MEMORY;
-    if (class->has_device_lane)
-        input->without |= 1u << MODEL_RNDV_PUT;
 }
 
 bool class_registration_cached(void)
@@ -95,17 +92,15 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->override_count = parameters.override_count;
     input->most_eager_lanes = (uint32_t) parameters.eager_lanes;
     input->most_rndv_lanes = (uint32_t) parameters.rndv_lanes;
-    input->without = missing_protocols();
+    input->without = protocols_without(class, buffer);
     if (buffer >= CLASS_DEVICE)
         plan_input_of_device(class, input);
-    if (buffer == CLASS_DEVICE_RINGLESS)
-        input->without |= 1u << MODEL_RNDV_RING;
 }
 
 bool class_shows(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct plan *plan = class->plans[buffer];
-    bool shows = plan && buffer != CLASS_DEVICE_RINGLESS;
+    bool shows = plan && buffer != CLASS_DEVICE_DECLINED;
     for (uint32_t i = 0; plan && i < plan->entry_count; i++)
         shows |= class->routes[buffer][i].messages > 0;
     return shows;
@@ -135,7 +130,7 @@ struct route *routes_of_plan(const struct plan *plan)
     for (uint32_t i = 0; routes && i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
         routes[i].largest = entry->largest_bytes;
-        routes[i].protocol = protocols[entry->protocol_index];
+        routes[i].protocol = protocols.of_model[entry->protocol_index];
         routes[i].eager_mask = routes[i].protocol->method ? 0 : SIZE_MAX;
         routes[i].lane_count = (uint8_t) entry->lane_count;
         routes[i].counted = stripes;
@@ -144,14 +139,14 @@ struct route *routes_of_plan(const struct plan *plan)
     return routes;
 }
 
-/* A get over the lane of device memory, which carries no RTS, is a protocol of its own here. */
+/* The lane of device memory carries no RTS, so what goes over it may be done in another way. */
 static void routes_mark_device(const struct peer_class *class, const struct plan *plan,
                                struct route *routes)
 {
     for (uint32_t i = 0; i < plan->entry_count; i++)
-        if (class->has_device_lane && plan->entries[i].protocol_index == MODEL_RNDV_GET &&
+        if (class->has_device_lane && routes[i].protocol->over_device_lane &&
             plan->entries[i].lanes[0] == class->lane_count)
-            routes[i].protocol = &rndv_device;
+            routes[i].protocol = routes[i].protocol->over_device_lane;
 }
 
 static bool class_plan(struct peer_class *class, enum class_buffer buffer)

@@ -7,17 +7,8 @@
 #include "common/lane/profile.h"
 #include "common/model/plan.h"
 #include "base/counter.h"
+#include "base/protocol.h"
 #include "peer/peer.h"
-
-struct protocol;
-
-/* The largest message of eager-short, whatever a lane would take: it is built on the stack. With
- * its headers it still fits vader's fast path, which takes a quarter of its 4 KiB box. */
-#define EAGER_SHORT_MAX 936
-
-/* No message above goes eagerly: one that comes before its receive is copied once more, and holds
- * the receiver's memory meanwhile. */
-#define EAGER_MAX ((size_t) 128 << 10)
 
 /* What a plan says for one range of sizes, in the words of the data path. */
 struct route {
@@ -37,7 +28,7 @@ enum class_buffer {
     CLASS_PACKED,     /* there in several pieces, */
     CLASS_DEVICE,     /* in device memory, */
     CLASS_DEVICE_PACKED,
-    CLASS_DEVICE_RINGLESS, /* in one piece there, for a peer that takes none by the ring */
+    CLASS_DEVICE_DECLINED, /* in one piece there, for a peer that declines a protocol */
     CLASS_BUFFERS
 };
 

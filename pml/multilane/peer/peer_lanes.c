@@ -11,14 +11,12 @@
 
 #include "common/compat/btl.h"
 #include "common/lane/foreign.h"
-#include "delivery/delivery.h"
 #include "common/memory/driver.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "peer/peer.h"
+#include "peer/peer_lanes.h"
 #include "peer/peer_class.h"
 #include "peer/stripe.h"
-#include "liveness/watch.h"
 
 const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
 {
@@ -30,16 +28,6 @@ const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t 
                    extension->struct_bytes >= sizeof(*extension)
                ? extension
                : NULL;
-}
-
-struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
-{
-    /* Acquire, against lane_add: a lane that is counted is whole. */
-    uint8_t count = __atomic_load_n(&peer->lane_count, __ATOMIC_ACQUIRE);
-    for (uint8_t i = 0; i < count; i++)
-        if (peer->lanes[i].btl == btl)
-            return &peer->lanes[i];
-    return NULL;
 }
 
 /* A peer has at most one lane for each module, and a plan knows no more than this. */
@@ -94,20 +82,6 @@ static void lanes_frame(struct peer *peer, uint8_t first)
         lane->largest = largest - WIRE_ENVELOPE_MAX;
         lane->flags &= ~not_offered(lane);
     }
-}
-
-/* The lane of a peer without another one for messages; null if there are more. */
-static struct lane *only_sender(struct peer *peer)
-{
-    struct lane *only = NULL;
-    for (int i = 0; i < peer->lane_count; i++) {
-        if (!lane_sends(&peer->lanes[i]))
-            continue;
-        if (only)
-            return NULL;
-        only = &peer->lanes[i];
-    }
-    return only;
 }
 
 static bool takes_device(const struct lane *lane)
@@ -242,9 +216,6 @@ bool peer_take_lanes(struct peer *peer)
     lanes_add(peer, &endpoint->btl_eager);
     lanes_add(peer, &endpoint->btl_send);
     lanes_frame(peer, before);
-    struct lane *only = before == 0 && parameters.failover ? only_sender(peer) : NULL;
-    if (only)
-        watch_alone(only);
     bool is_planned = peer->class && peer->lane_count == before;
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }
@@ -272,11 +243,21 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
 void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
-    if (peer->delivery)
-        delivery_park(peer->delivery);
     peer->lane_count = 0; /* its class keeps it: reports are written after this */
     free(peer->lanes);
     peer->lanes = NULL;
     free(peer->device_lane);
     peer->device_lane = NULL;
+}
+
+bool lane_renew(struct lane *lane)
+{
+    opal_proc_t *proc = &lane->peer->proc->super;
+    struct mca_btl_base_endpoint_t *endpoint = NULL;
+    if (lane->btl->btl_add_procs(lane->btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS ||
+        endpoint != lane->endpoint)
+        return false;
+    /* What introduced it to the peer may have been lost with it. Relaxed: see rma.c. */
+    __atomic_store_n(&lane->introduced, false, __ATOMIC_RELAXED);
+    return true;
 }

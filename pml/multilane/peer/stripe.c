@@ -12,12 +12,6 @@
 #include "base/clock.h"
 #include "base/multilane.h"
 
-/* A report for so many bytes, or, where a lane is slow, for less after this time: often enough for
- * the sender to see a lane that changes, rare beside the data. */
-#define REPORT_BYTES     (256u << 10)
-#define REPORT_MIN_BYTES (16u << 10)
-#define REPORT_NS        500000u
-
 /* A piece takes its lane so long, so that the last ones of all lanes end close together; shorter
  * than PIECE_MIN it costs more than that wins. */
 #define PIECE_S        1e-3
@@ -204,49 +198,6 @@ void stripe_copying(struct lane *lane, size_t size)
 {
     if (lane->peer->lane_count > 1)
         speed_sent(&lane->copy_speed, size);
-}
-
-static bool report_plainly(struct lane *lane, const void *bytes, size_t length)
-{
-    int rc = lane_send_plain(lane, bytes, length, NULL, NULL);
-    return rc == LANE_LEFT || rc == LANE_UNDER_WAY;
-}
-
-static void report(struct lane *lane)
-{
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    struct wire_seen seen = {.bytes = load(&lane->speed.received)};
-    unsigned char *end = peer_write_base(lane->peer, bytes, WIRE_SEEN, 0);
-    memcpy(end, &seen, sizeof(seen));
-    size_t length = (size_t) (end + sizeof(seen) - bytes);
-    /* A report says something about its lane, so it never goes by another; the next one tells all
-     * that a lost one did. */
-    if (lane->framed && (lane_state(lane) == LANE_BROKEN || !report_plainly(lane, bytes, length)))
-        return;
-    store(&lane->speed.reported, seen.bytes);
-    store(&lane->speed.reported_ns, clock_now_ns());
-    if (!lane->framed)
-        lane_send_control(lane, bytes, length);
-}
-
-void stripe_received(struct lane *lane, size_t size)
-{
-    if (!lane)
-        return;
-    uint64_t received = __atomic_add_fetch(&lane->speed.received, size, __ATOMIC_RELAXED);
-    uint64_t untold = received - load(&lane->speed.reported);
-    if (untold >= REPORT_BYTES || (untold >= REPORT_MIN_BYTES &&
-                                   clock_now_ns() - load(&lane->speed.reported_ns) >= REPORT_NS))
-        report(lane);
-}
-
-void stripe_flush(struct peer *peer)
-{
-    if (OPAL_LIKELY(peer->lane_count == 1))
-        return;
-    for (int i = 0; i < peer->lane_count; i++)
-        if (load(&peer->lanes[i].speed.received) != load(&peer->lanes[i].speed.reported))
-            report(&peer->lanes[i]);
 }
 
 /* `total` bytes are through by now, counted since the lane exists. */

@@ -45,13 +45,6 @@ void stripe_copy_failed(struct lane *lane, size_t size);
 /* The lane had no room: the piece is not under way after all. */
 void stripe_not_copying(struct lane *lane, size_t size);
 
-/* A marked piece came on a lane. Reports, now and then, on the same lane: so the sender knows
- * which. */
-void stripe_received(struct lane *lane, size_t size);
-
-/* A message is complete: reports what was not reported yet. */
-void stripe_flush(struct peer *peer);
-
 /* The peer says how many of the striped bytes that were ever sent on this lane it has. */
 void stripe_seen(struct lane *lane, const struct wire_seen *seen);
 

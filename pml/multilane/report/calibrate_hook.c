@@ -12,7 +12,7 @@
 #include "base/multilane.h"
 #include "multilane/measure.h"
 #include "base/parameters.h"
-#include "peer/peer.h"
+#include "peer/contact.h"
 #include "peer/peer_class.h"
 
 /* Plans of host memory: device memory goes as planned, whatever is forced. */

@@ -11,7 +11,7 @@
 #include "common/model/protocol.h"
 #include "base/multilane.h"
 #include "peer/peer_class.h"
-#include "protocol/protocol.h"
+#include "base/protocol.h"
 
 typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,
                              const void *what);
@@ -146,8 +146,8 @@ int counters_register(const mca_base_component_t *component)
     };
     int rc = OMPI_SUCCESS;
     for (int i = 0; i < MODEL_PROTOCOLS && rc == OMPI_SUCCESS; i++)
-        if (protocols[i])
-            rc = counters_of(component, protocols[i]->name, "by", protocols[i],
+        if (protocols.of_model[i])
+            rc = counters_of(component, protocols.of_model[i]->name, "by", protocols.of_model[i],
                              read_protocol_messages, read_protocol_bytes);
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]) && rc == OMPI_SUCCESS; i++)
         rc = counter_register(component, plain[i].name, plain[i].help, read_plain, plain[i].value);

@@ -15,7 +15,6 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "peer/peer_class.h"
-#include "protocol/protocol.h"
 
 static const char *const buffer_names[CLASS_BUFFERS] = {
     "contiguous memory", "memory in several pieces", "device memory",

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "peer/control_message.h"
 #include "common/compat/order.h"
 #include "delivery/delivery.h"
 #include "peer/stripe.h"

@@ -5,14 +5,11 @@
 #include <string.h>
 
 #include "common/compat/order.h"
-#include "request/device_memory.h"
+#include "delivery/control.h"
+#include "delivery/seen.h"
 #include "match/inbound.h"
-#include "liveness/lost.h"
 #include "base/multilane.h"
-#include "protocol/protocol.h"
 #include "request/request.h"
-#include "request/send_request.h"
-#include "peer/stripe.h"
 #include "base/work.h"
 
 /* Does what MCA_PML_BASE_RECV_REQUEST_FINI does, to a convertor only where there is one. */
@@ -41,8 +38,8 @@ static int recv_request_free(ompi_request_t **ompi)
     if (request_ended(&request->ends))
         request_return(request);
     *ompi = MPI_REQUEST_NULL;
-    if (OPAL_UNLIKELY(request_any_unsent()))
-        request_move_on(); /* of a wait or test that found it complete */
+    if (OPAL_UNLIKELY(pending_any_unsent()))
+        pending_move_on(); /* of a wait or test that found it complete */
     return OMPI_SUCCESS;
 }
 
@@ -63,14 +60,15 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
 
     /* Relaxed: the peer was known to all threads before the receive met it. */
     struct peer *peer = __atomic_load_n(&request->peer, __ATOMIC_RELAXED);
+    const struct protocol *holder =
+        __atomic_load_n(&request->held_by, __ATOMIC_ACQUIRE); /* recv_request_get_failed */
     /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
     if (!can_cancel &&
         (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) ||
-         __atomic_load_n(&request->in_get, __ATOMIC_ACQUIRE) || /* recv_request_get_failed */
-         __atomic_load_n(&request->is_answering, __ATOMIC_RELAXED)))
+         (holder && !holder->stop) || __atomic_load_n(&request->is_answering, __ATOMIC_RELAXED)))
         return OMPI_SUCCESS;
-    if (!can_cancel && recv_request_in_ring(request)) { /* it ends with the ring */
-        rndv_ring_stop(peer, false);
+    if (!can_cancel && holder) { /* it ends when that has stopped */
+        holder->stop(peer, false);
         return OMPI_SUCCESS;
     }
     if (!can_cancel)
@@ -80,42 +78,38 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     return OMPI_SUCCESS;
 }
 
+static void sink_done(struct device_sink *sink)
+{
+    recv_request_complete(
+        (struct recv_request *) ((char *) sink - offsetof(struct recv_request, sink)));
+}
+
 static void recv_request_construct(struct recv_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
-    ompi->req_start = module_start;
+    ompi->req_start = request_calls.start;
     ompi->req_free = recv_request_free;
     ompi->req_cancel = recv_request_cancel;
     request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
     request->handle = (struct wire_handle){0};
     request->rma.count = 0;
     request->has_convertor = false;
-    request->control = NULL;
-    request->in_ring = false;
-    request->in_get = false;
+    request->held_by = NULL;
+    request->is_shared = false;
     request->claimed = (struct spans){0};
-    request->view = NULL;
+    device_sink_construct(&request->sink, sink_done);
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
     order_released(request); /* order_list_get */
 }
 
 static void recv_request_destruct(struct recv_request *request)
 {
+    device_sink_destruct(&request->sink);
     OBJ_DESTRUCT(&request->lock);
 }
 
 OBJ_CLASS_INSTANCE(recv_request_t, mca_pml_base_recv_request_t, recv_request_construct,
                    recv_request_destruct);
-
-static inline __opal_attribute_always_inline__ void
-request_init(struct recv_request *request, void *buffer, size_t count, ompi_datatype_t *datatype,
-             int source, int tag, ompi_communicator_t *comm, bool persistent)
-{
-    request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
-    MCA_PML_BASE_RECV_REQUEST_INIT(&request->base, buffer, count, datatype, source, tag, comm,
-                                   persistent);
-    request->ends = persistent; /* the PML has nothing to do with it until it is started */
-}
 
 struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_t *datatype,
                                       int source, int tag, ompi_communicator_t *comm,
@@ -124,7 +118,7 @@ struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_
     struct recv_request *request =
         (struct recv_request *) order_list_get(&mca_pml_base_recv_requests);
     if (OPAL_LIKELY(request != NULL))
-        request_init(request, buffer, count, datatype, source, tag, comm, persistent);
+        recv_request_init(request, buffer, count, datatype, source, tag, comm, persistent);
     return request;
 }
 
@@ -133,95 +127,6 @@ void recv_request_fail(struct recv_request *request, int mpi_error)
     request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
     request->size = request->wanted = request->received = 0;
     recv_request_complete(request);
-}
-
-void recv_request_begin(struct recv_request *request)
-{
-    request->ends = 0;
-    request->matched = false;
-    request->is_answering = false;
-    request->peer = NULL;
-    request_work_begins(&request->counted);
-}
-
-static inline void request_list(struct recv_request *request, struct mca_pml_comm_t *comm,
-                                int32_t source, int32_t tag)
-{
-    request->base.req_base.req_sequence = comm->stamp;
-    request->node.source = source;
-    request->node.tag = tag;
-    request->node.stamp = comm->stamp++;
-    match_insert(&comm->posted, &request->node);
-}
-
-void recv_request_start(struct recv_request *request)
-{
-    mca_pml_base_request_t *base = &request->base.req_base;
-    struct mca_pml_comm_t *comm = base->req_comm->c_pml_comm;
-    int32_t source = base->req_peer, tag = base->req_tag;
-
-    MCA_PML_BASE_RECV_START(&request->base);
-    recv_request_begin(request);
-
-    OPAL_THREAD_LOCK(&comm->lock);
-    struct inbound *inbound = inbound_find(comm, source, tag);
-    int error = OMPI_SUCCESS;
-    if (inbound) {
-        inbound_remove(comm, inbound);
-        request->matched = true;
-    } else if (OPAL_UNLIKELY(compat_comm_refuses(base->req_comm, tag))) {
-        request->matched = true;
-        error = compat_comm_refusal(base->req_comm);
-    } else if (lost_concerns(comm, source)) {
-        request->matched = true;
-        error = COMPAT_ERR_PROC_FAILED;
-    } else {
-        if (OPAL_UNLIKELY(match_is_full(&comm->posted)))
-            match_table_grow(&comm->posted);
-        request_list(request, comm, source, tag);
-    }
-    OPAL_THREAD_UNLOCK(&comm->lock);
-
-    if (inbound)
-        inbound_take(inbound, request);
-    else if (OPAL_UNLIKELY(error != OMPI_SUCCESS))
-        recv_request_fail(request, error);
-}
-
-static __attribute__((noinline)) struct recv_request *request_post_any(void *buffer, size_t count,
-                                                                       ompi_datatype_t *datatype,
-                                                                       int source, int tag,
-                                                                       ompi_communicator_t *comm)
-{
-    struct recv_request *request =
-        recv_request_new(buffer, count, datatype, source, tag, comm, false);
-    if (OPAL_LIKELY(request != NULL))
-        recv_request_start(request);
-    return request;
-}
-
-/* Whether a receive of the only thread will have to wait, and nothing but that. Whatever else there
- * is to be done, recv_request_start does it. */
-static inline bool request_just_waits(const struct mca_pml_comm_t *comm, int tag)
-{
-    return !opal_using_threads() && !work_is_counted && comm->unexpected.count == 0 &&
-           !match_is_full(&comm->posted) && !compat_comm_refuses(comm->ompi, tag) &&
-           __atomic_load_n(&multilane.lost_peers, __ATOMIC_RELAXED) == 0;
-}
-
-struct recv_request *recv_request_post(void *buffer, size_t count, ompi_datatype_t *datatype,
-                                       int source, int tag, ompi_communicator_t *comm)
-{
-    struct recv_request *request = NULL;
-    if (OPAL_LIKELY(request_just_waits(comm->c_pml_comm, tag)))
-        request = (struct recv_request *) opal_lifo_pop_st(&mca_pml_base_recv_requests.super);
-    if (OPAL_UNLIKELY(!request))
-        return request_post_any(buffer, count, datatype, source, tag, comm);
-    request_init(request, buffer, count, datatype, source, tag, comm, false);
-    MCA_PML_BASE_RECV_START(&request->base);
-    recv_request_begin(request);
-    request_list(request, comm->c_pml_comm, source, tag);
-    return request;
 }
 
 static void recv_request_prepare_convertor(struct recv_request *request)
@@ -257,8 +162,8 @@ void recv_request_write(struct recv_request *request, size_t offset, const struc
             length = request->wanted - offset;
         if (OPAL_LIKELY(request->data != NULL)) {
             memcpy(request->data + offset, pieces[i].iov_base, length);
-        } else if (OPAL_UNLIKELY(request->view != NULL)) {
-            device_receive_write(request, offset, pieces[i].iov_base, length);
+        } else if (OPAL_UNLIKELY(request->sink.view != NULL)) {
+            device_sink_write(&request->sink, offset, pieces[i].iov_base, length);
         } else if (length) {
             struct iovec iov = {.iov_base = pieces[i].iov_base, .iov_len = length};
             uint32_t iov_count = 1;
@@ -283,8 +188,12 @@ static void recv_request_forget_handle(struct recv_request *request)
 
 void recv_request_complete(struct recv_request *request)
 {
-    if (OPAL_UNLIKELY(request->view != NULL) && device_receive_end(request))
+    if (OPAL_UNLIKELY(request->sink.view != NULL) && device_sink_end(&request->sink, &request->rma))
         return;
+    if (OPAL_UNLIKELY(request->sink.error != MPI_SUCCESS)) {
+        request->base.req_base.req_ompi.req_status.MPI_ERROR = request->sink.error;
+        request->sink.error = MPI_SUCCESS;
+    }
     if (OPAL_UNLIKELY(handle_is_set(request->handle)))
         recv_request_forget_handle(request);
     if (OPAL_UNLIKELY(request->rma.count))
@@ -300,7 +209,7 @@ void recv_request_received(struct recv_request *request, size_t bytes)
     size_t before = __atomic_fetch_add(&request->received, bytes, __ATOMIC_ACQ_REL);
     if (before >= wanted || bytes < wanted - before)
         return;
-    stripe_flush(request->peer);
+    seen_flush(request->peer);
     recv_request_complete(request);
 }
 
@@ -318,8 +227,14 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
     request->size = size;
     request->base.req_bytes_packed = size;
     request->wanted = size < room ? size : room;
-    if (OPAL_UNLIKELY(driver_is_loaded) && request->wanted && device_receive_begin(request))
+    if (OPAL_UNLIKELY(driver_is_loaded) && request->wanted &&
+        device_sink_begin(&request->sink, base->req_addr, base->req_count, base->req_datatype,
+                          request->wanted)) {
+        request->data = NULL;
+        if (!request->sink.view) /* its bytes are dropped, and it ends in an error */
+            request->size = request->wanted = 0;
         return;
+    }
     if (OPAL_LIKELY(datatype_is_contiguous(base->req_datatype, base->req_count))) {
         request->data = (char *) base->req_addr + datatype->true_lb;
     } else {
@@ -364,9 +279,10 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
     }
     /* What a former life that did not come to its end has left; nobody else knows of this one yet.
      */
-    request->in_get = false;
-    request->control = NULL;
-    protocol_of_method(arrival->method)->receive(request, arrival);
+    request->held_by = NULL;
+    request->is_shared = false;
+    request->protocol = protocol_of_method(arrival->method);
+    request->protocol->receive(request, arrival);
 }
 
 void recv_request_finish(struct recv_request *request)
@@ -391,17 +307,14 @@ static void acknowledged(void *owner, int status)
 
 void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
 {
-    unsigned char bytes[WIRE_CONTROL_MAX];
     struct wire_ack ack = {.sender = request->sender};
-    unsigned char *end = peer_write_base(request->peer, bytes, WIRE_ACK, 0);
-    memcpy(end, &ack, sizeof(ack));
     /* From here on nothing else ends it. Relaxed: cancelling it too early or too late is the same
      * to who cancels. */
     if (handle_is_set(request->handle))
         recv_request_forget_handle(request);
     __atomic_store_n(&request->is_answering, true, __ATOMIC_RELAXED);
-    lane_send_owned(lane, bytes, (size_t) (end + sizeof(ack) - bytes), ANSWER_PATIENCE_NS,
-                    acknowledged, request);
+    control_send_owned(lane, WIRE_ACK, &ack, sizeof(ack), ANSWER_PATIENCE_NS, acknowledged,
+                       request);
 }
 
 bool recv_request_can_answer(struct recv_request *request)
@@ -427,25 +340,20 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size
                            .method = method};
     if (key)
         rtr.key = *key;
-    unsigned char bytes[WIRE_CONTROL_MAX];
-    unsigned char *end = peer_write_base(request->peer, bytes, WIRE_RTR, 0);
-    memcpy(end, &rtr, sizeof(rtr));
-    end += sizeof(rtr);
-    if (wire_keys_length(&rtr.key)) {
-        memcpy(end, key_bytes, wire_keys_length(&rtr.key));
-        end += wire_keys_length(&rtr.key);
-    }
+    struct control_message message;
+    control_write(&message, request->peer, WIRE_RTR, &rtr, sizeof(rtr));
+    control_append(&message, key_bytes, wire_keys_length(&rtr.key));
     handle_goes_out(request);
     /* Who proposed a put waits for it, see send_request_expect. */
     if (method == WIRE_BY_PUT)
-        lane_send_expected(lane, bytes, (size_t) (end - bytes));
+        control_send_expected(lane, &message);
     else
-        lane_send_control(lane, bytes, (size_t) (end - bytes));
+        control_send_message(lane, &message);
 }
 
-void recv_request_get_begins(struct recv_request *request)
+void recv_request_get_begins(struct recv_request *request, const struct protocol *protocol)
 {
-    __atomic_store_n(&request->in_get, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&request->held_by, protocol, __ATOMIC_RELAXED);
 }
 
 void recv_request_get_failed(struct recv_request *request)
@@ -453,7 +361,7 @@ void recv_request_get_failed(struct recv_request *request)
     recv_request_ask(request, 0); /* over what was got come the same bytes */
     /* Release: a cancel that sees it finds the request as it is left here. Last, though the request
      * may have ended: its next get, if it has one yet, is one of another life. */
-    __atomic_store_n(&request->in_get, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELEASE);
 }
 
 void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset)
@@ -490,7 +398,7 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, data->receiver);
     size_t fresh;
-    if (!request || recv_request_in_ring(request) ||
+    if (!request || recv_request_is_held(request) ||
         !recv_request_claim(request, peer, data, arrival->length, &fresh))
         return false;
     if (fresh == 0)
@@ -503,24 +411,18 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
 bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
-    if (request && request->peer == peer && request->control)
-        return rndv_both_last(request);
-    if (!request || request->peer != peer || request->rma.count == 0 ||
-        fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
-        return false;
-    __atomic_store_n(&request->rma.landed, true, __ATOMIC_RELAXED); /* device_receive_end */
-    recv_request_received(request, fin->size);
-    return true;
+    return request && request->peer == peer && request->protocol->fin &&
+           request->protocol->fin(request, fin->size);
 }
 
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
 {
     if (fin->size == 0) { /* its receive may have gone on without the ring, and ended */
-        rndv_ring_stop(peer, false);
+        protocols_stop(peer, false);
         return true;
     }
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
-    if (!request || request->peer != peer || request->control || recv_request_in_ring(request) ||
+    if (!request || request->peer != peer || request->is_shared || recv_request_is_held(request) ||
         fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
         return false;
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;

@@ -9,12 +9,14 @@
 #include "common/memory/driver.h"
 #include "match/inbound.h"
 #include "request/request.h"
-#include "request/rma.h"
+#include "base/protocol.h"
+#include "memory/device_sink.h"
+#include "memory/rma.h"
 #include "lane/transfer.h"
 #include "base/work.h"
 
-struct slot;
-struct view;
+/* What a protocol may keep in a receive. */
+#define RECV_OWN_BYTES (32 + WIRE_KEY_MAX)
 
 /* What a short receive needs lies close together, up to counted. */
 struct recv_request {
@@ -28,28 +30,21 @@ struct recv_request {
     uint32_t ends;   /* see request_ended */
     bool matched;    /* guarded by the communicator's lock */
     bool has_convertor;
-    bool in_ring;      /* atomic: rndv-ring may write to the buffer */
-    bool in_get;       /* atomic: a get may, which is never told to stop */
     bool counted;      /* see request_work_begins */
     bool is_answering; /* atomic: its message is here, the answer to the sender is to leave */
     struct wire_handle handle;
     struct wire_handle sender;
-    struct view *view;                 /* of device memory, else null; see device_memory.h */
-    struct multilane_control *control; /* of rndv-both, while chunks are copied */
-    struct lane *control_lane;         /* what it is a line of */
-    struct rma rma;                    /* of a get or put */
+    const struct protocol *protocol; /* that the sender has proposed */
+    /* Atomic: the protocol that may write to the buffer until it has ended; where it has `stop`, it
+     * alone brings the bytes meanwhile. Null: none. */
+    const struct protocol *held_by;
+    bool is_shared;          /* both ends copy the message now, which the sender cannot cancel */
+    struct device_sink sink; /* of a message that goes to device memory */
+    struct rma rma;          /* of a get or put */
     struct transfer transfer;
-    opal_mutex_t lock;     /* guards the convertor, the handle and claimed */
-    struct spans claimed;  /* bytes that have come as WIRE_DATA, or are being copied */
-    uint32_t control_ends; /* atomic: our end has copied its last chunk, and somebody the last; of
-                            * rndv-ring: the RTR is out, and the ring is done */
-    /* Of device memory: */
-    int ring_status;        /* of rndv-ring, once it is done */
-    uint32_t copies;        /* atomic: under way, and one more as long as pieces may come */
-    bool no_more;           /* atomic: none will come, whoever says so first */
-    struct slot *filling;   /* takes the next piece; guarded by lock */
-    uint64_t device_remote; /* of rndv_device: byte 0 at the sender, and the key of its memory */
-    unsigned char device_key[WIRE_KEY_MAX];
+    opal_mutex_t lock;    /* guards the convertor, the handle and claimed */
+    struct spans claimed; /* bytes that have come as WIRE_DATA, or are being copied */
+    _Alignas(8) unsigned char own[RECV_OWN_BYTES]; /* the protocol's, see recv_request_own */
 };
 
 typedef struct recv_request recv_request_t;
@@ -78,23 +73,55 @@ static inline struct recv_request *recv_request_of_transfer(struct transfer *tra
     return (struct recv_request *) ((char *) transfer - offsetof(struct recv_request, transfer));
 }
 
-/* Relaxed: it is asked of what waits for a lost peer, and the ring's end looks for that too. */
-static inline bool recv_request_in_ring(const struct recv_request *request)
+/* The protocol's own part of the request, which is as the last message has left it when the RTS
+ * comes. */
+static inline void *recv_request_own(struct recv_request *request)
 {
-    return __atomic_load_n(&request->in_ring, __ATOMIC_RELAXED);
+    return request->own;
+}
+
+/* Does a protocol alone bring the bytes, until it has stopped? Relaxed: it is asked of what waits
+ * for a lost peer, and the protocol's end looks for that too. */
+static inline bool recv_request_is_held(const struct recv_request *request)
+{
+    const struct protocol *holder = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
+    return OPAL_UNLIKELY(holder != NULL) && holder->stop;
+}
+
+/* Where the whole message goes in one piece, in memory of the host's or, `*is_device`, of a
+ * device's; null: in several. */
+static inline char *recv_request_place(const struct recv_request *request, bool *is_device)
+{
+    *is_device = request->sink.view != NULL;
+    return OPAL_UNLIKELY(*is_device) ? view_contiguous(request->sink.view) : request->data;
 }
 
 struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_t *datatype,
                                       int source, int tag, ompi_communicator_t *comm,
                                       bool persistent);
 /* The state of a receive that has no message yet. */
-void recv_request_begin(struct recv_request *request);
-/* Looks for a message that has come already; else posts the receive. */
-void recv_request_start(struct recv_request *request);
-/* Both at once, with less to do for most. Null: no memory. */
-struct recv_request *recv_request_post(void *buffer, size_t count, ompi_datatype_t *datatype,
-                                       int source, int tag, ompi_communicator_t *comm);
+static inline void recv_request_begin(struct recv_request *request)
+{
+    request->ends = 0;
+    request->matched = false;
+    request->is_answering = false;
+    request->peer = NULL;
+    request_work_begins(&request->counted);
+}
+
 void recv_request_return(struct recv_request *request);
+
+/* What recv_request_new does to one off the list. */
+static inline __opal_attribute_always_inline__ void
+recv_request_init(struct recv_request *request, void *buffer, size_t count,
+                  ompi_datatype_t *datatype, int source, int tag, ompi_communicator_t *comm,
+                  bool persistent)
+{
+    request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
+    MCA_PML_BASE_RECV_REQUEST_INIT(&request->base, buffer, count, datatype, source, tag, comm,
+                                   persistent);
+    request->ends = persistent; /* the PML has nothing to do with it until it is started */
+}
 
 /* Sets what the match has told, and how much of the message the buffer takes. */
 void recv_request_match(struct recv_request *request, const struct arrival *arrival);
@@ -124,7 +151,7 @@ void recv_request_fail(struct recv_request *request, int mpi_error);
 void recv_request_acknowledge(struct recv_request *request, struct lane *lane);
 /* Around the gets of a message, as cancelling it has to wait for them. After a failure the message
  * is asked for. */
-void recv_request_get_begins(struct recv_request *request);
+void recv_request_get_begins(struct recv_request *request, const struct protocol *protocol);
 void recv_request_get_failed(struct recv_request *request);
 /* Asks for the bytes from `offset` on as active messages. */
 void recv_request_ask(struct recv_request *request, size_t offset);

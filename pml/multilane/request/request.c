@@ -4,24 +4,14 @@
 
 #include "common/ring/ring.h"
 
+struct request_calls request_calls;
+
 /* The lane that brings the answer is looked at this often for each turn of Open MPI's progress,
  * whose round over all components costs more than one look. */
 #define LOOKS_PER_PROGRESS 16
 /* After so many turns the answer is not near, and Open MPI's own loop does better: it yields, it
  * sleeps, it knows of failed processes. */
 #define TURNS 256
-
-void request_move_on(void)
-{
-    static bool is_inside;
-    /* Not all of Open MPI's progress: a component's may be what calls us. With threads the caller
-     * may hold locks that a completion takes; and what moves on may come here again. */
-    if (opal_using_threads() || is_inside)
-        return;
-    is_inside = true;
-    pending_progress();
-    is_inside = false;
-}
 
 void request_look(struct lane *lane)
 {

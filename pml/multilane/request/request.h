@@ -6,15 +6,17 @@
 #include "common/compat/order.h"
 #include "common/compat/pml.h"
 
+#include "base/datatype.h"
 #include "lane/lane.h"
 #include "base/multilane.h"
 
-static inline bool datatype_is_contiguous(const ompi_datatype_t *datatype, size_t count)
-{
-    uint32_t flags = datatype->super.flags;
-    return (flags & OPAL_DATATYPE_FLAG_CONTIGUOUS) &&
-           (count < 2 || (flags & OPAL_DATATYPE_FLAG_NO_GAPS));
-}
+/* What Open MPI calls on a request and what needs more than the request: handed down once. */
+struct request_calls {
+    ompi_request_start_fn_t start;
+    ompi_request_cancel_fn_t cancel_send;
+};
+
+extern __attribute__((visibility("hidden"))) struct request_calls request_calls;
 
 /* A request may be used again when the user has let go of it and the PML is done with it, in either
  * order and by any thread. Each says so once; the second one to say so returns the request. */
@@ -45,16 +47,6 @@ static inline bool request_is_complete(const ompi_request_t *request)
 {
     return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
 }
-
-/* Does anything wait in this process for a call that makes progress? Relaxed: what another thread
- * leaves at this moment is moved on by the next call. */
-static inline bool request_any_unsent(void)
-{
-    return __atomic_load_n(&multilane.unsent, __ATOMIC_RELAXED) != 0;
-}
-
-/* For calls that wait for nothing: moves it on. */
-void request_move_on(void);
 
 /* Looks a few times at what `lane` (or null) brings; returns as soon as something came. */
 void request_look(struct lane *lane);

@@ -6,13 +6,11 @@
 #include "match/comm.h"
 #include "common/memory/memory.h"
 #include "peer/peer_class.h"
+#include "base/protocol.h"
+#include "memory/device_source.h"
 #include "request/request.h"
-#include "request/rma.h"
+#include "memory/rma.h"
 #include "lane/transfer.h"
-
-struct protocol;
-struct slot;
-struct view;
 
 /* What is to be sent where. Lives on the sender's stack, or in its request. */
 struct outgoing {
@@ -39,6 +37,9 @@ enum send_state {
     SEND_MOVING     /* RTR is here */
 };
 
+/* What a protocol may keep in a send. */
+#define SEND_OWN_BYTES 32
+
 struct send_request {
     mca_pml_base_send_request_t base; /* first, Open MPI looks into it */
     struct outgoing out;
@@ -54,19 +55,16 @@ struct send_request {
     struct transfer transfer;
     struct rma rma; /* of a get or put */
     struct pending pending;
-    struct send_request *next_waiting; /* for credit; see credit.c */
+    struct send_request *next_waiting; /* see send_queue.h */
     bool is_waiting;
     bool is_admitted; /* while it waits: the receiver has room, so that it waits for a lane */
-    struct multilane_control *control; /* of rndv-both, ours until control_lane takes it back */
-    uint64_t control_handle;
-    struct lane *control_lane;
-    struct view *view;   /* of device memory; else null */
-    struct slot *bounce; /* the message in host memory, where its protocol wants it there */
-    struct registration device_key; /* of rndv_device */
-    size_t unsent;                  /* atomic: bytes of rndv-staged that no lane has taken yet */
-    bool in_ring;                   /* atomic: this end's part of rndv-ring is under way */
-    bool counted;                   /* see request_work_begins */
-    uint8_t expecting;              /* so many of the peer's lanes were told to expect the RTR */
+    struct device_source source; /* of a message in device memory */
+    size_t unsent;               /* atomic: bytes of it that no lane has taken yet */
+    /* Atomic: the protocol that reads the buffer until it is told to stop; null: none. */
+    const struct protocol *held_by;
+    _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
+    bool counted;                                  /* see request_work_begins */
+    uint8_t expecting; /* so many of the peer's lanes were told to expect the RTR */
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);
@@ -75,6 +73,22 @@ typedef struct send_request send_request_t;
 static inline struct send_request *send_request_of_transfer(struct transfer *transfer)
 {
     return (struct send_request *) ((char *) transfer - offsetof(struct send_request, transfer));
+}
+
+/* The protocol's own part of the request. It is zero when the message is given to the protocol, and
+ * when the protocol has ended it. */
+static inline void *send_request_own(struct send_request *request)
+{
+    return request->own;
+}
+
+/* Where the whole message lies in one piece, in memory of the host's or, `*is_device`, of a
+ * device's; null: in several. */
+static inline char *send_request_place(const struct send_request *request, bool *is_device)
+{
+    *is_device = !request->out.data && request->source.view;
+    return OPAL_UNLIKELY(*is_device) ? view_contiguous(request->source.view)
+                                     : (char *) request->out.data;
 }
 
 /* Copies the whole message, packed. */
@@ -92,15 +106,15 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
                                       bool persistent);
 /* The state of a request whose message was not given to a protocol yet. */
 void send_request_begin(struct send_request *request);
-/* Gives the message to its protocol; `is_numbered`: out.sequence was drawn already. An error leaves
- * the request unstarted. */
-int send_request_start(struct send_request *request, bool is_numbered);
 
-/* For credit.c. The message may go, in this way. */
+/* The message may go, in this way. */
 void send_request_admitted(struct send_request *request, enum flow_way way);
 /* Gives it to its protocol; LANE_AGAIN: to be tried again. */
 int send_request_try(struct send_request *request);
 
+bool send_request_is_buffered(const struct send_request *request);
+/* All is done: gives back what it holds, and completes it for the user. */
+void send_request_complete(struct send_request *request);
 /* One of the things that the request waits for has happened. */
 void send_request_step(struct send_request *request);
 /* The RTR of this request is expected, on whatever lane it comes. */
@@ -114,11 +128,6 @@ void send_request_lost(struct send_request *request, struct wire_handle handle);
  * of its peer does not end the job. */
 void send_request_broke(struct send_request *request);
 void send_request_return(struct send_request *request);
-
-/* Control messages of the receiver. False: they do not fit any request of ours. */
-bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,
-                        const unsigned char *key);
-bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, bool taken);
 
 /* Draws what the message is known by; `eager_mask` as of a route. */
 static inline void outgoing_draw(struct outgoing *out, const struct route *route, size_t eager_mask)
@@ -167,7 +176,7 @@ static inline enum class_buffer outgoing_buffer(const struct outgoing *out)
 {
     if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
         return !datatype_is_contiguous(out->datatype, out->count) ? CLASS_DEVICE_PACKED
-               : peer_avoids_ring(out->peer)                      ? CLASS_DEVICE_RINGLESS
+               : peer_declines(out->peer)                         ? CLASS_DEVICE_DECLINED
                                                                   : CLASS_DEVICE;
     return out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Datatypes as blocks, and blocks as few copies. */
-#include "device/view.h"
+#include "memory/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "request/send_request.h"
-#include "device/staging.h"
+#include "memory/complaint.h"
+#include "base/datatype.h"
 
 /* --- the blocks of a datatype ------------------------------------------------------------------
  */
@@ -191,8 +191,8 @@ static bool can_pack(const struct view *view, enum copy_way way)
     driver_result result = packer_ready(view->copier, way);
     if (result != DRIVER_SUCCESS && result != DRIVER_NOT_SUPPORTED &&
         !__atomic_exchange_n(&was_said, true, __ATOMIC_RELAXED))
-        staging_complain("no kernel packs irregular datatypes, which are copied block by block",
-                         result);
+        driver_complain("no kernel packs irregular datatypes, which are copied block by block",
+                        result);
     return result == DRIVER_SUCCESS;
 }
 

@@ -4,12 +4,13 @@
  * A queue belongs to a stream: what fills it (a copy that was started) adds at the tail, what
  * empties it (progress) takes from the head, and a slot says how many bytes it holds. Copies of one
  * stream end in order, so only the head is looked at. */
-#include "device/staging.h"
+#include "memory/staging.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "memory/complaint.h"
 #include "base/multilane.h"
 
 enum { POOL_SMALL, POOL_LARGE, POOLS, POOL_HEAP = POOLS };
@@ -20,8 +21,6 @@ static const struct {
     size_t slot_bytes;
     unsigned slots;
 } pool_sizes[POOLS] = {[POOL_SMALL] = {SMALL_BYTES, 64}, [POOL_LARGE] = {SLOT_BYTES, 16}};
-
-#define COMPLAINTS 4
 
 struct slot_queue {
     struct slot *head;
@@ -42,15 +41,6 @@ static struct {
     struct slot_queue queues[COPIERS_MAX][COPY_WAYS];
     unsigned used; /* copiers with queues: those below */
 } staging = {.lock = OPAL_MUTEX_STATIC_INIT};
-
-void staging_complain(const char *what, driver_result result)
-{
-    static uint32_t said;
-    char words[160];
-    if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) < COMPLAINTS)
-        opal_output(0, "multilane: %s: the CUDA driver says %s.", what,
-                    driver_words(result, words, sizeof(words)));
-}
 
 /* --- slots --------------------------------------------------------------------------------------
  */
@@ -86,7 +76,7 @@ static void pool_pin(uint8_t pool, struct copier *copier)
     driver_result result = copier_pin_given(copier, staging.pools[pool].bytes, pool_bytes(pool));
     staging.pools[pool].copier = result == DRIVER_SUCCESS ? copier : NULL;
     if (result != DRIVER_SUCCESS)
-        staging_complain("no pinned memory, so that copies of device memory go slower", result);
+        driver_complain("no pinned memory, so that copies of device memory go slower", result);
 }
 
 /* With the lock held. False without memory. */

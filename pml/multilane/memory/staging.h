@@ -5,7 +5,7 @@
 #define MULTILANE_STAGING_H
 
 #include "lane/transfer.h"
-#include "device/view.h"
+#include "memory/view.h"
 
 /* The most that one slot carries: enough to keep a bus busy, and small enough that the stages of a
  * message overlap. */
@@ -51,9 +51,6 @@ void staging_listen(void);
 
 /* Copies the whole message to the slot, and waits for it. */
 driver_result slot_read(struct slot *slot, const struct view *view);
-
-/* Says what failed, in the driver's own words; after a few times it is known. */
-void staging_complain(const char *what, driver_result result);
 
 void staging_fini(void);
 

@@ -2,10 +2,11 @@
 /* Gets and puts over several lanes. Which lane of ours leads to which lane of the peer is learned
  * from the peer: each end sends, once, the number of a lane on that lane. Until that has come, the
  * keys for the lane are passed over, and the message takes the others. */
-#include "request/rma.h"
+#include "memory/rma.h"
 
 #include <string.h>
 
+#include "delivery/control.h"
 #include "peer/stripe.h"
 
 /* No BTL is asked for more at once. */
@@ -58,13 +59,9 @@ bool rma_offer(struct rma *rma, const struct route *route, struct peer *peer, vo
 
 static void lane_introduce(struct lane *lane)
 {
-    unsigned char bytes[WIRE_CONTROL_MAX];
     struct wire_lane body = {.index = lane->index};
-    if (__atomic_exchange_n(&lane->introduced, true, __ATOMIC_RELAXED)) /* once is enough */
-        return;
-    unsigned char *end = peer_write_base(lane->peer, bytes, WIRE_LANE, 0);
-    memcpy(end, &body, sizeof(body));
-    lane_send_control(lane, bytes, (size_t) (end + sizeof(body) - bytes));
+    if (!__atomic_exchange_n(&lane->introduced, true, __ATOMIC_RELAXED)) /* once is enough */
+        control_send(lane, WIRE_LANE, &body, sizeof(body));
 }
 
 void rma_write_keys(const struct rma *rma, struct wire_key *key, unsigned char bytes[WIRE_KEY_MAX])
