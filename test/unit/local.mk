@@ -18,10 +18,10 @@ EXTRA_DIST += test/unit/model_alone.sh test/unit/results.sh test/unit/model_dige
 # multilane-plan as a user meets it, its thresholds against fractions.
 if HAVE_PYTHON3
 TESTS += test/unit/plan_tool.py
-# The guide to the source names what is there.
-TESTS += test/unit/doc_names.py
+# The documents name what is there: files, functions, parameters.
+TESTS += test/unit/doc_names.py test/unit/doc_parameters.py
 endif
-EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_names.py
+EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_names.py test/unit/doc_parameters.py
 test_unit_model_cluster_LDADD = libmultilane_common.la
 test_unit_model_effective_LDADD = libmultilane_common.la -lm
 test_unit_model_equation_LDADD = libmultilane_common.la
