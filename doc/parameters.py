@@ -46,17 +46,18 @@ def ompi_info(program, build, component, given):
         environment.update(HOME=home, OMPI_MCA_mca_base_param_files=os.path.join(home, "none"),
                            OMPI_MCA_mca_base_component_path=os.path.join(build, ".libs") +
                            ":SYS_DEFAULT")
-        text = subprocess.run([program, "--parsable", "--level", "9", "--param"] + component.split(),
-                              env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              encoding="utf-8", check=False).stdout
+        done = subprocess.run([program, "--parsable", "--level", "9", "--param"] + component.split(),
+                              env=environment, capture_output=True, encoding="utf-8", check=False)
     parameters = {}
     prefix = "mca:" + component.replace(" ", ":") + ":param:"
-    for line in text.splitlines():
+    for line in done.stdout.splitlines():
         if line.startswith(prefix):
             name, field, value = (line[len(prefix):].split(":", 2) + ["", ""])[:3]
             if value[:1] == value[-1:] == '"':
                 value = value[1:-1]
             parameters.setdefault(name, {}).setdefault(field, value)
+    if not parameters and done.stderr:
+        print(done.stderr.strip())
     return parameters
 
 
@@ -126,8 +127,8 @@ def main(arguments):
             return 0
         for line in sorted(set(new.splitlines()) ^ set(old.splitlines())):
             print(("missing: " if line in new.splitlines() else "outdated: ") + line)
-        sys.exit("doc/parameters.md is not what the components register now; "
-                 "run: doc/parameters.py " + arguments[-1])
+        sys.exit("doc/parameters.md is not what the components register now; run: "
+                 f"{os.path.abspath(__file__)} {build}")
     with open(DOCUMENT, "w", encoding="utf-8") as file:
         file.write(new)
     return 0
