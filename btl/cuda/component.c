@@ -134,14 +134,14 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
         return NULL;
     }
     modules = parameters_are_good() ? calloc(1, sizeof(*modules)) : NULL;
-    if (NULL == modules)
+    if (!modules)
         return NULL;
     record.pid_namespace = cuda.pid_namespace = host_namespace("pid");
     kernels_take();
     has_rings = kernels_offered() && cuda.rings_max > 0;
     record.chunk_bytes = has_rings ? CHUNK_BYTES : 0;
     record.ring_chunks = has_rings ? RING_CHUNKS : 0;
-    if (OPAL_SUCCESS != modex_send(&cuda.super.btl_version, &record, sizeof(record))) {
+    if (modex_send(&cuda.super.btl_version, &record, sizeof(record)) != OPAL_SUCCESS) {
         free(modules);
         return NULL;
     }
@@ -168,14 +168,14 @@ static bool record_fits(const opal_proc_t *proc, cuda_peer_t *peer)
 {
     struct cuda_record *record = NULL;
     size_t bytes = 0;
-    bool fits = OPAL_SUCCESS == modex_recv(&cuda.super.btl_version, &proc->proc_name,
-                                           (void **) &record, &bytes) &&
-                bytes == sizeof(*record) && CUDA_RECORD_VERSION == record->version &&
-                sizeof(cuda_key_t) == record->key_bytes;
+    bool fits = modex_recv(&cuda.super.btl_version, &proc->proc_name, (void **) &record, &bytes) ==
+                    OPAL_SUCCESS &&
+                bytes == sizeof(*record) && record->version == CUDA_RECORD_VERSION &&
+                record->key_bytes == sizeof(cuda_key_t);
 
     if (fits) {
-        peer->knows_pids = 0 != cuda.pid_namespace && record->pid_namespace == cuda.pid_namespace;
-        peer->has_ring = CHUNK_BYTES == record->chunk_bytes && RING_CHUNKS == record->ring_chunks;
+        peer->knows_pids = cuda.pid_namespace != 0 && record->pid_namespace == cuda.pid_namespace;
+        peer->has_ring = record->chunk_bytes == CHUNK_BYTES && record->ring_chunks == RING_CHUNKS;
     }
     free(record);
     return fits;
@@ -186,7 +186,7 @@ static cuda_peer_t *peer_of(const opal_process_name_t *name)
 {
     cuda_peer_t *peer = cuda.peers;
 
-    while (NULL != peer && (peer->name.jobid != name->jobid || peer->name.vpid != name->vpid))
+    while (peer && (peer->name.jobid != name->jobid || peer->name.vpid != name->vpid))
         peer = peer->next;
     return peer;
 }
@@ -198,13 +198,13 @@ static cuda_peer_t *peer_add(const opal_proc_t *proc)
     cuda_peer_t *peer = peer_of(&proc->proc_name);
     cuda_peer_t found = {.name = proc->proc_name, .is_self = proc == self};
 
-    if (NULL != peer)
+    if (peer)
         return peer;
     if (proc != self && (proc->proc_name.jobid != self->proc_name.jobid ||
                          !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !record_fits(proc, &found)))
         return NULL;
     peer = calloc(1, sizeof(*peer));
-    if (NULL == peer)
+    if (!peer)
         return NULL;
     *peer = found;
     peer->next = cuda.peers;
@@ -245,7 +245,7 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
     rings_close();
     kernels_close();
     mappings_close();
-    while (NULL != cuda.peers) {
+    while (cuda.peers) {
         cuda_peer_t *peer = cuda.peers;
 
         cuda.peers = peer->next;

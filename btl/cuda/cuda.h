@@ -6,6 +6,7 @@
 
 #include "opal_config.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "common/compat/btl.h"
@@ -110,8 +111,8 @@ extern mca_btl_base_module_t cuda_module;
 /* For what holds for many messages. */
 #define CUDA_SAY_ONCE(...)                                                                         \
     do {                                                                                           \
-        static bool is_said;                                                                       \
-        if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED))                                \
+        static _Atomic bool is_said; /* relaxed: it orders nothing */                              \
+        if (!atomic_exchange_explicit(&is_said, true, memory_order_relaxed))                       \
             CUDA_SAY(__VA_ARGS__);                                                                 \
     } while (0)
 #define CUDA_VERBOSE(...)                                                                          \

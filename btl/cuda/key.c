@@ -16,7 +16,7 @@ static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memo
     if (peer->is_self)
         return DRIVER_SUCCESS;
     result = driver.device_uuid(&key->device, memory->device);
-    return DRIVER_SUCCESS == result ? share_export(memory, peer, first, last, key) : result;
+    return result == DRIVER_SUCCESS ? share_export(memory, peer, first, last, key) : result;
 }
 
 /* NULL where the memory cannot be shared: the host's, managed memory, memory from a pool, mapped
@@ -33,20 +33,20 @@ cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, 
     (void) btl;
     (void) flags;
     memory_ask(base, &memory);
-    if (MEMORY_DEVICE != memory.kind || (uintptr_t) base - memory.start + size > memory.size)
+    if (memory.kind != MEMORY_DEVICE || (uintptr_t) base - memory.start + size > memory.size)
         return NULL;
     copier = copier_get(&memory, &result);
-    key = NULL == copier ? NULL : malloc(sizeof(*key));
-    if (NULL == key)
+    key = !copier ? NULL : malloc(sizeof(*key));
+    if (!key)
         return NULL;
     result = copier_enter(copier);
-    if (DRIVER_SUCCESS == result) {
+    if (result == DRIVER_SUCCESS) {
         driver_ptr first = (driver_ptr) (uintptr_t) base;
 
         result = key_fill(peer, &memory, first, first + size - 1, key);
         context_leave();
     }
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         return key;
     CUDA_SAY_ONCE("the driver has no handle to share the device memory at %p by: %s. Messages of "
                   "such memory are copied through host memory instead.",

@@ -40,17 +40,17 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
 {
     struct cuda_mapping *found = NULL, *next;
 
-    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = next) {
+    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = next) {
         next = mapping->next;
         if (mapping->peer != peer || mapping->is_stale || !overlaps(mapping, key))
             continue;
         if (!is_of_key(mapping, key)) {
-            if (0 == mapping->users)
+            if (mapping->users == 0)
                 mapping_close(mapping);
             else
                 mapping->is_stale = true;
-        } else if (mapping->copier == copier || (NULL == copier && !mapping->is_refused)) {
-            if (NULL == found || found->is_refused)
+        } else if (mapping->copier == copier || (!copier && !mapping->is_refused)) {
+            if (!found || found->is_refused)
                 found = mapping;
         }
     }
@@ -63,11 +63,11 @@ static bool idle_close(const cuda_peer_t *peer)
     struct cuda_mapping *next;
     bool is_all = true;
 
-    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = next) {
+    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = next) {
         next = mapping->next;
         if (mapping->peer != peer || mapping->is_refused)
             continue;
-        if (0 == mapping->users)
+        if (mapping->users == 0)
             mapping_close(mapping);
         else
             is_all = false;
@@ -82,10 +82,10 @@ static bool room_make(void)
 
     if (cuda.mapping_count < (uint32_t) cuda.handles_max)
         return true;
-    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = mapping->next)
-        if (0 == mapping->users && (NULL == oldest || mapping->last_use < oldest->last_use))
+    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = mapping->next)
+        if (mapping->users == 0 && (!oldest || mapping->last_use < oldest->last_use))
             oldest = mapping;
-    if (NULL == oldest)
+    if (!oldest)
         return false;
     mapping_close(oldest);
     return true;
@@ -97,11 +97,11 @@ static int device_find(const struct driver_uuid *wanted)
     struct driver_uuid uuid;
     int count = 0;
 
-    if (DRIVER_SUCCESS != driver.device_count(&count))
+    if (driver.device_count(&count) != DRIVER_SUCCESS)
         return -1;
     for (int device = 0; device < count; device++)
-        if (DRIVER_SUCCESS == driver.device_uuid(&uuid, device) &&
-            0 == memcmp(&uuid, wanted, sizeof(uuid)))
+        if (driver.device_uuid(&uuid, device) == DRIVER_SUCCESS &&
+            memcmp(&uuid, wanted, sizeof(uuid)) == 0)
             return device;
     return -1;
 }
@@ -116,7 +116,7 @@ bool device_may_reach(const struct copier *copier, const struct driver_uuid *oth
     int device = device_find(other), can = 1;
 
     return device < 0 || device == copier->device ||
-           (DRIVER_SUCCESS == driver.device_can_access(&can, copier->device, device) && can);
+           (driver.device_can_access(&can, copier->device, device) == DRIVER_SUCCESS && can);
 }
 
 /* The copier of the key's device. NULL, and `why` says it: there is none. A program that only uses
@@ -124,12 +124,12 @@ bool device_may_reach(const struct copier *copier, const struct driver_uuid *oth
 static struct copier *copier_for_host(const cuda_key_t *key, char *why, size_t why_size)
 {
     driver_result result = driver.init(0);
-    int device = DRIVER_SUCCESS == result ? device_find(&key->device) : -1;
+    int device = result == DRIVER_SUCCESS ? device_find(&key->device) : -1;
     struct copier *copier = NULL;
 
-    if (DRIVER_SUCCESS == result && device < 0)
+    if (result == DRIVER_SUCCESS && device < 0)
         result = DRIVER_INVALID_DEVICE;
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         copier = copier_of_device(device, &result);
     driver_words(result, why, why_size);
     return copier;
@@ -138,11 +138,10 @@ static struct copier *copier_for_host(const cuda_key_t *key, char *why, size_t w
 static driver_result mapping_open(struct cuda_mapping *mapping, const cuda_key_t *key, char *why,
                                   size_t why_size)
 {
-    if (NULL == mapping->copier)
+    if (!mapping->copier)
         mapping->copier = copier_for_host(key, why, why_size);
-    return NULL == mapping->copier
-               ? DRIVER_INVALID_DEVICE
-               : share_open(key, mapping->copier, &mapping->here, why, why_size);
+    return !mapping->copier ? DRIVER_INVALID_DEVICE
+                            : share_open(key, mapping->copier, &mapping->here, why, why_size);
 }
 
 static void complain(cuda_peer_t *peer, const char *why)
@@ -162,14 +161,14 @@ static int mapping_open_past_others(struct cuda_mapping *mapping, const cuda_pee
 {
     driver_result result = mapping_open(mapping, key, why, why_size);
 
-    if (DRIVER_ALREADY_MAPPED == result) {
+    if (result == DRIVER_ALREADY_MAPPED) {
         bool is_alone = idle_close(peer);
 
         result = mapping_open(mapping, key, why, why_size);
-        if (DRIVER_ALREADY_MAPPED == result && !is_alone)
+        if (result == DRIVER_ALREADY_MAPPED && !is_alone)
             return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     }
-    return DRIVER_SUCCESS == result ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
+    return result == DRIVER_SUCCESS ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
 }
 
 /* Under the lock. */
@@ -183,7 +182,7 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
     if (!room_make())
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     made = calloc(1, sizeof(*made));
-    if (NULL == made)
+    if (!made)
         return OPAL_ERR_OUT_OF_RESOURCE;
     *made = (struct cuda_mapping){.peer = peer,
                                   .kind = (enum share_kind) key->kind,
@@ -192,18 +191,18 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
                                   .size = key->size,
                                   .copier = copier};
     status = mapping_open_past_others(made, peer, key, why, sizeof(why));
-    if (OPAL_ERR_TEMP_OUT_OF_RESOURCE == status) {
+    if (status == OPAL_ERR_TEMP_OUT_OF_RESOURCE) {
         free(made);
         return status;
     }
-    if (OPAL_SUCCESS != status) {
+    if (status != OPAL_SUCCESS) {
         made->is_refused = true;
         made->copier = copier;
         complain(peer, why);
     }
     /* Nobody promises that a buffer id tells mapped memory from what is mapped there later: it is
      * opened for each message. */
-    made->is_stale = SHARE_IPC != made->kind && !made->is_refused;
+    made->is_stale = made->kind != SHARE_IPC && !made->is_refused;
     made->next = cuda.mappings;
     cuda.mappings = made;
     cuda.mapping_count++;
@@ -218,9 +217,9 @@ int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
 
     OPAL_THREAD_LOCK(&cuda.lock);
     *mapping = mapping_find(peer, key, copier);
-    if (NULL == *mapping)
+    if (!*mapping)
         status = mapping_make(peer, key, copier, mapping);
-    if (OPAL_SUCCESS == status) {
+    if (status == OPAL_SUCCESS) {
         (*mapping)->last_use = ++cuda.uses;
         if (!(*mapping)->is_refused) {
             (*mapping)->users++;
@@ -237,13 +236,13 @@ void mapping_release(struct cuda_mapping *mapping)
 {
     OPAL_THREAD_LOCK(&cuda.lock);
     mapping->users--;
-    if (mapping->is_stale && 0 == mapping->users)
+    if (mapping->is_stale && mapping->users == 0)
         mapping_close(mapping);
     OPAL_THREAD_UNLOCK(&cuda.lock);
 }
 
 void mappings_close(void)
 {
-    while (NULL != cuda.mappings)
+    while (cuda.mappings)
         mapping_close(cuda.mappings);
 }

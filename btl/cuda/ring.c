@@ -61,7 +61,7 @@ static struct {
     opal_mutex_t lock; /* guards all below, and the rings; never held while a job's end is told */
     struct cuda_ring *first;
     int count;
-    uint32_t jobs; /* of all rings; atomic, for a look without the lock */
+    _Atomic uint32_t jobs; /* of all rings. Relaxed: progress looks at it without the lock */
     bool is_said;
 } rings;
 
@@ -78,7 +78,7 @@ bool ring_is_offered(const cuda_peer_t *peer)
 static void ring_refuse(cuda_peer_t *peer, const char *why)
 {
     peer->ring_is_refused = true;
-    if (rings.is_said || '\0' == why[0])
+    if (rings.is_said || why[0] == '\0')
         return;
     CUDA_SAY("no ring in device memory with process %s: %s. Its small messages go another way.",
              OPAL_NAME_PRINT(peer->name), why);
@@ -92,25 +92,25 @@ static driver_result block_clear(const struct cuda_ring *ring)
     driver_result result = copier_copy(ring->copier, COPY_TO_DEVICE, ring->block + LINES_AT,
                                        (driver_ptr) (uintptr_t) zeros, sizeof(zeros));
 
-    return DRIVER_SUCCESS == result ? copier_wait(ring->copier, COPY_TO_DEVICE) : result;
+    return result == DRIVER_SUCCESS ? copier_wait(ring->copier, COPY_TO_DEVICE) : result;
 }
 
 static driver_result block_make(struct cuda_ring *ring)
 {
     driver_result result = kernels_ready(ring->copier);
 
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         result = copier_enter(ring->copier);
-    if (DRIVER_SUCCESS != result)
+    if (result != DRIVER_SUCCESS)
         return result;
     result = driver.mem_alloc(&ring->block, BLOCK_BYTES);
     context_leave();
-    return DRIVER_SUCCESS == result ? block_clear(ring) : result;
+    return result == DRIVER_SUCCESS ? block_clear(ring) : result;
 }
 
 static void block_free(struct cuda_ring *ring)
 {
-    if (0 == ring->block || DRIVER_SUCCESS != copier_enter(ring->copier))
+    if (ring->block == 0 || copier_enter(ring->copier) != DRIVER_SUCCESS)
         return;
     driver.mem_free(ring->block);
     context_leave();
@@ -118,7 +118,7 @@ static void block_free(struct cuda_ring *ring)
 
 static void ring_free(struct cuda_ring *ring)
 {
-    if (NULL != ring->key)
+    if (ring->key)
         key_free(&cuda_module, ring->key);
     block_free(ring);
     free(ring);
@@ -131,16 +131,16 @@ static struct cuda_ring *ring_make(cuda_peer_t *peer, struct copier *copier)
     driver_result result;
     char words[160] = "its memory cannot be shared";
 
-    if (NULL == ring)
+    if (!ring)
         return NULL;
     ring->peer = peer;
     ring->copier = copier;
     result = block_make(ring);
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         ring->key = key_make(&cuda_module, peer, (void *) (uintptr_t) ring->block, BLOCK_BYTES, 0);
     else
         driver_words(result, words, sizeof(words));
-    if (NULL == ring->key || ring->key->start != ring->block) {
+    if (!ring->key || ring->key->start != ring->block) {
         ring_refuse(peer, words);
         ring_free(ring);
         return NULL;
@@ -161,20 +161,20 @@ static struct cuda_ring *ring_for(cuda_peer_t *peer, const void *local)
     if (!ring_is_offered(peer) || peer->ring_is_refused)
         return NULL;
     memory_ask(local, &memory);
-    if (MEMORY_DEVICE != memory.kind && MEMORY_MANAGED != memory.kind)
+    if (memory.kind != MEMORY_DEVICE && memory.kind != MEMORY_MANAGED)
         return NULL;
     copier = copier_get(&memory, &result);
-    if (NULL == copier)
+    if (!copier)
         return NULL;
-    if (NULL == peer->ring && rings.count < cuda.rings_max)
+    if (!peer->ring && rings.count < cuda.rings_max)
         peer->ring = ring_make(peer, copier);
-    return NULL != peer->ring && peer->ring->copier == copier ? peer->ring : NULL;
+    return peer->ring && peer->ring->copier == copier ? peer->ring : NULL;
 }
 
 /* Under the lock. Opens the peer's block in the context whose kernels will reach there. */
 static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why, size_t why_size)
 {
-    if (SHARE_IPC != key->kind || BLOCK_BYTES > key->size) {
+    if (key->kind != SHARE_IPC || key->size < BLOCK_BYTES) {
         strcpy(why, "it has named other memory than a ring");
         return false;
     }
@@ -187,12 +187,12 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
         why[0] = '\0';
         return false;
     }
-    return DRIVER_SUCCESS == share_open(key, ring->copier, &ring->theirs, why, why_size);
+    return share_open(key, ring->copier, &ring->theirs, why, why_size) == DRIVER_SUCCESS;
 }
 
 static void block_shut(struct cuda_ring *ring)
 {
-    if (0 != ring->theirs)
+    if (ring->theirs != 0)
         share_close(SHARE_IPC, ring->copier, ring->theirs, ring->opened.size);
     ring->theirs = 0;
 }
@@ -202,7 +202,7 @@ static driver_result ends_init(struct cuda_ring *ring)
     driver_result result = chunk_end_init(&ring->ways[RING_TAKES].end, ring->copier, false,
                                           ring->block, ring->theirs + EMPTIED_AT);
 
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         result = chunk_end_init(&ring->ways[RING_SENDS].end, ring->copier, true, ring->theirs,
                                 ring->block + EMPTIED_AT);
     return result;
@@ -215,13 +215,13 @@ static bool ring_open(struct cuda_ring *ring, const cuda_key_t *key)
     bool is_open;
     driver_result result;
 
-    if (0 != ring->theirs)
-        return 0 == memcmp(&ring->opened, key, sizeof(*key));
+    if (ring->theirs != 0)
+        return memcmp(&ring->opened, key, sizeof(*key)) == 0;
     is_open = block_open(ring, key, why, sizeof(why));
     if (is_open) {
         ring->opened = *key;
         result = ends_init(ring);
-        is_open = DRIVER_SUCCESS == result;
+        is_open = result == DRIVER_SUCCESS;
         driver_words(result, why, sizeof(why));
     }
     if (!is_open) {
@@ -241,10 +241,10 @@ static void job_start(struct cuda_ring *ring, struct ring_way *way)
     driver_result result;
     char words[160];
 
-    if (NULL == job || way->is_running || way->is_stopped || job->first != way->end.next)
+    if (!job || way->is_running || way->is_stopped || job->first != way->end.next)
         return;
     result = chunk_end_start(&way->end, job->user, job->bytes);
-    way->is_running = DRIVER_SUCCESS == result;
+    way->is_running = result == DRIVER_SUCCESS;
     if (way->is_running)
         return;
     way->is_stopped = true;
@@ -257,13 +257,13 @@ static bool job_has_run(struct cuda_ring *ring, struct ring_way *way, int *statu
     driver_result result = chunk_end_test(&way->end, !way->is_stopped);
     char words[160];
 
-    if (DRIVER_NOT_READY == result)
+    if (result == DRIVER_NOT_READY)
         return false;
     way->is_running = false;
-    *status = DRIVER_SUCCESS == result ? OPAL_SUCCESS : OPAL_ERROR;
-    if (DRIVER_SUCCESS != result && !way->is_stopped)
+    *status = result == DRIVER_SUCCESS ? OPAL_SUCCESS : OPAL_ERROR;
+    if (result != DRIVER_SUCCESS && !way->is_stopped)
         ring_refuse(ring->peer, driver_words(result, words, sizeof(words)));
-    way->is_stopped |= DRIVER_SUCCESS != result;
+    way->is_stopped |= result != DRIVER_SUCCESS;
     return true;
 }
 
@@ -273,10 +273,10 @@ static struct ring_job *over_take(struct cuda_ring *ring, struct ring_way *way, 
     struct ring_job *job = way->jobs;
 
     *status = OPAL_ERROR;
-    if (NULL == job || (way->is_running ? !job_has_run(ring, way, status) : !way->is_stopped))
+    if (!job || (way->is_running ? !job_has_run(ring, way, status) : !way->is_stopped))
         return NULL;
     way->jobs = job->next;
-    __atomic_sub_fetch(&rings.jobs, 1, __ATOMIC_RELAXED);
+    atomic_fetch_sub_explicit(&rings.jobs, 1, memory_order_relaxed);
     job_start(ring, way);
     return job;
 }
@@ -286,8 +286,8 @@ static struct ring_job *any_over_take(int *status)
     struct ring_job *job = NULL;
 
     OPAL_THREAD_LOCK(&rings.lock);
-    for (struct cuda_ring *ring = rings.first; NULL != ring && NULL == job; ring = ring->next)
-        for (int way = 0; way < RING_WAYS && NULL == job; way++)
+    for (struct cuda_ring *ring = rings.first; ring && !job; ring = ring->next)
+        for (int way = 0; way < RING_WAYS && !job; way++)
             job = over_take(ring, &ring->ways[way], status);
     OPAL_THREAD_UNLOCK(&rings.lock);
     return job;
@@ -298,8 +298,8 @@ int rings_progress(void)
     struct ring_job *job;
     int over = 0, status;
 
-    while (0 != __atomic_load_n(&rings.jobs, __ATOMIC_RELAXED) &&
-           NULL != (job = any_over_take(&status))) {
+    while (atomic_load_explicit(&rings.jobs, memory_order_relaxed) != 0 &&
+           (job = any_over_take(&status))) {
         job->done(job->context, status);
         free(job);
         over++;
@@ -318,13 +318,13 @@ static bool job_add(struct cuda_ring *ring, struct ring_way *way, struct ring_jo
 {
     struct ring_job **at = &way->jobs;
 
-    while (NULL != *at && (*at)->first < job->first && !overlaps(*at, job))
+    while (*at && (*at)->first < job->first && !overlaps(*at, job))
         at = &(*at)->next;
-    if (job->first < way->end.next || (NULL != *at && overlaps(*at, job)))
+    if (job->first < way->end.next || (*at && overlaps(*at, job)))
         return false;
     job->next = *at;
     *at = job;
-    __atomic_add_fetch(&rings.jobs, 1, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&rings.jobs, 1, memory_order_relaxed);
     job_start(ring, way);
     return true;
 }
@@ -334,7 +334,7 @@ static struct ring_job *job_new(const void *local, size_t length, multilane_ring
 {
     struct ring_job *job = calloc(1, sizeof(*job));
 
-    if (NULL != job) {
+    if (job) {
         job->user = (driver_ptr) (uintptr_t) local;
         job->bytes = length;
         job->done = done;
@@ -353,7 +353,7 @@ int ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
     (void) btl;
     OPAL_THREAD_LOCK(&rings.lock);
     ring = ring_for(peer, local);
-    can = NULL != ring && !ring->ways[RING_SENDS].is_stopped;
+    can = ring && !ring->ways[RING_SENDS].is_stopped;
     if (can)
         key.block = *ring->key;
     OPAL_THREAD_UNLOCK(&rings.lock);
@@ -365,7 +365,7 @@ int ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
 /* Under the lock. */
 static bool ring_can(struct cuda_ring *ring, int way, const struct ring_key *key)
 {
-    return NULL != ring && !ring->peer->ring_is_refused && !ring->ways[way].is_stopped &&
+    return ring && !ring->peer->ring_is_refused && !ring->ways[way].is_stopped &&
            ring_open(ring, &key->block);
 }
 
@@ -381,7 +381,7 @@ int ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t
     memcpy(&key, offer, sizeof(key));
     OPAL_THREAD_LOCK(&rings.lock);
     struct cuda_ring *ring = ring_for(peer, local);
-    if (NULL != job && ring_can(ring, RING_TAKES, &key)) {
+    if (job && ring_can(ring, RING_TAKES, &key)) {
         struct ring_way *way = &ring->ways[RING_TAKES];
 
         key.block = *ring->key;
@@ -407,7 +407,7 @@ int ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, 
     (void) btl;
     memcpy(&key, answer, sizeof(key));
     OPAL_THREAD_LOCK(&rings.lock);
-    if (NULL != job && ring_can(peer->ring, RING_SENDS, &key)) {
+    if (job && ring_can(peer->ring, RING_SENDS, &key)) {
         job->first = key.first;
         is_sent = job_add(peer->ring, &peer->ring->ways[RING_SENDS], job);
     }
@@ -421,7 +421,7 @@ void ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends)
 {
     (void) btl;
     OPAL_THREAD_LOCK(&rings.lock);
-    if (NULL != peer->ring)
+    if (peer->ring)
         peer->ring->ways[sends ? RING_SENDS : RING_TAKES].is_stopped = true;
     OPAL_THREAD_UNLOCK(&rings.lock);
 }
@@ -441,7 +441,7 @@ static void way_close(struct ring_way *way)
         copier_wait(way->end.copier, way->end.way);
         copier_unmark(way->end.copier, way->end.event);
     }
-    while (NULL != way->jobs) {
+    while (way->jobs) {
         struct ring_job *job = way->jobs;
 
         way->jobs = job->next;
@@ -460,13 +460,13 @@ static void ring_close(struct cuda_ring *ring)
 
 void rings_close(void)
 {
-    while (NULL != rings.first) {
+    while (rings.first) {
         struct cuda_ring *ring = rings.first;
 
         rings.first = ring->next;
         ring_close(ring);
     }
     rings.count = 0;
-    rings.jobs = 0;
+    atomic_store_explicit(&rings.jobs, 0, memory_order_relaxed);
     OBJ_DESTRUCT(&rings.lock);
 }

@@ -122,7 +122,7 @@ static int shm_register(void)
         return OPAL_ERR_NOT_AVAILABLE;
     status = param_register(&mca_btl_shm_component.super.btl_version, params,
                             sizeof(params) / sizeof(params[0]));
-    if (OPAL_SUCCESS != status)
+    if (status != OPAL_SUCCESS)
         return status;
     module_describe();
     return mca_btl_base_param_register(&mca_btl_shm_component.super.btl_version, &shm_module.super);
@@ -146,7 +146,7 @@ static bool single_copy_read(void)
         [SHM_COPY_AUTO] = "auto", [SHM_COPY_CMA] = "cma", [SHM_COPY_NONE] = "none"};
 
     for (int i = SHM_COPY_AUTO; i <= SHM_COPY_NONE; i++)
-        if (0 == strcmp(shm.single_copy_text, names[i])) {
+        if (strcmp(shm.single_copy_text, names[i]) == 0) {
             shm.single_copy = (enum shm_single_copy) i;
             return true;
         }
@@ -166,12 +166,12 @@ static bool sizes_read(void)
 {
     uint32_t peers = local_processes();
     uint64_t memory_max = 0, bytes = RING_BYTES_AUTO, lanes;
-    bool automatic = 0 == strcmp(shm.ring_bytes_text, "auto");
+    bool automatic = strcmp(shm.ring_bytes_text, "auto") == 0;
 
     if (!size_read("memory_max", shm.memory_max_text, &memory_max) ||
         (!automatic && !size_read("ring_bytes", shm.ring_bytes_text, &bytes)))
         return false;
-    if (bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX || 0 != (bytes & (bytes - 1))) {
+    if (bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX || (bytes & (bytes - 1)) != 0) {
         SHM_SAY("btl_shm_ring_bytes is \"%s\"; it can be a power of two from 16k to 4m, or auto.",
                 shm.ring_bytes_text);
         return false;
@@ -185,7 +185,7 @@ static bool sizes_read(void)
     shm.door_count = peers + FOREIGN_DOORS;
     if (shm.door_count > SEGMENT_DOORS_MAX)
         shm.door_count = SEGMENT_DOORS_MAX;
-    if (0 == shm.lane_count) {
+    if (shm.lane_count == 0) {
         SHM_SAY("btl_shm_memory_max is \"%s\", which holds no ring of %llu bytes; give more.",
                 shm.memory_max_text, (unsigned long long) bytes);
         return false;
@@ -217,7 +217,7 @@ static void readers_allow(void)
 
     if (fd < 0)
         return;
-    if (1 == read(fd, &scope, 1) && '1' == scope)
+    if (read(fd, &scope, 1) == 1 && scope == '1')
         (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     close(fd);
 }
@@ -233,12 +233,12 @@ static int lists_init(void)
     OBJ_CONSTRUCT(&shm.frags_large, opal_free_list_t);
     registration_init();
     status = remote_init();
-    if (OPAL_SUCCESS != status)
+    if (status != OPAL_SUCCESS)
         return status;
     status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
                                  OBJ_CLASS(struct_shm_frag), 0, 64, 16, -1, 64, NULL, 0, NULL, NULL,
                                  NULL);
-    if (OPAL_SUCCESS != status)
+    if (status != OPAL_SUCCESS)
         return status;
     return opal_free_list_init(
         &shm.frags_large, sizeof(struct shm_frag) + shm_module.super.btl_max_send_size, 64,
@@ -274,7 +274,7 @@ static bool begin(void)
         return false;
     limits_clip();
     error = identity_fill(&shm.record);
-    if (0 != error) {
+    if (error != 0) {
         SHM_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
                 strerror(error));
         return false;
@@ -283,7 +283,7 @@ static bool begin(void)
         return false;
     shm.record.fd = identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
     shm.oversubscribed = (long) local_processes() > sysconf(_SC_NPROCESSORS_ONLN);
-    if (SHM_COPY_NONE != shm.single_copy)
+    if (shm.single_copy != SHM_COPY_NONE)
         readers_allow();
     return true;
 }
@@ -300,8 +300,8 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
     if (!begin())
         return NULL;
     modules = calloc(1, sizeof(*modules));
-    if (NULL == modules || OPAL_SUCCESS != lists_init() ||
-        OPAL_SUCCESS != modex_send(&shm.super.btl_version, &shm.record, sizeof(shm.record))) {
+    if (!modules || lists_init() != OPAL_SUCCESS ||
+        modex_send(&shm.super.btl_version, &shm.record, sizeof(shm.record)) != OPAL_SUCCESS) {
         free(modules);
         atomic_store_explicit(&shm.segment_live[SEGMENT_MEMFD], false, memory_order_relaxed);
         segment_destroy(&shm.segments[SEGMENT_MEMFD]);

@@ -12,7 +12,7 @@ static void copy_refused(const shm_peer_t *peer, const char *why)
 {
     static _Atomic bool said;
 
-    if (SHM_COPY_CMA != shm.single_copy)
+    if (shm.single_copy != SHM_COPY_CMA)
         SHM_VERBOSE("no single copy with process %s: %s", OPAL_NAME_PRINT(peer->name), why);
     else if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
         SHM_SAY("btl_shm_single_copy is cma, but the memory of process %s (pid %d) cannot be read: "
@@ -24,9 +24,9 @@ static void copy_refused(const shm_peer_t *peer, const char *why)
 /* Why it need not be tried, or NULL. */
 static const char *copy_barred(const shm_peer_t *peer)
 {
-    if (SHM_COPY_NONE == peer->record.copies)
+    if (peer->record.copies == SHM_COPY_NONE)
         return "its btl_shm_single_copy is none";
-    if (SEGMENT_MEMFD != peer->kind)
+    if (peer->kind != SEGMENT_MEMFD)
         return "the two are in different containers, or the system closes one of them to others";
     return NULL;
 }
@@ -42,13 +42,13 @@ static void copy_prove(shm_peer_t *peer)
     const char *why = copy_barred(peer);
 
     peer->copy_tried = true;
-    if (SHM_COPY_NONE == shm.single_copy)
+    if (shm.single_copy == SHM_COPY_NONE)
         return;
-    if (NULL == why && process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0) < 0)
+    if (!why && process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0) < 0)
         why = strerror(errno);
-    else if (NULL == why && value != peer->record.proof_value)
+    else if (!why && value != peer->record.proof_value)
         why = "that number is another process";
-    if (NULL == why)
+    if (!why)
         peer->copy_proven = true;
     else
         copy_refused(peer, why);
@@ -98,7 +98,7 @@ static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_
                               : process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0);
 
         if (OPAL_UNLIKELY(moved <= 0)) {
-            if (moved < 0 && EINTR == errno)
+            if (moved < 0 && errno == EINTR)
                 continue;
             return copy_error(peer, moved < 0 ? errno : EFAULT);
         }

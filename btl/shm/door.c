@@ -35,11 +35,11 @@ bool door_segment_ready(enum segment_kind kind)
     error =
         segment_create(segment, kind, kind == SEGMENT_FILE ? &shm.record.file : &shm.record.memfd,
                        shm.door_count, shm.lane_count, shm.lane_lines, &failed);
-    if (0 == error && SEGMENT_FILE == kind)
+    if (error == 0 && kind == SEGMENT_FILE)
         (void) modex_remove_at_exit(segment->path);
-    if (0 == error) {
+    if (error == 0) {
         shm.door_peers[kind] = calloc(shm.door_count, sizeof(shm.door_peers[kind][0]));
-        if (NULL != shm.door_peers[kind]) {
+        if (shm.door_peers[kind]) {
             atomic_store_explicit(&shm.segment_live[kind], true, memory_order_release);
             return true;
         }
@@ -58,16 +58,16 @@ bool door_segment_ready(enum segment_kind kind)
 
 static bool host_open(shm_peer_t *peer)
 {
-    bool file = SEGMENT_FILE == peer->kind;
+    bool file = peer->kind == SEGMENT_FILE;
 
-    if (NULL != peer->host)
+    if (peer->host)
         return true;
     peer->host_fd = segment_open(peer->record.pid, file ? -1 : peer->record.fd,
                                  file ? &peer->record.file : &peer->record.memfd);
     if (peer->host_fd < 0)
         return false;
     peer->host = segment_map_header(peer->host_fd, &peer->host_bytes, &peer->host_doors);
-    if (NULL != peer->host)
+    if (peer->host)
         return true;
     close(peer->host_fd);
     peer->host_fd = -1;
@@ -111,7 +111,7 @@ static void door_write(shm_peer_t *peer, struct door *door)
     door->jobid = own->jobid;
     door->vpid = own->vpid;
     door->pid = shm.record.pid;
-    door->fd = SEGMENT_FILE == segment->kind ? -1 : segment->fd;
+    door->fd = segment->kind == SEGMENT_FILE ? -1 : segment->fd;
     door->lines = segment->lane_lines;
     door->lane = segment_lane_offset(segment, peer->out_lane);
     door->nonce = segment->nonce;
@@ -125,15 +125,14 @@ static bool visitor_has_left(const shm_peer_t *peer)
 {
     const struct door *door = atomic_load_explicit(&peer->in_door, memory_order_acquire);
 
-    return (NULL != door &&
-            DOOR_CLOSED == atomic_load_explicit(&door->state, memory_order_acquire)) ||
+    return (door && atomic_load_explicit(&door->state, memory_order_acquire) == DOOR_CLOSED) ||
            atomic_load_explicit(&peer->in_left, memory_order_relaxed);
 }
 
 /* What may be there again in a moment: descriptors, memory for tables. */
 static bool is_shortage(int error)
 {
-    return EMFILE == error || ENFILE == error || ENOMEM == error;
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
 static void shortage_say(const shm_peer_t *peer, int error)
@@ -163,9 +162,9 @@ static void host_missing(shm_peer_t *peer, int error)
     peer->out_state = OUT_WAITING;
     if (is_shortage(error))
         shortage_say(peer, error);
-    if (0 == peer->waiting_since_s)
+    if (peer->waiting_since_s == 0)
         peer->waiting_since_s = now_s();
-    in_vain = (SEGMENT_MEMFD == peer->kind && !is_shortage(error)) ||
+    in_vain = (peer->kind == SEGMENT_MEMFD && !is_shortage(error)) ||
               now_s() - peer->waiting_since_s > FILE_WAIT_S;
     if (in_vain && visitor_has_left(peer)) {
         peer->gone = true;
@@ -179,7 +178,7 @@ static void host_missing(shm_peer_t *peer, int error)
 
 static bool lane_create(shm_peer_t *peer)
 {
-    if (NULL != peer->out_lane)
+    if (peer->out_lane)
         return true;
     opal_mutex_lock(&shm.lane_lock);
     if (door_segment_ready(peer->kind)) {
@@ -187,7 +186,7 @@ static bool lane_create(shm_peer_t *peer)
         peer->out_lane = segment_lane_get(peer->out_segment, peer->record.node);
     }
     opal_mutex_unlock(&shm.lane_lock);
-    if (NULL == peer->out_lane) {
+    if (!peer->out_lane) {
         SHM_SAY("no memory for a ring of %zu bytes to process %s: %s. A smaller btl_shm_ring_bytes "
                 "or a larger btl_shm_memory_max may help.",
                 lane_bytes(shm.lane_lines), OPAL_NAME_PRINT(peer->name), strerror(errno));
@@ -207,18 +206,18 @@ void door_open_out(shm_peer_t *peer)
         return;
     }
     peer->waiting_since_s = 0;
-    if (NULL == peer->stale)
+    if (!peer->stale)
         peer->stale = calloc(ring_stale_words(shm.lane_lines), sizeof(*peer->stale));
-    if (NULL != peer->left_door) {
+    if (peer->left_door) {
         /* We were here before, and the peer has not read all of it yet. */
         peer_retire(peer);
-        if (NULL != peer->left_door)
+        if (peer->left_door)
             return;
     }
-    if (NULL == peer->stale || !lane_create(peer))
+    if (!peer->stale || !lane_create(peer))
         return;
     peer->out_door = door_claim(peer);
-    if (NULL == peer->out_door)
+    if (!peer->out_door)
         return;
     memset(peer->stale, 0, ring_stale_words(shm.lane_lines) * sizeof(*peer->stale));
     ring_sender_init(&peer->out, peer->out_lane->lines, shm.lane_lines, &peer->out_lane->feedback,
@@ -236,10 +235,10 @@ void door_open_out(shm_peer_t *peer)
 static void pending_drain(shm_peer_t *peer)
 {
     for (int tries = 0; (shm.finalized ? peer_reads(peer) : tries < 1000) &&
-                        (OUT_OPEN == peer->out_state || OUT_WAITING == peer->out_state) &&
+                        (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING) &&
                         !peer->out_unusable && !opal_list_is_empty(&peer->pending);
          tries++) {
-        if (0 == send_pending())
+        if (send_pending() == 0)
             usleep(100);
     }
 }
@@ -250,7 +249,7 @@ void door_leave(shm_peer_t *peer)
     uint32_t expected = DOOR_OPEN;
 
     peer->out_direct = false;
-    if (NULL == peer->out_door)
+    if (!peer->out_door)
         return;
     /* Release: the last message is in the ring. A door that was refused stays so. */
     if (atomic_compare_exchange_strong_explicit(&peer->out_door->state, &expected, DOOR_CLOSED,
@@ -269,7 +268,7 @@ void door_close_out(shm_peer_t *peer)
     /* Else it goes on: the sweep closes it, or the end does. */
     if (shm.finalized || opal_list_is_empty(&peer->pending)) {
         door_leave(peer);
-        if (OUT_OPEN == peer->out_state || OUT_WAITING == peer->out_state)
+        if (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING)
             peer->out_state = OUT_NONE;
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -282,14 +281,14 @@ void door_close_in(shm_peer_t *peer)
     struct door *door = atomic_load_explicit(&peer->in_door, memory_order_relaxed);
 
     receive_forget(peer);
-    if (NULL != peer->in_lane)
+    if (peer->in_lane)
         segment_unmap(peer->in_lane, peer->in_bytes);
     peer->in_lane = NULL;
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
     atomic_store_explicit(&peer->in_left, peer->in_closing, memory_order_relaxed);
     atomic_store_explicit(&peer->in_door, NULL, memory_order_release);
     peer->in_closing = false;
-    if (NULL != door) {
+    if (door) {
         *peer->in_door_peer = NULL;
         /* Release: nothing of the door is read after this (door_claim). */
         atomic_store_explicit(&door->state, DOOR_FREE, memory_order_release);
@@ -305,18 +304,18 @@ static const char *visitor_map(shm_peer_t *peer, const struct door *door, int *e
 
     if (in_is_open(peer))
         return "it has a ring already";
-    if (!ring_lines_valid(door->lines) || 0 != door->lane % SEGMENT_ALIGN || door->pid <= 0)
+    if (!ring_lines_valid(door->lines) || door->lane % SEGMENT_ALIGN != 0 || door->pid <= 0)
         return "what it says of its ring cannot be";
     descriptor = segment_open(door->pid, door->fd, &door->nonce);
     if (descriptor >= 0) {
         peer->in_bytes = lane_bytes(door->lines);
         peer->in_lane = segment_map(descriptor, door->lane, peer->in_bytes);
-        *error = NULL == peer->in_lane ? errno : 0;
+        *error = !peer->in_lane ? errno : 0;
         close(descriptor);
     } else {
         *error = errno;
     }
-    return 0 == *error ? NULL : strerror(*error);
+    return *error == 0 ? NULL : strerror(*error);
 }
 
 static void visitor_refuse(struct door *door, const opal_process_name_t *name, const char *why)
@@ -350,15 +349,15 @@ static void visitor_accept(struct segment *segment, uint32_t index)
     const char *why;
     int error = 0;
 
-    if (NULL == peer)
+    if (!peer)
         peer = peer_create(&name);
-    why = NULL == peer ? "out of memory" : visitor_map(peer, &seen, &error);
+    why = !peer ? "out of memory" : visitor_map(peer, &seen, &error);
     if (is_shortage(error)) {
         shortage_say(peer, error);
         bell_ring_again(segment, index);
         return;
     }
-    if (NULL != why) {
+    if (why) {
         visitor_refuse(door, &name, why);
         return;
     }
@@ -381,12 +380,12 @@ static shm_peer_t *door_look(struct segment *segment, uint32_t index)
     uint32_t state = atomic_load_explicit(&segment->doors[index].state, memory_order_acquire);
     shm_peer_t *peer = shm.door_peers[segment->kind][index];
 
-    if (NULL == peer && (DOOR_OPEN == state || DOOR_CLOSED == state)) {
+    if (!peer && (state == DOOR_OPEN || state == DOOR_CLOSED)) {
         visitor_accept(segment, index);
         peer = shm.door_peers[segment->kind][index];
     }
-    if (NULL != peer) {
-        if (DOOR_CLOSED == state)
+    if (peer) {
+        if (state == DOOR_CLOSED)
             peer->in_closing = true;
         receive_attend(peer);
     }
@@ -398,7 +397,7 @@ void door_bell_ring_own(shm_peer_t *peer)
     struct segment *segment = &shm.segments[peer->in_kind];
     struct door *door = atomic_load_explicit(&peer->in_door, memory_order_relaxed);
 
-    if (NULL == door)
+    if (!door)
         return; /* it has left meanwhile */
     bell_ring_again(segment, (uint32_t) (door - segment->doors));
 }
@@ -412,7 +411,7 @@ bool door_rang(void)
             continue;
         for (unsigned i = 0; i < shm.segments[kind].bell_words; i++)
             any |= atomic_load_explicit(&shm.segments[kind].header->bells[i], memory_order_relaxed);
-        if (0 != any)
+        if (any != 0)
             return true;
     }
     return false;
@@ -433,7 +432,7 @@ static void bell_answer(struct segment *segment, unsigned word, struct visitors 
         atomic_exchange_explicit(&segment->header->bells[word], 0, memory_order_acquire);
     uint64_t later = 0;
 
-    for (; 0 != bits; bits &= bits - 1) {
+    for (; bits != 0; bits &= bits - 1) {
         unsigned bit = (unsigned) __builtin_ctzll(bits);
         uint32_t index = word * 64 + bit;
 
@@ -441,14 +440,14 @@ static void bell_answer(struct segment *segment, unsigned word, struct visitors 
             if (visitors->count < ANSWER_BATCH) {
                 shm_peer_t *peer = door_look(segment, index);
 
-                if (NULL != peer)
+                if (peer)
                     visitors->peers[visitors->count++] = peer;
             } else {
                 later |= UINT64_C(1) << bit;
             }
         }
     }
-    if (0 != later)
+    if (later != 0)
         atomic_fetch_or_explicit(&segment->header->bells[word], later, memory_order_relaxed);
 }
 
@@ -461,8 +460,8 @@ int door_answer(void)
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)
         for (unsigned word = 0; segment_is_live(kind) && word < shm.segments[kind].bell_words;
              word++)
-            if (0 !=
-                atomic_load_explicit(&shm.segments[kind].header->bells[word], memory_order_relaxed))
+            if (atomic_load_explicit(&shm.segments[kind].header->bells[word],
+                                     memory_order_relaxed) != 0)
                 bell_answer(&shm.segments[kind], word, &visitors);
     OPAL_THREAD_UNLOCK(&shm.lock);
     for (uint32_t i = 0; i < visitors.count; i++)

@@ -68,12 +68,12 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
 
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OUT_NONE == peer->out_state)
+    if (peer->out_state == OUT_NONE)
         door_open_out(peer);
-    if (OUT_OPEN == peer->out_state) {
+    if (peer->out_state == OUT_OPEN) {
         uint64_t vacant = ~peer->controls_taken & ((UINT64_C(1) << LANE_CONTROLS) - 1);
 
-        if (0 != vacant) {
+        if (vacant != 0) {
             unsigned index = (unsigned) __builtin_ctzll(vacant);
 
             peer->controls_taken |= UINT64_C(1) << index;
@@ -93,7 +93,7 @@ static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_pe
                                               uint64_t handle)
 {
     (void) btl;
-    if (handle >= LANE_CONTROLS || NULL == peer->in_lane)
+    if (handle >= LANE_CONTROLS || !peer->in_lane)
         return NULL;
     return &peer->in_lane->controls[handle];
 }

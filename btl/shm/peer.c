@@ -19,7 +19,7 @@ static bool names_equal(const opal_process_name_t *a, const opal_process_name_t 
 shm_peer_t *peer_find(const opal_process_name_t *name)
 {
     for (uint32_t i = 0; i < shm.peer_count; i++)
-        if (NULL != shm.peers[i] && names_equal(&shm.peers[i]->name, name))
+        if (shm.peers[i] && names_equal(&shm.peers[i]->name, name))
             return shm.peers[i];
     return NULL;
 }
@@ -33,17 +33,17 @@ static bool tables_grow(void)
     if (shm.peer_count < shm.peer_room)
         return true;
     peers = realloc(shm.peers, room * sizeof(*peers));
-    if (NULL == peers)
+    if (!peers)
         return false;
     shm.peers = peers;
     opal_mutex_lock(&shm.pending_lock);
     pending = realloc(shm.pending_peers, room * sizeof(*pending));
-    if (NULL != pending) {
+    if (pending) {
         shm.pending_peers = pending;
         shm.peer_room = room;
     }
     opal_mutex_unlock(&shm.pending_lock);
-    return NULL != pending;
+    return pending != NULL;
 }
 
 shm_peer_t *peer_create(const opal_process_name_t *name)
@@ -54,7 +54,7 @@ shm_peer_t *peer_create(const opal_process_name_t *name)
         return NULL;
     peer = aligned_alloc(RING_LINE_BYTES,
                          (sizeof(*peer) + RING_LINE_BYTES - 1) / RING_LINE_BYTES * RING_LINE_BYTES);
-    if (NULL == peer)
+    if (!peer)
         return NULL;
     memset(peer, 0, sizeof(*peer));
     peer->name = *name;
@@ -73,7 +73,7 @@ static struct shm_record *record_get(opal_proc_t *proc)
     void *data = NULL;
     size_t bytes = 0;
 
-    if (OPAL_SUCCESS != modex_recv(&shm.super.btl_version, &proc->proc_name, &data, &bytes))
+    if (modex_recv(&shm.super.btl_version, &proc->proc_name, &data, &bytes) != OPAL_SUCCESS)
         return NULL;
     if (bytes == sizeof(struct shm_record) &&
         ((struct shm_record *) data)->version == SHM_RECORD_VERSION)
@@ -134,23 +134,23 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     if (proc == opal_proc_local_get() || (same_job && !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags)))
         return NULL;
     record = record_get(proc);
-    if (NULL == record)
+    if (!record)
         return NULL;
     refusal = identity_refuses(record, same_job, &kind);
-    if (NULL == refusal && SEGMENT_FILE == kind && !file_segment_ready())
+    if (!refusal && kind == SEGMENT_FILE && !file_segment_ready())
         refusal = "no file could be made for it in /dev/shm";
     peer = peer_find(&proc->proc_name);
-    promised = NULL != peer && atomic_load_explicit(&peer->promised, memory_order_relaxed);
-    if (NULL == refusal && !promised && !ring_is_promised(kind, &proc->proc_name))
+    promised = peer && atomic_load_explicit(&peer->promised, memory_order_relaxed);
+    if (!refusal && !promised && !ring_is_promised(kind, &proc->proc_name))
         refusal = "all rings are promised to others";
-    if (NULL != refusal) {
+    if (refusal) {
         SHM_VERBOSE("no lane to process %s: %s", OPAL_NAME_PRINT(proc->proc_name), refusal);
         free(record);
         return NULL;
     }
-    if (NULL == peer)
+    if (!peer)
         peer = peer_create(&proc->proc_name);
-    if (NULL == peer) {
+    if (!peer) {
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
         atomic_store_explicit(&peer->promised, true, memory_order_relaxed);
@@ -177,9 +177,9 @@ int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
 
     (void) btl;
     OPAL_THREAD_LOCK(&shm.lock);
-    for (size_t i = 0; i < count && OPAL_SUCCESS == status; i++) {
+    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
         peers[i] = peer_add(procs[i], &status);
-        if (NULL != peers[i] && NULL != reachable)
+        if (peers[i] && reachable)
             status = opal_bitmap_set_bit(reachable, (int) i);
     }
     OPAL_THREAD_UNLOCK(&shm.lock);
@@ -194,7 +194,7 @@ int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
     for (size_t i = 0; i < count; i++) {
         shm_peer_t *peer = peers[i];
 
-        if (NULL == peer)
+        if (!peer)
             continue;
         door_close_out(peer);
         peer->known = false;
@@ -208,7 +208,7 @@ void peer_fail(shm_peer_t *peer, const char *why)
     bool first;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    first = OUT_DEAD != peer->out_state;
+    first = peer->out_state != OUT_DEAD;
     peer->out_state = OUT_DEAD;
     peer->out_direct = false;
     peer->copy_proven = false;
@@ -220,20 +220,20 @@ void peer_fail(shm_peer_t *peer, const char *why)
             OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_NAME_PRINT(peer->name), why);
     send_fail_pending(peer);
     remote_fail(peer);
-    if (NULL != shm.error_callback && NULL != peer->proc)
+    if (shm.error_callback && peer->proc)
         shm.error_callback(&shm_module.super, 0, peer->proc, (char *) "shared memory");
 }
 
 /* Whether a peer that ended did so in order: it said so in its segment. */
 static bool peer_finalized(const shm_peer_t *peer)
 {
-    return NULL != peer->host &&
-           SEGMENT_FINALIZED == atomic_load_explicit(&peer->host->state, memory_order_acquire);
+    return peer->host &&
+           atomic_load_explicit(&peer->host->state, memory_order_acquire) == SEGMENT_FINALIZED;
 }
 
 bool peer_reads(const shm_peer_t *peer)
 {
-    return NULL == peer->host || (!peer_finalized(peer) && segment_owner_lives(peer->host_fd));
+    return !peer->host || (!peer_finalized(peer) && segment_owner_lives(peer->host_fd));
 }
 
 static bool peer_has_ended(shm_peer_t *peer)
@@ -261,14 +261,14 @@ static const char *peer_loss(shm_peer_t *peer)
     const char *why = NULL;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (peer->host_fd >= 0 && OUT_DEAD != peer->out_state) {
+    if (peer->host_fd >= 0 && peer->out_state != OUT_DEAD) {
         peer_part(peer);
         if (peer->gone)
             why = NULL;
         else if (peer_has_ended(peer))
             why = "that process has ended";
-        else if (NULL != peer->out_door &&
-                 DOOR_REFUSED == atomic_load_explicit(&peer->out_door->state, memory_order_acquire))
+        else if (peer->out_door &&
+                 atomic_load_explicit(&peer->out_door->state, memory_order_acquire) == DOOR_REFUSED)
             why = "that process cannot open the memory of this one";
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -292,14 +292,14 @@ void peer_check_lives(void)
         const char *why = peer_loss(peers[i]);
 
         /* With no lock held: the callbacks may do anything. */
-        if (NULL != why)
+        if (why)
             peer_fail(peers[i], why);
     }
 }
 
 static void host_close(shm_peer_t *peer)
 {
-    if (NULL != peer->host)
+    if (peer->host)
         segment_unmap(peer->host, peer->host_bytes);
     if (peer->host_fd >= 0)
         close(peer->host_fd);
@@ -309,9 +309,9 @@ static void host_close(shm_peer_t *peer)
 
 void peer_retire(shm_peer_t *peer)
 {
-    if (NULL != peer->left_door) {
+    if (peer->left_door) {
         bool read =
-            DOOR_CLOSED != atomic_load_explicit(&peer->left_door->state, memory_order_acquire);
+            atomic_load_explicit(&peer->left_door->state, memory_order_acquire) != DOOR_CLOSED;
 
         if (!read && !peer_finalized(peer) && segment_owner_lives(peer->host_fd))
             return;
@@ -321,7 +321,7 @@ void peer_retire(shm_peer_t *peer)
         peer->left_door = NULL;
         peer->left_lane = NULL;
     }
-    if ((peer->known && !peer->gone) || NULL != peer->out_door)
+    if ((peer->known && !peer->gone) || peer->out_door)
         return;
     promise_end(peer);
     if (!in_is_open(peer))
@@ -345,9 +345,9 @@ static void peer_destroy(shm_peer_t *peer)
  * that have sessions do. */
 static bool peer_awaits(const shm_peer_t *peer)
 {
-    return NULL != peer->left_door && !peer_finalized(peer) &&
-           DOOR_CLOSED == atomic_load_explicit(&peer->left_door->state, memory_order_relaxed) &&
-           0 == atomic_load_explicit(&peer->left_lane->is_mapped, memory_order_relaxed) &&
+    return peer->left_door && !peer_finalized(peer) &&
+           atomic_load_explicit(&peer->left_door->state, memory_order_relaxed) == DOOR_CLOSED &&
+           atomic_load_explicit(&peer->left_lane->is_mapped, memory_order_relaxed) == 0 &&
            segment_owner_lives(peer->host_fd);
 }
 

@@ -43,7 +43,7 @@ static inline void receiving_leave(shm_peer_t *peer)
 
 static void message_unwanted(shm_peer_t *peer, const struct ring_message *message)
 {
-    if (0 == atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed))
+    if (atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed) == 0)
         SHM_SAY(
             "a message of %u bytes from process %s has tag %u, which nobody here listens to; it "
             "and others like it are dropped. Do both processes use the same pml?",
@@ -55,8 +55,8 @@ static inline bool message_hand_out(shm_peer_t *peer, const struct ring_message 
 {
     mca_btl_base_segment_t segment;
 
-    if (OPAL_UNLIKELY(SHM_KIND_ACTIVE != message->kind))
-        return SHM_KIND_REMOTE == message->kind &&
+    if (OPAL_UNLIKELY(message->kind != SHM_KIND_ACTIVE))
+        return message->kind == SHM_KIND_REMOTE &&
                remote_handle(peer, message->payload, message->length);
     segment.seg_addr.pval = message->payload;
     segment.seg_len = message->length;
@@ -83,9 +83,9 @@ static inline int ring_empty(shm_peer_t *peer, int batch)
     while (events < batch && bytes < RECEIVE_BATCH_BYTES) {
         enum ring_result result = ring_peek(&peer->in, &message);
 
-        if (RING_EMPTY == result)
+        if (result == RING_EMPTY)
             break;
-        if (OPAL_UNLIKELY(RING_BROKEN == result || !message_hand_out(peer, &message))) {
+        if (OPAL_UNLIKELY(result == RING_BROKEN || !message_hand_out(peer, &message))) {
             ring_break(peer);
             break;
         }
@@ -138,7 +138,7 @@ static int attended_place(void)
     shm_peer_t *old;
 
     for (int i = 0; i < (int) SHM_ATTENDED_MAX; i++)
-        if (NULL == atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
+        if (!atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
             return i;
     shm.attended_next = (at + 1) % SHM_ATTENDED_MAX;
     old = atomic_load_explicit(&shm.attended[at], memory_order_relaxed);
@@ -181,7 +181,7 @@ void receive_forget(shm_peer_t *peer)
     for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++)
         if (peer == atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
             atomic_store_explicit(&shm.attended[i], NULL, memory_order_relaxed);
-        else if (NULL != atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
+        else if (atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
             end = i + 1;
     atomic_store_explicit(&shm.attended_end, end, memory_order_relaxed);
     peer->in_attended = false;
@@ -200,7 +200,7 @@ static void closing_finish(shm_peer_t *peer)
 /* One peer each time: has a message come whose bell was missed, has its visitor left? */
 static void sweep(void)
 {
-    if (0 != OPAL_THREAD_TRYLOCK(&shm.lock))
+    if (OPAL_THREAD_TRYLOCK(&shm.lock) != 0)
         return;
     if (shm.peer_count > 0) {
         shm_peer_t *peer = shm.peers[shm.sweep_next++ % shm.peer_count];
@@ -208,9 +208,9 @@ static void sweep(void)
         if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
             door_bell_ring_own(peer);
         closing_finish(peer);
-        if (!peer->known || peer->gone || NULL != peer->left_door) {
+        if (!peer->known || peer->gone || peer->left_door) {
             OPAL_THREAD_LOCK(&peer->lock);
-            if (!peer->known && OUT_OPEN == peer->out_state && opal_list_is_empty(&peer->pending)) {
+            if (!peer->known && peer->out_state == OUT_OPEN && opal_list_is_empty(&peer->pending)) {
                 door_leave(peer);
                 peer->out_state = OUT_NONE;
             }
@@ -238,7 +238,7 @@ static void lives_check(void)
 static __attribute__((noinline)) void round_extra(uint32_t round)
 {
     sweep();
-    if (0 == round % LIFE_ROUNDS)
+    if (round % LIFE_ROUNDS == 0)
         lives_check();
 }
 
@@ -266,14 +266,14 @@ int receive_progress(void)
     for (uint32_t i = 0; i < end; i++) {
         shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_acquire);
 
-        if (NULL != peer)
+        if (peer)
             events += receive_some(peer, RECEIVE_BATCH);
     }
     if (OPAL_UNLIKELY(door_rang()))
         events += door_answer();
-    if (OPAL_UNLIKELY(0 != atomic_load_explicit(&shm.pending_count, memory_order_relaxed)))
+    if (OPAL_UNLIKELY(atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0))
         events += send_pending();
-    if (OPAL_UNLIKELY(0 == round % SWEEP_ROUNDS))
+    if (OPAL_UNLIKELY(round % SWEEP_ROUNDS == 0))
         round_extra(round);
     if (OPAL_UNLIKELY(shm.oversubscribed))
         processor_share(events);

@@ -44,11 +44,11 @@ static bool table_grow(void)
     uint32_t chunk = table.count / CHUNK_ENTRIES;
     struct registration **chunks = realloc(table.chunks, (chunk + 1) * sizeof(*chunks));
 
-    if (NULL == chunks)
+    if (!chunks)
         return false;
     table.chunks = chunks;
     chunks[chunk] = calloc(CHUNK_ENTRIES, sizeof(*chunks[chunk]));
-    if (NULL == chunks[chunk])
+    if (!chunks[chunk])
         return false;
     for (uint32_t i = 0; i < CHUNK_ENTRIES; i++) {
         struct registration *entry = &chunks[chunk][i];
@@ -69,7 +69,7 @@ mca_btl_base_registration_handle_t *registration_make(mca_btl_base_module_t *btl
     (void) btl;
     (void) peer;
     OPAL_THREAD_LOCK(&table.lock);
-    if (NULL != table.free || table_grow()) {
+    if (table.free || table_grow()) {
         entry = table.free;
         table.free = entry->next_free;
         entry->used = true;
@@ -79,7 +79,7 @@ mca_btl_base_registration_handle_t *registration_make(mca_btl_base_module_t *btl
         entry->handle.generation++;
     }
     OPAL_THREAD_UNLOCK(&table.lock);
-    return NULL == entry ? NULL : &entry->handle;
+    return !entry ? NULL : &entry->handle;
 }
 
 int registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
@@ -107,7 +107,7 @@ bool registration_allows(const mca_btl_base_registration_handle_t *handle, uint6
             &table.chunks[handle->index / CHUNK_ENTRIES][handle->index % CHUNK_ENTRIES];
 
         allowed = entry->used && entry->handle.generation == handle->generation &&
-                  0 != (entry->flags & access) && size <= entry->size && address >= entry->base &&
+                  (entry->flags & access) != 0 && size <= entry->size && address >= entry->base &&
                   address - entry->base <= entry->size - size;
     }
     OPAL_THREAD_UNLOCK(&table.lock);

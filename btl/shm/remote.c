@@ -91,7 +91,7 @@ static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *lo
 {
     struct operation *operation = (struct operation *) order_list_get(&remote.operations);
 
-    if (NULL == operation)
+    if (!operation)
         return NULL;
     operation->op = op;
     operation->status = OPAL_SUCCESS;
@@ -137,11 +137,11 @@ static int pieces_ask(shm_peer_t *peer, struct operation *operation)
                                          .address = operation->address + operation->asked,
                                          .handle = operation->handle,
                                          .piece = {.size = size, .offset = operation->asked}};
-        bool put = REMOTE_PUT == operation->op;
+        bool put = operation->op == REMOTE_PUT;
         int status = send_remote(peer, &message, sizeof(message),
                                  put ? operation->local + operation->asked : NULL, put ? size : 0);
 
-        if (OPAL_SUCCESS != status)
+        if (status != OPAL_SUCCESS)
             return status;
         operation->asked += size;
     }
@@ -159,7 +159,7 @@ static int operation_abandon(shm_peer_t *peer, struct operation *operation, int 
 /* With no lock held: it is off the list, and ours alone. */
 static void operation_report(shm_peer_t *peer, struct operation *operation, int status)
 {
-    if (NULL != operation->callback)
+    if (operation->callback)
         operation->callback(&shm_module.super, peer, operation->local, operation->local_handle,
                             operation->context, operation->data, status);
     order_list_return(&remote.operations, &operation->super);
@@ -174,11 +174,11 @@ static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t ad
         operation_create(peer, op, local, address, size, handle, callback, context, data);
     int status;
 
-    if (NULL == operation)
+    if (!operation)
         return OPAL_ERR_OUT_OF_RESOURCE;
     operation->local_handle = local_handle;
     status = pieces_ask(peer, operation);
-    if (OPAL_SUCCESS != status && 0 == operation->asked)
+    if (status != OPAL_SUCCESS && operation->asked == 0)
         return operation_abandon(peer, operation, status);
     /* What could not be asked now is asked when an answer comes. */
     return OPAL_SUCCESS;
@@ -191,10 +191,10 @@ static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addr
 {
     int status;
 
-    if (NULL == remote_handle_given)
+    if (!remote_handle_given)
         return OPAL_ERR_NOT_AVAILABLE;
-    if (0 == size) { /* there is nothing that an answer could end */
-        if (NULL != callback)
+    if (size == 0) { /* there is nothing that an answer could end */
+        if (callback)
             callback(&shm_module.super, peer, local, local_handle, context, data, OPAL_SUCCESS);
         return OPAL_SUCCESS;
     }
@@ -208,7 +208,7 @@ static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addr
 /* Whether the kernel's way is closed, now or for good: by message then. */
 static bool copy_refused(int status)
 {
-    return OPAL_ERR_NOT_SUPPORTED == status;
+    return status == OPAL_ERR_NOT_SUPPORTED;
 }
 
 int remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
@@ -223,7 +223,7 @@ int remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address
     if (OPAL_UNLIKELY(copy_refused(status)))
         return transfer_ask(peer, REMOTE_PUT, local_address, remote_address, size, local_handle,
                             remote_handle_given, callback, context, data);
-    if (OPAL_SUCCESS == status && NULL != callback)
+    if (status == OPAL_SUCCESS && callback)
         callback(btl, peer, local_address, local_handle, context, data, OPAL_SUCCESS);
     return status;
 }
@@ -240,7 +240,7 @@ int remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address
     if (OPAL_UNLIKELY(copy_refused(status)))
         return transfer_ask(peer, REMOTE_GET, local_address, remote_address, size, local_handle,
                             remote_handle_given, callback, context, data);
-    if (OPAL_SUCCESS == status && NULL != callback)
+    if (status == OPAL_SUCCESS && callback)
         callback(btl, peer, local_address, local_handle, context, data, OPAL_SUCCESS);
     return status;
 }
@@ -257,25 +257,25 @@ static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addres
                       void *context, void *data)
 {
     struct remote_message message = {.op = op,
-                                     .narrow = 0 != (flags & MCA_BTL_ATOMIC_FLAG_32BIT),
+                                     .narrow = (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0,
                                      .atomic = atomic,
                                      .address = address,
                                      .operands = {first, second}};
     struct operation *operation;
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
-    if (NULL == handle)
+    if (!handle)
         return OPAL_ERR_NOT_AVAILABLE;
     message.handle = *handle;
     OPAL_THREAD_LOCK(&remote.lock);
     operation = operation_create(peer, op, local, address, atomic_bytes(&message), handle, callback,
                                  context, data);
-    if (NULL != operation) {
+    if (operation) {
         operation->local_handle = local_handle;
         operation->asked = operation->size;
         message.id = operation->id;
         status = send_remote(peer, &message, sizeof(message), NULL, 0);
-        if (OPAL_SUCCESS != status)
+        if (status != OPAL_SUCCESS)
             (void) operation_abandon(peer, operation, status);
     }
     OPAL_THREAD_UNLOCK(&remote.lock);
@@ -351,11 +351,12 @@ static bool atomic_value(uint16_t op, uint64_t old, uint64_t operand, bool narro
     }
 }
 
-/* The program's own atomics on this memory are of no order that we know: the strongest. */
+/* The program's own atomics on this memory may have any order: the strongest covers all. */
 static uint64_t memory_load(uint64_t address, bool narrow)
 {
-    return narrow ? __atomic_load_n((uint32_t *) (uintptr_t) address, __ATOMIC_SEQ_CST)
-                  : __atomic_load_n((uint64_t *) (uintptr_t) address, __ATOMIC_SEQ_CST);
+    if (!narrow)
+        return atomic_load_explicit((_Atomic uint64_t *) (uintptr_t) address, memory_order_seq_cst);
+    return atomic_load_explicit((_Atomic uint32_t *) (uintptr_t) address, memory_order_seq_cst);
 }
 
 static bool memory_swap_if(uint64_t address, bool narrow, uint64_t *expected, uint64_t value)
@@ -364,11 +365,12 @@ static bool memory_swap_if(uint64_t address, bool narrow, uint64_t *expected, ui
     bool swapped;
 
     if (!narrow)
-        return __atomic_compare_exchange_n((uint64_t *) (uintptr_t) address, expected, value, false,
-                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    swapped =
-        __atomic_compare_exchange_n((uint32_t *) (uintptr_t) address, &narrow_expected,
-                                    (uint32_t) value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *) (uintptr_t) address,
+                                                       expected, value, memory_order_seq_cst,
+                                                       memory_order_seq_cst);
+    swapped = atomic_compare_exchange_strong_explicit((_Atomic uint32_t *) (uintptr_t) address,
+                                                      &narrow_expected, (uint32_t) value,
+                                                      memory_order_seq_cst, memory_order_seq_cst);
     *expected = narrow_expected;
     return swapped;
 }
@@ -377,7 +379,7 @@ static int atomic_perform(const struct remote_message *request, uint64_t *old)
 {
     uint64_t value;
 
-    if (REMOTE_SWAP_IF == request->op) {
+    if (request->op == REMOTE_SWAP_IF) {
         *old = request->operands[0];
         (void) memory_swap_if(request->address, request->narrow, old, request->operands[1]);
         return OPAL_SUCCESS;
@@ -396,11 +398,11 @@ static bool request_is_well_formed(const struct remote_message *request, size_t 
     case REMOTE_PUT:
         return request->piece.size == data_bytes;
     case REMOTE_GET:
-        return 0 == data_bytes &&
+        return data_bytes == 0 &&
                request->piece.size <= ring_length_max(RING_BYTES_MAX / RING_LINE_BYTES);
     case REMOTE_ATOMIC:
     case REMOTE_SWAP_IF:
-        return 0 == data_bytes && 0 == request->address % atomic_bytes(request);
+        return data_bytes == 0 && request->address % atomic_bytes(request) == 0;
     default:
         return false;
     }
@@ -408,8 +410,8 @@ static bool request_is_well_formed(const struct remote_message *request, size_t 
 
 static uint32_t access_needed(uint8_t op)
 {
-    return REMOTE_PUT == op   ? MCA_BTL_REG_FLAG_REMOTE_WRITE
-           : REMOTE_GET == op ? MCA_BTL_REG_FLAG_REMOTE_READ
+    return op == REMOTE_PUT   ? MCA_BTL_REG_FLAG_REMOTE_WRITE
+           : op == REMOTE_GET ? MCA_BTL_REG_FLAG_REMOTE_READ
                               : MCA_BTL_REG_FLAG_REMOTE_ATOMIC;
 }
 
@@ -420,7 +422,7 @@ static int found_send(shm_peer_t *peer, struct remote_message *answer, const uns
     uint64_t left = answer->piece.size;
     int status = OPAL_SUCCESS;
 
-    while (left > 0 && OPAL_SUCCESS == status) {
+    while (left > 0 && status == OPAL_SUCCESS) {
         answer->piece.size = left < piece_max() ? left : piece_max();
         status = send_remote(peer, answer, sizeof(*answer), found, answer->piece.size);
         found += answer->piece.size;
@@ -432,7 +434,7 @@ static int found_send(shm_peer_t *peer, struct remote_message *answer, const uns
 
 static void request_answer(shm_peer_t *peer, const struct remote_message *request, const void *data)
 {
-    bool transfer = REMOTE_PUT == request->op || REMOTE_GET == request->op;
+    bool transfer = request->op == REMOTE_PUT || request->op == REMOTE_GET;
     uint64_t size = transfer ? request->piece.size : atomic_bytes(request);
     struct remote_message answer = {
         .op = REMOTE_ANSWER, .status = OPAL_SUCCESS, .id = request->id, .piece = request->piece};
@@ -445,16 +447,16 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
             "process %s asked for %llu bytes at an address that it was not given; it is told so",
             OPAL_NAME_PRINT(peer->name), (unsigned long long) size);
         answer.status = OPAL_ERR_BAD_PARAM;
-    } else if (REMOTE_PUT == request->op) {
+    } else if (request->op == REMOTE_PUT) {
         memcpy((void *) (uintptr_t) request->address, data, size);
-    } else if (REMOTE_GET == request->op) {
+    } else if (request->op == REMOTE_GET) {
         found = (const void *) (uintptr_t) request->address;
     } else {
         answer.status = atomic_perform(request, &answer.operands[0]);
     }
-    status = NULL != found ? found_send(peer, &answer, found)
-                           : send_remote(peer, &answer, sizeof(answer), NULL, 0);
-    if (OPAL_SUCCESS != status)
+    status = found ? found_send(peer, &answer, found)
+                   : send_remote(peer, &answer, sizeof(answer), NULL, 0);
+    if (status != OPAL_SUCCESS)
         peer_fail(peer, "no memory is left to answer it");
 }
 
@@ -463,9 +465,9 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
 static bool value_answered(struct operation *operation, const struct remote_message *answer,
                            size_t data_bytes)
 {
-    if (0 != data_bytes)
+    if (data_bytes != 0)
         return false;
-    if (OPAL_SUCCESS == answer->status && NULL != operation->local)
+    if (answer->status == OPAL_SUCCESS && operation->local)
         memcpy(operation->local, &answer->operands[0], operation->size);
     operation->answered = operation->size;
     return true;
@@ -475,7 +477,7 @@ static bool piece_answered(struct operation *operation, const struct remote_mess
                            const void *data, size_t data_bytes)
 {
     uint64_t size = answer->piece.size, offset = answer->piece.offset;
-    bool found = REMOTE_GET == operation->op && OPAL_SUCCESS == answer->status;
+    bool found = operation->op == REMOTE_GET && answer->status == OPAL_SUCCESS;
 
     if (offset > operation->size || size > operation->size - offset ||
         size > operation->asked - operation->answered || data_bytes != (found ? size : 0))
@@ -493,20 +495,20 @@ static bool answer_count(shm_peer_t *peer, const struct remote_message *answer, 
     struct operation *operation = operation_find(peer, answer->id);
     bool fits;
 
-    if (NULL == operation)
+    if (!operation)
         return false;
-    if (REMOTE_PUT == operation->op || REMOTE_GET == operation->op)
+    if (operation->op == REMOTE_PUT || operation->op == REMOTE_GET)
         fits = piece_answered(operation, answer, data, data_bytes);
     else
         fits = value_answered(operation, answer, data_bytes);
     if (!fits)
         return false;
-    if (0 == operation->status)
+    if (operation->status == 0)
         operation->status = answer->status;
-    if (0 == operation->status)
+    if (operation->status == 0)
         operation->status = pieces_ask(peer, operation);
     if (operation->answered == operation->asked &&
-        (operation->asked == operation->size || 0 != operation->status)) {
+        (operation->asked == operation->size || operation->status != 0)) {
         opal_list_remove_item(&peer->remote_operations, &operation->super.super);
         *ended = operation;
     }
@@ -522,7 +524,7 @@ static bool answer_take(shm_peer_t *peer, const struct remote_message *answer, c
     OPAL_THREAD_LOCK(&remote.lock);
     fits = answer_count(peer, answer, data, data_bytes, &ended);
     OPAL_THREAD_UNLOCK(&remote.lock);
-    if (NULL != ended)
+    if (ended)
         operation_report(peer, ended, ended->status);
     return fits;
 }
@@ -539,7 +541,7 @@ bool remote_handle(shm_peer_t *peer, const void *message, size_t length)
     memcpy(&seen, message, sizeof(seen));
     data = (const unsigned char *) message + sizeof(seen);
     data_bytes = length - sizeof(seen);
-    if (REMOTE_ANSWER == seen.op)
+    if (seen.op == REMOTE_ANSWER)
         return answer_take(peer, &seen, data, data_bytes);
     if (!peer->known || !request_is_well_formed(&seen, data_bytes))
         return false;
@@ -555,7 +557,7 @@ void remote_fail(shm_peer_t *peer)
         OPAL_THREAD_LOCK(&remote.lock);
         operation = (struct operation *) opal_list_remove_first(&peer->remote_operations);
         OPAL_THREAD_UNLOCK(&remote.lock);
-        if (NULL != operation)
+        if (operation)
             operation_report(peer, operation, OPAL_ERR_UNREACH);
-    } while (NULL != operation);
+    } while (operation);
 }

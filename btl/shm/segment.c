@@ -51,7 +51,7 @@ static bool size_allowed(size_t bytes)
 {
     struct rlimit limit;
 
-    if (0 != getrlimit(RLIMIT_FSIZE, &limit) || RLIM_INFINITY == limit.rlim_cur ||
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
         bytes <= limit.rlim_cur)
         return true;
     errno = EFBIG;
@@ -68,7 +68,7 @@ static int memfd_open(void)
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     int fd = memfd_create("multilane", flags | MFD_NOEXEC_SEAL);
 
-    return fd < 0 && EINVAL == errno ? memfd_create("multilane", flags) : fd;
+    return fd < 0 && errno == EINVAL ? memfd_create("multilane", flags) : fd;
 }
 
 /* A descriptor of memory that can neither shrink under a peer nor be inherited by exec. */
@@ -80,7 +80,7 @@ static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
 
     if (fd < 0)
         return -1;
-    if (size_allowed(bytes) && 0 == ftruncate(fd, (off_t) bytes)) {
+    if (size_allowed(bytes) && ftruncate(fd, (off_t) bytes) == 0) {
         if (kind == SEGMENT_MEMFD)
             (void) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
         return fd;
@@ -107,7 +107,7 @@ bool segment_owner_lives(int descriptor)
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 
     /* A system without such locks never says that anybody died. */
-    return 0 != fcntl(descriptor, F_GETLK, &lock) || lock.l_type != F_UNLCK;
+    return fcntl(descriptor, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 /* Whether a process has ended and its parent has not noticed. */
@@ -126,8 +126,7 @@ static bool process_is_zombie(int32_t pid)
     text[got > 0 ? got : 0] = 0;
     /* "PID (NAME) STATE ...", and the name may hold anything. */
     name_end = strrchr(text, ')');
-    return NULL != name_end &&
-           (0 == strncmp(name_end, ") Z", 3) || 0 == strncmp(name_end, ") X", 3));
+    return name_end && (strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0);
 }
 
 bool segment_process_lives(int32_t pid)
@@ -137,9 +136,9 @@ bool segment_process_lives(int32_t pid)
 
     /* An older kernel has no such descriptors, a container may refuse them. */
     if (end.fd < 0)
-        return 0 != kill((pid_t) pid, 0) ? ESRCH != errno : !process_is_zombie(pid);
+        return kill((pid_t) pid, 0) != 0 ? errno != ESRCH : !process_is_zombie(pid);
     /* Readable as soon as the process has ended, whether or not its parent has noticed. */
-    lives = 1 != poll(&end, 1, 0);
+    lives = poll(&end, 1, 0) != 1;
     close(end.fd);
     return lives;
 }
@@ -148,7 +147,7 @@ bool segment_process_lives(int32_t pid)
  * SIGBUS. */
 static int memory_reserve(int fd, uint64_t offset, size_t bytes)
 {
-    while (0 != fallocate(fd, 0, (off_t) offset, (off_t) bytes))
+    while (fallocate(fd, 0, (off_t) offset, (off_t) bytes) != 0)
         if (errno != EINTR)
             return errno;
     return 0;
@@ -175,7 +174,7 @@ void *segment_map(int descriptor, uint64_t offset, size_t bytes)
     struct stat status;
     void *memory;
 
-    if (0 != fstat(descriptor, &status))
+    if (fstat(descriptor, &status) != 0)
         return NULL;
     if (offset > (uint64_t) status.st_size || bytes > (uint64_t) status.st_size - offset) {
         errno = ESTALE;
@@ -191,7 +190,7 @@ void *segment_map(int descriptor, uint64_t offset, size_t bytes)
 
 void segment_unmap(void *memory, size_t bytes)
 {
-    if (NULL != memory)
+    if (memory)
         munmap(memory, bytes);
 }
 
@@ -212,7 +211,7 @@ int segment_create(struct segment *segment, enum segment_kind kind,
     segment->bytes = segment->used + lane_count * lane_stride(lane_lines);
     *failed = "note its rings";
     segment->free_lanes = calloc(lane_count, sizeof(struct lane *));
-    if (NULL == segment->free_lanes)
+    if (!segment->free_lanes)
         return ENOMEM;
     if (kind == SEGMENT_FILE)
         segment_file_path(segment->path, nonce);
@@ -226,16 +225,16 @@ int segment_create(struct segment *segment, enum segment_kind kind,
     }
     *failed = "reserve memory for it";
     error = memory_reserve(segment->fd, 0, doors_end(door_count));
-    if (0 == error) {
+    if (error == 0) {
         *failed = "map it";
         segment->header = segment_map(segment->fd, 0, segment->bytes);
-        error = NULL == segment->header ? errno : 0;
+        error = !segment->header ? errno : 0;
     }
-    if (0 == error) {
+    if (error == 0) {
         *failed = "lock it";
-        error = 0 != life_lock(segment->fd) ? errno : 0;
+        error = life_lock(segment->fd) != 0 ? errno : 0;
     }
-    if (0 != error) {
+    if (error != 0) {
         segment_destroy(segment);
         return error;
     }
@@ -292,7 +291,7 @@ struct lane *segment_lane_get(struct segment *segment, int node)
     lane = (struct lane *) ((unsigned char *) segment->header + segment->used);
     lines_place(lane, segment->lane_lines, node);
     errno = memory_reserve(segment->fd, segment->used, bytes);
-    if (0 != errno)
+    if (errno != 0)
         return NULL;
     segment->used += lane_stride(segment->lane_lines);
     return lane;
@@ -310,10 +309,10 @@ static bool segment_is(int descriptor, const struct segment_nonce *nonce)
     struct segment_header *header = segment_map(descriptor, 0, SEGMENT_PAGE);
     bool same;
 
-    if (NULL == header)
+    if (!header)
         return false;
     same = atomic_load_explicit(&header->state, memory_order_acquire) != 0 &&
-           header->layout == SEGMENT_LAYOUT && 0 == memcmp(&header->nonce, nonce, sizeof(*nonce));
+           header->layout == SEGMENT_LAYOUT && memcmp(&header->nonce, nonce, sizeof(*nonce)) == 0;
     segment_unmap(header, SEGMENT_PAGE);
     return same;
 }
@@ -333,7 +332,7 @@ int segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
     descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (fd < 0 ? O_NOFOLLOW : 0));
     if (descriptor < 0)
         return -1;
-    if (0 == fstat(descriptor, &status) && S_ISREG(status.st_mode) && segment_is(descriptor, nonce))
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && segment_is(descriptor, nonce))
         return descriptor;
     close(descriptor);
     errno = ESTALE;
@@ -344,11 +343,11 @@ struct segment_header *segment_map_header(int descriptor, size_t *bytes, uint32_
 {
     struct segment_header *header = segment_map(descriptor, 0, SEGMENT_PAGE);
 
-    if (NULL == header)
+    if (!header)
         return NULL;
     *door_count = *(volatile uint32_t *) &header->door_count;
     segment_unmap(header, SEGMENT_PAGE);
-    if (0 == *door_count || *door_count > SEGMENT_DOORS_MAX) {
+    if (*door_count == 0 || *door_count > SEGMENT_DOORS_MAX) {
         errno = ESTALE;
         return NULL;
     }

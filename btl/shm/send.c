@@ -24,7 +24,7 @@ OBJ_CLASS_INSTANCE(struct_shm_frag, mca_btl_base_descriptor_t, frag_construct, N
 /* Where in its first line a message starts, so that its payload starts with a line. */
 static inline unsigned start_of(size_t header_size, size_t payload_size)
 {
-    if (payload_size < ALIGN_PAYLOAD_MIN || 0 != header_size % 8)
+    if (payload_size < ALIGN_PAYLOAD_MIN || header_size % 8 != 0)
         return RING_HEADER_BYTES;
     return RING_LINE_BYTES - (unsigned) (header_size % RING_LINE_BYTES);
 }
@@ -71,10 +71,10 @@ static inline int message_write(shm_peer_t *peer, opal_convertor_t *convertor, c
     unsigned start = start_of(header_size, payload_size);
     unsigned char *room = ring_reserve(&peer->out, start, length);
 
-    if (OPAL_UNLIKELY(NULL == room))
+    if (OPAL_UNLIKELY(!room))
         return OPAL_ERR_RESOURCE_BUSY;
     /* The payload first: the receiver polls the first line, which should change hands but once. */
-    if (0 != payload_size) {
+    if (payload_size != 0) {
         struct iovec part = {.iov_base = room + header_size, .iov_len = payload_size};
         uint32_t parts = 1;
         size_t packed = payload_size;
@@ -96,7 +96,7 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
     if (OPAL_UNLIKELY(size > shm_module.super.btl_max_send_size))
         return NULL;
     frag = (struct shm_frag *) order_list_get(list);
-    if (OPAL_UNLIKELY(NULL == frag))
+    if (OPAL_UNLIKELY(!frag))
         return NULL;
     frag->list = list;
     frag->kind = SHM_KIND_ACTIVE;
@@ -139,12 +139,12 @@ mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *
         frag_get(order, reserve + (in_place ? 0 : part.iov_len), flags);
 
     (void) peer;
-    if (OPAL_UNLIKELY(NULL == descriptor))
+    if (OPAL_UNLIKELY(!descriptor))
         return NULL;
     if (!in_place)
         part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
     /* Without a buffer of ours it answers where the data lies. */
-    if (OPAL_UNLIKELY(0 > opal_convertor_pack(convertor, &part, &parts, &packed))) {
+    if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
         send_free(btl, descriptor);
         return NULL;
     }
@@ -162,7 +162,7 @@ mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *
 static size_t frag_length(const struct shm_frag *frag)
 {
     return frag->segments[0].seg_len +
-           (2 == frag->base.des_segment_count ? frag->segments[1].seg_len : 0);
+           (frag->base.des_segment_count == 2 ? frag->segments[1].seg_len : 0);
 }
 
 /* Under peer->lock. False: no room. */
@@ -173,9 +173,9 @@ static bool frag_write(shm_peer_t *peer, const struct shm_frag *frag)
     unsigned start = start_of(first, second);
     unsigned char *room = ring_reserve(&peer->out, start, first + second);
 
-    if (NULL == room)
+    if (!room)
         return false;
-    if (0 != second)
+    if (second != 0)
         memcpy(room + first, frag->segments[1].seg_addr.pval, second);
     bytes_copy(room, frag->segments[0].seg_addr.pval, first);
     message_publish(peer, frag->tag, frag->kind, start, first + second);
@@ -185,9 +185,9 @@ static bool frag_write(shm_peer_t *peer, const struct shm_frag *frag)
 /* With no lock held. */
 static void frag_complete(shm_peer_t *peer, struct shm_frag *frag, bool callback, int status)
 {
-    bool ours = 0 != (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    bool ours = (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
 
-    if (callback && NULL != frag->base.des_cbfunc)
+    if (callback && frag->base.des_cbfunc)
         frag->base.des_cbfunc(&shm_module.super, peer, &frag->base, status);
     if (ours)
         send_free(&shm_module.super, &frag->base);
@@ -215,9 +215,9 @@ static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
     int status = OPAL_SUCCESS;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_UNLIKELY(OUT_NONE == peer->out_state))
+    if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
         door_open_out(peer);
-    if (OPAL_UNLIKELY(OUT_DEAD == peer->out_state))
+    if (OPAL_UNLIKELY(peer->out_state == OUT_DEAD))
         status = peer->gone ? 1 : OPAL_ERR_UNREACH;
     else if (OPAL_LIKELY(peer->out_direct) && frag_write(peer, frag))
         status = 1;
@@ -237,9 +237,9 @@ int send_start(mca_btl_base_module_t *btl, shm_peer_t *peer, mca_btl_base_descri
     (void) btl;
     frag->tag = tag;
     status = frag_submit(peer, frag);
-    if (1 != status)
+    if (status != 1)
         return status;
-    callback = 0 != (frag->base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
+    callback = (frag->base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0;
     frag_complete(peer, frag, callback, OPAL_SUCCESS);
     return 1;
 }
@@ -251,9 +251,9 @@ static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t hea
                                                     uint32_t flags, int status,
                                                     mca_btl_base_descriptor_t **descriptor)
 {
-    if (NULL != descriptor)
+    if (descriptor)
         *descriptor = frag_get(order, header_size + payload_size, flags);
-    return OUT_DEAD == peer->out_state ? OPAL_ERR_UNREACH : status;
+    return peer->out_state == OUT_DEAD ? OPAL_ERR_UNREACH : status;
 }
 
 int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
@@ -266,13 +266,13 @@ int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_
     (void) btl;
     if (OPAL_UNLIKELY(threads))
         opal_mutex_lock(&peer->lock);
-    if (OPAL_UNLIKELY(OUT_NONE == peer->out_state))
+    if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
         door_open_out(peer);
     if (OPAL_LIKELY(peer->out_direct && header_size + payload_size <= peer->length_max))
         status = message_write(peer, convertor, header, header_size, payload_size, tag);
     if (OPAL_UNLIKELY(threads))
         opal_mutex_unlock(&peer->lock);
-    if (OPAL_LIKELY(OPAL_SUCCESS == status) || OPAL_UNLIKELY(peer->gone))
+    if (OPAL_LIKELY(status == OPAL_SUCCESS) || OPAL_UNLIKELY(peer->gone))
         return OPAL_SUCCESS;
     return immediate_slow(peer, header_size, payload_size, order, flags, status, descriptor);
 }
@@ -293,7 +293,7 @@ static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t head
     OPAL_THREAD_LOCK(&peer->lock);
     if (OPAL_LIKELY(peer->out_direct && length <= peer->length_max))
         room = ring_reserve(&peer->out, start_of(header_size, payload_size), length);
-    if (OPAL_UNLIKELY(NULL == room))
+    if (OPAL_UNLIKELY(!room))
         OPAL_THREAD_UNLOCK(&peer->lock);
     return room;
 }
@@ -336,17 +336,17 @@ static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size
     struct shm_frag *frag = (struct shm_frag *) descriptor;
     int status;
 
-    if (NULL == frag)
+    if (!frag)
         return OPAL_ERR_OUT_OF_RESOURCE;
     frag->kind = SHM_KIND_REMOTE;
     frag->tag = 0;
     memcpy(frag->data, header, header_size);
-    if (0 != size)
+    if (size != 0)
         memcpy(frag->data + header_size, data, size);
     status = frag_submit(peer, frag);
-    if (1 == status || status < 0)
+    if (status == 1 || status < 0)
         send_free(&shm_module.super, descriptor);
-    return 1 == status ? OPAL_SUCCESS : status;
+    return status == 1 ? OPAL_SUCCESS : status;
 }
 
 int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
@@ -354,9 +354,9 @@ int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const 
 {
     unsigned char *room = reserve_any(peer, header_size, size);
 
-    if (OPAL_UNLIKELY(NULL == room))
+    if (OPAL_UNLIKELY(!room))
         return remote_queue(peer, header, header_size, data, size);
-    if (0 != size)
+    if (size != 0)
         memcpy(room + header_size, data, size);
     bytes_copy(room, header, header_size);
     commit_any(peer, header_size, size, 0, SHM_KIND_REMOTE);
@@ -369,9 +369,9 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
     struct shm_frag *frag = NULL;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OUT_WAITING == peer->out_state || OUT_NONE == peer->out_state)
+    if (peer->out_state == OUT_WAITING || peer->out_state == OUT_NONE)
         door_open_out(peer);
-    if ((OUT_OPEN == peer->out_state || peer->gone) && !opal_list_is_empty(&peer->pending)) {
+    if ((peer->out_state == OUT_OPEN || peer->gone) && !opal_list_is_empty(&peer->pending)) {
         frag = (struct shm_frag *) opal_list_get_first(&peer->pending);
         if (peer->gone || frag_write(peer, frag)) {
             opal_list_remove_item(&peer->pending, (opal_list_item_t *) frag);
@@ -379,7 +379,7 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
             frag = NULL;
         }
     }
-    if (OUT_OPEN == peer->out_state && opal_list_is_empty(&peer->pending))
+    if (peer->out_state == OUT_OPEN && opal_list_is_empty(&peer->pending))
         peer->out_direct = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
     return frag;
@@ -429,11 +429,11 @@ int send_pending(void)
         shm_peer_t *peer = pending_peer_take();
         struct shm_frag *frag;
 
-        if (NULL == peer)
+        if (!peer)
             break;
         if (peer->out_unusable)
             peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
-        while (NULL != (frag = pending_send_one(peer))) {
+        while ((frag = pending_send_one(peer))) {
             /* In the end those that would be called are gone. */
             frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
             events++;
@@ -451,7 +451,7 @@ void send_fail_pending(shm_peer_t *peer)
         OPAL_THREAD_LOCK(&peer->lock);
         frag = (struct shm_frag *) opal_list_remove_first(&peer->pending);
         OPAL_THREAD_UNLOCK(&peer->lock);
-        if (NULL != frag)
+        if (frag)
             frag_complete(peer, frag, true, OPAL_ERR_UNREACH);
-    } while (NULL != frag);
+    } while (frag);
 }

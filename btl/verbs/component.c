@@ -127,7 +127,7 @@ static int verbs_register(void)
         return OPAL_ERR_NOT_AVAILABLE;
     status = param_register(&mca_btl_verbs_component.super.btl_version, params,
                             sizeof(params) / sizeof(params[0]));
-    if (OPAL_SUCCESS != status)
+    if (status != OPAL_SUCCESS)
         return status;
     return mca_btl_base_param_register(&mca_btl_verbs_component.super.btl_version,
                                        &module_template);
@@ -180,8 +180,8 @@ static bool numbers_check(void)
 
 static bool pairing_read(void)
 {
-    verbs.any_subnet = 0 == strcmp(verbs.pairing, "order");
-    if (verbs.any_subnet || 0 == strcmp(verbs.pairing, "subnet"))
+    verbs.any_subnet = strcmp(verbs.pairing, "order") == 0;
+    if (verbs.any_subnet || strcmp(verbs.pairing, "subnet") == 0)
         return true;
     VERBS_SAY("btl_verbs_pairing is \"%s\"; it can be subnet or order.", verbs.pairing);
     return false;
@@ -189,8 +189,8 @@ static bool pairing_read(void)
 
 static bool dmabuf_read(void)
 {
-    verbs.no_dmabuf = 0 == strcmp(verbs.dmabuf, "none");
-    if (verbs.no_dmabuf || 0 == strcmp(verbs.dmabuf, "auto"))
+    verbs.no_dmabuf = strcmp(verbs.dmabuf, "none") == 0;
+    if (verbs.no_dmabuf || strcmp(verbs.dmabuf, "auto") == 0)
         return true;
     VERBS_SAY("btl_verbs_dmabuf is \"%s\"; it can be auto or none.", verbs.dmabuf);
     return false;
@@ -231,15 +231,15 @@ static bool begin(void)
     limits_clip();
     verbs.module_count = 0;
     memset(&verbs.record, 0, sizeof(verbs.record));
-    if (sizeof(verbs.record.nonce) !=
-        getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0)) {
+    if (getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0) !=
+        sizeof(verbs.record.nonce)) {
         VERBS_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
                   strerror(errno));
         return false;
     }
     /* Before any memory is registered: a child of fork() gets pages of its own where the device
      * writes to the parent's. Newer kernels copy them by themselves, and then this does nothing. */
-    if (0 != ibv_fork_init())
+    if (ibv_fork_init() != 0)
         VERBS_VERBOSE(
             "memory was registered before; a program that forks may lose what is received "
             "after that");
@@ -260,9 +260,8 @@ static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, boo
     if (!named_btl_is_wanted("verbs") || !begin())
         return NULL;
     modules = calloc(verbs.module_count, sizeof(*modules));
-    if (NULL == modules ||
-        OPAL_SUCCESS != modex_send(&verbs.super.btl_version, &verbs.record,
-                                   VERBS_RECORD_BYTES(verbs.record.port_count))) {
+    if (!modules || modex_send(&verbs.super.btl_version, &verbs.record,
+                               VERBS_RECORD_BYTES(verbs.record.port_count)) != OPAL_SUCCESS) {
         while (verbs.module_count > 0)
             device_close(verbs.modules[--verbs.module_count]);
         free(modules);
@@ -292,7 +291,7 @@ static int verbs_finalize(mca_btl_base_module_t *btl)
     VERBS_VERBOSE("%s: %llu slots written, %llu read", module->device,
                   (unsigned long long) atomic_load(&module->slots_written),
                   (unsigned long long) atomic_load(&module->slots_read));
-    if (NULL != module->dmabuf.pd)
+    if (module->dmabuf.pd)
         VERBS_VERBOSE("%s: %llu messages were flushed to device memory", module->device,
                       (unsigned long long) atomic_load(&module->flushes));
     if (!progress_drain(module, DRAIN_MS))

@@ -87,7 +87,7 @@ static bool post_in(struct verbs_greeter *greeter, uint32_t index)
     struct ibv_recv_wr request = {.wr_id = GREETING_ID(index), .sg_list = &part, .num_sge = 1};
     struct ibv_recv_wr *bad;
 
-    return 0 == ibv_post_recv(greeter->qp, &request, &bad);
+    return ibv_post_recv(greeter->qp, &request, &bad) == 0;
 }
 
 static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
@@ -97,14 +97,14 @@ static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
                                      .port_num = (uint8_t) module->port_number,
                                      .qkey = GREETING_KEY};
 
-    if (0 != ibv_modify_qp(qp, &attributes,
-                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+    if (ibv_modify_qp(qp, &attributes,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) != 0)
         return false;
     attributes.qp_state = IBV_QPS_RTR;
-    if (0 != ibv_modify_qp(qp, &attributes, IBV_QP_STATE))
+    if (ibv_modify_qp(qp, &attributes, IBV_QP_STATE) != 0)
         return false;
     attributes.qp_state = IBV_QPS_RTS;
-    return 0 == ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
 }
 
 int greeter_open(struct verbs_module *module, uint32_t *qpn)
@@ -121,19 +121,19 @@ int greeter_open(struct verbs_module *module, uint32_t *qpn)
     struct verbs_greeter *greeter = calloc(1, sizeof(*greeter));
     size_t bytes = GREETINGS_IN * IN_BYTES + GREETINGS_OUT * GREETING_BYTES;
 
-    if (NULL == greeter)
+    if (!greeter)
         return OPAL_ERR_OUT_OF_RESOURCE;
     module->greeter = greeter;
     OBJ_CONSTRUCT(&greeter->lock, opal_mutex_t);
-    if (0 != posix_memalign((void **) &greeter->memory, 4096, bytes)) {
+    if (posix_memalign((void **) &greeter->memory, 4096, bytes) != 0) {
         greeter->memory = NULL;
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     memset(greeter->memory, 0, bytes);
     greeter->mr = ibv_reg_mr(module->pd, greeter->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-    if (NULL != greeter->mr)
+    if (greeter->mr)
         greeter->qp = ibv_create_qp(module->pd, &init);
-    if (NULL == greeter->qp || !greeter_start(module, greeter->qp))
+    if (!greeter->qp || !greeter_start(module, greeter->qp))
         return OPAL_ERR_OUT_OF_RESOURCE;
     for (uint32_t i = 0; i < GREETINGS_IN; i++)
         if (!post_in(greeter, i))
@@ -146,12 +146,12 @@ void greeter_close(struct verbs_module *module)
 {
     struct verbs_greeter *greeter = module->greeter;
 
-    if (NULL == greeter)
+    if (!greeter)
         return;
     module->greeter = NULL;
-    if (NULL != greeter->qp)
+    if (greeter->qp)
         ibv_destroy_qp(greeter->qp);
-    if (NULL != greeter->mr)
+    if (greeter->mr)
         ibv_dereg_mr(greeter->mr);
     free(greeter->memory);
     OBJ_DESTRUCT(&greeter->lock);
@@ -195,7 +195,7 @@ static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
     greeting->index = peer->index;
     greeting->read_depth = module->read_depth_in;
     greeting->heard_qpn = peer->state >= PEER_ANSWERED ? peer->their_qpn : 0;
-    greeting->is_sure = PEER_READY == peer->state;
+    greeting->is_sure = peer->state == PEER_READY;
     slots_tell(peer, &greeting->slots);
 }
 
@@ -207,7 +207,7 @@ enum sending {
 
 static void pause_begin(struct verbs_pause *pause, uint64_t now, uint32_t times)
 {
-    pause->length_ms = 0 == pause->length_ms ? WAY_PAUSE_FIRST_MS : 2 * pause->length_ms;
+    pause->length_ms = pause->length_ms == 0 ? WAY_PAUSE_FIRST_MS : 2 * pause->length_ms;
     if (pause->length_ms > WAY_PAUSE_LONGEST_MS)
         pause->length_ms = WAY_PAUSE_LONGEST_MS;
     pause->until_ms = now + times * pause->length_ms;
@@ -260,17 +260,17 @@ static bool way_find(verbs_peer_t *peer)
 {
     struct ibv_ah_attr way;
 
-    if (NULL != peer->greeting_way)
+    if (peer->greeting_way)
         return true;
     if (way_is_paused(peer))
         return false;
     way_fill(peer->module, &peer->port.address, &way);
     peer->greeting_way = ibv_create_ah(peer->module->pd, &way);
-    if (NULL == peer->greeting_way)
+    if (!peer->greeting_way)
         way_fails(peer);
     else
         way_works(peer);
-    return NULL != peer->greeting_way;
+    return peer->greeting_way != NULL;
 }
 
 /* Under peer->lock. Sends a greeting by the port that `peer` belongs to, whatever it is about. */
@@ -301,8 +301,8 @@ static enum sending greeting_send(verbs_peer_t *peer, const struct greeting *gre
                       .remote_qpn = peer->port.greeting_qpn,
                       .remote_qkey = GREETING_KEY},
         };
-        sending = 0 == ibv_post_send(greeter->qp, &request, &bad) ? SENDING_DONE : SENDING_NOWHERE;
-        if (SENDING_DONE == sending)
+        sending = ibv_post_send(greeter->qp, &request, &bad) == 0 ? SENDING_DONE : SENDING_NOWHERE;
+        if (sending == SENDING_DONE)
             greeter->busy |= 1u << index;
     }
     opal_mutex_unlock(&greeter->lock);
@@ -317,7 +317,7 @@ static enum sending greet(verbs_peer_t *peer)
 
     greeting_fill(peer, &greeting);
     sending = greeting_send(peer, &greeting);
-    if (SENDING_LATER == sending)
+    if (sending == SENDING_LATER)
         peer->greet_next_ms = 0;
     return sending;
 }
@@ -356,12 +356,12 @@ static bool pair_create(verbs_peer_t *peer)
     };
     struct ibv_qp *qp = ibv_create_qp(module->pd, &init);
 
-    if (NULL == qp ||
-        0 != ibv_modify_qp(qp, &attributes,
-                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
+    if (!qp ||
+        ibv_modify_qp(qp, &attributes,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {
         VERBS_SAY("%s: no queue pair for process %s can be made: %s", module->device,
                   OPAL_NAME_PRINT(peer->name), strerror(errno));
-        if (NULL != qp)
+        if (qp)
             ibv_destroy_qp(qp);
         return false;
     }
@@ -394,9 +394,9 @@ static bool pair_connect(verbs_peer_t *peer, const struct greeting *heard)
     };
 
     way_fill(module, &heard->port.address, &attributes.ah_attr);
-    if (0 != ibv_modify_qp(peer->qp, &attributes,
-                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+    if (ibv_modify_qp(peer->qp, &attributes,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)
         return false;
     attributes = (struct ibv_qp_attr){
         .qp_state = IBV_QPS_RTS,
@@ -406,9 +406,9 @@ static bool pair_connect(verbs_peer_t *peer, const struct greeting *heard)
         .sq_psn = peer->my_psn,
         .max_rd_atomic = (uint8_t) smaller(module->read_depth_out, heard->read_depth),
     };
-    return 0 == ibv_modify_qp(peer->qp, &attributes,
-                              IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+    return ibv_modify_qp(peer->qp, &attributes,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0;
 }
 
 bool connect_to_itself(verbs_peer_t *peer)
@@ -419,13 +419,13 @@ bool connect_to_itself(verbs_peer_t *peer)
         return false;
     greeting_fill(peer, &own);
     connect_leave(peer, pair_connect(peer, &own) ? PEER_READY : PEER_FAILED);
-    return PEER_READY == peer->state;
+    return peer->state == PEER_READY;
 }
 
 static void state_set(verbs_peer_t *peer, enum peer_state state)
 {
-    bool was = PEER_GREETING == peer->state || PEER_ANSWERED == peer->state;
-    bool is = PEER_GREETING == state || PEER_ANSWERED == state;
+    bool was = peer->state == PEER_GREETING || peer->state == PEER_ANSWERED;
+    bool is = state == PEER_GREETING || state == PEER_ANSWERED;
 
     if (is != was)
         atomic_fetch_add_explicit(&peer->module->greeting_count, is ? 1u : UINT32_MAX,
@@ -465,7 +465,7 @@ bool connect_begin(verbs_peer_t *peer)
 void connect_confirmed(verbs_peer_t *peer)
 {
     OPAL_THREAD_LOCK(&peer->lock);
-    if (PEER_ANSWERED == peer->state) {
+    if (peer->state == PEER_ANSWERED) {
         state_set(peer, PEER_READY);
         work_wake(peer);
     }
@@ -477,7 +477,7 @@ static void unanswered_say(const verbs_peer_t *peer, uint64_t now)
 {
     struct verbs_module *module = peer->module;
 
-    if (PEER_GREETING != peer->state || now - peer->greet_begun_ms < UNANSWERED_MS ||
+    if (peer->state != PEER_GREETING || now - peer->greet_begun_ms < UNANSWERED_MS ||
         atomic_exchange_explicit(&module->unanswered_said, true, memory_order_relaxed))
         return;
     VERBS_SAY("process %s by %s has not answered %s of process %s for %u s: it makes no MPI calls, "
@@ -488,7 +488,7 @@ static void unanswered_say(const verbs_peer_t *peer, uint64_t now)
 
 static bool is_greeted(const verbs_peer_t *peer)
 {
-    return PEER_GREETING == peer->state || PEER_ANSWERED == peer->state;
+    return peer->state == PEER_GREETING || peer->state == PEER_ANSWERED;
 }
 
 /* Under peer->lock. Greets again if it is time to; false: there was no buffer to do so. */
@@ -499,12 +499,12 @@ static bool greet_again(verbs_peer_t *peer, uint64_t now)
     if (!is_greeted(peer) || now < peer->greet_next_ms)
         return true;
     sending = greet(peer);
-    if (SENDING_LATER == sending)
+    if (sending == SENDING_LATER)
         return false;
     now = verbs_now_ms(); /* to look for a way may have taken long */
     unanswered_say(peer, now);
     greet_after_pause(peer, now);
-    if (SENDING_DONE == sending && peer->greet_pause_ms < PAUSE_LONGEST_MS)
+    if (sending == SENDING_DONE && peer->greet_pause_ms < PAUSE_LONGEST_MS)
         peer->greet_pause_ms *= 2;
     return true;
 }
@@ -536,7 +536,7 @@ void greetings_repeat(struct verbs_module *module)
         verbs_peer_t *peer = peer_at(module, greeter->next % count);
 
         if (!greet_or_give_up(peer, now) &&
-            (0 == sends_handle(module) || !greet_or_give_up(peer, now)))
+            (sends_handle(module) == 0 || !greet_or_give_up(peer, now)))
             return;
         greeter->next = (greeter->next + 1) % count;
     }
@@ -551,7 +551,7 @@ static verbs_peer_t *greeting_peer(struct verbs_module *module, const struct gre
 
     OPAL_THREAD_LOCK(&module->lock);
     peer = peer_find(module, &heard->from);
-    if (NULL == peer)
+    if (!peer)
         peer = peer_create(module, &heard->from);
     OPAL_THREAD_UNLOCK(&module->lock);
     return peer;
@@ -560,20 +560,20 @@ static verbs_peer_t *greeting_peer(struct verbs_module *module, const struct gre
 static bool greeting_is_valid(const struct verbs_module *module, const struct greeting *heard,
                               size_t bytes)
 {
-    return bytes == sizeof(*heard) && GREETING_VERSION == heard->version &&
-           sizeof(*heard) == heard->bytes && verbs.record.nonce == heard->to_nonce &&
+    return bytes == sizeof(*heard) && heard->version == GREETING_VERSION &&
+           heard->bytes == sizeof(*heard) && verbs.record.nonce == heard->to_nonce &&
            verbs.record.nonce != heard->from_nonce && heard->from_place < CHOICE_PORTS_MAX &&
-           (GREETING_HELLO != heard->kind ||
+           (heard->kind != GREETING_HELLO ||
             (heard->to_place == module->place &&
              heard->port.address.link == verbs.record.ports[module->place].address.link &&
-             heard->port.mtu >= IBV_MTU_256 && heard->port.mtu <= IBV_MTU_4096 && 0 != heard->qpn &&
+             heard->port.mtu >= IBV_MTU_256 && heard->port.mtu <= IBV_MTU_4096 && heard->qpn != 0 &&
              heard->index < PEERS_CHUNK * PEERS_CHUNKS));
 }
 
 /* Under peer->lock: takes over what the greeting says of the other end. */
 static void peer_learn(verbs_peer_t *peer, const struct greeting *heard)
 {
-    if (NULL != peer->greeting_way && 0 != memcmp(&peer->port, &heard->port, sizeof(peer->port))) {
+    if (peer->greeting_way && memcmp(&peer->port, &heard->port, sizeof(peer->port)) != 0) {
         ibv_destroy_ah(peer->greeting_way);
         peer->greeting_way = NULL;
     }
@@ -588,31 +588,31 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
 {
     uint32_t mine;
 
-    if (PEER_FAILED == peer->state && !peer_renew(peer))
+    if (peer->state == PEER_FAILED && !peer_renew(peer))
         return NULL; /* it greets again */
-    if (peer->state >= PEER_ANSWERED && PEER_FAILED != peer->state && heard->qpn != peer->their_qpn)
+    if (peer->state >= PEER_ANSWERED && peer->state != PEER_FAILED && heard->qpn != peer->their_qpn)
         return "the other end has begun a new connection";
     peer_learn(peer, heard);
-    if (PEER_IDLE == peer->state) {
+    if (peer->state == PEER_IDLE) {
         if (!pair_create(peer))
             return NULL;
         state_set(peer, PEER_GREETING);
         greet_soon(peer);
     }
     mine = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
-    if (0 != heard->heard_qpn && mine != heard->heard_qpn) {
+    if (heard->heard_qpn != 0 && mine != heard->heard_qpn) {
         /* It speaks of an earlier queue pair of ours: hearing of this one, it begins anew. */
         (void) greet(peer);
         return NULL;
     }
-    if (PEER_GREETING == peer->state) {
+    if (peer->state == PEER_GREETING) {
         peer->their_qpn = heard->qpn;
         peer->their_index = heard->index;
         if (!slots_learn(peer, &heard->slots) || !pair_connect(peer, heard))
             return "its queue pair does not take what the greeting said";
         state_set(peer, PEER_ANSWERED);
     }
-    if (PEER_ANSWERED == peer->state && mine == heard->heard_qpn) {
+    if (peer->state == PEER_ANSWERED && mine == heard->heard_qpn) {
         state_set(peer, PEER_READY);
         work_wake(peer);
     }
@@ -635,7 +635,7 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
         OPAL_THREAD_LOCK(&module->lock);
         way = peer_find(module, to);
         OPAL_THREAD_UNLOCK(&module->lock);
-        if (NULL == way)
+        if (!way)
             continue;
         OPAL_THREAD_LOCK(&way->lock);
         if (nonce == way->nonce)
@@ -653,7 +653,7 @@ void fence_ask(verbs_peer_t *peer)
     OPAL_THREAD_LOCK(&peer->lock);
     greeting_fill(peer, &greeting);
     nonce = peer->nonce;
-    is_broken = PEER_FAILED == peer->state; /* another thread may have begun anew */
+    is_broken = peer->state == PEER_FAILED; /* another thread may have begun anew */
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!is_broken)
         return;
@@ -667,12 +667,12 @@ static verbs_peer_t *fence_peer(const struct greeting *heard)
     struct verbs_module *module = verbs_module_at(heard->to_place);
     verbs_peer_t *peer = NULL;
 
-    if (NULL != module) {
+    if (module) {
         OPAL_THREAD_LOCK(&module->lock);
         peer = peer_find(module, &heard->from);
         OPAL_THREAD_UNLOCK(&module->lock);
     }
-    return NULL != peer && heard->from_nonce == peer->nonce ? peer : NULL;
+    return peer && heard->from_nonce == peer->nonce ? peer : NULL;
 }
 
 static void fence_heard(const struct greeting *heard)
@@ -681,10 +681,10 @@ static void fence_heard(const struct greeting *heard)
     struct greeting answer = *heard;
     bool connected = false;
 
-    if (NULL == peer)
+    if (!peer)
         return;
     OPAL_THREAD_LOCK(&peer->lock);
-    connected = PEER_ANSWERED <= peer->state && heard->qpn == peer->their_qpn;
+    connected = peer->state >= PEER_ANSWERED && heard->qpn == peer->their_qpn;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (connected)
         peer_fail(peer, "the other end uses it no more");
@@ -701,10 +701,10 @@ static void fenced_heard(const struct greeting *heard)
 {
     verbs_peer_t *peer = fence_peer(heard);
 
-    if (NULL == peer)
+    if (!peer)
         return;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (PEER_FAILED == peer->state &&
+    if (peer->state == PEER_FAILED &&
         heard->heard_qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
         peer->fence_confirmed = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -726,7 +726,7 @@ static void hello_heard(struct verbs_module *module, const struct greeting *hear
     const char *over = NULL;
     bool late;
 
-    if (NULL == peer)
+    if (!peer)
         return;
     OPAL_THREAD_LOCK(&peer->lock);
     late = is_of_failed(peer, heard);
@@ -735,7 +735,7 @@ static void hello_heard(struct verbs_module *module, const struct greeting *hear
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (late)
         fence_ask(peer);
-    if (NULL != over)
+    if (over)
         peer_fail(peer, over);
 }
 
@@ -744,7 +744,7 @@ void greeting_received(struct verbs_module *module, uint32_t index, const struct
     struct greeting heard;
     bool valid;
 
-    if (index >= GREETINGS_IN || IBV_WC_SUCCESS != wc->status)
+    if (index >= GREETINGS_IN || wc->status != IBV_WC_SUCCESS)
         return;
     memcpy(&heard, buffer_in(module->greeter, index) + ROUTE_BYTES, sizeof(heard));
     valid = wc->byte_len >= ROUTE_BYTES &&
@@ -755,10 +755,10 @@ void greeting_received(struct verbs_module *module, uint32_t index, const struct
         atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed);
     else if (module->finalized)
         return;
-    else if (GREETING_HELLO == heard.kind)
+    else if (heard.kind == GREETING_HELLO)
         hello_heard(module, &heard);
-    else if (GREETING_FENCE == heard.kind)
+    else if (heard.kind == GREETING_FENCE)
         fence_heard(&heard);
-    else if (GREETING_FENCED == heard.kind)
+    else if (heard.kind == GREETING_FENCED)
         fenced_heard(&heard);
 }

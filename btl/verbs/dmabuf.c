@@ -41,9 +41,9 @@ static bool device_registers(struct ibv_pd *pd)
 {
     struct ibv_mr *mr = region_register(pd, 0, (size_t) sysconf(_SC_PAGESIZE), -1);
 
-    if (NULL != mr)
+    if (mr)
         ibv_dereg_mr(mr);
-    return NULL != mr || EBADF == errno;
+    return mr || errno == EBADF;
 }
 
 /* A driver that is not started knows no device. */
@@ -51,10 +51,10 @@ static bool driver_gives(void)
 {
     int count = 0, can = 1;
 
-    if (DRIVER_SUCCESS != driver.device_count(&count))
+    if (driver.device_count(&count) != DRIVER_SUCCESS)
         return true;
     for (int device = 0; device < count; device++)
-        if (DRIVER_SUCCESS == driver.device_attribute(&can, DRIVER_DEVICE_DMA_BUF, device) && can)
+        if (driver.device_attribute(&can, DRIVER_DEVICE_DMA_BUF, device) == DRIVER_SUCCESS && can)
             return true;
     return false;
 }
@@ -75,7 +75,7 @@ bool dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
     else if (!device_registers(pd))
         missing = "the RDMA device, or the kernel, registers no dmabuf";
     snprintf(why, why_size, "%s", missing ? missing : "");
-    return NULL == missing;
+    return !missing;
 }
 
 /* --- one region --- */
@@ -90,7 +90,7 @@ static bool step_done(driver_result result, const char *what, char *why, size_t 
 {
     char words[160];
 
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         return true;
     snprintf(why, why_size, "%s: the CUDA driver says %s", what,
              driver_words(result, words, sizeof(words)));
@@ -136,7 +136,7 @@ static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *mem
     if (fd < 0)
         return NULL;
     mr = region_register(pd, start, (size_t) (end - start), fd);
-    if (NULL == mr)
+    if (!mr)
         snprintf(why, why_size, "the RDMA device does not register its dmabuf: %s",
                  strerror(errno));
     close(fd); /* the registration holds it */
@@ -154,14 +154,14 @@ void dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd)
 
 static void region_forget(struct dmabuf_region *region)
 {
-    if (NULL != region->mr)
+    if (region->mr)
         ibv_dereg_mr(region->mr);
     *region = (struct dmabuf_region){.mr = NULL};
 }
 
 void dmabuf_close(struct dmabuf_cache *cache)
 {
-    if (NULL == cache->pd)
+    if (!cache->pd)
         return;
     for (uint32_t i = 0; i < cache->tried; i++)
         region_forget(&cache->regions[i]);
@@ -176,8 +176,8 @@ static struct dmabuf_region *region_find(struct dmabuf_cache *cache, const struc
     for (uint32_t i = 0; i < cache->tried; i++) {
         struct dmabuf_region *region = &cache->regions[i];
 
-        if (NULL != region->mr && region->buffer_id == memory->buffer_id &&
-            region->start <= first && region->end >= end)
+        if (region->mr && region->buffer_id == memory->buffer_id && region->start <= first &&
+            region->end >= end)
             return region;
     }
     return NULL;
@@ -188,7 +188,7 @@ static bool is_freed(const struct dmabuf_region *region)
     struct memory now;
 
     memory_ask((const void *) (uintptr_t) region->asked, &now);
-    return MEMORY_DEVICE != now.kind || now.buffer_id != region->buffer_id;
+    return now.kind != MEMORY_DEVICE || now.buffer_id != region->buffer_id;
 }
 
 /* Gives back what nobody uses: all of it, or what was freed. */
@@ -199,7 +199,7 @@ static bool regions_forget(struct dmabuf_cache *cache, bool all)
     for (uint32_t i = 0; i < cache->tried; i++) {
         struct dmabuf_region *region = &cache->regions[i];
 
-        if (NULL != region->mr && 0 == region->users && (all || is_freed(region))) {
+        if (region->mr && region->users == 0 && (all || is_freed(region))) {
             region_forget(region);
             any = true;
         }
@@ -216,14 +216,14 @@ static struct dmabuf_region *region_place(struct dmabuf_cache *cache)
     for (uint32_t i = 0; i < cache->tried; i++) {
         struct dmabuf_region *region = &cache->regions[i];
 
-        if (NULL == region->mr)
+        if (!region->mr)
             return region;
-        if (0 == region->users && (NULL == oldest || region->last_used < oldest->last_used))
+        if (region->users == 0 && (!oldest || region->last_used < oldest->last_used))
             oldest = region;
     }
     if (cache->tried < DMABUF_REGIONS)
         return &cache->regions[cache->tried++];
-    if (NULL != oldest)
+    if (oldest)
         region_forget(oldest);
     return oldest;
 }
@@ -239,16 +239,16 @@ static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struc
 
     (void) regions_forget(cache, false);
     region = region_place(cache);
-    if (NULL == region) {
+    if (!region) {
         snprintf(why, why_size, "%d pieces are registered already, and in use", DMABUF_REGIONS);
         return NULL;
     }
     mr = range_register(cache->pd, memory, start, stop, why, why_size);
-    if (NULL == mr && regions_forget(cache, true)) /* what they held may be what it lacks */
+    if (!mr && regions_forget(cache, true)) /* what they held may be what it lacks */
         mr = range_register(cache->pd, memory, start, stop, why, why_size);
     *region = (struct dmabuf_region){
         .mr = mr, .buffer_id = memory->buffer_id, .start = start, .end = stop, .asked = first};
-    return NULL == mr ? NULL : region;
+    return !mr ? NULL : region;
 }
 
 struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *base, size_t size,
@@ -259,7 +259,7 @@ struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *ba
     struct memory memory;
 
     memory_ask(base, &memory);
-    if (MEMORY_DEVICE != memory.kind || NULL == memory.context) {
+    if (memory.kind != MEMORY_DEVICE || !memory.context) {
         snprintf(why, why_size, "it is managed memory, or memory of no one context");
         return NULL;
     }
@@ -269,9 +269,9 @@ struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *ba
     }
     pthread_mutex_lock(&cache->lock);
     region = region_find(cache, &memory, first, end);
-    if (NULL == region)
+    if (!region)
         region = region_make(cache, &memory, first, end, why, why_size);
-    if (NULL != region) {
+    if (region) {
         region->users++;
         region->last_used = ++cache->clock;
     }

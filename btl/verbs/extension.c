@@ -31,7 +31,7 @@ static const struct estimate *estimate_of(const struct verbs_module *module, uin
 {
     if (module->soft)
         return &estimate_soft;
-    return CHOICE_INFINIBAND == link ? &estimate_infiniband : &estimate_roce;
+    return link == CHOICE_INFINIBAND ? &estimate_infiniband : &estimate_roce;
 }
 
 /* The slower of the two ports is what the lane carries. */
@@ -39,9 +39,9 @@ static double wire_bytes_s(const struct choice_address *mine, const struct choic
 {
     uint32_t megabits = mine->megabits;
 
-    if (0 != theirs->megabits && (0 == megabits || theirs->megabits < megabits))
+    if (theirs->megabits != 0 && (megabits == 0 || theirs->megabits < megabits))
         megabits = theirs->megabits;
-    if (0 == megabits)
+    if (megabits == 0)
         megabits = MEGABITS_UNKNOWN;
     return megabits * 1e6 / 8 * SHARE_OF_WIRE;
 }
@@ -65,9 +65,9 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
 
         out->cost[way].range_count = 1;
         *range = zero_copy;
-        if (MULTILANE_BY_GET == way)
+        if (way == MULTILANE_BY_GET)
             range->latency_s += estimate->read_s;
-        if (MULTILANE_BY_SEND == way) {
+        if (way == MULTILANE_BY_SEND) {
             range->overhead_receive_s = estimate->overhead_s;
             range->registration_s = range->registration_s_byte = 0;
             range->bandwidth_bytes_s = 1 / (1 / bandwidth + 1 / COPY_BYTES_S);
@@ -83,13 +83,13 @@ uint32_t lane_slot_depth(const struct verbs_module *module, const struct choice_
     const struct multilane_lane_range *put = attributes.cost[MULTILANE_BY_PUT].ranges;
     double round_trip_s, bandwidth;
 
-    if (0 == verbs.slots || module->inline_max < SLOT_BYTES)
+    if (verbs.slots == 0 || module->inline_max < SLOT_BYTES)
         return 0;
-    if (0 < verbs.slots)
+    if (verbs.slots > 0)
         return slot_ring_depth(verbs.slots, 1);
     cost_set(&attributes, estimate_of(module, address->link), wire_bytes_s(address, address));
     round_trip_s = 2 * (put->latency_s + put->overhead_send_s);
-    bandwidth = 0 == put->bandwidth_bytes_s ? INFINITY : put->bandwidth_bytes_s;
+    bandwidth = put->bandwidth_bytes_s == 0 ? INFINITY : put->bandwidth_bytes_s;
     return slot_ring_depth(bandwidth * round_trip_s, (double) module->super.btl_rndv_eager_limit);
 }
 
@@ -102,10 +102,10 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     memset(out, 0, sizeof(*out));
     /* A reliable connection acknowledges what has reached the other end's memory. */
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK |
-                        (0 == module->slot_depth ? 0 : MULTILANE_CAN_REMOTE_SLOTS) |
-                        (NULL == module->dmabuf.pd ? 0 : MULTILANE_CAN_DEVICE_MEMORY);
-    out->memory = MULTILANE_MEMORY_HOST | (NULL == module->dmabuf.pd ? 0 : MULTILANE_MEMORY_CUDA);
-    out->capacity_group = 0 == module->device_group ? 0 : 100 + module->device_group;
+                        (module->slot_depth == 0 ? 0 : MULTILANE_CAN_REMOTE_SLOTS) |
+                        (!module->dmabuf.pd ? 0 : MULTILANE_CAN_DEVICE_MEMORY);
+    out->memory = MULTILANE_MEMORY_HOST | (!module->dmabuf.pd ? 0 : MULTILANE_MEMORY_CUDA);
+    out->capacity_group = module->device_group == 0 ? 0 : 100 + module->device_group;
     out->short_max_bytes = module->inline_max;
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_get_limit;
@@ -115,7 +115,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     return OPAL_SUCCESS;
 }
 
-_Static_assert(CHOICE_NAME_BYTES <= sizeof(((struct multilane_lane_attributes *) 0)->device),
+_Static_assert(sizeof(((struct multilane_lane_attributes *) 0)->device) >= CHOICE_NAME_BYTES,
                "a device's name fits");
 
 static int extension_poll(mca_btl_base_module_t *btl, verbs_peer_t *peer)

@@ -14,20 +14,20 @@
 /* Under loop->lock. */
 static bool loop_connect(verbs_peer_t *loop)
 {
-    if (PEER_FAILED == loop->state && !peer_renew(loop))
+    if (loop->state == PEER_FAILED && !peer_renew(loop))
         return false;
-    return PEER_IDLE != loop->state || connect_to_itself(loop);
+    return loop->state != PEER_IDLE || connect_to_itself(loop);
 }
 
 /* Under module->lock. */
 static bool loop_make(struct verbs_module *module)
 {
-    if (NULL == module->flush_region)
+    if (!module->flush_region)
         module->flush_region = ibv_reg_mr(module->pd, &module->flush_bytes,
                                           sizeof(module->flush_bytes), IBV_ACCESS_LOCAL_WRITE);
-    if (NULL != module->flush_region && NULL == module->loop)
+    if (module->flush_region && !module->loop)
         module->loop = peer_create(module, &opal_proc_local_get()->proc_name);
-    return NULL != module->loop;
+    return module->loop != NULL;
 }
 
 bool flush_is_ready(struct verbs_module *module)
@@ -47,7 +47,7 @@ bool flush_is_ready(struct verbs_module *module)
 
 void flush_close(struct verbs_module *module)
 {
-    if (NULL != module->flush_region)
+    if (module->flush_region)
         ibv_dereg_mr(module->flush_region);
     module->flush_region = NULL;
 }
@@ -74,13 +74,13 @@ int flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     struct verbs_work *work;
 
     (void) peer;
-    if (NULL == registration->device || 0 == length || !flush_is_ready(module))
+    if (!registration->device || length == 0 || !flush_is_ready(module))
         return OPAL_ERR_NOT_AVAILABLE;
     scratch.local_key = module->flush_region->lkey;
     work = operation_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
                          length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
                          flush_ended, context, NULL);
-    if (NULL != work) {
+    if (work) {
         work->local_handle = NULL; /* it does not outlive this */
         work->data = work;
         work->flushed = done;

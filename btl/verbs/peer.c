@@ -45,15 +45,15 @@ static bool waiting_grow(struct verbs_module *module, uint32_t count)
         return true;
     opal_mutex_lock(&module->waiting_lock);
     waiting = realloc(module->waiting, room * sizeof(*waiting));
-    if (NULL != waiting)
+    if (waiting)
         module->waiting = waiting;
     expecting = realloc(module->expecting, room * sizeof(*expecting));
-    if (NULL != expecting)
+    if (expecting)
         module->expecting = expecting;
-    if (NULL != waiting && NULL != expecting)
+    if (waiting && expecting)
         module->waiting_room = room;
     opal_mutex_unlock(&module->waiting_lock);
-    return NULL != waiting && NULL != expecting;
+    return waiting && expecting;
 }
 
 verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t *name)
@@ -65,15 +65,15 @@ verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t
     if (index >= PEERS_CHUNK * PEERS_CHUNKS || !waiting_grow(module, index))
         return NULL;
     chunk = atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
-    if (NULL == chunk) {
+    if (!chunk) {
         chunk = calloc(PEERS_CHUNK, sizeof(*chunk));
-        if (NULL == chunk)
+        if (!chunk)
             return NULL;
         atomic_store_explicit(&module->chunks[index / PEERS_CHUNK], chunk, memory_order_relaxed);
     }
     peer = aligned_alloc(PEER_ALIGNMENT,
                          (sizeof(*peer) + PEER_ALIGNMENT - 1) / PEER_ALIGNMENT * PEER_ALIGNMENT);
-    if (NULL == peer)
+    if (!peer)
         return NULL;
     memset(peer, 0, sizeof(*peer));
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
@@ -111,10 +111,10 @@ static struct verbs_record *record_get(opal_proc_t *proc)
     void *data = NULL;
     size_t bytes = 0;
 
-    if (OPAL_SUCCESS != modex_recv(&verbs.super.btl_version, &proc->proc_name, &data, &bytes))
+    if (modex_recv(&verbs.super.btl_version, &proc->proc_name, &data, &bytes) != OPAL_SUCCESS)
         return NULL;
     record = data;
-    if (bytes >= VERBS_RECORD_BYTES(0) && VERBS_RECORD_VERSION == record->version &&
+    if (bytes >= VERBS_RECORD_BYTES(0) && record->version == VERBS_RECORD_VERSION &&
         record->port_count <= CHOICE_PORTS_MAX && VERBS_RECORD_BYTES(record->port_count) == bytes) {
         if (takes_as_long(proc, record))
             return record;
@@ -149,7 +149,7 @@ static void port_missing(const struct verbs_module *module, const opal_proc_t *p
     for (uint32_t i = 0; i < record->port_count; i++) {
         why = choice_refuses(&verbs.record.ports[module->place].address, &record->ports[i].address,
                              verbs.any_subnet);
-        if (NULL == why)
+        if (!why)
             why = "its ports that could be reached go with others of ours";
     }
     VERBS_VERBOSE("%s: no lane to process %s: %s", module->device, OPAL_NAME_PRINT(proc->proc_name),
@@ -167,7 +167,7 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
     if (proc == opal_proc_local_get())
         return NULL;
     record = record_get(proc);
-    if (NULL == record)
+    if (!record)
         return NULL;
     place = port_of(module, record);
     if (place < 0) {
@@ -176,15 +176,15 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
         return NULL;
     }
     peer = peer_find(module, &proc->proc_name);
-    if (NULL == peer)
+    if (!peer)
         peer = peer_create(module, &proc->proc_name);
-    if (NULL == peer) {
+    if (!peer) {
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
         OPAL_THREAD_LOCK(&peer->lock);
-        if (PEER_FAILED == peer->state && !peer_is_unfenced(peer))
+        if (peer->state == PEER_FAILED && !peer_is_unfenced(peer))
             (void) peer_renew(peer);
-        if (PEER_IDLE == peer->state) {
+        if (peer->state == PEER_IDLE) {
             peer->port = record->ports[place];
             peer->port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
             peer->their_port = (uint32_t) place;
@@ -205,7 +205,7 @@ static bool peer_is_lane(verbs_peer_t *peer)
     bool failed, unfenced;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    failed = PEER_FAILED == peer->state && peer->known;
+    failed = peer->state == PEER_FAILED && peer->known;
     unfenced = peer_is_unfenced(peer);
     peer->known = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -220,13 +220,13 @@ int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
     struct verbs_module *module = module_of(btl);
     int status = OPAL_SUCCESS;
 
-    for (size_t i = 0; i < count && OPAL_SUCCESS == status; i++) {
+    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
         OPAL_THREAD_LOCK(&module->lock);
         peers[i] = peer_add(module, procs[i], &status);
         OPAL_THREAD_UNLOCK(&module->lock);
-        if (NULL != peers[i] && !peer_is_lane(peers[i]))
+        if (peers[i] && !peer_is_lane(peers[i]))
             peers[i] = NULL;
-        if (NULL != peers[i] && NULL != reachable)
+        if (peers[i] && reachable)
             status = opal_bitmap_set_bit(reachable, (int) i);
     }
     return status;
@@ -238,7 +238,7 @@ int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
  * such queue pair. */
 static void pair_destroy(verbs_peer_t *peer)
 {
-    if (NULL == peer->qp)
+    if (!peer->qp)
         return;
     ibv_destroy_qp(peer->qp);
     peer->qp = NULL;
@@ -252,7 +252,7 @@ static void pair_destroy(verbs_peer_t *peer)
 
 bool peer_renew(verbs_peer_t *peer)
 {
-    if (0 != peer->outstanding || !opal_list_is_empty(&peer->pending))
+    if (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending))
         return false;
     pair_destroy(peer);
     connect_leave(peer, PEER_IDLE);
@@ -265,10 +265,10 @@ static void peer_break(verbs_peer_t *peer)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
 
-    peer->was_ready = PEER_READY == peer->state;
+    peer->was_ready = peer->state == PEER_READY;
     connect_leave(peer, PEER_FAILED);
     /* What was posted comes back with an error, and nothing more is sent or answered. */
-    if (NULL != peer->qp)
+    if (peer->qp)
         (void) ibv_modify_qp(peer->qp, &attributes, IBV_QP_STATE);
 }
 
@@ -280,8 +280,8 @@ static void pair_fail(verbs_peer_t *peer, uint32_t qpn, const char *why)
     bool first, quiet, tell;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    first = PEER_FAILED != peer->state && PEER_IDLE != peer->state &&
-            (ANY_PAIR == qpn || qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed));
+    first = peer->state != PEER_FAILED && peer->state != PEER_IDLE &&
+            (qpn == ANY_PAIR || qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed));
     if (first)
         peer_break(peer);
     quiet = module->finalized || !peer->known;
@@ -295,7 +295,7 @@ static void pair_fail(verbs_peer_t *peer, uint32_t qpn, const char *why)
                   OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), module->device, OPAL_NAME_PRINT(peer->name),
                   peer->port.address.name, why);
     work_fail_pending(peer);
-    if (!quiet && NULL != module->error_callback && NULL != peer->proc)
+    if (!quiet && module->error_callback && peer->proc)
         module->error_callback(&module->super, 0, peer->proc, module->device);
 }
 
@@ -311,7 +311,7 @@ void peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
 
 bool peer_is_unfenced(const verbs_peer_t *peer)
 {
-    return PEER_FAILED == peer->state && peer->was_ready && !peer->fence_confirmed;
+    return peer->state == PEER_FAILED && peer->was_ready && !peer->fence_confirmed;
 }
 
 #define FENCE_PAUSE_MS 50u
@@ -327,7 +327,7 @@ int peer_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     (void) btl;
     peer_fail(peer, "it is to be used no more");
     OPAL_THREAD_LOCK(&peer->lock);
-    over = PEER_IDLE == peer->state || (0 == peer->outstanding && !peer_is_unfenced(peer));
+    over = peer->state == PEER_IDLE || (peer->outstanding == 0 && !peer_is_unfenced(peer));
     if (peer_is_unfenced(peer) && now >= peer->fence_next_ms) {
         peer->fence_next_ms = now + FENCE_PAUSE_MS;
         ask = true;
@@ -344,8 +344,8 @@ static bool peer_is_quiet(verbs_peer_t *peer)
     bool quiet;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    quiet = PEER_IDLE == peer->state || PEER_FAILED == peer->state ||
-            (0 == peer->outstanding && opal_list_is_empty(&peer->pending));
+    quiet = peer->state == PEER_IDLE || peer->state == PEER_FAILED ||
+            (peer->outstanding == 0 && opal_list_is_empty(&peer->pending));
     OPAL_THREAD_UNLOCK(&peer->lock);
     return quiet;
 }
@@ -357,7 +357,7 @@ int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
 
     (void) procs;
     for (size_t i = 0; i < count; i++) {
-        if (NULL == peers[i])
+        if (!peers[i])
             continue;
         while (!peer_is_quiet(peers[i]) && verbs_now_ms() < end)
             (void) progress_module(module_of(btl));
@@ -374,7 +374,7 @@ static void peer_destroy(verbs_peer_t *peer)
     work_fail_pending(peer);
     OPAL_THREAD_LOCK(&peer->lock);
     pair_destroy(peer);
-    if (NULL != peer->greeting_way)
+    if (peer->greeting_way)
         ibv_destroy_ah(peer->greeting_way);
     slots_close(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);

@@ -21,7 +21,7 @@
 
 __attribute__((noinline)) void message_broken(struct verbs_module *module, const char *what)
 {
-    if (0 == atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed))
+    if (atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed) == 0)
         VERBS_SAY("%s: %s; it and others like it are dropped. Do all processes use the same pml?",
                   module->device, what);
 }
@@ -33,13 +33,13 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
     mca_btl_base_segment_t segment = {.seg_len = wc->byte_len};
 
     /* The queue pair that it came on says who sent it; the word has to agree. */
-    if (OPAL_UNLIKELY(NULL == peer || IBV_WC_RECV != wc->opcode ||
-                      wc->byte_len > module->receive_bytes || !(wc->wc_flags & IBV_WC_WITH_IMM) ||
+    if (OPAL_UNLIKELY(!peer || wc->opcode != IBV_WC_RECV || wc->byte_len > module->receive_bytes ||
+                      !(wc->wc_flags & IBV_WC_WITH_IMM) ||
                       wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))) {
         message_broken(module, "a message came whose sender is not the one that it names");
         return;
     }
-    if (OPAL_UNLIKELY(PEER_ANSWERED == peer->state))
+    if (OPAL_UNLIKELY(peer->state == PEER_ANSWERED))
         connect_confirmed(peer);
     if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
         return;
@@ -60,11 +60,11 @@ static int receives_handle(struct verbs_module *module)
         const struct ibv_wc *wc = &completions[i];
         uint32_t index = GREETING_ID_INDEX(wc->wr_id);
 
-        if (GREETING_ID_MARK == (wc->wr_id & 3)) {
+        if ((wc->wr_id & 3) == GREETING_ID_MARK) {
             greeting_received(module, index, wc);
             continue;
         }
-        if (OPAL_LIKELY(IBV_WC_SUCCESS == wc->status))
+        if (OPAL_LIKELY(wc->status == IBV_WC_SUCCESS))
             message_hand_out(module, index, wc);
         /* A receive that failed is a broken connection, which its send queue tells of. */
         (void) device_post_receive(module, index);
@@ -151,7 +151,7 @@ static void event_handle(struct verbs_module *module, const struct device_event 
     case IBV_EVENT_PORT_ACTIVE:
         if (event->port != module->port_number)
             return;
-        module->port_down = IBV_EVENT_PORT_ERR == event->type;
+        module->port_down = event->type == IBV_EVENT_PORT_ERR;
         module->port_down_since_ms = verbs_now_ms();
         VERBS_VERBOSE("%s: its port is %s", module->device,
                       module->port_down ? "down" : "up again");
@@ -179,7 +179,7 @@ static void events_read(struct verbs_module *module)
 {
     struct ibv_async_event read;
 
-    while (0 == ibv_get_async_event(module->context, &read)) {
+    while (ibv_get_async_event(module->context, &read) == 0) {
         struct device_event event = event_copy(&read);
 
         ibv_ack_async_event(&read);
@@ -192,14 +192,14 @@ static void events_read(struct verbs_module *module)
 static __attribute__((noinline)) int round_extra(struct verbs_module *module, uint32_t round)
 {
     int events = 0;
-    bool greeting = 0 != atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
+    bool greeting = atomic_load_explicit(&module->greeting_count, memory_order_relaxed) != 0;
 
     /* Whether the port is down matters most to who waits for an answer. */
-    if (0 == round % (greeting ? EVENT_ROUNDS_GREETING : EVENT_ROUNDS))
+    if (round % (greeting ? EVENT_ROUNDS_GREETING : EVENT_ROUNDS) == 0)
         events_read(module);
     if (greeting)
         greetings_repeat(module);
-    if (0 == round % SLOT_ROUNDS)
+    if (round % SLOT_ROUNDS == 0)
         events = slots_read_all(module);
     return events;
 }
@@ -213,12 +213,12 @@ int progress_module(struct verbs_module *module)
         return 0;
     events = receives_handle(module);
     events += sends_handle(module);
-    if (0 != atomic_load_explicit(&module->expecting_count, memory_order_relaxed))
+    if (atomic_load_explicit(&module->expecting_count, memory_order_relaxed) != 0)
         events += slots_read_expected(module);
-    if (OPAL_UNLIKELY(0 != atomic_load_explicit(&module->waiting_count, memory_order_relaxed)))
+    if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))
         events += work_post_pending(module);
     round = module->round++;
-    if (OPAL_UNLIKELY(0 == round % GREETING_ROUNDS))
+    if (OPAL_UNLIKELY(round % GREETING_ROUNDS == 0))
         events += round_extra(module, round);
     polling_leave(module);
     return events;
@@ -249,8 +249,8 @@ static bool module_is_quiet(struct verbs_module *module)
         bool busy;
 
         OPAL_THREAD_LOCK(&peer->lock);
-        busy = PEER_FAILED != peer->state &&
-               (0 != peer->outstanding || !opal_list_is_empty(&peer->pending));
+        busy = peer->state != PEER_FAILED &&
+               (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending));
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (busy)
             return false;

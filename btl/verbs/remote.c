@@ -44,7 +44,7 @@ static int cached_register(void *context, void *base, size_t size,
 
     cached->region =
         ibv_reg_mr(module->pd, base, size, access_of(module, registration->access_flags));
-    if (NULL == cached->region)
+    if (!cached->region)
         return OPAL_ERR_OUT_OF_RESOURCE;
     cached->handle.remote_key = cached->region->rkey;
     cached->handle.local_key = cached->region->lkey;
@@ -57,7 +57,7 @@ static int cached_deregister(void *context, mca_rcache_base_registration_t *regi
     struct cached *cached = (struct cached *) registration;
 
     (void) context;
-    if (NULL != cached->region && 0 != ibv_dereg_mr(cached->region))
+    if (cached->region && ibv_dereg_mr(cached->region) != 0)
         return OPAL_ERROR;
     cached->region = NULL;
     return OPAL_SUCCESS;
@@ -76,7 +76,7 @@ int remote_cache_open(struct verbs_module *module)
 
     snprintf(name, sizeof(name), "verbs.%s", module->device);
     module->rcache = mca_rcache_base_module_create("grdma", module, &resources);
-    return NULL == module->rcache ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
+    return !module->rcache ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
 }
 
 uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
@@ -97,7 +97,7 @@ static bool heap_is_watched(void)
         const char *version = gnu_get_libc_version();
         const char *dot = strchr(version, '.');
 
-        found = NULL != dot && 2 == atoi(version) && atoi(dot + 1) <= 36;
+        found = dot && atoi(version) == 2 && atoi(dot + 1) <= 36;
         atomic_store_explicit(&watched, found, memory_order_relaxed);
     }
     return found;
@@ -127,13 +127,13 @@ static mca_btl_base_registration_handle_t *device_register(struct verbs_module *
     struct dmabuf_region *region = NULL;
     char why[256] = "no memory is left";
 
-    if (NULL != handle && NULL != module->dmabuf.pd) {
+    if (handle && module->dmabuf.pd) {
         if (!flush_is_ready(module))
             snprintf(why, sizeof(why), "no connection of the port with itself can be made");
         else
             region = dmabuf_register(&module->dmabuf, base, size, why, sizeof(why));
     }
-    if (NULL == region) {
+    if (!region) {
         device_refused(module, why);
         free(handle);
         return NULL;
@@ -154,10 +154,9 @@ mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, 
     (void) peer;
     if (OPAL_UNLIKELY(flags & MULTILANE_REGISTER_DEVICE))
         return device_register(module_of(btl), base, size);
-    if (OPAL_SUCCESS !=
-        rcache->rcache_register(rcache, base, size,
+    if (rcache->rcache_register(rcache, base, size,
                                 is_cacheable(base) ? 0 : MCA_RCACHE_FLAGS_CACHE_BYPASS, access,
-                                &registration))
+                                &registration) != OPAL_SUCCESS)
         return NULL;
     return &((struct cached *) registration)->handle;
 }
@@ -168,7 +167,7 @@ int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_hand
     struct cached *cached =
         (struct cached *) ((unsigned char *) handle - offsetof(struct cached, handle));
 
-    if (OPAL_UNLIKELY(NULL != handle->device)) {
+    if (OPAL_UNLIKELY(handle->device != NULL)) {
         dmabuf_release(&module_of(btl)->dmabuf, handle->device);
         free(handle);
         return OPAL_SUCCESS;
@@ -187,7 +186,7 @@ struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kin
 {
     struct verbs_work *work = (struct verbs_work *) opal_free_list_get(&module->operations);
 
-    if (NULL == work)
+    if (!work)
         return NULL;
     work->list = &module->operations;
     work->kind = (uint8_t) kind;
@@ -195,7 +194,7 @@ struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kin
     work->local = local;
     work->remote = remote;
     work->size = size;
-    work->local_key = NULL == local_handle ? 0 : local_handle->local_key;
+    work->local_key = !local_handle ? 0 : local_handle->local_key;
     work->remote_key = remote_handle->remote_key;
     work->local_handle = local_handle;
     work->callback = callback;
@@ -208,10 +207,10 @@ int operation_submit(verbs_peer_t *peer, struct verbs_work *work)
 {
     int status;
 
-    if (NULL == work)
+    if (!work)
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     status = work_submit(peer, work);
-    if (OPAL_SUCCESS != status)
+    if (status != OPAL_SUCCESS)
         opal_free_list_return(work->list, &work->base.super);
     return status;
 }
@@ -224,7 +223,7 @@ int remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_addre
     (void) flags;
     (void) order;
     if (OPAL_UNLIKELY(size > btl->btl_put_limit ||
-                      (NULL == local_handle && size > btl->btl_put_local_registration_threshold)))
+                      (!local_handle && size > btl->btl_put_local_registration_threshold)))
         return OPAL_ERR_NOT_AVAILABLE;
     return operation_submit(peer, operation_get(module_of(btl), WORK_PUT, local_address,
                                                 remote_address, size, local_handle, remote_handle,
@@ -238,7 +237,7 @@ int remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_addre
 {
     (void) flags;
     (void) order;
-    if (OPAL_UNLIKELY(size > btl->btl_get_limit || (NULL == local_handle && 0 != size)))
+    if (OPAL_UNLIKELY(size > btl->btl_get_limit || (!local_handle && size != 0)))
         return OPAL_ERR_NOT_AVAILABLE;
     return operation_submit(peer, operation_get(module_of(btl), WORK_GET, local_address,
                                                 remote_address, size, local_handle, remote_handle,
@@ -254,11 +253,11 @@ static int atomic_submit(mca_btl_base_module_t *btl, verbs_peer_t *peer, enum wo
 {
     struct verbs_work *work;
 
-    if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) || 0 != remote_address % 8 || NULL == local_handle)
+    if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) || remote_address % 8 != 0 || !local_handle)
         return OPAL_ERR_NOT_SUPPORTED;
     work = operation_get(module_of(btl), kind, local_address, remote_address, 8, local_handle,
                          remote_handle, callback, context, data);
-    if (NULL != work) {
+    if (work) {
         work->operands[0] = first;
         work->operands[1] = second;
     }
@@ -272,7 +271,7 @@ int remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *lo
                         mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     (void) order;
-    if (MCA_BTL_ATOMIC_ADD != op)
+    if (op != MCA_BTL_ATOMIC_ADD)
         return OPAL_ERR_NOT_SUPPORTED;
     return atomic_submit(btl, peer, WORK_FETCH_ADD, local_address, remote_address, local_handle,
                          remote_handle, operand, 0, flags, callback, context, data);

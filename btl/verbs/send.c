@@ -20,12 +20,12 @@ int lists_open(struct verbs_module *module)
     status = opal_free_list_init(&module->operations, sizeof(struct verbs_work), FRAG_ALIGNMENT,
                                  OBJ_CLASS(struct_verbs_work), 0, FRAG_ALIGNMENT, 0, -1, 64, NULL,
                                  0, NULL, NULL, NULL);
-    if (OPAL_SUCCESS == status)
+    if (status == OPAL_SUCCESS)
         status =
             opal_free_list_init(&module->frags_small, sizeof(struct verbs_work), FRAG_ALIGNMENT,
                                 OBJ_CLASS(struct_verbs_work), VERBS_FRAG_SMALL, FRAG_ALIGNMENT, 32,
                                 -1, 64, NULL, 0, module->rcache, NULL, NULL);
-    if (OPAL_SUCCESS == status)
+    if (status == OPAL_SUCCESS)
         status =
             opal_free_list_init(&module->frags_large, sizeof(struct verbs_work), FRAG_ALIGNMENT,
                                 OBJ_CLASS(struct_verbs_work), module->super.btl_max_send_size,
@@ -53,7 +53,7 @@ mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *
     if (OPAL_UNLIKELY(size > btl->btl_max_send_size))
         return NULL;
     work = (struct verbs_work *) opal_free_list_get(list);
-    if (OPAL_UNLIKELY(NULL == work))
+    if (OPAL_UNLIKELY(!work))
         return NULL;
     work->list = list;
     work->peer = peer;
@@ -87,10 +87,10 @@ mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, verbs_peer_t
     mca_btl_base_descriptor_t *descriptor =
         send_alloc(btl, peer, order, reserve + part.iov_len, flags);
 
-    if (OPAL_UNLIKELY(NULL == descriptor))
+    if (OPAL_UNLIKELY(!descriptor))
         return NULL;
     part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
-    if (OPAL_UNLIKELY(0 > opal_convertor_pack(convertor, &part, &parts, &packed))) {
+    if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
         send_free(btl, descriptor);
         return NULL;
     }
@@ -129,9 +129,9 @@ static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, con
         {.addr = (uint64_t) (uintptr_t) header, .length = (uint32_t) header_size},
         {.addr = (uint64_t) (uintptr_t) payload, .length = (uint32_t) payload_size}};
 
-    if (0 != payload_size && !payload_pack(convertor, payload, payload_size))
+    if (payload_size != 0 && !payload_pack(convertor, payload, payload_size))
         return OPAL_ERR_OUT_OF_RESOURCE;
-    return work_post_inline(peer, parts, 0 == payload_size ? 1 : 2, tag);
+    return work_post_inline(peer, parts, payload_size == 0 ? 1 : 2, tag);
 }
 
 /* What is too long to be inline goes through a descriptor of our own, if it can go at once. */
@@ -145,21 +145,21 @@ static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
     /* Read without the lock: where they have just changed, the message waits like any other. */
-    if (PEER_READY != peer->state)
+    if (peer->state != PEER_READY)
         return OPAL_ERR_OUT_OF_RESOURCE;
-    if (0 == peer->send_room && opal_list_is_empty(&peer->pending))
+    if (peer->send_room == 0 && opal_list_is_empty(&peer->pending))
         return OPAL_ERR_RESOURCE_BUSY; /* before it is packed in vain */
     descriptor = send_alloc(btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size,
                             MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
-    if (NULL == descriptor)
+    if (!descriptor)
         return OPAL_ERR_OUT_OF_RESOURCE;
     work = (struct verbs_work *) descriptor;
     work->tag = tag;
     room = descriptor->des_segments[0].seg_addr.pval;
     memcpy(room, header, header_size);
-    if (0 == payload_size || payload_pack(convertor, room + header_size, payload_size))
+    if (payload_size == 0 || payload_pack(convertor, room + header_size, payload_size))
         status = work_submit_now(peer, work);
-    if (OPAL_SUCCESS != status)
+    if (status != OPAL_SUCCESS)
         send_free(btl, descriptor);
     return status;
 }
@@ -174,9 +174,9 @@ int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_converto
             ? immediate_inline(peer, convertor, header, header_size, payload_size, tag)
             : immediate_copied(btl, peer, convertor, header, header_size, payload_size, tag);
 
-    if (OPAL_LIKELY(OPAL_SUCCESS == status))
+    if (OPAL_LIKELY(status == OPAL_SUCCESS))
         return OPAL_SUCCESS;
-    if (NULL != descriptor)
+    if (descriptor)
         *descriptor = send_alloc(btl, peer, order, size, flags);
-    return PEER_FAILED == peer->state ? OPAL_ERR_UNREACH : status;
+    return peer->state == PEER_FAILED ? OPAL_ERR_UNREACH : status;
 }

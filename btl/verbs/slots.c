@@ -22,11 +22,11 @@ static void ring_make(verbs_peer_t *peer, size_t bytes)
     struct verbs_slots *slots = &peer->slots;
 
     slots->ring = aligned_alloc(PAGE_BYTES, (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
-    if (NULL == slots->ring)
+    if (!slots->ring)
         return;
     slots->region = ibv_reg_mr(peer->module->pd, slots->ring, bytes,
                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (NULL != slots->region)
+    if (slots->region)
         return;
     free(slots->ring);
     slots->ring = NULL;
@@ -40,17 +40,17 @@ void slots_begin(verbs_peer_t *peer)
     slots->written = slots->read = slots->told = 0;
     slots->their_depth = 0;
     slots->torn_since_ms = 0;
-    if (0 == peer->module->slot_depth)
+    if (peer->module->slot_depth == 0)
         return;
-    if (NULL == slots->ring)
+    if (!slots->ring)
         ring_make(peer, bytes);
-    if (NULL != slots->ring)
+    if (slots->ring)
         memset(slots->ring, 0, bytes);
 }
 
 void slots_close(verbs_peer_t *peer)
 {
-    if (NULL == peer->slots.ring)
+    if (!peer->slots.ring)
         return;
     ibv_dereg_mr(peer->slots.region);
     free(peer->slots.ring);
@@ -60,7 +60,7 @@ void slots_close(verbs_peer_t *peer)
 void slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place)
 {
     *place = (struct verbs_slots_place){.depth = 0};
-    if (NULL == peer->slots.ring)
+    if (!peer->slots.ring)
         return;
     place->address = (uint64_t) (uintptr_t) peer->slots.ring;
     place->key = peer->slots.region->rkey;
@@ -69,12 +69,12 @@ void slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place)
 
 bool slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place)
 {
-    if (place->depth > SLOTS_DEPTH_MOST || 0 != (place->depth & (place->depth - 1)))
+    if (place->depth > SLOTS_DEPTH_MOST || (place->depth & (place->depth - 1)) != 0)
         return false;
     peer->slots.their_address = place->address;
     peer->slots.their_key = place->key;
     /* Without a ring of ours nothing would tell what the peer has read. */
-    peer->slots.their_depth = NULL == peer->slots.ring ? 0 : place->depth;
+    peer->slots.their_depth = !peer->slots.ring ? 0 : place->depth;
     return true;
 }
 
@@ -87,7 +87,7 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
     uint32_t depth = slots->their_depth, freed;
     struct slot slot;
 
-    if (PEER_READY != peer->state || 0 == depth)
+    if (peer->state != PEER_READY || depth == 0)
         return false;
     /* Relaxed: a stale one makes the slot a message. Nonsense looks like a full FIFO. */
     freed = atomic_load_explicit(&slots->ring->freed, memory_order_relaxed);
@@ -127,11 +127,11 @@ void slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects)
 
     opal_mutex_lock(&module->waiting_lock);
     /* Relaxed: whoever sees a stale count looks again in the next round. */
-    if (expects && 0 == peer->slots.expected++) {
+    if (expects && peer->slots.expected++ == 0) {
         /* As much room as for those that wait: for all peers. */
         last = atomic_fetch_add_explicit(&module->expecting_count, 1, memory_order_relaxed);
         module->expecting[last] = peer;
-    } else if (!expects && 0 == --peer->slots.expected) {
+    } else if (!expects && --peer->slots.expected == 0) {
         last = atomic_fetch_sub_explicit(&module->expecting_count, 1, memory_order_relaxed) - 1;
         for (uint32_t i = 0; i < last; i++)
             if (peer == module->expecting[i])
@@ -145,8 +145,8 @@ static void read_tell(verbs_peer_t *peer)
 {
     struct verbs_slots *slots = &peer->slots;
 
-    if (slots->read - slots->told >= peer->module->slot_depth / 2 && PEER_READY == peer->state &&
-        0 != slots->their_depth &&
+    if (slots->read - slots->told >= peer->module->slot_depth / 2 && peer->state == PEER_READY &&
+        slots->their_depth != 0 &&
         work_post_write(peer, &slots->read, sizeof(slots->read), slots->their_address,
                         slots->their_key))
         slots->told = slots->read;
@@ -159,22 +159,22 @@ static bool next_take(verbs_peer_t *peer, struct slot *taken, bool *stuck)
     enum slot_state state = SLOT_EMPTY;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (NULL != slots->ring && PEER_FAILED != peer->state) {
+    if (slots->ring && peer->state != PEER_FAILED) {
         state = slot_take(slots->ring, slots->read, peer->module->slot_depth, taken);
-        if (OPAL_UNLIKELY(SLOT_TORN == state)) {
+        if (OPAL_UNLIKELY(state == SLOT_TORN)) {
             uint64_t now = verbs_now_ms();
 
-            if (0 == slots->torn_since_ms)
+            if (slots->torn_since_ms == 0)
                 slots->torn_since_ms = now;
             *stuck = now - slots->torn_since_ms > TORN_MAX_MS;
         } else {
             slots->torn_since_ms = 0;
         }
-        slots->read += SLOT_WHOLE == state;
+        slots->read += state == SLOT_WHOLE;
         read_tell(peer);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
-    return SLOT_WHOLE == state;
+    return state == SLOT_WHOLE;
 }
 
 static void slot_hand_out(verbs_peer_t *peer, struct slot *slot)
@@ -216,7 +216,7 @@ int slots_read_expected(struct verbs_module *module)
         if (i < atomic_load_explicit(&module->expecting_count, memory_order_relaxed))
             peer = module->expecting[i];
         opal_mutex_unlock(&module->waiting_lock);
-        if (NULL == peer)
+        if (!peer)
             return events;
         events += ring_read(peer);
     }
@@ -227,7 +227,7 @@ int slots_read_all(struct verbs_module *module)
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
     int events = 0;
 
-    for (uint32_t i = 0; 0 != module->slot_depth && i < count; i++)
+    for (uint32_t i = 0; module->slot_depth != 0 && i < count; i++)
         events += ring_read(peer_at(module, i));
     return events;
 }

@@ -26,7 +26,7 @@ static bool room_take(verbs_peer_t *peer)
 {
     struct verbs_module *module = peer->module;
 
-    if (0 == peer->send_room)
+    if (peer->send_room == 0)
         return false;
     if (atomic_fetch_sub_explicit(&module->send_cq_room, 1, memory_order_relaxed) <= 0) {
         atomic_fetch_add_explicit(&module->send_cq_room, 1, memory_order_relaxed);
@@ -55,8 +55,7 @@ static const enum ibv_wr_opcode opcodes[] = {
 /* What is put into the request itself is read by the processor. */
 static bool is_of_device(const struct verbs_work *work)
 {
-    return WORK_PUT == work->kind && NULL != work->local_handle &&
-           NULL != work->local_handle->device;
+    return work->kind == WORK_PUT && work->local_handle && work->local_handle->device;
 }
 
 static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv_send_wr *request,
@@ -87,15 +86,15 @@ static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv
         request->wr.atomic.swap = work->operands[1];
         break;
     }
-    if (WORK_SEND != work->kind) {
+    if (work->kind != WORK_SEND) {
         part->addr = (uint64_t) (uintptr_t) work->local;
         part->length = (uint32_t) work->size;
         part->lkey = work->local_key;
     }
-    if ((WORK_SEND == work->kind || WORK_PUT == work->kind) &&
+    if ((work->kind == WORK_SEND || work->kind == WORK_PUT) &&
         part->length <= peer->module->inline_max && !is_of_device(work))
         request->send_flags |= IBV_SEND_INLINE;
-    request->num_sge = 0 == part->length ? 0 : 1;
+    request->num_sge = part->length == 0 ? 0 : 1;
 }
 
 /* POST_FULL: a completion gives room. POST_LATER: there is no connection, or others wait before. */
@@ -113,9 +112,9 @@ static enum posting work_post(verbs_peer_t *peer, struct verbs_work *work)
     request_fill(peer, work, &request, &part);
     work->frees = (uint8_t) (peer->unsignaled + 1);
     error = ibv_post_send(peer->qp, &request, &bad);
-    if (OPAL_UNLIKELY(0 != error)) {
+    if (OPAL_UNLIKELY(error != 0)) {
         room_give(peer, 1);
-        return ENOMEM == error ? POST_FULL : POST_FAILED;
+        return error == ENOMEM ? POST_FULL : POST_FAILED;
     }
     peer->unsignaled = 0;
     peer->outstanding++;
@@ -145,10 +144,10 @@ void work_wake(verbs_peer_t *peer)
 /* What a send-immediate says. With no lock held. */
 static int posting_status(verbs_peer_t *peer, enum posting posting)
 {
-    if (OPAL_UNLIKELY(POST_FAILED == posting))
+    if (OPAL_UNLIKELY(posting == POST_FAILED))
         peer_fail(peer, "its send queue takes nothing any more");
-    return POSTED == posting      ? OPAL_SUCCESS
-           : POST_FULL == posting ? OPAL_ERR_RESOURCE_BUSY
+    return posting == POSTED      ? OPAL_SUCCESS
+           : posting == POST_FULL ? OPAL_ERR_RESOURCE_BUSY
                                   : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
@@ -158,7 +157,7 @@ int work_submit_now(verbs_peer_t *peer, struct verbs_work *work)
 
     work->peer = peer;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_LIKELY(PEER_READY == peer->state) && opal_list_is_empty(&peer->pending))
+    if (OPAL_LIKELY(peer->state == PEER_READY) && opal_list_is_empty(&peer->pending))
         posting = work_post(peer, work);
     OPAL_THREAD_UNLOCK(&peer->lock);
     return posting_status(peer, posting);
@@ -171,20 +170,20 @@ int work_submit(verbs_peer_t *peer, struct verbs_work *work)
 
     work->peer = peer;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_LIKELY(PEER_READY == peer->state) && opal_list_is_empty(&peer->pending))
+    if (OPAL_LIKELY(peer->state == PEER_READY) && opal_list_is_empty(&peer->pending))
         posting = work_post(peer, work);
-    if (POSTED != posting) {
-        if (PEER_FAILED == peer->state || (PEER_IDLE == peer->state && !connect_begin(peer)) ||
-            POST_FAILED == posting) {
+    if (posting != POSTED) {
+        if (peer->state == PEER_FAILED || (peer->state == PEER_IDLE && !connect_begin(peer)) ||
+            posting == POST_FAILED) {
             status = OPAL_ERR_UNREACH;
         } else {
             opal_list_append(&peer->pending, (opal_list_item_t *) work);
-            if (PEER_READY == peer->state)
+            if (peer->state == PEER_READY)
                 work_wake(peer);
         }
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (OPAL_UNLIKELY(POST_FAILED == posting))
+    if (OPAL_UNLIKELY(posting == POST_FAILED))
         peer_fail(peer, "its send queue takes nothing any more");
     return status;
 }
@@ -201,15 +200,15 @@ static enum posting inline_post(verbs_peer_t *peer, struct ibv_send_wr *request)
         return POST_LATER;
     if (!room_take(peer))
         return POST_FULL;
-    report = INLINE_UNSIGNALED_MAX == peer->unsignaled ||
+    report = peer->unsignaled == INLINE_UNSIGNALED_MAX ||
              atomic_load_explicit(&peer->module->send_cq_room, memory_order_relaxed) <
                  peer->module->send_cq_size / 2;
     request->wr_id = INLINE_ID(peer, report ? peer->unsignaled + 1u : 0u);
     request->send_flags = IBV_SEND_INLINE | (report ? IBV_SEND_SIGNALED : 0);
     error = ibv_post_send(peer->qp, request, &bad);
-    if (OPAL_UNLIKELY(0 != error)) {
+    if (OPAL_UNLIKELY(error != 0)) {
         room_give(peer, 1);
-        return ENOMEM == error ? POST_FULL : POST_FAILED;
+        return error == ENOMEM ? POST_FULL : POST_FAILED;
     }
     peer->unsignaled = (uint8_t) (report ? 0 : peer->unsignaled + 1);
     return POSTED;
@@ -222,9 +221,9 @@ int work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
     enum posting posting = POST_LATER;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_UNLIKELY(PEER_IDLE == peer->state))
+    if (OPAL_UNLIKELY(peer->state == PEER_IDLE))
         (void) connect_begin(peer);
-    if (OPAL_LIKELY(PEER_READY == peer->state)) {
+    if (OPAL_LIKELY(peer->state == PEER_READY)) {
         request = (struct ibv_send_wr){
             .opcode = IBV_WR_SEND_WITH_IMM,
             .imm_data = htonl(MESSAGE_WORD(peer->their_index, tag)),
@@ -248,7 +247,7 @@ bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint6
         .num_sge = 1,
     };
 
-    return POSTED == inline_post(peer, &request);
+    return inline_post(peer, &request) == POSTED;
 }
 
 /* --- completion --- */
@@ -261,16 +260,16 @@ void work_complete(struct verbs_work *work, int status)
     /* In the end those who would be called may not be there any more. */
     bool tell = !peer->module->finalized;
 
-    if (WORK_SEND == work->kind) {
-        bool ours = 0 != (work->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    if (work->kind == WORK_SEND) {
+        bool ours = (work->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
 
-        if (tell && NULL != work->base.des_cbfunc)
+        if (tell && work->base.des_cbfunc)
             work->base.des_cbfunc(btl, peer, &work->base, status);
         if (ours)
             send_free(btl, &work->base);
         return;
     }
-    if (tell && NULL != work->callback)
+    if (tell && work->callback)
         work->callback(btl, peer, work->local, work->local_handle, work->context, work->data,
                        status);
     opal_free_list_return(work->list, &work->base.super);
@@ -307,7 +306,7 @@ static void inline_reported(const struct ibv_wc *wc)
     verbs_peer_t *peer = INLINE_ID_PEER(wc->wr_id);
     uint32_t frees = INLINE_ID_FREES(wc->wr_id);
 
-    if (OPAL_UNLIKELY(IBV_WC_SUCCESS != wc->status))
+    if (OPAL_UNLIKELY(wc->status != IBV_WC_SUCCESS))
         work_broken(peer, wc, "a message");
     OPAL_THREAD_LOCK(&peer->lock);
     if (wc->qp_num == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
@@ -321,13 +320,13 @@ void work_reported(struct verbs_module *module, const struct ibv_wc *wc)
 {
     struct verbs_work *work;
     verbs_peer_t *peer;
-    bool good = IBV_WC_SUCCESS == wc->status;
+    bool good = wc->status == IBV_WC_SUCCESS;
 
-    if (GREETING_ID_MARK == (wc->wr_id & 3)) {
+    if ((wc->wr_id & 3) == GREETING_ID_MARK) {
         greeting_sent(module, GREETING_ID_INDEX(wc->wr_id));
         return;
     }
-    if (0 != (wc->wr_id & INLINE_ID_MARK)) {
+    if ((wc->wr_id & INLINE_ID_MARK) != 0) {
         inline_reported(wc);
         return;
     }
@@ -338,7 +337,7 @@ void work_reported(struct verbs_module *module, const struct ibv_wc *wc)
     /* Of a broken connection too, as it may never be made anew. What it posted after its last
      * report keeps places until then, but none where they are scarce (inline_post). */
     room_give(peer, work->frees);
-    if (!opal_list_is_empty(&peer->pending) && PEER_READY == peer->state)
+    if (!opal_list_is_empty(&peer->pending) && peer->state == PEER_READY)
         work_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(!good))
@@ -374,13 +373,13 @@ static int peer_post_pending(verbs_peer_t *peer)
 
     OPAL_THREAD_LOCK(&peer->lock);
     peer->queued = false;
-    while (PEER_READY == peer->state && !opal_list_is_empty(&peer->pending)) {
+    while (peer->state == PEER_READY && !opal_list_is_empty(&peer->pending)) {
         struct verbs_work *work = (struct verbs_work *) opal_list_get_first(&peer->pending);
 
         /* Off the list first: once it is posted its completion may end it. */
         opal_list_remove_item(&peer->pending, (opal_list_item_t *) work);
         posting = work_post(peer, work);
-        if (POSTED != posting) {
+        if (posting != POSTED) {
             opal_list_prepend(&peer->pending, (opal_list_item_t *) work);
             break;
         }
@@ -388,10 +387,10 @@ static int peer_post_pending(verbs_peer_t *peer)
     }
     /* Room in the queue pair comes by its own completions; room in the completion queue, or in the
      * device, may come by those of others. */
-    if (POST_FULL == posting && 0 == peer->outstanding)
+    if (posting == POST_FULL && peer->outstanding == 0)
         work_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (OPAL_UNLIKELY(POST_FAILED == posting))
+    if (OPAL_UNLIKELY(posting == POST_FAILED))
         peer_fail(peer, "its send queue takes nothing any more");
     return events;
 }
@@ -404,7 +403,7 @@ int work_post_pending(struct verbs_module *module)
     while (peers-- > 0) {
         verbs_peer_t *peer = waiting_take(module);
 
-        if (NULL == peer)
+        if (!peer)
             break;
         events += peer_post_pending(peer);
     }
@@ -419,7 +418,7 @@ void work_fail_pending(verbs_peer_t *peer)
         OPAL_THREAD_LOCK(&peer->lock);
         work = (struct verbs_work *) opal_list_remove_first(&peer->pending);
         OPAL_THREAD_UNLOCK(&peer->lock);
-        if (NULL != work)
+        if (work)
             work_complete(work, OPAL_ERR_UNREACH);
-    } while (NULL != work);
+    } while (work);
 }

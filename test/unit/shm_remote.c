@@ -36,7 +36,7 @@ int send_remote(shm_peer_t *to, const void *header, size_t header_size, const vo
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     memcpy(sent->bytes, header, header_size);
-    if (0 != size)
+    if (size != 0)
         memcpy(sent->bytes + header_size, data, size);
     sent->length = header_size + size;
     wire_end++;
@@ -54,7 +54,7 @@ void opal_output(int stream, const char *format, ...)
 
 void peer_fail(shm_peer_t *failed, const char *why)
 {
-    HOLDS(failed == peer && NULL != why);
+    HOLDS(failed == peer && why);
     peers_failed++;
 }
 
@@ -92,7 +92,7 @@ static void converse(void)
 {
     struct sent *sent;
 
-    while (NULL != (sent = message_take()))
+    while ((sent = message_take()))
         CHECK(hand_over(sent), "operation %u", message_of(sent)->op);
 }
 
@@ -117,7 +117,7 @@ static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32
     mca_btl_base_registration_handle_t *handle =
         registration_make(&shm_module.super, peer, base, size, flags);
 
-    if (NULL == handle)
+    if (!handle)
         abort();
     ended = 0;
     ended_status = 1;
@@ -126,7 +126,7 @@ static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32
 
 static void taken_back(mca_btl_base_registration_handle_t *handle)
 {
-    HOLDS(OPAL_SUCCESS == registration_end(&shm_module.super, handle));
+    HOLDS(registration_end(&shm_module.super, handle) == OPAL_SUCCESS);
 }
 
 static void fill(unsigned char *bytes, size_t size, unsigned seed)
@@ -156,14 +156,14 @@ static void transfers_are_whole(void)
         ended = 0;
         fill(here, size, 3);
         memset(there, 0, sizeof(there));
-        HOLDS(OPAL_SUCCESS == put(handle, 0, size));
+        HOLDS(put(handle, 0, size) == OPAL_SUCCESS);
         converse();
-        CHECK(1 == ended && OPAL_SUCCESS == ended_status && 0 == memcmp(here, there, size),
+        CHECK(ended == 1 && ended_status == OPAL_SUCCESS && memcmp(here, there, size) == 0,
               "a put of %zu bytes", size);
         fill(there, size, 9);
-        HOLDS(OPAL_SUCCESS == get(handle, 0, size));
+        HOLDS(get(handle, 0, size) == OPAL_SUCCESS);
         converse();
-        CHECK(2 == ended && OPAL_SUCCESS == ended_status && 0 == memcmp(here, there, size),
+        CHECK(ended == 2 && ended_status == OPAL_SUCCESS && memcmp(here, there, size) == 0,
               "a get of %zu bytes", size);
     }
     taken_back(handle);
@@ -176,12 +176,11 @@ static uint64_t fetch(mca_btl_base_registration_handle_t *handle, int op, uint64
     uint64_t before = UINT64_C(0x5555555555555555);
 
     ended = 0;
-    HOLDS(OPAL_SUCCESS == remote_fetch_atomic(&shm_module.super, peer, &before,
-                                              (uintptr_t) &counter, NULL, handle,
-                                              (mca_btl_base_atomic_op_t) op, operand, flags, 0,
-                                              operation_ended, &ended, NULL));
+    HOLDS(remote_fetch_atomic(&shm_module.super, peer, &before, (uintptr_t) &counter, NULL, handle,
+                              (mca_btl_base_atomic_op_t) op, operand, flags, 0, operation_ended,
+                              &ended, NULL) == OPAL_SUCCESS);
     converse();
-    HOLDS(1 == ended && OPAL_SUCCESS == ended_status);
+    HOLDS(ended == 1 && ended_status == OPAL_SUCCESS);
     return before;
 }
 
@@ -208,23 +207,23 @@ static void atomics_count(void)
         counter = UINT64_C(0x7700000000) | cases[i].before;
         found = fetch(handle, cases[i].op, cases[i].operand, MCA_BTL_ATOMIC_FLAG_32BIT);
         CHECK((uint32_t) cases[i].before == (uint32_t) found &&
-                  UINT64_C(0x55555555) == found >> 32 &&
+                  found >> 32 == UINT64_C(0x55555555) &&
                   (UINT64_C(0x7700000000) | (uint32_t) cases[i].after) == counter,
               "case %zu in 32 bits", i);
     }
     counter = 5;
     for (uint64_t expected = 4; expected <= 5; expected++) {
-        HOLDS(OPAL_SUCCESS == remote_compare_swap(&shm_module.super, peer, &found,
-                                                  (uintptr_t) &counter, NULL, handle, expected, 9,
-                                                  0, 0, operation_ended, &ended, NULL));
+        HOLDS(remote_compare_swap(&shm_module.super, peer, &found, (uintptr_t) &counter, NULL,
+                                  handle, expected, 9, 0, 0, operation_ended, &ended,
+                                  NULL) == OPAL_SUCCESS);
         converse();
-        HOLDS(5 == found && (4 == expected ? 5 : 9) == counter);
+        HOLDS(found == 5 && (expected == 4 ? 5 : 9) == counter);
     }
-    HOLDS(OPAL_SUCCESS == remote_atomic(&shm_module.super, peer, (uintptr_t) &counter, handle,
-                                        (mca_btl_base_atomic_op_t) 77, 1, 0, 0, operation_ended,
-                                        &ended, NULL));
+    HOLDS(remote_atomic(&shm_module.super, peer, (uintptr_t) &counter, handle,
+                        (mca_btl_base_atomic_op_t) 77, 1, 0, 0, operation_ended, &ended,
+                        NULL) == OPAL_SUCCESS);
     converse();
-    HOLDS(OPAL_ERR_NOT_SUPPORTED == ended_status && 9 == counter);
+    HOLDS(ended_status == OPAL_ERR_NOT_SUPPORTED && counter == 9);
     taken_back(handle);
 }
 
@@ -237,15 +236,15 @@ static void refused(mca_btl_base_registration_handle_t *handle,
     ended = said = 0;
     fill(here, 8, 1);
     memset(there, 0, sizeof(there));
-    HOLDS(OPAL_SUCCESS == put(handle, 100, 8));
+    HOLDS(put(handle, 100, 8) == OPAL_SUCCESS);
     request = message_take();
     bend(message_of(request));
     HOLDS(hand_over(request));
     converse();
-    CHECK(1 == ended && OPAL_ERR_BAD_PARAM == ended_status, "%s", what);
-    CHECK(1 == said, "%s: said %u times", what, said);
+    CHECK(ended == 1 && ended_status == OPAL_ERR_BAD_PARAM, "%s", what);
+    CHECK(said == 1, "%s: said %u times", what, said);
     for (size_t i = 0; i < sizeof(there); i++)
-        CHECK(0 == there[i], "%s: byte %zu was written", what, i);
+        CHECK(there[i] == 0, "%s: byte %zu was written", what, i);
 }
 
 static void bend_not(struct remote_message *request)
@@ -330,7 +329,7 @@ static void broken_answers_are_seen(void)
 
     fill(there, 64, 5);
     memset(here, 0, 64);
-    HOLDS(OPAL_SUCCESS == get(handle, 0, 8));
+    HOLDS(get(handle, 0, 8) == OPAL_SUCCESS);
     HOLDS(hand_over(message_take()));
     good = *message_take();
     bent = good;
@@ -349,11 +348,11 @@ static void broken_answers_are_seen(void)
     bent = good;
     bent.length -= 1;
     HOLDS(!hand_over(&bent));
-    HOLDS(0 == ended && 0 == here[0] && 0 == here[8]);
+    HOLDS(ended == 0 && here[0] == 0 && here[8] == 0);
     HOLDS(hand_over(&good));
-    HOLDS(1 == ended && OPAL_SUCCESS == ended_status && 0 == memcmp(here, there, 8));
+    HOLDS(ended == 1 && ended_status == OPAL_SUCCESS && memcmp(here, there, 8) == 0);
     HOLDS(!hand_over(&good));
-    HOLDS(1 == ended);
+    HOLDS(ended == 1);
     taken_back(handle);
 }
 
@@ -363,14 +362,14 @@ static void refusals_to_send_are_told(void)
         given(there, sizeof(there), MCA_BTL_REG_FLAG_REMOTE_WRITE);
 
     sends_refused = 1;
-    HOLDS(OPAL_ERR_OUT_OF_RESOURCE == put(handle, 0, 8));
-    HOLDS(0 == ended && opal_list_is_empty(&peer->remote_operations));
-    HOLDS(OPAL_SUCCESS == put(handle, 0, 8));
+    HOLDS(put(handle, 0, 8) == OPAL_ERR_OUT_OF_RESOURCE);
+    HOLDS(ended == 0 && opal_list_is_empty(&peer->remote_operations));
+    HOLDS(put(handle, 0, 8) == OPAL_SUCCESS);
     sends_refused = 1;
     HOLDS(hand_over(message_take()));
-    HOLDS(1 == peers_failed);
+    HOLDS(peers_failed == 1);
     remote_fail(peer);
-    HOLDS(1 == ended && OPAL_ERR_UNREACH == ended_status);
+    HOLDS(ended == 1 && ended_status == OPAL_ERR_UNREACH);
     HOLDS(opal_list_is_empty(&peer->remote_operations));
     taken_back(handle);
 }
@@ -378,14 +377,14 @@ static void refusals_to_send_are_told(void)
 int main(void)
 {
     peer = aligned_alloc(RING_LINE_BYTES, sizeof(*peer));
-    if (NULL == peer)
+    if (!peer)
         abort();
     memset(peer, 0, sizeof(*peer));
     peer->known = true;
     OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
     shm_module.super.btl_max_send_size = sizeof(struct remote_message) + PIECE;
     registration_init();
-    if (OPAL_SUCCESS != remote_init())
+    if (remote_init() != OPAL_SUCCESS)
         abort();
     transfers_are_whole();
     atomics_count();

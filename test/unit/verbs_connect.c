@@ -68,14 +68,14 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 {
     (void) bad;
     CHECK(device.done_count < PLACES, "more than the completion queue holds");
-    if (IBV_QPT_UD == qp->qp_type) {
+    if (qp->qp_type == IBV_QPT_UD) {
         device.greetings[((struct way *) request->wr.ud.ah)->lid]++;
         device.sent_bytes = request->sg_list->length;
         memcpy(device.sent, (void *) (uintptr_t) request->sg_list->addr, device.sent_bytes);
     } else {
         device.posted++;
     }
-    if (0 != (request->send_flags & IBV_SEND_SIGNALED))
+    if ((request->send_flags & IBV_SEND_SIGNALED) != 0)
         device.done[device.done_count++] =
             (struct ibv_wc){.wr_id = request->wr_id, .qp_num = qp->qp_num};
     return 0;
@@ -111,14 +111,14 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attribu
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
     (void) qp, (void) mask;
-    CHECK(IBV_QPS_ERR != attributes->qp_state || 0 == device.unacknowledged,
+    CHECK(attributes->qp_state != IBV_QPS_ERR || device.unacknowledged == 0,
           "%u events are not acknowledged", device.unacknowledged);
     return 0;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-    CHECK(0 == device.unacknowledged, "%u events are not acknowledged", device.unacknowledged);
+    CHECK(device.unacknowledged == 0, "%u events are not acknowledged", device.unacknowledged);
     free(qp);
     return 0;
 }
@@ -172,7 +172,7 @@ int ibv_destroy_ah(struct ibv_ah *way)
 int ibv_get_async_event(struct ibv_context *of, struct ibv_async_event *event)
 {
     (void) of;
-    if (NULL == device.event.element.qp)
+    if (!device.event.element.qp)
         return -1;
     *event = device.event;
     device.event.element.qp = NULL;
@@ -208,7 +208,7 @@ uint64_t verbs_now_ms(void)
 
 struct verbs_module *verbs_module_at(uint32_t place)
 {
-    return 0 == place ? &module : NULL;
+    return place == 0 ? &module : NULL;
 }
 
 bool device_post_receive(struct verbs_module *it, uint32_t index)
@@ -264,7 +264,7 @@ static void begin(void)
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.modules[0] = &module;
     verbs.module_count = 1;
-    CHECK(OPAL_SUCCESS == greeter_open(&module, &qpn), "no greeter");
+    CHECK(greeter_open(&module, &qpn) == OPAL_SUCCESS, "no greeter");
 }
 
 static void end(void)
@@ -324,7 +324,7 @@ COMPAT_SENDER_CALLBACK(message_heard)
 
     heard.messages++;
     heard.sender = endpoint;
-    heard.answered = NULL != endpoint && OPAL_SUCCESS == work_post_inline(endpoint, &part, 1, TAG);
+    heard.answered = endpoint && work_post_inline(endpoint, &part, 1, TAG) == OPAL_SUCCESS;
     CHECK(btl == &module.super, "another module");
 }
 
@@ -338,9 +338,9 @@ static void message_of_a_process_that_was_not_added_says_who_sent(void)
     message_comes(peer, "a put");
     memset(&heard, 0, sizeof(heard));
     progress();
-    CHECK(1 == heard.messages && PEER_READY == peer->state, "%u messages", heard.messages);
+    CHECK(heard.messages == 1 && peer->state == PEER_READY, "%u messages", heard.messages);
     if (COMPAT_SENDER_IS_TOLD)
-        CHECK(peer == heard.sender && heard.answered && 1 == device.posted, "%u answers",
+        CHECK(peer == heard.sender && heard.answered && device.posted == 1, "%u answers",
               device.posted);
     end();
 }
@@ -356,7 +356,7 @@ static void slot_of_a_process_that_was_not_added_says_who_sent(void)
     slot_fill(&peer->slots.ring->slots[0], 0, module.slot_depth, "a slot", 7, TAG);
     memset(&heard, 0, sizeof(heard));
     progress();
-    CHECK(1 == heard.messages, "%u messages", heard.messages);
+    CHECK(heard.messages == 1, "%u messages", heard.messages);
     if (COMPAT_SENDER_IS_TOLD)
         CHECK(peer == heard.sender && heard.answered, "%u answers", device.posted);
     end();
@@ -391,7 +391,7 @@ static void many_peers_are_all_greeted_soon(void)
         (void) peer_to((uint16_t) (1 + i));
     wait_ms(1000);
     for (unsigned i = 0; i < PEERS; i++)
-        CHECK(3 <= device.greetings[1 + i] && device.greetings[1 + i] <= 6,
+        CHECK(device.greetings[1 + i] >= 3 && device.greetings[1 + i] <= 6,
               "peer %u was greeted %u times in a second", i, device.greetings[1 + i]);
     end();
 }
@@ -406,9 +406,9 @@ static void event_is_acknowledged_before_it_is_handled(void)
     device.event =
         (struct ibv_async_event){.event_type = IBV_EVENT_QP_ACCESS_ERR, .element.qp = peers[1]->qp};
     progress();
-    CHECK(0 == device.unacknowledged && NULL == device.event.element.qp, "it was not read");
-    CHECK(PEER_FAILED == peers[1]->state, "state %u", peers[1]->state);
-    CHECK(PEER_ANSWERED == peers[0]->state && PEER_ANSWERED == peers[2]->state, "others failed");
+    CHECK(device.unacknowledged == 0 && !device.event.element.qp, "it was not read");
+    CHECK(peers[1]->state == PEER_FAILED, "state %u", peers[1]->state);
+    CHECK(peers[0]->state == PEER_ANSWERED && peers[2]->state == PEER_ANSWERED, "others failed");
     end();
 }
 
@@ -424,9 +424,9 @@ static void way_to_a_port_that_needs_a_route_has_one(void)
         peer->port.address = (struct choice_address){.lid = 9, .gid = {[15] = 7}};
         peer->port.address.needs_route = needed;
         CHECK(connect_begin(peer), "no queue pair");
-        CHECK(9 == device.way.dlid && needed == device.way.is_global, "%u", device.way.is_global);
+        CHECK(device.way.dlid == 9 && needed == device.way.is_global, "%u", device.way.is_global);
         if (needed)
-            CHECK(7 == device.way.grh.dgid.raw[15] && 3 == device.way.grh.sgid_index, "to %u",
+            CHECK(device.way.grh.dgid.raw[15] == 7 && device.way.grh.sgid_index == 3, "to %u",
                   device.way.grh.dgid.raw[15]);
         end();
     }
@@ -440,12 +440,12 @@ static void dead_port_takes_little_time(void)
     for (unsigned i = 0; i < 50; i++)
         (void) peer_to((uint16_t) (1 + i));
     wait_ms(60000);
-    CHECK(4 <= device.dead_tried && device.dead_tried <= 8, "%u attempts in a minute",
+    CHECK(device.dead_tried >= 4 && device.dead_tried <= 8, "%u attempts in a minute",
           device.dead_tried);
     device.dead_lids = 0;
     wait_ms(33000);
     for (unsigned i = 0; i < 50; i++)
-        CHECK(0 != device.greetings[1 + i], "peer %u", i);
+        CHECK(device.greetings[1 + i] != 0, "peer %u", i);
     end();
 }
 
@@ -457,9 +457,9 @@ static void dead_peer_keeps_nobody_else_waiting(void)
         (void) peer_to((uint16_t) (1 + i));
     wait_ms(2500);
     for (unsigned i = 1; i < 50; i++)
-        CHECK(0 != device.greetings[1 + i], "peer %u", i);
+        CHECK(device.greetings[1 + i] != 0, "peer %u", i);
     wait_ms(60000);
-    CHECK(3 <= device.dead_tried && device.dead_tried <= 6, "%u attempts in a minute",
+    CHECK(device.dead_tried >= 3 && device.dead_tried <= 6, "%u attempts in a minute",
           device.dead_tried);
     end();
 }
@@ -491,12 +491,12 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     peer = peer_to(1);
     peer->name = opal_proc_local_get()->proc_name;
     wait_ms(20000);
-    CHECK(0 == device.greetings[1] && PEER_GREETING == peer->state, "state %u", peer->state);
+    CHECK(device.greetings[1] == 0 && peer->state == PEER_GREETING, "state %u", peer->state);
     device.dead_lids = 0;
     verbs.record.nonce = our_nonce;
     greeting_comes();
     (void) progress_module(&module);
-    CHECK(PEER_ANSWERED == peer->state && 1 == device.greetings[1], "state %u, %u greetings",
+    CHECK(peer->state == PEER_ANSWERED && device.greetings[1] == 1, "state %u, %u greetings",
           peer->state, device.greetings[1]);
     end();
 }

@@ -38,7 +38,7 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
     (void) bad;
     CHECK(device.due_count <= PLACES, "more than the completion queue holds");
     *due = (struct ibv_wc){.wr_id = request->wr_id, .qp_num = qp->qp_num};
-    if (device.reports_all || 0 != (request->send_flags & IBV_SEND_SIGNALED))
+    if (device.reports_all || (request->send_flags & IBV_SEND_SIGNALED) != 0)
         due->status = IBV_WC_WR_FLUSH_ERR;
     return 0;
 }
@@ -53,7 +53,7 @@ static void device_breaks(void)
 
     for (unsigned i = 0; i < count; i++) {
         device.due_count--;
-        if (IBV_WC_SUCCESS != device.due[i].status)
+        if (device.due[i].status != IBV_WC_SUCCESS)
             work_reported(&module, &device.due[i]);
         CHECK(module.send_cq_room <= PLACES - (int) device.due_count, "%d free places, %u due",
               (int) module.send_cq_room, device.due_count);
@@ -63,7 +63,7 @@ static void device_breaks(void)
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
     (void) qp, (void) mask;
-    CHECK(IBV_QPS_ERR == attributes->qp_state, "state %d", (int) attributes->qp_state);
+    CHECK(attributes->qp_state == IBV_QPS_ERR, "state %d", (int) attributes->qp_state);
     return 0;
 }
 
@@ -81,7 +81,7 @@ int ibv_destroy_ah(struct ibv_ah *way)
 
 const char *ibv_wc_status_str(enum ibv_wc_status status)
 {
-    return IBV_WC_WR_FLUSH_ERR == status ? "flushed" : "another";
+    return status == IBV_WC_WR_FLUSH_ERR ? "flushed" : "another";
 }
 
 /* --- the other files of btl/verbs ---------------------------------------------------------------
@@ -112,7 +112,7 @@ static unsigned fences_asked;
 
 void fence_ask(verbs_peer_t *peer)
 {
-    CHECK(PEER_FAILED == peer->state, "state %u", peer->state);
+    CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
     fences_asked++;
 }
 
@@ -182,7 +182,7 @@ static void message(verbs_peer_t *peer)
 {
     struct ibv_sge part = {.length = 8};
 
-    if (PEER_IDLE == peer->state)
+    if (peer->state == PEER_IDLE)
         connect_begin(peer);
     CHECK(work_post_inline(peer, &part, 1, 0) == OPAL_SUCCESS, "%d free places",
           (int) module.send_cq_room);
@@ -197,14 +197,14 @@ static void put(verbs_peer_t *peer, opal_free_list_t *list)
     work->kind = WORK_PUT;
     work->list = list;
     work->size = 4096;
-    CHECK(OPAL_SUCCESS == work_submit(peer, work), "state %u", peer->state);
+    CHECK(work_submit(peer, work) == OPAL_SUCCESS, "state %u", peer->state);
 }
 
 static void works_free(opal_free_list_t *list)
 {
     opal_list_item_t *work;
 
-    while (NULL != (work = (opal_list_item_t *) opal_lifo_pop(&list->super)))
+    while ((work = (opal_list_item_t *) opal_lifo_pop(&list->super)))
         OBJ_RELEASE(work);
     OBJ_DESTRUCT(list);
 }
@@ -228,13 +228,13 @@ static void many_failures(bool reports_all)
             message(peer);
         peer_fail(peer, "it is cut");
         device_breaks();
-        CHECK(0 == peer->outstanding, "%u", peer->outstanding);
+        CHECK(peer->outstanding == 0, "%u", peer->outstanding);
     }
     /* Messages that are not reported are sent only while half of the places are free. */
     CHECK(module.send_cq_room >= PLACES / 2 - (int) DEPTH, "%d", (int) module.send_cq_room);
     for (unsigned i = 0; i < PEERS; i++)
         CHECK(peer_renew(peer_at(&module, i)), "peer %u", i);
-    CHECK(PLACES == module.send_cq_room, "%d", (int) module.send_cq_room);
+    CHECK(module.send_cq_room == PLACES, "%d", (int) module.send_cq_room);
     end();
     works_free(&list);
 }
@@ -245,7 +245,7 @@ static verbs_peer_t *added(void)
     opal_proc_t *processes = &process;
     verbs_peer_t *peer;
 
-    CHECK(OPAL_SUCCESS == peer_add_procs(&module.super, 1, &processes, &peer, NULL), "an error");
+    CHECK(peer_add_procs(&module.super, 1, &processes, &peer, NULL) == OPAL_SUCCESS, "an error");
     return peer;
 }
 
@@ -256,17 +256,17 @@ static void added_before_fenced(void)
 
     begin(false);
     peer = added();
-    CHECK(NULL != peer && PEER_IDLE == peer->state, "a process that was not met before");
+    CHECK(peer && peer->state == PEER_IDLE, "a process that was not met before");
     message(peer);
     peer_fail(peer, "it is cut");
     device_breaks();
     fences_asked = 0;
-    CHECK(NULL == added() && PEER_FAILED == peer->state, "state %u", peer->state);
-    CHECK(1 == fences_asked, "%u", fences_asked);
-    CHECK(OPAL_ERR_RESOURCE_BUSY == peer_fence(&module.super, peer), "it is fenced");
+    CHECK(!added() && peer->state == PEER_FAILED, "state %u", peer->state);
+    CHECK(fences_asked == 1, "%u", fences_asked);
+    CHECK(peer_fence(&module.super, peer) == OPAL_ERR_RESOURCE_BUSY, "it is fenced");
     peer->fence_confirmed = true;
-    CHECK(OPAL_SUCCESS == peer_fence(&module.super, peer), "it is not fenced");
-    CHECK(added() == peer && PEER_IDLE == peer->state, "state %u", peer->state);
+    CHECK(peer_fence(&module.super, peer) == OPAL_SUCCESS, "it is not fenced");
+    CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
 }
 
@@ -283,7 +283,7 @@ static void added_before_drained(void)
     put(peer, &list);
     peer_fail(peer, "it is cut");
     peer->fence_confirmed = true;
-    CHECK(NULL == added(), "%u under way", peer->outstanding);
+    CHECK(!added(), "%u under way", peer->outstanding);
     device_breaks();
     CHECK(added() == peer, "state %u", peer->state);
     end();
@@ -300,7 +300,7 @@ static void added_before_connected(void)
     connect_begin(peer);
     peer->state = PEER_GREETING;
     peer_fail(peer, "nobody answers");
-    CHECK(added() == peer && PEER_IDLE == peer->state, "state %u", peer->state);
+    CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
 }
 
@@ -320,9 +320,9 @@ static void connection_outlives_what_is_said_of_the_last(void)
     CHECK(peer_renew(peer), "state %u", peer->state);
     connect_begin(peer);
     peer_fail_pair(peer, last, "it was cut");
-    CHECK(PEER_READY == peer->state, "state %u", peer->state);
+    CHECK(peer->state == PEER_READY, "state %u", peer->state);
     peer_fail_pair(peer, peer->qpn, "it is cut");
-    CHECK(PEER_FAILED == peer->state, "state %u", peer->state);
+    CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
     end();
 }
 
