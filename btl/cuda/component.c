@@ -46,10 +46,10 @@ mca_btl_base_module_t cuda_module = {
     .btl_add_procs = cuda_add_procs,
     .btl_del_procs = cuda_del_procs,
     .btl_finalize = cuda_finalize,
-    .btl_put = copy_put,
-    .btl_get = copy_get,
-    .btl_register_mem = key_make,
-    .btl_deregister_mem = key_free,
+    .btl_put = cuda_copy_put,
+    .btl_get = cuda_copy_get,
+    .btl_register_mem = cuda_key_make,
+    .btl_deregister_mem = cuda_key_free,
 };
 
 static const struct param params[] = {
@@ -146,8 +146,8 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
         return NULL;
     }
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
-    copies_init();
-    rings_init();
+    cuda_copies_init();
+    cuda_rings_init();
     /* BML r2 has only those called that it takes. Now, as no other thread walks the list of what is
      * called, which is freed when it grows. */
     opal_progress_register(cuda_progress);
@@ -158,7 +158,7 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
 
 static int cuda_progress(void)
 {
-    return copies_progress() + rings_progress();
+    return cuda_copies_progress() + cuda_rings_progress();
 }
 
 /* --- peers --- */
@@ -241,10 +241,10 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
     (void) btl;
     opal_progress_unregister(cuda_progress);
     copiers_look();
-    copies_close();
-    rings_close();
+    cuda_copies_close();
+    cuda_rings_close();
     kernels_close();
-    mappings_close();
+    cuda_mappings_close();
     while (cuda.peers) {
         cuda_peer_t *peer = cuda.peers;
 

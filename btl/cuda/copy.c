@@ -51,7 +51,7 @@ static void copy_end(struct cuda_copy *copy, driver_result result)
 
     copier_unmark(copy->copier, copy->event);
     if (copy->mapping)
-        mapping_release(copy->mapping);
+        cuda_mapping_release(copy->mapping);
     if (result != DRIVER_SUCCESS)
         CUDA_SAY("a copy of device memory failed: the CUDA driver says %s.",
                  driver_words(result, words, sizeof(words)));
@@ -60,7 +60,7 @@ static void copy_end(struct cuda_copy *copy, driver_result result)
     free(copy);
 }
 
-int copies_progress(void)
+int cuda_copies_progress(void)
 {
     int ended = 0;
 
@@ -130,7 +130,7 @@ static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_cop
         copy->copier = copier_get(&memory, &result);
         return !copy->copier ? OPAL_ERR_NOT_SUPPORTED : OPAL_SUCCESS;
     }
-    status = mapping_get(peer, key, copier_here(copy->local), &copy->mapping);
+    status = cuda_mapping_get(peer, key, copier_here(copy->local), &copy->mapping);
     if (status != OPAL_SUCCESS)
         return status;
     copy->copier = copy->mapping->copier;
@@ -141,7 +141,7 @@ static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_cop
 static int copy_fail(struct cuda_copy *copy, int status)
 {
     if (copy->mapping)
-        mapping_release(copy->mapping);
+        cuda_mapping_release(copy->mapping);
     free(copy);
     return status;
 }
@@ -180,10 +180,10 @@ static struct cuda_copy *copy_new(cuda_peer_t *peer, void *local,
     return copy;
 }
 
-int copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-             mca_btl_base_registration_handle_t *local_key,
-             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+                  mca_btl_base_registration_handle_t *local_key,
+                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     struct cuda_copy *copy = copy_new(peer, local, callback, context, data);
 
@@ -194,10 +194,10 @@ int copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_
     return !copy ? OPAL_ERR_OUT_OF_RESOURCE : copy_begin(copy, remote_key, remote, size, true);
 }
 
-int copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-             mca_btl_base_registration_handle_t *local_key,
-             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+                  mca_btl_base_registration_handle_t *local_key,
+                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     struct cuda_copy *copy = copy_new(peer, local, callback, context, data);
 
@@ -208,7 +208,7 @@ int copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_
     return !copy ? OPAL_ERR_OUT_OF_RESOURCE : copy_begin(copy, remote_key, remote, size, false);
 }
 
-void copies_init(void)
+void cuda_copies_init(void)
 {
     OBJ_CONSTRUCT(&copies.lock, opal_mutex_t);
     atomic_store_explicit(&copies.count, 0, memory_order_relaxed);
@@ -220,7 +220,7 @@ void copies_init(void)
 
 /* What is still under way has nobody who waits for it; the driver ends it before its memory goes.
  */
-void copies_close(void)
+void cuda_copies_close(void)
 {
     for (int i = 0; i < COPIERS_MAX; i++)
         while (copies.queues[i].first) {

@@ -123,63 +123,65 @@ extern mca_btl_base_module_t cuda_module;
 bool cuda_given_read(void);
 
 /* key.c: memory of this process, for others. */
-cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
-                     uint32_t flags);
-int key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
+cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
+                          uint32_t flags);
+int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
 
 /* share.c: the driver's handles. Each in the context of the memory's device, which is current. */
 /* Fills the key's handle for the bytes from `first` to `last`, and what of the memory it is for. */
-driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr first,
-                           driver_ptr last, cuda_key_t *key);
-void share_retract(const cuda_key_t *key);
+driver_result cuda_share_export(const struct memory *memory, const cuda_peer_t *peer,
+                                driver_ptr first, driver_ptr last, cuda_key_t *key);
+void cuda_share_retract(const cuda_key_t *key);
 /* Maps what the key is for at *here, where the copier copies. An error: `why` says it. */
-driver_result share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
-                         char *why, size_t why_size);
-void share_close(enum share_kind kind, const struct copier *copier, driver_ptr here, size_t size);
+driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
+                              char *why, size_t why_size);
+void cuda_share_close(enum share_kind kind, const struct copier *copier, driver_ptr here,
+                      size_t size);
 
 /* mapping.c: memory of others, in this process. */
 /* Opens it where the copier copies, so that the driver lets its device reach the other one; NULL,
  * as the local end is the host's: where any does. OPAL_ERR_TEMP_OUT_OF_RESOURCE: as many as may be
  * are open and in use, or what is in use is in the way; another error: it cannot be opened, which
  * was said. */
-int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
-                struct cuda_mapping **mapping);
-void mapping_release(struct cuda_mapping *mapping);
-void mappings_close(void);
+int cuda_mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
+                     struct cuda_mapping **mapping);
+void cuda_mapping_release(struct cuda_mapping *mapping);
+void cuda_mappings_close(void);
 /* Is that the copier's device? */
-bool device_is(const struct copier *copier, const struct driver_uuid *other);
+bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other);
 /* May the copier's device reach that one? Of one that this process does not see nobody knows before
  * it is tried. */
-bool device_may_reach(const struct copier *copier, const struct driver_uuid *other);
+bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other);
 
 /* copy.c */
-int copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-             mca_btl_base_registration_handle_t *local_key,
-             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-             mca_btl_base_registration_handle_t *local_key,
-             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+                  mca_btl_base_registration_handle_t *local_key,
+                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+                  mca_btl_base_registration_handle_t *local_key,
+                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
 /* Ends copies that are through; returns how many. */
-int copies_progress(void);
-void copies_init(void);
-void copies_close(void);
+int cuda_copies_progress(void);
+void cuda_copies_init(void);
+void cuda_copies_close(void);
 
 /* ring.c: messages by kernels through device memory of our own; see the extension. */
 /* May the peer and this process have one? */
-bool ring_is_offered(const cuda_peer_t *peer);
-int ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
-               struct multilane_ring_key *offer);
-int ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
-              const struct multilane_ring_key *offer, struct multilane_ring_key *answer,
-              multilane_ring_done done, void *context);
-int ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
-              const struct multilane_ring_key *answer, multilane_ring_done done, void *context);
-void ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends);
+bool cuda_ring_is_offered(const cuda_peer_t *peer);
+int cuda_ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
+                    struct multilane_ring_key *offer);
+int cuda_ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
+                   const struct multilane_ring_key *offer, struct multilane_ring_key *answer,
+                   multilane_ring_done done, void *context);
+int cuda_ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
+                   const struct multilane_ring_key *answer, multilane_ring_done done,
+                   void *context);
+void cuda_ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends);
 /* Ends messages that are through; returns how many. */
-int rings_progress(void);
-void rings_init(void);
-void rings_close(void);
+int cuda_rings_progress(void);
+void cuda_rings_init(void);
+void cuda_rings_close(void);
 
 #endif

@@ -52,7 +52,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
     out->zcopied_max_bytes = SIZE_MAX;
     cost_set(&out->cost[MULTILANE_BY_GET], &get_range);
     cost_set(&out->cost[MULTILANE_BY_PUT], &get_range);
-    if (ring_is_offered(peer)) {
+    if (cuda_ring_is_offered(peer)) {
         out->capabilities |= MULTILANE_CAN_DEVICE_RING;
         cost_set(&out->cost[MULTILANE_BY_SEND], &ring_range);
     }
@@ -67,8 +67,8 @@ const struct multilane_extension mca_btl_cuda_multilane_v2 = {
     .version = MULTILANE_EXTENSION_VERSION,
     .struct_bytes = sizeof(struct multilane_extension),
     .attributes = extension_attributes,
-    .ring_offer = ring_offer,
-    .ring_take = ring_take,
-    .ring_send = ring_send,
-    .ring_stop = ring_stop,
+    .ring_offer = cuda_ring_offer,
+    .ring_take = cuda_ring_take,
+    .ring_send = cuda_ring_send,
+    .ring_stop = cuda_ring_stop,
 };

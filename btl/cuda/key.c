@@ -16,13 +16,13 @@ static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memo
     if (peer->is_self)
         return DRIVER_SUCCESS;
     result = driver.device_uuid(&key->device, memory->device);
-    return result == DRIVER_SUCCESS ? share_export(memory, peer, first, last, key) : result;
+    return result == DRIVER_SUCCESS ? cuda_share_export(memory, peer, first, last, key) : result;
 }
 
 /* NULL where the memory cannot be shared: the host's, managed memory, memory from a pool, mapped
  * memory that was not made for it; its messages go another way. */
-cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
-                     uint32_t flags)
+cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
+                          uint32_t flags)
 {
     struct memory memory;
     struct copier *copier;
@@ -55,10 +55,10 @@ cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, 
     return NULL;
 }
 
-int key_free(mca_btl_base_module_t *btl, cuda_key_t *key)
+int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key)
 {
     (void) btl;
-    share_retract(key);
+    cuda_share_retract(key);
     free(key);
     return OPAL_SUCCESS;
 }

@@ -16,7 +16,7 @@ static void mapping_close(struct cuda_mapping *mapping)
     *at = mapping->next;
     cuda.mapping_count--;
     if (!mapping->is_refused && copier_lives(mapping->copier))
-        share_close(mapping->kind, mapping->copier, mapping->here, mapping->size);
+        cuda_share_close(mapping->kind, mapping->copier, mapping->here, mapping->size);
     free(mapping);
 }
 
@@ -106,12 +106,12 @@ static int device_find(const struct driver_uuid *wanted)
     return -1;
 }
 
-bool device_is(const struct copier *copier, const struct driver_uuid *other)
+bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other)
 {
     return device_find(other) == copier->device;
 }
 
-bool device_may_reach(const struct copier *copier, const struct driver_uuid *other)
+bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other)
 {
     int device = device_find(other), can = 1;
 
@@ -141,7 +141,7 @@ static driver_result mapping_open(struct cuda_mapping *mapping, const cuda_key_t
     if (!mapping->copier)
         mapping->copier = copier_for_host(key, why, why_size);
     return !mapping->copier ? DRIVER_INVALID_DEVICE
-                            : share_open(key, mapping->copier, &mapping->here, why, why_size);
+                            : cuda_share_open(key, mapping->copier, &mapping->here, why, why_size);
 }
 
 static void complain(cuda_peer_t *peer, const char *why)
@@ -210,8 +210,8 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
     return OPAL_SUCCESS;
 }
 
-int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
-                struct cuda_mapping **mapping)
+int cuda_mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
+                     struct cuda_mapping **mapping)
 {
     int status = OPAL_SUCCESS;
 
@@ -232,7 +232,7 @@ int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
     return status;
 }
 
-void mapping_release(struct cuda_mapping *mapping)
+void cuda_mapping_release(struct cuda_mapping *mapping)
 {
     OPAL_THREAD_LOCK(&cuda.lock);
     mapping->users--;
@@ -241,7 +241,7 @@ void mapping_release(struct cuda_mapping *mapping)
     OPAL_THREAD_UNLOCK(&cuda.lock);
 }
 
-void mappings_close(void)
+void cuda_mappings_close(void)
 {
     while (cuda.mappings)
         mapping_close(cuda.mappings);

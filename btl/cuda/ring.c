@@ -68,7 +68,7 @@ static struct {
 /* --- making -------------------------------------------------------------------------------------
  */
 
-bool ring_is_offered(const cuda_peer_t *peer)
+bool cuda_ring_is_offered(const cuda_peer_t *peer)
 {
     return peer->has_ring && cuda.rings_max > 0 && kernels_offered();
 }
@@ -119,7 +119,7 @@ static void block_free(struct cuda_ring *ring)
 static void ring_free(struct cuda_ring *ring)
 {
     if (ring->key)
-        key_free(&cuda_module, ring->key);
+        cuda_key_free(&cuda_module, ring->key);
     block_free(ring);
     free(ring);
 }
@@ -137,7 +137,8 @@ static struct cuda_ring *ring_make(cuda_peer_t *peer, struct copier *copier)
     ring->copier = copier;
     result = block_make(ring);
     if (result == DRIVER_SUCCESS)
-        ring->key = key_make(&cuda_module, peer, (void *) (uintptr_t) ring->block, BLOCK_BYTES, 0);
+        ring->key =
+            cuda_key_make(&cuda_module, peer, (void *) (uintptr_t) ring->block, BLOCK_BYTES, 0);
     else
         driver_words(result, words, sizeof(words));
     if (!ring->key || ring->key->start != ring->block) {
@@ -158,7 +159,7 @@ static struct cuda_ring *ring_for(cuda_peer_t *peer, const void *local)
     struct copier *copier;
     driver_result result;
 
-    if (!ring_is_offered(peer) || peer->ring_is_refused)
+    if (!cuda_ring_is_offered(peer) || peer->ring_is_refused)
         return NULL;
     memory_ask(local, &memory);
     if (memory.kind != MEMORY_DEVICE && memory.kind != MEMORY_MANAGED)
@@ -179,7 +180,7 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
         return false;
     }
     /* Each end's kernel waits for the other's, and the device runs one process at a time. */
-    if (device_is(ring->copier, &key->device) && !cuda.rings_on_one_device) {
+    if (cuda_device_is(ring->copier, &key->device) && !cuda.rings_on_one_device) {
         CUDA_VERBOSE("no ring in device memory with process %s: both are on one device, which runs "
                      "their kernels in turns; if it does not (MPS), set "
                      "btl_cuda_rings_on_one_device to 1",
@@ -187,13 +188,13 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
         why[0] = '\0';
         return false;
     }
-    return share_open(key, ring->copier, &ring->theirs, why, why_size) == DRIVER_SUCCESS;
+    return cuda_share_open(key, ring->copier, &ring->theirs, why, why_size) == DRIVER_SUCCESS;
 }
 
 static void block_shut(struct cuda_ring *ring)
 {
     if (ring->theirs != 0)
-        share_close(SHARE_IPC, ring->copier, ring->theirs, ring->opened.size);
+        cuda_share_close(SHARE_IPC, ring->copier, ring->theirs, ring->opened.size);
     ring->theirs = 0;
 }
 
@@ -293,7 +294,7 @@ static struct ring_job *any_over_take(int *status)
     return job;
 }
 
-int rings_progress(void)
+int cuda_rings_progress(void)
 {
     struct ring_job *job;
     int over = 0, status;
@@ -343,8 +344,8 @@ static struct ring_job *job_new(const void *local, size_t length, multilane_ring
     return job;
 }
 
-int ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
-               struct multilane_ring_key *offer)
+int cuda_ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
+                    struct multilane_ring_key *offer)
 {
     struct ring_key key = {.first = 0};
     struct cuda_ring *ring;
@@ -369,9 +370,9 @@ static bool ring_can(struct cuda_ring *ring, int way, const struct ring_key *key
            ring_open(ring, &key->block);
 }
 
-int ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
-              const struct multilane_ring_key *offer, struct multilane_ring_key *answer,
-              multilane_ring_done done, void *context)
+int cuda_ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
+                   const struct multilane_ring_key *offer, struct multilane_ring_key *answer,
+                   multilane_ring_done done, void *context)
 {
     struct ring_job *job = job_new(local, length, done, context);
     struct ring_key key;
@@ -397,8 +398,8 @@ int ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t
     return is_taken ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
 }
 
-int ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
-              const struct multilane_ring_key *answer, multilane_ring_done done, void *context)
+int cuda_ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
+                   const struct multilane_ring_key *answer, multilane_ring_done done, void *context)
 {
     struct ring_job *job = job_new(local, length, done, context);
     struct ring_key key;
@@ -417,7 +418,7 @@ int ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, 
     return is_sent ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
 }
 
-void ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends)
+void cuda_ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends)
 {
     (void) btl;
     OPAL_THREAD_LOCK(&rings.lock);
@@ -429,7 +430,7 @@ void ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends)
 /* --- beginning and end --------------------------------------------------------------------------
  */
 
-void rings_init(void)
+void cuda_rings_init(void)
 {
     OBJ_CONSTRUCT(&rings.lock, opal_mutex_t);
 }
@@ -458,7 +459,7 @@ static void ring_close(struct cuda_ring *ring)
     ring_free(ring);
 }
 
-void rings_close(void)
+void cuda_rings_close(void)
 {
     while (rings.first) {
         struct cuda_ring *ring = rings.first;

@@ -71,8 +71,8 @@ static driver_result mapped_export(const cuda_peer_t *peer, driver_ptr first, dr
     return result;
 }
 
-driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr first,
-                           driver_ptr last, cuda_key_t *key)
+driver_result cuda_share_export(const struct memory *memory, const cuda_peer_t *peer,
+                                driver_ptr first, driver_ptr last, cuda_key_t *key)
 {
     driver_result result = DRIVER_NOT_SUPPORTED;
 
@@ -84,7 +84,7 @@ driver_result share_export(const struct memory *memory, const cuda_peer_t *peer,
                                                            : mapped_export(peer, first, last, key);
 }
 
-void share_retract(const cuda_key_t *key)
+void cuda_share_retract(const cuda_key_t *key)
 {
     if (key->kind == SHARE_FD)
         close(key->handle.file.fd);
@@ -181,12 +181,12 @@ static driver_result ipc_open(const cuda_key_t *key, driver_ptr *here, char *why
     return DRIVER_INVALID_VALUE;
 }
 
-driver_result share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
-                         char *why, size_t why_size)
+driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
+                              char *why, size_t why_size)
 {
     driver_result result;
 
-    if (!device_may_reach(copier, &key->device)) {
+    if (!cuda_device_may_reach(copier, &key->device)) {
         snprintf(why, why_size, "this process's device has no access to that one's");
         return DRIVER_NOT_SUPPORTED;
     }
@@ -207,7 +207,8 @@ driver_result share_open(const cuda_key_t *key, const struct copier *copier, dri
     return result;
 }
 
-void share_close(enum share_kind kind, const struct copier *copier, driver_ptr here, size_t size)
+void cuda_share_close(enum share_kind kind, const struct copier *copier, driver_ptr here,
+                      size_t size)
 {
     if (copier_enter(copier) != DRIVER_SUCCESS)
         return;

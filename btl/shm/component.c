@@ -17,7 +17,7 @@
 #include "opal/util/proc.h"
 
 /* Visitors beyond the job's own processes on this node: those of spawned and connected jobs. */
-#define FOREIGN_DOORS 1024u
+#define OTHER_JOBS_CONNECTIONS 1024u
 
 static int shm_register(void);
 static int shm_close(void);
@@ -37,7 +37,7 @@ __attribute__((visibility("default"))) struct shm_component mca_btl_shm_componen
                 },
             .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
             .btl_init = shm_init,
-            .btl_progress = receive_progress,
+            .btl_progress = shm_receive_progress,
         },
     .single_copy_text = "auto",
     .ring_bytes_text = "auto",
@@ -50,21 +50,21 @@ struct shm_module shm_module = {
     .super =
         {
             .btl_component = &mca_btl_shm_component.super,
-            .btl_add_procs = peer_add_procs,
-            .btl_del_procs = peer_del_procs,
+            .btl_add_procs = shm_peer_add_procs,
+            .btl_del_procs = shm_peer_del_procs,
             .btl_finalize = shm_finalize,
-            .btl_alloc = send_alloc,
-            .btl_free = send_free,
-            .btl_prepare_src = send_prepare,
-            .btl_send = send_start,
-            .btl_sendi = send_immediate,
-            .btl_put = remote_put,
-            .btl_get = remote_get,
-            .btl_atomic_op = remote_atomic,
-            .btl_atomic_fop = remote_fetch_atomic,
-            .btl_atomic_cswap = remote_compare_swap,
-            .btl_register_mem = registration_make,
-            .btl_deregister_mem = registration_end,
+            .btl_alloc = shm_send_alloc,
+            .btl_free = shm_send_free,
+            .btl_prepare_src = shm_send_prepare,
+            .btl_send = shm_send_start,
+            .btl_sendi = shm_send_immediate,
+            .btl_put = shm_remote_put,
+            .btl_get = shm_remote_get,
+            .btl_atomic_op = shm_remote_atomic,
+            .btl_atomic_fop = shm_remote_fetch_atomic,
+            .btl_atomic_cswap = shm_remote_compare_swap,
+            .btl_register_mem = shm_registration_make,
+            .btl_deregister_mem = shm_registration_end,
             .btl_register_error = shm_register_error,
         },
 };
@@ -155,7 +155,7 @@ static bool single_copy_read(void)
 }
 
 #define RING_BYTES_AUTO (256u << 10)
-#define LANES_MAX       SEGMENT_DOORS_MAX
+#define CHANNELS_MAX    SEGMENT_CONNECTIONS_MAX
 
 static uint32_t local_processes(void)
 {
@@ -165,7 +165,7 @@ static uint32_t local_processes(void)
 static bool sizes_read(void)
 {
     uint32_t peers = local_processes();
-    uint64_t memory_max = 0, bytes = RING_BYTES_AUTO, lanes;
+    uint64_t memory_max = 0, bytes = RING_BYTES_AUTO, channels;
     bool automatic = strcmp(shm.ring_bytes_text, "auto") == 0;
 
     if (!size_read("memory_max", shm.memory_max_text, &memory_max) ||
@@ -177,15 +177,15 @@ static bool sizes_read(void)
         return false;
     }
     while (automatic && bytes > RING_BYTES_MIN &&
-           memory_max / lane_bytes((uint32_t) (bytes / RING_LINE_BYTES)) < peers)
+           memory_max / channel_bytes((uint32_t) (bytes / RING_LINE_BYTES)) < peers)
         bytes /= 2;
-    shm.lane_lines = (uint32_t) (bytes / RING_LINE_BYTES);
-    lanes = memory_max / lane_bytes(shm.lane_lines);
-    shm.lane_count = (uint32_t) (lanes < LANES_MAX ? lanes : LANES_MAX);
-    shm.door_count = peers + FOREIGN_DOORS;
-    if (shm.door_count > SEGMENT_DOORS_MAX)
-        shm.door_count = SEGMENT_DOORS_MAX;
-    if (shm.lane_count == 0) {
+    shm.channel_lines = (uint32_t) (bytes / RING_LINE_BYTES);
+    channels = memory_max / channel_bytes(shm.channel_lines);
+    shm.channel_count = (uint32_t) (channels < CHANNELS_MAX ? channels : CHANNELS_MAX);
+    shm.connection_count = peers + OTHER_JOBS_CONNECTIONS;
+    if (shm.connection_count > SEGMENT_CONNECTIONS_MAX)
+        shm.connection_count = SEGMENT_CONNECTIONS_MAX;
+    if (shm.channel_count == 0) {
         SHM_SAY("btl_shm_memory_max is \"%s\", which holds no ring of %llu bytes; give more.",
                 shm.memory_max_text, (unsigned long long) bytes);
         return false;
@@ -200,8 +200,8 @@ static void limits_clip(void)
     size_t max = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES);
     size_t *limits[] = {&btl->btl_max_send_size, &btl->btl_eager_limit, &btl->btl_rndv_eager_limit};
 
-    if (ring_length_max(shm.lane_lines) > max)
-        max = ring_length_max(shm.lane_lines);
+    if (ring_length_max(shm.channel_lines) > max)
+        max = ring_length_max(shm.channel_lines);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         if (*limits[i] > max)
             *limits[i] = max;
@@ -227,12 +227,12 @@ static int lists_init(void)
     int status;
 
     OBJ_CONSTRUCT(&shm.lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&shm.lane_lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&shm.channel_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.pending_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.frags_small, opal_free_list_t);
     OBJ_CONSTRUCT(&shm.frags_large, opal_free_list_t);
-    registration_init();
-    status = remote_init();
+    shm_registration_init();
+    status = shm_remote_init();
     if (status != OPAL_SUCCESS)
         return status;
     status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
@@ -247,12 +247,12 @@ static int lists_init(void)
 
 static void lists_finish(void)
 {
-    remote_finish();
-    registration_finish();
+    shm_remote_finish();
+    shm_registration_finish();
     OBJ_DESTRUCT(&shm.frags_small);
     OBJ_DESTRUCT(&shm.frags_large);
     OBJ_DESTRUCT(&shm.pending_lock);
-    OBJ_DESTRUCT(&shm.lane_lock);
+    OBJ_DESTRUCT(&shm.channel_lock);
     OBJ_DESTRUCT(&shm.lock);
 }
 
@@ -273,15 +273,15 @@ static bool begin(void)
     if (!single_copy_read() || !given_are_numbers() || !sizes_read())
         return false;
     limits_clip();
-    error = identity_fill(&shm.record);
+    error = shm_identity_fill(&shm.record);
     if (error != 0) {
         SHM_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
                 strerror(error));
         return false;
     }
-    if (!door_segment_ready(SEGMENT_MEMFD))
+    if (!shm_segment_ready(SEGMENT_MEMFD))
         return false;
-    shm.record.fd = identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
+    shm.record.fd = shm_identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
     shm.oversubscribed = (long) local_processes() > sysconf(_SC_NPROCESSORS_ONLN);
     if (shm.single_copy != SHM_COPY_NONE)
         readers_allow();
@@ -304,7 +304,7 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
         modex_send(&shm.super.btl_version, &shm.record, sizeof(shm.record)) != OPAL_SUCCESS) {
         free(modules);
         atomic_store_explicit(&shm.segment_live[SEGMENT_MEMFD], false, memory_order_relaxed);
-        segment_destroy(&shm.segments[SEGMENT_MEMFD]);
+        shm_segment_destroy(&shm.segments[SEGMENT_MEMFD]);
         return NULL;
     }
     shm.finalized = false;
@@ -337,12 +337,12 @@ static int shm_finalize(mca_btl_base_module_t *btl)
             /* Release: peers that see it see that every door was closed before or will not be. */
             atomic_store_explicit(&shm.segments[kind].header->state, SEGMENT_FINALIZED,
                                   memory_order_release);
-    peers_close();
+    shm_peers_close();
     for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
         atomic_store_explicit(&shm.segment_live[kind], false, memory_order_relaxed);
-        segment_destroy(&shm.segments[kind]);
-        free(shm.door_peers[kind]);
-        shm.door_peers[kind] = NULL;
+        shm_segment_destroy(&shm.segments[kind]);
+        free(shm.connection_peers[kind]);
+        shm.connection_peers[kind] = NULL;
     }
     lists_finish();
     return OPAL_SUCCESS;

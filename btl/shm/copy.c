@@ -54,7 +54,7 @@ static void copy_prove(shm_peer_t *peer)
         copy_refused(peer, why);
 }
 
-bool copy_possible(shm_peer_t *peer)
+bool shm_copy_possible(shm_peer_t *peer)
 {
     if (OPAL_UNLIKELY(!peer->copy_tried && peer->known)) {
         OPAL_THREAD_LOCK(&peer->lock);
@@ -89,7 +89,7 @@ static int copy_error(shm_peer_t *peer, int error)
 static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_t remote_address,
                      size_t length)
 {
-    if (!copy_possible(peer))
+    if (!shm_copy_possible(peer))
         return OPAL_ERR_NOT_SUPPORTED;
     while (length > 0) {
         struct iovec here = {.iov_base = local, .iov_len = length};
@@ -109,15 +109,15 @@ static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_
     return OPAL_SUCCESS;
 }
 
-int copy_from(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local, uint64_t remote_address,
-              size_t length)
+int shm_copy_from(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local,
+                  uint64_t remote_address, size_t length)
 {
     (void) btl;
     return copy_move(peer, false, local, remote_address, length);
 }
 
-int copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
-            uint64_t remote_address, size_t length)
+int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
+                uint64_t remote_address, size_t length)
 {
     (void) btl;
     /* The kernel only reads it; struct iovec has no const. */

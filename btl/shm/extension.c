@@ -32,7 +32,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
 {
     memset(out, 0, sizeof(*out));
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL;
-    if (copy_possible(peer))
+    if (shm_copy_possible(peer))
         out->capabilities |= MULTILANE_CAN_COPY;
     out->memory = MULTILANE_MEMORY_HOST;
     out->capacity_group = 1;
@@ -56,7 +56,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
 static int extension_poll(mca_btl_base_module_t *btl, shm_peer_t *peer)
 {
     (void) btl;
-    return receive_one(peer);
+    return shm_receive_one(peer);
 }
 
 /* --- control lines --- */
@@ -69,16 +69,16 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     if (peer->out_state == OUT_NONE)
-        door_open_out(peer);
+        shm_outbound_open(peer);
     if (peer->out_state == OUT_OPEN) {
-        uint64_t vacant = ~peer->controls_taken & ((UINT64_C(1) << LANE_CONTROLS) - 1);
+        uint64_t vacant = ~peer->controls_taken & ((UINT64_C(1) << CHANNEL_CONTROLS) - 1);
 
         if (vacant != 0) {
             unsigned index = (unsigned) __builtin_ctzll(vacant);
 
             peer->controls_taken |= UINT64_C(1) << index;
             *handle = index;
-            *control = &peer->out_lane->controls[index];
+            *control = &peer->out_channel->controls[index];
             /* The message that carries the handle makes the clearing visible. */
             for (int i = 0; i < MULTILANE_CONTROL_WORDS; i++)
                 atomic_store_explicit(&(*control)->words[i], 0, memory_order_relaxed);
@@ -93,21 +93,21 @@ static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_pe
                                               uint64_t handle)
 {
     (void) btl;
-    if (handle >= LANE_CONTROLS || !peer->in_lane)
+    if (handle >= CHANNEL_CONTROLS || !peer->in_channel)
         return NULL;
-    return &peer->in_lane->controls[handle];
+    return &peer->in_channel->controls[handle];
 }
 
 static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t handle)
 {
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (handle < LANE_CONTROLS)
+    if (handle < CHANNEL_CONTROLS)
         peer->controls_taken &= ~(UINT64_C(1) << handle);
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-_Static_assert(LANE_CONTROLS < 64, "one bit a line");
+_Static_assert(CHANNEL_CONTROLS < 64, "one bit a line");
 
 extern const struct multilane_extension mca_btl_shm_multilane_v2;
 
@@ -119,8 +119,8 @@ __attribute__((visibility("default"))) const struct multilane_extension mca_btl_
     .control_obtain = control_obtain,
     .control_find = control_find,
     .control_release = control_release,
-    .copy_from = copy_from,
-    .copy_to = copy_to,
-    .reserve = send_reserve,
-    .commit = send_commit,
+    .copy_from = shm_copy_from,
+    .copy_to = shm_copy_to,
+    .reserve = shm_send_reserve,
+    .commit = shm_send_commit,
 };

@@ -28,7 +28,7 @@ static uint64_t shm_device_find(size_t bytes)
     return (uint64_t) status.st_dev;
 }
 
-bool identity_is_open(void)
+bool shm_identity_is_open(void)
 {
     return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
 }
@@ -40,7 +40,7 @@ static int node_find(void)
     return syscall(SYS_getcpu, &cpu, &node, NULL) == 0 ? (int) node : -1;
 }
 
-int identity_fill(struct shm_record *record)
+int shm_identity_fill(struct shm_record *record)
 {
     memset(record, 0, sizeof(*record));
     record->version = SHM_RECORD_VERSION;
@@ -54,18 +54,19 @@ int identity_fill(struct shm_record *record)
     host_boot(record->boot);
     snprintf(record->host, sizeof(record->host), "%s",
              !opal_process_info.nodename ? "" : opal_process_info.nodename);
-    record->shm_device = shm_device_find(SEGMENT_PAGE + shm.door_count * sizeof(struct door) +
-                                         2 * lane_bytes(shm.lane_lines));
-    if (segment_random(&record->memfd, sizeof(record->memfd)) != 0 ||
-        segment_random(&record->file, sizeof(record->file)) != 0 ||
-        segment_random(&record->proof_value, sizeof(record->proof_value)) != 0)
+    record->shm_device =
+        shm_device_find(SEGMENT_PAGE + shm.connection_count * sizeof(struct connection) +
+                        2 * channel_bytes(shm.channel_lines));
+    if (shm_segment_random(&record->memfd, sizeof(record->memfd)) != 0 ||
+        shm_segment_random(&record->file, sizeof(record->file)) != 0 ||
+        shm_segment_random(&record->proof_value, sizeof(record->proof_value)) != 0)
         return errno;
     shm.proof = record->proof_value;
     return 0;
 }
 
-const char *identity_refuses(const struct shm_record *record, bool same_job,
-                             enum segment_kind *kind)
+const char *shm_identity_refuses(const struct shm_record *record, bool same_job,
+                                 enum segment_kind *kind)
 {
     const struct shm_record *own = &shm.record;
 

@@ -16,7 +16,7 @@ static bool names_equal(const opal_process_name_t *a, const opal_process_name_t 
     return a->jobid == b->jobid && a->vpid == b->vpid;
 }
 
-shm_peer_t *peer_find(const opal_process_name_t *name)
+shm_peer_t *shm_peer_find(const opal_process_name_t *name)
 {
     for (uint32_t i = 0; i < shm.peer_count; i++)
         if (shm.peers[i] && names_equal(&shm.peers[i]->name, name))
@@ -46,7 +46,7 @@ static bool tables_grow(void)
     return pending != NULL;
 }
 
-shm_peer_t *peer_create(const opal_process_name_t *name)
+shm_peer_t *shm_peer_create(const opal_process_name_t *name)
 {
     shm_peer_t *peer;
 
@@ -58,7 +58,7 @@ shm_peer_t *peer_create(const opal_process_name_t *name)
         return NULL;
     memset(peer, 0, sizeof(*peer));
     peer->name = *name;
-    peer->host_fd = -1;
+    peer->segment_fd = -1;
     peer->out_state = OUT_NONE;
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&peer->pending, opal_list_t);
@@ -89,9 +89,9 @@ static bool file_segment_ready(void)
 {
     bool ready;
 
-    opal_mutex_lock(&shm.lane_lock);
-    ready = door_segment_ready(SEGMENT_FILE);
-    opal_mutex_unlock(&shm.lane_lock);
+    opal_mutex_lock(&shm.channel_lock);
+    ready = shm_segment_ready(SEGMENT_FILE);
+    opal_mutex_unlock(&shm.channel_lock);
     return ready;
 }
 
@@ -101,13 +101,13 @@ static bool ring_is_promised(enum segment_kind kind, const opal_process_name_t *
 {
     static bool said;
 
-    if (atomic_load_explicit(&shm.promised[kind], memory_order_relaxed) >= shm.lane_count) {
+    if (atomic_load_explicit(&shm.promised[kind], memory_order_relaxed) >= shm.channel_count) {
         if (!said)
             SHM_SAY("messages to process %s, and maybe to others, take another lane: the %u "
                     "rings of this process are all that btl_shm_memory_max (%s) holds. A larger "
                     "one, or a "
                     "smaller btl_shm_ring_bytes, may help.",
-                    OPAL_NAME_PRINT(*name), shm.lane_count, shm.memory_max_text);
+                    OPAL_NAME_PRINT(*name), shm.channel_count, shm.memory_max_text);
         said = true;
         return false;
     }
@@ -136,10 +136,10 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     record = record_get(proc);
     if (!record)
         return NULL;
-    refusal = identity_refuses(record, same_job, &kind);
+    refusal = shm_identity_refuses(record, same_job, &kind);
     if (!refusal && kind == SEGMENT_FILE && !file_segment_ready())
         refusal = "no file could be made for it in /dev/shm";
-    peer = peer_find(&proc->proc_name);
+    peer = shm_peer_find(&proc->proc_name);
     promised = peer && atomic_load_explicit(&peer->promised, memory_order_relaxed);
     if (!refusal && !promised && !ring_is_promised(kind, &proc->proc_name))
         refusal = "all rings are promised to others";
@@ -149,7 +149,7 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
         return NULL;
     }
     if (!peer)
-        peer = peer_create(&proc->proc_name);
+        peer = shm_peer_create(&proc->proc_name);
     if (!peer) {
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
@@ -170,8 +170,8 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     return peer;
 }
 
-int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                   shm_peer_t **peers, opal_bitmap_t *reachable)
+int shm_peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                       shm_peer_t **peers, opal_bitmap_t *reachable)
 {
     int status = OPAL_SUCCESS;
 
@@ -186,8 +186,8 @@ int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
     return status;
 }
 
-int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                   shm_peer_t **peers)
+int shm_peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                       shm_peer_t **peers)
 {
     (void) btl;
     (void) procs;
@@ -196,14 +196,14 @@ int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
 
         if (!peer)
             continue;
-        door_close_out(peer);
+        shm_outbound_close(peer);
         peer->known = false;
         peer->proc = NULL;
     }
     return OPAL_SUCCESS;
 }
 
-void peer_fail(shm_peer_t *peer, const char *why)
+void shm_peer_fail(shm_peer_t *peer, const char *why)
 {
     bool first;
 
@@ -218,8 +218,8 @@ void peer_fail(shm_peer_t *peer, const char *why)
         return;
     SHM_SAY("the lane from process %s to process %s is lost: %s",
             OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_NAME_PRINT(peer->name), why);
-    send_fail_pending(peer);
-    remote_fail(peer);
+    shm_send_fail_pending(peer);
+    shm_remote_fail(peer);
     if (shm.error_callback && peer->proc)
         shm.error_callback(&shm_module.super, 0, peer->proc, (char *) "shared memory");
 }
@@ -227,33 +227,33 @@ void peer_fail(shm_peer_t *peer, const char *why)
 /* Whether a peer that ended did so in order: it said so in its segment. */
 static bool peer_finalized(const shm_peer_t *peer)
 {
-    return peer->host &&
-           atomic_load_explicit(&peer->host->state, memory_order_acquire) == SEGMENT_FINALIZED;
+    return peer->segment &&
+           atomic_load_explicit(&peer->segment->state, memory_order_acquire) == SEGMENT_FINALIZED;
 }
 
-bool peer_reads(const shm_peer_t *peer)
+bool shm_peer_reads(const shm_peer_t *peer)
 {
-    return !peer->host || (!peer_finalized(peer) && segment_owner_lives(peer->host_fd));
+    return !peer->segment || (!peer_finalized(peer) && shm_segment_owner_lives(peer->segment_fd));
 }
 
 static bool peer_has_ended(shm_peer_t *peer)
 {
-    if (segment_owner_lives(peer->host_fd) || peer_finalized(peer))
+    if (shm_segment_owner_lives(peer->segment_fd) || peer_finalized(peer))
         return false;
     return shm.record.pid_namespace != peer->record.pid_namespace ||
-           !segment_process_lives(peer->record.pid);
+           !shm_segment_process_lives(peer->record.pid);
 }
 
 /* One that ended as it should needs nothing any more, though Open MPI may never say so: it does not
  * take processes back from its BTLs when a spawned job disconnects. */
 static void peer_part(shm_peer_t *peer)
 {
-    if (peer->gone || !peer_finalized(peer) || segment_owner_lives(peer->host_fd))
+    if (peer->gone || !peer_finalized(peer) || shm_segment_owner_lives(peer->segment_fd))
         return;
-    door_leave(peer);
+    shm_outbound_leave(peer);
     peer->gone = true;
     peer->out_state = OUT_DEAD;
-    peer_retire(peer);
+    shm_outbound_retire(peer);
 }
 
 static const char *peer_loss(shm_peer_t *peer)
@@ -261,14 +261,15 @@ static const char *peer_loss(shm_peer_t *peer)
     const char *why = NULL;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (peer->host_fd >= 0 && peer->out_state != OUT_DEAD) {
+    if (peer->segment_fd >= 0 && peer->out_state != OUT_DEAD) {
         peer_part(peer);
         if (peer->gone)
             why = NULL;
         else if (peer_has_ended(peer))
             why = "that process has ended";
-        else if (peer->out_door &&
-                 atomic_load_explicit(&peer->out_door->state, memory_order_acquire) == DOOR_REFUSED)
+        else if (peer->out_connection &&
+                 atomic_load_explicit(&peer->out_connection->state, memory_order_acquire) ==
+                     CONNECTION_REFUSED)
             why = "that process cannot open the memory of this one";
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -279,7 +280,7 @@ static const char *peer_loss(shm_peer_t *peer)
 #define AWAITED_US  100
 
 /* A few peers each time, so that the time this takes does not grow with their number. */
-void peer_check_lives(void)
+void shm_peers_check(void)
 {
     shm_peer_t *peers[LIVES_BATCH];
     uint32_t count = 0;
@@ -293,46 +294,46 @@ void peer_check_lives(void)
 
         /* With no lock held: the callbacks may do anything. */
         if (why)
-            peer_fail(peers[i], why);
+            shm_peer_fail(peers[i], why);
     }
 }
 
-static void host_close(shm_peer_t *peer)
+static void peer_segment_close(shm_peer_t *peer)
 {
-    if (peer->host)
-        segment_unmap(peer->host, peer->host_bytes);
-    if (peer->host_fd >= 0)
-        close(peer->host_fd);
-    peer->host = NULL;
-    peer->host_fd = -1;
+    if (peer->segment)
+        shm_segment_unmap(peer->segment, peer->segment_bytes);
+    if (peer->segment_fd >= 0)
+        close(peer->segment_fd);
+    peer->segment = NULL;
+    peer->segment_fd = -1;
 }
 
-void peer_retire(shm_peer_t *peer)
+void shm_outbound_retire(shm_peer_t *peer)
 {
-    if (peer->left_door) {
-        bool read =
-            atomic_load_explicit(&peer->left_door->state, memory_order_acquire) != DOOR_CLOSED;
+    if (peer->left_connection) {
+        bool read = atomic_load_explicit(&peer->left_connection->state, memory_order_acquire) !=
+                    CONNECTION_CLOSED;
 
-        if (!read && !peer_finalized(peer) && segment_owner_lives(peer->host_fd))
+        if (!read && !peer_finalized(peer) && shm_segment_owner_lives(peer->segment_fd))
             return;
-        opal_mutex_lock(&shm.lane_lock);
-        segment_lane_put(peer->out_segment, peer->left_lane);
-        opal_mutex_unlock(&shm.lane_lock);
-        peer->left_door = NULL;
-        peer->left_lane = NULL;
+        opal_mutex_lock(&shm.channel_lock);
+        shm_segment_channel_put(peer->out_segment, peer->left_channel);
+        opal_mutex_unlock(&shm.channel_lock);
+        peer->left_connection = NULL;
+        peer->left_channel = NULL;
     }
-    if ((peer->known && !peer->gone) || peer->out_door)
+    if ((peer->known && !peer->gone) || peer->out_connection)
         return;
     promise_end(peer);
     if (!in_is_open(peer))
-        host_close(peer);
+        peer_segment_close(peer);
 }
 
 static void peer_destroy(shm_peer_t *peer)
 {
-    door_close_out(peer);
-    door_close_in(peer);
-    host_close(peer);
+    shm_outbound_close(peer);
+    shm_accept_end(peer);
+    peer_segment_close(peer);
     OBJ_DESTRUCT(&peer->remote_operations);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);
@@ -345,16 +346,17 @@ static void peer_destroy(shm_peer_t *peer)
  * that have sessions do. */
 static bool peer_awaits(const shm_peer_t *peer)
 {
-    return peer->left_door && !peer_finalized(peer) &&
-           atomic_load_explicit(&peer->left_door->state, memory_order_relaxed) == DOOR_CLOSED &&
-           atomic_load_explicit(&peer->left_lane->is_mapped, memory_order_relaxed) == 0 &&
-           segment_owner_lives(peer->host_fd);
+    return peer->left_connection && !peer_finalized(peer) &&
+           atomic_load_explicit(&peer->left_connection->state, memory_order_relaxed) ==
+               CONNECTION_CLOSED &&
+           atomic_load_explicit(&peer->left_channel->is_mapped, memory_order_relaxed) == 0 &&
+           shm_segment_owner_lives(peer->segment_fd);
 }
 
-void peers_close(void)
+void shm_peers_close(void)
 {
     for (uint32_t i = 0; i < shm.peer_count; i++)
-        door_close_out(shm.peers[i]);
+        shm_outbound_close(shm.peers[i]);
     for (uint32_t i = 0; i < shm.peer_count; i++)
         while (peer_awaits(shm.peers[i]))
             usleep(AWAITED_US);

@@ -57,7 +57,7 @@ static inline bool message_hand_out(shm_peer_t *peer, const struct ring_message 
 
     if (OPAL_UNLIKELY(message->kind != SHM_KIND_ACTIVE))
         return message->kind == SHM_KIND_REMOTE &&
-               remote_handle(peer, message->payload, message->length);
+               shm_remote_handle(peer, message->payload, message->length);
     segment.seg_addr.pval = message->payload;
     segment.seg_len = message->length;
     if (OPAL_UNLIKELY(!compat_btl_deliver(&shm_module.super, peer->known ? peer : NULL,
@@ -71,7 +71,7 @@ static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
     /* Nothing that follows in this ring can be believed. */
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
     atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed);
-    peer_fail(peer, "its ring holds what no message can be");
+    shm_peer_fail(peer, "its ring holds what no message can be");
 }
 
 static inline int ring_empty(shm_peer_t *peer, int batch)
@@ -108,23 +108,23 @@ static inline int receive_some(shm_peer_t *peer, int batch)
     return events;
 }
 
-int receive_one(shm_peer_t *peer)
+int shm_receive_one(shm_peer_t *peer)
 {
     return receive_some(peer, 1);
 }
 
-int receive_told(shm_peer_t *peer)
+int shm_receive_told(shm_peer_t *peer)
 {
     int events = 0;
 
     if (!receiving_take(peer))
         /* Another thread, or a callback further up, is at it: it is told again later. */
-        door_bell_ring_own(peer);
+        shm_doorbell_ring_own(peer);
     else {
         if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
             events = ring_empty(peer, RECEIVE_BATCH);
         if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
-            door_bell_ring_own(peer);
+            shm_doorbell_ring_own(peer);
         receiving_leave(peer);
     }
     return events;
@@ -152,11 +152,11 @@ static int attended_place(void)
      * under way in this very moment, by the sweep. */
     atomic_thread_fence(memory_order_seq_cst);
     if (ring_has_message(&old->in))
-        door_bell_ring_own(old);
+        shm_doorbell_ring_own(old);
     return (int) at;
 }
 
-void receive_attend(shm_peer_t *peer)
+void shm_receive_attend(shm_peer_t *peer)
 {
     int at;
 
@@ -168,13 +168,13 @@ void receive_attend(shm_peer_t *peer)
     peer->in_attended = true;
     peer->in_tail_seen = peer->in.tail;
     ring_attend(&peer->in, true);
-    /* Release: whoever reads the entry sees the peer complete (receive_progress). */
+    /* Release: whoever reads the entry sees the peer complete (shm_receive_progress). */
     atomic_store_explicit(&shm.attended[at], peer, memory_order_release);
     if ((uint32_t) at >= atomic_load_explicit(&shm.attended_end, memory_order_relaxed))
         atomic_store_explicit(&shm.attended_end, (uint32_t) at + 1, memory_order_relaxed);
 }
 
-void receive_forget(shm_peer_t *peer)
+void shm_receive_forget(shm_peer_t *peer)
 {
     uint32_t end = 0;
 
@@ -193,7 +193,7 @@ static void closing_finish(shm_peer_t *peer)
     if (!peer->in_closing || !receiving_take(peer))
         return;
     if (!in_is_open(peer) || !ring_has_message(&peer->in))
-        door_close_in(peer);
+        shm_accept_end(peer);
     receiving_leave(peer);
 }
 
@@ -206,15 +206,15 @@ static void sweep(void)
         shm_peer_t *peer = shm.peers[shm.sweep_next++ % shm.peer_count];
 
         if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
-            door_bell_ring_own(peer);
+            shm_doorbell_ring_own(peer);
         closing_finish(peer);
-        if (!peer->known || peer->gone || peer->left_door) {
+        if (!peer->known || peer->gone || peer->left_connection) {
             OPAL_THREAD_LOCK(&peer->lock);
             if (!peer->known && peer->out_state == OUT_OPEN && opal_list_is_empty(&peer->pending)) {
-                door_leave(peer);
+                shm_outbound_leave(peer);
                 peer->out_state = OUT_NONE;
             }
-            peer_retire(peer);
+            shm_outbound_retire(peer);
             OPAL_THREAD_UNLOCK(&peer->lock);
         }
     }
@@ -232,7 +232,7 @@ static void lives_check(void)
     if (now_ms - atomic_load_explicit(&shm.life_checked_ms, memory_order_relaxed) < LIFE_CHECK_MS)
         return;
     atomic_store_explicit(&shm.life_checked_ms, now_ms, memory_order_relaxed);
-    peer_check_lives();
+    shm_peers_check();
 }
 
 static __attribute__((noinline)) void round_extra(uint32_t round)
@@ -254,7 +254,7 @@ static __attribute__((noinline)) void processor_share(int events)
         sched_yield();
 }
 
-int receive_progress(void)
+int shm_receive_progress(void)
 {
     uint32_t round = atomic_load_explicit(&shm.round, memory_order_relaxed) + 1;
     /* Relaxed: one that was just attended is seen in the next round. */
@@ -269,10 +269,10 @@ int receive_progress(void)
         if (peer)
             events += receive_some(peer, RECEIVE_BATCH);
     }
-    if (OPAL_UNLIKELY(door_rang()))
-        events += door_answer();
+    if (OPAL_UNLIKELY(shm_doorbell_rang()))
+        events += shm_doorbell_answer();
     if (OPAL_UNLIKELY(atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0))
-        events += send_pending();
+        events += shm_send_pending();
     if (OPAL_UNLIKELY(round % SWEEP_ROUNDS == 0))
         round_extra(round);
     if (OPAL_UNLIKELY(shm.oversubscribed))

@@ -23,12 +23,12 @@ static struct {
     struct registration *free;
 } table;
 
-void registration_init(void)
+void shm_registration_init(void)
 {
     OBJ_CONSTRUCT(&table.lock, opal_mutex_t);
 }
 
-void registration_finish(void)
+void shm_registration_finish(void)
 {
     for (uint32_t i = 0; i * CHUNK_ENTRIES < table.count; i++)
         free(table.chunks[i]);
@@ -61,8 +61,9 @@ static bool table_grow(void)
     return true;
 }
 
-mca_btl_base_registration_handle_t *registration_make(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                                                      void *base, size_t size, uint32_t flags)
+mca_btl_base_registration_handle_t *shm_registration_make(mca_btl_base_module_t *btl,
+                                                          shm_peer_t *peer, void *base, size_t size,
+                                                          uint32_t flags)
 {
     struct registration *entry = NULL;
 
@@ -82,7 +83,7 @@ mca_btl_base_registration_handle_t *registration_make(mca_btl_base_module_t *btl
     return !entry ? NULL : &entry->handle;
 }
 
-int registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+int shm_registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
 {
     /* The handle is the first member of its entry. */
     struct registration *entry = (struct registration *) handle;
@@ -96,8 +97,8 @@ int registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handl
     return OPAL_SUCCESS;
 }
 
-bool registration_allows(const mca_btl_base_registration_handle_t *handle, uint64_t address,
-                         uint64_t size, uint32_t access)
+bool shm_registration_allows(const mca_btl_base_registration_handle_t *handle, uint64_t address,
+                             uint64_t size, uint32_t access)
 {
     bool allowed = false;
 

@@ -65,7 +65,7 @@ OBJ_CLASS_INSTANCE(struct_operation, opal_free_list_item_t, NULL, NULL);
 /* Pieces asked for and not answered yet, so that neither end queues a whole large transfer. */
 #define PIECES_UNDER_WAY 4u
 
-int remote_init(void)
+int shm_remote_init(void)
 {
     OBJ_CONSTRUCT(&remote.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&remote.operations, opal_free_list_t);
@@ -74,7 +74,7 @@ int remote_init(void)
                                NULL);
 }
 
-void remote_finish(void)
+void shm_remote_finish(void)
 {
     OBJ_DESTRUCT(&remote.operations);
     OBJ_DESTRUCT(&remote.lock);
@@ -138,8 +138,9 @@ static int pieces_ask(shm_peer_t *peer, struct operation *operation)
                                          .handle = operation->handle,
                                          .piece = {.size = size, .offset = operation->asked}};
         bool put = operation->op == REMOTE_PUT;
-        int status = send_remote(peer, &message, sizeof(message),
-                                 put ? operation->local + operation->asked : NULL, put ? size : 0);
+        int status =
+            shm_send_remote(peer, &message, sizeof(message),
+                            put ? operation->local + operation->asked : NULL, put ? size : 0);
 
         if (status != OPAL_SUCCESS)
             return status;
@@ -211,12 +212,12 @@ static bool copy_refused(int status)
     return status == OPAL_ERR_NOT_SUPPORTED;
 }
 
-int remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-               mca_btl_base_registration_handle_t *remote_handle_given, size_t size, int flags,
-               int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
+                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                   mca_btl_base_registration_handle_t *remote_handle_given, size_t size, int flags,
+                   int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    int status = copy_to(btl, peer, local_address, remote_address, size);
+    int status = shm_copy_to(btl, peer, local_address, remote_address, size);
 
     (void) flags;
     (void) order;
@@ -228,12 +229,12 @@ int remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address
     return status;
 }
 
-int remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-               mca_btl_base_registration_handle_t *remote_handle_given, size_t size, int flags,
-               int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
+                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                   mca_btl_base_registration_handle_t *remote_handle_given, size_t size, int flags,
+                   int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    int status = copy_from(btl, peer, local_address, remote_address, size);
+    int status = shm_copy_from(btl, peer, local_address, remote_address, size);
 
     (void) flags;
     (void) order;
@@ -274,7 +275,7 @@ static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addres
         operation->local_handle = local_handle;
         operation->asked = operation->size;
         message.id = operation->id;
-        status = send_remote(peer, &message, sizeof(message), NULL, 0);
+        status = shm_send_remote(peer, &message, sizeof(message), NULL, 0);
         if (status != OPAL_SUCCESS)
             (void) operation_abandon(peer, operation, status);
     }
@@ -282,10 +283,10 @@ static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addres
     return status;
 }
 
-int remote_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t remote_address,
-                  mca_btl_base_registration_handle_t *handle, mca_btl_base_atomic_op_t op,
-                  uint64_t operand, int flags, int order,
-                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t remote_address,
+                      mca_btl_base_registration_handle_t *handle, mca_btl_base_atomic_op_t op,
+                      uint64_t operand, int flags, int order,
+                      mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     (void) btl;
     (void) order;
@@ -293,11 +294,12 @@ int remote_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t remote_
                       operand, 0, callback, context, data);
 }
 
-int remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *handle, mca_btl_base_atomic_op_t op,
-                        uint64_t operand, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
+                            uint64_t remote_address,
+                            mca_btl_base_registration_handle_t *local_handle,
+                            mca_btl_base_registration_handle_t *handle, mca_btl_base_atomic_op_t op,
+                            uint64_t operand, int flags, int order,
+                            mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     (void) btl;
     (void) order;
@@ -305,11 +307,12 @@ int remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *loca
                       flags, (uint16_t) op, operand, 0, callback, context, data);
 }
 
-int remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *handle, uint64_t compare,
-                        uint64_t value, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
+                            uint64_t remote_address,
+                            mca_btl_base_registration_handle_t *local_handle,
+                            mca_btl_base_registration_handle_t *handle, uint64_t compare,
+                            uint64_t value, int flags, int order,
+                            mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     (void) btl;
     (void) order;
@@ -424,7 +427,7 @@ static int found_send(shm_peer_t *peer, struct remote_message *answer, const uns
 
     while (left > 0 && status == OPAL_SUCCESS) {
         answer->piece.size = left < piece_max() ? left : piece_max();
-        status = send_remote(peer, answer, sizeof(*answer), found, answer->piece.size);
+        status = shm_send_remote(peer, answer, sizeof(*answer), found, answer->piece.size);
         found += answer->piece.size;
         answer->piece.offset += answer->piece.size;
         left -= answer->piece.size;
@@ -441,8 +444,8 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
     const void *found = NULL;
     int status;
 
-    if (!registration_allows(&request->handle, request->address, size,
-                             access_needed(request->op))) {
+    if (!shm_registration_allows(&request->handle, request->address, size,
+                                 access_needed(request->op))) {
         SHM_SAY(
             "process %s asked for %llu bytes at an address that it was not given; it is told so",
             OPAL_NAME_PRINT(peer->name), (unsigned long long) size);
@@ -455,9 +458,9 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
         answer.status = atomic_perform(request, &answer.operands[0]);
     }
     status = found ? found_send(peer, &answer, found)
-                   : send_remote(peer, &answer, sizeof(answer), NULL, 0);
+                   : shm_send_remote(peer, &answer, sizeof(answer), NULL, 0);
     if (status != OPAL_SUCCESS)
-        peer_fail(peer, "no memory is left to answer it");
+        shm_peer_fail(peer, "no memory is left to answer it");
 }
 
 /* An answer brings the end of a put, bytes of a get, or the value of an atomic. False: it does not
@@ -529,7 +532,7 @@ static bool answer_take(shm_peer_t *peer, const struct remote_message *answer, c
     return fits;
 }
 
-bool remote_handle(shm_peer_t *peer, const void *message, size_t length)
+bool shm_remote_handle(shm_peer_t *peer, const void *message, size_t length)
 {
     struct remote_message seen;
     const void *data;
@@ -549,7 +552,7 @@ bool remote_handle(shm_peer_t *peer, const void *message, size_t length)
     return true;
 }
 
-void remote_fail(shm_peer_t *peer)
+void shm_remote_fail(shm_peer_t *peer)
 {
     struct operation *operation;
 

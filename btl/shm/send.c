@@ -49,17 +49,17 @@ static inline void bytes_copy(unsigned char *to, const unsigned char *from, size
     }
 }
 
-static inline void bell_ring_if_asleep(shm_peer_t *peer)
+static inline void doorbell_ring_if_asleep(shm_peer_t *peer)
 {
     if (OPAL_UNLIKELY(!ring_is_attended(&peer->out)))
-        door_bell_ring(peer);
+        shm_doorbell_ring(peer);
 }
 
 static inline void message_publish(shm_peer_t *peer, uint8_t tag, unsigned kind, unsigned start,
                                    size_t length)
 {
     ring_publish(&peer->out, tag, kind, start, length);
-    bell_ring_if_asleep(peer);
+    doorbell_ring_if_asleep(peer);
 }
 
 /* Writes header and payload into the ring: OPAL_SUCCESS; OPAL_ERR_RESOURCE_BUSY while it is full;
@@ -109,15 +109,15 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
     return &frag->base;
 }
 
-mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, shm_peer_t *peer, uint8_t order,
-                                      size_t size, uint32_t flags)
+mca_btl_base_descriptor_t *shm_send_alloc(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                          uint8_t order, size_t size, uint32_t flags)
 {
     (void) btl;
     (void) peer;
     return frag_get(order, size, flags);
 }
 
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+int shm_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
 {
     struct shm_frag *frag = (struct shm_frag *) descriptor;
 
@@ -126,9 +126,9 @@ int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
     return OPAL_SUCCESS;
 }
 
-mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                                        opal_convertor_t *convertor, uint8_t order, size_t reserve,
-                                        size_t *size, uint32_t flags)
+mca_btl_base_descriptor_t *shm_send_prepare(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                            opal_convertor_t *convertor, uint8_t order,
+                                            size_t reserve, size_t *size, uint32_t flags)
 {
     size_t max = btl->btl_max_send_size - reserve;
     struct iovec part = {.iov_base = NULL, .iov_len = *size < max ? *size : max};
@@ -145,7 +145,7 @@ mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *
         part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
     /* Without a buffer of ours it answers where the data lies. */
     if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
-        send_free(btl, descriptor);
+        shm_send_free(btl, descriptor);
         return NULL;
     }
     *size = packed;
@@ -190,7 +190,7 @@ static void frag_complete(shm_peer_t *peer, struct shm_frag *frag, bool callback
     if (callback && frag->base.des_cbfunc)
         frag->base.des_cbfunc(&shm_module.super, peer, &frag->base, status);
     if (ours)
-        send_free(&shm_module.super, &frag->base);
+        shm_send_free(&shm_module.super, &frag->base);
 }
 
 /* Under peer->lock. */
@@ -216,7 +216,7 @@ static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
 
     OPAL_THREAD_LOCK(&peer->lock);
     if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
-        door_open_out(peer);
+        shm_outbound_open(peer);
     if (OPAL_UNLIKELY(peer->out_state == OUT_DEAD))
         status = peer->gone ? 1 : OPAL_ERR_UNREACH;
     else if (OPAL_LIKELY(peer->out_direct) && frag_write(peer, frag))
@@ -227,8 +227,8 @@ static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
     return status;
 }
 
-int send_start(mca_btl_base_module_t *btl, shm_peer_t *peer, mca_btl_base_descriptor_t *descriptor,
-               mca_btl_base_tag_t tag)
+int shm_send_start(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                   mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
     struct shm_frag *frag = (struct shm_frag *) descriptor;
     bool callback;
@@ -256,9 +256,10 @@ static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t hea
     return peer->out_state == OUT_DEAD ? OPAL_ERR_UNREACH : status;
 }
 
-int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
-                   void *header, size_t header_size, size_t payload_size, uint8_t order,
-                   uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
+                       void *header, size_t header_size, size_t payload_size, uint8_t order,
+                       uint32_t flags, mca_btl_base_tag_t tag,
+                       mca_btl_base_descriptor_t **descriptor)
 {
     bool threads = opal_using_threads();
     int status = OPAL_ERR_OUT_OF_RESOURCE;
@@ -267,7 +268,7 @@ int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_
     if (OPAL_UNLIKELY(threads))
         opal_mutex_lock(&peer->lock);
     if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
-        door_open_out(peer);
+        shm_outbound_open(peer);
     if (OPAL_LIKELY(peer->out_direct && header_size + payload_size <= peer->length_max))
         status = message_write(peer, convertor, header, header_size, payload_size, tag);
     if (OPAL_UNLIKELY(threads))
@@ -298,8 +299,8 @@ static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t head
     return room;
 }
 
-void *send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
-                   size_t payload_size)
+void *shm_send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                       size_t payload_size)
 {
     (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size)))
@@ -315,15 +316,15 @@ static __attribute__((noinline)) void commit_any(shm_peer_t *peer, size_t header
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-void send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
-                 size_t payload_size, uint8_t tag)
+void shm_send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                     size_t payload_size, uint8_t tag)
 {
     (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size))) {
         commit_any(peer, header_size, payload_size, tag, SHM_KIND_ACTIVE);
     } else {
         ring_publish_line(&peer->out, tag, SHM_KIND_ACTIVE, header_size + payload_size);
-        bell_ring_if_asleep(peer);
+        doorbell_ring_if_asleep(peer);
     }
 }
 
@@ -345,12 +346,12 @@ static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size
         memcpy(frag->data + header_size, data, size);
     status = frag_submit(peer, frag);
     if (status == 1 || status < 0)
-        send_free(&shm_module.super, descriptor);
+        shm_send_free(&shm_module.super, descriptor);
     return status == 1 ? OPAL_SUCCESS : status;
 }
 
-int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
-                size_t size)
+int shm_send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
+                    size_t size)
 {
     unsigned char *room = reserve_any(peer, header_size, size);
 
@@ -370,7 +371,7 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
 
     OPAL_THREAD_LOCK(&peer->lock);
     if (peer->out_state == OUT_WAITING || peer->out_state == OUT_NONE)
-        door_open_out(peer);
+        shm_outbound_open(peer);
     if ((peer->out_state == OUT_OPEN || peer->gone) && !opal_list_is_empty(&peer->pending)) {
         frag = (struct shm_frag *) opal_list_get_first(&peer->pending);
         if (peer->gone || frag_write(peer, frag)) {
@@ -420,7 +421,7 @@ static void pending_peer_list(shm_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-int send_pending(void)
+int shm_send_pending(void)
 {
     uint32_t peers = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
     int events = 0;
@@ -432,7 +433,7 @@ int send_pending(void)
         if (!peer)
             break;
         if (peer->out_unusable)
-            peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
+            shm_peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
         while ((frag = pending_send_one(peer))) {
             /* In the end those that would be called are gone. */
             frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
@@ -443,7 +444,7 @@ int send_pending(void)
     return events;
 }
 
-void send_fail_pending(shm_peer_t *peer)
+void shm_send_fail_pending(shm_peer_t *peer)
 {
     struct shm_frag *frag;
 

@@ -9,7 +9,7 @@
 #define IPV6_SUBNET_BITS  64u
 #define IPV4_AT_BITS      96u /* ::ffff:a.b.c.d */
 
-const char *choice_link_name(uint8_t link)
+const char *verbs_choice_link_name(uint8_t link)
 {
     static const char *const names[] = {[CHOICE_INFINIBAND] = "InfiniBand",
                                         [CHOICE_ROCE_V1] = "RoCE v1",
@@ -28,7 +28,7 @@ static bool word_names(const char *word, size_t length, const char *device, uint
            (length == whole_length && strncmp(word, whole, length) == 0);
 }
 
-bool choice_is_listed(const char *list, const char *device, uint32_t port)
+bool verbs_choice_is_listed(const char *list, const char *device, uint32_t port)
 {
     bool all_but;
 
@@ -45,7 +45,7 @@ bool choice_is_listed(const char *list, const char *device, uint32_t port)
     return all_but;
 }
 
-bool choice_gid_is_ipv4(const uint8_t *gid)
+bool verbs_choice_gid_is_ipv4(const uint8_t *gid)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -66,12 +66,12 @@ static bool gid_is_link_local(const uint8_t *gid)
 
 static int gid_rank(const struct choice_gid *gid)
 {
-    int rank = choice_gid_is_ipv4(gid->raw) ? 2 : gid_is_link_local(gid->raw) ? 0 : 1;
+    int rank = verbs_choice_gid_is_ipv4(gid->raw) ? 2 : gid_is_link_local(gid->raw) ? 0 : 1;
 
     return gid->link == CHOICE_ROCE_V2 ? rank + 3 : rank;
 }
 
-int choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
+int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
 {
     int best = -1;
 
@@ -89,7 +89,7 @@ int choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
     return best;
 }
 
-uint32_t choice_megabits(uint32_t speed, uint32_t width)
+uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width)
 {
     /* One lane of the cable, less what its encoding takes: 8 of 10 bits, from FDR on 64 of 66. */
     static const struct {
@@ -107,11 +107,11 @@ uint32_t choice_megabits(uint32_t speed, uint32_t width)
     return 0;
 }
 
-uint8_t choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint32_t netmask_bits)
+uint8_t verbs_choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint32_t netmask_bits)
 {
     if (link == CHOICE_INFINIBAND)
         return IPV6_SUBNET_BITS; /* the subnet prefix */
-    if (choice_gid_is_ipv4(gid))
+    if (verbs_choice_gid_is_ipv4(gid))
         return (uint8_t) (IPV4_AT_BITS + (netmask_bits > 0 && netmask_bits <= 32
                                               ? netmask_bits
                                               : IPV4_BITS_UNKNOWN));
@@ -127,8 +127,8 @@ static bool bits_equal(const uint8_t *a, const uint8_t *b, unsigned bits)
     return rest == 0 || ((a[bytes] ^ b[bytes]) >> (8 - rest)) == 0;
 }
 
-const char *choice_refuses(const struct choice_address *mine, const struct choice_address *theirs,
-                           bool any_subnet)
+const char *verbs_choice_refuses(const struct choice_address *mine,
+                                 const struct choice_address *theirs, bool any_subnet)
 {
     unsigned bits;
 
@@ -143,7 +143,7 @@ const char *choice_refuses(const struct choice_address *mine, const struct choic
     return NULL;
 }
 
-bool choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs)
+bool verbs_choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs)
 {
     /* Within a subnet of InfiniBand the LID is enough, but for ports that share theirs, as virtual
      * functions may: the GID tells those apart. */
@@ -162,9 +162,9 @@ static void order_by_speed(const struct choice_address *ports, size_t count, siz
     }
 }
 
-void choice_pair(const struct choice_address *mine, size_t mine_count,
-                 const struct choice_address *theirs, size_t theirs_count, bool any_subnet,
-                 int *pairs)
+void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
+                       const struct choice_address *theirs, size_t theirs_count, bool any_subnet,
+                       int *pairs)
 {
     size_t my_order[CHOICE_PORTS_MAX], their_order[CHOICE_PORTS_MAX];
     bool taken[CHOICE_PORTS_MAX] = {false};
@@ -182,7 +182,7 @@ void choice_pair(const struct choice_address *mine, size_t mine_count,
         for (size_t j = 0; j < theirs_count && pairs[me] < 0; j++) {
             size_t it = their_order[j];
 
-            if (taken[it] || choice_refuses(&mine[me], &theirs[it], any_subnet))
+            if (taken[it] || verbs_choice_refuses(&mine[me], &theirs[it], any_subnet))
                 continue;
             taken[it] = true;
             pairs[me] = (int) it;

@@ -33,7 +33,7 @@ __attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_comp
                 },
             .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
             .btl_init = verbs_init,
-            .btl_progress = progress_all,
+            .btl_progress = verbs_progress_all,
         },
     .devices = "auto",
     .pairing = "subnet",
@@ -50,20 +50,20 @@ __attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_comp
 /* The exclusivity is that of Open MPI's own network lanes but tcp. */
 static mca_btl_base_module_t module_template = {
     .btl_component = &mca_btl_verbs_component.super,
-    .btl_add_procs = peer_add_procs,
-    .btl_del_procs = peer_del_procs,
+    .btl_add_procs = verbs_peer_add_procs,
+    .btl_del_procs = verbs_peer_del_procs,
     .btl_finalize = verbs_finalize,
-    .btl_alloc = send_alloc,
-    .btl_free = send_free,
-    .btl_prepare_src = send_prepare,
-    .btl_send = send_start,
-    .btl_sendi = send_immediate,
-    .btl_put = remote_put,
-    .btl_get = remote_get,
-    .btl_atomic_fop = remote_fetch_atomic,
-    .btl_atomic_cswap = remote_compare_swap,
-    .btl_register_mem = remote_register,
-    .btl_deregister_mem = remote_deregister,
+    .btl_alloc = verbs_send_alloc,
+    .btl_free = verbs_send_free,
+    .btl_prepare_src = verbs_send_prepare,
+    .btl_send = verbs_send_start,
+    .btl_sendi = verbs_send_immediate,
+    .btl_put = verbs_remote_put,
+    .btl_get = verbs_remote_get,
+    .btl_atomic_fop = verbs_remote_fetch_atomic,
+    .btl_atomic_cswap = verbs_remote_compare_swap,
+    .btl_register_mem = verbs_remote_register,
+    .btl_deregister_mem = verbs_remote_deregister,
     .btl_register_error = verbs_register_error,
     .btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT,
     .btl_latency = 4,
@@ -243,7 +243,7 @@ static bool begin(void)
         VERBS_VERBOSE(
             "memory was registered before; a program that forks may lose what is received "
             "after that");
-    device_open_all();
+    verbs_device_open_all();
     verbs.record.version = VERBS_RECORD_VERSION;
     verbs.record.message_bytes = module_template.btl_max_send_size;
     verbs.record.port_count = verbs.module_count;
@@ -263,7 +263,7 @@ static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, boo
     if (!modules || modex_send(&verbs.super.btl_version, &verbs.record,
                                VERBS_RECORD_BYTES(verbs.record.port_count)) != OPAL_SUCCESS) {
         while (verbs.module_count > 0)
-            device_close(verbs.modules[--verbs.module_count]);
+            verbs_device_close(verbs.modules[--verbs.module_count]);
         free(modules);
         return NULL;
     }
@@ -294,13 +294,13 @@ static int verbs_finalize(mca_btl_base_module_t *btl)
     if (module->dmabuf.pd)
         VERBS_VERBOSE("%s: %llu messages were flushed to device memory", module->device,
                       (unsigned long long) atomic_load(&module->flushes));
-    if (!progress_drain(module, DRAIN_MS))
+    if (!verbs_progress_drain(module, DRAIN_MS))
         VERBS_VERBOSE("%s: something was still under way at the end", module->device);
     for (uint32_t i = 0; i < verbs.module_count; i++)
         if (module == verbs.modules[i]) {
             verbs.modules[i] = verbs.modules[--verbs.module_count];
             break;
         }
-    device_close(module);
+    verbs_device_close(module);
     return OPAL_SUCCESS;
 }

@@ -107,7 +107,7 @@ static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
     return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
 }
 
-int greeter_open(struct verbs_module *module, uint32_t *qpn)
+int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn)
 {
     struct ibv_qp_init_attr init = {
         .send_cq = module->send_cq,
@@ -142,7 +142,7 @@ int greeter_open(struct verbs_module *module, uint32_t *qpn)
     return OPAL_SUCCESS;
 }
 
-void greeter_close(struct verbs_module *module)
+void verbs_greeter_close(struct verbs_module *module)
 {
     struct verbs_greeter *greeter = module->greeter;
 
@@ -165,7 +165,7 @@ static void way_fill(struct verbs_module *module, const struct choice_address *a
     way->dlid = address->lid;
     way->sl = (uint8_t) verbs.service_level;
     way->port_num = (uint8_t) module->port_number;
-    if (!choice_is_routed(&verbs.record.ports[module->place].address, address))
+    if (!verbs_choice_is_routed(&verbs.record.ports[module->place].address, address))
         return;
     way->is_global = 1;
     memcpy(way->grh.dgid.raw, address->gid, CHOICE_GID_BYTES);
@@ -196,7 +196,7 @@ static void greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
     greeting->read_depth = module->read_depth_in;
     greeting->heard_qpn = peer->state >= PEER_ANSWERED ? peer->their_qpn : 0;
     greeting->is_sure = peer->state == PEER_READY;
-    slots_tell(peer, &greeting->slots);
+    verbs_slots_tell(peer, &greeting->slots);
 }
 
 enum sending {
@@ -324,7 +324,7 @@ static enum sending greet(verbs_peer_t *peer)
 
 _Static_assert(GREETINGS_OUT < 32, "one bit a buffer");
 
-void greeting_sent(struct verbs_module *module, uint32_t index)
+void verbs_greeting_sent(struct verbs_module *module, uint32_t index)
 {
     if (index >= GREETINGS_OUT)
         return;
@@ -368,7 +368,7 @@ static bool pair_create(verbs_peer_t *peer)
     peer->qp = qp;
     peer->send_room = (uint32_t) verbs.queue_depth;
     peer->unsignaled = 0;
-    slots_begin(peer);
+    verbs_slots_begin(peer);
     peer->my_psn = (uint32_t) (verbs.record.nonce ^ qp->qp_num * 2654435761u) & 0xffffff;
     atomic_store_explicit(&peer->qpn, qp->qp_num, memory_order_relaxed);
     return true;
@@ -411,14 +411,14 @@ static bool pair_connect(verbs_peer_t *peer, const struct greeting *heard)
                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0;
 }
 
-bool connect_to_itself(verbs_peer_t *peer)
+bool verbs_pair_to_itself(verbs_peer_t *peer)
 {
     struct greeting own;
 
     if (!pair_create(peer))
         return false;
     greeting_fill(peer, &own);
-    connect_leave(peer, pair_connect(peer, &own) ? PEER_READY : PEER_FAILED);
+    verbs_peer_state_set(peer, pair_connect(peer, &own) ? PEER_READY : PEER_FAILED);
     return peer->state == PEER_READY;
 }
 
@@ -433,7 +433,7 @@ static void state_set(verbs_peer_t *peer, enum peer_state state)
     peer->state = (uint8_t) state;
 }
 
-void connect_leave(verbs_peer_t *peer, enum peer_state state)
+void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state)
 {
     state_set(peer, state);
 }
@@ -452,7 +452,7 @@ static void greet_soon(verbs_peer_t *peer)
     greet_after_pause(peer, peer->greet_begun_ms);
 }
 
-bool connect_begin(verbs_peer_t *peer)
+bool verbs_connect_begin(verbs_peer_t *peer)
 {
     if (!pair_create(peer))
         return false;
@@ -462,12 +462,12 @@ bool connect_begin(verbs_peer_t *peer)
     return true;
 }
 
-void connect_confirmed(verbs_peer_t *peer)
+void verbs_connect_confirmed(verbs_peer_t *peer)
 {
     OPAL_THREAD_LOCK(&peer->lock);
     if (peer->state == PEER_ANSWERED) {
         state_set(peer, PEER_READY);
-        work_wake(peer);
+        verbs_work_wake(peer);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
@@ -521,22 +521,22 @@ static bool greet_or_give_up(verbs_peer_t *peer, uint64_t now)
         is_greeted(peer) && module->port_down && now - module->port_down_since_ms > DOWN_LONGEST_MS;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (useless)
-        peer_fail(peer, "its port is down, and nobody has answered there");
+        verbs_peer_fail(peer, "its port is down, and nobody has answered there");
     return sent;
 }
 
 /* Begins where it ended for want of buffers, or the first peers would have them all each time. */
-void greetings_repeat(struct verbs_module *module)
+void verbs_greetings_repeat(struct verbs_module *module)
 {
     struct verbs_greeter *greeter = module->greeter;
     uint64_t now = verbs_now_ms();
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = peer_at(module, greeter->next % count);
+        verbs_peer_t *peer = verbs_peer_at(module, greeter->next % count);
 
         if (!greet_or_give_up(peer, now) &&
-            (sends_handle(module) == 0 || !greet_or_give_up(peer, now)))
+            (verbs_completions_handle(module) == 0 || !greet_or_give_up(peer, now)))
             return;
         greeter->next = (greeter->next + 1) % count;
     }
@@ -550,9 +550,9 @@ static verbs_peer_t *greeting_peer(struct verbs_module *module, const struct gre
     verbs_peer_t *peer;
 
     OPAL_THREAD_LOCK(&module->lock);
-    peer = peer_find(module, &heard->from);
+    peer = verbs_peer_find(module, &heard->from);
     if (!peer)
-        peer = peer_create(module, &heard->from);
+        peer = verbs_peer_create(module, &heard->from);
     OPAL_THREAD_UNLOCK(&module->lock);
     return peer;
 }
@@ -588,7 +588,7 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
 {
     uint32_t mine;
 
-    if (peer->state == PEER_FAILED && !peer_renew(peer))
+    if (peer->state == PEER_FAILED && !verbs_peer_renew(peer))
         return NULL; /* it greets again */
     if (peer->state >= PEER_ANSWERED && peer->state != PEER_FAILED && heard->qpn != peer->their_qpn)
         return "the other end has begun a new connection";
@@ -608,13 +608,13 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
     if (peer->state == PEER_GREETING) {
         peer->their_qpn = heard->qpn;
         peer->their_index = heard->index;
-        if (!slots_learn(peer, &heard->slots) || !pair_connect(peer, heard))
+        if (!verbs_slots_learn(peer, &heard->slots) || !pair_connect(peer, heard))
             return "its queue pair does not take what the greeting said";
         state_set(peer, PEER_ANSWERED);
     }
     if (peer->state == PEER_ANSWERED && mine == heard->heard_qpn) {
         state_set(peer, PEER_READY);
-        work_wake(peer);
+        verbs_work_wake(peer);
     }
     if (!heard->is_sure)
         (void) greet(peer);
@@ -633,7 +633,7 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
         verbs_peer_t *way;
 
         OPAL_THREAD_LOCK(&module->lock);
-        way = peer_find(module, to);
+        way = verbs_peer_find(module, to);
         OPAL_THREAD_UNLOCK(&module->lock);
         if (!way)
             continue;
@@ -644,7 +644,7 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
     }
 }
 
-void fence_ask(verbs_peer_t *peer)
+void verbs_fence_ask(verbs_peer_t *peer)
 {
     struct greeting greeting;
     uint64_t nonce;
@@ -669,7 +669,7 @@ static verbs_peer_t *fence_peer(const struct greeting *heard)
 
     if (module) {
         OPAL_THREAD_LOCK(&module->lock);
-        peer = peer_find(module, &heard->from);
+        peer = verbs_peer_find(module, &heard->from);
         OPAL_THREAD_UNLOCK(&module->lock);
     }
     return peer && heard->from_nonce == peer->nonce ? peer : NULL;
@@ -687,7 +687,7 @@ static void fence_heard(const struct greeting *heard)
     connected = peer->state >= PEER_ANSWERED && heard->qpn == peer->their_qpn;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (connected)
-        peer_fail(peer, "the other end uses it no more");
+        verbs_peer_fail(peer, "the other end uses it no more");
     answer.kind = GREETING_FENCED;
     answer.from = opal_proc_local_get()->proc_name;
     answer.from_nonce = verbs.record.nonce;
@@ -716,7 +716,7 @@ static void fenced_heard(const struct greeting *heard)
  * where it may not have failed, still has? Nothing begins anew before that one is over too. */
 static bool is_of_failed(const verbs_peer_t *peer, const struct greeting *heard)
 {
-    return peer_is_unfenced(peer) && heard->from_nonce == peer->nonce &&
+    return verbs_peer_is_unfenced(peer) && heard->from_nonce == peer->nonce &&
            heard->qpn == peer->their_qpn;
 }
 
@@ -734,12 +734,12 @@ static void hello_heard(struct verbs_module *module, const struct greeting *hear
         over = peer_hear(peer, heard);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (late)
-        fence_ask(peer);
+        verbs_fence_ask(peer);
     if (over)
-        peer_fail(peer, over);
+        verbs_peer_fail(peer, over);
 }
 
-void greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
+void verbs_greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
 {
     struct greeting heard;
     bool valid;

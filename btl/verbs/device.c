@@ -86,7 +86,7 @@ static bool address_is(const struct ifaddrs *entry, const uint8_t *gid, uint32_t
 
     if (!entry->ifa_addr || !entry->ifa_netmask)
         return false;
-    if (entry->ifa_addr->sa_family == AF_INET && choice_gid_is_ipv4(gid)) {
+    if (entry->ifa_addr->sa_family == AF_INET && verbs_choice_gid_is_ipv4(gid)) {
         const struct sockaddr_in *address = (const void *) entry->ifa_addr;
         const struct sockaddr_in *mask = (const void *) entry->ifa_netmask;
 
@@ -149,7 +149,7 @@ static bool address_fill(struct verbs_module *module, const struct ibv_port_attr
 {
     struct choice_gid gids[GIDS_MAX];
     size_t count = gids_read(module->context, module->port_number, gids);
-    int chosen = choice_gid(gids, count, verbs.gid_index);
+    int chosen = verbs_choice_gid(gids, count, verbs.gid_index);
 
     if (chosen < 0 && verbs.gid_index >= 0) {
         REFUSE("%s: btl_verbs_gid_index is %d, where its table has no address; see "
@@ -166,10 +166,10 @@ static bool address_fill(struct verbs_module *module, const struct ibv_port_attr
     memcpy(address->gid, gids[chosen].raw, CHOICE_GID_BYTES);
     address->lid = attributes->lid;
     address->link = (uint8_t) gids[chosen].link;
-    address->subnet_bits = choice_subnet_bits(
+    address->subnet_bits = verbs_choice_subnet_bits(
         gids[chosen].link, gids[chosen].raw,
         gids[chosen].link == CHOICE_INFINIBAND ? 0 : netmask_bits(gids[chosen].raw));
-    address->megabits = choice_megabits(attributes->active_speed, attributes->active_width);
+    address->megabits = verbs_choice_megabits(attributes->active_speed, attributes->active_width);
     address->needs_route = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0;
     memcpy(address->name, module->device, sizeof(address->name));
     return true;
@@ -204,7 +204,7 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
     return module->srq != NULL;
 }
 
-bool device_post_receive(struct verbs_module *module, uint32_t index)
+bool verbs_device_post_receive(struct verbs_module *module, uint32_t index)
 {
     struct ibv_sge part = {
         .addr = (uint64_t) (uintptr_t) (module->receive_memory + index * module->receive_bytes),
@@ -234,7 +234,7 @@ static bool receives_open(struct verbs_module *module)
         return false;
     }
     for (uint32_t i = 0; i < module->receive_count; i++)
-        if (!device_post_receive(module, i)) {
+        if (!verbs_device_post_receive(module, i)) {
             REFUSE("%s: its receive queue takes no more than %u buffers; lower "
                    "btl_verbs_receive_buffers",
                    module->device, i);
@@ -304,13 +304,13 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
     }
 }
 
-void device_close(struct verbs_module *module)
+void verbs_device_close(struct verbs_module *module)
 {
-    peers_close(module);
-    flush_close(module);
-    dmabuf_close(&module->dmabuf);
-    greeter_close(module);
-    lists_close(module);
+    verbs_peers_close(module);
+    verbs_flush_close(module);
+    verbs_dmabuf_close(&module->dmabuf);
+    verbs_greeter_close(module);
+    verbs_lists_close(module);
     if (module->rcache)
         mca_rcache_base_module_destroy(module->rcache);
     if (module->srq)
@@ -383,9 +383,9 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
     if (!queues_open(module, &device) || !receives_open(module) || !inline_probe(module))
         return false;
     module->super.btl_put_local_registration_threshold = module->inline_max;
-    module->slot_depth = lane_slot_depth(module, &port->address);
-    if (remote_cache_open(module) != OPAL_SUCCESS || lists_open(module) != OPAL_SUCCESS ||
-        greeter_open(module, &port->greeting_qpn) != OPAL_SUCCESS) {
+    module->slot_depth = verbs_cost_slot_depth(module, &port->address);
+    if (verbs_cache_open(module) != OPAL_SUCCESS || verbs_lists_open(module) != OPAL_SUCCESS ||
+        verbs_greeter_open(module, &port->greeting_qpn) != OPAL_SUCCESS) {
         refuse_memory(module->device, "messages", 0);
         return false;
     }
@@ -398,8 +398,8 @@ static void device_memory_open(struct verbs_module *module)
 {
     char why[256] = "btl_verbs_dmabuf is none";
 
-    if (!verbs.no_dmabuf && dmabuf_is_supported(module->pd, why, sizeof(why)))
-        dmabuf_open(&module->dmabuf, module->pd);
+    if (!verbs.no_dmabuf && verbs_dmabuf_is_supported(module->pd, why, sizeof(why)))
+        verbs_dmabuf_open(&module->dmabuf, module->pd);
     else
         VERBS_VERBOSE("%s: device memory passes through memory of the host: %s", module->device,
                       why);
@@ -429,15 +429,15 @@ static void port_open(struct ibv_device *device, uint32_t port)
     if (!module)
         return;
     if (!module_open(module, &verbs.record.ports[verbs.module_count])) {
-        device_close(module);
+        verbs_device_close(module);
         return;
     }
     device_memory_open(module);
     module->place = verbs.module_count;
-    VERBS_VERBOSE("%s is a lane: %s, GID index %u, %u Mbit/s, messages of up to %u bytes inline",
-                  module->device, choice_link_name(verbs.record.ports[module->place].address.link),
-                  module->gid_index, verbs.record.ports[module->place].address.megabits,
-                  module->inline_max);
+    VERBS_VERBOSE(
+        "%s is a lane: %s, GID index %u, %u Mbit/s, messages of up to %u bytes inline",
+        module->device, verbs_choice_link_name(verbs.record.ports[module->place].address.link),
+        module->gid_index, verbs.record.ports[module->place].address.megabits, module->inline_max);
     verbs.modules[verbs.module_count++] = module;
 }
 
@@ -464,7 +464,7 @@ static void names_append(char *names, size_t room, const char *name)
     snprintf(names + used, room - used, "%s%s", used == 0 ? "" : ", ", name);
 }
 
-void device_open_all(void)
+void verbs_device_open_all(void)
 {
     int count = 0;
     struct ibv_device **devices = ibv_get_device_list(&count);
@@ -482,7 +482,7 @@ void device_open_all(void)
             continue;
         }
         for (uint32_t port = 1, ports = ports_of(devices[i]); port <= ports; port++)
-            if (choice_is_listed(verbs.devices, name, port)) {
+            if (verbs_choice_is_listed(verbs.devices, name, port)) {
                 listed = true;
                 port_open(devices[i], port);
             }

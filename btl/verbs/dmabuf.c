@@ -59,7 +59,7 @@ static bool driver_gives(void)
     return false;
 }
 
-bool dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
+bool verbs_dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
 {
     const char *missing = NULL;
 
@@ -145,7 +145,7 @@ static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *mem
 
 /* --- the cache --- */
 
-void dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd)
+void verbs_dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd)
 {
     memset(cache, 0, sizeof(*cache));
     cache->pd = pd;
@@ -159,7 +159,7 @@ static void region_forget(struct dmabuf_region *region)
     *region = (struct dmabuf_region){.mr = NULL};
 }
 
-void dmabuf_close(struct dmabuf_cache *cache)
+void verbs_dmabuf_close(struct dmabuf_cache *cache)
 {
     if (!cache->pd)
         return;
@@ -251,8 +251,8 @@ static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struc
     return !mr ? NULL : region;
 }
 
-struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *base, size_t size,
-                                      char *why, size_t why_size)
+struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const void *base,
+                                            size_t size, char *why, size_t why_size)
 {
     driver_ptr first = (driver_ptr) (uintptr_t) base, end = first + size;
     struct dmabuf_region *region;
@@ -279,7 +279,7 @@ struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *ba
     return region;
 }
 
-void dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region)
+void verbs_dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region)
 {
     pthread_mutex_lock(&cache->lock);
     region->users--;

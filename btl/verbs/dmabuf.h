@@ -36,16 +36,16 @@ struct dmabuf_cache {
 /* Can this RDMA device register a dmabuf, and the CUDA driver give one? A driver that the program
  * has not started yet is believed; each registration asks anew. If not, `why` says what is missing,
  * as the end of a sentence. */
-bool dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size);
+bool verbs_dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size);
 
-void dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd);
+void verbs_dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd);
 /* Nothing is in use any more. */
-void dmabuf_close(struct dmabuf_cache *cache);
+void verbs_dmabuf_close(struct dmabuf_cache *cache);
 
 /* A registration of these bytes of device memory, for everything that puts, gets and the flush do;
  * its keys go with their addresses. NULL, and why: it cannot be had, the bytes go another way. */
-struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *base, size_t size,
-                                      char *why, size_t why_size);
-void dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region);
+struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const void *base,
+                                            size_t size, char *why, size_t why_size);
+void verbs_dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region);
 
 #endif

@@ -77,7 +77,8 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
 }
 
 /* What a lane of this port may have in flight, in messages that are worth a slot. */
-uint32_t lane_slot_depth(const struct verbs_module *module, const struct choice_address *address)
+uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
+                               const struct choice_address *address)
 {
     struct multilane_lane_attributes attributes = {0};
     const struct multilane_lane_range *put = attributes.cost[MULTILANE_BY_PUT].ranges;
@@ -86,11 +87,12 @@ uint32_t lane_slot_depth(const struct verbs_module *module, const struct choice_
     if (verbs.slots == 0 || module->inline_max < SLOT_BYTES)
         return 0;
     if (verbs.slots > 0)
-        return slot_ring_depth(verbs.slots, 1);
+        return verbs_slot_ring_depth(verbs.slots, 1);
     cost_set(&attributes, estimate_of(module, address->link), wire_bytes_s(address, address));
     round_trip_s = 2 * (put->latency_s + put->overhead_send_s);
     bandwidth = put->bandwidth_bytes_s == 0 ? INFINITY : put->bandwidth_bytes_s;
-    return slot_ring_depth(bandwidth * round_trip_s, (double) module->super.btl_rndv_eager_limit);
+    return verbs_slot_ring_depth(bandwidth * round_trip_s,
+                                 (double) module->super.btl_rndv_eager_limit);
 }
 
 static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
@@ -121,7 +123,7 @@ _Static_assert(sizeof(((struct multilane_lane_attributes *) 0)->device) >= CHOIC
 static int extension_poll(mca_btl_base_module_t *btl, verbs_peer_t *peer)
 {
     (void) peer;
-    return progress_module(module_of(btl));
+    return verbs_progress_module(module_of(btl));
 }
 
 extern const struct multilane_extension mca_btl_verbs_multilane_v2;
@@ -132,8 +134,8 @@ const struct multilane_extension mca_btl_verbs_multilane_v2 = {
     .struct_bytes = sizeof(struct multilane_extension),
     .attributes = extension_attributes,
     .poll = extension_poll,
-    .fence = peer_fence,
-    .slot_send = slots_send,
-    .slot_expect = slots_expect,
-    .flush = flush_start,
+    .fence = verbs_fence,
+    .slot_send = verbs_slots_send,
+    .slot_expect = verbs_slots_expect,
+    .flush = verbs_flush_start,
 };

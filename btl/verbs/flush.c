@@ -14,9 +14,9 @@
 /* Under loop->lock. */
 static bool loop_connect(verbs_peer_t *loop)
 {
-    if (loop->state == PEER_FAILED && !peer_renew(loop))
+    if (loop->state == PEER_FAILED && !verbs_peer_renew(loop))
         return false;
-    return loop->state != PEER_IDLE || connect_to_itself(loop);
+    return loop->state != PEER_IDLE || verbs_pair_to_itself(loop);
 }
 
 /* Under module->lock. */
@@ -26,11 +26,11 @@ static bool loop_make(struct verbs_module *module)
         module->flush_region = ibv_reg_mr(module->pd, &module->flush_bytes,
                                           sizeof(module->flush_bytes), IBV_ACCESS_LOCAL_WRITE);
     if (module->flush_region && !module->loop)
-        module->loop = peer_create(module, &opal_proc_local_get()->proc_name);
+        module->loop = verbs_peer_create(module, &opal_proc_local_get()->proc_name);
     return module->loop != NULL;
 }
 
-bool flush_is_ready(struct verbs_module *module)
+bool verbs_flush_is_ready(struct verbs_module *module)
 {
     bool ready;
 
@@ -45,7 +45,7 @@ bool flush_is_ready(struct verbs_module *module)
     return ready;
 }
 
-void flush_close(struct verbs_module *module)
+void verbs_flush_close(struct verbs_module *module)
 {
     if (module->flush_region)
         ibv_dereg_mr(module->flush_region);
@@ -65,25 +65,26 @@ static void flush_ended(mca_btl_base_module_t *btl, verbs_peer_t *loop, void *lo
     work->flushed(context, status);
 }
 
-int flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                mca_btl_base_registration_handle_t *registration, const void *address,
-                size_t length, multilane_flush_done done, void *context)
+int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                      mca_btl_base_registration_handle_t *registration, const void *address,
+                      size_t length, multilane_flush_done done, void *context)
 {
     struct verbs_module *module = module_of(btl);
     mca_btl_base_registration_handle_t scratch = {.remote_key = 0};
     struct verbs_work *work;
 
     (void) peer;
-    if (!registration->device || length == 0 || !flush_is_ready(module))
+    if (!registration->device || length == 0 || !verbs_flush_is_ready(module))
         return OPAL_ERR_NOT_AVAILABLE;
     scratch.local_key = module->flush_region->lkey;
-    work = operation_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
-                         length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
-                         flush_ended, context, NULL);
+    work =
+        verbs_operation_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
+                            length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
+                            flush_ended, context, NULL);
     if (work) {
         work->local_handle = NULL; /* it does not outlive this */
         work->data = work;
         work->flushed = done;
     }
-    return operation_submit(module->loop, work);
+    return verbs_operation_submit(module->loop, work);
 }

@@ -11,23 +11,24 @@
 /* What a lane that is taken back may take to end what is under way. */
 #define DRAIN_MS 1000u
 
-verbs_peer_t *peer_at(struct verbs_module *module, uint32_t index)
+verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index)
 {
     verbs_peer_t **chunk;
 
-    /* Acquire: pairs with the release in peer_create; whoever sees the count sees the peer. */
+    /* Acquire: pairs with the release in verbs_peer_create; whoever sees the count sees the peer.
+     */
     if (index >= atomic_load_explicit(&module->peer_count, memory_order_acquire))
         return NULL;
     chunk = atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
     return chunk[index % PEERS_CHUNK];
 }
 
-verbs_peer_t *peer_find(struct verbs_module *module, const opal_process_name_t *name)
+verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name)
 {
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
 
     for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = peer_at(module, i);
+        verbs_peer_t *peer = verbs_peer_at(module, i);
 
         if (peer->name.jobid == name->jobid && peer->name.vpid == name->vpid)
             return peer;
@@ -56,7 +57,7 @@ static bool waiting_grow(struct verbs_module *module, uint32_t count)
     return waiting && expecting;
 }
 
-verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t *name)
+verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name)
 {
     uint32_t index = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
     verbs_peer_t **chunk;
@@ -82,7 +83,7 @@ verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t
     peer->name = *name;
     peer->index = index;
     chunk[index % PEERS_CHUNK] = peer;
-    /* Release: see peer_at. */
+    /* Release: see verbs_peer_at. */
     atomic_store_explicit(&module->peer_count, index + 1, memory_order_release);
     return peer;
 }
@@ -137,7 +138,8 @@ static int port_of(const struct verbs_module *module, const struct verbs_record 
         mine[i] = verbs.record.ports[i].address;
     for (uint32_t i = 0; i < record->port_count; i++)
         theirs[i] = record->ports[i].address;
-    choice_pair(mine, verbs.record.port_count, theirs, record->port_count, verbs.any_subnet, pairs);
+    verbs_choice_pair(mine, verbs.record.port_count, theirs, record->port_count, verbs.any_subnet,
+                      pairs);
     return pairs[module->place];
 }
 
@@ -147,8 +149,8 @@ static void port_missing(const struct verbs_module *module, const opal_proc_t *p
     const char *why = "it has no port";
 
     for (uint32_t i = 0; i < record->port_count; i++) {
-        why = choice_refuses(&verbs.record.ports[module->place].address, &record->ports[i].address,
-                             verbs.any_subnet);
+        why = verbs_choice_refuses(&verbs.record.ports[module->place].address,
+                                   &record->ports[i].address, verbs.any_subnet);
         if (!why)
             why = "its ports that could be reached go with others of ours";
     }
@@ -175,15 +177,15 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
         free(record);
         return NULL;
     }
-    peer = peer_find(module, &proc->proc_name);
+    peer = verbs_peer_find(module, &proc->proc_name);
     if (!peer)
-        peer = peer_create(module, &proc->proc_name);
+        peer = verbs_peer_create(module, &proc->proc_name);
     if (!peer) {
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
         OPAL_THREAD_LOCK(&peer->lock);
-        if (peer->state == PEER_FAILED && !peer_is_unfenced(peer))
-            (void) peer_renew(peer);
+        if (peer->state == PEER_FAILED && !verbs_peer_is_unfenced(peer))
+            (void) verbs_peer_renew(peer);
         if (peer->state == PEER_IDLE) {
             peer->port = record->ports[place];
             peer->port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
@@ -206,16 +208,16 @@ static bool peer_is_lane(verbs_peer_t *peer)
 
     OPAL_THREAD_LOCK(&peer->lock);
     failed = peer->state == PEER_FAILED && peer->known;
-    unfenced = peer_is_unfenced(peer);
+    unfenced = verbs_peer_is_unfenced(peer);
     peer->known = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (unfenced)
-        fence_ask(peer);
+        verbs_fence_ask(peer);
     return !failed;
 }
 
-int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                   verbs_peer_t **peers, opal_bitmap_t *reachable)
+int verbs_peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                         verbs_peer_t **peers, opal_bitmap_t *reachable)
 {
     struct verbs_module *module = module_of(btl);
     int status = OPAL_SUCCESS;
@@ -250,12 +252,12 @@ static void pair_destroy(verbs_peer_t *peer)
     peer->unsignaled = 0;
 }
 
-bool peer_renew(verbs_peer_t *peer)
+bool verbs_peer_renew(verbs_peer_t *peer)
 {
     if (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending))
         return false;
     pair_destroy(peer);
-    connect_leave(peer, PEER_IDLE);
+    verbs_peer_state_set(peer, PEER_IDLE);
     peer->was_ready = peer->fence_confirmed = false;
     peer->fence_next_ms = 0;
     return true;
@@ -266,7 +268,7 @@ static void peer_break(verbs_peer_t *peer)
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
 
     peer->was_ready = peer->state == PEER_READY;
-    connect_leave(peer, PEER_FAILED);
+    verbs_peer_state_set(peer, PEER_FAILED);
     /* What was posted comes back with an error, and nothing more is sent or answered. */
     if (peer->qp)
         (void) ibv_modify_qp(peer->qp, &attributes, IBV_QP_STATE);
@@ -294,22 +296,22 @@ static void pair_fail(verbs_peer_t *peer, uint32_t qpn, const char *why)
         VERBS_SAY("the lane from process %s by %s to process %s by %s is lost: %s",
                   OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), module->device, OPAL_NAME_PRINT(peer->name),
                   peer->port.address.name, why);
-    work_fail_pending(peer);
+    verbs_work_fail_pending(peer);
     if (!quiet && module->error_callback && peer->proc)
         module->error_callback(&module->super, 0, peer->proc, module->device);
 }
 
-void peer_fail(verbs_peer_t *peer, const char *why)
+void verbs_peer_fail(verbs_peer_t *peer, const char *why)
 {
     pair_fail(peer, ANY_PAIR, why);
 }
 
-void peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
+void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
 {
     pair_fail(peer, qpn, why);
 }
 
-bool peer_is_unfenced(const verbs_peer_t *peer)
+bool verbs_peer_is_unfenced(const verbs_peer_t *peer)
 {
     return peer->state == PEER_FAILED && peer->was_ready && !peer->fence_confirmed;
 }
@@ -319,22 +321,22 @@ bool peer_is_unfenced(const verbs_peer_t *peer)
 /* Ours is in error: it sends nothing, and takes in nothing that was asked for. What it had sent may
  * still be on its way, or be sent again by a device that has not noticed: only the other end's
  * queue pair, once broken too, keeps it out of the memory there. */
-int peer_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
+int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
 {
     uint64_t now = verbs_now_ms();
     bool over, ask = false;
 
     (void) btl;
-    peer_fail(peer, "it is to be used no more");
+    verbs_peer_fail(peer, "it is to be used no more");
     OPAL_THREAD_LOCK(&peer->lock);
-    over = peer->state == PEER_IDLE || (peer->outstanding == 0 && !peer_is_unfenced(peer));
-    if (peer_is_unfenced(peer) && now >= peer->fence_next_ms) {
+    over = peer->state == PEER_IDLE || (peer->outstanding == 0 && !verbs_peer_is_unfenced(peer));
+    if (verbs_peer_is_unfenced(peer) && now >= peer->fence_next_ms) {
         peer->fence_next_ms = now + FENCE_PAUSE_MS;
         ask = true;
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (ask)
-        fence_ask(peer);
+        verbs_fence_ask(peer);
     return over ? OPAL_SUCCESS : OPAL_ERR_RESOURCE_BUSY;
 }
 
@@ -350,8 +352,8 @@ static bool peer_is_quiet(verbs_peer_t *peer)
     return quiet;
 }
 
-int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                   verbs_peer_t **peers)
+int verbs_peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                         verbs_peer_t **peers)
 {
     uint64_t end = verbs_now_ms() + DRAIN_MS;
 
@@ -360,7 +362,7 @@ int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
         if (!peers[i])
             continue;
         while (!peer_is_quiet(peers[i]) && verbs_now_ms() < end)
-            (void) progress_module(module_of(btl));
+            (void) verbs_progress_module(module_of(btl));
         OPAL_THREAD_LOCK(&peers[i]->lock);
         peers[i]->known = false;
         peers[i]->proc = NULL;
@@ -371,24 +373,24 @@ int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
 
 static void peer_destroy(verbs_peer_t *peer)
 {
-    work_fail_pending(peer);
+    verbs_work_fail_pending(peer);
     OPAL_THREAD_LOCK(&peer->lock);
     pair_destroy(peer);
     if (peer->greeting_way)
         ibv_destroy_ah(peer->greeting_way);
-    slots_close(peer);
+    verbs_slots_close(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);
     free(peer);
 }
 
-void peers_close(struct verbs_module *module)
+void verbs_peers_close(struct verbs_module *module)
 {
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        peer_destroy(peer_at(module, i));
+        peer_destroy(verbs_peer_at(module, i));
     atomic_store_explicit(&module->peer_count, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < PEERS_CHUNKS; i++)
         free(atomic_load_explicit(&module->chunks[i], memory_order_relaxed));

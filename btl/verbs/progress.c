@@ -19,7 +19,7 @@
 #define EVENT_ROUNDS_GREETING 512u
 #define SLOT_ROUNDS           1024u
 
-__attribute__((noinline)) void message_broken(struct verbs_module *module, const char *what)
+__attribute__((noinline)) void verbs_message_broken(struct verbs_module *module, const char *what)
 {
     if (atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed) == 0)
         VERBS_SAY("%s: %s; it and others like it are dropped. Do all processes use the same pml?",
@@ -29,18 +29,18 @@ __attribute__((noinline)) void message_broken(struct verbs_module *module, const
 static void message_hand_out(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
 {
     uint32_t word = ntohl(wc->imm_data);
-    verbs_peer_t *peer = peer_at(module, MESSAGE_WORD_INDEX(word));
+    verbs_peer_t *peer = verbs_peer_at(module, MESSAGE_WORD_INDEX(word));
     mca_btl_base_segment_t segment = {.seg_len = wc->byte_len};
 
     /* The queue pair that it came on says who sent it; the word has to agree. */
     if (OPAL_UNLIKELY(!peer || wc->opcode != IBV_WC_RECV || wc->byte_len > module->receive_bytes ||
                       !(wc->wc_flags & IBV_WC_WITH_IMM) ||
                       wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))) {
-        message_broken(module, "a message came whose sender is not the one that it names");
+        verbs_message_broken(module, "a message came whose sender is not the one that it names");
         return;
     }
     if (OPAL_UNLIKELY(peer->state == PEER_ANSWERED))
-        connect_confirmed(peer);
+        verbs_connect_confirmed(peer);
     if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
         return;
     segment.seg_addr.pval = module->receive_memory + index * module->receive_bytes;
@@ -48,7 +48,7 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
      * end the program without it, and all that an answer needs came with the greeting. */
     if (OPAL_UNLIKELY(
             !compat_btl_deliver(&module->super, peer, MESSAGE_WORD_TAG(word), &segment, 1)))
-        message_broken(module, "a message came with a tag that nobody here listens to");
+        verbs_message_broken(module, "a message came with a tag that nobody here listens to");
 }
 
 static int receives_handle(struct verbs_module *module)
@@ -61,24 +61,24 @@ static int receives_handle(struct verbs_module *module)
         uint32_t index = GREETING_ID_INDEX(wc->wr_id);
 
         if ((wc->wr_id & 3) == GREETING_ID_MARK) {
-            greeting_received(module, index, wc);
+            verbs_greeting_received(module, index, wc);
             continue;
         }
         if (OPAL_LIKELY(wc->status == IBV_WC_SUCCESS))
             message_hand_out(module, index, wc);
         /* A receive that failed is a broken connection, which its send queue tells of. */
-        (void) device_post_receive(module, index);
+        (void) verbs_device_post_receive(module, index);
     }
     return count < 0 ? 0 : count;
 }
 
-int sends_handle(struct verbs_module *module)
+int verbs_completions_handle(struct verbs_module *module)
 {
     struct ibv_wc completions[BATCH];
     int count = ibv_poll_cq(module->send_cq, BATCH, completions);
 
     for (int i = 0; i < count; i++)
-        work_reported(module, &completions[i]);
+        verbs_completion_handle(module, &completions[i]);
     return count < 0 ? 0 : count;
 }
 
@@ -104,7 +104,7 @@ static void peers_fail(struct verbs_module *module, const char *why)
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        peer_fail(peer_at(module, i), why);
+        verbs_peer_fail(verbs_peer_at(module, i), why);
 }
 
 /* What is needed of an event once it was acknowledged, when its queue pair may be gone. */
@@ -139,7 +139,7 @@ static void peer_of_pair_fail(struct verbs_module *module, uint32_t qpn, const c
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        peer_fail_pair(peer_at(module, i), qpn, why);
+        verbs_peer_fail_pair(verbs_peer_at(module, i), qpn, why);
 }
 
 static void event_handle(struct verbs_module *module, const struct device_event *event)
@@ -198,13 +198,13 @@ static __attribute__((noinline)) int round_extra(struct verbs_module *module, ui
     if (round % (greeting ? EVENT_ROUNDS_GREETING : EVENT_ROUNDS) == 0)
         events_read(module);
     if (greeting)
-        greetings_repeat(module);
+        verbs_greetings_repeat(module);
     if (round % SLOT_ROUNDS == 0)
-        events = slots_read_all(module);
+        events = verbs_slots_read_all(module);
     return events;
 }
 
-int progress_module(struct verbs_module *module)
+int verbs_progress_module(struct verbs_module *module)
 {
     uint32_t round;
     int events;
@@ -212,11 +212,11 @@ int progress_module(struct verbs_module *module)
     if (!polling_take(module))
         return 0;
     events = receives_handle(module);
-    events += sends_handle(module);
+    events += verbs_completions_handle(module);
     if (atomic_load_explicit(&module->expecting_count, memory_order_relaxed) != 0)
-        events += slots_read_expected(module);
+        events += verbs_slots_read_expected(module);
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))
-        events += work_post_pending(module);
+        events += verbs_work_post_pending(module);
     round = module->round++;
     if (OPAL_UNLIKELY(round % GREETING_ROUNDS == 0))
         events += round_extra(module, round);
@@ -224,14 +224,14 @@ int progress_module(struct verbs_module *module)
     return events;
 }
 
-int progress_all(void)
+int verbs_progress_all(void)
 {
     static _Thread_local uint32_t idle_rounds;
     bool soft = false;
     int events = 0;
 
     for (uint32_t i = 0; i < verbs.module_count; i++) {
-        events += progress_module(verbs.modules[i]);
+        events += verbs_progress_module(verbs.modules[i]);
         soft |= verbs.modules[i]->soft;
     }
     idle_rounds = events ? 0 : idle_rounds + 1;
@@ -245,7 +245,7 @@ static bool module_is_quiet(struct verbs_module *module)
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = peer_at(module, i);
+        verbs_peer_t *peer = verbs_peer_at(module, i);
         bool busy;
 
         OPAL_THREAD_LOCK(&peer->lock);
@@ -258,14 +258,14 @@ static bool module_is_quiet(struct verbs_module *module)
     return true;
 }
 
-bool progress_drain(struct verbs_module *module, uint64_t limit_ms)
+bool verbs_progress_drain(struct verbs_module *module, uint64_t limit_ms)
 {
     uint64_t end = verbs_now_ms() + limit_ms;
 
     while (!module_is_quiet(module)) {
         if (verbs_now_ms() >= end)
             return false;
-        (void) progress_module(module);
+        (void) verbs_progress_module(module);
     }
     return true;
 }

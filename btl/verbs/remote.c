@@ -63,7 +63,7 @@ static int cached_deregister(void *context, mca_rcache_base_registration_t *regi
     return OPAL_SUCCESS;
 }
 
-int remote_cache_open(struct verbs_module *module)
+int verbs_cache_open(struct verbs_module *module)
 {
     char name[CHOICE_NAME_BYTES + 16];
     mca_rcache_base_resources_t resources = {
@@ -79,7 +79,7 @@ int remote_cache_open(struct verbs_module *module)
     return !module->rcache ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
 }
 
-uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
+uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration)
 {
     return ((const struct cached *) registration)->handle.local_key;
 }
@@ -128,10 +128,10 @@ static mca_btl_base_registration_handle_t *device_register(struct verbs_module *
     char why[256] = "no memory is left";
 
     if (handle && module->dmabuf.pd) {
-        if (!flush_is_ready(module))
+        if (!verbs_flush_is_ready(module))
             snprintf(why, sizeof(why), "no connection of the port with itself can be made");
         else
-            region = dmabuf_register(&module->dmabuf, base, size, why, sizeof(why));
+            region = verbs_dmabuf_register(&module->dmabuf, base, size, why, sizeof(why));
     }
     if (!region) {
         device_refused(module, why);
@@ -144,8 +144,9 @@ static mca_btl_base_registration_handle_t *device_register(struct verbs_module *
     return handle;
 }
 
-mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                                    void *base, size_t size, uint32_t flags)
+mca_btl_base_registration_handle_t *verbs_remote_register(mca_btl_base_module_t *btl,
+                                                          verbs_peer_t *peer, void *base,
+                                                          size_t size, uint32_t flags)
 {
     mca_rcache_base_registration_t *registration = NULL;
     mca_rcache_base_module_t *rcache = module_of(btl)->rcache;
@@ -161,14 +162,14 @@ mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, 
     return &((struct cached *) registration)->handle;
 }
 
-int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+int verbs_remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
 {
     mca_rcache_base_module_t *rcache = module_of(btl)->rcache;
     struct cached *cached =
         (struct cached *) ((unsigned char *) handle - offsetof(struct cached, handle));
 
     if (OPAL_UNLIKELY(handle->device != NULL)) {
-        dmabuf_release(&module_of(btl)->dmabuf, handle->device);
+        verbs_dmabuf_release(&module_of(btl)->dmabuf, handle->device);
         free(handle);
         return OPAL_SUCCESS;
     }
@@ -177,12 +178,12 @@ int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_hand
 
 /* --- operations --- */
 
-struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kind, void *local,
-                                 uint64_t remote, size_t size,
-                                 mca_btl_base_registration_handle_t *local_handle,
-                                 const mca_btl_base_registration_handle_t *remote_handle,
-                                 mca_btl_base_rdma_completion_fn_t callback, void *context,
-                                 void *data)
+struct verbs_work *verbs_operation_get(struct verbs_module *module, enum work_kind kind,
+                                       void *local, uint64_t remote, size_t size,
+                                       mca_btl_base_registration_handle_t *local_handle,
+                                       const mca_btl_base_registration_handle_t *remote_handle,
+                                       mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                       void *data)
 {
     struct verbs_work *work = (struct verbs_work *) opal_free_list_get(&module->operations);
 
@@ -203,45 +204,47 @@ struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kin
     return work;
 }
 
-int operation_submit(verbs_peer_t *peer, struct verbs_work *work)
+int verbs_operation_submit(verbs_peer_t *peer, struct verbs_work *work)
 {
     int status;
 
     if (!work)
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
-    status = work_submit(peer, work);
+    status = verbs_work_submit(peer, work);
     if (status != OPAL_SUCCESS)
         opal_free_list_return(work->list, &work->base.super);
     return status;
 }
 
-int remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
-               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int verbs_remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
+                     void *data)
 {
     (void) flags;
     (void) order;
     if (OPAL_UNLIKELY(size > btl->btl_put_limit ||
                       (!local_handle && size > btl->btl_put_local_registration_threshold)))
         return OPAL_ERR_NOT_AVAILABLE;
-    return operation_submit(peer, operation_get(module_of(btl), WORK_PUT, local_address,
-                                                remote_address, size, local_handle, remote_handle,
-                                                callback, context, data));
+    return verbs_operation_submit(
+        peer, verbs_operation_get(module_of(btl), WORK_PUT, local_address, remote_address, size,
+                                  local_handle, remote_handle, callback, context, data));
 }
 
-int remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
-               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int verbs_remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
+                     void *data)
 {
     (void) flags;
     (void) order;
     if (OPAL_UNLIKELY(size > btl->btl_get_limit || (!local_handle && size != 0)))
         return OPAL_ERR_NOT_AVAILABLE;
-    return operation_submit(peer, operation_get(module_of(btl), WORK_GET, local_address,
-                                                remote_address, size, local_handle, remote_handle,
-                                                callback, context, data));
+    return verbs_operation_submit(
+        peer, verbs_operation_get(module_of(btl), WORK_GET, local_address, remote_address, size,
+                                  local_handle, remote_handle, callback, context, data));
 }
 
 static int atomic_submit(mca_btl_base_module_t *btl, verbs_peer_t *peer, enum work_kind kind,
@@ -255,20 +258,21 @@ static int atomic_submit(mca_btl_base_module_t *btl, verbs_peer_t *peer, enum wo
 
     if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) || remote_address % 8 != 0 || !local_handle)
         return OPAL_ERR_NOT_SUPPORTED;
-    work = operation_get(module_of(btl), kind, local_address, remote_address, 8, local_handle,
-                         remote_handle, callback, context, data);
+    work = verbs_operation_get(module_of(btl), kind, local_address, remote_address, 8, local_handle,
+                               remote_handle, callback, context, data);
     if (work) {
         work->operands[0] = first;
         work->operands[1] = second;
     }
-    return operation_submit(peer, work);
+    return verbs_operation_submit(peer, work);
 }
 
-int remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle,
-                        mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int verbs_remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                              uint64_t remote_address,
+                              mca_btl_base_registration_handle_t *local_handle,
+                              mca_btl_base_registration_handle_t *remote_handle,
+                              mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                              mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     (void) order;
     if (op != MCA_BTL_ATOMIC_ADD)
@@ -277,11 +281,12 @@ int remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *lo
                          remote_handle, operand, 0, flags, callback, context, data);
 }
 
-int remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
-                        uint64_t value, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                              uint64_t remote_address,
+                              mca_btl_base_registration_handle_t *local_handle,
+                              mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+                              uint64_t value, int flags, int order,
+                              mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     (void) order;
     return atomic_submit(btl, peer, WORK_SWAP_IF, local_address, remote_address, local_handle,

@@ -9,7 +9,7 @@
 
 #define FRAG_ALIGNMENT 64u
 
-int lists_open(struct verbs_module *module)
+int verbs_lists_open(struct verbs_module *module)
 {
     int status;
 
@@ -33,7 +33,7 @@ int lists_open(struct verbs_module *module)
     return status;
 }
 
-void lists_close(struct verbs_module *module)
+void verbs_lists_close(struct verbs_module *module)
 {
     if (!module->lists_ready)
         return;
@@ -43,8 +43,8 @@ void lists_close(struct verbs_module *module)
     OBJ_DESTRUCT(&module->frags_small);
 }
 
-mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer, uint8_t order,
-                                      size_t size, uint32_t flags)
+mca_btl_base_descriptor_t *verbs_send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                            uint8_t order, size_t size, uint32_t flags)
 {
     struct verbs_module *module = module_of(btl);
     opal_free_list_t *list = size <= VERBS_FRAG_SMALL ? &module->frags_small : &module->frags_large;
@@ -67,7 +67,7 @@ mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *
     return &work->base;
 }
 
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+int verbs_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
 {
     struct verbs_work *work = (struct verbs_work *) descriptor;
 
@@ -76,22 +76,22 @@ int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
     return OPAL_SUCCESS;
 }
 
-mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                        opal_convertor_t *convertor, uint8_t order, size_t reserve,
-                                        size_t *size, uint32_t flags)
+mca_btl_base_descriptor_t *verbs_send_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                              opal_convertor_t *convertor, uint8_t order,
+                                              size_t reserve, size_t *size, uint32_t flags)
 {
     size_t max = btl->btl_max_send_size - reserve;
     struct iovec part = {.iov_len = *size < max ? *size : max};
     uint32_t parts = 1;
     size_t packed = part.iov_len;
     mca_btl_base_descriptor_t *descriptor =
-        send_alloc(btl, peer, order, reserve + part.iov_len, flags);
+        verbs_send_alloc(btl, peer, order, reserve + part.iov_len, flags);
 
     if (OPAL_UNLIKELY(!descriptor))
         return NULL;
     part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
     if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
-        send_free(btl, descriptor);
+        verbs_send_free(btl, descriptor);
         return NULL;
     }
     *size = packed;
@@ -99,14 +99,14 @@ mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, verbs_peer_t
     return descriptor;
 }
 
-int send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-               mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
+int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
     struct verbs_work *work = (struct verbs_work *) descriptor;
 
     (void) btl;
     work->tag = tag;
-    return work_submit(peer, work);
+    return verbs_work_submit(peer, work);
 }
 
 /* The payload as one piece: packed into `room` where the convertor has it in several. False: it
@@ -131,7 +131,7 @@ static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, con
 
     if (payload_size != 0 && !payload_pack(convertor, payload, payload_size))
         return OPAL_ERR_OUT_OF_RESOURCE;
-    return work_post_inline(peer, parts, payload_size == 0 ? 1 : 2, tag);
+    return verbs_work_post_inline(peer, parts, payload_size == 0 ? 1 : 2, tag);
 }
 
 /* What is too long to be inline goes through a descriptor of our own, if it can go at once. */
@@ -149,8 +149,8 @@ static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
         return OPAL_ERR_OUT_OF_RESOURCE;
     if (peer->send_room == 0 && opal_list_is_empty(&peer->pending))
         return OPAL_ERR_RESOURCE_BUSY; /* before it is packed in vain */
-    descriptor = send_alloc(btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size,
-                            MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    descriptor = verbs_send_alloc(btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size,
+                                  MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     if (!descriptor)
         return OPAL_ERR_OUT_OF_RESOURCE;
     work = (struct verbs_work *) descriptor;
@@ -158,15 +158,16 @@ static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     room = descriptor->des_segments[0].seg_addr.pval;
     memcpy(room, header, header_size);
     if (payload_size == 0 || payload_pack(convertor, room + header_size, payload_size))
-        status = work_submit_now(peer, work);
+        status = verbs_work_submit_now(peer, work);
     if (status != OPAL_SUCCESS)
-        send_free(btl, descriptor);
+        verbs_send_free(btl, descriptor);
     return status;
 }
 
-int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_convertor_t *convertor,
-                   void *header, size_t header_size, size_t payload_size, uint8_t order,
-                   uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                         opal_convertor_t *convertor, void *header, size_t header_size,
+                         size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                         mca_btl_base_descriptor_t **descriptor)
 {
     size_t size = header_size + payload_size;
     int status =
@@ -177,6 +178,6 @@ int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_converto
     if (OPAL_LIKELY(status == OPAL_SUCCESS))
         return OPAL_SUCCESS;
     if (descriptor)
-        *descriptor = send_alloc(btl, peer, order, size, flags);
+        *descriptor = verbs_send_alloc(btl, peer, order, size, flags);
     return peer->state == PEER_FAILED ? OPAL_ERR_UNREACH : status;
 }

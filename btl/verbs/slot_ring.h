@@ -46,11 +46,11 @@ static inline size_t slot_ring_bytes(uint32_t depth)
 }
 
 /* A depth for a lane that may have so many bytes in flight, in messages of at least so many. */
-uint32_t slot_ring_depth(double in_flight_bytes, double smallest_bytes);
+uint32_t verbs_slot_ring_depth(double in_flight_bytes, double smallest_bytes);
 
 /* Lays out slot `number` with a message of at most SLOT_MESSAGE_MAX bytes. */
-void slot_fill(struct slot *slot, uint32_t number, uint32_t depth, const void *message,
-               size_t length, uint8_t tag);
+void verbs_slot_fill(struct slot *slot, uint32_t number, uint32_t depth, const void *message,
+                     size_t length, uint8_t tag);
 
 enum slot_state {
     SLOT_EMPTY, /* it was not written yet */
@@ -58,7 +58,7 @@ enum slot_state {
     SLOT_WHOLE  /* `taken` holds it */
 };
 
-enum slot_state slot_take(struct slot_ring *ring, uint32_t number, uint32_t depth,
-                          struct slot *taken);
+enum slot_state verbs_slot_take(struct slot_ring *ring, uint32_t number, uint32_t depth,
+                                struct slot *taken);
 
 #endif

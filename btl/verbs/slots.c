@@ -32,7 +32,7 @@ static void ring_make(verbs_peer_t *peer, size_t bytes)
     slots->ring = NULL;
 }
 
-void slots_begin(verbs_peer_t *peer)
+void verbs_slots_begin(verbs_peer_t *peer)
 {
     struct verbs_slots *slots = &peer->slots;
     size_t bytes = slot_ring_bytes(peer->module->slot_depth);
@@ -48,7 +48,7 @@ void slots_begin(verbs_peer_t *peer)
         memset(slots->ring, 0, bytes);
 }
 
-void slots_close(verbs_peer_t *peer)
+void verbs_slots_close(verbs_peer_t *peer)
 {
     if (!peer->slots.ring)
         return;
@@ -57,7 +57,7 @@ void slots_close(verbs_peer_t *peer)
     peer->slots.ring = NULL;
 }
 
-void slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place)
+void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place)
 {
     *place = (struct verbs_slots_place){.depth = 0};
     if (!peer->slots.ring)
@@ -67,7 +67,7 @@ void slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place)
     place->depth = peer->module->slot_depth;
 }
 
-bool slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place)
+bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place)
 {
     if (place->depth > SLOTS_DEPTH_MOST || (place->depth & (place->depth - 1)) != 0)
         return false;
@@ -93,17 +93,17 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
     freed = atomic_load_explicit(&slots->ring->freed, memory_order_relaxed);
     if (slots->written - freed >= depth)
         return false;
-    slot_fill(&slot, slots->written, depth, bytes, length, tag);
-    if (!work_post_write(peer, &slot, sizeof(slot),
-                         slots->their_address + slot_offset(slots->written, depth),
-                         slots->their_key))
+    verbs_slot_fill(&slot, slots->written, depth, bytes, length, tag);
+    if (!verbs_work_post_write(peer, &slot, sizeof(slot),
+                               slots->their_address + slot_offset(slots->written, depth),
+                               slots->their_key))
         return false;
     slots->written++;
     return true;
 }
 
-int slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes, size_t length,
-               uint8_t tag)
+int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
+                     size_t length, uint8_t tag)
 {
     bool sent;
 
@@ -120,7 +120,7 @@ int slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes
 
 /* --- reading --- */
 
-void slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects)
+void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects)
 {
     struct verbs_module *module = module_of(btl);
     uint32_t last;
@@ -147,8 +147,8 @@ static void read_tell(verbs_peer_t *peer)
 
     if (slots->read - slots->told >= peer->module->slot_depth / 2 && peer->state == PEER_READY &&
         slots->their_depth != 0 &&
-        work_post_write(peer, &slots->read, sizeof(slots->read), slots->their_address,
-                        slots->their_key))
+        verbs_work_post_write(peer, &slots->read, sizeof(slots->read), slots->their_address,
+                              slots->their_key))
         slots->told = slots->read;
 }
 
@@ -160,7 +160,7 @@ static bool next_take(verbs_peer_t *peer, struct slot *taken, bool *stuck)
 
     OPAL_THREAD_LOCK(&peer->lock);
     if (slots->ring && peer->state != PEER_FAILED) {
-        state = slot_take(slots->ring, slots->read, peer->module->slot_depth, taken);
+        state = verbs_slot_take(slots->ring, slots->read, peer->module->slot_depth, taken);
         if (OPAL_UNLIKELY(state == SLOT_TORN)) {
             uint64_t now = verbs_now_ms();
 
@@ -187,7 +187,7 @@ static void slot_hand_out(verbs_peer_t *peer, struct slot *slot)
         return;
     if (OPAL_UNLIKELY(slot->length > SLOT_MESSAGE_MAX ||
                       !compat_btl_deliver(&module->super, peer, slot->tag, &segment, 1)))
-        message_broken(module, "a slot was written with a length or tag that makes no sense");
+        verbs_message_broken(module, "a slot was written with a length or tag that makes no sense");
 }
 
 static int ring_read(verbs_peer_t *peer)
@@ -201,11 +201,11 @@ static int ring_read(verbs_peer_t *peer)
         events++;
     }
     if (OPAL_UNLIKELY(stuck))
-        peer_fail(peer, "a slot was written that makes no sense");
+        verbs_peer_fail(peer, "a slot was written that makes no sense");
     return events;
 }
 
-int slots_read_expected(struct verbs_module *module)
+int verbs_slots_read_expected(struct verbs_module *module)
 {
     int events = 0;
 
@@ -222,12 +222,12 @@ int slots_read_expected(struct verbs_module *module)
     }
 }
 
-int slots_read_all(struct verbs_module *module)
+int verbs_slots_read_all(struct verbs_module *module)
 {
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
     int events = 0;
 
     for (uint32_t i = 0; module->slot_depth != 0 && i < count; i++)
-        events += ring_read(peer_at(module, i));
+        events += ring_read(verbs_peer_at(module, i));
     return events;
 }

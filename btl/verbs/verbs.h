@@ -285,86 +285,87 @@ uint64_t verbs_now_ms(void);
 struct verbs_module *verbs_module_at(uint32_t place);
 
 /* device.c: one module for each port that can be a lane, into verbs.modules and verbs.record. */
-void device_open_all(void);
-void device_close(struct verbs_module *module);
-bool device_post_receive(struct verbs_module *module, uint32_t index);
+void verbs_device_open_all(void);
+void verbs_device_close(struct verbs_module *module);
+bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
 
 /* peer.c */
-int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                   verbs_peer_t **peers, opal_bitmap_t *reachable);
-int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                   verbs_peer_t **peers);
-verbs_peer_t *peer_at(struct verbs_module *module, uint32_t index);
+int verbs_peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                         verbs_peer_t **peers, opal_bitmap_t *reachable);
+int verbs_peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                         verbs_peer_t **peers);
+verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index);
 /* Under module->lock. */
-verbs_peer_t *peer_find(struct verbs_module *module, const opal_process_name_t *name);
-verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t *name);
+verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name);
+verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
 /* The lane to the peer is lost: what was given to it ends with an error, Open MPI is told once. */
-void peer_fail(verbs_peer_t *peer, const char *why);
+void verbs_peer_fail(verbs_peer_t *peer, const char *why);
 /* The same, if that queue pair is still the peer's: what is said of one comes late. */
-void peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
+void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
 /* Under peer->lock: one that failed can be used anew, if the last connection is wholly over. */
-bool peer_renew(verbs_peer_t *peer);
+bool verbs_peer_renew(verbs_peer_t *peer);
 /* Under peer->lock: it failed, and the other end may still take in what was sent before. */
-bool peer_is_unfenced(const verbs_peer_t *peer);
+bool verbs_peer_is_unfenced(const verbs_peer_t *peer);
 /* The extension's fence. */
-int peer_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
-void peers_close(struct verbs_module *module);
+int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
+void verbs_peers_close(struct verbs_module *module);
 
 /* connect.c */
-int greeter_open(struct verbs_module *module, uint32_t *qpn);
-void greeter_close(struct verbs_module *module);
+int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn);
+void verbs_greeter_close(struct verbs_module *module);
 /* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be
  * made. */
-bool connect_begin(verbs_peer_t *peer);
+bool verbs_connect_begin(verbs_peer_t *peer);
 /* A datagram came into buffer `index`. */
-void greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc);
-void greeting_sent(struct verbs_module *module, uint32_t index);
+void verbs_greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc);
+void verbs_greeting_sent(struct verbs_module *module, uint32_t index);
 /* Under peer->lock: every change of a peer's state but those of connect.c. */
-void connect_leave(verbs_peer_t *peer, enum peer_state state);
+void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
 /* By who looks at the completion queues: greets those again that have not answered. */
-void greetings_repeat(struct verbs_module *module);
+void verbs_greetings_repeat(struct verbs_module *module);
 /* Asks the other end, over every port that leads to its process, to break its queue pair too. */
-void fence_ask(verbs_peer_t *peer);
+void verbs_fence_ask(verbs_peer_t *peer);
 /* Under peer->lock: an IDLE peer gets a queue pair that leads to itself, and is READY. */
-bool connect_to_itself(verbs_peer_t *peer);
+bool verbs_pair_to_itself(verbs_peer_t *peer);
 /* A message came from a peer whose readiness was not known. */
-void connect_confirmed(verbs_peer_t *peer);
+void verbs_connect_confirmed(verbs_peer_t *peer);
 
 /* send.c */
-int lists_open(struct verbs_module *module);
-void lists_close(struct verbs_module *module);
-mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer, uint8_t order,
-                                      size_t size, uint32_t flags);
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
-mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                        opal_convertor_t *convertor, uint8_t order, size_t reserve,
-                                        size_t *size, uint32_t flags);
-int send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-               mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
-int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_convertor_t *convertor,
-                   void *header, size_t header_size, size_t payload_size, uint8_t order,
-                   uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor);
+int verbs_lists_open(struct verbs_module *module);
+void verbs_lists_close(struct verbs_module *module);
+mca_btl_base_descriptor_t *verbs_send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                            uint8_t order, size_t size, uint32_t flags);
+int verbs_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
+mca_btl_base_descriptor_t *verbs_send_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                              opal_convertor_t *convertor, uint8_t order,
+                                              size_t reserve, size_t *size, uint32_t flags);
+int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
+int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                         opal_convertor_t *convertor, void *header, size_t header_size,
+                         size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                         mca_btl_base_descriptor_t **descriptor);
 
 /* work.c: the send queues. */
 /* OPAL_SUCCESS: posted, or waiting for the connection or for room; its end comes in any case. */
-int work_submit(verbs_peer_t *peer, struct verbs_work *work);
+int verbs_work_submit(verbs_peer_t *peer, struct verbs_work *work);
 /* Posts it if that can be done now, or says why not: OPAL_ERR_RESOURCE_BUSY, there is no room until
  * a completion gives some; any other code, there is more in the way. It is the caller's then. */
-int work_submit_now(verbs_peer_t *peer, struct verbs_work *work);
+int verbs_work_submit_now(verbs_peer_t *peer, struct verbs_work *work);
 /* The same for a message of at most module->inline_max bytes. */
-int work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
-                     mca_btl_base_tag_t tag);
+int verbs_work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
+                           mca_btl_base_tag_t tag);
 /* The same as a write into the peer's memory. Under peer->lock, in state READY. */
-bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
-                     uint32_t key);
-void work_complete(struct verbs_work *work, int status);
+bool verbs_work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
+                           uint32_t key);
+void verbs_work_complete(struct verbs_work *work, int status);
 /* A completion of the send queue. */
-void work_reported(struct verbs_module *module, const struct ibv_wc *wc);
+void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *wc);
 /* Posts what waits, where there is room now; returns events. */
-int work_post_pending(struct verbs_module *module);
-void work_fail_pending(verbs_peer_t *peer);
+int verbs_work_post_pending(struct verbs_module *module);
+void verbs_work_fail_pending(verbs_peer_t *peer);
 /* Under peer->lock: the peer's pending works are to be posted by the next round of progress. */
-void work_wake(verbs_peer_t *peer);
+void verbs_work_wake(verbs_peer_t *peer);
 
 /* wr_id of a message without a descriptor: the peer and the places of the send queue that its
  * completion gives back. */
@@ -387,74 +388,82 @@ void work_wake(verbs_peer_t *peer);
 /* slots.c */
 /* Under peer->lock: for a new connection; for a greeting; and from one, false if it makes no sense.
  */
-void slots_begin(verbs_peer_t *peer);
-void slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place);
-bool slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place);
-void slots_close(verbs_peer_t *peer);
+void verbs_slots_begin(verbs_peer_t *peer);
+void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place);
+bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place);
+void verbs_slots_close(verbs_peer_t *peer);
 /* The extension's slot_send and slot_expect. */
-int slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes, size_t length,
-               uint8_t tag);
-void slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects);
+int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
+                     size_t length, uint8_t tag);
+void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects);
 /* By who looks at the completion queues: hands out what has come where it is expected, or anywhere.
  */
-int slots_read_expected(struct verbs_module *module);
-int slots_read_all(struct verbs_module *module);
+int verbs_slots_read_expected(struct verbs_module *module);
+int verbs_slots_read_all(struct verbs_module *module);
 
 /* remote.c: registration, put, get and atomics. */
-int remote_cache_open(struct verbs_module *module);
+int verbs_cache_open(struct verbs_module *module);
 /* The key of memory that a free list registered. */
-uint32_t remote_key_of(const mca_rcache_base_registration_t *registration);
-mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                                    void *base, size_t size, uint32_t flags);
-int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
-int remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
-               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
-               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle,
-                        mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
-                        uint64_t value, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration);
+mca_btl_base_registration_handle_t *verbs_remote_register(mca_btl_base_module_t *btl,
+                                                          verbs_peer_t *peer, void *base,
+                                                          size_t size, uint32_t flags);
+int verbs_remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+int verbs_remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
+                     void *data);
+int verbs_remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
+                     void *data);
+int verbs_remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                              uint64_t remote_address,
+                              mca_btl_base_registration_handle_t *local_handle,
+                              mca_btl_base_registration_handle_t *remote_handle,
+                              mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                              mca_btl_base_rdma_completion_fn_t callback, void *context,
+                              void *data);
+int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                              uint64_t remote_address,
+                              mca_btl_base_registration_handle_t *local_handle,
+                              mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+                              uint64_t value, int flags, int order,
+                              mca_btl_base_rdma_completion_fn_t callback, void *context,
+                              void *data);
 /* A put, get or atomic, and its beginning; of NULL: OPAL_ERR_TEMP_OUT_OF_RESOURCE. */
-struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kind, void *local,
-                                 uint64_t remote, size_t size,
-                                 mca_btl_base_registration_handle_t *local_handle,
-                                 const mca_btl_base_registration_handle_t *remote_handle,
-                                 mca_btl_base_rdma_completion_fn_t callback, void *context,
-                                 void *data);
-int operation_submit(verbs_peer_t *peer, struct verbs_work *work);
+struct verbs_work *verbs_operation_get(struct verbs_module *module, enum work_kind kind,
+                                       void *local, uint64_t remote, size_t size,
+                                       mca_btl_base_registration_handle_t *local_handle,
+                                       const mca_btl_base_registration_handle_t *remote_handle,
+                                       mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                       void *data);
+int verbs_operation_submit(verbs_peer_t *peer, struct verbs_work *work);
 
 /* flush.c */
 /* Makes the port's connection with itself, if it is not there; false: it cannot be had. */
-bool flush_is_ready(struct verbs_module *module);
+bool verbs_flush_is_ready(struct verbs_module *module);
 /* The extension's flush. */
-int flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                mca_btl_base_registration_handle_t *registration, const void *address,
-                size_t length, multilane_flush_done done, void *context);
-void flush_close(struct verbs_module *module);
+int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                      mca_btl_base_registration_handle_t *registration, const void *address,
+                      size_t length, multilane_flush_done done, void *context);
+void verbs_flush_close(struct verbs_module *module);
 
 /* extension.c: how deep the FIFOs of slots are; 0: there are none. */
-uint32_t lane_slot_depth(const struct verbs_module *module, const struct choice_address *address);
+uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
+                               const struct choice_address *address);
 
 /* progress.c */
-int progress_all(void);
+int verbs_progress_all(void);
 /* What came makes no sense: said once, counted. */
-void message_broken(struct verbs_module *module, const char *what);
+void verbs_message_broken(struct verbs_module *module, const char *what);
 /* Handles what the completion queues of one module hold; returns events. */
-int progress_module(struct verbs_module *module);
+int verbs_progress_module(struct verbs_module *module);
 /* By who looks at the completion queues, with no lock held: some of what was sent. */
-int sends_handle(struct verbs_module *module);
+int verbs_completions_handle(struct verbs_module *module);
 /* Ends what is under way, for at most `limit_ms`; true: nothing is left. */
-bool progress_drain(struct verbs_module *module, uint64_t limit_ms);
+bool verbs_progress_drain(struct verbs_module *module, uint64_t limit_ms);
 
 #endif

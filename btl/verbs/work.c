@@ -70,7 +70,7 @@ static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv
     case WORK_SEND:
         part->addr = (uint64_t) (uintptr_t) work->segment.seg_addr.pval;
         part->length = (uint32_t) work->segment.seg_len;
-        part->lkey = remote_key_of(work->base.super.registration);
+        part->lkey = verbs_cache_key(work->base.super.registration);
         request->imm_data = htonl(MESSAGE_WORD(peer->their_index, work->tag));
         break;
     case WORK_PUT:
@@ -122,7 +122,7 @@ static enum posting work_post(verbs_peer_t *peer, struct verbs_work *work)
 }
 
 /* Under peer->lock. */
-void work_wake(verbs_peer_t *peer)
+void verbs_work_wake(verbs_peer_t *peer)
 {
     struct verbs_module *module = peer->module;
 
@@ -145,13 +145,13 @@ void work_wake(verbs_peer_t *peer)
 static int posting_status(verbs_peer_t *peer, enum posting posting)
 {
     if (OPAL_UNLIKELY(posting == POST_FAILED))
-        peer_fail(peer, "its send queue takes nothing any more");
+        verbs_peer_fail(peer, "its send queue takes nothing any more");
     return posting == POSTED      ? OPAL_SUCCESS
            : posting == POST_FULL ? OPAL_ERR_RESOURCE_BUSY
                                   : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
-int work_submit_now(verbs_peer_t *peer, struct verbs_work *work)
+int verbs_work_submit_now(verbs_peer_t *peer, struct verbs_work *work)
 {
     enum posting posting = POST_LATER;
 
@@ -163,7 +163,7 @@ int work_submit_now(verbs_peer_t *peer, struct verbs_work *work)
     return posting_status(peer, posting);
 }
 
-int work_submit(verbs_peer_t *peer, struct verbs_work *work)
+int verbs_work_submit(verbs_peer_t *peer, struct verbs_work *work)
 {
     enum posting posting = POST_LATER;
     int status = OPAL_SUCCESS;
@@ -173,18 +173,18 @@ int work_submit(verbs_peer_t *peer, struct verbs_work *work)
     if (OPAL_LIKELY(peer->state == PEER_READY) && opal_list_is_empty(&peer->pending))
         posting = work_post(peer, work);
     if (posting != POSTED) {
-        if (peer->state == PEER_FAILED || (peer->state == PEER_IDLE && !connect_begin(peer)) ||
-            posting == POST_FAILED) {
+        if (peer->state == PEER_FAILED ||
+            (peer->state == PEER_IDLE && !verbs_connect_begin(peer)) || posting == POST_FAILED) {
             status = OPAL_ERR_UNREACH;
         } else {
             opal_list_append(&peer->pending, (opal_list_item_t *) work);
             if (peer->state == PEER_READY)
-                work_wake(peer);
+                verbs_work_wake(peer);
         }
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(posting == POST_FAILED))
-        peer_fail(peer, "its send queue takes nothing any more");
+        verbs_peer_fail(peer, "its send queue takes nothing any more");
     return status;
 }
 
@@ -214,15 +214,15 @@ static enum posting inline_post(verbs_peer_t *peer, struct ibv_send_wr *request)
     return POSTED;
 }
 
-int work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
-                     mca_btl_base_tag_t tag)
+int verbs_work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
+                           mca_btl_base_tag_t tag)
 {
     struct ibv_send_wr request;
     enum posting posting = POST_LATER;
 
     OPAL_THREAD_LOCK(&peer->lock);
     if (OPAL_UNLIKELY(peer->state == PEER_IDLE))
-        (void) connect_begin(peer);
+        (void) verbs_connect_begin(peer);
     if (OPAL_LIKELY(peer->state == PEER_READY)) {
         request = (struct ibv_send_wr){
             .opcode = IBV_WR_SEND_WITH_IMM,
@@ -236,8 +236,8 @@ int work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
     return posting_status(peer, posting);
 }
 
-bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
-                     uint32_t key)
+bool verbs_work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
+                           uint32_t key)
 {
     struct ibv_sge part = {.addr = (uint64_t) (uintptr_t) bytes, .length = (uint32_t) length};
     struct ibv_send_wr request = {
@@ -253,7 +253,7 @@ bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint6
 /* --- completion --- */
 
 /* With no lock held. */
-void work_complete(struct verbs_work *work, int status)
+void verbs_work_complete(struct verbs_work *work, int status)
 {
     verbs_peer_t *peer = work->peer;
     mca_btl_base_module_t *btl = &peer->module->super;
@@ -266,7 +266,7 @@ void work_complete(struct verbs_work *work, int status)
         if (tell && work->base.des_cbfunc)
             work->base.des_cbfunc(btl, peer, &work->base, status);
         if (ours)
-            send_free(btl, &work->base);
+            verbs_send_free(btl, &work->base);
         return;
     }
     if (tell && work->callback)
@@ -298,7 +298,7 @@ static __attribute__((noinline)) void work_broken(verbs_peer_t *peer, const stru
         return;
     snprintf(why, sizeof(why), "%s ended with status %d (%s)", what, (int) wc->status,
              ibv_wc_status_str(wc->status));
-    peer_fail_pair(peer, wc->qp_num, why);
+    verbs_peer_fail_pair(peer, wc->qp_num, why);
 }
 
 static void inline_reported(const struct ibv_wc *wc)
@@ -312,18 +312,18 @@ static void inline_reported(const struct ibv_wc *wc)
     if (wc->qp_num == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
         room_give(peer, frees);
     if (!opal_list_is_empty(&peer->pending))
-        work_wake(peer);
+        verbs_work_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-void work_reported(struct verbs_module *module, const struct ibv_wc *wc)
+void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *wc)
 {
     struct verbs_work *work;
     verbs_peer_t *peer;
     bool good = wc->status == IBV_WC_SUCCESS;
 
     if ((wc->wr_id & 3) == GREETING_ID_MARK) {
-        greeting_sent(module, GREETING_ID_INDEX(wc->wr_id));
+        verbs_greeting_sent(module, GREETING_ID_INDEX(wc->wr_id));
         return;
     }
     if ((wc->wr_id & INLINE_ID_MARK) != 0) {
@@ -338,11 +338,11 @@ void work_reported(struct verbs_module *module, const struct ibv_wc *wc)
      * report keeps places until then, but none where they are scarce (inline_post). */
     room_give(peer, work->frees);
     if (!opal_list_is_empty(&peer->pending) && peer->state == PEER_READY)
-        work_wake(peer);
+        verbs_work_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(!good))
         work_broken(peer, wc, kind_in_words(work->kind));
-    work_complete(work, good ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
+    verbs_work_complete(work, good ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
 }
 
 /* --- what waits --- */
@@ -388,14 +388,14 @@ static int peer_post_pending(verbs_peer_t *peer)
     /* Room in the queue pair comes by its own completions; room in the completion queue, or in the
      * device, may come by those of others. */
     if (posting == POST_FULL && peer->outstanding == 0)
-        work_wake(peer);
+        verbs_work_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(posting == POST_FAILED))
-        peer_fail(peer, "its send queue takes nothing any more");
+        verbs_peer_fail(peer, "its send queue takes nothing any more");
     return events;
 }
 
-int work_post_pending(struct verbs_module *module)
+int verbs_work_post_pending(struct verbs_module *module)
 {
     uint32_t peers = atomic_load_explicit(&module->waiting_count, memory_order_relaxed);
     int events = 0;
@@ -410,7 +410,7 @@ int work_post_pending(struct verbs_module *module)
     return events;
 }
 
-void work_fail_pending(verbs_peer_t *peer)
+void verbs_work_fail_pending(verbs_peer_t *peer)
 {
     struct verbs_work *work;
 
@@ -419,6 +419,6 @@ void work_fail_pending(verbs_peer_t *peer)
         work = (struct verbs_work *) opal_list_remove_first(&peer->pending);
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (work)
-            work_complete(work, OPAL_ERR_UNREACH);
+            verbs_work_complete(work, OPAL_ERR_UNREACH);
     } while (work);
 }

@@ -25,8 +25,8 @@ static unsigned peers_failed;
 struct shm_module shm_module;
 struct shm_component mca_btl_shm_component;
 
-int send_remote(shm_peer_t *to, const void *header, size_t header_size, const void *data,
-                size_t size)
+int shm_send_remote(shm_peer_t *to, const void *header, size_t header_size, const void *data,
+                    size_t size)
 {
     struct sent *sent = &wire[wire_end % MESSAGES];
 
@@ -52,21 +52,21 @@ void opal_output(int stream, const char *format, ...)
     said++;
 }
 
-void peer_fail(shm_peer_t *failed, const char *why)
+void shm_peer_fail(shm_peer_t *failed, const char *why)
 {
     HOLDS(failed == peer && why);
     peers_failed++;
 }
 
-int copy_from(mca_btl_base_module_t *btl, shm_peer_t *from, void *local, uint64_t remote_address,
-              size_t length)
+int shm_copy_from(mca_btl_base_module_t *btl, shm_peer_t *from, void *local,
+                  uint64_t remote_address, size_t length)
 {
     (void) btl, (void) from, (void) local, (void) remote_address, (void) length;
     return OPAL_ERR_NOT_SUPPORTED;
 }
 
-int copy_to(mca_btl_base_module_t *btl, shm_peer_t *to, const void *local, uint64_t remote_address,
-            size_t length)
+int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *to, const void *local,
+                uint64_t remote_address, size_t length)
 {
     (void) btl, (void) to, (void) local, (void) remote_address, (void) length;
     return OPAL_ERR_NOT_SUPPORTED;
@@ -84,7 +84,7 @@ static struct remote_message *message_of(struct sent *sent)
 
 static bool hand_over(const struct sent *sent)
 {
-    return remote_handle(peer, sent->bytes, sent->length);
+    return shm_remote_handle(peer, sent->bytes, sent->length);
 }
 
 /* Until nothing is left to hand over. */
@@ -115,7 +115,7 @@ _Alignas(8) static uint64_t counter;
 static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32_t flags)
 {
     mca_btl_base_registration_handle_t *handle =
-        registration_make(&shm_module.super, peer, base, size, flags);
+        shm_registration_make(&shm_module.super, peer, base, size, flags);
 
     if (!handle)
         abort();
@@ -126,7 +126,7 @@ static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32
 
 static void taken_back(mca_btl_base_registration_handle_t *handle)
 {
-    HOLDS(registration_end(&shm_module.super, handle) == OPAL_SUCCESS);
+    HOLDS(shm_registration_end(&shm_module.super, handle) == OPAL_SUCCESS);
 }
 
 static void fill(unsigned char *bytes, size_t size, unsigned seed)
@@ -137,14 +137,14 @@ static void fill(unsigned char *bytes, size_t size, unsigned seed)
 
 static int put(mca_btl_base_registration_handle_t *handle, size_t at, size_t size)
 {
-    return remote_put(&shm_module.super, peer, here, (uintptr_t) (there + at), NULL, handle, size,
-                      0, 0, operation_ended, &ended, NULL);
+    return shm_remote_put(&shm_module.super, peer, here, (uintptr_t) (there + at), NULL, handle,
+                          size, 0, 0, operation_ended, &ended, NULL);
 }
 
 static int get(mca_btl_base_registration_handle_t *handle, size_t at, size_t size)
 {
-    return remote_get(&shm_module.super, peer, here, (uintptr_t) (there + at), NULL, handle, size,
-                      0, 0, operation_ended, &ended, NULL);
+    return shm_remote_get(&shm_module.super, peer, here, (uintptr_t) (there + at), NULL, handle,
+                          size, 0, 0, operation_ended, &ended, NULL);
 }
 
 static void transfers_are_whole(void)
@@ -176,9 +176,9 @@ static uint64_t fetch(mca_btl_base_registration_handle_t *handle, int op, uint64
     uint64_t before = UINT64_C(0x5555555555555555);
 
     ended = 0;
-    HOLDS(remote_fetch_atomic(&shm_module.super, peer, &before, (uintptr_t) &counter, NULL, handle,
-                              (mca_btl_base_atomic_op_t) op, operand, flags, 0, operation_ended,
-                              &ended, NULL) == OPAL_SUCCESS);
+    HOLDS(shm_remote_fetch_atomic(&shm_module.super, peer, &before, (uintptr_t) &counter, NULL,
+                                  handle, (mca_btl_base_atomic_op_t) op, operand, flags, 0,
+                                  operation_ended, &ended, NULL) == OPAL_SUCCESS);
     converse();
     HOLDS(ended == 1 && ended_status == OPAL_SUCCESS);
     return before;
@@ -213,15 +213,15 @@ static void atomics_count(void)
     }
     counter = 5;
     for (uint64_t expected = 4; expected <= 5; expected++) {
-        HOLDS(remote_compare_swap(&shm_module.super, peer, &found, (uintptr_t) &counter, NULL,
-                                  handle, expected, 9, 0, 0, operation_ended, &ended,
-                                  NULL) == OPAL_SUCCESS);
+        HOLDS(shm_remote_compare_swap(&shm_module.super, peer, &found, (uintptr_t) &counter, NULL,
+                                      handle, expected, 9, 0, 0, operation_ended, &ended,
+                                      NULL) == OPAL_SUCCESS);
         converse();
         HOLDS(found == 5 && (expected == 4 ? 5 : 9) == counter);
     }
-    HOLDS(remote_atomic(&shm_module.super, peer, (uintptr_t) &counter, handle,
-                        (mca_btl_base_atomic_op_t) 77, 1, 0, 0, operation_ended, &ended,
-                        NULL) == OPAL_SUCCESS);
+    HOLDS(shm_remote_atomic(&shm_module.super, peer, (uintptr_t) &counter, handle,
+                            (mca_btl_base_atomic_op_t) 77, 1, 0, 0, operation_ended, &ended,
+                            NULL) == OPAL_SUCCESS);
     converse();
     HOLDS(ended_status == OPAL_ERR_NOT_SUPPORTED && counter == 9);
     taken_back(handle);
@@ -314,7 +314,7 @@ static void broken_requests_are_seen(void)
     HOLDS(!understood((struct remote_message){.op = REMOTE_GET, .piece.size = 8}, 8));
     HOLDS(!understood((struct remote_message){.op = REMOTE_ATOMIC, .address = aligned + 4}, 0));
     HOLDS(!understood((struct remote_message){.op = REMOTE_SWAP_IF, .address = aligned}, 8));
-    HOLDS(!remote_handle(peer, "short", 5));
+    HOLDS(!shm_remote_handle(peer, "short", 5));
     peer->known = false;
     HOLDS(!understood((struct remote_message){.op = REMOTE_PUT}, 0));
     peer->known = true;
@@ -368,7 +368,7 @@ static void refusals_to_send_are_told(void)
     sends_refused = 1;
     HOLDS(hand_over(message_take()));
     HOLDS(peers_failed == 1);
-    remote_fail(peer);
+    shm_remote_fail(peer);
     HOLDS(ended == 1 && ended_status == OPAL_ERR_UNREACH);
     HOLDS(opal_list_is_empty(&peer->remote_operations));
     taken_back(handle);
@@ -383,8 +383,8 @@ int main(void)
     peer->known = true;
     OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
     shm_module.super.btl_max_send_size = sizeof(struct remote_message) + PIECE;
-    registration_init();
-    if (remote_init() != OPAL_SUCCESS)
+    shm_registration_init();
+    if (shm_remote_init() != OPAL_SUCCESS)
         abort();
     transfers_are_whole();
     atomics_count();
@@ -392,8 +392,8 @@ int main(void)
     broken_requests_are_seen();
     broken_answers_are_seen();
     refusals_to_send_are_told();
-    remote_finish();
-    registration_finish();
+    shm_remote_finish();
+    shm_registration_finish();
     OBJ_DESTRUCT(&peer->remote_operations);
     free(peer);
     return check_end();

@@ -30,14 +30,14 @@ static int create(struct segment *segment, enum segment_kind kind, const char **
 {
     struct segment_nonce nonce;
 
-    CHECK(segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
-    return segment_create(segment, kind, &nonce, DOORS, LANES, LANE_LINES, failed);
+    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
+    return shm_segment_create(segment, kind, &nonce, DOORS, LANES, LANE_LINES, failed);
 }
 
 static int open_again(const struct segment *segment)
 {
-    return segment_open((int32_t) getpid(), segment->kind == SEGMENT_FILE ? -1 : segment->fd,
-                        &segment->nonce);
+    return shm_segment_open((int32_t) getpid(), segment->kind == SEGMENT_FILE ? -1 : segment->fd,
+                            &segment->nonce);
 }
 
 /* Runs `body` in a child; its exit status, or minus the signal that ended it. */
@@ -60,49 +60,50 @@ static void segment_holds(enum segment_kind kind)
     struct segment segment;
     const char *failed;
     int error = create(&segment, kind, &failed);
-    struct lane *lanes[LANES];
+    struct channel *channels[LANES];
 
     CHECK(error == 0, "%s: cannot %s: %s", kind_name(kind), failed, strerror(error));
     if (error != 0)
         return;
     for (unsigned i = 0; i < LANES; i++) {
-        lanes[i] = segment_lane_get(&segment, -1);
-        CHECK(lanes[i] != NULL, "lane %u: %s", i, strerror(errno));
-        CHECK(segment_lane_offset(&segment, lanes[i]) % (64 << 10) == 0, "lane %u", i);
-        memset(lanes[i], 0xff, lane_bytes(LANE_LINES));
+        channels[i] = shm_segment_channel_get(&segment, -1);
+        CHECK(channels[i] != NULL, "lane %u: %s", i, strerror(errno));
+        CHECK(shm_segment_channel_offset(&segment, channels[i]) % (64 << 10) == 0, "lane %u", i);
+        memset(channels[i], 0xff, channel_bytes(LANE_LINES));
     }
-    CHECK(!segment_lane_get(&segment, -1) && errno == ENOSPC, "%s", strerror(errno));
-    segment_lane_put(&segment, lanes[0]);
-    segment_lane_put(&segment, lanes[1]);
+    CHECK(!shm_segment_channel_get(&segment, -1) && errno == ENOSPC, "%s", strerror(errno));
+    shm_segment_channel_put(&segment, channels[0]);
+    shm_segment_channel_put(&segment, channels[1]);
     /* Peers that have it mapped may write there still. */
-    memset(lanes[1], 0xff, lane_bytes(LANE_LINES));
-    lanes[1] = segment_lane_get(&segment, -1);
-    CHECK(lanes[1] != NULL, "a lane that was given back");
-    CHECK(lanes[0] == segment_lane_get(&segment, -1), "the other lane that was given back");
-    for (size_t i = 0; lanes[1] && i < lane_bytes(LANE_LINES); i++)
-        if (((unsigned char *) lanes[1])[i] != 0) {
+    memset(channels[1], 0xff, channel_bytes(LANE_LINES));
+    channels[1] = shm_segment_channel_get(&segment, -1);
+    CHECK(channels[1] != NULL, "a lane that was given back");
+    CHECK(channels[0] == shm_segment_channel_get(&segment, -1),
+          "the other lane that was given back");
+    for (size_t i = 0; channels[1] && i < channel_bytes(LANE_LINES); i++)
+        if (((unsigned char *) channels[1])[i] != 0) {
             CHECK(false, "byte %zu of a lane given out again is not cleared", i);
             break;
         }
-    segment_destroy(&segment);
+    shm_segment_destroy(&segment);
 }
 
 static int open_in_child(void *argument)
 {
     const struct segment *segment = argument;
-    int descriptor = segment_open(
+    int descriptor = shm_segment_open(
         (int32_t) getppid(), segment->kind == SEGMENT_FILE ? -1 : segment->fd, &segment->nonce);
     struct segment_header *header;
-    uint32_t doors;
+    uint32_t connections;
     size_t bytes;
 
     if (descriptor < 0)
         return errno;
-    header = segment_map_header(descriptor, &bytes, &doors);
-    if (!header || doors != DOORS)
+    header = shm_segment_map_header(descriptor, &bytes, &connections);
+    if (!header || connections != DOORS)
         return 200;
-    segment_doors(header)[DOORS - 1].jobid = 4711;
-    return segment_owner_lives(descriptor) ? 0 : 201;
+    shm_segment_connections(header)[DOORS - 1].jobid = 4711;
+    return shm_segment_owner_lives(descriptor) ? 0 : 201;
 }
 
 static void peer_opens(enum segment_kind kind)
@@ -116,8 +117,8 @@ static void peer_opens(enum segment_kind kind)
     status = in_child(open_in_child, &segment);
     CHECK(status == 0, "%s: the peer ended with %d (%s)", kind_name(kind), status,
           strerror(abs(status)));
-    CHECK(segment.doors[DOORS - 1].jobid == 4711, "%s: what the peer wrote", kind_name(kind));
-    segment_destroy(&segment);
+    CHECK(segment.connections[DOORS - 1].jobid == 4711, "%s: what the peer wrote", kind_name(kind));
+    shm_segment_destroy(&segment);
 }
 
 /* --- who must not --- */
@@ -129,11 +130,11 @@ static int open_as_nobody(void *argument)
 
     if (setgid(65534) != 0 || setuid(65534) != 0)
         return 200;
-    segment_file_path(path, &segment->nonce);
+    shm_segment_file_path(path, &segment->nonce);
     if (segment->kind == SEGMENT_FILE && access(path, R_OK) == 0)
         return 201;
-    return segment_open((int32_t) getppid(), segment->kind == SEGMENT_FILE ? -1 : segment->fd,
-                        &segment->nonce) < 0 &&
+    return shm_segment_open((int32_t) getppid(), segment->kind == SEGMENT_FILE ? -1 : segment->fd,
+                            &segment->nonce) < 0 &&
                    errno == EACCES
                ? 0
                : 202;
@@ -158,12 +159,12 @@ static void others_refused(enum segment_kind kind)
     /* The right descriptor, but not what it should be. */
     wrong = segment.nonce;
     wrong.bytes[3] ^= 1;
-    CHECK(segment_open((int32_t) getpid(), segment.fd, &wrong) < 0 && errno == ESTALE, "%s",
+    CHECK(shm_segment_open((int32_t) getpid(), segment.fd, &wrong) < 0 && errno == ESTALE, "%s",
           strerror(errno));
-    CHECK(segment_open((int32_t) getpid(), 0, &segment.nonce) < 0, "standard input");
-    CHECK(segment_open((int32_t) getpid(), 9999, &segment.nonce) < 0 && errno == ENOENT, "%s",
+    CHECK(shm_segment_open((int32_t) getpid(), 0, &segment.nonce) < 0, "standard input");
+    CHECK(shm_segment_open((int32_t) getpid(), 9999, &segment.nonce) < 0 && errno == ENOENT, "%s",
           strerror(errno));
-    segment_destroy(&segment);
+    shm_segment_destroy(&segment);
 }
 
 static int touch_mapping(void *argument)
@@ -183,7 +184,7 @@ static void fork_has_no_part(void)
     if (create(&segment, SEGMENT_MEMFD, &failed) != 0)
         return;
     CHECK(in_child(touch_mapping, &segment) == -SIGSEGV, "a forked child sees the rings");
-    segment_destroy(&segment);
+    shm_segment_destroy(&segment);
 #else
     (void) touch_mapping;
 #endif
@@ -194,7 +195,7 @@ static void bounds_checked(void)
 {
     struct segment segment;
     const char *failed;
-    uint32_t doors;
+    uint32_t connections;
     size_t bytes;
     int descriptor;
 
@@ -202,21 +203,23 @@ static void bounds_checked(void)
         return;
     descriptor = open_again(&segment);
     CHECK(descriptor >= 0, "%s", strerror(errno));
-    CHECK(!segment_map(descriptor, segment.bytes, SEGMENT_PAGE) && errno == ESTALE,
+    CHECK(!shm_segment_map(descriptor, segment.bytes, SEGMENT_PAGE) && errno == ESTALE,
           "mapped behind the end");
-    CHECK(!segment_map(descriptor, UINT64_MAX - SEGMENT_PAGE + 1, 2 * SEGMENT_PAGE),
+    CHECK(!shm_segment_map(descriptor, UINT64_MAX - SEGMENT_PAGE + 1, 2 * SEGMENT_PAGE),
           "mapped around the end");
     CHECK(ftruncate(descriptor, SEGMENT_PAGE) != 0 && errno == EPERM, "shrunk under its peers");
-    segment.header->door_count = SEGMENT_DOORS_MAX + 1;
-    CHECK(!segment_map_header(descriptor, &bytes, &doors) && errno == ESTALE, "too many doors");
-    segment.header->door_count = SEGMENT_DOORS_MAX;
-    CHECK(!segment_map_header(descriptor, &bytes, &doors) && errno == ESTALE, "doors not there");
-    segment.header->door_count = 0;
-    CHECK(!segment_map_header(descriptor, &bytes, &doors) && errno == ESTALE, "no doors");
+    segment.header->connection_count = SEGMENT_CONNECTIONS_MAX + 1;
+    CHECK(!shm_segment_map_header(descriptor, &bytes, &connections) && errno == ESTALE,
+          "too many doors");
+    segment.header->connection_count = SEGMENT_CONNECTIONS_MAX;
+    CHECK(!shm_segment_map_header(descriptor, &bytes, &connections) && errno == ESTALE,
+          "doors not there");
+    segment.header->connection_count = 0;
+    CHECK(!shm_segment_map_header(descriptor, &bytes, &connections) && errno == ESTALE, "no doors");
     /* Closing it takes the owner's own lock away, which only happens in this test: it is its own
      * peer. */
     close(descriptor);
-    segment_destroy(&segment);
+    shm_segment_destroy(&segment);
 }
 
 /* --- death --- */
@@ -257,17 +260,17 @@ static void death_seen(enum segment_kind kind)
     CHECK(read(heir.to_parent[0], answer, sizeof(answer)) == sizeof(answer), "%s", strerror(errno));
     memcpy(&fd, answer, sizeof(fd));
     memcpy(&nonce, answer + sizeof(fd), sizeof(nonce));
-    descriptor = segment_open((int32_t) child, kind == SEGMENT_FILE ? -1 : fd, &nonce);
+    descriptor = shm_segment_open((int32_t) child, kind == SEGMENT_FILE ? -1 : fd, &nonce);
     CHECK(descriptor >= 0, "%s: %s", kind_name(kind), strerror(errno));
-    CHECK(segment_owner_lives(descriptor), "%s: taken for dead", kind_name(kind));
+    CHECK(shm_segment_owner_lives(descriptor), "%s: taken for dead", kind_name(kind));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    CHECK(!segment_owner_lives(descriptor), "%s: its death is not seen", kind_name(kind));
+    CHECK(!shm_segment_owner_lives(descriptor), "%s: its death is not seen", kind_name(kind));
     close(descriptor);
     close(heir.to_parent[0]);
     close(heir.to_parent[1]);
     if (kind == SEGMENT_FILE) {
-        segment_file_path(path, &nonce);
+        shm_segment_file_path(path, &nonce);
         unlink(path);
     }
 }
@@ -285,14 +288,14 @@ static int death_seen_without_descriptors(void *argument)
     }
     if (calls_refuse(SYS_pidfd_open, SYS_pidfd_open, ENOSYS) != 0)
         return 77;
-    lived = segment_process_lives(child);
+    lived = shm_segment_process_lives(child);
     kill(child, SIGKILL);
     while (waitid(P_PID, (id_t) child, NULL, WEXITED | WNOWAIT) != 0)
         if (errno != EINTR)
             return 1;
-    zombie_lives = segment_process_lives(child);
+    zombie_lives = shm_segment_process_lives(child);
     waitpid(child, NULL, 0);
-    gone_lives = segment_process_lives(child);
+    gone_lives = shm_segment_process_lives(child);
     return !lived ? 2 : zombie_lives ? 3 : gone_lives ? 4 : 0;
 }
 
@@ -314,14 +317,14 @@ static int file_in_full_shm(void *argument)
         fprintf(stderr, "cannot %s: %s\n", failed, strerror(error));
         return 1;
     }
-    for (int lanes = 0; lanes < 4; lanes++) {
-        struct lane *lane = segment_lane_get(&segment, -1);
+    for (int channels = 0; channels < 4; channels++) {
+        struct channel *channel = shm_segment_channel_get(&segment, -1);
 
-        if (!lane) {
-            segment_destroy(&segment);
-            return errno == ENOSPC && lanes > 0 ? 0 : 2;
+        if (!channel) {
+            shm_segment_destroy(&segment);
+            return errno == ENOSPC && channels > 0 ? 0 : 2;
         }
-        memset(lane, 1, lane_bytes(LANE_LINES));
+        memset(channel, 1, channel_bytes(LANE_LINES));
     }
     return 3;
 }

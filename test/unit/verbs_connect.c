@@ -211,19 +211,19 @@ struct verbs_module *verbs_module_at(uint32_t place)
     return place == 0 ? &module : NULL;
 }
 
-bool device_post_receive(struct verbs_module *it, uint32_t index)
+bool verbs_device_post_receive(struct verbs_module *it, uint32_t index)
 {
     (void) it, (void) index;
     return true;
 }
 
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+int verbs_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
 {
     (void) btl, (void) descriptor;
     return OPAL_SUCCESS;
 }
 
-uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
+uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration)
 {
     (void) registration;
     return 0;
@@ -264,13 +264,13 @@ static void begin(void)
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.modules[0] = &module;
     verbs.module_count = 1;
-    CHECK(greeter_open(&module, &qpn) == OPAL_SUCCESS, "no greeter");
+    CHECK(verbs_greeter_open(&module, &qpn) == OPAL_SUCCESS, "no greeter");
 }
 
 static void end(void)
 {
-    peers_close(&module);
-    greeter_close(&module);
+    verbs_peers_close(&module);
+    verbs_greeter_close(&module);
     free(module.waiting);
     free(module.expecting);
     OBJ_DESTRUCT(&module.waiting_lock);
@@ -281,17 +281,18 @@ static void end(void)
 static void progress(void)
 {
     for (int i = 0; i < 4096; i++)
-        (void) progress_module(&module);
+        (void) verbs_progress_module(&module);
 }
 
 /* One that has greeted, that our own queue pair is connected with, and that btl_add_procs was never
  * told of. */
 static verbs_peer_t *peer_that_greeted(void)
 {
-    verbs_peer_t *peer = peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
+    verbs_peer_t *peer =
+        verbs_peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
 
-    CHECK(connect_begin(peer), "no queue pair");
-    connect_leave(peer, PEER_ANSWERED);
+    CHECK(verbs_connect_begin(peer), "no queue pair");
+    verbs_peer_state_set(peer, PEER_ANSWERED);
     return peer;
 }
 
@@ -324,7 +325,7 @@ COMPAT_SENDER_CALLBACK(message_heard)
 
     heard.messages++;
     heard.sender = endpoint;
-    heard.answered = endpoint && work_post_inline(endpoint, &part, 1, TAG) == OPAL_SUCCESS;
+    heard.answered = endpoint && verbs_work_post_inline(endpoint, &part, 1, TAG) == OPAL_SUCCESS;
     CHECK(btl == &module.super, "another module");
 }
 
@@ -352,8 +353,8 @@ static void slot_of_a_process_that_was_not_added_says_who_sent(void)
     begin();
     mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
     peer = peer_that_greeted();
-    connect_leave(peer, PEER_READY);
-    slot_fill(&peer->slots.ring->slots[0], 0, module.slot_depth, "a slot", 7, TAG);
+    verbs_peer_state_set(peer, PEER_READY);
+    verbs_slot_fill(&peer->slots.ring->slots[0], 0, module.slot_depth, "a slot", 7, TAG);
     memset(&heard, 0, sizeof(heard));
     progress();
     CHECK(heard.messages == 1, "%u messages", heard.messages);
@@ -370,16 +371,16 @@ static void wait_ms(uint64_t ms)
     while (device.now_ms < end) {
         device.now_ms += 10;
         for (int i = 0; i < 128; i++)
-            (void) progress_module(&module);
+            (void) verbs_progress_module(&module);
     }
 }
 
 static verbs_peer_t *peer_to(uint16_t lid)
 {
-    verbs_peer_t *peer = peer_create(&module, &(opal_process_name_t){.vpid = lid});
+    verbs_peer_t *peer = verbs_peer_create(&module, &(opal_process_name_t){.vpid = lid});
 
     peer->port.address.lid = lid;
-    CHECK(connect_begin(peer), "no queue pair");
+    CHECK(verbs_connect_begin(peer), "no queue pair");
     return peer;
 }
 
@@ -420,10 +421,10 @@ static void way_to_a_port_that_needs_a_route_has_one(void)
 
         begin();
         module.gid_index = 3;
-        peer = peer_create(&module, &(opal_process_name_t){.vpid = 0});
+        peer = verbs_peer_create(&module, &(opal_process_name_t){.vpid = 0});
         peer->port.address = (struct choice_address){.lid = 9, .gid = {[15] = 7}};
         peer->port.address.needs_route = needed;
-        CHECK(connect_begin(peer), "no queue pair");
+        CHECK(verbs_connect_begin(peer), "no queue pair");
         CHECK(device.way.dlid == 9 && needed == device.way.is_global, "%u", device.way.is_global);
         if (needed)
             CHECK(device.way.grh.dgid.raw[15] == 7 && device.way.grh.sgid_index == 3, "to %u",
@@ -495,7 +496,7 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     device.dead_lids = 0;
     verbs.record.nonce = our_nonce;
     greeting_comes();
-    (void) progress_module(&module);
+    (void) verbs_progress_module(&module);
     CHECK(peer->state == PEER_ANSWERED && device.greetings[1] == 1, "state %u, %u greetings",
           peer->state, device.greetings[1]);
     end();

@@ -54,7 +54,7 @@ static void device_breaks(void)
     for (unsigned i = 0; i < count; i++) {
         device.due_count--;
         if (device.due[i].status != IBV_WC_SUCCESS)
-            work_reported(&module, &device.due[i]);
+            verbs_completion_handle(&module, &device.due[i]);
         CHECK(module.send_cq_room <= PLACES - (int) device.due_count, "%d free places, %u due",
               (int) module.send_cq_room, device.due_count);
     }
@@ -87,7 +87,7 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 /* --- the other files of btl/verbs ---------------------------------------------------------------
  */
 
-bool connect_begin(verbs_peer_t *peer)
+bool verbs_connect_begin(verbs_peer_t *peer)
 {
     peer->qp = calloc(1, sizeof(*peer->qp));
     *peer->qp = (struct ibv_qp){.context = &context, .qp_num = ++device.last_qpn};
@@ -98,25 +98,25 @@ bool connect_begin(verbs_peer_t *peer)
     return true;
 }
 
-void connect_leave(verbs_peer_t *peer, enum peer_state state)
+void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state)
 {
     peer->state = (uint8_t) state;
 }
 
-void greeting_sent(struct verbs_module *it, uint32_t index)
+void verbs_greeting_sent(struct verbs_module *it, uint32_t index)
 {
     (void) it, (void) index;
 }
 
 static unsigned fences_asked;
 
-void fence_ask(verbs_peer_t *peer)
+void verbs_fence_ask(verbs_peer_t *peer)
 {
     CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
     fences_asked++;
 }
 
-void slots_close(verbs_peer_t *peer)
+void verbs_slots_close(verbs_peer_t *peer)
 {
     (void) peer;
 }
@@ -126,19 +126,19 @@ uint64_t verbs_now_ms(void)
     return 0;
 }
 
-int progress_module(struct verbs_module *it)
+int verbs_progress_module(struct verbs_module *it)
 {
     (void) it;
     return 0;
 }
 
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+int verbs_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
 {
     (void) btl, (void) descriptor;
     return OPAL_SUCCESS;
 }
 
-uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
+uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration)
 {
     (void) registration;
     return 0;
@@ -169,13 +169,13 @@ static void begin(bool reports_all)
 
 static void end(void)
 {
-    peers_close(&module);
+    verbs_peers_close(&module);
     memset(module.chunks, 0, sizeof(module.chunks));
 }
 
 static verbs_peer_t *peer_new(void)
 {
-    return peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
+    return verbs_peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
 }
 
 static void message(verbs_peer_t *peer)
@@ -183,8 +183,8 @@ static void message(verbs_peer_t *peer)
     struct ibv_sge part = {.length = 8};
 
     if (peer->state == PEER_IDLE)
-        connect_begin(peer);
-    CHECK(work_post_inline(peer, &part, 1, 0) == OPAL_SUCCESS, "%d free places",
+        verbs_connect_begin(peer);
+    CHECK(verbs_work_post_inline(peer, &part, 1, 0) == OPAL_SUCCESS, "%d free places",
           (int) module.send_cq_room);
 }
 
@@ -197,7 +197,7 @@ static void put(verbs_peer_t *peer, opal_free_list_t *list)
     work->kind = WORK_PUT;
     work->list = list;
     work->size = 4096;
-    CHECK(work_submit(peer, work) == OPAL_SUCCESS, "state %u", peer->state);
+    CHECK(verbs_work_submit(peer, work) == OPAL_SUCCESS, "state %u", peer->state);
 }
 
 static void works_free(opal_free_list_t *list)
@@ -226,14 +226,14 @@ static void many_failures(bool reports_all)
         put(peer, &list);
         for (unsigned n = 0; n < i % 5; n++)
             message(peer);
-        peer_fail(peer, "it is cut");
+        verbs_peer_fail(peer, "it is cut");
         device_breaks();
         CHECK(peer->outstanding == 0, "%u", peer->outstanding);
     }
     /* Messages that are not reported are sent only while half of the places are free. */
     CHECK(module.send_cq_room >= PLACES / 2 - (int) DEPTH, "%d", (int) module.send_cq_room);
     for (unsigned i = 0; i < PEERS; i++)
-        CHECK(peer_renew(peer_at(&module, i)), "peer %u", i);
+        CHECK(verbs_peer_renew(verbs_peer_at(&module, i)), "peer %u", i);
     CHECK(module.send_cq_room == PLACES, "%d", (int) module.send_cq_room);
     end();
     works_free(&list);
@@ -245,7 +245,8 @@ static verbs_peer_t *added(void)
     opal_proc_t *processes = &process;
     verbs_peer_t *peer;
 
-    CHECK(peer_add_procs(&module.super, 1, &processes, &peer, NULL) == OPAL_SUCCESS, "an error");
+    CHECK(verbs_peer_add_procs(&module.super, 1, &processes, &peer, NULL) == OPAL_SUCCESS,
+          "an error");
     return peer;
 }
 
@@ -258,14 +259,14 @@ static void added_before_fenced(void)
     peer = added();
     CHECK(peer && peer->state == PEER_IDLE, "a process that was not met before");
     message(peer);
-    peer_fail(peer, "it is cut");
+    verbs_peer_fail(peer, "it is cut");
     device_breaks();
     fences_asked = 0;
     CHECK(!added() && peer->state == PEER_FAILED, "state %u", peer->state);
     CHECK(fences_asked == 1, "%u", fences_asked);
-    CHECK(peer_fence(&module.super, peer) == OPAL_ERR_RESOURCE_BUSY, "it is fenced");
+    CHECK(verbs_fence(&module.super, peer) == OPAL_ERR_RESOURCE_BUSY, "it is fenced");
     peer->fence_confirmed = true;
-    CHECK(peer_fence(&module.super, peer) == OPAL_SUCCESS, "it is not fenced");
+    CHECK(verbs_fence(&module.super, peer) == OPAL_SUCCESS, "it is not fenced");
     CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
 }
@@ -281,7 +282,7 @@ static void added_before_drained(void)
     peer = added();
     message(peer);
     put(peer, &list);
-    peer_fail(peer, "it is cut");
+    verbs_peer_fail(peer, "it is cut");
     peer->fence_confirmed = true;
     CHECK(!added(), "%u under way", peer->outstanding);
     device_breaks();
@@ -297,9 +298,9 @@ static void added_before_connected(void)
 
     begin(false);
     peer = added();
-    connect_begin(peer);
+    verbs_connect_begin(peer);
     peer->state = PEER_GREETING;
-    peer_fail(peer, "nobody answers");
+    verbs_peer_fail(peer, "nobody answers");
     CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
 }
@@ -313,15 +314,15 @@ static void connection_outlives_what_is_said_of_the_last(void)
 
     begin(false);
     peer = added();
-    connect_begin(peer);
+    verbs_connect_begin(peer);
     last = peer->qpn;
-    peer_fail(peer, "it is cut");
+    verbs_peer_fail(peer, "it is cut");
     peer->fence_confirmed = true;
-    CHECK(peer_renew(peer), "state %u", peer->state);
-    connect_begin(peer);
-    peer_fail_pair(peer, last, "it was cut");
+    CHECK(verbs_peer_renew(peer), "state %u", peer->state);
+    verbs_connect_begin(peer);
+    verbs_peer_fail_pair(peer, last, "it was cut");
     CHECK(peer->state == PEER_READY, "state %u", peer->state);
-    peer_fail_pair(peer, peer->qpn, "it is cut");
+    verbs_peer_fail_pair(peer, peer->qpn, "it is cut");
     CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
     end();
 }
