@@ -16,67 +16,38 @@
 #include "common/model/number.h"
 #include "opal/util/proc.h"
 
-/* Visitors beyond the job's own processes on this node: those of spawned and connected jobs. */
+/* Connections beyond those of the job's own processes on this node: of spawned and connected jobs.
+ */
 #define OTHER_JOBS_CONNECTIONS 1024u
 
 static int shm_register(void);
-static int shm_close(void);
 static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads);
 static int shm_finalize(mca_btl_base_module_t *btl);
 static int shm_register_error(mca_btl_base_module_t *btl,
                               mca_btl_base_module_error_cb_fn_t callback);
 
-__attribute__((visibility("default"))) struct shm_component mca_btl_shm_component = {
-    .super =
-        {
-            .btl_version =
-                {
-                    MCA_BTL_DEFAULT_VERSION("shm"),
-                    .mca_close_component = shm_close,
-                    .mca_register_component_params = shm_register,
-                },
-            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-            .btl_init = shm_init,
-            .btl_progress = shm_receive_progress,
-        },
-    .single_copy_text = "auto",
-    .ring_bytes_text = "auto",
-    .memory_max_text = "64m",
-    .given = GIVEN_INIT,
-    .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
-};
+extern mca_btl_base_component_t mca_btl_shm_component;
 
-struct shm_module shm_module = {
-    .super =
+/* Open MPI finds the component by this name. */
+__attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_shm_component = {
+    .btl_version =
         {
-            .btl_component = &mca_btl_shm_component.super,
-            .btl_add_procs = shm_peer_add_procs,
-            .btl_del_procs = shm_peer_del_procs,
-            .btl_finalize = shm_finalize,
-            .btl_alloc = shm_send_alloc,
-            .btl_free = shm_send_free,
-            .btl_prepare_src = shm_send_prepare,
-            .btl_send = shm_send_start,
-            .btl_sendi = shm_send_immediate,
-            .btl_put = shm_remote_put,
-            .btl_get = shm_remote_get,
-            .btl_atomic_op = shm_remote_atomic,
-            .btl_atomic_fop = shm_remote_fetch_atomic,
-            .btl_atomic_cswap = shm_remote_compare_swap,
-            .btl_register_mem = shm_registration_make,
-            .btl_deregister_mem = shm_registration_end,
-            .btl_register_error = shm_register_error,
+            MCA_BTL_DEFAULT_VERSION("shm"),
+            .mca_register_component_params = shm_register,
         },
+    .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .btl_init = shm_init,
+    .btl_progress = shm_receive_progress,
 };
 
 static const struct param params[] = {
-    GIVEN_PARAMS(mca_btl_shm_component.given),
-    {"single_copy", PARAM_STRING, &mca_btl_shm_component.single_copy_text,
+    GIVEN_PARAMS(shm.given),
+    {"single_copy", PARAM_STRING, &shm.single_copy_text,
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
-    {"ring_bytes", PARAM_STRING, &mca_btl_shm_component.ring_bytes_text,
+    {"ring_bytes", PARAM_STRING, &shm.ring_bytes_text,
      "bytes of the ring to each peer, a power of two from 16k to 4m, or auto: what memory_max "
      "allows, at most 256k"},
-    {"memory_max", PARAM_STRING, &mca_btl_shm_component.memory_max_text,
+    {"memory_max", PARAM_STRING, &shm.memory_max_text,
      "most bytes of the rings of one process together, with k, m or g behind the number"},
 };
 
@@ -88,8 +59,27 @@ static const struct param params[] = {
  * figures are of their kind too: r2 only ranks lanes by them. */
 static void module_describe(void)
 {
-    mca_btl_base_module_t *btl = &shm_module.super;
+    mca_btl_base_module_t *btl = &shm_module;
 
+    *btl = (mca_btl_base_module_t){
+        .btl_component = &mca_btl_shm_component,
+        .btl_add_procs = shm_add_procs,
+        .btl_del_procs = shm_del_procs,
+        .btl_finalize = shm_finalize,
+        .btl_alloc = shm_send_alloc,
+        .btl_free = shm_send_free,
+        .btl_prepare_src = shm_send_prepare,
+        .btl_send = shm_send_start,
+        .btl_sendi = shm_send_immediate,
+        .btl_put = shm_remote_put,
+        .btl_get = shm_remote_get,
+        .btl_atomic_op = shm_remote_atomic,
+        .btl_atomic_fop = shm_remote_fetch_atomic,
+        .btl_atomic_cswap = shm_remote_compare_swap,
+        .btl_register_mem = shm_registration_make,
+        .btl_deregister_mem = shm_registration_end,
+        .btl_register_error = shm_register_error,
+    };
     btl->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
     btl->btl_latency = 1;
     btl->btl_bandwidth = 40000;
@@ -120,12 +110,12 @@ static int shm_register(void)
 
     if (!version_accepts_running("btl", "shm"))
         return OPAL_ERR_NOT_AVAILABLE;
-    status = param_register(&mca_btl_shm_component.super.btl_version, params,
+    status = param_register(&mca_btl_shm_component.btl_version, params,
                             sizeof(params) / sizeof(params[0]));
     if (status != OPAL_SUCCESS)
         return status;
     module_describe();
-    return mca_btl_base_param_register(&mca_btl_shm_component.super.btl_version, &shm_module.super);
+    return mca_btl_base_param_register(&mca_btl_shm_component.btl_version, &shm_module);
 }
 
 /* --- parameters --- */
@@ -196,7 +186,7 @@ static bool sizes_read(void)
 /* Messages and fragments are no longer than the rings of every process can take. */
 static void limits_clip(void)
 {
-    mca_btl_base_module_t *btl = &shm_module.super;
+    mca_btl_base_module_t *btl = &shm_module;
     size_t max = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES);
     size_t *limits[] = {&btl->btl_max_send_size, &btl->btl_eager_limit, &btl->btl_rndv_eager_limit};
 
@@ -241,7 +231,7 @@ static int lists_init(void)
     if (status != OPAL_SUCCESS)
         return status;
     return opal_free_list_init(
-        &shm.frags_large, sizeof(struct shm_frag) + shm_module.super.btl_max_send_size, 64,
+        &shm.frags_large, sizeof(struct shm_frag) + shm_module.btl_max_send_size, 64,
         OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
 }
 
@@ -279,7 +269,7 @@ static bool begin(void)
                 strerror(error));
         return false;
     }
-    if (!shm_segment_ready(SEGMENT_MEMFD))
+    if (!shm_own_segment_ready(SEGMENT_MEMFD))
         return false;
     shm.record.fd = shm_identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
     shm.oversubscribed = (long) local_processes() > sysconf(_SC_NPROCESSORS_ONLN);
@@ -301,16 +291,16 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
         return NULL;
     modules = calloc(1, sizeof(*modules));
     if (!modules || lists_init() != OPAL_SUCCESS ||
-        modex_send(&shm.super.btl_version, &shm.record, sizeof(shm.record)) != OPAL_SUCCESS) {
+        modex_send(&mca_btl_shm_component.btl_version, &shm.record, sizeof(shm.record)) !=
+            OPAL_SUCCESS) {
         free(modules);
-        atomic_store_explicit(&shm.segment_live[SEGMENT_MEMFD], false, memory_order_relaxed);
-        shm_segment_destroy(&shm.segments[SEGMENT_MEMFD]);
+        shm_own_segments_destroy();
         return NULL;
     }
     shm.finalized = false;
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)
-        atomic_store_explicit(&shm.promised[kind], 0, memory_order_relaxed);
-    modules[0] = &shm_module.super;
+        atomic_store_explicit(&shm.reserved[kind], 0, memory_order_relaxed);
+    modules[0] = &shm_module;
     *count = 1;
     return modules;
 }
@@ -332,23 +322,9 @@ static int shm_finalize(mca_btl_base_module_t *btl)
         return OPAL_SUCCESS;
     shm.finalized = true;
     shm.error_callback = NULL;
-    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
-        if (shm.segments[kind].fd >= 0)
-            /* Release: peers that see it see that every door was closed before or will not be. */
-            atomic_store_explicit(&shm.segments[kind].header->state, SEGMENT_FINALIZED,
-                                  memory_order_release);
+    shm_own_segments_finalize();
     shm_peers_close();
-    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
-        atomic_store_explicit(&shm.segment_live[kind], false, memory_order_relaxed);
-        shm_segment_destroy(&shm.segments[kind]);
-        free(shm.connection_peers[kind]);
-        shm.connection_peers[kind] = NULL;
-    }
+    shm_own_segments_destroy();
     lists_finish();
-    return OPAL_SUCCESS;
-}
-
-static int shm_close(void)
-{
     return OPAL_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Put, get and atomics: by the kernel's copying where the peer can be proven, else by messages that
- * the owner of the memory answers. */
-#include "btl/shm/shm.h"
+ * the owner of the memory answers (serve.c). */
+#include "btl/shm/remote.h"
 
 #include <string.h>
 
@@ -15,35 +15,8 @@ static struct {
     uint64_t operation_next;
 } remote;
 
-enum remote_op {
-    REMOTE_PUT = 1, /* data follow, for `address` */
-    REMOTE_GET,     /* answer with `size` bytes from `address` */
-    REMOTE_ATOMIC,
-    REMOTE_SWAP_IF, /* compare and swap */
-    REMOTE_ANSWER   /* to one of these */
-};
-
-/* With nothing behind it, it is a message of one line. */
-struct remote_message {
-    uint8_t op;
-    uint8_t narrow; /* an atomic on 32 bits */
-    uint16_t atomic;
-    int32_t status; /* of an answer */
-    uint64_t id;    /* of the operation at the one who asked */
-    uint64_t address;
-    mca_btl_base_registration_handle_t handle;
-    union {
-        struct {
-            uint64_t size;
-            uint64_t offset;  /* in the operation */
-        } piece;              /* of a put or a get */
-        uint64_t operands[2]; /* of an atomic; the first of an answer is what was there before */
-    };
-};
-_Static_assert(sizeof(struct remote_message) <= RING_LINE_PAYLOAD, "more than a line");
-
 /* Something asked of a peer. */
-struct operation {
+struct shm_operation {
     opal_free_list_item_t super;
     uint64_t id;
     uint8_t op;
@@ -59,8 +32,10 @@ struct operation {
     void *context;
     void *data;
 };
-typedef struct operation struct_operation;
-OBJ_CLASS_INSTANCE(struct_operation, opal_free_list_item_t, NULL, NULL);
+
+typedef struct shm_operation struct_shm_operation;
+
+OBJ_CLASS_INSTANCE(struct_shm_operation, opal_free_list_item_t, NULL, NULL);
 
 /* Pieces asked for and not answered yet, so that neither end queues a whole large transfer. */
 #define PIECES_UNDER_WAY 4u
@@ -69,8 +44,8 @@ int shm_remote_init(void)
 {
     OBJ_CONSTRUCT(&remote.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&remote.operations, opal_free_list_t);
-    return opal_free_list_init(&remote.operations, sizeof(struct operation), 8,
-                               OBJ_CLASS(struct_operation), 0, 0, 0, -1, 8, NULL, 0, NULL, NULL,
+    return opal_free_list_init(&remote.operations, sizeof(struct shm_operation), 8,
+                               OBJ_CLASS(struct_shm_operation), 0, 0, 0, -1, 8, NULL, 0, NULL, NULL,
                                NULL);
 }
 
@@ -83,13 +58,13 @@ void shm_remote_finish(void)
 /* --- asking --- */
 
 /* With remote.lock held, as all that follows up to operation_report, and transfer_begin. */
-static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *local,
-                                          uint64_t address, uint64_t size,
-                                          const mca_btl_base_registration_handle_t *handle,
-                                          mca_btl_base_rdma_completion_fn_t callback, void *context,
-                                          void *data)
+static struct shm_operation *operation_create(shm_peer_t *peer, uint8_t op, void *local,
+                                              uint64_t address, uint64_t size,
+                                              const mca_btl_base_registration_handle_t *handle,
+                                              mca_btl_base_rdma_completion_fn_t callback,
+                                              void *context, void *data)
 {
-    struct operation *operation = (struct operation *) order_list_get(&remote.operations);
+    struct shm_operation *operation = (struct shm_operation *) order_list_get(&remote.operations);
 
     if (!operation)
         return NULL;
@@ -109,29 +84,23 @@ static struct operation *operation_create(shm_peer_t *peer, uint8_t op, void *lo
     return operation;
 }
 
-static struct operation *operation_find(shm_peer_t *peer, uint64_t id)
+static struct shm_operation *operation_find(shm_peer_t *peer, uint64_t id)
 {
-    struct operation *operation, *found = NULL;
+    struct shm_operation *operation, *found = NULL;
 
-    OPAL_LIST_FOREACH(operation, &peer->remote_operations, struct_operation)
+    OPAL_LIST_FOREACH(operation, &peer->remote_operations, struct_shm_operation)
     if (operation->id == id)
         found = operation;
     return found;
 }
 
-/* The largest piece that goes in one message of our rings. */
-static uint64_t piece_max(void)
-{
-    return shm_module.super.btl_max_send_size - sizeof(struct remote_message);
-}
-
 /* Sends requests for the bytes not asked for yet, as far as the window allows. */
-static int pieces_ask(shm_peer_t *peer, struct operation *operation)
+static int pieces_ask(shm_peer_t *peer, struct shm_operation *operation)
 {
     while (operation->asked < operation->size &&
-           operation->asked - operation->answered < PIECES_UNDER_WAY * piece_max()) {
+           operation->asked - operation->answered < PIECES_UNDER_WAY * remote_piece_max()) {
         uint64_t left = operation->size - operation->asked;
-        uint64_t size = left < piece_max() ? left : piece_max();
+        uint64_t size = left < remote_piece_max() ? left : remote_piece_max();
         struct remote_message message = {.op = operation->op,
                                          .id = operation->id,
                                          .address = operation->address + operation->asked,
@@ -150,7 +119,7 @@ static int pieces_ask(shm_peer_t *peer, struct operation *operation)
 }
 
 /* After a failure to ask: nothing of it is under way unless something was asked before. */
-static int operation_abandon(shm_peer_t *peer, struct operation *operation, int status)
+static int operation_abandon(shm_peer_t *peer, struct shm_operation *operation, int status)
 {
     opal_list_remove_item(&peer->remote_operations, &operation->super.super);
     order_list_return(&remote.operations, &operation->super);
@@ -158,10 +127,10 @@ static int operation_abandon(shm_peer_t *peer, struct operation *operation, int 
 }
 
 /* With no lock held: it is off the list, and ours alone. */
-static void operation_report(shm_peer_t *peer, struct operation *operation, int status)
+static void operation_report(shm_peer_t *peer, struct shm_operation *operation, int status)
 {
     if (operation->callback)
-        operation->callback(&shm_module.super, peer, operation->local, operation->local_handle,
+        operation->callback(&shm_module, peer, operation->local, operation->local_handle,
                             operation->context, operation->data, status);
     order_list_return(&remote.operations, &operation->super);
 }
@@ -171,7 +140,7 @@ static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t ad
                           const mca_btl_base_registration_handle_t *handle,
                           mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    struct operation *operation =
+    struct shm_operation *operation =
         operation_create(peer, op, local, address, size, handle, callback, context, data);
     int status;
 
@@ -196,7 +165,7 @@ static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addr
         return OPAL_ERR_NOT_AVAILABLE;
     if (size == 0) { /* there is nothing that an answer could end */
         if (callback)
-            callback(&shm_module.super, peer, local, local_handle, context, data, OPAL_SUCCESS);
+            callback(&shm_module, peer, local, local_handle, context, data, OPAL_SUCCESS);
         return OPAL_SUCCESS;
     }
     OPAL_THREAD_LOCK(&remote.lock);
@@ -246,11 +215,6 @@ int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
     return status;
 }
 
-static uint64_t atomic_bytes(const struct remote_message *message)
-{
-    return message->narrow ? 4 : 8;
-}
-
 static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
                       mca_btl_base_registration_handle_t *local_handle,
                       mca_btl_base_registration_handle_t *handle, int flags, uint16_t atomic,
@@ -262,15 +226,15 @@ static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addres
                                      .atomic = atomic,
                                      .address = address,
                                      .operands = {first, second}};
-    struct operation *operation;
+    struct shm_operation *operation;
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
     if (!handle)
         return OPAL_ERR_NOT_AVAILABLE;
     message.handle = *handle;
     OPAL_THREAD_LOCK(&remote.lock);
-    operation = operation_create(peer, op, local, address, atomic_bytes(&message), handle, callback,
-                                 context, data);
+    operation = operation_create(peer, op, local, address, remote_atomic_bytes(&message), handle,
+                                 callback, context, data);
     if (operation) {
         operation->local_handle = local_handle;
         operation->asked = operation->size;
@@ -320,152 +284,11 @@ int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                       flags, 0, compare, value, callback, context, data);
 }
 
-/* --- answering --- */
-
-/* The value that `op` makes of `old`. False: no such operation. */
-static bool atomic_value(uint16_t op, uint64_t old, uint64_t operand, bool narrow, uint64_t *value)
-{
-    bool less = narrow ? (int32_t) operand < (int32_t) old : (int64_t) operand < (int64_t) old;
-
-    switch (op) {
-    case MCA_BTL_ATOMIC_ADD:
-        *value = old + operand;
-        return true;
-    case MCA_BTL_ATOMIC_AND:
-        *value = old & operand;
-        return true;
-    case MCA_BTL_ATOMIC_OR:
-        *value = old | operand;
-        return true;
-    case MCA_BTL_ATOMIC_XOR:
-        *value = old ^ operand;
-        return true;
-    case MCA_BTL_ATOMIC_SWAP:
-        *value = operand;
-        return true;
-    case MCA_BTL_ATOMIC_MIN:
-        *value = less ? operand : old;
-        return true;
-    case MCA_BTL_ATOMIC_MAX:
-        *value = less ? old : operand;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* The program's own atomics on this memory may have any order: the strongest covers all. */
-static uint64_t memory_load(uint64_t address, bool narrow)
-{
-    if (!narrow)
-        return atomic_load_explicit((_Atomic uint64_t *) (uintptr_t) address, memory_order_seq_cst);
-    return atomic_load_explicit((_Atomic uint32_t *) (uintptr_t) address, memory_order_seq_cst);
-}
-
-static bool memory_swap_if(uint64_t address, bool narrow, uint64_t *expected, uint64_t value)
-{
-    uint32_t narrow_expected = (uint32_t) *expected;
-    bool swapped;
-
-    if (!narrow)
-        return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *) (uintptr_t) address,
-                                                       expected, value, memory_order_seq_cst,
-                                                       memory_order_seq_cst);
-    swapped = atomic_compare_exchange_strong_explicit((_Atomic uint32_t *) (uintptr_t) address,
-                                                      &narrow_expected, (uint32_t) value,
-                                                      memory_order_seq_cst, memory_order_seq_cst);
-    *expected = narrow_expected;
-    return swapped;
-}
-
-static int atomic_perform(const struct remote_message *request, uint64_t *old)
-{
-    uint64_t value;
-
-    if (request->op == REMOTE_SWAP_IF) {
-        *old = request->operands[0];
-        (void) memory_swap_if(request->address, request->narrow, old, request->operands[1]);
-        return OPAL_SUCCESS;
-    }
-    *old = memory_load(request->address, request->narrow);
-    do {
-        if (!atomic_value(request->atomic, *old, request->operands[0], request->narrow, &value))
-            return OPAL_ERR_NOT_SUPPORTED;
-    } while (!memory_swap_if(request->address, request->narrow, old, value));
-    return OPAL_SUCCESS;
-}
-
-static bool request_is_well_formed(const struct remote_message *request, size_t data_bytes)
-{
-    switch (request->op) {
-    case REMOTE_PUT:
-        return request->piece.size == data_bytes;
-    case REMOTE_GET:
-        return data_bytes == 0 &&
-               request->piece.size <= ring_length_max(RING_BYTES_MAX / RING_LINE_BYTES);
-    case REMOTE_ATOMIC:
-    case REMOTE_SWAP_IF:
-        return data_bytes == 0 && request->address % atomic_bytes(request) == 0;
-    default:
-        return false;
-    }
-}
-
-static uint32_t access_needed(uint8_t op)
-{
-    return op == REMOTE_PUT   ? MCA_BTL_REG_FLAG_REMOTE_WRITE
-           : op == REMOTE_GET ? MCA_BTL_REG_FLAG_REMOTE_READ
-                              : MCA_BTL_REG_FLAG_REMOTE_ATOMIC;
-}
-
-/* Several messages if the rings of who asked, which are of another job then, are larger than ours.
- */
-static int found_send(shm_peer_t *peer, struct remote_message *answer, const unsigned char *found)
-{
-    uint64_t left = answer->piece.size;
-    int status = OPAL_SUCCESS;
-
-    while (left > 0 && status == OPAL_SUCCESS) {
-        answer->piece.size = left < piece_max() ? left : piece_max();
-        status = shm_send_remote(peer, answer, sizeof(*answer), found, answer->piece.size);
-        found += answer->piece.size;
-        answer->piece.offset += answer->piece.size;
-        left -= answer->piece.size;
-    }
-    return status;
-}
-
-static void request_answer(shm_peer_t *peer, const struct remote_message *request, const void *data)
-{
-    bool transfer = request->op == REMOTE_PUT || request->op == REMOTE_GET;
-    uint64_t size = transfer ? request->piece.size : atomic_bytes(request);
-    struct remote_message answer = {
-        .op = REMOTE_ANSWER, .status = OPAL_SUCCESS, .id = request->id, .piece = request->piece};
-    const void *found = NULL;
-    int status;
-
-    if (!shm_registration_allows(&request->handle, request->address, size,
-                                 access_needed(request->op))) {
-        SHM_SAY(
-            "process %s asked for %llu bytes at an address that it was not given; it is told so",
-            OPAL_NAME_PRINT(peer->name), (unsigned long long) size);
-        answer.status = OPAL_ERR_BAD_PARAM;
-    } else if (request->op == REMOTE_PUT) {
-        memcpy((void *) (uintptr_t) request->address, data, size);
-    } else if (request->op == REMOTE_GET) {
-        found = (const void *) (uintptr_t) request->address;
-    } else {
-        answer.status = atomic_perform(request, &answer.operands[0]);
-    }
-    status = found ? found_send(peer, &answer, found)
-                   : shm_send_remote(peer, &answer, sizeof(answer), NULL, 0);
-    if (status != OPAL_SUCCESS)
-        shm_peer_fail(peer, "no memory is left to answer it");
-}
+/* --- answers --- */
 
 /* An answer brings the end of a put, bytes of a get, or the value of an atomic. False: it does not
  * fit what was asked. With remote.lock held. */
-static bool value_answered(struct operation *operation, const struct remote_message *answer,
+static bool value_answered(struct shm_operation *operation, const struct remote_message *answer,
                            size_t data_bytes)
 {
     if (data_bytes != 0)
@@ -476,7 +299,7 @@ static bool value_answered(struct operation *operation, const struct remote_mess
     return true;
 }
 
-static bool piece_answered(struct operation *operation, const struct remote_message *answer,
+static bool piece_answered(struct shm_operation *operation, const struct remote_message *answer,
                            const void *data, size_t data_bytes)
 {
     uint64_t size = answer->piece.size, offset = answer->piece.offset;
@@ -493,9 +316,9 @@ static bool piece_answered(struct operation *operation, const struct remote_mess
 
 /* *ended is the operation if that was its last answer. With remote.lock held. */
 static bool answer_count(shm_peer_t *peer, const struct remote_message *answer, const void *data,
-                         size_t data_bytes, struct operation **ended)
+                         size_t data_bytes, struct shm_operation **ended)
 {
-    struct operation *operation = operation_find(peer, answer->id);
+    struct shm_operation *operation = operation_find(peer, answer->id);
     bool fits;
 
     if (!operation)
@@ -518,10 +341,10 @@ static bool answer_count(shm_peer_t *peer, const struct remote_message *answer, 
     return true;
 }
 
-static bool answer_take(shm_peer_t *peer, const struct remote_message *answer, const void *data,
-                        size_t data_bytes)
+bool shm_remote_answered(shm_peer_t *peer, const struct remote_message *answer, const void *data,
+                         size_t data_bytes)
 {
-    struct operation *ended = NULL;
+    struct shm_operation *ended = NULL;
     bool fits;
 
     OPAL_THREAD_LOCK(&remote.lock);
@@ -532,33 +355,13 @@ static bool answer_take(shm_peer_t *peer, const struct remote_message *answer, c
     return fits;
 }
 
-bool shm_remote_handle(shm_peer_t *peer, const void *message, size_t length)
-{
-    struct remote_message seen;
-    const void *data;
-    size_t data_bytes;
-
-    if (length < sizeof(seen))
-        return false;
-    /* A copy: what was checked is what is used, whatever the peer writes meanwhile. */
-    memcpy(&seen, message, sizeof(seen));
-    data = (const unsigned char *) message + sizeof(seen);
-    data_bytes = length - sizeof(seen);
-    if (seen.op == REMOTE_ANSWER)
-        return answer_take(peer, &seen, data, data_bytes);
-    if (!peer->known || !request_is_well_formed(&seen, data_bytes))
-        return false;
-    request_answer(peer, &seen, data);
-    return true;
-}
-
 void shm_remote_fail(shm_peer_t *peer)
 {
-    struct operation *operation;
+    struct shm_operation *operation;
 
     do {
         OPAL_THREAD_LOCK(&remote.lock);
-        operation = (struct operation *) opal_list_remove_first(&peer->remote_operations);
+        operation = (struct shm_operation *) opal_list_remove_first(&peer->remote_operations);
         OPAL_THREAD_UNLOCK(&remote.lock);
         if (operation)
             operation_report(peer, operation, OPAL_ERR_UNREACH);

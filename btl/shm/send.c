@@ -93,7 +93,7 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
     opal_free_list_t *list = size <= SHM_FRAG_SMALL ? &shm.frags_small : &shm.frags_large;
     struct shm_frag *frag;
 
-    if (OPAL_UNLIKELY(size > shm_module.super.btl_max_send_size))
+    if (OPAL_UNLIKELY(size > shm_module.btl_max_send_size))
         return NULL;
     frag = (struct shm_frag *) order_list_get(list);
     if (OPAL_UNLIKELY(!frag))
@@ -188,9 +188,9 @@ static void frag_complete(shm_peer_t *peer, struct shm_frag *frag, bool callback
     bool ours = (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
 
     if (callback && frag->base.des_cbfunc)
-        frag->base.des_cbfunc(&shm_module.super, peer, &frag->base, status);
+        frag->base.des_cbfunc(&shm_module, peer, &frag->base, status);
     if (ours)
-        shm_send_free(&shm_module.super, &frag->base);
+        shm_send_free(&shm_module, &frag->base);
 }
 
 /* Under peer->lock. */
@@ -198,18 +198,10 @@ static void frag_queue(shm_peer_t *peer, struct shm_frag *frag)
 {
     peer->out_direct = false;
     opal_list_append(&peer->pending, (opal_list_item_t *) frag);
-    opal_mutex_lock(&shm.pending_lock);
-    if (!peer->pending_listed) {
-        uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
-
-        peer->pending_listed = true;
-        shm.pending_peers[count] = peer;
-        atomic_store_explicit(&shm.pending_count, count + 1, memory_order_relaxed);
-    }
-    opal_mutex_unlock(&shm.pending_lock);
+    shm_peer_list_pending(peer);
 }
 
-/* 1: in the ring, or nobody is there to read it. 0: queued. Below 0: the peer is lost. */
+/* 1: in the ring, or the peer has ended in order. 0: queued. Below 0: the peer is lost. */
 static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
 {
     int status = OPAL_SUCCESS;
@@ -346,7 +338,7 @@ static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size
         memcpy(frag->data + header_size, data, size);
     status = frag_submit(peer, frag);
     if (status == 1 || status < 0)
-        shm_send_free(&shm_module.super, descriptor);
+        shm_send_free(&shm_module, descriptor);
     return status == 1 ? OPAL_SUCCESS : status;
 }
 
@@ -386,60 +378,15 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
     return frag;
 }
 
-/* Takes one peer off the list of those with something waiting; NULL: none. */
-static shm_peer_t *pending_peer_take(void)
+int shm_send_pending_of(shm_peer_t *peer)
 {
-    shm_peer_t *peer = NULL;
-    uint32_t count;
-
-    opal_mutex_lock(&shm.pending_lock);
-    count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
-    if (count > 0) {
-        peer = shm.pending_peers[0];
-        memmove(shm.pending_peers, shm.pending_peers + 1, (count - 1) * sizeof(peer));
-        peer->pending_listed = false;
-        atomic_store_explicit(&shm.pending_count, count - 1, memory_order_relaxed);
-    }
-    opal_mutex_unlock(&shm.pending_lock);
-    return peer;
-}
-
-static void pending_peer_list(shm_peer_t *peer)
-{
-    OPAL_THREAD_LOCK(&peer->lock);
-    if (!opal_list_is_empty(&peer->pending)) {
-        opal_mutex_lock(&shm.pending_lock);
-        if (!peer->pending_listed) {
-            uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
-
-            peer->pending_listed = true;
-            shm.pending_peers[count] = peer;
-            atomic_store_explicit(&shm.pending_count, count + 1, memory_order_relaxed);
-        }
-        opal_mutex_unlock(&shm.pending_lock);
-    }
-    OPAL_THREAD_UNLOCK(&peer->lock);
-}
-
-int shm_send_pending(void)
-{
-    uint32_t peers = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
+    struct shm_frag *frag;
     int events = 0;
 
-    while (peers-- > 0) {
-        shm_peer_t *peer = pending_peer_take();
-        struct shm_frag *frag;
-
-        if (!peer)
-            break;
-        if (peer->out_unusable)
-            shm_peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
-        while ((frag = pending_send_one(peer))) {
-            /* In the end those that would be called are gone. */
-            frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
-            events++;
-        }
-        pending_peer_list(peer);
+    while ((frag = pending_send_one(peer))) {
+        /* In the end those that would be called are gone. */
+        frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
+        events++;
     }
     return events;
 }

@@ -147,7 +147,8 @@ test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
 # Its puts, gets and atomics by message.
 check_PROGRAMS += test/unit/shm_remote
 TESTS += test/unit/shm_remote
-test_unit_shm_remote_SOURCES = test/unit/shm_remote.c btl/shm/registration.c
+test_unit_shm_remote_SOURCES = test/unit/shm_remote.c btl/shm/registration.c \
+	btl/shm/remote.c btl/shm/serve.c btl/shm/shm.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_remote_LDADD = $(PML_TEST_LDADD)
 

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Messages are made and bent here, which are of no concern to other files. */
-#include "btl/shm/remote.c"
+#include "btl/shm/remote.h"
 
 #define HOLDS(condition) CHECK(condition, "%s", __func__)
 #define PIECE            ((size_t) 1000)
@@ -22,8 +21,6 @@ static unsigned wire_first, wire_end;
 static unsigned sends_refused;
 static shm_peer_t *peer;
 static unsigned peers_failed;
-struct shm_module shm_module;
-struct shm_component mca_btl_shm_component;
 
 int shm_send_remote(shm_peer_t *to, const void *header, size_t header_size, const void *data,
                     size_t size)
@@ -84,7 +81,7 @@ static struct remote_message *message_of(struct sent *sent)
 
 static bool hand_over(const struct sent *sent)
 {
-    return shm_remote_handle(peer, sent->bytes, sent->length);
+    return shm_serve(peer, sent->bytes, sent->length);
 }
 
 /* Until nothing is left to hand over. */
@@ -104,7 +101,7 @@ static void operation_ended(mca_btl_base_module_t *btl, shm_peer_t *with, void *
                             void *data, int status)
 {
     (void) local, (void) local_handle, (void) data;
-    HOLDS(btl == &shm_module.super && with == peer && context == &ended);
+    HOLDS(btl == &shm_module && with == peer && context == &ended);
     ended++;
     ended_status = status;
 }
@@ -115,7 +112,7 @@ _Alignas(8) static uint64_t counter;
 static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32_t flags)
 {
     mca_btl_base_registration_handle_t *handle =
-        shm_registration_make(&shm_module.super, peer, base, size, flags);
+        shm_registration_make(&shm_module, peer, base, size, flags);
 
     if (!handle)
         abort();
@@ -126,7 +123,7 @@ static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32
 
 static void taken_back(mca_btl_base_registration_handle_t *handle)
 {
-    HOLDS(shm_registration_end(&shm_module.super, handle) == OPAL_SUCCESS);
+    HOLDS(shm_registration_end(&shm_module, handle) == OPAL_SUCCESS);
 }
 
 static void fill(unsigned char *bytes, size_t size, unsigned seed)
@@ -137,14 +134,14 @@ static void fill(unsigned char *bytes, size_t size, unsigned seed)
 
 static int put(mca_btl_base_registration_handle_t *handle, size_t at, size_t size)
 {
-    return shm_remote_put(&shm_module.super, peer, here, (uintptr_t) (there + at), NULL, handle,
-                          size, 0, 0, operation_ended, &ended, NULL);
+    return shm_remote_put(&shm_module, peer, here, (uintptr_t) (there + at), NULL, handle, size, 0,
+                          0, operation_ended, &ended, NULL);
 }
 
 static int get(mca_btl_base_registration_handle_t *handle, size_t at, size_t size)
 {
-    return shm_remote_get(&shm_module.super, peer, here, (uintptr_t) (there + at), NULL, handle,
-                          size, 0, 0, operation_ended, &ended, NULL);
+    return shm_remote_get(&shm_module, peer, here, (uintptr_t) (there + at), NULL, handle, size, 0,
+                          0, operation_ended, &ended, NULL);
 }
 
 static void transfers_are_whole(void)
@@ -176,9 +173,9 @@ static uint64_t fetch(mca_btl_base_registration_handle_t *handle, int op, uint64
     uint64_t before = UINT64_C(0x5555555555555555);
 
     ended = 0;
-    HOLDS(shm_remote_fetch_atomic(&shm_module.super, peer, &before, (uintptr_t) &counter, NULL,
-                                  handle, (mca_btl_base_atomic_op_t) op, operand, flags, 0,
-                                  operation_ended, &ended, NULL) == OPAL_SUCCESS);
+    HOLDS(shm_remote_fetch_atomic(&shm_module, peer, &before, (uintptr_t) &counter, NULL, handle,
+                                  (mca_btl_base_atomic_op_t) op, operand, flags, 0, operation_ended,
+                                  &ended, NULL) == OPAL_SUCCESS);
     converse();
     HOLDS(ended == 1 && ended_status == OPAL_SUCCESS);
     return before;
@@ -213,13 +210,13 @@ static void atomics_count(void)
     }
     counter = 5;
     for (uint64_t expected = 4; expected <= 5; expected++) {
-        HOLDS(shm_remote_compare_swap(&shm_module.super, peer, &found, (uintptr_t) &counter, NULL,
-                                      handle, expected, 9, 0, 0, operation_ended, &ended,
+        HOLDS(shm_remote_compare_swap(&shm_module, peer, &found, (uintptr_t) &counter, NULL, handle,
+                                      expected, 9, 0, 0, operation_ended, &ended,
                                       NULL) == OPAL_SUCCESS);
         converse();
         HOLDS(found == 5 && (expected == 4 ? 5 : 9) == counter);
     }
-    HOLDS(shm_remote_atomic(&shm_module.super, peer, (uintptr_t) &counter, handle,
+    HOLDS(shm_remote_atomic(&shm_module, peer, (uintptr_t) &counter, handle,
                             (mca_btl_base_atomic_op_t) 77, 1, 0, 0, operation_ended, &ended,
                             NULL) == OPAL_SUCCESS);
     converse();
@@ -314,7 +311,7 @@ static void broken_requests_are_seen(void)
     HOLDS(!understood((struct remote_message){.op = REMOTE_GET, .piece.size = 8}, 8));
     HOLDS(!understood((struct remote_message){.op = REMOTE_ATOMIC, .address = aligned + 4}, 0));
     HOLDS(!understood((struct remote_message){.op = REMOTE_SWAP_IF, .address = aligned}, 8));
-    HOLDS(!shm_remote_handle(peer, "short", 5));
+    HOLDS(!shm_serve(peer, "short", 5));
     peer->known = false;
     HOLDS(!understood((struct remote_message){.op = REMOTE_PUT}, 0));
     peer->known = true;
@@ -382,7 +379,7 @@ int main(void)
     memset(peer, 0, sizeof(*peer));
     peer->known = true;
     OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
-    shm_module.super.btl_max_send_size = sizeof(struct remote_message) + PIECE;
+    shm_module.btl_max_send_size = sizeof(struct remote_message) + PIECE;
     shm_registration_init();
     if (shm_remote_init() != OPAL_SUCCESS)
         abort();
