@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "common/compat/modex.h"
 #include "common/compat/named.h"
@@ -23,39 +22,29 @@ static int verbs_finalize(mca_btl_base_module_t *btl);
 static int verbs_register_error(mca_btl_base_module_t *btl,
                                 mca_btl_base_module_error_cb_fn_t callback);
 
-__attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_component = {
-    .super =
+extern mca_btl_base_component_t mca_btl_verbs_component;
+
+/* Open MPI finds the component by this name. */
+__attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_verbs_component = {
+    .btl_version =
         {
-            .btl_version =
-                {
-                    MCA_BTL_DEFAULT_VERSION("verbs"),
-                    .mca_register_component_params = verbs_register,
-                },
-            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-            .btl_init = verbs_init,
-            .btl_progress = verbs_progress_all,
+            MCA_BTL_DEFAULT_VERSION("verbs"),
+            .mca_register_component_params = verbs_register,
         },
-    .devices = "auto",
-    .pairing = "subnet",
-    .dmabuf = "auto",
-    .given = GIVEN_INIT,
-    .gid_index = -1,
-    .timeout = 18,
-    .retry_count = 6,
-    .queue_depth = 128,
-    .receive_buffers = 256,
-    .slots = -1,
+    .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .btl_init = verbs_init,
+    .btl_progress = verbs_progress_all,
 };
 
 /* The exclusivity is that of Open MPI's own network lanes but tcp. */
 static mca_btl_base_module_t module_template = {
-    .btl_component = &mca_btl_verbs_component.super,
-    .btl_add_procs = verbs_peer_add_procs,
-    .btl_del_procs = verbs_peer_del_procs,
+    .btl_component = &mca_btl_verbs_component,
+    .btl_add_procs = verbs_add_procs,
+    .btl_del_procs = verbs_del_procs,
     .btl_finalize = verbs_finalize,
-    .btl_alloc = verbs_send_alloc,
-    .btl_free = verbs_send_free,
-    .btl_prepare_src = verbs_send_prepare,
+    .btl_alloc = verbs_work_alloc,
+    .btl_free = verbs_work_free,
+    .btl_prepare_src = verbs_work_prepare,
     .btl_send = verbs_send_start,
     .btl_sendi = verbs_send_immediate,
     .btl_put = verbs_remote_put,
@@ -83,37 +72,34 @@ static mca_btl_base_module_t module_template = {
     .btl_min_rdma_pipeline_size = 256 << 10,
 };
 
-const mca_btl_base_module_t *const verbs_module_template = &module_template;
-
 static const struct param params[] = {
-    GIVEN_PARAMS(mca_btl_verbs_component.given),
-    {"devices", PARAM_STRING, &mca_btl_verbs_component.devices,
+    GIVEN_PARAMS(verbs.given),
+    {"devices", PARAM_STRING, &verbs.devices,
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
-    {"pairing", PARAM_STRING, &mca_btl_verbs_component.pairing,
+    {"pairing", PARAM_STRING, &verbs.pairing,
      "which ports of two processes make a lane, the fastest with the fastest and equal ones in "
      "their order: subnet (only ports of one subnet) or order (any: RoCE across routers)"},
-    {"dmabuf", PARAM_STRING, &mca_btl_verbs_component.dmabuf,
+    {"dmabuf", PARAM_STRING, &verbs.dmabuf,
      "device memory that the port reads and writes itself (GPU-direct): auto, where the CUDA "
      "driver "
      "gives a dmabuf of it and the port registers that; or none"},
-    {"gid_index", PARAM_INT, &mca_btl_verbs_component.gid_index,
+    {"gid_index", PARAM_INT, &verbs.gid_index,
      "the GID of each port by its index, or -1: by rule, RoCE v2 before v1 and IPv4 before IPv6"},
-    {"pkey_index", PARAM_INT, &mca_btl_verbs_component.pkey_index,
-     "the partition key of each port by its index"},
-    {"service_level", PARAM_INT, &mca_btl_verbs_component.service_level,
+    {"pkey_index", PARAM_INT, &verbs.pkey_index, "the partition key of each port by its index"},
+    {"service_level", PARAM_INT, &verbs.service_level,
      "InfiniBand service level or RoCE priority, 0 to 15"},
-    {"traffic_class", PARAM_INT, &mca_btl_verbs_component.traffic_class,
+    {"traffic_class", PARAM_INT, &verbs.traffic_class,
      "traffic class of RoCE v2 packets (DSCP and ECN), 0 to 255"},
-    {"timeout", PARAM_INT, &mca_btl_verbs_component.timeout,
+    {"timeout", PARAM_INT, &verbs.timeout,
      "wait for an acknowledgement 4.096 us * 2^timeout before sending again, 1 to 31"},
-    {"retry_count", PARAM_INT, &mca_btl_verbs_component.retry_count,
+    {"retry_count", PARAM_INT, &verbs.retry_count,
      "times to send again before the lane counts as lost, 0 to 7; soft RoCE takes 7 as for ever"},
-    {"queue_depth", PARAM_INT, &mca_btl_verbs_component.queue_depth,
+    {"queue_depth", PARAM_INT, &verbs.queue_depth,
      "most messages, puts and gets under way to one peer, 16 to 16384"},
-    {"receive_buffers", PARAM_INT, &mca_btl_verbs_component.receive_buffers,
+    {"receive_buffers", PARAM_INT, &verbs.receive_buffers,
      "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
      "16 to 65536"},
-    {"slots", PARAM_INT, &mca_btl_verbs_component.slots,
+    {"slots", PARAM_INT, &verbs.slots,
      "answers of a large put's receiver that one peer may have written into this process's memory "
      "before they are looked at, up to 256, rounded up to 16, 32, 64...; -1: as many as the lane's "
      "bandwidth and latency want; 0: they are ordinary messages"},
@@ -125,28 +111,11 @@ static int verbs_register(void)
 
     if (!version_accepts_running("btl", "verbs"))
         return OPAL_ERR_NOT_AVAILABLE;
-    status = param_register(&mca_btl_verbs_component.super.btl_version, params,
+    status = param_register(&mca_btl_verbs_component.btl_version, params,
                             sizeof(params) / sizeof(params[0]));
     if (status != OPAL_SUCCESS)
         return status;
-    return mca_btl_base_param_register(&mca_btl_verbs_component.super.btl_version,
-                                       &module_template);
-}
-
-uint64_t verbs_now_ms(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
-}
-
-struct verbs_module *verbs_module_at(uint32_t place)
-{
-    for (uint32_t i = 0; i < verbs.module_count; i++)
-        if (place == verbs.modules[i]->place)
-            return verbs.modules[i];
-    return NULL;
+    return mca_btl_base_param_register(&mca_btl_verbs_component.btl_version, &module_template);
 }
 
 /* --- parameters --- */
@@ -243,7 +212,7 @@ static bool begin(void)
         VERBS_VERBOSE(
             "memory was registered before; a program that forks may lose what is received "
             "after that");
-    verbs_device_open_all();
+    verbs_device_open_all(&module_template);
     verbs.record.version = VERBS_RECORD_VERSION;
     verbs.record.message_bytes = module_template.btl_max_send_size;
     verbs.record.port_count = verbs.module_count;
@@ -260,7 +229,7 @@ static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, boo
     if (!named_btl_is_wanted("verbs") || !begin())
         return NULL;
     modules = calloc(verbs.module_count, sizeof(*modules));
-    if (!modules || modex_send(&verbs.super.btl_version, &verbs.record,
+    if (!modules || modex_send(&mca_btl_verbs_component.btl_version, &verbs.record,
                                VERBS_RECORD_BYTES(verbs.record.port_count)) != OPAL_SUCCESS) {
         while (verbs.module_count > 0)
             verbs_device_close(verbs.modules[--verbs.module_count]);

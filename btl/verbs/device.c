@@ -310,7 +310,7 @@ void verbs_device_close(struct verbs_module *module)
     verbs_flush_close(module);
     verbs_dmabuf_close(&module->dmabuf);
     verbs_greeter_close(module);
-    verbs_lists_close(module);
+    verbs_works_close(module);
     if (module->rcache)
         mca_rcache_base_module_destroy(module->rcache);
     if (module->srq)
@@ -333,13 +333,14 @@ void verbs_device_close(struct verbs_module *module)
     free(module);
 }
 
-static struct verbs_module *module_create(struct ibv_device *device, uint32_t port)
+static struct verbs_module *module_create(const mca_btl_base_module_t *model,
+                                          struct ibv_device *device, uint32_t port)
 {
     struct verbs_module *module = calloc(1, sizeof(*module));
 
     if (!module)
         return NULL;
-    module->super = *verbs_module_template;
+    module->super = *model;
     module->port_number = port;
     snprintf(module->device, sizeof(module->device), "%s:%u", ibv_get_device_name(device), port);
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
@@ -384,7 +385,7 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
         return false;
     module->super.btl_put_local_registration_threshold = module->inline_max;
     module->slot_depth = verbs_cost_slot_depth(module, &port->address);
-    if (verbs_cache_open(module) != OPAL_SUCCESS || verbs_lists_open(module) != OPAL_SUCCESS ||
+    if (verbs_cache_open(module) != OPAL_SUCCESS || verbs_works_open(module) != OPAL_SUCCESS ||
         verbs_greeter_open(module, &port->greeting_qpn) != OPAL_SUCCESS) {
         refuse_memory(module->device, "messages", 0);
         return false;
@@ -416,7 +417,7 @@ static void groups_set(void)
                 verbs.modules[i]->device_group = 1u + (i < j ? i : j);
 }
 
-static void port_open(struct ibv_device *device, uint32_t port)
+static void port_open(const mca_btl_base_module_t *model, struct ibv_device *device, uint32_t port)
 {
     struct verbs_module *module;
 
@@ -425,7 +426,7 @@ static void port_open(struct ibv_device *device, uint32_t port)
                (unsigned) CHOICE_PORTS_MAX);
         return;
     }
-    module = module_create(device, port);
+    module = module_create(model, device, port);
     if (!module)
         return;
     if (!module_open(module, &verbs.record.ports[verbs.module_count])) {
@@ -433,11 +434,12 @@ static void port_open(struct ibv_device *device, uint32_t port)
         return;
     }
     device_memory_open(module);
-    module->place = verbs.module_count;
-    VERBS_VERBOSE(
-        "%s is a lane: %s, GID index %u, %u Mbit/s, messages of up to %u bytes inline",
-        module->device, verbs_choice_link_name(verbs.record.ports[module->place].address.link),
-        module->gid_index, verbs.record.ports[module->place].address.megabits, module->inline_max);
+    module->port_index = verbs.module_count;
+    VERBS_VERBOSE("%s is a lane: %s, GID index %u, %u Mbit/s, messages of up to %u bytes inline",
+                  module->device,
+                  verbs_choice_link_name(verbs.record.ports[module->port_index].address.link),
+                  module->gid_index, verbs.record.ports[module->port_index].address.megabits,
+                  module->inline_max);
     verbs.modules[verbs.module_count++] = module;
 }
 
@@ -464,7 +466,7 @@ static void names_append(char *names, size_t room, const char *name)
     snprintf(names + used, room - used, "%s%s", used == 0 ? "" : ", ", name);
 }
 
-void verbs_device_open_all(void)
+void verbs_device_open_all(const mca_btl_base_module_t *model)
 {
     int count = 0;
     struct ibv_device **devices = ibv_get_device_list(&count);
@@ -484,7 +486,7 @@ void verbs_device_open_all(void)
         for (uint32_t port = 1, ports = ports_of(devices[i]); port <= ports; port++)
             if (verbs_choice_is_listed(verbs.devices, name, port)) {
                 listed = true;
-                port_open(devices[i], port);
+                port_open(model, devices[i], port);
             }
     }
     if (count == 0)

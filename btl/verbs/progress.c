@@ -14,17 +14,11 @@
 /* Every so many rounds: greetings are repeated where somebody is being greeted; the device's
  * events are read; slots are looked for that nobody expects: one may come where who waited has gone
  * on without it, or does not know yet that the lane is one. */
-#define GREETING_ROUNDS       64u
+#define GREETING_ROUNDS 64u
+
 #define EVENT_ROUNDS          4096u
 #define EVENT_ROUNDS_GREETING 512u
 #define SLOT_ROUNDS           1024u
-
-__attribute__((noinline)) void verbs_message_broken(struct verbs_module *module, const char *what)
-{
-    if (atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed) == 0)
-        VERBS_SAY("%s: %s; it and others like it are dropped. Do all processes use the same pml?",
-                  module->device, what);
-}
 
 static void message_hand_out(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
 {
@@ -69,16 +63,6 @@ static int receives_handle(struct verbs_module *module)
         /* A receive that failed is a broken connection, which its send queue tells of. */
         (void) verbs_device_post_receive(module, index);
     }
-    return count < 0 ? 0 : count;
-}
-
-int verbs_completions_handle(struct verbs_module *module)
-{
-    struct ibv_wc completions[BATCH];
-    int count = ibv_poll_cq(module->send_cq, BATCH, completions);
-
-    for (int i = 0; i < count; i++)
-        verbs_completion_handle(module, &completions[i]);
     return count < 0 ? 0 : count;
 }
 
@@ -216,7 +200,7 @@ int verbs_progress_module(struct verbs_module *module)
     if (atomic_load_explicit(&module->expecting_count, memory_order_relaxed) != 0)
         events += verbs_slots_read_expected(module);
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))
-        events += verbs_work_post_pending(module);
+        events += verbs_submit_waiting(module);
     round = module->round++;
     if (OPAL_UNLIKELY(round % GREETING_ROUNDS == 0))
         events += round_extra(module, round);

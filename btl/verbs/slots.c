@@ -57,28 +57,42 @@ void verbs_slots_close(verbs_peer_t *peer)
     peer->slots.ring = NULL;
 }
 
-void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place)
+void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_address *address)
 {
-    *place = (struct verbs_slots_place){.depth = 0};
+    *address = (struct verbs_slots_address){.depth = 0};
     if (!peer->slots.ring)
         return;
-    place->address = (uint64_t) (uintptr_t) peer->slots.ring;
-    place->key = peer->slots.region->rkey;
-    place->depth = peer->module->slot_depth;
+    address->address = (uint64_t) (uintptr_t) peer->slots.ring;
+    address->key = peer->slots.region->rkey;
+    address->depth = peer->module->slot_depth;
 }
 
-bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place)
+bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_address *address)
 {
-    if (place->depth > SLOTS_DEPTH_MOST || (place->depth & (place->depth - 1)) != 0)
+    if (address->depth > SLOTS_DEPTH_MOST || (address->depth & (address->depth - 1)) != 0)
         return false;
-    peer->slots.their_address = place->address;
-    peer->slots.their_key = place->key;
+    peer->slots.their_address = address->address;
+    peer->slots.their_key = address->key;
     /* Without a ring of ours nothing would tell what the peer has read. */
-    peer->slots.their_depth = !peer->slots.ring ? 0 : place->depth;
+    peer->slots.their_depth = !peer->slots.ring ? 0 : address->depth;
     return true;
 }
 
 /* --- writing --- */
+
+/* Under peer->lock, in state READY. False: it does not fit the send queue now. */
+static bool write_post(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote)
+{
+    struct ibv_sge part = {.addr = (uint64_t) (uintptr_t) bytes, .length = (uint32_t) length};
+    struct ibv_send_wr request = {
+        .opcode = IBV_WR_RDMA_WRITE,
+        .wr.rdma = {.remote_addr = remote, .rkey = peer->slots.their_key},
+        .sg_list = &part,
+        .num_sge = 1,
+    };
+
+    return verbs_queue_post_inline(peer, &request) == POSTED;
+}
 
 /* Under peer->lock. */
 static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uint8_t tag)
@@ -94,9 +108,8 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
     if (slots->written - freed >= depth)
         return false;
     verbs_slot_fill(&slot, slots->written, depth, bytes, length, tag);
-    if (!verbs_work_post_write(peer, &slot, sizeof(slot),
-                               slots->their_address + slot_offset(slots->written, depth),
-                               slots->their_key))
+    if (!write_post(peer, &slot, sizeof(slot),
+                    slots->their_address + slot_offset(slots->written, depth)))
         return false;
     slots->written++;
     return true;
@@ -147,8 +160,7 @@ static void read_tell(verbs_peer_t *peer)
 
     if (slots->read - slots->told >= peer->module->slot_depth / 2 && peer->state == PEER_READY &&
         slots->their_depth != 0 &&
-        verbs_work_post_write(peer, &slots->read, sizeof(slots->read), slots->their_address,
-                              slots->their_key))
+        write_post(peer, &slots->read, sizeof(slots->read), slots->their_address))
         slots->told = slots->read;
 }
 

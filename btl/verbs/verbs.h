@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lane over InfiniBand, RoCE and soft RoCE: one module a port, its peers, and what its files
- * offer each other. */
+ * offer each other, from the lowest storey (test/storeys) to the highest. */
 #ifndef MULTILANE_VERBS_H
 #define MULTILANE_VERBS_H
 
@@ -65,7 +65,7 @@ struct verbs_work {
     struct mca_btl_base_endpoint_t *peer;
     opal_free_list_t *list;
     uint8_t kind;  /* enum work_kind */
-    uint8_t frees; /* places of the send queue that its completion gives back */
+    uint8_t frees; /* entries of the send queue that its completion frees */
     mca_btl_base_tag_t tag;
 
     /* of put, get and atomics */
@@ -84,10 +84,10 @@ struct verbs_work {
 OBJ_CLASS_DECLARATION(struct_verbs_work);
 typedef struct verbs_work struct_verbs_work;
 
-/* --- slots: short messages written into the memory of who waits for them --- */
+/* --- slots: short messages written into the memory of a receiver that waits for them --- */
 
-/* Where a FIFO is, for who writes into it; depth 0: there is none. */
-struct verbs_slots_place {
+/* Where a FIFO is, for the peer that writes into it; depth 0: there is none. */
+struct verbs_slots_address {
     uint64_t address;
     uint32_t key;
     uint32_t depth;
@@ -105,6 +105,17 @@ struct verbs_slots {
     uint32_t their_depth; /* 0: nothing is written there */
     uint64_t their_address;
     uint64_t torn_since_ms; /* the next slot is marked ready and makes no sense; 0: it is not */
+};
+
+/* --- connections --- */
+
+/* One end: what the other end needs to connect its queue pair with this one. Part of a greeting. */
+struct verbs_end {
+    struct verbs_port port;
+    uint32_t qpn;
+    uint32_t psn;
+    uint32_t index;      /* what the other end puts into its messages, to be found here */
+    uint32_t read_depth; /* gets under way that this end answers */
 };
 
 /* --- peers --- */
@@ -131,29 +142,29 @@ struct mca_btl_base_endpoint_t {
     uint8_t state;        /* enum peer_state */
     bool queued;          /* in the module's list of peers that have something pending */
     uint8_t unsignaled;   /* messages posted since the last one that will be reported */
-    uint32_t send_room;   /* free places of the send queue */
+    uint32_t send_room;   /* free entries of the send queue */
     uint32_t outstanding; /* works posted and not completed */
     struct ibv_qp *qp;    /* NULL while IDLE */
     uint32_t my_psn;
     opal_list_t pending;  /* struct verbs_work that wait for the connection or for room */
-    _Atomic uint32_t qpn; /* of `qp`; read by who handles completions */
+    _Atomic uint32_t qpn; /* of `qp`; read without the lock where completions are handled */
 
     /* The other end, from its record or its greeting; under `lock`. */
     struct verbs_port port;
     uint64_t nonce;
     uint32_t their_qpn;
     uint32_t their_index; /* what our messages call us there */
-    struct ibv_ah *greeting_way;
-    struct verbs_pause way_pause; /* until the next attempt to make it */
+    struct ibv_ah *greeting_path;
+    struct verbs_pause path_pause; /* until the next attempt to make the path */
     uint64_t greet_begun_ms;
     uint64_t greet_next_ms;
     uint32_t greet_pause_ms;
-    uint32_t their_port; /* place in its record */
+    uint32_t their_port; /* index in its record */
 
     struct verbs_module *module;
     uint32_t index; /* in the module's table */
     opal_process_name_t name;
-    opal_proc_t *proc; /* NULL: it greeted before Open MPI told us of it */
+    opal_proc_t *proc; /* NULL: it greeted before Open MPI added it */
     bool known;        /* by btl_add_procs */
 
     struct verbs_slots slots;
@@ -173,11 +184,11 @@ typedef struct mca_btl_base_endpoint_t verbs_peer_t;
 
 /* --- modules --- */
 
-struct verbs_greeter; /* connect.c */
+struct verbs_greeter; /* greeter.c */
 
 struct verbs_module {
     mca_btl_base_module_t super;
-    uint32_t place; /* in the record's ports */
+    uint32_t port_index; /* in the record */
     char device[CHOICE_NAME_BYTES];
 
     struct ibv_context *context;
@@ -222,7 +233,7 @@ struct verbs_module {
 
     opal_mutex_t waiting_lock; /* guards the two arrays; taken inside a peer's lock */
     verbs_peer_t **waiting;    /* peers with something pending and a connection */
-    verbs_peer_t **expecting;  /* peers that may write a slot that somebody waits for */
+    verbs_peer_t **expecting;  /* peers that may write a slot that a message is expected in */
     _Atomic uint32_t expecting_count;
     uint32_t slot_depth; /* of each peer's FIFO; 0: none has one */
     _Atomic uint64_t slots_written;
@@ -230,8 +241,9 @@ struct verbs_module {
     uint32_t waiting_room;
     _Atomic uint32_t waiting_count;
     _Atomic uint32_t greeting_count; /* peers that are greeted again until they answer */
+    uint32_t greet_next;             /* the peer that is greeted first; for the thread that polls */
 
-    _Atomic bool polling; /* taken by who looks at the completion queues */
+    _Atomic bool polling; /* set by the one thread that polls the completion queues */
     uint32_t round;
     bool port_down;
     uint64_t port_down_since_ms;
@@ -243,9 +255,8 @@ struct verbs_module {
 
 #define module_of(btl) ((struct verbs_module *) (btl))
 
-struct verbs_component {
-    mca_btl_base_component_t super;
-
+/* What the component knows. */
+struct verbs_state {
     /* parameters */
     const char *devices;
     const char *pairing;
@@ -268,104 +279,21 @@ struct verbs_component {
     uint32_t module_count;
 };
 
-/* Open MPI finds the component by this name; here it is called verbs. */
-extern struct verbs_component mca_btl_verbs_component;
-#define verbs mca_btl_verbs_component
+/* verbs.c. Open MPI knows the component as mca_btl_verbs_component (component.c). */
+extern struct verbs_state verbs;
+/* The module of that port of our record; NULL: none, or none any more. */
+struct verbs_module *verbs_module_of_port(uint32_t port_index);
+/* A message breaks the rules: counted, and said once. */
+void verbs_message_broken(struct verbs_module *module, const char *what);
+
+/* clock.c */
+uint64_t verbs_now_ms(void);
 
 #define VERBS_SAY(...) opal_output(0, "btl/verbs: " __VA_ARGS__)
 #define VERBS_VERBOSE(...)                                                                         \
     opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/verbs: " __VA_ARGS__)
 
 #define VERBS_FRAG_SMALL 2048u
-
-/* component.c: the module that others are copies of. */
-extern const mca_btl_base_module_t *const verbs_module_template;
-uint64_t verbs_now_ms(void);
-/* The module whose port has that place in our record; NULL: none, or none any more. */
-struct verbs_module *verbs_module_at(uint32_t place);
-
-/* device.c: one module for each port that can be a lane, into verbs.modules and verbs.record. */
-void verbs_device_open_all(void);
-void verbs_device_close(struct verbs_module *module);
-bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
-
-/* peer.c */
-int verbs_peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                         verbs_peer_t **peers, opal_bitmap_t *reachable);
-int verbs_peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                         verbs_peer_t **peers);
-verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index);
-/* Under module->lock. */
-verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name);
-verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
-/* The lane to the peer is lost: what was given to it ends with an error, Open MPI is told once. */
-void verbs_peer_fail(verbs_peer_t *peer, const char *why);
-/* The same, if that queue pair is still the peer's: what is said of one comes late. */
-void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
-/* Under peer->lock: one that failed can be used anew, if the last connection is wholly over. */
-bool verbs_peer_renew(verbs_peer_t *peer);
-/* Under peer->lock: it failed, and the other end may still take in what was sent before. */
-bool verbs_peer_is_unfenced(const verbs_peer_t *peer);
-/* The extension's fence. */
-int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
-void verbs_peers_close(struct verbs_module *module);
-
-/* connect.c */
-int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn);
-void verbs_greeter_close(struct verbs_module *module);
-/* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be
- * made. */
-bool verbs_connect_begin(verbs_peer_t *peer);
-/* A datagram came into buffer `index`. */
-void verbs_greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc);
-void verbs_greeting_sent(struct verbs_module *module, uint32_t index);
-/* Under peer->lock: every change of a peer's state but those of connect.c. */
-void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
-/* By who looks at the completion queues: greets those again that have not answered. */
-void verbs_greetings_repeat(struct verbs_module *module);
-/* Asks the other end, over every port that leads to its process, to break its queue pair too. */
-void verbs_fence_ask(verbs_peer_t *peer);
-/* Under peer->lock: an IDLE peer gets a queue pair that leads to itself, and is READY. */
-bool verbs_pair_to_itself(verbs_peer_t *peer);
-/* A message came from a peer whose readiness was not known. */
-void verbs_connect_confirmed(verbs_peer_t *peer);
-
-/* send.c */
-int verbs_lists_open(struct verbs_module *module);
-void verbs_lists_close(struct verbs_module *module);
-mca_btl_base_descriptor_t *verbs_send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                            uint8_t order, size_t size, uint32_t flags);
-int verbs_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
-mca_btl_base_descriptor_t *verbs_send_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                              opal_convertor_t *convertor, uint8_t order,
-                                              size_t reserve, size_t *size, uint32_t flags);
-int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
-int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                         opal_convertor_t *convertor, void *header, size_t header_size,
-                         size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
-                         mca_btl_base_descriptor_t **descriptor);
-
-/* work.c: the send queues. */
-/* OPAL_SUCCESS: posted, or waiting for the connection or for room; its end comes in any case. */
-int verbs_work_submit(verbs_peer_t *peer, struct verbs_work *work);
-/* Posts it if that can be done now, or says why not: OPAL_ERR_RESOURCE_BUSY, there is no room until
- * a completion gives some; any other code, there is more in the way. It is the caller's then. */
-int verbs_work_submit_now(verbs_peer_t *peer, struct verbs_work *work);
-/* The same for a message of at most module->inline_max bytes. */
-int verbs_work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
-                           mca_btl_base_tag_t tag);
-/* The same as a write into the peer's memory. Under peer->lock, in state READY. */
-bool verbs_work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
-                           uint32_t key);
-void verbs_work_complete(struct verbs_work *work, int status);
-/* A completion of the send queue. */
-void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *wc);
-/* Posts what waits, where there is room now; returns events. */
-int verbs_work_post_pending(struct verbs_module *module);
-void verbs_work_fail_pending(verbs_peer_t *peer);
-/* Under peer->lock: the peer's pending works are to be posted by the next round of progress. */
-void verbs_work_wake(verbs_peer_t *peer);
 
 /* wr_id of a message without a descriptor: the peer and the places of the send queue that its
  * completion gives back. */
@@ -385,26 +313,165 @@ void verbs_work_wake(verbs_peer_t *peer);
 #define MESSAGE_WORD_INDEX(word) ((word) >> 8)
 #define MESSAGE_WORD_TAG(word)   ((mca_btl_base_tag_t) ((word) &0xff))
 
+/* --- peers and their send queues ------------------------------------------------------------- */
+
+/* peer.c */
+verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index);
+/* Under module->lock. */
+verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name);
+verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
+/* Under peer->lock. */
+void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
+
+/* cache.c: registrations of memory of the host. */
+int verbs_cache_open(struct verbs_module *module);
+/* The key of memory that a free list registered. */
+uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration);
+mca_btl_base_registration_handle_t *verbs_cache_register(struct verbs_module *module, void *base,
+                                                         size_t size, int32_t access);
+int verbs_cache_deregister(struct verbs_module *module, mca_btl_base_registration_handle_t *handle);
+
+/* work.c */
+int verbs_works_open(struct verbs_module *module);
+void verbs_works_close(struct verbs_module *module);
+/* Descriptors of messages: btl_alloc, btl_free, btl_prepare_src. */
+mca_btl_base_descriptor_t *verbs_work_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                            uint8_t order, size_t size, uint32_t flags);
+int verbs_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
+mca_btl_base_descriptor_t *verbs_work_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                              opal_convertor_t *convertor, uint8_t order,
+                                              size_t reserve, size_t *size, uint32_t flags);
+/* A put, get or atomic; NULL: no memory. */
+struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind kind, void *local,
+                                  uint64_t remote, size_t size,
+                                  mca_btl_base_registration_handle_t *local_handle,
+                                  const mca_btl_base_registration_handle_t *remote_handle,
+                                  mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                  void *data);
+/* With no lock held: it has ended. */
+void verbs_work_complete(struct verbs_work *work, int status);
+
+/* queue.c. Under peer->lock, but for the last two. */
+/* POST_FULL: a completion gives room. POST_LATER: there is no connection, or other works wait. */
+enum verbs_posting { POSTED, POST_FULL, POST_LATER, POST_FAILED };
+
+/* In state READY. */
+enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work);
+/* The same for a request whose bytes are at most module->inline_max. */
+enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_wr *request);
+void verbs_queue_room_give(verbs_peer_t *peer, uint32_t entries);
+/* The next round of progress posts the peer's pending works. */
+void verbs_queue_wake(verbs_peer_t *peer);
+/* Takes one peer off the list of those to be woken; NULL: none. */
+verbs_peer_t *verbs_queue_take_waiting(struct verbs_module *module);
+/* Ends with an error what waits for this peer. */
+void verbs_queue_fail_pending(verbs_peer_t *peer);
+
+/* failure.c */
+/* The lane to the peer is lost: what was given to it ends with an error, Open MPI is told once. */
+void verbs_peer_fail(verbs_peer_t *peer, const char *why);
+/* The same, if that queue pair is still the peer's: events of it may come late. */
+void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
+
+/* --- connections ----------------------------------------------------------------------------- */
+
 /* slots.c */
 /* Under peer->lock: for a new connection; for a greeting; and from one, false if it makes no sense.
  */
+/* Under peer->lock: for a new connection; for a greeting; and from one, false if it makes no sense.
+ */
 void verbs_slots_begin(verbs_peer_t *peer);
-void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place);
-bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place);
+void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_address *address);
+bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_address *address);
 void verbs_slots_close(verbs_peer_t *peer);
 /* The extension's slot_send and slot_expect. */
 int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
                      size_t length, uint8_t tag);
 void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects);
-/* By who looks at the completion queues: hands out what has come where it is expected, or anywhere.
- */
+/* By the thread that polls: hands out what has come from peers that slots are expected of, or from
+ * all. */
 int verbs_slots_read_expected(struct verbs_module *module);
 int verbs_slots_read_all(struct verbs_module *module);
 
+/* pair.c. Under peer->lock. */
+void verbs_path_fill(struct verbs_module *module, const struct choice_address *address,
+                     struct ibv_ah_attr *path);
+/* Makes a queue pair for this peer; false, and says why, if that fails. */
+bool verbs_pair_create(verbs_peer_t *peer);
+void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end);
+/* Makes our queue pair ready for the one at the other end. */
+bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other);
+/* An IDLE peer gets a queue pair that leads to itself, and is READY. */
+bool verbs_pair_to_itself(verbs_peer_t *peer);
+/* One that failed becomes IDLE, if the last connection is wholly over. */
+bool verbs_peer_renew(verbs_peer_t *peer);
+/* Frees all peers, with no lock held. */
+void verbs_peers_close(struct verbs_module *module);
+
+/* greeter.c; more in greeting.h. */
+int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn);
+void verbs_greeter_close(struct verbs_module *module);
+void verbs_greeting_sent(struct verbs_module *module, uint32_t index);
+
+/* completion.c */
+/* A completion of the send queue. */
+void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *wc);
+/* By the thread that polls, with no lock held: some of what the send completion queue holds. */
+int verbs_completions_handle(struct verbs_module *module);
+
+/* fence.c */
+/* Under peer->lock: it failed, and the other end may still take in what was sent before. */
+bool verbs_peer_is_unfenced(const verbs_peer_t *peer);
+/* Asks the other end, over every port that leads to its process, to break its queue pair too. */
+void verbs_fence_ask(verbs_peer_t *peer);
+/* The extension's fence. */
+int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
+
+/* connect.c */
+/* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be
+ * made. */
+bool verbs_connect_begin(verbs_peer_t *peer);
+/* A message came from a peer whose readiness was not known. */
+void verbs_connect_confirmed(verbs_peer_t *peer);
+/* A datagram came into buffer `index`. */
+void verbs_greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc);
+/* By the thread that polls: greets those again that have not answered. */
+void verbs_greetings_repeat(struct verbs_module *module);
+
+/* --- sending --------------------------------------------------------------------------------- */
+
+/* submit.c */
+/* OPAL_SUCCESS: posted, or waiting for the connection or for room; its end comes in any case. */
+int verbs_submit(verbs_peer_t *peer, struct verbs_work *work);
+/* Posts it if that can be done now, or says why not: OPAL_ERR_RESOURCE_BUSY, there is no room until
+ * a completion gives some; any other code, there is more in the way. It is the caller's then. */
+int verbs_submit_now(verbs_peer_t *peer, struct verbs_work *work);
+/* The same for a message of at most module->inline_max bytes. */
+int verbs_submit_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
+                        mca_btl_base_tag_t tag);
+/* A put, get or atomic; of NULL: OPAL_ERR_TEMP_OUT_OF_RESOURCE. */
+int verbs_submit_operation(verbs_peer_t *peer, struct verbs_work *work);
+/* Posts what waits, where there is room now; returns events. */
+int verbs_submit_waiting(struct verbs_module *module);
+
+/* send.c */
+int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
+int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                         opal_convertor_t *convertor, void *header, size_t header_size,
+                         size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                         mca_btl_base_descriptor_t **descriptor);
+
+/* flush.c */
+/* Makes the port's connection with itself, if it is not there; false: it cannot be had. */
+bool verbs_flush_is_ready(struct verbs_module *module);
+/* The extension's flush. */
+int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                      mca_btl_base_registration_handle_t *registration, const void *address,
+                      size_t length, multilane_flush_done done, void *context);
+void verbs_flush_close(struct verbs_module *module);
+
 /* remote.c: registration, put, get and atomics. */
-int verbs_cache_open(struct verbs_module *module);
-/* The key of memory that a free list registered. */
-uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration);
 mca_btl_base_registration_handle_t *verbs_remote_register(mca_btl_base_module_t *btl,
                                                           verbs_peer_t *peer, void *base,
                                                           size_t size, uint32_t flags);
@@ -433,37 +500,37 @@ int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, vo
                               uint64_t value, int flags, int order,
                               mca_btl_base_rdma_completion_fn_t callback, void *context,
                               void *data);
-/* A put, get or atomic, and its beginning; of NULL: OPAL_ERR_TEMP_OUT_OF_RESOURCE. */
-struct verbs_work *verbs_operation_get(struct verbs_module *module, enum work_kind kind,
-                                       void *local, uint64_t remote, size_t size,
-                                       mca_btl_base_registration_handle_t *local_handle,
-                                       const mca_btl_base_registration_handle_t *remote_handle,
-                                       mca_btl_base_rdma_completion_fn_t callback, void *context,
-                                       void *data);
-int verbs_operation_submit(verbs_peer_t *peer, struct verbs_work *work);
 
-/* flush.c */
-/* Makes the port's connection with itself, if it is not there; false: it cannot be had. */
-bool verbs_flush_is_ready(struct verbs_module *module);
-/* The extension's flush. */
-int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                      mca_btl_base_registration_handle_t *registration, const void *address,
-                      size_t length, multilane_flush_done done, void *context);
-void verbs_flush_close(struct verbs_module *module);
+/* --- devices --------------------------------------------------------------------------------- */
 
-/* extension.c: how deep the FIFOs of slots are; 0: there are none. */
+/* cost.c */
+/* How deep the FIFOs of slots are; 0: there are none. */
 uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
                                const struct choice_address *address);
+/* What the lane to that port costs, each way. */
+void verbs_cost_fill(const struct verbs_module *module, const struct choice_address *theirs,
+                     struct multilane_lane_attributes *out);
+
+/* device.c */
+/* One module, like `model`, for each port that can be a lane, into verbs.modules and verbs.record.
+ */
+void verbs_device_open_all(const mca_btl_base_module_t *model);
+void verbs_device_close(struct verbs_module *module);
+bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
+
+/* --- entry ----------------------------------------------------------------------------------- */
 
 /* progress.c */
 int verbs_progress_all(void);
-/* What came makes no sense: said once, counted. */
-void verbs_message_broken(struct verbs_module *module, const char *what);
 /* Handles what the completion queues of one module hold; returns events. */
 int verbs_progress_module(struct verbs_module *module);
-/* By who looks at the completion queues, with no lock held: some of what was sent. */
-int verbs_completions_handle(struct verbs_module *module);
 /* Ends what is under way, for at most `limit_ms`; true: nothing is left. */
 bool verbs_progress_drain(struct verbs_module *module, uint64_t limit_ms);
+
+/* procs.c */
+int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                    verbs_peer_t **peers, opal_bitmap_t *reachable);
+int verbs_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                    verbs_peer_t **peers);
 
 #endif

@@ -7,14 +7,11 @@
 #include <string.h>
 
 #include "btl/verbs/verbs.h"
-#include "common/compat/modex.h"
 
 #define PLACES 256
 #define DEPTH  32u
 #define PEERS  400u
 #define TAG    77
-
-struct verbs_component mca_btl_verbs_component = {.queue_depth = (int) DEPTH, .pkey_index = 0};
 
 /* Nothing of Open MPI is started here, and its own starts something at the first line. */
 void opal_output(int stream, const char *format, ...)
@@ -36,7 +33,7 @@ static struct {
     struct ibv_sge room_part;
     unsigned char sent[256]; /* the last datagram */
     uint32_t sent_bytes;
-    struct ibv_ah_attr way;       /* that was last made */
+    struct ibv_ah_attr path;      /* that was last made */
     struct ibv_async_event event; /* due, if it has a queue pair */
     unsigned unacknowledged;
     unsigned posted;               /* messages and slots */
@@ -44,7 +41,7 @@ static struct {
 } device;
 
 /* Where a greeting goes. */
-struct way {
+struct path {
     struct ibv_ah handle;
     uint16_t lid;
 };
@@ -69,7 +66,7 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
     (void) bad;
     CHECK(device.done_count < PLACES, "more than the completion queue holds");
     if (qp->qp_type == IBV_QPT_UD) {
-        device.greetings[((struct way *) request->wr.ud.ah)->lid]++;
+        device.greetings[((struct path *) request->wr.ud.ah)->lid]++;
         device.sent_bytes = request->sg_list->length;
         memcpy(device.sent, (void *) (uintptr_t) request->sg_list->addr, device.sent_bytes);
     } else {
@@ -149,7 +146,7 @@ int ibv_dereg_mr(struct ibv_mr *region)
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
 {
-    struct way *way;
+    struct path *path;
 
     (void) pd;
     if (attributes->dlid <= device.dead_lids) {
@@ -157,15 +154,15 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
         device.now_ms += 1000;
         return NULL;
     }
-    way = calloc(1, sizeof(*way));
-    way->lid = attributes->dlid;
-    device.way = *attributes;
-    return &way->handle;
+    path = calloc(1, sizeof(*path));
+    path->lid = attributes->dlid;
+    device.path = *attributes;
+    return &path->handle;
 }
 
-int ibv_destroy_ah(struct ibv_ah *way)
+int ibv_destroy_ah(struct ibv_ah *path)
 {
-    free((struct way *) way);
+    free((struct path *) path);
     return 0;
 }
 
@@ -206,34 +203,10 @@ uint64_t verbs_now_ms(void)
     return device.now_ms;
 }
 
-struct verbs_module *verbs_module_at(uint32_t place)
-{
-    return place == 0 ? &module : NULL;
-}
-
 bool verbs_device_post_receive(struct verbs_module *it, uint32_t index)
 {
     (void) it, (void) index;
     return true;
-}
-
-int verbs_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
-{
-    (void) btl, (void) descriptor;
-    return OPAL_SUCCESS;
-}
-
-uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration)
-{
-    (void) registration;
-    return 0;
-}
-
-int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
-               size_t *bytes)
-{
-    (void) component, (void) name, (void) data, (void) bytes;
-    return OPAL_ERR_NOT_FOUND;
 }
 
 /* --- what cases need ----------------------------------------------------------------------------
@@ -261,6 +234,8 @@ static void begin(void)
     atomic_init(&module.send_cq_room, PLACES);
     OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
+    verbs.queue_depth = (int) DEPTH;
+    verbs.pkey_index = 0;
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.modules[0] = &module;
     verbs.module_count = 1;
@@ -325,7 +300,7 @@ COMPAT_SENDER_CALLBACK(message_heard)
 
     heard.messages++;
     heard.sender = endpoint;
-    heard.answered = endpoint && verbs_work_post_inline(endpoint, &part, 1, TAG) == OPAL_SUCCESS;
+    heard.answered = endpoint && verbs_submit_inline(endpoint, &part, 1, TAG) == OPAL_SUCCESS;
     CHECK(btl == &module.super, "another module");
 }
 
@@ -425,15 +400,16 @@ static void way_to_a_port_that_needs_a_route_has_one(void)
         peer->port.address = (struct choice_address){.lid = 9, .gid = {[15] = 7}};
         peer->port.address.needs_route = needed;
         CHECK(verbs_connect_begin(peer), "no queue pair");
-        CHECK(device.way.dlid == 9 && needed == device.way.is_global, "%u", device.way.is_global);
+        CHECK(device.path.dlid == 9 && needed == device.path.is_global, "%u",
+              device.path.is_global);
         if (needed)
-            CHECK(device.way.grh.dgid.raw[15] == 7 && device.way.grh.sgid_index == 3, "to %u",
-                  device.way.grh.dgid.raw[15]);
+            CHECK(device.path.grh.dgid.raw[15] == 7 && device.path.grh.sgid_index == 3, "to %u",
+                  device.path.grh.dgid.raw[15]);
         end();
     }
 }
 
-/* The lanes of other ports wait while this one looks for a way. */
+/* The lanes of other ports wait while this one looks for a path. */
 static void dead_port_takes_little_time(void)
 {
     begin();

@@ -6,14 +6,12 @@
 
 #include <string.h>
 
-#include "btl/verbs/verbs.h"
+#include "btl/verbs/greeting.h"
 #include "common/compat/modex.h"
 
 #define PLACES 256
 #define DEPTH  32u
 #define PEERS  200u
-
-struct verbs_component mca_btl_verbs_component = {.queue_depth = (int) DEPTH};
 
 /* Nothing of Open MPI is started here, and its own starts something at the first line. */
 void opal_output(int stream, const char *format, ...)
@@ -44,7 +42,9 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 }
 
 static struct ibv_context context = {.ops.post_send = device_post};
-static struct verbs_module module = {.inline_max = 64, .send_cq_size = PLACES};
+static mca_btl_base_component_t component;
+static struct verbs_module module = {
+    .super.btl_component = &component, .inline_max = 64, .send_cq_size = PLACES};
 
 /* What was posted comes back, in order. */
 static void device_breaks(void)
@@ -63,8 +63,18 @@ static void device_breaks(void)
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
     (void) qp, (void) mask;
-    CHECK(attributes->qp_state == IBV_QPS_ERR, "state %d", (int) attributes->qp_state);
+    CHECK(attributes->qp_state == IBV_QPS_ERR || attributes->qp_state == IBV_QPS_INIT, "state %d",
+          (int) attributes->qp_state);
     return 0;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *attributes)
+{
+    struct ibv_qp *qp = calloc(1, sizeof(*qp));
+
+    (void) domain, (void) attributes;
+    *qp = (struct ibv_qp){.context = &context, .qp_num = ++device.last_qpn};
+    return qp;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
@@ -89,18 +99,9 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 
 bool verbs_connect_begin(verbs_peer_t *peer)
 {
-    peer->qp = calloc(1, sizeof(*peer->qp));
-    *peer->qp = (struct ibv_qp){.context = &context, .qp_num = ++device.last_qpn};
-    peer->send_room = DEPTH;
-    peer->unsignaled = 0;
-    atomic_store(&peer->qpn, peer->qp->qp_num);
-    peer->state = PEER_READY;
+    CHECK(verbs_pair_create(peer), "no queue pair");
+    verbs_peer_state_set(peer, PEER_READY);
     return true;
-}
-
-void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state)
-{
-    peer->state = (uint8_t) state;
 }
 
 void verbs_greeting_sent(struct verbs_module *it, uint32_t index)
@@ -108,12 +109,25 @@ void verbs_greeting_sent(struct verbs_module *it, uint32_t index)
     (void) it, (void) index;
 }
 
+void verbs_greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
+{
+    (void) peer;
+    memset(greeting, 0, sizeof(*greeting));
+}
+
 static unsigned fences_asked;
 
-void verbs_fence_ask(verbs_peer_t *peer)
+enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *greeting)
 {
-    CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
+    CHECK(peer->state == PEER_FAILED && greeting->kind == GREETING_FENCE, "state %u, kind %u",
+          peer->state, greeting->kind);
     fences_asked++;
+    return SENDING_DONE;
+}
+
+void verbs_slots_begin(verbs_peer_t *peer)
+{
+    (void) peer;
 }
 
 void verbs_slots_close(verbs_peer_t *peer)
@@ -130,12 +144,6 @@ int verbs_progress_module(struct verbs_module *it)
 {
     (void) it;
     return 0;
-}
-
-int verbs_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
-{
-    (void) btl, (void) descriptor;
-    return OPAL_SUCCESS;
 }
 
 uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration)
@@ -184,7 +192,7 @@ static void message(verbs_peer_t *peer)
 
     if (peer->state == PEER_IDLE)
         verbs_connect_begin(peer);
-    CHECK(verbs_work_post_inline(peer, &part, 1, 0) == OPAL_SUCCESS, "%d free places",
+    CHECK(verbs_submit_inline(peer, &part, 1, 0) == OPAL_SUCCESS, "%d free places",
           (int) module.send_cq_room);
 }
 
@@ -197,7 +205,7 @@ static void put(verbs_peer_t *peer, opal_free_list_t *list)
     work->kind = WORK_PUT;
     work->list = list;
     work->size = 4096;
-    CHECK(verbs_work_submit(peer, work) == OPAL_SUCCESS, "state %u", peer->state);
+    CHECK(verbs_submit(peer, work) == OPAL_SUCCESS, "state %u", peer->state);
 }
 
 static void works_free(opal_free_list_t *list)
@@ -245,8 +253,7 @@ static verbs_peer_t *added(void)
     opal_proc_t *processes = &process;
     verbs_peer_t *peer;
 
-    CHECK(verbs_peer_add_procs(&module.super, 1, &processes, &peer, NULL) == OPAL_SUCCESS,
-          "an error");
+    CHECK(verbs_add_procs(&module.super, 1, &processes, &peer, NULL) == OPAL_SUCCESS, "an error");
     return peer;
 }
 
@@ -299,7 +306,7 @@ static void added_before_connected(void)
     begin(false);
     peer = added();
     verbs_connect_begin(peer);
-    peer->state = PEER_GREETING;
+    verbs_peer_state_set(peer, PEER_GREETING);
     verbs_peer_fail(peer, "nobody answers");
     CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
@@ -329,6 +336,9 @@ static void connection_outlives_what_is_said_of_the_last(void)
 
 int main(void)
 {
+    verbs.queue_depth = (int) DEPTH;
+    verbs.modules[0] = &module;
+    verbs.module_count = 1;
     many_failures(false);
     many_failures(true);
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
