@@ -23,37 +23,22 @@ static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t 
                           cuda_peer_t **peers);
 static int cuda_finalize(mca_btl_base_module_t *btl);
 
-__attribute__((visibility("default"))) struct cuda_component mca_btl_cuda_component = {
-    .super =
-        {
-            .btl_version =
-                {
-                    MCA_BTL_DEFAULT_VERSION("cuda"),
-                    .mca_register_component_params = cuda_register,
-                },
-            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-            .btl_init = cuda_init,
-            .btl_progress = cuda_progress,
-        },
-    .handles_max = 128,
-    .rings_max = 64,
-    .off = "",
-    .given = GIVEN_INIT,
-};
+extern mca_btl_base_component_t mca_btl_cuda_component;
 
-mca_btl_base_module_t cuda_module = {
-    .btl_component = &mca_btl_cuda_component.super,
-    .btl_add_procs = cuda_add_procs,
-    .btl_del_procs = cuda_del_procs,
-    .btl_finalize = cuda_finalize,
-    .btl_put = cuda_copy_put,
-    .btl_get = cuda_copy_get,
-    .btl_register_mem = cuda_key_make,
-    .btl_deregister_mem = cuda_key_free,
+/* Open MPI finds the component by this name. */
+__attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_cuda_component = {
+    .btl_version =
+        {
+            MCA_BTL_DEFAULT_VERSION("cuda"),
+            .mca_register_component_params = cuda_register,
+        },
+    .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .btl_init = cuda_init,
+    .btl_progress = cuda_progress,
 };
 
 static const struct param params[] = {
-    GIVEN_PARAMS(mca_btl_cuda_component.given),
+    GIVEN_PARAMS(cuda.given),
     {"handles_max", PARAM_INT, &cuda.handles_max,
      "allocations of other processes that are kept open here, at most"},
     {"rings_max", PARAM_INT, &cuda.rings_max,
@@ -69,6 +54,16 @@ static const struct param params[] = {
 /* It has neither send nor atomics, so BML r2 leaves it out: Multilane's PML asks it itself. */
 static void module_describe(void)
 {
+    cuda_module = (mca_btl_base_module_t){
+        .btl_component = &mca_btl_cuda_component,
+        .btl_add_procs = cuda_add_procs,
+        .btl_del_procs = cuda_del_procs,
+        .btl_finalize = cuda_finalize,
+        .btl_put = cuda_copy_put,
+        .btl_get = cuda_copy_get,
+        .btl_register_mem = cuda_key_make,
+        .btl_deregister_mem = cuda_key_free,
+    };
     cuda_module.btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
     cuda_module.btl_latency = 10;
     cuda_module.btl_bandwidth = 1000000;
@@ -86,7 +81,18 @@ static int cuda_register(void)
         return OPAL_ERR_NOT_AVAILABLE;
     cuda.off = driver_expected();
     module_describe();
-    return param_register(&cuda.super.btl_version, params, sizeof(params) / sizeof(params[0]));
+    return param_register(&mca_btl_cuda_component.btl_version, params,
+                          sizeof(params) / sizeof(params[0]));
+}
+
+static bool given_are_numbers(void)
+{
+    struct model_error error;
+    bool good = given_read(&cuda.given, "cuda", &error);
+
+    if (!good)
+        CUDA_SAY("%s", error.text);
+    return good;
 }
 
 static bool parameters_are_good(void)
@@ -104,7 +110,7 @@ static bool parameters_are_good(void)
                  cuda.rings_on_one_device);
         return false;
     }
-    return cuda_given_read();
+    return given_are_numbers();
 }
 
 /* By the PML's setting: one set of kernels packs and moves device memory. A file that cannot be
@@ -141,7 +147,7 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     has_rings = kernels_offered() && cuda.rings_max > 0;
     record.chunk_bytes = has_rings ? CHUNK_BYTES : 0;
     record.ring_chunks = has_rings ? RING_CHUNKS : 0;
-    if (modex_send(&cuda.super.btl_version, &record, sizeof(record)) != OPAL_SUCCESS) {
+    if (modex_send(&mca_btl_cuda_component.btl_version, &record, sizeof(record)) != OPAL_SUCCESS) {
         free(modules);
         return NULL;
     }
@@ -168,8 +174,8 @@ static bool record_fits(const opal_proc_t *proc, cuda_peer_t *peer)
 {
     struct cuda_record *record = NULL;
     size_t bytes = 0;
-    bool fits = modex_recv(&cuda.super.btl_version, &proc->proc_name, (void **) &record, &bytes) ==
-                    OPAL_SUCCESS &&
+    bool fits = modex_recv(&mca_btl_cuda_component.btl_version, &proc->proc_name, (void **) &record,
+                           &bytes) == OPAL_SUCCESS &&
                 bytes == sizeof(*record) && record->version == CUDA_RECORD_VERSION &&
                 record->key_bytes == sizeof(cuda_key_t);
 

@@ -84,9 +84,8 @@ struct cuda_mapping {
     uint64_t last_use;
 };
 
-struct cuda_component {
-    mca_btl_base_component_t super;
-
+/* What the component knows. */
+struct cuda_state {
     /* parameters */
     int handles_max;
     int rings_max;
@@ -102,9 +101,8 @@ struct cuda_component {
     uint64_t uses;
 };
 
-/* Open MPI finds the component by this name; here it is called cuda. */
-extern struct cuda_component mca_btl_cuda_component;
-#define cuda mca_btl_cuda_component
+/* cuda.c. Open MPI knows the component as mca_btl_cuda_component (component.c). */
+extern struct cuda_state cuda;
 extern mca_btl_base_module_t cuda_module;
 
 #define CUDA_SAY(...) opal_output(0, "btl/cuda: " __VA_ARGS__)
@@ -118,14 +116,14 @@ extern mca_btl_base_module_t cuda_module;
 #define CUDA_VERBOSE(...)                                                                          \
     opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/cuda: " __VA_ARGS__)
 
-/* extension.c */
-/* False: a parameter is no number, which was said. */
-bool cuda_given_read(void);
-
-/* key.c: memory of this process, for others. */
-cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
-                          uint32_t flags);
-int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
+/* device.c */
+/* What this process calls the device with that name; below 0 if it does not see it. */
+int cuda_device_find(const struct driver_uuid *wanted);
+/* Is that the copier's device? */
+bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other);
+/* May the copier's device reach that one? Of a device that this process does not see only an
+ * attempt tells. */
+bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other);
 
 /* share.c: the driver's handles. Each in the context of the memory's device, which is current. */
 /* Fills the key's handle for the bytes from `first` to `last`, and what of the memory it is for. */
@@ -138,6 +136,11 @@ driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier
 void cuda_share_close(enum share_kind kind, const struct copier *copier, driver_ptr here,
                       size_t size);
 
+/* key.c: memory of this process, for others. */
+cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
+                          uint32_t flags);
+int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
+
 /* mapping.c: memory of others, in this process. */
 /* Opens it where the copier copies, so that the driver lets its device reach the other one; NULL,
  * as the local end is the host's: where any does. OPAL_ERR_TEMP_OUT_OF_RESOURCE: as many as may be
@@ -147,11 +150,6 @@ int cuda_mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *co
                      struct cuda_mapping **mapping);
 void cuda_mapping_release(struct cuda_mapping *mapping);
 void cuda_mappings_close(void);
-/* Is that the copier's device? */
-bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other);
-/* May the copier's device reach that one? Of one that this process does not see nobody knows before
- * it is tried. */
-bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other);
 
 /* copy.c */
 int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,

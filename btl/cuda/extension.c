@@ -25,16 +25,6 @@ static const struct multilane_lane_range ring_range = {.largest_bytes = UINT64_M
                                                        .registration_s = 0,
                                                        .registration_s_byte = 0};
 
-bool cuda_given_read(void)
-{
-    struct model_error error;
-    bool good = given_read(&cuda.given, "cuda", &error);
-
-    if (!good)
-        CUDA_SAY("%s", error.text);
-    return good;
-}
-
 static void cost_set(struct multilane_lane_cost *cost, const struct multilane_lane_range *range)
 {
     cost->range_count = 1;

@@ -91,40 +91,12 @@ static bool room_make(void)
     return true;
 }
 
-/* What this process calls the device with that name; below 0 if it does not see it. */
-static int device_find(const struct driver_uuid *wanted)
-{
-    struct driver_uuid uuid;
-    int count = 0;
-
-    if (driver.device_count(&count) != DRIVER_SUCCESS)
-        return -1;
-    for (int device = 0; device < count; device++)
-        if (driver.device_uuid(&uuid, device) == DRIVER_SUCCESS &&
-            memcmp(&uuid, wanted, sizeof(uuid)) == 0)
-            return device;
-    return -1;
-}
-
-bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other)
-{
-    return device_find(other) == copier->device;
-}
-
-bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other)
-{
-    int device = device_find(other), can = 1;
-
-    return device < 0 || device == copier->device ||
-           (driver.device_can_access(&can, copier->device, device) == DRIVER_SUCCESS && can);
-}
-
 /* The copier of the key's device. NULL, and `why` says it: there is none. A program that only uses
  * host memory may receive from a device: then the driver starts here. */
 static struct copier *copier_for_host(const cuda_key_t *key, char *why, size_t why_size)
 {
     driver_result result = driver.init(0);
-    int device = result == DRIVER_SUCCESS ? device_find(&key->device) : -1;
+    int device = result == DRIVER_SUCCESS ? cuda_device_find(&key->device) : -1;
     struct copier *copier = NULL;
 
     if (result == DRIVER_SUCCESS && device < 0)
