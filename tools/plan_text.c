@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/model/number.h"
+#include "tools/model/broadcast.h"
 
 /* --- the equation ----------------------------------------------------------------------------- */
 
@@ -207,18 +208,16 @@ static void print_size(FILE *out, const struct plan_report *report, uint64_t byt
 }
 
 /* What the whole cluster's model says of the same size. */
-static void print_cluster(FILE *out, const struct lane_file *file, uint64_t bytes)
+static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t bytes)
 {
-    const struct cluster_model *model = &file->cluster;
     uint64_t packets = cluster_packets(model, bytes);
     uint64_t packet_bytes = packets > 1 ? model->packet_bytes : bytes;
     struct cluster_point point;
     struct cluster_broadcast broadcast;
     struct model_error error;
     char text[NUMBER_TIME_CHARS];
-    cluster_at(model, packet_bytes, file->cluster_processes, &point);
-    fprintf(out, "  cluster of %u, %" PRIu64 " packets\n", (unsigned) file->cluster_processes,
-            packets);
+    cluster_at(model, packet_bytes, model->processes, &point);
+    fprintf(out, "  cluster of %u, %" PRIu64 " packets\n", (unsigned) model->processes, packets);
     fprintf(out, "    one-way (2.6)    %s\n",
             number_print_time(cluster_one_way(&point, packets), text));
     fprintf(out, "    exchange (2.7)   %s%s\n",
@@ -226,7 +225,7 @@ static void print_cluster(FILE *out, const struct lane_file *file, uint64_t byte
             cluster_full_duplex(&point)
                 ? ""
                 : "  (does not hold: O_s + O_r + U_r < g < L is not so here)");
-    if (!cluster_broadcast(&point, file->cluster_processes, packets, &broadcast, &error)) {
+    if (!cluster_broadcast(&point, model->processes, packets, &broadcast, &error)) {
         fprintf(out, "    broadcast        %s\n", error.text);
         return;
     }
@@ -245,6 +244,6 @@ void plan_text_predictions(FILE *out, const struct plan_report *report)
             fputc('\n', out);
         print_size(out, report, report->sizes[i]);
         if (report->file->has_cluster)
-            print_cluster(out, report->file, report->sizes[i]);
+            print_cluster(out, report->cluster, report->sizes[i]);
     }
 }

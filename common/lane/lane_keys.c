@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys of a lane: its attributes, and the rest. */
-#include "common/lane/lane_reader.h"
+#include "common/lane/lane_keys.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -22,12 +22,12 @@ TESTS += test/unit/plan_tool.py
 TESTS += test/unit/doc_names.py
 endif
 EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_names.py
-test_unit_model_cluster_LDADD = libmultilane_common.la
-test_unit_model_effective_LDADD = libmultilane_common.la -lm
-test_unit_model_equation_LDADD = libmultilane_common.la
+test_unit_model_cluster_LDADD = libmultilane_tools.la
+test_unit_model_effective_LDADD = libmultilane_tools.la -lm
+test_unit_model_equation_LDADD = libmultilane_tools.la
 test_unit_model_number_LDADD = libmultilane_common.la
 test_unit_model_plan_LDADD = libmultilane_common.la
-test_unit_model_property_LDADD = libmultilane_common.la
+test_unit_model_property_LDADD = libmultilane_tools.la
 
 # The two rules of common/compat.
 check_PROGRAMS += test/unit/test_compat
@@ -123,7 +123,7 @@ test_unit_lane_foreign_LDADD = libmultilane_common.la -lm
 test_unit_lane_given_SOURCES = test/unit/lane_given.c
 test_unit_lane_given_LDADD = libmultilane_common.la -lm
 test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
-test_unit_lane_profile_LDADD = libmultilane_common.la -lm
+test_unit_lane_profile_LDADD = libmultilane_tools.la -lm
 test_unit_lane_place_SOURCES = test/unit/lane_place.c
 test_unit_lane_place_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
 test_unit_lane_place_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
@@ -134,10 +134,10 @@ test_unit_report_table_LDADD = libmultilane_common.la
 check_PROGRAMS += test/unit/calibrate_registration
 TESTS += test/unit/calibrate_registration
 test_unit_calibrate_registration_SOURCES = test/unit/calibrate_registration.c \
-	tools/calibrate/measure.c tools/calibrate/orders.c tools/calibrate/calibrate.h
+	tools/calibrate/measure.c tools/calibrate/session.c
 test_unit_calibrate_registration_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 test_unit_calibrate_registration_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
-test_unit_calibrate_registration_LDADD = libmultilane_common.la $(OMPI_LIBS) -lm
+test_unit_calibrate_registration_LDADD = libmultilane_tools.la $(OMPI_LIBS) -lm
 
 # The segments of btl/shm.
 check_PROGRAMS += test/unit/shm_segment
