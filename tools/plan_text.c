@@ -133,13 +133,10 @@ static void print_sources(FILE *out, const struct plan_report *report)
         if (!cost->range_count)
             continue; /* it goes no way */
         const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
-        const double values[MODEL_ATTRIBUTES] = {range->latency_s,       range->bandwidth_bytes_s,
-                                                 range->overhead_send_s, range->overhead_receive_s,
-                                                 range->reg_cost_s,      range->reg_growth_s_byte};
         fprintf(out, "  %s\n", lane->name);
         for (int j = 0; j < MODEL_ATTRIBUTES; j++)
-            fprintf(out, "    %-16s %-12g from: %s\n",
-                    model_attribute_name((enum model_attribute) j), values[j],
+            fprintf(out, "    %-16s %-12g from: %s\n", model_attributes[j].key,
+                    model_attribute_of(range, j),
                     model_source_name((enum model_source) lane->source[way][j]));
     }
 }

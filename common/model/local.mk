@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of common/model: arithmetic of costs and plans.
 libmultilane_common_la_SOURCES += \
+	common/model/attribute.c common/model/attribute.h \
 	common/model/candidate.c common/model/candidate.h \
 	common/model/cost.c common/model/cost.h \
 	common/model/cost_term.c common/model/cost_term.h \

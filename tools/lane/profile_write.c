@@ -42,18 +42,11 @@ static bool registers(const struct model_lane *lane)
 static void print_way(FILE *out, enum model_way way, const struct model_lane_range *range,
                       bool with_registration)
 {
-    const double values[MODEL_ATTRIBUTES] = {[MODEL_LATENCY] = range->latency_s,
-                                             [MODEL_BANDWIDTH] = range->bandwidth_bytes_s,
-                                             [MODEL_OVERHEAD_SEND] = range->overhead_send_s,
-                                             [MODEL_OVERHEAD_RECEIVE] = range->overhead_receive_s,
-                                             [MODEL_REG_COST] = range->reg_cost_s,
-                                             [MODEL_REG_GROWTH] = range->reg_growth_s_byte};
     for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
         char key[48];
-        snprintf(key, sizeof(key), "%s_%s", model_way_name(way),
-                 model_attribute_name((enum model_attribute) i));
+        snprintf(key, sizeof(key), "%s_%s", model_way_name(way), model_attributes[i].key);
         if (with_registration || (i != MODEL_REG_COST && i != MODEL_REG_GROWTH))
-            print_real(out, key, values[i]);
+            print_real(out, key, model_attribute_of(range, i));
     }
 }
 
