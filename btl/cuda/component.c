@@ -38,7 +38,6 @@ __attribute__((visibility("default"))) struct cuda_component mca_btl_cuda_compon
     .handles_max = 128,
     .rings_max = 64,
     .off = "",
-    .given = GIVEN_INIT,
 };
 
 mca_btl_base_module_t cuda_module = {
@@ -53,7 +52,7 @@ mca_btl_base_module_t cuda_module = {
 };
 
 static const struct param params[] = {
-    GIVEN_PARAMS(mca_btl_cuda_component.given),
+    {"lane", PARAM_LANE, &mca_btl_cuda_component.user, NULL},
     {"handles_max", PARAM_INT, &cuda.handles_max,
      "allocations of other processes that are kept open here, at most"},
     {"rings_max", PARAM_INT, &cuda.rings_max,
@@ -104,7 +103,7 @@ static bool parameters_are_good(void)
                  cuda.rings_on_one_device);
         return false;
     }
-    return cuda_given_read();
+    return cuda_user_attributes_read();
 }
 
 /* By the PML's setting: one set of kernels packs and moves device memory. A file that cannot be

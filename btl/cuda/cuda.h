@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "common/compat/btl.h"
-#include "common/lane/given.h"
+#include "common/lane/user_attributes.h"
 #include "common/memory/copier.h"
 #include "multilane/extension.h"
 #include "opal/constants.h"
@@ -90,8 +90,8 @@ struct cuda_component {
     int handles_max;
     int rings_max;
     int rings_on_one_device;
-    const char *off;    /* why there is no lane here, for ompi_info */
-    struct given given; /* attributes by parameters */
+    const char *off;             /* why there is no lane here, for ompi_info */
+    struct user_attributes user; /* attributes by parameters */
 
     uint64_t pid_namespace; /* ours */
     opal_mutex_t lock;      /* guards all below */
@@ -119,7 +119,7 @@ extern mca_btl_base_module_t cuda_module;
 
 /* extension.c */
 /* False: a parameter is no number, which was said. */
-bool cuda_given_read(void);
+bool cuda_user_attributes_read(void);
 
 /* key.c: memory of this process, for others. */
 cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,

@@ -25,10 +25,10 @@ static const struct multilane_lane_range ring_range = {.largest_bytes = UINT64_M
                                                        .registration_s = 0,
                                                        .registration_s_byte = 0};
 
-bool cuda_given_read(void)
+bool cuda_user_attributes_read(void)
 {
     struct model_error error;
-    bool good = given_read(&cuda.given, "cuda", &error);
+    bool good = user_attributes_read(&cuda.user, "cuda", &error);
 
     if (!good)
         CUDA_SAY("%s", error.text);
@@ -39,7 +39,7 @@ static void cost_set(struct multilane_lane_cost *cost, const struct multilane_la
 {
     cost->range_count = 1;
     cost->ranges[0] = *range;
-    given_apply(&cuda.given, cost->ranges, 1);
+    user_attributes_apply(&cuda.user, cost->ranges, 1);
 }
 
 static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,

@@ -42,7 +42,6 @@ __attribute__((visibility("default"))) struct shm_component mca_btl_shm_componen
     .single_copy_text = "auto",
     .ring_bytes_text = "auto",
     .memory_max_text = "64m",
-    .given = GIVEN_INIT,
     .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
 };
 
@@ -70,7 +69,7 @@ struct shm_module shm_module = {
 };
 
 static const struct param params[] = {
-    GIVEN_PARAMS(mca_btl_shm_component.given),
+    {"lane", PARAM_LANE, &mca_btl_shm_component.user, NULL},
     {"single_copy", PARAM_STRING, &mca_btl_shm_component.single_copy_text,
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
     {"ring_bytes", PARAM_STRING, &mca_btl_shm_component.ring_bytes_text,
@@ -256,10 +255,10 @@ static void lists_finish(void)
     OBJ_DESTRUCT(&shm.lock);
 }
 
-static bool given_are_numbers(void)
+static bool user_attributes_are_numbers(void)
 {
     struct model_error error;
-    bool good = given_read(&shm.given, "shm", &error);
+    bool good = user_attributes_read(&shm.user, "shm", &error);
 
     if (!good)
         SHM_SAY("%s", error.text);
@@ -270,7 +269,7 @@ static bool begin(void)
 {
     int error;
 
-    if (!single_copy_read() || !given_are_numbers() || !sizes_read())
+    if (!single_copy_read() || !user_attributes_are_numbers() || !sizes_read())
         return false;
     limits_clip();
     error = identity_fill(&shm.record);

@@ -38,7 +38,6 @@ __attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_comp
     .devices = "auto",
     .pairing = "subnet",
     .dmabuf = "auto",
-    .given = GIVEN_INIT,
     .gid_index = -1,
     .timeout = 18,
     .retry_count = 6,
@@ -86,7 +85,7 @@ static mca_btl_base_module_t module_template = {
 const mca_btl_base_module_t *const verbs_module_template = &module_template;
 
 static const struct param params[] = {
-    GIVEN_PARAMS(mca_btl_verbs_component.given),
+    {"lane", PARAM_LANE, &mca_btl_verbs_component.user, NULL},
     {"devices", PARAM_STRING, &mca_btl_verbs_component.devices,
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
     {"pairing", PARAM_STRING, &mca_btl_verbs_component.pairing,
@@ -214,10 +213,10 @@ static void limits_clip(void)
 
 /* --- beginning --- */
 
-static bool given_are_numbers(void)
+static bool user_attributes_are_numbers(void)
 {
     struct model_error error;
-    bool good = given_read(&verbs.given, "verbs", &error);
+    bool good = user_attributes_read(&verbs.user, "verbs", &error);
 
     if (!good)
         VERBS_SAY("%s", error.text);
@@ -226,7 +225,7 @@ static bool given_are_numbers(void)
 
 static bool begin(void)
 {
-    if (!numbers_check() || !pairing_read() || !dmabuf_read() || !given_are_numbers())
+    if (!numbers_check() || !pairing_read() || !dmabuf_read() || !user_attributes_are_numbers())
         return false;
     limits_clip();
     verbs.module_count = 0;
