@@ -38,7 +38,7 @@ __attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_cuda_com
 };
 
 static const struct param params[] = {
-    GIVEN_PARAMS(cuda.given),
+    {"lane", PARAM_LANE, &cuda.user, NULL},
     {"handles_max", PARAM_INT, &cuda.handles_max,
      "allocations of other processes that are kept open here, at most"},
     {"rings_max", PARAM_INT, &cuda.rings_max,
@@ -85,10 +85,10 @@ static int cuda_register(void)
                           sizeof(params) / sizeof(params[0]));
 }
 
-static bool given_are_numbers(void)
+static bool user_attributes_are_numbers(void)
 {
     struct model_error error;
-    bool good = given_read(&cuda.given, "cuda", &error);
+    bool good = user_attributes_read(&cuda.user, "cuda", &error);
 
     if (!good)
         CUDA_SAY("%s", error.text);
@@ -110,7 +110,7 @@ static bool parameters_are_good(void)
                  cuda.rings_on_one_device);
         return false;
     }
-    return given_are_numbers();
+    return user_attributes_are_numbers();
 }
 
 /* By the PML's setting: one set of kernels packs and moves device memory. A file that cannot be

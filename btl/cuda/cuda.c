@@ -6,7 +6,6 @@ struct cuda_state cuda = {
     .handles_max = 128,
     .rings_max = 64,
     .off = "",
-    .given = GIVEN_INIT,
 };
 
 /* Filled by component.c. */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/compat/btl.h"
-#include "common/lane/given.h"
+#include "common/lane/user_attributes.h"
 #include "common/memory/copier.h"
 #include "multilane/extension.h"
 #include "opal/constants.h"
@@ -90,8 +90,8 @@ struct cuda_state {
     int handles_max;
     int rings_max;
     int rings_on_one_device;
-    const char *off;    /* why there is no lane here, for ompi_info */
-    struct given given; /* attributes by parameters */
+    const char *off;             /* why there is no lane here, for ompi_info */
+    struct user_attributes user; /* attributes by parameters */
 
     uint64_t pid_namespace; /* ours */
     opal_mutex_t lock;      /* guards all below */

@@ -29,7 +29,7 @@ static void cost_set(struct multilane_lane_cost *cost, const struct multilane_la
 {
     cost->range_count = 1;
     cost->ranges[0] = *range;
-    given_apply(&cuda.given, cost->ranges, 1);
+    user_attributes_apply(&cuda.user, cost->ranges, 1);
 }
 
 static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,

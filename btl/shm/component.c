@@ -41,7 +41,7 @@ __attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_shm_comp
 };
 
 static const struct param params[] = {
-    GIVEN_PARAMS(shm.given),
+    {"lane", PARAM_LANE, &shm.user, NULL},
     {"single_copy", PARAM_STRING, &shm.single_copy_text,
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
     {"ring_bytes", PARAM_STRING, &shm.ring_bytes_text,
@@ -246,10 +246,10 @@ static void lists_finish(void)
     OBJ_DESTRUCT(&shm.lock);
 }
 
-static bool given_are_numbers(void)
+static bool user_attributes_are_numbers(void)
 {
     struct model_error error;
-    bool good = given_read(&shm.given, "shm", &error);
+    bool good = user_attributes_read(&shm.user, "shm", &error);
 
     if (!good)
         SHM_SAY("%s", error.text);
@@ -260,7 +260,7 @@ static bool begin(void)
 {
     int error;
 
-    if (!single_copy_read() || !given_are_numbers() || !sizes_read())
+    if (!single_copy_read() || !user_attributes_are_numbers() || !sizes_read())
         return false;
     limits_clip();
     error = shm_identity_fill(&shm.record);

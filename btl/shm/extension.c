@@ -24,7 +24,7 @@ static void cost_set(struct multilane_lane_cost *cost, const struct multilane_la
 {
     cost->range_count = count;
     memcpy(cost->ranges, ranges, count * sizeof(*ranges));
-    given_apply(&shm.given, cost->ranges, count);
+    user_attributes_apply(&shm.user, cost->ranges, count);
 }
 
 static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,

@@ -6,7 +6,6 @@ struct shm_state shm = {
     .single_copy_text = "auto",
     .ring_bytes_text = "auto",
     .memory_max_text = "64m",
-    .given = GIVEN_INIT,
     .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
 };
 

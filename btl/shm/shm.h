@@ -8,7 +8,7 @@
 #include "common/compat/threads.h"
 #include "common/ring/ring.h"
 #include "btl/shm/segment.h"
-#include "common/lane/given.h"
+#include "common/lane/user_attributes.h"
 #include "common/lane/host.h"
 #include "multilane/extension.h"
 
@@ -144,7 +144,7 @@ struct shm_state {
     const char *single_copy_text;
     const char *ring_bytes_text;
     const char *memory_max_text;
-    struct given given; /* attributes by parameters */
+    struct user_attributes user; /* attributes by parameters */
     enum shm_single_copy single_copy;
 
     struct shm_record record;

@@ -73,7 +73,7 @@ static mca_btl_base_module_t module_template = {
 };
 
 static const struct param params[] = {
-    GIVEN_PARAMS(verbs.given),
+    {"lane", PARAM_LANE, &verbs.user, NULL},
     {"devices", PARAM_STRING, &verbs.devices,
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
     {"pairing", PARAM_STRING, &verbs.pairing,
@@ -183,10 +183,10 @@ static void limits_clip(void)
 
 /* --- beginning --- */
 
-static bool given_are_numbers(void)
+static bool user_attributes_are_numbers(void)
 {
     struct model_error error;
-    bool good = given_read(&verbs.given, "verbs", &error);
+    bool good = user_attributes_read(&verbs.user, "verbs", &error);
 
     if (!good)
         VERBS_SAY("%s", error.text);
@@ -195,7 +195,7 @@ static bool given_are_numbers(void)
 
 static bool begin(void)
 {
-    if (!numbers_check() || !pairing_read() || !dmabuf_read() || !given_are_numbers())
+    if (!numbers_check() || !pairing_read() || !dmabuf_read() || !user_attributes_are_numbers())
         return false;
     limits_clip();
     verbs.module_count = 0;

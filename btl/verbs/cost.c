@@ -75,7 +75,7 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
             range->registration_s = range->registration_s_byte = 0;
             range->bandwidth_bytes_s = 1 / (1 / bandwidth + 1 / COPY_BYTES_S);
         }
-        given_apply(&verbs.given, range, 1);
+        user_attributes_apply(&verbs.user, range, 1);
     }
 }
 

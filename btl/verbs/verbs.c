@@ -6,7 +6,6 @@ struct verbs_state verbs = {
     .devices = "auto",
     .pairing = "subnet",
     .dmabuf = "auto",
-    .given = GIVEN_INIT,
     .gid_index = -1,
     .timeout = 18,
     .retry_count = 6,

@@ -12,7 +12,7 @@
 #include "btl/verbs/slot_ring.h"
 #include "common/compat/btl.h"
 #include "common/compat/threads.h"
-#include "common/lane/given.h"
+#include "common/lane/user_attributes.h"
 #include "multilane/extension.h"
 
 #include "opal/class/opal_free_list.h"
@@ -261,7 +261,7 @@ struct verbs_state {
     const char *devices;
     const char *pairing;
     const char *dmabuf;
-    struct given given; /* attributes by parameters */
+    struct user_attributes user; /* attributes by parameters */
     int gid_index;
     int pkey_index;
     int service_level;

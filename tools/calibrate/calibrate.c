@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* multilane-calibrate: measures the lanes between two processes and writes what it found as this
  * machine's profile. */
-#include "calibrate.h"
-
 #include <dlfcn.h>
-#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "common/model/number.h"
 #include "config.h"
+#include "report.h"
+#include "tools/lane/profile_write.h"
+#include "tools/model/fit_pieces.h"
 
 #define EXIT_USAGE    2
 #define EXIT_MEASURED 1 /* something could not be measured, fitted or written */
@@ -110,6 +111,7 @@ struct calibration {
     struct options options;
     struct model_surroundings around;
     struct lane_file profile;
+    struct cluster_model cluster; /* where profile.has_cluster */
     struct lane_result *results;
     uint32_t result_count;
     struct measure_broadcasts broadcasts; /* among all ranks, beside the profile's cluster model */
@@ -259,8 +261,8 @@ static void cluster_measure(struct calibration *calibration, const struct place 
         report_cluster(stdout, lane->name, &model);
         if (is_first) {
             calibration->profile.has_cluster = true;
-            calibration->profile.cluster = model;
-            calibration->profile.cluster_processes = (uint32_t) calibration->session.ranks;
+            calibration->cluster = model;
+            calibration->cluster.processes = (uint32_t) calibration->session.ranks;
         }
     }
 }
@@ -270,19 +272,19 @@ static void cluster_measure(struct calibration *calibration, const struct place 
 /* Both ends send at once: a line of its own, where (2.7) does not hold. */
 static void exchange_report(struct calibration *calibration, const struct place *place)
 {
-    static struct cluster_sample samples[EXCHANGES_MAX], sizes[EXCHANGES_MAX];
+    static struct sample samples[EXCHANGES_MAX], sizes[EXCHANGES_MAX];
     struct measure_pair pairs[64];
-    struct cluster_piece pieces[CLUSTER_PIECES_MAX];
+    struct line_piece pieces[LINE_PIECES_MAX];
     struct model_error why;
     uint32_t count = measure_exchange(&calibration->session, place->peer,
                                       &calibration->options.effort, samples, EXCHANGES_MAX);
-    count = cluster_steady(samples, count);
-    uint32_t found = cluster_fit_pieces(samples, count, 6, EFFECTIVE_RESIDUAL_MOST, pieces, &why);
+    count = samples_steady(samples, count);
+    uint32_t found = line_fit_pieces(samples, count, 6, EFFECTIVE_RESIDUAL_MOST, pieces, &why);
     if (!found) {
         complain("exchange: ", why.text);
         return;
     }
-    uint32_t size_count = cluster_medians(samples, count, sizes), pair_count = 0;
+    uint32_t size_count = sample_medians(samples, count, sizes), pair_count = 0;
     for (uint32_t i = 0; i < size_count && pair_count < 64; i++)
         for (uint32_t j = 0; j < found; j++)
             if (sizes[i].bytes >= pieces[j].first_bytes &&
@@ -294,8 +296,7 @@ static void exchange_report(struct calibration *calibration, const struct place 
     struct cluster_point point;
     bool holds = false;
     if (calibration->profile.has_cluster) {
-        cluster_at(&calibration->profile.cluster, calibration->profile.cluster.packet_bytes, 2,
-                   &point);
+        cluster_at(&calibration->cluster, calibration->cluster.packet_bytes, 2, &point);
         holds = cluster_full_duplex(&point);
     }
     report_pairs(stdout,
@@ -310,8 +311,7 @@ static void broadcast_report(struct calibration *calibration)
     struct measure_pair pairs[MEASURE_BROADCAST_SIZES];
     if (!calibration->profile.has_cluster)
         return;
-    uint32_t count = measure_broadcast_pairs(&calibration->profile.cluster,
-                                             calibration->profile.cluster_processes,
+    uint32_t count = measure_broadcast_pairs(&calibration->cluster, calibration->cluster.processes,
                                              &calibration->broadcasts, pairs);
     report_pairs(stdout, "binomial broadcast in packets, simulated with the cluster model", pairs,
                  count);
@@ -399,7 +399,7 @@ static int profile_save(struct calibration *calibration)
     struct model_error error;
     if (!calibration->profile.lane_count)
         return complain("no lane could be fitted, so there is no profile", "");
-    if (!profile_write(calibration->path, &calibration->profile, &error))
+    if (!profile_write(calibration->path, &calibration->profile, &calibration->cluster, &error))
         return complain(error.text, "; give another place by --output FILE");
     printf("\nprofile: %s\n", calibration->path);
     return EXIT_SUCCESS;

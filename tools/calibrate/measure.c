@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What multilane-calibrate measures, by orders to the other rank. */
-#include "calibrate.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ static void sample_add(struct lane_samples *out, int protocol, uint64_t bytes, d
     struct effective_curve *curve = &out->curves[protocol];
     if (isnan(seconds) || curve->count == SAMPLES_MAX)
         return;
-    out->samples[protocol][curve->count++] = (struct cluster_sample){bytes, seconds};
+    out->samples[protocol][curve->count++] = (struct sample){bytes, seconds};
 }
 
 static void measure_rounds(struct session *session, int peer, uint32_t index,
@@ -161,7 +161,7 @@ void measure_lane(struct session *session, int peer, uint32_t index, const struc
 {
     measure_rounds(session, peer, index, effort, seconds, progress, out);
     for (int i = 0; i < MODEL_PROTOCOLS; i++) {
-        uint32_t steady = cluster_steady(out->samples[i], out->curves[i].count);
+        uint32_t steady = samples_steady(out->samples[i], out->curves[i].count);
         out->taken += out->curves[i].count;
         out->disturbed += out->curves[i].count - steady;
         out->curves[i].count = steady;
@@ -204,8 +204,8 @@ static bool copy_line(unsigned char *region, bool from_memory, bool to_memory,
                       struct cost_line *line)
 {
     static const size_t sizes[COPY_SIZES] = {1024, 4096, 8192, 16384};
-    struct cluster_sample samples[COPY_SIZES * 5];
-    struct cluster_fit fit;
+    struct sample samples[COPY_SIZES * 5];
+    struct line_fit fit;
     uint32_t count = 0;
     size_t at = 0;
     for (int round = 0; round < 5; round++)
@@ -222,9 +222,9 @@ static bool copy_line(unsigned char *region, bool from_memory, bool to_memory,
             }
             double middle_s = median(values, 32);
             if (middle_s > 0)
-                samples[count++] = (struct cluster_sample){sizes[i], middle_s};
+                samples[count++] = (struct sample){sizes[i], middle_s};
         }
-    bool good = cluster_fit(samples, count, 0.5, &fit, NULL);
+    bool good = line_fit(samples, count, 0.5, &fit, NULL);
     *line = good ? fit.line : (struct cost_line){0, 0};
     return good;
 }
@@ -250,7 +250,7 @@ static void measure_copies(struct cluster_model *model)
 #define BROADCASTS_MOST_S 2.0
 
 struct point_samples {
-    struct cluster_sample send[9], gap[9], receive_gap[9], receive[9], user[9], trip[9];
+    struct sample send[9], gap[9], receive_gap[9], receive[9], user[9], trip[9];
     uint32_t count;
 };
 
@@ -296,12 +296,12 @@ static bool measure_point(struct session *session, int peer, struct order *order
     double send_s = fmin(gap_s, fmax(median(send, sent) - clock_s, 1e-9));
     double user_s = fmin(gap_in_s / 2, fmax(median(receive, seen) - clock_s, 1e-9));
     double receive_s = fmin(gap_in_s - user_s, fmax(median(arrive, seen) - clock_s, 1e-9));
-    out->send[i] = (struct cluster_sample){order->bytes, send_s};
-    out->receive[i] = (struct cluster_sample){order->bytes, receive_s};
-    out->user[i] = (struct cluster_sample){order->bytes, user_s};
-    out->trip[i] = (struct cluster_sample){order->bytes, fmax(median(trip, k), 1e-9)};
-    out->gap[i] = (struct cluster_sample){order->bytes, gap_s};
-    out->receive_gap[i] = (struct cluster_sample){order->bytes, gap_in_s};
+    out->send[i] = (struct sample){order->bytes, send_s};
+    out->receive[i] = (struct sample){order->bytes, receive_s};
+    out->user[i] = (struct sample){order->bytes, user_s};
+    out->trip[i] = (struct sample){order->bytes, fmax(median(trip, k), 1e-9)};
+    out->gap[i] = (struct sample){order->bytes, gap_s};
+    out->receive_gap[i] = (struct sample){order->bytes, gap_in_s};
     out->count++;
     return true;
 }
@@ -338,7 +338,7 @@ static bool fit_lines(const struct point_samples *points, struct cluster_model *
     struct cost_line trip;
     const struct {
         const char *name;
-        const struct cluster_sample *samples;
+        const struct sample *samples;
         struct cost_line *line;
         double most_residual;
     } rows[] = {{"O_s", points->send, &model->send_overhead, 0.5},
@@ -350,8 +350,8 @@ static bool fit_lines(const struct point_samples *points, struct cluster_model *
                 {"one way", points->trip, &trip, 0.5}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct model_error why;
-        struct cluster_fit fit;
-        if (!cluster_fit(rows[i].samples, points->count, rows[i].most_residual, &fit, &why))
+        struct line_fit fit;
+        if (!line_fit(rows[i].samples, points->count, rows[i].most_residual, &fit, &why))
             return model_fail(error, "%s: %.280s", rows[i].name, why.text);
         *rows[i].line = fit.line;
     }
@@ -444,9 +444,9 @@ static void set_registration(struct model_lane *lane, const struct cost_line *li
 static void time_registrations(struct session *session, int peer, uint32_t index, char *memory,
                                struct model_lane *lane)
 {
-    struct cluster_sample samples[REGISTRATION_SIZES * REGISTRATION_TURNS];
+    struct sample samples[REGISTRATION_SIZES * REGISTRATION_TURNS];
     double again[REGISTRATION_SIZES * REGISTRATION_TURNS];
-    struct cluster_fit fit;
+    struct line_fit fit;
     uint32_t count = 0;
     for (int turn = 0; turn < REGISTRATION_TURNS; turn++)
         for (int i = 0; i < REGISTRATION_SIZES; i++) {
@@ -458,10 +458,10 @@ static void time_registrations(struct session *session, int peer, uint32_t index
             again[count] = seconds_now() - middle;
             if (first != 0 || second != 0)
                 return;
-            samples[count++] = (struct cluster_sample){bytes, middle - start};
+            samples[count++] = (struct sample){bytes, middle - start};
             memory += bytes;
         }
-    if (!cluster_fit(samples, count, 0.5, &fit, NULL))
+    if (!line_fit(samples, count, 0.5, &fit, NULL))
         return;
     set_registration(lane, &fit.line);
     if (session->pml->registration_cached())
@@ -489,7 +489,7 @@ void measure_registration(struct session *session, int peer, uint32_t index,
 #define EXCHANGE_MOST_S 4.0
 
 uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
-                          struct cluster_sample *samples, uint32_t room)
+                          struct sample *samples, uint32_t room)
 {
     struct order order = {.protocol = MULTILANE_MEASURE_PLANNED};
     uint32_t count = 0;
@@ -504,7 +504,7 @@ uint32_t measure_exchange(struct session *session, int peer, const struct effort
             for (int i = 0; i < 3; i++)
                 values[i] = session_exchange(session, peer, &order);
             if (count < room)
-                samples[count++] = (struct cluster_sample){bytes, median(values, 3)};
+                samples[count++] = (struct sample){bytes, median(values, 3)};
         }
     return count;
 }

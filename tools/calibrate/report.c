@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What multilane-calibrate says of its measurements: tables, and a drawing. */
-#include "calibrate.h"
+#include "report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -85,8 +85,7 @@ struct regret {
     double chosen_s, best_s;
 };
 
-static const struct cluster_sample *sample_of(const struct cluster_sample *medians, uint32_t count,
-                                              uint64_t bytes)
+static const struct sample *sample_of(const struct sample *medians, uint32_t count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < count; i++)
         if (medians[i].bytes == bytes)
@@ -98,7 +97,7 @@ static const struct cluster_sample *sample_of(const struct cluster_sample *media
 static struct regret *regrets_of(const struct lane_result *result, const struct plan *plan,
                                  uint32_t *count)
 {
-    struct cluster_sample *medians[MODEL_PROTOCOLS];
+    struct sample *medians[MODEL_PROTOCOLS];
     uint32_t counts[MODEL_PROTOCOLS];
     struct regret *regrets = calloc(SAMPLES_MAX * MODEL_PROTOCOLS, sizeof(*regrets));
     *count = 0;
@@ -106,7 +105,7 @@ static struct regret *regrets_of(const struct lane_result *result, const struct 
         const struct effective_curve *curve = &result->samples.curves[i];
         medians[i] = malloc((curve->count + 1) * sizeof(*medians[i]));
         counts[i] =
-            medians[i] ? cluster_medians(result->samples.samples[i], curve->count, medians[i]) : 0;
+            medians[i] ? sample_medians(result->samples.samples[i], curve->count, medians[i]) : 0;
     }
     for (int i = 0; regrets && i < MODEL_PROTOCOLS; i++)
         for (uint32_t j = 0; j < counts[i]; j++) {
@@ -116,7 +115,7 @@ static struct regret *regrets_of(const struct lane_result *result, const struct 
             struct regret *regret = &regrets[(*count)++];
             *regret = (struct regret){bytes, medians[i][j].seconds, medians[i][j].seconds};
             for (int k = 0; k < MODEL_PROTOCOLS; k++) {
-                const struct cluster_sample *other = sample_of(medians[k], counts[k], bytes);
+                const struct sample *other = sample_of(medians[k], counts[k], bytes);
                 if (other)
                     regret->best_s = fmin(regret->best_s, other->seconds);
             }
@@ -266,7 +265,7 @@ static void frame_find(const struct lane_result *result, struct frame *frame)
     double least = INFINITY, most = 0, largest = 2;
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
         for (uint32_t j = 0; j < result->samples.curves[i].count; j++) {
-            const struct cluster_sample *sample = &result->samples.samples[i][j];
+            const struct sample *sample = &result->samples.samples[i][j];
             least = fmin(least, sample->seconds);
             most = fmax(most, sample->seconds);
             largest = fmax(largest, (double) sample->bytes);

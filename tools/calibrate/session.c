@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the ranks of multilane-calibrate do together: rank 0 sends an order, both do it. */
-#include "calibrate.h"
+#include "session.h"
 
 #include <math.h>
+#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The threshold equation for several lanes: from which size on rendezvous is worth its handshake.
  */
-#ifndef COMMON_MODEL_EQUATION_H
-#define COMMON_MODEL_EQUATION_H
+#ifndef TOOLS_MODEL_EQUATION_H
+#define TOOLS_MODEL_EQUATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,10 +13,6 @@
 /* Sizes above this are not told apart: a double no longer counts bytes there with room to spare,
  * and no memory holds such a message. */
 #define EQUATION_BYTES_MAX (UINT64_C(1) << 52)
-
-/* d of the equation where nobody says otherwise. */
-#define EQUATION_BIAS_DEFAULT 0.99
-#define EQUATION_BIAS_MAX     100
 
 /* The two rendezvous protocols of the equation; they differ in rrc, and where the bytes go. */
 enum equation_variant { EQUATION_RNDV_AM, EQUATION_RNDV_GET, EQUATION_VARIANTS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cluster model's parameters and what they say of two processes. */
-#include "common/model/cluster.h"
+#include "tools/model/cluster.h"
 
 #include <math.h>
 
@@ -92,10 +92,4 @@ bool cluster_full_duplex(const struct cluster_point *point)
 {
     double processor = point->send_overhead_s + point->receive_overhead_s + point->user_overhead_s;
     return processor < point->gap_s && point->gap_s < point->latency_s;
-}
-
-bool cluster_broadcast_undisturbed(const struct cluster_point *point)
-{
-    double processor = point->send_overhead_s + point->receive_overhead_s + point->user_overhead_s;
-    return processor < 2 * fmax(point->gap_s, point->send_overhead_s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The threshold equation, as printed in equation.h's terms and decided without rounding. */
-#include "common/model/equation.h"
+#include "tools/model/equation.h"
 
 #include <math.h>
 #include <stdio.h>

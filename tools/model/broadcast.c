@@ -22,7 +22,7 @@
  * the time that the slowest process takes for one. Nobody is disturbed where (2.8) applies, and it
  * is then what the tree gives. Elsewhere it is a bound from below: interrupts of many packets that
  * arrive early hold up the sends of the first ones, and the subtree starves for longer. */
-#include "common/model/cluster.h"
+#include "tools/model/broadcast.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,11 +160,17 @@ static double processor_s(const struct cluster_point *point) /* T_0 */
     return point->send_overhead_s + point->receive_overhead_s + point->user_overhead_s;
 }
 
+/* The condition that chooses between (2.8), true, and (2.9): O_r + U_r + O_s < 2 max(g, O_s). */
+static bool undisturbed(const struct cluster_point *point)
+{
+    return processor_s(point) < 2 * fmax(point->gap_s, point->send_overhead_s);
+}
+
 /* (2.8) or (2.9), to the letter but for the first term */
 static double printed(const struct cluster_point *point, uint32_t processes, uint64_t packets)
 {
     double log_p = log2(processes), more = (double) (packets - 1), t_0 = processor_s(point);
-    if (cluster_broadcast_undisturbed(point))
+    if (undisturbed(point))
         return log_p * (more * point->gap_s + point->latency_s + t_0);
     return more * (t_0 + (log_p - 2) * point->send_overhead_s) + log_p * (point->latency_s + t_0);
 }
@@ -216,7 +222,7 @@ bool cluster_broadcast(const struct cluster_point *point, uint32_t processes, ui
         return model_fail(error, "%llu packets among %u processes are too many to simulate",
                           (unsigned long long) packets, (unsigned) processes);
     struct tree_reach reach = tree_first(point, 0, processes);
-    result->undisturbed = cluster_broadcast_undisturbed(point);
+    result->undisturbed = undisturbed(point);
     result->printed_s = printed(point, processes, packets);
     result->corrected_s =
         processes > 1 ? reach.first_s + (double) (packets - 1) * reach.slowest_s : 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fits a lane's attributes. The lines of protocol.c are turned round here: what is added up there
  * is taken apart. */
-#include "common/model/effective.h"
+#include "tools/model/effective.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tools/model/fit_pieces.h"
 
 /* What a model can compute with. */
 #define BANDWIDTH_MOST 1e30
@@ -33,14 +35,14 @@ static uint32_t ranges_most(uint32_t have, uint32_t curves_after)
     return left < CURVE_RANGES ? left : CURVE_RANGES;
 }
 
-static bool fit_curve(uint32_t protocol, const struct cluster_sample *samples, uint32_t count,
+static bool fit_curve(uint32_t protocol, const struct sample *samples, uint32_t count,
                       double most_residual, uint32_t curves_after, struct segment *segments,
                       uint32_t *segment_count, struct model_error *error)
 {
-    struct cluster_piece pieces[CLUSTER_PIECES_MAX];
+    struct line_piece pieces[LINE_PIECES_MAX];
     struct model_error why;
     uint32_t most = ranges_most(*segment_count, curves_after);
-    uint32_t found = cluster_fit_pieces(samples, count, most, most_residual, pieces, &why);
+    uint32_t found = line_fit_pieces(samples, count, most, most_residual, pieces, &why);
     if (!found)
         return model_fail(error, "%s %.250s", model_protocols[protocol]->name, why.text);
     for (uint32_t i = 0; i < found; i++)
@@ -70,7 +72,7 @@ static double bandwidth_of(double growth_s_byte)
 
 /* The samples above `above` bytes. */
 static uint32_t samples_above(const struct effective_curve *curve, uint64_t above, bool any,
-                              struct cluster_sample *out)
+                              struct sample *out)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < curve->count; i++)
@@ -79,7 +81,7 @@ static uint32_t samples_above(const struct effective_curve *curve, uint64_t abov
     return count;
 }
 
-static uint64_t largest_size(const struct cluster_sample *samples, uint32_t count)
+static uint64_t largest_size(const struct sample *samples, uint32_t count)
 {
     uint64_t largest = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -89,7 +91,7 @@ static uint64_t largest_size(const struct cluster_sample *samples, uint32_t coun
 }
 
 /* A protocol that has only a few sizes left to itself tells no line of its own. */
-static bool is_enough(const struct cluster_sample *samples, uint32_t count)
+static bool is_enough(const struct sample *samples, uint32_t count)
 {
     for (uint32_t i = 1; i < count && count >= 3; i++)
         if (samples[i].bytes != samples[0].bytes)
@@ -99,7 +101,7 @@ static bool is_enough(const struct cluster_sample *samples, uint32_t count)
 
 /* The segments of the way by messages, each of the first protocol that carries its sizes. */
 static bool send_segments(const struct effective_curve curves[MODEL_PROTOCOLS],
-                          double most_residual, struct cluster_sample *room,
+                          double most_residual, struct sample *room,
                           struct segment segments[SEGMENTS_MAX], uint32_t *count,
                           struct model_error *error)
 {
@@ -227,7 +229,7 @@ static bool fit_move(const struct effective_curve *curve, uint32_t protocol, enu
 
 static bool fit_lane(const struct effective_curve curves[MODEL_PROTOCOLS],
                      const struct model_surroundings *around, double most_residual,
-                     struct cluster_sample *samples, double *reals, struct model_lane *lane,
+                     struct sample *samples, double *reals, struct model_lane *lane,
                      struct model_error *error)
 {
     struct segment segments[SEGMENTS_MAX];
@@ -252,7 +254,7 @@ bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS],
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
         most = curves[i].count > most ? curves[i].count : most;
     struct model_lane fitted = *lane;
-    struct cluster_sample *samples = malloc(most * sizeof *samples);
+    struct sample *samples = malloc(most * sizeof *samples);
     double *reals = malloc(most * sizeof *reals);
     bool good = samples && reals
                     ? fit_lane(curves, around, most_residual, samples, reals, &fitted, error)
@@ -287,10 +289,10 @@ void effective_judge(const struct model_lane *lane, const struct model_surroundi
                      uint32_t protocol, const struct effective_curve *curve,
                      struct effective_quality *quality)
 {
-    struct cluster_sample *sizes = malloc((curve->count + 1) * sizeof *sizes);
+    struct sample *sizes = malloc((curve->count + 1) * sizeof *sizes);
     double *off = malloc((curve->count + 1) * sizeof *off);
     *quality = (struct effective_quality){0};
-    uint32_t count = sizes && off ? cluster_medians(curve->samples, curve->count, sizes) : 0;
+    uint32_t count = sizes && off ? sample_medians(curve->samples, curve->count, sizes) : 0;
     for (uint32_t i = 0; i < count; i++) {
         double predicted = effective_predict(lane, around, protocol, sizes[i].bytes);
         if (isnan(predicted))

@@ -4,7 +4,7 @@
  * Where to bend is decided on one median a size: of all ways to cut the sizes into so many ranges
  * the one that leaves the smallest sum of squared relative deviations, found by the usual recursion
  * over the last range. One range more is only taken if it explains much of what is left. */
-#include "common/model/cluster.h"
+#include "tools/model/fit_pieces.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,44 +20,18 @@
 #define SIZES_LEAST 2
 
 struct cutting {
-    struct cluster_sample sizes[SIZES_MAX];
+    struct sample sizes[SIZES_MAX];
     uint32_t count;
     /* [k][i]: of the first i sizes in k + 1 ranges, and where the last of these begins. */
-    double squares[CLUSTER_PIECES_MAX][SIZES_MAX + 1];
-    uint32_t begin[CLUSTER_PIECES_MAX][SIZES_MAX + 1];
+    double squares[LINE_PIECES_MAX][SIZES_MAX + 1];
+    uint32_t begin[LINE_PIECES_MAX][SIZES_MAX + 1];
 };
 
-/* Sums from which the line through any range of sizes follows at once. */
-struct sums {
-    double w, ws, wss, wt, wst, wtt;
-};
-
-static void sums_add(struct sums *sums, const struct cluster_sample *sample)
+/* What the best line leaves of the squares. */
+static double squares_left(const struct line_sums *a)
 {
-    double s = (double) sample->bytes, t = sample->seconds, u = 1 / (t * t);
-    sums->w += u;
-    sums->ws += u * s;
-    sums->wss += u * s * s;
-    sums->wt += u * t;
-    sums->wst += u * s * t;
-    sums->wtt += u * t * t;
-}
-
-/* What the best line without negative parts leaves of the squares. */
-static double sums_left(const struct sums *a)
-{
-    double det = a->w * a->wss - a->ws * a->ws, fixed = 0, growth = 0;
-    if (det > 1e-14 * a->w * a->wss) {
-        growth = (a->w * a->wst - a->ws * a->wt) / det;
-        fixed = (a->wss * a->wt - a->ws * a->wst) / det;
-    }
-    if (growth <= 0 || !(det > 1e-14 * a->w * a->wss)) {
-        growth = 0;
-        fixed = a->wt / a->w;
-    } else if (fixed < 0) {
-        fixed = 0;
-        growth = a->wst / a->wss;
-    }
+    struct cost_line line = line_of_sums(a);
+    double fixed = line.fixed_s, growth = line.growth_s_byte;
     double left = a->wtt + fixed * fixed * a->w + growth * growth * a->wss - 2 * fixed * a->wt -
                   2 * growth * a->wst + 2 * fixed * growth * a->ws;
     return left > 0 ? left : 0;
@@ -67,15 +41,15 @@ static double sums_left(const struct sums *a)
 static void cutting_row(struct cutting *cutting, uint32_t k)
 {
     for (uint32_t end = 0; end <= cutting->count; end++) {
-        struct sums sums = {0};
+        struct line_sums sums = {0};
         cutting->squares[k][end] = INFINITY;
         cutting->begin[k][end] = 0;
         for (uint32_t begin = end; begin-- > 0;) {
-            sums_add(&sums, &cutting->sizes[begin]);
+            line_sums_add(&sums, &cutting->sizes[begin], 1);
             if (end - begin < SIZES_LEAST && (begin > 0 || end < cutting->count))
                 continue;
             double before = k ? cutting->squares[k - 1][begin] : begin ? INFINITY : 0;
-            double all = before + sums_left(&sums);
+            double all = before + squares_left(&sums);
             if (all < cutting->squares[k][end]) {
                 cutting->squares[k][end] = all;
                 cutting->begin[k][end] = begin;
@@ -101,8 +75,8 @@ static uint32_t cutting_choose(struct cutting *cutting, uint32_t most)
 }
 
 /* The samples from one size to another, in front of `out`. */
-static uint32_t samples_between(const struct cluster_sample *samples, uint32_t count,
-                                uint64_t first, uint64_t last, struct cluster_sample *out)
+static uint32_t samples_between(const struct sample *samples, uint32_t count, uint64_t first,
+                                uint64_t last, struct sample *out)
 {
     uint32_t taken = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -111,21 +85,20 @@ static uint32_t samples_between(const struct cluster_sample *samples, uint32_t c
     return taken;
 }
 
-static bool piece_fit(const struct cluster_sample *samples, uint32_t count, double most_residual,
-                      struct cluster_piece *piece, struct model_error *error)
+static bool piece_fit(const struct sample *samples, uint32_t count, double most_residual,
+                      struct line_piece *piece, struct model_error *error)
 {
     struct model_error why;
-    if (cluster_fit(samples, count, most_residual, &piece->fit, &why))
+    if (line_fit(samples, count, most_residual, &piece->fit, &why))
         return true;
     return model_fail(error, "from %llu to %llu bytes: %.220s",
                       (unsigned long long) piece->first_bytes,
                       (unsigned long long) piece->largest_bytes, why.text);
 }
 
-static bool pieces_fit(const struct cutting *cutting, const struct cluster_sample *samples,
-                       uint32_t count, uint32_t piece_count, double most_residual,
-                       struct cluster_sample *room, struct cluster_piece *pieces,
-                       struct model_error *error)
+static bool pieces_fit(const struct cutting *cutting, const struct sample *samples, uint32_t count,
+                       uint32_t piece_count, double most_residual, struct sample *room,
+                       struct line_piece *pieces, struct model_error *error)
 {
     uint32_t end = cutting->count;
     for (uint32_t k = piece_count; k-- > 0;) {
@@ -141,19 +114,19 @@ static bool pieces_fit(const struct cutting *cutting, const struct cluster_sampl
     return true;
 }
 
-uint32_t cluster_fit_pieces(const struct cluster_sample *samples, uint32_t count, uint32_t most,
-                            double most_residual, struct cluster_piece pieces[CLUSTER_PIECES_MAX],
-                            struct model_error *error)
+uint32_t line_fit_pieces(const struct sample *samples, uint32_t count, uint32_t most,
+                         double most_residual, struct line_piece pieces[LINE_PIECES_MAX],
+                         struct model_error *error)
 {
     struct cutting *cutting = malloc(sizeof *cutting);
-    struct cluster_sample *room = malloc((count ? count : 1) * sizeof *room);
+    struct sample *room = malloc((count ? count : 1) * sizeof *room);
     uint32_t piece_count = 0;
-    if (most > CLUSTER_PIECES_MAX)
-        most = CLUSTER_PIECES_MAX;
+    if (most > LINE_PIECES_MAX)
+        most = LINE_PIECES_MAX;
     if (!cutting || !room) {
         model_fail(error, "no memory for a fit");
     } else {
-        uint32_t sizes = cluster_medians(samples, count, room);
+        uint32_t sizes = sample_medians(samples, count, room);
         for (uint32_t i = 0; i < sizes && i < SIZES_MAX; i++)
             cutting->sizes[i] = room[i];
         cutting->count = sizes;

@@ -5,7 +5,7 @@
  * outliers on the slow side, so the line is found by weighted least squares whose weights are set
  * anew from the deviations until it rests: first by absolute deviations, which a few outliers
  * cannot pull, then by Tukey's biweight, which ends by ignoring them. */
-#include "common/model/cluster.h"
+#include "tools/model/fit.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,12 +22,7 @@
 #define BREAK_RESIDUAL 0.02
 #define BREAK_SIZES    3 /* on either side */
 
-/* The sums of the normal equations of min sum w ((t - c - m s) / t)^2. */
-struct normal {
-    double w, ws, wss, wt, wst, wtt;
-};
-
-static void normal_add(struct normal *sums, const struct cluster_sample *sample, double weight)
+void line_sums_add(struct line_sums *sums, const struct sample *sample, double weight)
 {
     double s = (double) sample->bytes, t = sample->seconds, u = weight / (t * t);
     sums->w += u;
@@ -38,8 +33,7 @@ static void normal_add(struct normal *sums, const struct cluster_sample *sample,
     sums->wtt += u * t * t;
 }
 
-/* Neither part below 0: one that would be is 0, and the other the best alone. */
-static struct cost_line normal_solve(const struct normal *sums)
+struct cost_line line_of_sums(const struct line_sums *sums)
 {
     struct cost_line line = {0, 0};
     double det = sums->w * sums->wss - sums->ws * sums->ws;
@@ -54,7 +48,7 @@ static struct cost_line normal_solve(const struct normal *sums)
     return (struct cost_line){sums->wt / sums->w, 0};
 }
 
-static double deviation(const struct cost_line *line, const struct cluster_sample *sample)
+static double deviation(const struct cost_line *line, const struct sample *sample)
 {
     double predicted = line->fixed_s + (double) sample->bytes * line->growth_s_byte;
     return fabs(sample->seconds - predicted) / sample->seconds;
@@ -68,7 +62,7 @@ static int compare_reals(const void *a, const void *b)
 
 static int compare_samples(const void *a, const void *b)
 {
-    const struct cluster_sample *x = a, *y = b;
+    const struct sample *x = a, *y = b;
     if (x->bytes != y->bytes)
         return (x->bytes > y->bytes) - (x->bytes < y->bytes);
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
@@ -82,7 +76,7 @@ static double median(double *values, uint32_t count)
 }
 
 /* Fills `deviations` in the order of the samples and `sorted` by size; returns the median. */
-static double deviations_from(const struct cost_line *line, const struct cluster_sample *samples,
+static double deviations_from(const struct cost_line *line, const struct sample *samples,
                               uint32_t count, double *deviations, double *sorted)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -104,23 +98,23 @@ static double sample_weight(uint32_t round, double off, double reach)
 }
 
 /* `room` holds two reals a sample. */
-static struct cost_line fit_line(const struct cluster_sample *samples, uint32_t count, double *room,
-                                 double *reach)
+static struct cost_line line_through(const struct sample *samples, uint32_t count, double *room,
+                                     double *reach)
 {
     double *deviations = room, *sorted = room + count;
-    struct normal sums = {0};
+    struct line_sums sums = {0};
     for (uint32_t i = 0; i < count; i++)
-        normal_add(&sums, &samples[i], 1);
-    struct cost_line line = normal_solve(&sums);
+        line_sums_add(&sums, &samples[i], 1);
+    struct cost_line line = line_of_sums(&sums);
     for (uint32_t round = 0; round < ABSOLUTE_ROUNDS + BIWEIGHT_ROUNDS; round++) {
         double middle = deviations_from(&line, samples, count, deviations, sorted);
         *reach = BIWEIGHT_REACH * fmax(MEDIAN_TO_SIGMA * middle, RESIDUAL_TINY);
-        sums = (struct normal){0};
+        sums = (struct line_sums){0};
         for (uint32_t i = 0; i < count; i++)
-            normal_add(&sums, &samples[i], sample_weight(round, deviations[i], *reach));
+            line_sums_add(&sums, &samples[i], sample_weight(round, deviations[i], *reach));
         if (!(sums.w > 0))
             break; /* all are outliers of a line through none: keep it, its residual tells */
-        line = normal_solve(&sums);
+        line = line_of_sums(&sums);
     }
     return line;
 }
@@ -128,8 +122,7 @@ static struct cost_line fit_line(const struct cluster_sample *samples, uint32_t 
 /* --- a change of protocol --------------------------------------------------------------------- */
 
 /* One sample a size, its median time: outliers must not look like a change. Samples are sorted. */
-static uint32_t medians_by_size(const struct cluster_sample *samples, uint32_t count,
-                                struct cluster_sample *out)
+static uint32_t medians_by_size(const struct sample *samples, uint32_t count, struct sample *out)
 {
     uint32_t written = 0;
     for (uint32_t first = 0, next; first < count; first = next) {
@@ -141,22 +134,21 @@ static uint32_t medians_by_size(const struct cluster_sample *samples, uint32_t c
     return written;
 }
 
-static double squares_left(const struct cluster_sample *samples, uint32_t count)
+static double squares_left(const struct sample *samples, uint32_t count)
 {
-    struct normal sums = {0};
+    struct line_sums sums = {0};
     double squares = 0;
     for (uint32_t i = 0; i < count; i++)
-        normal_add(&sums, &samples[i], 1);
-    struct cost_line line = normal_solve(&sums);
+        line_sums_add(&sums, &samples[i], 1);
+    struct cost_line line = line_of_sums(&sums);
     for (uint32_t i = 0; i < count; i++)
         squares += deviation(&line, &samples[i]) * deviation(&line, &samples[i]);
     return squares;
 }
 
-uint32_t cluster_medians(const struct cluster_sample *samples, uint32_t count,
-                         struct cluster_sample *out)
+uint32_t sample_medians(const struct sample *samples, uint32_t count, struct sample *out)
 {
-    struct cluster_sample *sorted = malloc((count ? count : 1) * sizeof *sorted);
+    struct sample *sorted = malloc((count ? count : 1) * sizeof *sorted);
     uint32_t sizes = 0;
     if (!sorted)
         return 0;
@@ -168,23 +160,22 @@ uint32_t cluster_medians(const struct cluster_sample *samples, uint32_t count,
     return sizes;
 }
 
-uint32_t cluster_steady(struct cluster_sample *samples, uint32_t count)
+uint32_t samples_steady(struct sample *samples, uint32_t count)
 {
-    struct cluster_sample fastest = {0, 0}; /* of this size */
+    struct sample fastest = {0, 0}; /* of this size */
     uint32_t kept = 0;
     qsort(samples, count, sizeof *samples, compare_samples);
     for (uint32_t i = 0; i < count; i++) {
         if (i == 0 || samples[i].bytes != fastest.bytes)
             fastest = samples[i];
-        if (samples[i].seconds <= CLUSTER_STEADY * fastest.seconds)
+        if (samples[i].seconds <= SAMPLES_STEADY * fastest.seconds)
             samples[kept++] = samples[i];
     }
     return kept;
 }
 
 /* The size after which a second line explains the rest much better than one line does both. */
-static uint64_t find_break(const struct cluster_sample *samples, uint32_t count,
-                           struct cluster_sample *sizes)
+static uint64_t find_break(const struct sample *samples, uint32_t count, struct sample *sizes)
 {
     uint32_t size_count = medians_by_size(samples, count, sizes), at = 0;
     double one = squares_left(sizes, size_count), best = one;
@@ -202,8 +193,7 @@ static uint64_t find_break(const struct cluster_sample *samples, uint32_t count,
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static bool check_samples(const struct cluster_sample *samples, uint32_t count,
-                          struct model_error *error)
+static bool check_samples(const struct sample *samples, uint32_t count, struct model_error *error)
 {
     bool two_sizes = false;
     for (uint32_t i = 0; i < count; i++) {
@@ -218,11 +208,11 @@ static bool check_samples(const struct cluster_sample *samples, uint32_t count,
     return true;
 }
 
-static void fit_samples(const struct cluster_sample *sorted, uint32_t count, double *room,
-                        struct cluster_sample *sizes, struct cluster_fit *fit)
+static void fit_samples(const struct sample *sorted, uint32_t count, double *room,
+                        struct sample *sizes, struct line_fit *fit)
 {
     double reach;
-    fit->line = fit_line(sorted, count, room, &reach);
+    fit->line = line_through(sorted, count, room, &reach);
     fit->residual_median = deviations_from(&fit->line, sorted, count, room, room + count);
     fit->residual_worst = room[2 * count - 1];
     fit->outliers = 0;
@@ -231,7 +221,7 @@ static void fit_samples(const struct cluster_sample *sorted, uint32_t count, dou
     fit->break_bytes = find_break(sorted, count, sizes);
 }
 
-static bool judge(const struct cluster_fit *fit, double most_residual, struct model_error *error)
+static bool judge(const struct line_fit *fit, double most_residual, struct model_error *error)
 {
     if (fit->residual_median <= most_residual)
         return true;
@@ -245,13 +235,13 @@ static bool judge(const struct cluster_fit *fit, double most_residual, struct mo
                       100 * fit->residual_median);
 }
 
-bool cluster_fit(const struct cluster_sample *samples, uint32_t count, double most_residual,
-                 struct cluster_fit *fit, struct model_error *error)
+bool line_fit(const struct sample *samples, uint32_t count, double most_residual,
+              struct line_fit *fit, struct model_error *error)
 {
-    *fit = (struct cluster_fit){{0, 0}, INFINITY, INFINITY, 0, 0};
+    *fit = (struct line_fit){{0, 0}, INFINITY, INFINITY, 0, 0};
     if (!check_samples(samples, count, error))
         return false;
-    struct cluster_sample *sorted = malloc(2 * (size_t) count * sizeof *sorted);
+    struct sample *sorted = malloc(2 * (size_t) count * sizeof *sorted);
     double *room = malloc(2 * (size_t) count * sizeof *room);
     if (sorted && room) {
         for (uint32_t i = 0; i < count; i++)

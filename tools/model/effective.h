@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From the measured times of protocols over one lane to attributes that reproduce them. */
-#ifndef COMMON_MODEL_EFFECTIVE_H
-#define COMMON_MODEL_EFFECTIVE_H
+#ifndef TOOLS_MODEL_EFFECTIVE_H
+#define TOOLS_MODEL_EFFECTIVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/model/cluster.h"
+#include "tools/model/fit.h"
 #include "common/model/plan.h"
 
 /* One-way times of one protocol over one lane, in any order; several of a size are welcome. */
 struct effective_curve {
-    const struct cluster_sample *samples;
+    const struct sample *samples;
     uint32_t count; /* 0: it was not measured */
 };
 
