@@ -27,6 +27,14 @@
 #define MULTILANE_EXTENSION_VERSION       2
 #define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v2"
 
+/* Begins the definition of a BTL's constant, and fills its first two members. */
+#define MULTILANE_EXTENSION_DEFINE(btl)                                                            \
+    extern const struct multilane_extension mca_btl_##btl##_multilane_v2;                          \
+    __attribute__((visibility("default")))                                                         \
+    const struct multilane_extension mca_btl_##btl##_multilane_v2
+#define MULTILANE_EXTENSION_HEAD                                                                   \
+    .version = MULTILANE_EXTENSION_VERSION, .struct_bytes = sizeof(struct multilane_extension)
+
 struct mca_btl_base_module_t;
 struct mca_btl_base_endpoint_t;
 struct mca_btl_base_registration_handle_t;
