@@ -4,10 +4,9 @@
 
 #include <stdlib.h>
 
+#include "common/compat/component.h"
 #include "common/compat/modex.h"
 #include "common/compat/named.h"
-#include "common/compat/param.h"
-#include "common/compat/version.h"
 #include "common/lane/host.h"
 #include "common/memory/chunks.h"
 #include "common/memory/kernels.h"
@@ -23,19 +22,7 @@ static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t 
                           cuda_peer_t **peers);
 static int cuda_finalize(mca_btl_base_module_t *btl);
 
-extern mca_btl_base_component_t mca_btl_cuda_component;
-
-/* Open MPI finds the component by this name. */
-__attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_cuda_component = {
-    .btl_version =
-        {
-            MCA_BTL_DEFAULT_VERSION("cuda"),
-            .mca_register_component_params = cuda_register,
-        },
-    .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-    .btl_init = cuda_init,
-    .btl_progress = cuda_progress,
-};
+COMPONENT_DEFINE(cuda, cuda_register, cuda_init, cuda_progress);
 
 static const struct param params[] = {
     {"lane", PARAM_LANE, &cuda.user, NULL},
@@ -77,22 +64,10 @@ static void module_describe(void)
 
 static int cuda_register(void)
 {
-    if (!version_accepts_running("btl", "cuda"))
-        return OPAL_ERR_NOT_AVAILABLE;
     cuda.off = driver_expected();
     module_describe();
-    return param_register(&mca_btl_cuda_component.btl_version, params,
-                          sizeof(params) / sizeof(params[0]));
-}
-
-static bool user_attributes_are_numbers(void)
-{
-    struct model_error error;
-    bool good = user_attributes_read(&cuda.user, "cuda", &error);
-
-    if (!good)
-        CUDA_SAY("%s", error.text);
-    return good;
+    return component_register(&mca_btl_cuda_component, params, sizeof(params) / sizeof(params[0]),
+                              NULL);
 }
 
 static bool parameters_are_good(void)
@@ -110,7 +85,7 @@ static bool parameters_are_good(void)
                  cuda.rings_on_one_device);
         return false;
     }
-    return user_attributes_are_numbers();
+    return component_user_attributes(&mca_btl_cuda_component, &cuda.user);
 }
 
 /* By the PML's setting: one set of kernels packs and moves device memory. A file that cannot be
@@ -192,7 +167,7 @@ static cuda_peer_t *peer_of(const opal_process_name_t *name)
 {
     cuda_peer_t *peer = cuda.peers;
 
-    while (peer && (peer->name.jobid != name->jobid || peer->name.vpid != name->vpid))
+    while (peer && !component_names_equal(&peer->name, name))
         peer = peer->next;
     return peer;
 }

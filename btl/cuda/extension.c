@@ -50,15 +50,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
     return OPAL_SUCCESS;
 }
 
-extern const struct multilane_extension mca_btl_cuda_multilane_v2;
-
-__attribute__((visibility("default")))
-const struct multilane_extension mca_btl_cuda_multilane_v2 = {
-    .version = MULTILANE_EXTENSION_VERSION,
-    .struct_bytes = sizeof(struct multilane_extension),
-    .attributes = extension_attributes,
-    .ring_offer = cuda_ring_offer,
-    .ring_take = cuda_ring_take,
-    .ring_send = cuda_ring_send,
-    .ring_stop = cuda_ring_stop,
+MULTILANE_EXTENSION_DEFINE(cuda) = {
+    MULTILANE_EXTENSION_HEAD,    .attributes = extension_attributes, .ring_offer = cuda_ring_offer,
+    .ring_take = cuda_ring_take, .ring_send = cuda_ring_send,        .ring_stop = cuda_ring_stop,
 };

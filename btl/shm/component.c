@@ -9,10 +9,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "common/compat/modex.h"
+#include "common/compat/component.h"
 #include "common/compat/named.h"
-#include "common/compat/param.h"
-#include "common/compat/version.h"
 #include "common/model/number.h"
 #include "opal/util/proc.h"
 
@@ -26,19 +24,7 @@ static int shm_finalize(mca_btl_base_module_t *btl);
 static int shm_register_error(mca_btl_base_module_t *btl,
                               mca_btl_base_module_error_cb_fn_t callback);
 
-extern mca_btl_base_component_t mca_btl_shm_component;
-
-/* Open MPI finds the component by this name. */
-__attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_shm_component = {
-    .btl_version =
-        {
-            MCA_BTL_DEFAULT_VERSION("shm"),
-            .mca_register_component_params = shm_register,
-        },
-    .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-    .btl_init = shm_init,
-    .btl_progress = shm_receive_progress,
-};
+COMPONENT_DEFINE(shm, shm_register, shm_init, shm_receive_progress);
 
 static const struct param params[] = {
     {"lane", PARAM_LANE, &shm.user, NULL},
@@ -106,16 +92,9 @@ static void module_describe(void)
 
 static int shm_register(void)
 {
-    int status;
-
-    if (!version_accepts_running("btl", "shm"))
-        return OPAL_ERR_NOT_AVAILABLE;
-    status = param_register(&mca_btl_shm_component.btl_version, params,
-                            sizeof(params) / sizeof(params[0]));
-    if (status != OPAL_SUCCESS)
-        return status;
     module_describe();
-    return mca_btl_base_param_register(&mca_btl_shm_component.btl_version, &shm_module);
+    return component_register(&mca_btl_shm_component, params, sizeof(params) / sizeof(params[0]),
+                              &shm_module);
 }
 
 /* --- parameters --- */
@@ -246,21 +225,12 @@ static void lists_finish(void)
     OBJ_DESTRUCT(&shm.lock);
 }
 
-static bool user_attributes_are_numbers(void)
-{
-    struct model_error error;
-    bool good = user_attributes_read(&shm.user, "shm", &error);
-
-    if (!good)
-        SHM_SAY("%s", error.text);
-    return good;
-}
-
 static bool begin(void)
 {
     int error;
 
-    if (!single_copy_read() || !user_attributes_are_numbers() || !sizes_read())
+    if (!single_copy_read() || !component_user_attributes(&mca_btl_shm_component, &shm.user) ||
+        !sizes_read())
         return false;
     limits_clip();
     error = shm_identity_fill(&shm.record);
@@ -289,11 +259,10 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
         return NULL;
     if (!begin())
         return NULL;
-    modules = calloc(1, sizeof(*modules));
-    if (!modules || lists_init() != OPAL_SUCCESS ||
-        modex_send(&mca_btl_shm_component.btl_version, &shm.record, sizeof(shm.record)) !=
-            OPAL_SUCCESS) {
-        free(modules);
+    modules = lists_init() == OPAL_SUCCESS
+                  ? component_offer(&mca_btl_shm_component, &shm.record, sizeof(shm.record), 1)
+                  : NULL;
+    if (!modules) {
         shm_own_segments_destroy();
         return NULL;
     }

@@ -109,18 +109,10 @@ static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64
 
 _Static_assert(CHANNEL_CONTROLS < 64, "one bit a line");
 
-extern const struct multilane_extension mca_btl_shm_multilane_v2;
-
-__attribute__((visibility("default"))) const struct multilane_extension mca_btl_shm_multilane_v2 = {
-    .version = MULTILANE_EXTENSION_VERSION,
-    .struct_bytes = sizeof(struct multilane_extension),
-    .attributes = extension_attributes,
-    .poll = extension_poll,
-    .control_obtain = control_obtain,
-    .control_find = control_find,
-    .control_release = control_release,
-    .copy_from = shm_copy_from,
-    .copy_to = shm_copy_to,
-    .reserve = shm_send_reserve,
-    .commit = shm_send_commit,
+MULTILANE_EXTENSION_DEFINE(shm) = {
+    MULTILANE_EXTENSION_HEAD,     .attributes = extension_attributes,
+    .poll = extension_poll,       .control_obtain = control_obtain,
+    .control_find = control_find, .control_release = control_release,
+    .copy_from = shm_copy_from,   .copy_to = shm_copy_to,
+    .reserve = shm_send_reserve,  .commit = shm_send_commit,
 };

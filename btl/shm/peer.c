@@ -5,15 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool names_equal(const opal_process_name_t *a, const opal_process_name_t *b)
-{
-    return a->jobid == b->jobid && a->vpid == b->vpid;
-}
+#include "common/compat/component.h"
 
 shm_peer_t *shm_peer_find(const opal_process_name_t *name)
 {
     for (uint32_t i = 0; i < shm.peer_count; i++)
-        if (shm.peers[i] && names_equal(&shm.peers[i]->name, name))
+        if (shm.peers[i] && component_names_equal(&shm.peers[i]->name, name))
             return shm.peers[i];
     return NULL;
 }

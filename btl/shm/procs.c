@@ -5,30 +5,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/compat/modex.h"
+#include "common/compat/component.h"
 #include "opal/class/opal_bitmap.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
 #include "opal/util/proc.h"
 
 #define AWAITED_US 100
 
-/* The record that `proc` published, checked; NULL if it published none that can be used. */
-static struct shm_record *record_get(opal_proc_t *proc)
+static bool record_fits(const void *data, size_t bytes)
 {
-    void *data = NULL;
-    size_t bytes = 0;
+    const struct shm_record *record = data;
 
-    if (modex_recv(&shm_module.btl_component->btl_version, &proc->proc_name, &data, &bytes) !=
-        OPAL_SUCCESS)
-        return NULL;
-    if (bytes == sizeof(struct shm_record) &&
-        ((struct shm_record *) data)->version == SHM_RECORD_VERSION)
-        return data;
-    SHM_SAY("process %s runs another version of btl/shm; messages to it take another lane. Install "
-            "the same version of Multilane for all processes of the job.",
-            OPAL_NAME_PRINT(proc->proc_name));
-    free(data);
-    return NULL;
+    return bytes == sizeof(*record) && record->version == SHM_RECORD_VERSION;
 }
 
 static bool file_segment_ready(void)
@@ -53,7 +41,7 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
 
     if (proc == opal_proc_local_get() || (same_job && !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags)))
         return NULL;
-    record = record_get(proc);
+    record = component_record_of(shm_module.btl_component, proc, record_fits);
     if (!record)
         return NULL;
     refusal = shm_identity_refuses(record, same_job, &kind);

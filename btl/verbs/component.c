@@ -8,10 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "common/compat/modex.h"
+#include "common/compat/component.h"
 #include "common/compat/named.h"
-#include "common/compat/param.h"
-#include "common/compat/version.h"
 
 /* What ends under way at the end may take; then it is given up, as its receiver has ended. */
 #define DRAIN_MS 2000u
@@ -22,19 +20,7 @@ static int verbs_finalize(mca_btl_base_module_t *btl);
 static int verbs_register_error(mca_btl_base_module_t *btl,
                                 mca_btl_base_module_error_cb_fn_t callback);
 
-extern mca_btl_base_component_t mca_btl_verbs_component;
-
-/* Open MPI finds the component by this name. */
-__attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_verbs_component = {
-    .btl_version =
-        {
-            MCA_BTL_DEFAULT_VERSION("verbs"),
-            .mca_register_component_params = verbs_register,
-        },
-    .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-    .btl_init = verbs_init,
-    .btl_progress = verbs_progress_all,
-};
+COMPONENT_DEFINE(verbs, verbs_register, verbs_init, verbs_progress_all);
 
 /* The exclusivity is that of Open MPI's own network lanes but tcp. */
 static mca_btl_base_module_t module_template = {
@@ -107,15 +93,8 @@ static const struct param params[] = {
 
 static int verbs_register(void)
 {
-    int status;
-
-    if (!version_accepts_running("btl", "verbs"))
-        return OPAL_ERR_NOT_AVAILABLE;
-    status = param_register(&mca_btl_verbs_component.btl_version, params,
-                            sizeof(params) / sizeof(params[0]));
-    if (status != OPAL_SUCCESS)
-        return status;
-    return mca_btl_base_param_register(&mca_btl_verbs_component.btl_version, &module_template);
+    return component_register(&mca_btl_verbs_component, params, sizeof(params) / sizeof(params[0]),
+                              &module_template);
 }
 
 /* --- parameters --- */
@@ -183,19 +162,10 @@ static void limits_clip(void)
 
 /* --- beginning --- */
 
-static bool user_attributes_are_numbers(void)
-{
-    struct model_error error;
-    bool good = user_attributes_read(&verbs.user, "verbs", &error);
-
-    if (!good)
-        VERBS_SAY("%s", error.text);
-    return good;
-}
-
 static bool begin(void)
 {
-    if (!numbers_check() || !pairing_read() || !dmabuf_read() || !user_attributes_are_numbers())
+    if (!numbers_check() || !pairing_read() || !dmabuf_read() ||
+        !component_user_attributes(&mca_btl_verbs_component, &verbs.user))
         return false;
     limits_clip();
     verbs.module_count = 0;
@@ -228,12 +198,11 @@ static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, boo
     *count = 0;
     if (!named_btl_is_wanted("verbs") || !begin())
         return NULL;
-    modules = calloc(verbs.module_count, sizeof(*modules));
-    if (!modules || modex_send(&mca_btl_verbs_component.btl_version, &verbs.record,
-                               VERBS_RECORD_BYTES(verbs.record.port_count)) != OPAL_SUCCESS) {
+    modules = component_offer(&mca_btl_verbs_component, &verbs.record,
+                              VERBS_RECORD_BYTES(verbs.record.port_count), verbs.module_count);
+    if (!modules) {
         while (verbs.module_count > 0)
             verbs_device_close(verbs.modules[--verbs.module_count]);
-        free(modules);
         return NULL;
     }
     for (uint32_t i = 0; i < verbs.module_count; i++)

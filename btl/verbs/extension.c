@@ -34,16 +34,9 @@ static int extension_poll(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     return verbs_progress_module(module_of(btl));
 }
 
-extern const struct multilane_extension mca_btl_verbs_multilane_v2;
-
-__attribute__((visibility("default")))
-const struct multilane_extension mca_btl_verbs_multilane_v2 = {
-    .version = MULTILANE_EXTENSION_VERSION,
-    .struct_bytes = sizeof(struct multilane_extension),
-    .attributes = extension_attributes,
-    .poll = extension_poll,
-    .fence = verbs_fence,
-    .slot_send = verbs_slots_send,
-    .slot_expect = verbs_slots_expect,
+MULTILANE_EXTENSION_DEFINE(verbs) = {
+    MULTILANE_EXTENSION_HEAD,      .attributes = extension_attributes,
+    .poll = extension_poll,        .fence = verbs_fence,
+    .slot_send = verbs_slots_send, .slot_expect = verbs_slots_expect,
     .flush = verbs_flush_start,
 };

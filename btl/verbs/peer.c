@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/compat/component.h"
+
 verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index)
 {
     verbs_peer_t **chunk;
@@ -24,7 +26,7 @@ verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_na
     for (uint32_t i = 0; i < count; i++) {
         verbs_peer_t *peer = verbs_peer_at(module, i);
 
-        if (peer->name.jobid == name->jobid && peer->name.vpid == name->vpid)
+        if (component_names_equal(&peer->name, name))
             return peer;
     }
     return NULL;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/compat/modex.h"
+#include "common/compat/component.h"
 #include "opal/class/opal_bitmap.h"
 
 /* What a lane that is taken back may take to end what is under way. */
@@ -28,31 +28,28 @@ static bool takes_as_long(const opal_proc_t *proc, const struct verbs_record *re
     return false;
 }
 
-/* The record that `proc` published, checked; NULL if it published none that can be used. */
+static bool record_fits(const void *data, size_t bytes)
+{
+    const struct verbs_record *record = data;
+
+    return bytes >= VERBS_RECORD_BYTES(0) && record->version == VERBS_RECORD_VERSION &&
+           record->port_count <= CHOICE_PORTS_MAX &&
+           VERBS_RECORD_BYTES(record->port_count) == bytes;
+}
+
+/* The record that `proc` published; NULL if it published none that can be used. */
 static struct verbs_record *record_get(const struct verbs_module *module, opal_proc_t *proc)
 {
-    struct verbs_record *record;
-    void *data = NULL;
-    size_t bytes = 0;
+    struct verbs_record *record =
+        component_record_of(module->super.btl_component, proc, record_fits);
 
-    if (modex_recv(&module->super.btl_component->btl_version, &proc->proc_name, &data, &bytes) !=
-        OPAL_SUCCESS)
-        return NULL;
-    record = data;
-    if (bytes >= VERBS_RECORD_BYTES(0) && record->version == VERBS_RECORD_VERSION &&
-        record->port_count <= CHOICE_PORTS_MAX && VERBS_RECORD_BYTES(record->port_count) == bytes) {
-        if (takes_as_long(proc, record))
-            return record;
-    } else {
-        VERBS_SAY("process %s runs another version of btl/verbs; messages to it take another lane. "
-                  "Install the same version of Multilane for all processes of the job.",
-                  OPAL_NAME_PRINT(proc->proc_name));
-    }
-    free(data);
+    if (!record || takes_as_long(proc, record))
+        return record;
+    free(record);
     return NULL;
 }
 
-/* The place in `record` of the port that this module's leads to; -1: none. */
+/* The index in `record` of the port that this module's leads to; -1: none. */
 static int port_of(const struct verbs_module *module, const struct verbs_record *record)
 {
     struct choice_address mine[CHOICE_PORTS_MAX], theirs[CHOICE_PORTS_MAX];

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "btl/verbs/greeting.h"
-#include "common/compat/modex.h"
+#include "common/compat/component.h"
 
 #define PLACES 256
 #define DEPTH  32u
@@ -153,14 +153,15 @@ uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration)
 }
 
 /* Each process has one port, which can be reached. */
-int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
-               size_t *bytes)
+void *component_record_of(const mca_btl_base_component_t *of, const opal_proc_t *proc,
+                          bool (*fits)(const void *record, size_t bytes))
 {
-    (void) component, (void) name;
-    *bytes = VERBS_RECORD_BYTES(1);
-    *data = malloc(sizeof(verbs.record));
-    memcpy(*data, &verbs.record, *bytes);
-    return OPAL_SUCCESS;
+    void *record = malloc(sizeof(verbs.record));
+
+    (void) proc;
+    memcpy(record, &verbs.record, sizeof(verbs.record));
+    CHECK(of == &component && fits(record, VERBS_RECORD_BYTES(1)), "a record that does not fit");
+    return record;
 }
 
 /* --- what cases need ----------------------------------------------------------------------------
