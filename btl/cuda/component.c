@@ -38,7 +38,7 @@ static const struct param params[] = {
      "why this node has no such lane; empty where it may have one (for reading only)"},
 };
 
-/* It has neither send nor atomics, so BML r2 leaves it out: Multilane's PML asks it itself. */
+/* It has neither send nor atomics, so BML r2 does not admit it: Multilane's PML calls it itself. */
 static void module_describe(void)
 {
     cuda_module = (mca_btl_base_module_t){
@@ -88,8 +88,8 @@ static bool parameters_are_good(void)
     return component_user_attributes(&mca_btl_cuda_component, &cuda.user);
 }
 
-/* By the PML's setting: one set of kernels packs and moves device memory. A file that cannot be
- * read is the PML's to refuse. */
+/* By the PML's parameter: one set of kernels packs and moves device memory. The PML reports a file
+ * that cannot be read. */
 static void kernels_take(void)
 {
     char why[160], *code = param_peek_string("pml", "multilane", "device_code");
@@ -129,8 +129,8 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
     cuda_copies_init();
     cuda_rings_init();
-    /* BML r2 has only those called that it takes. Now, as no other thread walks the list of what is
-     * called, which is freed when it grows. */
+    /* BML r2 calls progress only of BTLs that it admits. Registered now, while no other thread
+     * walks the list of progress functions, which is freed when it grows. */
     opal_progress_register(cuda_progress);
     modules[0] = &cuda_module;
     *count = 1;
@@ -144,7 +144,7 @@ static int cuda_progress(void)
 
 /* --- peers --- */
 
-/* Did it publish that it has this lane, in this version? Then sets what else it published. */
+/* Did the process publish this lane in this version? Then copies what else it published. */
 static bool record_fits(const opal_proc_t *proc, cuda_peer_t *peer)
 {
     struct cuda_record *record = NULL;
@@ -172,7 +172,7 @@ static cuda_peer_t *peer_of(const opal_process_name_t *name)
     return peer;
 }
 
-/* Under the lock. The peer, if its device memory can be shared; NULL else, which is no error. */
+/* Under the lock. The peer, or NULL if its device memory cannot be shared, which is no error. */
 static cuda_peer_t *peer_add(const opal_proc_t *proc)
 {
     const opal_proc_t *self = opal_proc_local_get();
@@ -193,7 +193,7 @@ static cuda_peer_t *peer_add(const opal_proc_t *proc)
     return peer;
 }
 
-/* Leaves `reachable` as it is: nobody is reached by messages over this lane. */
+/* Leaves `reachable` as it is: this lane carries no messages. */
 static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                           cuda_peer_t **peers, opal_bitmap_t *reachable)
 {
@@ -206,7 +206,7 @@ static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t 
     return OPAL_SUCCESS;
 }
 
-/* BML r2 calls it at once for a lane that it does not take, which others use: peers stay. */
+/* BML r2 calls it at once for this lane, which it does not admit but the PML uses: peers stay. */
 static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                           cuda_peer_t **peers)
 {

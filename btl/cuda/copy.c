@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gets and puts: copies of the driver's from and to memory that is open here, and their ends. */
+/* Gets and puts: copies by the driver from and to memory that is open here, and their ends. */
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -21,11 +21,11 @@ static struct {
     opal_mutex_t lock; /* guards all below; never held while a callback runs */
     struct {
         struct cuda_copy *first, **last;
-    } queues[COPIERS_MAX];  /* by copier: its copies end in the order they were started in */
+    } queues[COPIERS_MAX];  /* by copier: its copies end in the order of their start */
     _Atomic uint32_t count; /* under way. Relaxed: progress looks at it without the lock */
 } copies;
 
-/* Under the lock. One that has ended; *result says how. */
+/* Under the lock. A copy that has ended, and *result. */
 static struct cuda_copy *ended_take(driver_result *result)
 {
     for (int i = 0; i < COPIERS_MAX; i++) {
@@ -79,7 +79,7 @@ int cuda_copies_progress(void)
     return ended;
 }
 
-/* Starts the copy and puts it into its queue: the lock keeps the order of both alike. */
+/* Starts the copy and puts it into its queue: the lock keeps both in one order. */
 static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_ptr from, size_t size)
 {
     unsigned index = copy->copier->index;
@@ -89,7 +89,7 @@ static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_pt
     result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
     if (result == DRIVER_SUCCESS) {
         result = copier_mark(copy->copier, COPY_BETWEEN, &copy->event);
-        if (result != DRIVER_SUCCESS) /* it is under way, and nothing would tell of its end */
+        if (result != DRIVER_SUCCESS) /* its end could not be detected otherwise */
             (void) copier_wait(copy->copier, COPY_BETWEEN);
     }
     if (result == DRIVER_SUCCESS) {
@@ -102,8 +102,8 @@ static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_pt
     return result;
 }
 
-/* The copier of this end's memory, as the driver lets a device reach what was opened for it; NULL:
- * it is the host's, which any device reaches. */
+/* The copier of this end's memory: the driver gives a device access to memory opened for it. NULL:
+ * it is memory of the host, which any device reaches. */
 static struct copier *copier_here(const void *local)
 {
     struct memory memory;
@@ -113,7 +113,7 @@ static struct copier *copier_here(const void *local)
     return memory.kind == MEMORY_DEVICE ? copier_get(&memory, &result) : NULL;
 }
 
-/* Finds where the other end's memory is in this process, and what copies it. */
+/* Finds the address of the other end's memory in this process, and the copier for it. */
 static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_copy *copy,
                        driver_ptr *start)
 {
@@ -152,7 +152,7 @@ static int copy_begin(struct cuda_copy *copy, const cuda_key_t *key, uint64_t re
     driver_ptr start, local = (driver_ptr) (uintptr_t) copy->local;
     int status = OPAL_ERR_BAD_PARAM;
 
-    /* The key came from outside: what it names must hold all that is asked for. */
+    /* The key came from outside: all requested bytes must be in its allocation. */
     if (remote >= key->start && remote - key->start <= key->size &&
         size <= key->size - (remote - key->start))
         status = remote_find(copy->peer, key, copy, &start);
@@ -218,8 +218,8 @@ void cuda_copies_init(void)
     }
 }
 
-/* What is still under way has nobody who waits for it; the driver ends it before its memory goes.
- */
+/* The driver ends copies that are under way before their memory goes; their callbacks are not
+ * called. */
 void cuda_copies_close(void)
 {
     for (int i = 0; i < COPIERS_MAX; i++)

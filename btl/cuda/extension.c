@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this BTL offers Multilane's PML beside btl.h. */
+/* The extension: what Multilane's PML uses beside btl.h. */
 #include "btl/cuda/cuda.h"
 
 #include <string.h>
 
-/* Starting a copy and hearing of its end by an event, memory of this decade's devices. From what
- * others publish, not measured here: used as long as the user does not say better. */
+/* The start of a copy and its end by an event, on current devices. From published figures, not
+ * measured here; used until the user gives better values. */
 static const struct multilane_lane_range get_range = {.largest_bytes = UINT64_MAX,
                                                       .latency_s = 1e-6,
                                                       .bandwidth_bytes_s = 100e9,
@@ -14,9 +14,9 @@ static const struct multilane_lane_range get_range = {.largest_bytes = UINT64_MA
                                                       .registration_s = 1e-6,
                                                       .registration_s_byte = 0};
 
-/* The ring: four latencies for RTS and RTR through shared memory, three overheads for a kernel at
- * either end, at the same time, which takes what a copy does to be started and heard of; the rate
- * of one block of threads. A guess: nobody has measured it on a device. */
+/* The ring: four latencies for RTS and RTR through shared memory; three overheads for a kernel at
+ * each end, started and ended like a copy, both at the same time; the rate of one block of threads.
+ * An estimate, not measured on a device. */
 static const struct multilane_lane_range ring_range = {.largest_bytes = UINT64_MAX,
                                                        .latency_s = 0.5e-6,
                                                        .bandwidth_bytes_s = 4e9,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys: what another process needs to reach an allocation of this one. */
+/* Keys: what another process needs to open an allocation of this one. */
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
 
-/* The key for the other end. A handle of the driver's is for a whole allocation, so the same memory
- * has the same handle every time; making it costs less than looking for it would. */
+/* The key for the other end. A handle of the driver covers a whole allocation, so the same memory
+ * has the same handle every time. Making it costs less than a lookup. */
 static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memory,
                               driver_ptr first, driver_ptr last, cuda_key_t *key)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of other processes that is open here: bounded, counted, and closed when the other
- * process has something else at its place. */
+/* The memory of other processes that is open here: limited in number, reference counted, and closed
+ * when the other process has freed it. */
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -25,16 +25,16 @@ static bool overlaps(const struct cuda_mapping *mapping, const cuda_key_t *key)
     return mapping->start < key->start + key->size && key->start < mapping->start + mapping->size;
 }
 
-/* Is that the allocation that the key is for, and not another one that was at its place? */
+/* Whether it is the allocation of the key, and not an earlier one at the same address. */
 static bool is_of_key(const struct cuda_mapping *mapping, const cuda_key_t *key)
 {
     return mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
            mapping->size == key->size && (mapping->is_refused || copier_lives(mapping->copier));
 }
 
-/* Under the lock. What the key is for, if it is open where the copier copies. Whatever else was
- * open at that place of the peer's has been freed there, or its context here has ended: it is
- * closed, or will be by its last user. */
+/* Under the lock. The mapping of the key in the copier's context, if there is one. Any other
+ * mapping at that address of the peer is of freed memory, or its context here has ended: it is
+ * closed, now or by its last user. */
 static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key_t *key,
                                          const struct copier *copier)
 {
@@ -57,7 +57,7 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
     return found;
 }
 
-/* Under the lock. Closes what is open of the peer's, but for what is in use: false if some is. */
+/* Under the lock. Closes all mappings of the peer that are not in use: false if some are. */
 static bool idle_close(const cuda_peer_t *peer)
 {
     struct cuda_mapping *next;
@@ -75,7 +75,8 @@ static bool idle_close(const cuda_peer_t *peer)
     return is_all;
 }
 
-/* Under the lock. Makes room for one more by closing the one that was not used for longest. */
+/* Under the lock. Makes room for one more mapping by closing the one unused for the longest time.
+ */
 static bool room_make(void)
 {
     struct cuda_mapping *oldest = NULL;
@@ -91,8 +92,8 @@ static bool room_make(void)
     return true;
 }
 
-/* The copier of the key's device. NULL, and `why` says it: there is none. A program that only uses
- * host memory may receive from a device: then the driver starts here. */
+/* The copier of the key's device; NULL and `why`: there is none. A program that only uses memory of
+ * the host may receive from a device: then the driver starts here. */
 static struct copier *copier_for_host(const cuda_key_t *key, char *why, size_t why_size)
 {
     driver_result result = driver.init(0);
@@ -126,8 +127,8 @@ static void complain(cuda_peer_t *peer, const char *why)
              OPAL_NAME_PRINT(peer->name), why);
 }
 
-/* Under the lock. The driver opens what cudaMalloc gave by blocks: as long as something that was
- * freed there is open here, what has come to its place cannot be. */
+/* Under the lock. The driver opens memory of cudaMalloc by blocks: while a freed allocation of a
+ * block is open here, a new one in its place cannot be opened. */
 static int mapping_open_past_others(struct cuda_mapping *mapping, const cuda_peer_t *peer,
                                     const cuda_key_t *key, char *why, size_t why_size)
 {
@@ -172,8 +173,8 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
         made->copier = copier;
         complain(peer, why);
     }
-    /* Nobody promises that a buffer id tells mapped memory from what is mapped there later: it is
-     * opened for each message. */
+    /* A buffer id need not tell a program's own mapped memory from what it maps at the same address
+     * later. So such memory is opened for each message. */
     made->is_stale = made->kind != SHARE_IPC && !made->is_refused;
     made->next = cuda.mappings;
     cuda.mappings = made;

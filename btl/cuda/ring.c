@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring toward each peer: a block of device memory at either end, made at the first message and
- * opened by the other process, through which kernels move messages whose own memory nobody opens.
+/* The ring to each peer: a block of device memory at each end, made for the first message and
+ * opened by the other process. Kernels move messages through it, so that the user's memory is never
+ * opened.
  *
- * A block serves both directions: it holds the chunks of what this end takes, the line of its
- * counter, and that of what it sends. The end that takes gives each message its chunks, and with
- * them its turn: the other one sends in that order, whatever order it is asked in. */
+ * A block serves both directions: it holds the chunks that this end receives, the line of their
+ * counter, and the line of the counter for what it sends. The receiving end assigns chunks to each
+ * message, and thereby its turn: the sender sends in that order. */
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #define BLOCK_BYTES (RING_BYTES + CHUNK_LINE_BYTES)
 #define LINES_AT    (RING_BYTES - CHUNK_LINE_BYTES)
 
-/* What travels. */
+/* The contents of struct multilane_ring_key. */
 struct ring_key {
     cuda_key_t block;
     uint64_t first; /* of the chunks that the message has; of an answer */
@@ -41,7 +42,7 @@ enum { RING_TAKES, RING_SENDS, RING_WAYS };
 struct ring_way {
     struct chunk_end end;
     struct ring_job *jobs; /* by their chunks */
-    uint64_t given;        /* chunks that have a message, at the end that takes */
+    uint64_t assigned;     /* chunks that have a message, at the end that takes */
     bool is_running;       /* a kernel of the first job is */
     bool is_stopped;       /* nothing is started any more */
 };
@@ -51,14 +52,14 @@ struct cuda_ring {
     cuda_peer_t *peer;
     struct copier *copier; /* whose kernels run here: it reaches the memory of one context */
     driver_ptr block;      /* ours, and */
-    cuda_key_t *key;       /* what the peer opens it by */
+    cuda_key_t *key;       /* by which the peer opens it */
     driver_ptr theirs;     /* the peer's; 0: not open */
     cuda_key_t opened;     /* by this */
     struct ring_way ways[RING_WAYS];
 };
 
 static struct {
-    opal_mutex_t lock; /* guards all below, and the rings; never held while a job's end is told */
+    opal_mutex_t lock; /* guards all below, and the rings; never held while `done` is called */
     struct cuda_ring *first;
     int count;
     _Atomic uint32_t jobs; /* of all rings. Relaxed: progress looks at it without the lock */
@@ -73,8 +74,8 @@ bool cuda_ring_is_offered(const cuda_peer_t *peer)
     return peer->has_ring && cuda.rings_max > 0 && kernels_offered();
 }
 
-/* Under the lock. The peer gets no new messages by a ring any more: they go another way. Said once,
- * as it mostly concerns all peers; `why` is empty where nothing is amiss. */
+/* Under the lock. New messages to this peer do not use a ring any more. Said once, since the reason
+ * mostly holds for all peers; an empty `why` says nothing. */
 static void ring_refuse(cuda_peer_t *peer, const char *why)
 {
     peer->ring_is_refused = true;
@@ -85,7 +86,7 @@ static void ring_refuse(cuda_peer_t *peer, const char *why)
     rings.is_said = true;
 }
 
-/* The counters begin at 0. By a stream of our own: the program's may be waiting for us. */
+/* The counters begin at 0. On a stream of our own: the program's stream may be waiting for us. */
 static driver_result block_clear(const struct cuda_ring *ring)
 {
     static const unsigned char zeros[BLOCK_BYTES - LINES_AT];
@@ -152,7 +153,7 @@ static struct cuda_ring *ring_make(cuda_peer_t *peer, struct copier *copier)
     return ring;
 }
 
-/* Under the lock. The peer's ring, if this memory can go by it; null: it cannot, now or ever. */
+/* Under the lock. The peer's ring, if this memory can use it; NULL: it cannot. */
 static struct cuda_ring *ring_for(cuda_peer_t *peer, const void *local)
 {
     struct memory memory;
@@ -179,7 +180,7 @@ static bool block_open(struct cuda_ring *ring, const cuda_key_t *key, char *why,
         strcpy(why, "it has named other memory than a ring");
         return false;
     }
-    /* Each end's kernel waits for the other's, and the device runs one process at a time. */
+    /* Each end's kernel waits for the other's, and a device runs one process at a time. */
     if (cuda_device_is(ring->copier, &key->device) && !cuda.rings_on_one_device) {
         CUDA_VERBOSE("no ring in device memory with process %s: both are on one device, which runs "
                      "their kernels in turns; if it does not (MPS), set "
@@ -209,7 +210,7 @@ static driver_result ends_init(struct cuda_ring *ring)
     return result;
 }
 
-/* Under the lock. False: what the key is for cannot be reached, or is not what it was. */
+/* Under the lock. False: the peer's block cannot be opened, or is another one than before. */
 static bool ring_open(struct cuda_ring *ring, const cuda_key_t *key)
 {
     char why[160];
@@ -235,7 +236,7 @@ static bool ring_open(struct cuda_ring *ring, const cuda_key_t *key)
 /* --- messages -----------------------------------------------------------------------------------
  */
 
-/* Under the lock. The first job runs, if it is its turn. */
+/* Under the lock. Starts the first job, if it is its turn. */
 static void job_start(struct cuda_ring *ring, struct ring_way *way)
 {
     const struct ring_job *job = way->jobs;
@@ -386,9 +387,9 @@ int cuda_ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, s
         struct ring_way *way = &ring->ways[RING_TAKES];
 
         key.block = *ring->key;
-        key.first = job->first = way->given;
+        key.first = job->first = way->assigned;
         is_taken = job_add(ring, way, job);
-        way->given += is_taken ? chunks_of(length) : 0;
+        way->assigned += is_taken ? chunks_of(length) : 0;
     }
     OPAL_THREAD_UNLOCK(&rings.lock);
     if (!is_taken)
@@ -435,7 +436,7 @@ void cuda_rings_init(void)
     OBJ_CONSTRUCT(&rings.lock, opal_mutex_t);
 }
 
-/* Nobody waits for what is still under way; no kernel waits longer than some looks. */
+/* Jobs that are under way are dropped; a kernel stops after a bounded number of polls. */
 static void way_close(struct ring_way *way)
 {
     if (way->is_running) {

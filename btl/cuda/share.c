@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the driver shares memory between processes of a node: by a handle for what cudaMalloc gives;
- * by a handle of the fabric or a file descriptor for memory that a program maps itself. */
+/* How the driver shares memory between processes of a node: memory of cudaMalloc by an IPC handle;
+ * memory that a program maps itself by a fabric handle or a file descriptor. */
 #include "btl/cuda/cuda.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Numbers of the kernel's, the same for every processor; older headers have them not. */
+/* System call numbers, the same for every processor; older headers lack them. */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -77,7 +77,8 @@ driver_result cuda_share_export(const struct memory *memory, const cuda_peer_t *
     driver_result result = DRIVER_NOT_SUPPORTED;
 
     key->kind = SHARE_IPC;
-    /* Some drivers deny it of what cudaMalloc gave, which is of a context, and then do it. */
+    /* Some drivers report memory of cudaMalloc (memory with a context) as not shareable, and share
+     * it. */
     if (memory->ipc_capable || memory->context)
         result = driver.ipc_export(&key->handle.ipc, memory->start);
     return result == DRIVER_SUCCESS || memory->ipc_capable ? result
@@ -158,12 +159,12 @@ static driver_result mapped_open(const cuda_key_t *key, int device, driver_ptr *
     if (result != DRIVER_SUCCESS)
         return result;
     result = range_make(chunk, device, key->size, here);
-    driver.chunk_release(chunk); /* what is mapped stays */
+    driver.chunk_release(chunk); /* the mapping stays */
     driver_words(result, why, why_size);
     return result;
 }
 
-/* The size was said by the other process. */
+/* The size in the key came from the other process. */
 static driver_result ipc_open(const cuda_key_t *key, driver_ptr *here, char *why, size_t why_size)
 {
     struct memory memory;

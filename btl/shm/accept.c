@@ -86,7 +86,7 @@ static void connection_accept(struct segment *segment, uint32_t index)
         connection_refuse(connection, &name, why);
         return;
     }
-    /* Relaxed: the mapping is the kernel's, and the word orders nothing else (peer_awaits). */
+    /* Relaxed: the kernel makes the mapping, and this word orders nothing else (peer_awaits). */
     atomic_store_explicit(&peer->in_channel->is_mapped, 1, memory_order_relaxed);
     ring_receiver_init(&peer->in, peer->in_channel->lines, seen.lines, &peer->in_channel->feedback);
     atomic_store_explicit(&peer->in_connection, connection, memory_order_release);

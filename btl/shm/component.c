@@ -37,12 +37,12 @@ static const struct param params[] = {
      "most bytes of the rings of one process together, with k, m or g behind the number"},
 };
 
-/* Room for the headers of whoever sends, so that messages and halves of 16, 32, 64 KiB are not a
- * few bytes too long. */
+/* Room for the headers of the PML, so that messages and halves of 16, 32, 64 KiB are not a few
+ * bytes too long. */
 #define HEADERS_BYTES 128
 
-/* What the module says of itself to Open MPI's BML. The exclusivity is vader's and sm's, the
- * figures are of their kind too: r2 only ranks lanes by them. */
+/* What Open MPI's BML sees. The exclusivity is that of vader and sm, and so are the figures,
+ * roughly: r2 only ranks lanes by them. */
 static void module_describe(void)
 {
     mca_btl_base_module_t *btl = &shm_module;
@@ -178,7 +178,8 @@ static void limits_clip(void)
 
 /* --- beginning --- */
 
-/* Lets siblings read our memory where the system allows that only to debuggers that were named. */
+/* Lets other processes of the job read our memory where the system allows that only to named
+ * debuggers. */
 static void readers_allow(void)
 {
     int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);

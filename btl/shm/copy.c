@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copying between the memories of two processes by the kernel, one of them not taking part. */
+/* Copies between the memories of two processes by the kernel (process_vm_readv and writev); only
+ * one of the two takes part. */
 #define _GNU_SOURCE
 #include "btl/shm/shm.h"
 
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* Once for all processes that it may be so with, where it was asked for by name. */
+/* Says so once for all such processes, if the user asked for cma by name. */
 static void copy_refused(const shm_peer_t *peer, const char *why)
 {
     static _Atomic bool said;
@@ -21,7 +22,7 @@ static void copy_refused(const shm_peer_t *peer, const char *why)
                 OPAL_NAME_PRINT(peer->name), (int) peer->record.pid, why);
 }
 
-/* Why it need not be tried, or NULL. */
+/* Why the proof is not tried, or NULL. */
 static const char *copy_barred(const shm_peer_t *peer)
 {
     if (peer->record.copies == SHM_COPY_NONE)
@@ -31,8 +32,8 @@ static const char *copy_barred(const shm_peer_t *peer)
     return NULL;
 }
 
-/* Reads what the peer published and compares: the number of a process may belong to another process
- * of another namespace, and even to one that came later. Under peer->lock. */
+/* Reads a value that the peer published, and compares: the process number may belong to another
+ * process, in another namespace or started later. Under peer->lock. */
 static void copy_prove(shm_peer_t *peer)
 {
     uint64_t value = 0;
@@ -65,7 +66,7 @@ bool shm_copy_possible(shm_peer_t *peer)
     return peer->copy_proven;
 }
 
-/* What the system's refusal means to the caller. */
+/* The return code for an errno of the system. */
 static int copy_error(shm_peer_t *peer, int error)
 {
     switch (error) {
@@ -74,7 +75,7 @@ static int copy_error(shm_peer_t *peer, int error)
     case ENOMEM:
         return OPAL_ERR_OUT_OF_RESOURCE;
     case ESRCH:
-        /* The round that checks lives reports it. */
+        /* The next check of liveness reports it. */
         peer->copy_proven = false;
         return OPAL_ERR_UNREACH;
     default:
@@ -84,8 +85,8 @@ static int copy_error(shm_peer_t *peer, int error)
     }
 }
 
-/* One call moves at most 2 GiB less a page, whatever it was asked for; and a page that cannot be
- * read ends it early, with the error only in the next call. */
+/* One call moves at most 2 GiB less a page. A page that cannot be read ends it early, and only the
+ * next call returns the error. */
 static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_t remote_address,
                      size_t length)
 {

@@ -24,6 +24,6 @@ void shm_doorbell_ring_own_of(shm_peer_t *peer)
     struct connection *connection =
         atomic_load_explicit(&peer->in_connection, memory_order_relaxed);
 
-    if (connection) /* else it has left meanwhile */
+    if (connection) /* else it has closed meanwhile */
         shm_doorbell_ring_own(segment, (uint32_t) (connection - segment->connections));
 }

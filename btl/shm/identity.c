@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who this process is, and whether shared memory leads to another one. */
+/* The identity of this process, and which peers shared memory can reach. */
 #define _GNU_SOURCE
 #include "btl/shm/shm.h"
 
@@ -15,7 +15,7 @@
 
 #include "opal/util/proc.h"
 
-/* The number of the file system that /dev/shm is, if a segment can be made there. */
+/* The number of the file system at /dev/shm, if a segment can be made there; else 0. */
 static uint64_t shm_device_find(size_t bytes)
 {
     struct statvfs space;
@@ -72,7 +72,7 @@ const char *shm_identity_refuses(const struct shm_record *record, bool same_job,
 
     if (own->boot[0] == 0 || strncmp(own->boot, record->boot, sizeof(own->boot)) != 0)
         return "it runs on another machine";
-    /* Hosts that share a kernel (containers, labs) stay apart unless one job spans them. */
+    /* Hosts that share a kernel (containers, labs) stay apart unless one job covers them. */
     if (!same_job && strncmp(own->host, record->host, sizeof(own->host)) != 0)
         return "it runs on another host";
     if (own->user_namespace == record->user_namespace && own->uid != record->uid)

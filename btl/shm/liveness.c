@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that end: how that is seen, and what becomes of what waits for them. */
+/* Peers that end: how that is detected, and how their pending work ends. */
 #include "btl/shm/shm.h"
 
 #include <time.h>
@@ -70,7 +70,7 @@ static const char *peer_loss(shm_peer_t *peer)
 #define LIFE_CHECK_MS 100u
 #define LIVES_BATCH   16u
 
-/* A few peers each time, so that the time this takes does not grow with their number. */
+/* A few peers in each call, so that its time does not grow with their number. */
 static void peers_check(void)
 {
     shm_peer_t *peers[LIVES_BATCH];
@@ -83,7 +83,7 @@ static void peers_check(void)
     for (uint32_t i = 0; i < count; i++) {
         const char *why = peer_loss(peers[i]);
 
-        /* With no lock held: the callbacks may do anything. */
+        /* With no lock held: callbacks may do anything. */
         if (why)
             shm_peer_fail(peers[i], why);
     }

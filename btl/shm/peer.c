@@ -15,7 +15,7 @@ shm_peer_t *shm_peer_find(const opal_process_name_t *name)
     return NULL;
 }
 
-/* Room for one more entry in the tables that have a place for every peer. */
+/* Makes room for one more entry in the tables that have an entry for every peer. */
 static bool tables_grow(void)
 {
     uint32_t room = shm.peer_room ? 2 * shm.peer_room : 64;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that wait for room: sent by progress, or given up with their peer. */
+/* Messages that wait for room: progress sends them, or they fail with their peer. */
 #include "btl/shm/shm.h"
 
 #include <unistd.h>

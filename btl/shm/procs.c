@@ -29,7 +29,7 @@ static bool file_segment_ready(void)
     return ready;
 }
 
-/* Under shm.lock. The peer, if shared memory leads to it; NULL else, which is no error. */
+/* Under shm.lock. The peer, or NULL if shared memory does not reach it, which is no error. */
 static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
 {
     bool same_job = proc->proc_name.jobid == opal_proc_local_get()->proc_name.jobid;
@@ -98,7 +98,7 @@ static void outbound_close(shm_peer_t *peer)
 {
     shm_pending_drain(peer);
     OPAL_THREAD_LOCK(&peer->lock);
-    /* Else it goes on: the sweep closes it, or the end does. */
+    /* Otherwise it stays open: the sweep closes it, or the end of the module. */
     if (shm.finalized || opal_list_is_empty(&peer->pending)) {
         shm_outbound_leave(peer);
         if (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking at rings and handing out what they hold: progress. */
+/* Reads the rings and hands out their messages: progress. */
 #include "btl/shm/shm.h"
 
 #include <sched.h>
@@ -113,7 +113,8 @@ int shm_receive_one(shm_peer_t *peer)
     return receive_some(peer, 1);
 }
 
-/* Of a ring whose doorbell rang, attended or not: what is left in it rings the doorbell again. */
+/* Reads a ring whose doorbell rang, attended or not; if messages are left, the doorbell rings
+ * again. */
 static int receive_rung(shm_peer_t *peer)
 {
     int events = 0;
@@ -220,7 +221,7 @@ int shm_receive_progress(void)
     uint32_t end = atomic_load_explicit(&shm.attended_end, memory_order_relaxed);
     int events = 0;
 
-    /* Several threads may count one round; nothing depends on it. */
+    /* Several threads may count the same round; nothing depends on it. */
     atomic_store_explicit(&shm.round, round, memory_order_relaxed);
     for (uint32_t i = 0; i < end; i++) {
         shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_acquire);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory that peers may put to, get from and count in by message, which the owner carries out:
- * each request is held against this table. */
+/* The memory that peers may put to, get from and update by message. The owner carries the requests
+ * out, and checks each one against this table. */
 #include "btl/shm/shm.h"
 
 #include <stdlib.h>
 
 struct registration {
-    struct mca_btl_base_registration_handle_t handle; /* its place here, and how often used */
+    struct mca_btl_base_registration_handle_t handle; /* index here, and how often it was used */
     uint64_t base;
     uint64_t size;
     uint32_t flags;

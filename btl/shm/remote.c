@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put, get and atomics: by the kernel's copying where the peer can be proven, else by messages that
- * the owner of the memory answers (serve.c). */
+/* Put, get and atomics: by the kernel's copying where the peer was proven, otherwise by messages
+ * that the owner of the memory answers (serve.c). */
 #include "btl/shm/remote.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "common/compat/order.h"
 
 static struct {
-    /* Guards all of it, the peers' lists of operations and what these say: the thread that asks and
-     * the one that hears an answer work on the same operation. Taken before a peer's lock. */
+    /* Guards all of it, the peers' lists of operations and the operations: the thread that asks and
+     * the thread that receives an answer work on the same one. Taken before a peer's lock. */
     opal_mutex_t lock;
     opal_free_list_t operations;
     uint64_t operation_next;
@@ -37,7 +37,7 @@ typedef struct shm_operation struct_shm_operation;
 
 OBJ_CLASS_INSTANCE(struct_shm_operation, opal_free_list_item_t, NULL, NULL);
 
-/* Pieces asked for and not answered yet, so that neither end queues a whole large transfer. */
+/* Pieces asked for and not yet answered, so that neither end queues a whole large transfer. */
 #define PIECES_UNDER_WAY 4u
 
 int shm_remote_init(void)
@@ -57,7 +57,7 @@ void shm_remote_finish(void)
 
 /* --- asking --- */
 
-/* With remote.lock held, as all that follows up to operation_report, and transfer_begin. */
+/* With remote.lock held, as all up to operation_report, and transfer_begin. */
 static struct shm_operation *operation_create(shm_peer_t *peer, uint8_t op, void *local,
                                               uint64_t address, uint64_t size,
                                               const mca_btl_base_registration_handle_t *handle,
@@ -118,7 +118,7 @@ static int pieces_ask(shm_peer_t *peer, struct shm_operation *operation)
     return OPAL_SUCCESS;
 }
 
-/* After a failure to ask: nothing of it is under way unless something was asked before. */
+/* After a request could not be sent, and none was sent before. */
 static int operation_abandon(shm_peer_t *peer, struct shm_operation *operation, int status)
 {
     opal_list_remove_item(&peer->remote_operations, &operation->super.super);
@@ -126,7 +126,7 @@ static int operation_abandon(shm_peer_t *peer, struct shm_operation *operation, 
     return status;
 }
 
-/* With no lock held: it is off the list, and ours alone. */
+/* With no lock held: the operation is off the list. */
 static void operation_report(shm_peer_t *peer, struct shm_operation *operation, int status)
 {
     if (operation->callback)
@@ -150,32 +150,32 @@ static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t ad
     status = pieces_ask(peer, operation);
     if (status != OPAL_SUCCESS && operation->asked == 0)
         return operation_abandon(peer, operation, status);
-    /* What could not be asked now is asked when an answer comes. */
+    /* The rest is asked for when an answer comes. */
     return OPAL_SUCCESS;
 }
 
 static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address, uint64_t size,
                         mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle_given,
+                        mca_btl_base_registration_handle_t *remote_handle,
                         mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     int status;
 
-    if (!remote_handle_given)
+    if (!remote_handle)
         return OPAL_ERR_NOT_AVAILABLE;
-    if (size == 0) { /* there is nothing that an answer could end */
+    if (size == 0) { /* no answer would come */
         if (callback)
             callback(&shm_module, peer, local, local_handle, context, data, OPAL_SUCCESS);
         return OPAL_SUCCESS;
     }
     OPAL_THREAD_LOCK(&remote.lock);
-    status = transfer_begin(peer, op, local, address, size, local_handle, remote_handle_given,
-                            callback, context, data);
+    status = transfer_begin(peer, op, local, address, size, local_handle, remote_handle, callback,
+                            context, data);
     OPAL_THREAD_UNLOCK(&remote.lock);
     return status;
 }
 
-/* Whether the kernel's way is closed, now or for good: by message then. */
+/* Whether the kernel does not copy, now or for good: then messages do. */
 static bool copy_refused(int status)
 {
     return status == OPAL_ERR_NOT_SUPPORTED;
@@ -183,7 +183,7 @@ static bool copy_refused(int status)
 
 int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
                    uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                   mca_btl_base_registration_handle_t *remote_handle_given, size_t size, int flags,
+                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     int status = shm_copy_to(btl, peer, local_address, remote_address, size);
@@ -192,7 +192,7 @@ int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
     (void) order;
     if (OPAL_UNLIKELY(copy_refused(status)))
         return transfer_ask(peer, REMOTE_PUT, local_address, remote_address, size, local_handle,
-                            remote_handle_given, callback, context, data);
+                            remote_handle, callback, context, data);
     if (status == OPAL_SUCCESS && callback)
         callback(btl, peer, local_address, local_handle, context, data, OPAL_SUCCESS);
     return status;
@@ -200,7 +200,7 @@ int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
 
 int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
                    uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                   mca_btl_base_registration_handle_t *remote_handle_given, size_t size, int flags,
+                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     int status = shm_copy_from(btl, peer, local_address, remote_address, size);
@@ -209,7 +209,7 @@ int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
     (void) order;
     if (OPAL_UNLIKELY(copy_refused(status)))
         return transfer_ask(peer, REMOTE_GET, local_address, remote_address, size, local_handle,
-                            remote_handle_given, callback, context, data);
+                            remote_handle, callback, context, data);
     if (status == OPAL_SUCCESS && callback)
         callback(btl, peer, local_address, local_handle, context, data, OPAL_SUCCESS);
     return status;
@@ -286,8 +286,8 @@ int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
 
 /* --- answers --- */
 
-/* An answer brings the end of a put, bytes of a get, or the value of an atomic. False: it does not
- * fit what was asked. With remote.lock held. */
+/* An answer ends a put, or brings bytes of a get or the value of an atomic. False: it does not
+ * match the request. With remote.lock held. */
 static bool value_answered(struct shm_operation *operation, const struct remote_message *answer,
                            size_t data_bytes)
 {

@@ -6,20 +6,20 @@
 #include "btl/shm/shm.h"
 
 enum remote_op {
-    REMOTE_PUT = 1, /* data follow, for `address` */
+    REMOTE_PUT = 1, /* data follows, for `address` */
     REMOTE_GET,     /* answer with `size` bytes from `address` */
     REMOTE_ATOMIC,
     REMOTE_SWAP_IF, /* compare and swap */
     REMOTE_ANSWER   /* to one of these */
 };
 
-/* With nothing behind it, it is a message of one line. */
+/* Without data it is a message of one line. */
 struct remote_message {
     uint8_t op;
     uint8_t narrow; /* an atomic on 32 bits */
     uint16_t atomic;
     int32_t status; /* of an answer */
-    uint64_t id;    /* of the operation at the one who asked */
+    uint64_t id;    /* of the operation, in the process that asks */
     uint64_t address;
     mca_btl_base_registration_handle_t handle;
     union {
@@ -27,7 +27,7 @@ struct remote_message {
             uint64_t size;
             uint64_t offset;  /* in the operation */
         } piece;              /* of a put or a get */
-        uint64_t operands[2]; /* of an atomic; the first of an answer is what was there before */
+        uint64_t operands[2]; /* of an atomic; in an answer the first is the old value */
     };
 };
 _Static_assert(sizeof(struct remote_message) <= RING_LINE_PAYLOAD, "more than a line");

@@ -46,7 +46,7 @@ void shm_segment_file_path(char path[64], const struct segment_nonce *nonce)
         length += snprintf(path + length, 64 - (size_t) length, "%02x", nonce->bytes[i]);
 }
 
-/* A file larger than the process may make would end it by a signal. */
+/* Making a file above this limit ends the process by a signal. */
 static bool size_allowed(size_t bytes)
 {
     struct rlimit limit;
@@ -58,7 +58,7 @@ static bool size_allowed(size_t bytes)
     return false;
 }
 
-/* Some systems let nobody have memory that could be executed; older ones do not know the flag. */
+/* Some systems refuse executable memory; older ones do not know the flag. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
 #endif
@@ -106,7 +106,7 @@ bool shm_segment_owner_lives(int descriptor)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 
-    /* A system without such locks never says that anybody died. */
+    /* Without such locks every owner counts as living. */
     return fcntl(descriptor, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
@@ -143,8 +143,7 @@ bool shm_segment_process_lives(int32_t pid)
     return lives;
 }
 
-/* Memory is taken now or the caller hears that there is none; touching it later never raises
- * SIGBUS. */
+/* Memory is reserved now, or the caller gets an error; touching it later never raises SIGBUS. */
 static int memory_reserve(int fd, uint64_t offset, size_t bytes)
 {
     while (fallocate(fd, 0, (off_t) offset, (off_t) bytes) != 0)
@@ -163,7 +162,7 @@ static size_t connections_end(uint32_t connection_count)
     return SEGMENT_PAGE + round_up(connection_count * sizeof(struct connection), SEGMENT_PAGE);
 }
 
-/* From one lane to the next. Only address space: memory is taken for what is used of it. */
+/* From one channel to the next. Only address space: memory is reserved for the used part. */
 static size_t channel_stride(uint32_t lines)
 {
     return round_up(channel_bytes(lines), SEGMENT_ALIGN);
@@ -243,7 +242,7 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
     segment->connections = shm_segment_connections(segment->header);
     segment->header->layout = SEGMENT_LAYOUT;
     segment->header->connection_count = connection_count;
-    /* Release: whoever opens it and sees the state sees the rest (shm_segment_open). */
+    /* Release: a process that opens it and sees the state sees the rest (segment_is). */
     memcpy(&segment->header->nonce, nonce, sizeof(*nonce));
     atomic_store_explicit(&segment->header->state, SEGMENT_OPEN, memory_order_release);
     return 0;
@@ -271,7 +270,7 @@ static void lines_place(struct channel *channel, uint32_t lines, int node)
     if (node < 0 || (unsigned) node >= sizeof(nodes) * CHAR_BIT)
         return;
     nodes[(unsigned) node / bits] = 1ul << (unsigned) node % bits;
-    /* Only a wish: with one node, or without the right, the memory is where it is. */
+    /* A hint: with one node, or without the right, the memory stays where it is. */
     (void) syscall(SYS_mbind, channel, channel_bytes(lines), POLICY_PREFERRED, nodes,
                    sizeof(nodes) * CHAR_BIT, 0);
 }
@@ -304,8 +303,8 @@ void shm_segment_channel_put(struct segment *segment, struct channel *channel)
     segment->free_channels[segment->free_channel_count++] = channel;
 }
 
-/* Whether what was opened is the segment meant: a process identifier may belong to another process
- * in another namespace, and a descriptor number be used again. */
+/* Whether the opened file is the right segment: the process number may belong to another process in
+ * another namespace, and a descriptor number may be used again. */
 static bool segment_is(int descriptor, const struct segment_nonce *nonce)
 {
     struct segment_header *header = shm_segment_map(descriptor, 0, SEGMENT_PAGE);
@@ -329,8 +328,8 @@ int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
         shm_segment_file_path(path, nonce);
     else
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
-    /* Not O_NOFOLLOW for /proc, where every entry is a link; nothing is followed into /dev/shm. And
-     * not blocking: the descriptor of a stranger may be a pipe. */
+    /* No O_NOFOLLOW for /proc, where every entry is a link; in /dev/shm no link is followed. And
+     * O_NONBLOCK: the descriptor of an unrelated process may be a pipe. */
     descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (fd < 0 ? O_NOFOLLOW : 0));
     if (descriptor < 0)
         return -1;

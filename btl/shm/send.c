@@ -17,8 +17,8 @@ static void frag_construct(struct shm_frag *frag)
 
 OBJ_CLASS_INSTANCE(struct_shm_frag, mca_btl_base_descriptor_t, frag_construct, NULL);
 
-/* From here on the payload of a message begins on a line of its own: copying to and from it in
- * whole lines is faster by more than the part of a line that is lost. */
+/* From this size on the payload begins on a line of its own: copying whole lines saves more than
+ * the lost part of a line costs. */
 #define ALIGN_PAYLOAD_MIN 256u
 
 /* Where in its first line a message starts, so that its payload starts with a line. */
@@ -29,7 +29,7 @@ static inline unsigned start_of(size_t header_size, size_t payload_size)
     return RING_LINE_BYTES - (unsigned) (header_size % RING_LINE_BYTES);
 }
 
-/* Short copies without a call; they are what small messages consist of. */
+/* Short copies without a call, as small messages need. */
 static inline void bytes_copy(unsigned char *to, const unsigned char *from, size_t length)
 {
     if (length > 64) {
@@ -63,7 +63,7 @@ static inline void message_publish(shm_peer_t *peer, uint8_t tag, unsigned kind,
 }
 
 /* Writes header and payload into the ring: OPAL_SUCCESS; OPAL_ERR_RESOURCE_BUSY while it is full;
- * OPAL_ERR_OUT_OF_RESOURCE if the convertor gives less than was said. */
+ * OPAL_ERR_OUT_OF_RESOURCE if the convertor packs fewer bytes than announced. */
 static inline int message_write(shm_peer_t *peer, opal_convertor_t *convertor, const void *header,
                                 size_t header_size, size_t payload_size, uint8_t tag)
 {
@@ -73,7 +73,8 @@ static inline int message_write(shm_peer_t *peer, opal_convertor_t *convertor, c
 
     if (OPAL_UNLIKELY(!room))
         return OPAL_ERR_RESOURCE_BUSY;
-    /* The payload first: the receiver polls the first line, which should change hands but once. */
+    /* The payload first: the receiver polls the first line, which should move between caches only
+     * once. */
     if (payload_size != 0) {
         struct iovec part = {.iov_base = room + header_size, .iov_len = payload_size};
         uint32_t parts = 1;
@@ -143,7 +144,7 @@ mca_btl_base_descriptor_t *shm_send_prepare(mca_btl_base_module_t *btl, shm_peer
         return NULL;
     if (!in_place)
         part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
-    /* Without a buffer of ours it answers where the data lies. */
+    /* Without a buffer it returns where the data is. */
     if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
         shm_send_free(btl, descriptor);
         return NULL;
@@ -236,8 +237,8 @@ int shm_send_start(mca_btl_base_module_t *btl, shm_peer_t *peer,
     return 1;
 }
 
-/* When the short way is barred: no ring yet, messages waiting before this one, a full ring. What is
- * for a peer that has ended in order is dropped as if it had been sent. */
+/* If the fast path cannot send: no ring yet, messages that wait, a full ring. Messages for a peer
+ * that has ended in order are dropped as if they had been sent. */
 static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t header_size,
                                                     size_t payload_size, uint8_t order,
                                                     uint32_t flags, int status,
@@ -270,7 +271,7 @@ int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_conver
     return immediate_slow(peer, header_size, payload_size, order, flags, status, descriptor);
 }
 
-/* Whether it is a message of one line, and of the only thread. */
+/* Whether it is a message of one line in a process with one thread. */
 static inline bool is_simple(size_t header_size, size_t payload_size)
 {
     return !opal_using_threads() && header_size + payload_size <= RING_LINE_PAYLOAD &&
@@ -320,7 +321,8 @@ void shm_send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header
     }
 }
 
-/* The same for a message that has to wait: no ring yet, others before it, a full ring. */
+/* A message of kind SHM_KIND_REMOTE that has to wait: no ring yet, other messages before it, a full
+ * ring. */
 static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
                         size_t size)
 {
@@ -384,7 +386,7 @@ int shm_send_pending_of(shm_peer_t *peer)
     int events = 0;
 
     while ((frag = pending_send_one(peer))) {
-        /* In the end those that would be called are gone. */
+        /* At the end of the module the callbacks are gone. */
         frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
         events++;
     }

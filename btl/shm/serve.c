@@ -100,8 +100,7 @@ static uint32_t access_needed(uint8_t op)
                               : MCA_BTL_REG_FLAG_REMOTE_ATOMIC;
 }
 
-/* Several messages if the rings of who asked, which are of another job then, are larger than ours.
- */
+/* Several messages if the asking process, of another job then, has larger rings than this one. */
 static int found_send(shm_peer_t *peer, struct remote_message *answer, const unsigned char *found)
 {
     uint64_t left = answer->piece.size;
@@ -128,9 +127,9 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
 
     if (!shm_registration_allows(&request->handle, request->address, size,
                                  access_needed(request->op))) {
-        SHM_SAY(
-            "process %s asked for %llu bytes at an address that it was not given; it is told so",
-            OPAL_NAME_PRINT(peer->name), (unsigned long long) size);
+        SHM_SAY("process %s asked for %llu bytes at an address outside the memory registered for "
+                "it; the request fails",
+                OPAL_NAME_PRINT(peer->name), (unsigned long long) size);
         answer.status = OPAL_ERR_BAD_PARAM;
     } else if (request->op == REMOTE_PUT) {
         memcpy((void *) (uintptr_t) request->address, data, size);
@@ -153,7 +152,7 @@ bool shm_serve(shm_peer_t *peer, const void *message, size_t length)
 
     if (length < sizeof(seen))
         return false;
-    /* A copy: what was checked is what is used, whatever the peer writes meanwhile. */
+    /* A copy: the peer may write while we check. */
     memcpy(&seen, message, sizeof(seen));
     data = (const unsigned char *) message + sizeof(seen);
     data_bytes = length - sizeof(seen);

@@ -25,7 +25,7 @@ enum shm_kind {
 
 enum shm_single_copy { SHM_COPY_AUTO, SHM_COPY_CMA, SHM_COPY_NONE };
 
-/* What a process publishes for its peers. */
+/* What a process publishes for its peers (modex). */
 struct shm_record {
     uint32_t version;
     int32_t pid;
@@ -124,7 +124,7 @@ static inline bool in_is_open(const struct mca_btl_base_endpoint_t *peer)
 
 typedef struct mca_btl_base_endpoint_t shm_peer_t;
 
-/* A descriptor: for a message until it is in the ring. */
+/* A descriptor: holds a message until it is in the ring. */
 struct shm_frag {
     mca_btl_base_descriptor_t base;
     mca_btl_base_segment_t segments[2];
@@ -138,7 +138,7 @@ typedef struct shm_frag struct_shm_frag;
 
 #define SHM_ATTENDED_MAX 8u
 
-/* What the component knows. */
+/* The state of the component. */
 struct shm_state {
     /* parameters */
     const char *single_copy_text;
@@ -166,7 +166,7 @@ struct shm_state {
     shm_peer_t **peers;
     uint32_t peer_count;
     uint32_t peer_room;
-    shm_peer_t **connection_peers[SEGMENT_KINDS]; /* who took our connections */
+    shm_peer_t **connection_peers[SEGMENT_KINDS]; /* by connection: the peer that took it */
 
     /* Rings that every round reads; the others are read when their doorbell rings, and one of them
      * in every few rounds, in case its doorbell was missed. Changed under `lock`; read without: an
@@ -193,7 +193,7 @@ struct shm_state {
 
 #define SHM_FRAG_SMALL 512u
 
-/* What a ring may take, in any job. */
+/* Limits of a ring, in any job. */
 #define RING_BYTES_MIN (16u << 10)
 #define RING_BYTES_MAX (4u << 20)
 
@@ -207,10 +207,11 @@ extern mca_btl_base_module_t shm_module;
 
 /* --- this process ---------------------------------------------------------------------------- */
 
-/* identity.c: who this process is, and whether it can reach another. */
+/* identity.c: this process, and which peers it can reach. */
 int shm_identity_fill(struct shm_record *record);
-/* Whether the system lets our siblings have our descriptors. It does not if the program's file may
- * be executed and not read, say: all of /proc/PID belongs to root then. */
+/* Whether the system lets other processes of this user open our descriptors. It does not if, for
+ * example, the program's file may be executed and not read: then all of /proc/PID belongs to root.
+ */
 bool shm_identity_is_open(void);
 /* NULL if the peer that published `record` can be reached, and then *kind says how; else why not.
  */
@@ -218,8 +219,7 @@ const char *shm_identity_refuses(const struct shm_record *record, bool same_job,
                                  enum segment_kind *kind);
 
 /* registration.c */
-/* What a registration is to the peer: it comes back in a request, and is checked against the table.
- */
+/* A registration as the peer sees it: a request names it, and is checked against the table. */
 struct mca_btl_base_registration_handle_t {
     uint32_t index;
     uint32_t generation;
@@ -247,7 +247,7 @@ static inline bool shm_own_segment_is_live(int kind)
 {
     return atomic_load_explicit(&shm.segment_live[kind], memory_order_acquire);
 }
-/* Tells peers that this process ends as it should. */
+/* Marks that this process ends in order. */
 void shm_own_segments_finalize(void);
 void shm_own_segments_destroy(void);
 /* A channel to the peer, out_channel of out_segment; false: none can be had, errno says why. */
@@ -274,7 +274,7 @@ shm_peer_t *shm_peer_create(const opal_process_name_t *name);
 void shm_peer_list_pending(shm_peer_t *peer);
 /* Takes one peer off the list of those with something pending; NULL: none. */
 shm_peer_t *shm_peer_take_pending(void);
-/* Whether it has said in its segment that it ends in order. */
+/* Whether it has marked that it ends in order. */
 bool shm_peer_finalized(const shm_peer_t *peer);
 /* Whether it may still read what is sent to it. */
 bool shm_peer_reads(const shm_peer_t *peer);
@@ -287,8 +287,7 @@ void shm_outbound_leave(shm_peer_t *peer);
 /* Takes back what a closed connection held, once the peer has read it. */
 void shm_outbound_retire(shm_peer_t *peer);
 void shm_peer_segment_close(shm_peer_t *peer);
-/* Whether the error may pass in a moment (too few descriptors, no memory for tables); says so once.
- */
+/* Whether the error may pass soon (too few descriptors, no memory for tables). Says so once. */
 bool shm_is_shortage(const shm_peer_t *peer, int error);
 
 /* --- sending --------------------------------------------------------------------------------- */
@@ -355,22 +354,23 @@ int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                             mca_btl_base_registration_handle_t *shm_remote_handle, uint64_t compare,
                             uint64_t value, int flags, int order,
                             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-/* Ends with an error what the peer was asked for and has not answered. */
+/* Ends with an error the operations that the peer has not answered. */
 void shm_remote_fail(shm_peer_t *peer);
 
 /* --- the end of a peer ----------------------------------------------------------------------- */
 
 /* liveness.c */
-/* The peer is lost: what waits for it ends with an error, Open MPI is told once. */
+/* The peer is lost: its pending messages and operations end with an error, and Open MPI is told
+ * once. */
 void shm_peer_fail(shm_peer_t *peer, const char *why);
 /* Looks whether some of the peers live, if the last look is a while ago. */
 void shm_liveness_check(void);
 
 /* pending.c */
-/* Sends what waits, where there is room now; returns events. */
+/* Sends pending messages of all peers as far as there is room; returns events. */
 int shm_pending_progress(void);
-/* Gives what waits for this peer some time to find room; at the very end as long as the peer may
- * want it. A peer that is in its finalize too does not. */
+/* Waits a while until the peer's pending messages have found room; at the end of the module as long
+ * as the peer reads, which it does not in its own finalize. */
 void shm_pending_drain(shm_peer_t *peer);
 
 /* --- receiving ------------------------------------------------------------------------------- */
@@ -392,15 +392,15 @@ struct shm_rung {
     uint32_t count;
 };
 
-/* Finds who rang the doorbells of our segments, and maps the rings of new connections. */
+/* Finds the peers that rang a doorbell of our segments, and maps the rings of new connections. */
 void shm_accept(struct shm_rung *rung);
 /* Unmaps the peer's ring and frees its connection. */
 void shm_accept_end(shm_peer_t *peer);
 
 /* receive.c */
 int shm_receive_progress(void);
-/* For a thread that waits for this peer: handles no more than the next message, which may be the
- * awaited one. What follows stays in the ring until it is asked for. */
+/* For a thread that waits for this peer: handles the next message only, which may be the awaited
+ * one. The others stay in the ring until they are asked for. */
 int shm_receive_one(shm_peer_t *peer);
 
 /* --- entry ----------------------------------------------------------------------------------- */

@@ -8,15 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the cache keeps of one. */
+/* An entry of the cache. */
 struct cached {
     mca_rcache_base_registration_t base;
     struct ibv_mr *region;
     struct mca_btl_base_registration_handle_t handle;
 };
 
-/* No more than was asked for: memory that only the peer reads may be memory that nobody can write.
- */
+/* No more than was asked for: memory that the peer only reads may be read-only memory. */
 static int access_of(const struct verbs_module *module, int32_t flags)
 {
     int access = 0;
@@ -81,13 +80,13 @@ uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration)
     return ((const struct cached *) registration)->handle.local_key;
 }
 
-/* Open MPI hears of memory that goes by patching the C library's functions, brk() for the heap.
- * glibc 2.36 shrinks the heap by that function; 2.41 and 2.42 were seen to do it past the patch, so
- * that a registration of pages which are gone stays in the cache, and what is written by it is
- * lost. Versions between them were not tried, and count as the later ones. */
+/* Open MPI learns that memory is unmapped by patching functions of the C library, brk() for the
+ * heap. glibc 2.36 shrinks the heap by that function. 2.41 and 2.42 were seen to do it without the
+ * patched function: a registration of unmapped pages stays in the cache, and what is written by it
+ * is lost. Versions between them were not tried, and are treated like 2.41. */
 static bool heap_is_watched(void)
 {
-    static _Atomic int watched = -1; /* relaxed: whoever comes first finds the same */
+    static _Atomic int watched = -1; /* relaxed: every thread finds the same */
     int found = atomic_load_explicit(&watched, memory_order_relaxed);
 
     if (OPAL_UNLIKELY(found < 0)) {
@@ -100,7 +99,7 @@ static bool heap_is_watched(void)
     return found;
 }
 
-/* Below the heap's end: in the heap, or what the program came with. */
+/* Below the heap's end: in the heap, or part of the program's image. */
 static bool is_cacheable(const void *base)
 {
     return heap_is_watched() || (uintptr_t) base >= (uintptr_t) sbrk(0);

@@ -91,7 +91,7 @@ int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted
 
 uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width)
 {
-    /* One lane of the cable, less what its encoding takes: 8 of 10 bits, from FDR on 64 of 66. */
+    /* Mbit/s of one lane of the cable, less its encoding: 8 of 10 bits, from FDR on 64 of 66. */
     static const struct {
         uint32_t code, megabits;
     } speeds[] = {{1, 2000},   {2, 4000},   {4, 8000},   {8, 10000},
@@ -136,7 +136,7 @@ const char *verbs_choice_refuses(const struct choice_address *mine,
         return "the two ports are of different kinds";
     if (any_subnet && mine->link != CHOICE_INFINIBAND)
         return NULL;
-    /* Where the two ends see the size of the subnet differently, the larger one. */
+    /* If the two ends see subnets of different sizes, the larger one counts. */
     bits = mine->subnet_bits < theirs->subnet_bits ? mine->subnet_bits : theirs->subnet_bits;
     if (bits > 8 * CHOICE_GID_BYTES || !bits_equal(mine->gid, theirs->gid, bits))
         return "the two ports are in different subnets";
@@ -145,12 +145,12 @@ const char *verbs_choice_refuses(const struct choice_address *mine,
 
 bool verbs_choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs)
 {
-    /* Within a subnet of InfiniBand the LID is enough, but for ports that share theirs, as virtual
-     * functions may: the GID tells those apart. */
+    /* Within a subnet of InfiniBand the LID is enough, except for ports that share a LID, as
+     * virtual functions may: those differ by the GID. */
     return mine->link != CHOICE_INFINIBAND || mine->needs_route != 0 || theirs->needs_route != 0;
 }
 
-/* The places of `ports`, the fastest first, equal ones in their order. */
+/* The indices of `ports`, the fastest first, equal ones in their order. */
 static void order_by_speed(const struct choice_address *ports, size_t count, size_t *order)
 {
     for (size_t i = 0; i < count; i++) {

@@ -22,9 +22,8 @@ static __attribute__((noinline)) void work_broken(verbs_peer_t *peer, const stru
 {
     char why[192];
 
-    /* The completion of a queue pair that is gone says nothing of the one that is there now. One
-     * that came back unsent need not be preceded by one that says why: the device may report only
-     * what asked to be. */
+    /* Ignore completions of a replaced queue pair. A work that was flushed does not always follow
+     * one that says why: the device may report only signaled works. */
     if (wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))
         return;
     snprintf(why, sizeof(why), "%s ended with status %d (%s)", what, (int) wc->status,
@@ -65,8 +64,9 @@ void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *w
     peer = work->peer;
     OPAL_THREAD_LOCK(&peer->lock);
     peer->outstanding--;
-    /* Of a broken connection too, as it may never be made anew. What it posted after its last
-     * report keeps places until then, but none where they are scarce (verbs_queue_post_inline). */
+    /* Also for a broken connection, which may never be renewed. Works that it posted after its last
+     * report keep their entries until then, but none while entries are scarce
+     * (verbs_queue_post_inline). */
     verbs_queue_room_give(peer, work->frees);
     if (!opal_list_is_empty(&peer->pending) && peer->state == PEER_READY)
         verbs_queue_wake(peer);

@@ -11,7 +11,7 @@
 #include "common/compat/component.h"
 #include "common/compat/named.h"
 
-/* What ends under way at the end may take; then it is given up, as its receiver has ended. */
+/* So long works under way may take to end when the module ends; their receivers may have ended. */
 #define DRAIN_MS 2000u
 
 static int verbs_register(void);
@@ -22,7 +22,7 @@ static int verbs_register_error(mca_btl_base_module_t *btl,
 
 COMPONENT_DEFINE(verbs, verbs_register, verbs_init, verbs_progress_all);
 
-/* The exclusivity is that of Open MPI's own network lanes but tcp. */
+/* The exclusivity is that of Open MPI's own network lanes except tcp. */
 static mca_btl_base_module_t module_template = {
     .btl_component = &mca_btl_verbs_component,
     .btl_add_procs = verbs_add_procs,
@@ -42,14 +42,14 @@ static mca_btl_base_module_t module_template = {
     .btl_register_error = verbs_register_error,
     .btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT,
     .btl_latency = 4,
-    .btl_bandwidth = 0, /* what the port says */
+    .btl_bandwidth = 0, /* the port's own */
     .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_FOPS |
                  COMPAT_BTL_FLAGS_REMOTE_COMPLETION,
     .btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_CSWAP,
     .btl_get_limit = 1u << 30,
     .btl_put_limit = 1u << 30,
     .btl_get_local_registration_threshold = 0,
-    .btl_put_local_registration_threshold = 0, /* what the queue pairs take inline */
+    .btl_put_local_registration_threshold = 0, /* the queue pairs' inline size */
     .btl_eager_limit = 12 << 10,
     .btl_rndv_eager_limit = 12 << 10,
     .btl_max_send_size = 16 << 10,
@@ -144,8 +144,8 @@ static bool dmabuf_read(void)
     return false;
 }
 
-/* Open MPI's own rows, whatever the user made of them: a message has to fit a buffer, and what is
- * eager a message. */
+/* Open MPI's own parameters, whatever the user set: a message fits a buffer, and an eager message
+ * fits a message. */
 static void limits_clip(void)
 {
     mca_btl_base_module_t *btl = &module_template;

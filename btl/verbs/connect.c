@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making connections. The two ends of a lane greet each other by datagrams, each greeting telling
- * all that the other end needs to make its queue pair ready; a greeting that was lost is repeated
- * until the peer is known to be ready. It does not matter who begins, or whether both do. */
+/* Makes connections. The two ends of a lane greet each other by datagrams. A greeting carries all
+ * that the other end needs to make its queue pair ready. It is repeated until the peer is known to
+ * be ready. Either end may begin, or both. */
 #include "btl/verbs/greeting.h"
 
 #include <string.h>
@@ -9,15 +9,15 @@
 #define PAUSE_FIRST_MS   50u
 #define PAUSE_LONGEST_MS 1000u
 
-/* So long unanswered, it is said: who waits for a message would else not know for what. */
+/* After so long without an answer a sentence says which peer is waited for. */
 #define UNANSWERED_MS 10000u
 
-/* Where the port is down: as long as a wire that comes back soon may take. */
+/* Where the port is down: as long as a replugged cable may take. */
 #define DOWN_LONGEST_MS 8000u
 
 /* --- greeting --- */
 
-/* Under peer->lock. What finds no buffer is due as soon as there is one. */
+/* Under peer->lock. Without a free buffer it is due as soon as there is one. */
 static enum sending greet(verbs_peer_t *peer)
 {
     struct greeting greeting;
@@ -30,8 +30,8 @@ static enum sending greet(verbs_peer_t *peer)
     return sending;
 }
 
-/* Longer by a part that differs from peer to peer: those that all greet one process at once shall
- * not do so again, as it has buffers for a few. */
+/* A part differs from peer to peer: peers that greeted one process at the same time must not do so
+ * again, since it has few buffers. */
 static void greet_after_pause(verbs_peer_t *peer, uint64_t now)
 {
     peer->greet_next_ms = now + peer->greet_pause_ms + peer->my_psn % (peer->greet_pause_ms / 2);
@@ -83,7 +83,7 @@ static bool is_greeted(const verbs_peer_t *peer)
     return peer->state == PEER_GREETING || peer->state == PEER_ANSWERED;
 }
 
-/* Under peer->lock. Greets again if it is time to; false: there was no buffer to do so. */
+/* Under peer->lock. Greets again if it is due; false: there was no buffer. */
 static bool greet_again(verbs_peer_t *peer, uint64_t now)
 {
     enum sending sending;
@@ -93,7 +93,7 @@ static bool greet_again(verbs_peer_t *peer, uint64_t now)
     sending = greet(peer);
     if (sending == SENDING_LATER)
         return false;
-    now = verbs_now_ms(); /* to look for a way may have taken long */
+    now = verbs_now_ms(); /* making a path may have taken long */
     unanswered_say(peer, now);
     greet_after_pause(peer, now);
     if (sending == SENDING_DONE && peer->greet_pause_ms < PAUSE_LONGEST_MS)
@@ -101,7 +101,7 @@ static bool greet_again(verbs_peer_t *peer, uint64_t now)
     return true;
 }
 
-/* The same; and gives up one that there is no use in greeting. */
+/* The same; gives up a peer that cannot be reached any more. */
 static bool greet_or_give_up(verbs_peer_t *peer, uint64_t now)
 {
     const struct verbs_module *module = peer->module;
@@ -113,11 +113,12 @@ static bool greet_or_give_up(verbs_peer_t *peer, uint64_t now)
         is_greeted(peer) && module->port_down && now - module->port_down_since_ms > DOWN_LONGEST_MS;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (useless)
-        verbs_peer_fail(peer, "its port is down, and nobody has answered there");
+        verbs_peer_fail(peer, "its port is down, and the peer has not answered");
     return sent;
 }
 
-/* Begins where it ended for want of buffers, or the first peers would have them all each time. */
+/* Begins with the peer that found no buffer last time; otherwise the first peers would take all
+ * buffers each time. */
 void verbs_greetings_repeat(struct verbs_module *module)
 {
     uint64_t now = verbs_now_ms();
@@ -160,14 +161,14 @@ static bool greeting_is_valid(const struct verbs_module *module, const struct gr
              heard->end.qpn != 0 && heard->end.index < PEERS_CHUNK * PEERS_CHUNKS));
 }
 
-/* Under peer->lock: takes over what the greeting says of the other end. */
+/* Under peer->lock: copies what the greeting says about the other end. */
 static void peer_learn(verbs_peer_t *peer, const struct greeting *heard)
 {
     if (peer->greeting_path && memcmp(&peer->port, &heard->end.port, sizeof(peer->port)) != 0) {
         ibv_destroy_ah(peer->greeting_path);
         peer->greeting_path = NULL;
     }
-    verbs_path_works(peer); /* what leads here mostly leads back */
+    verbs_path_works(peer); /* a path that leads here mostly leads back */
     peer->port = heard->end.port;
     peer->nonce = heard->from_nonce;
     peer->their_port = heard->from_port;
@@ -192,7 +193,7 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
     }
     mine = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
     if (heard->heard_qpn != 0 && mine != heard->heard_qpn) {
-        /* It speaks of an earlier queue pair of ours: hearing of this one, it begins anew. */
+        /* It names an earlier queue pair of ours. Our greeting makes it begin anew. */
         (void) greet(peer);
         return NULL;
     }

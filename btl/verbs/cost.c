@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a lane costs, by estimates for its kind of device. */
+/* The cost of a lane, by estimates for its kind of device. */
 #include "btl/verbs/verbs.h"
 
 #include <math.h>
 
 #include "opal/runtime/opal_params.h"
 
-/* Estimates until a profile or the user says better: what such devices are commonly measured to
- * take, not what this one was. The bandwidth is the port's, less headers. */
+/* Estimates until a profile or the user gives better values: common figures of such devices, not
+ * measurements of this one. The bandwidth is the port's, less headers. */
 struct estimate {
     double latency_s;
     double overhead_s; /* at each end */
-    double read_s;     /* the further way of a get's request */
+    double read_s;     /* one more latency: a get's request */
 };
 
 static const struct estimate estimate_infiniband = {1.0e-6, 0.2e-6, 0.8e-6};
@@ -37,7 +37,7 @@ static const struct estimate *estimate_of(const struct verbs_module *module, uin
     return link == CHOICE_INFINIBAND ? &estimate_infiniband : &estimate_roce;
 }
 
-/* The slower of the two ports is what the lane carries. */
+/* The lane has the bandwidth of the slower of its two ports. */
 static double wire_bytes_s(const struct choice_address *mine, const struct choice_address *theirs)
 {
     uint32_t megabits = mine->megabits;
@@ -79,7 +79,7 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
     }
 }
 
-/* What a lane of this port may have in flight, in messages that are worth a slot. */
+/* The bytes that a lane of this port may have in flight, in messages large enough for a slot. */
 uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
                                const struct choice_address *address)
 {

@@ -25,7 +25,7 @@
 
 /* --- sentences --- */
 
-/* For the ports that will be no lane: the last reason, said aloud where no port is one. */
+/* Why a port is no lane. The last reason is printed if no port is a lane. */
 static char refusal[512];
 
 #define REFUSE(...)                                                                                \
@@ -51,7 +51,7 @@ static void refuse_memory(const char *device, const char *what, size_t bytes)
                strerror(error));
 }
 
-/* libibverbs tries more than one way, and its error is that of the last. */
+/* libibverbs tries several ways, and returns the error of the last one. */
 static void refuse_open(struct ibv_device *device, int error)
 {
     char file[64];
@@ -102,7 +102,7 @@ static bool address_is(const struct ifaddrs *entry, const uint8_t *gid, uint32_t
     return is_it;
 }
 
-/* How many bits of the address with that GID the interface's subnet has; 0: no interface has it. */
+/* The netmask bits of the address with that GID; 0: no interface has it. */
 static uint32_t netmask_bits(const uint8_t *gid)
 {
     struct ifaddrs *all = NULL;
@@ -243,7 +243,7 @@ static bool receives_open(struct verbs_module *module)
     return true;
 }
 
-/* The longest message that a queue pair takes inside its request: what a trial one says. */
+/* The longest message that a queue pair takes inside its request, found by a trial queue pair. */
 static bool inline_probe(struct verbs_module *module)
 {
     for (uint32_t wanted = INLINE_WANTED; true; wanted /= 2) {
@@ -351,7 +351,7 @@ static struct verbs_module *module_create(const mca_btl_base_module_t *model,
     return module;
 }
 
-/* Asynchronous events are read where it does not wait for them. */
+/* Asynchronous events are read without blocking. */
 static bool events_open(struct verbs_module *module)
 {
     int flags = fcntl(module->context->async_fd, F_GETFL);
@@ -393,8 +393,8 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
     return true;
 }
 
-/* Whether device memory can be reached directly is the affair of each end alone: the other one
- * sees a key, or none. */
+/* Each end decides for itself whether device memory is registered: the other end sees a key, or
+ * none. */
 static void device_memory_open(struct verbs_module *module)
 {
     char why[256] = "btl_verbs_dmabuf is none";
@@ -408,7 +408,7 @@ static void device_memory_open(struct verbs_module *module)
 
 /* --- all of them --- */
 
-/* Lanes of one device share its way to memory. */
+/* Lanes of one device share its bandwidth to memory. */
 static void groups_set(void)
 {
     for (uint32_t i = 0; i < verbs.module_count; i++)
@@ -443,7 +443,7 @@ static void port_open(const mca_btl_base_module_t *model, struct ibv_device *dev
     verbs.modules[verbs.module_count++] = module;
 }
 
-/* The number of ports; 0 where the device cannot be asked, and said why. */
+/* The number of ports; 0 if the device does not open, and a sentence says why. */
 static uint32_t ports_of(struct ibv_device *device)
 {
     struct ibv_context *context = ibv_open_device(device);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registrations of device memory by dmabuf, and when they are given back.
+/* Registrations of device memory by dmabuf, and when they are released.
  *
- * Open MPI's cache of registrations hears of memory of the host's that goes, and not of cuMemFree.
- * Here every use asks the driver whose memory it is now: an allocation has a number that no later
- * one has, so what lies at the address of one that was freed is never taken for it. */
+ * Open MPI's cache of registrations notices when memory of the host is freed, but not cuMemFree.
+ * Here every use asks the driver for the number of the allocation at the address. The driver never
+ * uses a number again, so a registration of freed memory is never taken for one of new memory. */
 #include "config.h"
 
 #include "btl/verbs/dmabuf.h"
@@ -15,8 +15,7 @@
 
 #include "common/memory/copier.h"
 
-/* The flush reads what was written; and memory that is sent from and received into is registered
- * once. */
+/* The flush reads what was written; and memory for sending and receiving is registered once. */
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* --- what there is --- */
@@ -36,7 +35,7 @@ static struct ibv_mr *region_register(struct ibv_pd *pd, driver_ptr start, size_
 #endif
 }
 
-/* Of a descriptor that is none a device which can says just that. */
+/* With a wrong descriptor, a device that can do it returns EBADF. */
 static bool device_registers(struct ibv_pd *pd)
 {
     struct ibv_mr *mr = region_register(pd, 0, (size_t) sysconf(_SC_PAGESIZE), -1);
@@ -46,7 +45,7 @@ static bool device_registers(struct ibv_pd *pd)
     return mr || errno == EBADF;
 }
 
-/* A driver that is not started knows no device. */
+/* A driver that is not started shows no device. */
 static bool driver_gives(void)
 {
     int count = 0, can = 1;
@@ -85,7 +84,7 @@ static driver_ptr page_down(driver_ptr address)
     return address & ~((driver_ptr) sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* The driver's word on one step; true if it was done. */
+/* Whether the driver did one step; if not, why. */
 static bool step_done(driver_result result, const char *what, char *why, size_t why_size)
 {
     char words[160];
@@ -97,9 +96,9 @@ static bool step_done(driver_result result, const char *what, char *why, size_t 
     return false;
 }
 
-/* In the memory's context. The file descriptor of whole pages; -1 and why. Copies that the program
- * waits for must have ended by then: the driver lets some of them go on in a device whose memory
- * nobody else is to see. */
+/* In the memory's context. The file descriptor of whole pages; -1 and why. Copies to this memory
+ * become synchronous first: otherwise the driver lets some of them return before the data is
+ * visible to other devices. */
 static int range_export(const struct memory *memory, driver_ptr start, driver_ptr end, char *why,
                         size_t why_size)
 {
@@ -191,7 +190,7 @@ static bool is_freed(const struct dmabuf_region *region)
     return now.kind != MEMORY_DEVICE || now.buffer_id != region->buffer_id;
 }
 
-/* Gives back what nobody uses: all of it, or what was freed. */
+/* Releases unused registrations: all of them, or those of freed memory. */
 static bool regions_forget(struct dmabuf_cache *cache, bool all)
 {
     bool any = false;
@@ -207,8 +206,8 @@ static bool regions_forget(struct dmabuf_cache *cache, bool all)
     return any;
 }
 
-/* A free place: if need be that of the region not used for the longest time. NULL: all are in use.
- */
+/* A free entry, if necessary that of the registration unused for the longest time. NULL: all are in
+ * use. */
 static struct dmabuf_region *region_place(struct dmabuf_cache *cache)
 {
     struct dmabuf_region *oldest = NULL;
@@ -244,7 +243,7 @@ static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struc
         return NULL;
     }
     mr = range_register(cache->pd, memory, start, stop, why, why_size);
-    if (!mr && regions_forget(cache, true)) /* what they held may be what it lacks */
+    if (!mr && regions_forget(cache, true)) /* the resources they held may be missing here */
         mr = range_register(cache->pd, memory, start, stop, why, why_size);
     *region = (struct dmabuf_region){
         .mr = mr, .buffer_id = memory->buffer_id, .start = start, .end = stop, .asked = first};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this BTL offers Multilane's PML beside btl.h. */
+/* The extension: what Multilane's PML uses beside btl.h. */
 #include "btl/verbs/verbs.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     struct verbs_module *module = module_of(btl);
 
     memset(out, 0, sizeof(*out));
-    /* A reliable connection acknowledges what has reached the other end's memory. */
+    /* A reliable connection acknowledges data that has reached the other end's memory. */
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK |
                         (module->slot_depth == 0 ? 0 : MULTILANE_CAN_REMOTE_SLOTS) |
                         (!module->dmabuf.pd ? 0 : MULTILANE_CAN_DEVICE_MEMORY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a lane to a peer: what was given to it ends with an error, and Open MPI is told. */
+/* The end of a lane to a peer: its works end with an error, and Open MPI is told. */
 #include "btl/verbs/verbs.h"
 
 static void peer_break(verbs_peer_t *peer)
@@ -8,7 +8,7 @@ static void peer_break(verbs_peer_t *peer)
 
     peer->was_ready = peer->state == PEER_READY;
     verbs_peer_state_set(peer, PEER_FAILED);
-    /* What was posted comes back with an error, and nothing more is sent or answered. */
+    /* Posted works are flushed with an error, and nothing more is sent or answered. */
     if (peer->qp)
         (void) ibv_modify_qp(peer->qp, &attributes, IBV_QP_STATE);
 }

@@ -7,7 +7,7 @@ bool verbs_peer_is_unfenced(const verbs_peer_t *peer)
     return peer->state == PEER_FAILED && peer->was_ready && !peer->fence_confirmed;
 }
 
-/* By every port that has met the process: the one that is to be fenced may be cut off. */
+/* By every port that knows the process: the port of this lane may be cut off. */
 static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
                                  struct greeting *greeting)
 {
@@ -23,7 +23,7 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
             continue;
         OPAL_THREAD_LOCK(&peer->lock);
         if (nonce == peer->nonce)
-            (void) verbs_greeting_send(peer, greeting); /* who asks or is asked does so again */
+            (void) verbs_greeting_send(peer, greeting); /* a lost one is sent again by either end */
         OPAL_THREAD_UNLOCK(&peer->lock);
     }
 }
@@ -45,7 +45,7 @@ void verbs_fence_ask(verbs_peer_t *peer)
     greeting_send_anyhow(&peer->name, nonce, &greeting);
 }
 
-/* The lane that a greeting about a fence speaks of; NULL: there is none. */
+/* The peer that a greeting about a fence names; NULL: there is none. */
 static verbs_peer_t *fence_peer(const struct greeting *heard)
 {
     struct verbs_module *module = verbs_module_of_port(heard->to_port);
@@ -96,9 +96,9 @@ void verbs_fenced_heard(const struct greeting *heard)
 
 #define FENCE_PAUSE_MS 50u
 
-/* Ours is in error: it sends nothing, and takes in nothing that was asked for. What it had sent may
- * still be on its way, or be sent again by a device that has not noticed: only the other end's
- * queue pair, once broken too, keeps it out of the memory there. */
+/* Our queue pair is in error: it sends nothing, and receives nothing that it asked for. But what it
+ * had sent may still be in the network, or be sent again by a device that has not noticed. Only
+ * when the queue pair at the other end is broken too can nothing more be written there. */
 int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
 {
     uint64_t now = verbs_now_ms();

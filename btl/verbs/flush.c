@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The flush: the processor hears of what was written to device memory while the bytes may still be
- * on their way over the bus. A read by the same device of where it wrote cannot pass them, so once
- * that has ended they are there. The read goes over a connection of the port with itself, which is
- * kept as one more peer and made when device memory is first registered. */
+/* The flush. The processor may learn that data was written to device memory while the bytes are
+ * still on the bus. A read by the same device from the same address cannot pass them: when it ends,
+ * they are there. The read goes over a connection of the port with itself, kept as one more peer
+ * and made when device memory is first registered. */
 #include "btl/verbs/verbs.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Of so many bytes, which nobody looks at. */
+/* The bytes that the flush reads; their value is not used. */
 #define FLUSH_BYTES 4u
 
 /* Under loop->lock. */

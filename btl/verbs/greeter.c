@@ -13,8 +13,8 @@
 #define GREETINGS_OUT  16u
 #define GREETING_KEY   0x4d4c4e31u
 
-/* Of a port, where no way could be made; of the peer that it was for twice that, so that others are
- * tried before it. */
+/* Of a port, after a path could not be made. The peer itself waits twice as long, so that other
+ * peers are tried first. */
 #define PATH_PAUSE_FIRST_MS 1000u
 
 #define PATH_PAUSE_LONGEST_MS 16000u
@@ -163,8 +163,8 @@ void verbs_path_works(verbs_peer_t *peer)
     opal_mutex_unlock(&greeter->lock);
 }
 
-/* Under peer->lock. On RoCE a way that is asked for in vain takes a second, in which nothing else
- * is done: longer and longer pauses follow, or all other lanes would wait with a dead one. */
+/* Under peer->lock. On RoCE a failing attempt to make a path blocks for a second. Growing pauses
+ * follow, or all other lanes would wait for a dead one. */
 static void path_fails(verbs_peer_t *peer)
 {
     struct verbs_greeter *greeter = peer->module->greeter;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECEIVER_NOT_READY_CODE 12 /* 0.64 ms until it is tried again */
+#define RECEIVER_NOT_READY_CODE 12 /* the sender tries again after 0.64 ms */
 #define HOPS_MAX                64
 
 void verbs_path_fill(struct verbs_module *module, const struct choice_address *address,
@@ -102,7 +102,7 @@ bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
         .qp_state = IBV_QPS_RTS,
         .timeout = (uint8_t) verbs.timeout,
         .retry_cnt = (uint8_t) verbs.retry_count,
-        .rnr_retry = 7, /* for ever: a receiver without buffers is slow, not lost */
+        .rnr_retry = 7, /* without end: a receiver without buffers is slow, not lost */
         .sq_psn = peer->my_psn,
         .max_rd_atomic = (uint8_t) smaller(module->read_depth_out, other->read_depth),
     };
@@ -122,8 +122,7 @@ bool verbs_pair_to_itself(verbs_peer_t *peer)
     return peer->state == PEER_READY;
 }
 
-/* Under peer->lock. Nothing of the connection is left after it but completions that will find no
- * such queue pair. */
+/* Under peer->lock. Later completions of the queue pair find no such one. */
 static void pair_destroy(verbs_peer_t *peer)
 {
     if (!peer->qp)

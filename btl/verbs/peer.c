@@ -11,8 +11,8 @@ verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index)
 {
     verbs_peer_t **chunk;
 
-    /* Acquire: pairs with the release in verbs_peer_create; whoever sees the count sees the peer.
-     */
+    /* Acquire: pairs with the release in verbs_peer_create; a thread that sees the count sees the
+     * peer. */
     if (index >= atomic_load_explicit(&module->peer_count, memory_order_acquire))
         return NULL;
     chunk = atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
@@ -32,7 +32,7 @@ verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_na
     return NULL;
 }
 
-/* Room for one more among those that wait or are waited for. */
+/* Makes room for one more peer in the lists of waiting and expecting peers. */
 static bool waiting_grow(struct verbs_module *module, uint32_t count)
 {
     uint32_t room = module->waiting_room ? 2 * module->waiting_room : 64;

@@ -8,11 +8,11 @@
 #include "common/compat/component.h"
 #include "opal/class/opal_bitmap.h"
 
-/* What a lane that is taken back may take to end what is under way. */
+/* So long works under way may take to end when Open MPI removes a peer. */
 #define DRAIN_MS 1000u
 
-/* Each end sends what its own buffers hold, and a longer one than the other's would break the lane.
- */
+/* Each end sends messages as long as its own buffers; one longer than the other end's buffers would
+ * break the lane. */
 static bool takes_as_long(const opal_proc_t *proc, const struct verbs_record *record)
 {
     static bool said;
@@ -79,21 +79,20 @@ static void port_missing(const struct verbs_module *module, const opal_proc_t *p
                   why);
 }
 
-/* Under module->lock. The peer, if one of its ports can be reached; NULL else, which is no error.
- */
+/* Under module->lock. The peer, or NULL if none of its ports can be reached, which is no error. */
 static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, int *status)
 {
     struct verbs_record *record;
     verbs_peer_t *peer = NULL;
-    int place;
+    int index;
 
     if (proc == opal_proc_local_get())
         return NULL;
     record = record_get(module, proc);
     if (!record)
         return NULL;
-    place = port_of(module, record);
-    if (place < 0) {
+    index = port_of(module, record);
+    if (index < 0) {
         port_missing(module, proc, record);
         free(record);
         return NULL;
@@ -108,9 +107,9 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
         if (peer->state == PEER_FAILED && !verbs_peer_is_unfenced(peer))
             (void) verbs_peer_renew(peer);
         if (peer->state == PEER_IDLE) {
-            peer->port = record->ports[place];
+            peer->port = record->ports[index];
             peer->port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
-            peer->their_port = (uint32_t) place;
+            peer->their_port = (uint32_t) index;
             peer->nonce = record->nonce;
         }
         peer->proc = proc;
@@ -120,9 +119,9 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
     return peer;
 }
 
-/* One that failed and cannot be made anew yet is no lane, until it is added again. That is done by
- * who had it before; who has not is given it, and failover finds by the first message that it
- * failed. */
+/* A failed peer that cannot be renewed yet is no lane until it is added again. That holds for
+ * callers that had the lane before. Others get it, and failover learns from the first message that
+ * it failed. */
 static bool peer_is_lane(verbs_peer_t *peer)
 {
     bool failed, unfenced;
@@ -155,7 +154,7 @@ int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **proc
     return status;
 }
 
-/* Whether everything given to it has ended. */
+/* Whether all its works have ended. */
 static bool peer_is_quiet(verbs_peer_t *peer)
 {
     bool quiet;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking at the completion queues and handing out what they hold. */
+/* Polls the completion queues and hands out what they hold. */
 #include "btl/verbs/verbs.h"
 
 #include <arpa/inet.h>
@@ -7,13 +7,13 @@
 
 #define BATCH 16
 
-/* Rounds in vain before the processor is given away, where it is the processor that carries the
- * packets: what is waited for may be waiting for it. */
+/* Rounds without an event before the processor is yielded, on soft RoCE: it carries the packets
+ * that are waited for. */
 #define YIELD_SOFT 8u
 
-/* Every so many rounds: greetings are repeated where somebody is being greeted; the device's
- * events are read; slots are looked for that nobody expects: one may come where who waited has gone
- * on without it, or does not know yet that the lane is one. */
+/* Every so many rounds: greetings are repeated, if any are under way; the device's events are read;
+ * unexpected slots are read. A slot may come unexpected because its receiver stopped waiting, or
+ * does not yet know that the lane exists. */
 #define GREETING_ROUNDS 64u
 
 #define EVENT_ROUNDS          4096u
@@ -26,7 +26,7 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
     verbs_peer_t *peer = verbs_peer_at(module, MESSAGE_WORD_INDEX(word));
     mca_btl_base_segment_t segment = {.seg_len = wc->byte_len};
 
-    /* The queue pair that it came on says who sent it; the word has to agree. */
+    /* The queue pair identifies the sender; the immediate word must agree. */
     if (OPAL_UNLIKELY(!peer || wc->opcode != IBV_WC_RECV || wc->byte_len > module->receive_bytes ||
                       !(wc->wc_flags & IBV_WC_WITH_IMM) ||
                       wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))) {
@@ -35,14 +35,15 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
     }
     if (OPAL_UNLIKELY(peer->state == PEER_ANSWERED))
         verbs_connect_confirmed(peer);
-    if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
+    if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
         return;
     segment.seg_addr.pval = module->receive_memory + index * module->receive_bytes;
-    /* The sender is named also where Open MPI has not told us of it yet: Open MPI's puts by message
-     * end the program without it, and all that an answer needs came with the greeting. */
+    /* The sender is passed on even before Open MPI adds it: Open MPI's puts by message abort
+     * without it, and the greeting brought all that an answer needs. */
     if (OPAL_UNLIKELY(
             !compat_btl_deliver(&module->super, peer, MESSAGE_WORD_TAG(word), &segment, 1)))
-        verbs_message_broken(module, "a message came with a tag that nobody here listens to");
+        verbs_message_broken(module,
+                             "a message came with a tag that no callback is registered for");
 }
 
 static int receives_handle(struct verbs_module *module)
@@ -60,14 +61,14 @@ static int receives_handle(struct verbs_module *module)
         }
         if (OPAL_LIKELY(wc->status == IBV_WC_SUCCESS))
             message_hand_out(module, index, wc);
-        /* A receive that failed is a broken connection, which its send queue tells of. */
+        /* A failed receive means a broken connection, which the send queue reports. */
         (void) verbs_device_post_receive(module, index);
     }
     return count < 0 ? 0 : count;
 }
 
-/* Whoever takes it alone looks at the queues. It is taken without waiting, also to keep a callback
- * that makes progress from handling the next message within its own. */
+/* Only one thread at a time polls the queues. The others do not wait, and neither does a callback
+ * that makes progress: it must not handle the next message within its own. */
 static inline bool polling_take(struct verbs_module *module)
 {
     if (atomic_load_explicit(&module->polling, memory_order_relaxed))
@@ -91,7 +92,8 @@ static void peers_fail(struct verbs_module *module, const char *why)
         verbs_peer_fail(verbs_peer_at(module, i), why);
 }
 
-/* What is needed of an event once it was acknowledged, when its queue pair may be gone. */
+/* The part of an event that is needed after it was acknowledged, when its queue pair may be gone.
+ */
 struct device_event {
     enum ibv_event_type type;
     uint32_t port;
@@ -151,14 +153,14 @@ static void event_handle(struct verbs_module *module, const struct device_event 
         peer_of_pair_fail(module, event->qpn, name);
         return;
     case IBV_EVENT_COMM_EST:
-        return; /* the message itself says so */
+        return; /* the message itself shows it */
     default:
         VERBS_VERBOSE("%s: %s", module->device, name);
     }
 }
 
-/* Acknowledged before it is handled: whoever destroys a queue pair waits until its events are, and
- * holds its peer's lock, which handling takes. */
+/* Acknowledged before it is handled: a thread that destroys a queue pair waits for the
+ * acknowledgement, and holds its peer's lock, which the handler takes. */
 static void events_read(struct verbs_module *module)
 {
     struct ibv_async_event read;
@@ -178,7 +180,7 @@ static __attribute__((noinline)) int round_extra(struct verbs_module *module, ui
     int events = 0;
     bool greeting = atomic_load_explicit(&module->greeting_count, memory_order_relaxed) != 0;
 
-    /* Whether the port is down matters most to who waits for an answer. */
+    /* More often during greetings: then it matters most whether the port is down. */
     if (round % (greeting ? EVENT_ROUNDS_GREETING : EVENT_ROUNDS) == 0)
         events_read(module);
     if (greeting)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The send queue of a connection: what is posted at once where there is room, what waits where
- * there is not. */
+/* The send queue of a connection: works are posted at once if there is room, and wait if not. */
 #include "btl/verbs/verbs.h"
 
 #include <arpa/inet.h>
@@ -9,8 +8,8 @@
 
 /* --- room --- */
 
-/* Completions that are due may not outnumber the places of the completion queue: the device would
- * end every connection. Each thing posted may bring one when a connection breaks. */
+/* Completions must not outnumber the entries of the completion queue, or the device ends every
+ * connection. Each posted work may bring one when a connection breaks. */
 static bool room_take(verbs_peer_t *peer)
 {
     struct verbs_module *module = peer->module;
@@ -41,7 +40,7 @@ static const enum ibv_wr_opcode opcodes[] = {
     [WORK_SWAP_IF] = IBV_WR_ATOMIC_CMP_AND_SWP,
 };
 
-/* What is put into the request itself is read by the processor. */
+/* The processor reads inline data, and it cannot read device memory. */
 static bool is_of_device(const struct verbs_work *work)
 {
     return work->kind == WORK_PUT && work->local_handle && work->local_handle->device;
@@ -106,8 +105,8 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
     return POSTED;
 }
 
-/* Messages that are not reported keep their places until a later one is; many peers that do so may
- * not take all places. */
+/* Unsignaled messages keep their entries until a later one is signaled; many peers together must
+ * not use up all entries. */
 enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_wr *request)
 {
     struct ibv_send_wr *bad;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Why device memory is not reached directly is said once: its messages go through the host's. */
+/* Why device memory is not registered, said once: its messages go through memory of the host. */
 static void device_refused(struct verbs_module *module, const char *why)
 {
     static _Atomic bool was_said; /* relaxed: it orders nothing */

@@ -16,8 +16,7 @@ int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     return verbs_submit(peer, work);
 }
 
-/* The payload as one piece: packed into `room` where the convertor has it in several. False: it
- * gives less than was said. */
+/* Packs the payload into `room`. False: the convertor gives fewer bytes than announced. */
 static bool payload_pack(opal_convertor_t *convertor, void *room, size_t size)
 {
     struct iovec part = {.iov_base = room, .iov_len = size};
@@ -41,7 +40,7 @@ static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, con
     return verbs_submit_inline(peer, parts, payload_size == 0 ? 1 : 2, tag);
 }
 
-/* What is too long to be inline goes through a descriptor of our own, if it can go at once. */
+/* A message too long to be inline goes through a descriptor of our own, if it can be posted now. */
 static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                             opal_convertor_t *convertor, const void *header, size_t header_size,
                             size_t payload_size, mca_btl_base_tag_t tag)
@@ -51,11 +50,11 @@ static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     unsigned char *room;
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
-    /* Read without the lock: where they have just changed, the message waits like any other. */
+    /* Read without the lock: if they have just changed, the message waits like any other. */
     if (peer->state != PEER_READY)
         return OPAL_ERR_OUT_OF_RESOURCE;
     if (peer->send_room == 0 && opal_list_is_empty(&peer->pending))
-        return OPAL_ERR_RESOURCE_BUSY; /* before it is packed in vain */
+        return OPAL_ERR_RESOURCE_BUSY; /* before packing it for nothing */
     descriptor = verbs_work_alloc(btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size,
                                   MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     if (!descriptor)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slots: short messages that the peer waits for, RDMA-written into a FIFO in its memory. They take
- * no buffer of its receive queue and bring it no completion: it looks at the next slot while it
- * waits for one. Both ends of a connection have a FIFO; greetings tell where.
+/* Slots: short messages that the peer waits for, written by RDMA into a FIFO in its memory. They
+ * take no buffer of its receive queue and bring no completion: it polls the next slot while it
+ * waits for one. Both ends of a connection have a FIFO; greetings carry its address.
  *
- * What was read is told now and then by a write to the line before the other FIFO: as in
- * common/ring each end looks at memory of its own, at counters that only grow. */
+ * The reader reports from time to time what it has read, by a write to the line before the other
+ * FIFO: as in common/ring each end polls its own memory, and counters only grow. */
 #include "btl/verbs/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define PAGE_BYTES 4096u
-/* A device that has marked a slot as ready has written it long before that. */
+/* A device that has written the flag has written the rest long before this. */
 #define TORN_MAX_MS 1000u
 
 /* --- of a connection --- */
 
-/* Pages of its own: what is registered may be missing in a child of fork(). */
+/* Pages of its own: registered pages may be missing in a child of fork(). */
 static void ring_make(verbs_peer_t *peer, size_t bytes)
 {
     struct verbs_slots *slots = &peer->slots;
@@ -73,7 +73,7 @@ bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_address *add
         return false;
     peer->slots.their_address = address->address;
     peer->slots.their_key = address->key;
-    /* Without a ring of ours nothing would tell what the peer has read. */
+    /* Without a FIFO of ours the peer has nowhere to report what it has read. */
     peer->slots.their_depth = !peer->slots.ring ? 0 : address->depth;
     return true;
 }
@@ -103,7 +103,8 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
 
     if (peer->state != PEER_READY || depth == 0)
         return false;
-    /* Relaxed: a stale one makes the slot a message. Nonsense looks like a full FIFO. */
+    /* Relaxed: with a stale count the slot is sent as a message. A wrong one looks like a full
+     * FIFO. */
     freed = atomic_load_explicit(&slots->ring->freed, memory_order_relaxed);
     if (slots->written - freed >= depth)
         return false;
@@ -139,9 +140,9 @@ void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool exp
     uint32_t last;
 
     opal_mutex_lock(&module->waiting_lock);
-    /* Relaxed: whoever sees a stale count looks again in the next round. */
+    /* Relaxed: a thread that sees a stale count looks again in the next round. */
     if (expects && peer->slots.expected++ == 0) {
-        /* As much room as for those that wait: for all peers. */
+        /* It has room for all peers, as `waiting` has. */
         last = atomic_fetch_add_explicit(&module->expecting_count, 1, memory_order_relaxed);
         module->expecting[last] = peer;
     } else if (!expects && --peer->slots.expected == 0) {
@@ -153,7 +154,7 @@ void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool exp
     opal_mutex_unlock(&module->waiting_lock);
 }
 
-/* Under peer->lock: what was read may be written again. */
+/* Under peer->lock: reports read slots, so that the peer may write them again. */
 static void read_tell(verbs_peer_t *peer)
 {
     struct verbs_slots *slots = &peer->slots;
@@ -195,7 +196,7 @@ static void slot_hand_out(verbs_peer_t *peer, struct slot *slot)
     mca_btl_base_segment_t segment = {.seg_addr.pval = slot->message, .seg_len = slot->length};
 
     atomic_fetch_add_explicit(&module->slots_read, 1, memory_order_relaxed);
-    if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
+    if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
         return;
     if (OPAL_UNLIKELY(slot->length > SLOT_MESSAGE_MAX ||
                       !compat_btl_deliver(&module->super, peer, slot->tag, &segment, 1)))

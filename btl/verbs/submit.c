@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works on their way into a send queue; the first one makes the connection. */
+/* Submits works to a send queue; the first one makes the connection. */
 #include "btl/verbs/verbs.h"
 
 #include <arpa/inet.h>
 
-/* What a send-immediate says. With no lock held. */
+/* The status of a send-immediate. With no lock held. */
 static int posting_status(verbs_peer_t *peer, enum verbs_posting posting)
 {
     if (OPAL_UNLIKELY(posting == POST_FAILED))
@@ -87,7 +87,7 @@ int verbs_submit_operation(verbs_peer_t *peer, struct verbs_work *work)
 
 /* --- what waits --- */
 
-/* Posts what there is room for; the rest is tried again when a completion gives room. */
+/* Posts as many works as fit; a later completion gives room for the others. */
 static int peer_post_pending(verbs_peer_t *peer)
 {
     enum verbs_posting posting = POSTED;
@@ -98,7 +98,7 @@ static int peer_post_pending(verbs_peer_t *peer)
     while (peer->state == PEER_READY && !opal_list_is_empty(&peer->pending)) {
         struct verbs_work *work = (struct verbs_work *) opal_list_get_first(&peer->pending);
 
-        /* Off the list first: once it is posted its completion may end it. */
+        /* Off the list first: a completion may end it as soon as it is posted. */
         opal_list_remove_item(&peer->pending, (opal_list_item_t *) work);
         posting = verbs_queue_post(peer, work);
         if (posting != POSTED) {
@@ -107,8 +107,8 @@ static int peer_post_pending(verbs_peer_t *peer)
         }
         events++;
     }
-    /* Room in the queue pair comes by its own completions; room in the completion queue, or in the
-     * device, may come by those of others. */
+    /* Completions of this peer give room in its queue pair. Room in the completion queue, or in the
+     * device, may come with completions of other peers. */
     if (posting == POST_FULL && peer->outstanding == 0)
         verbs_queue_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);

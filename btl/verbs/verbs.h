@@ -39,13 +39,13 @@ struct verbs_record {
 };
 
 #define VERBS_RECORD_VERSION 3u
-/* Only the ports that there are travel. */
+/* Only the used entries of `ports` travel. */
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))
 
 /* --- registrations --- */
 
-/* What one is to the peer; and what stays in this process. */
+/* The keys are for the peer; the pointer is for this process. */
 struct mca_btl_base_registration_handle_t {
     uint32_t remote_key;
     uint32_t local_key;
@@ -53,12 +53,12 @@ struct mca_btl_base_registration_handle_t {
 };
 #define HANDLE_BYTES offsetof(struct mca_btl_base_registration_handle_t, device)
 
-/* --- work: what is given to a queue pair --- */
+/* --- works: what queue pairs carry --- */
 
 enum work_kind { WORK_SEND, WORK_PUT, WORK_GET, WORK_FETCH_ADD, WORK_SWAP_IF };
 
-/* A descriptor of Open MPI's for a message, or one put, get or atomic. From the moment it is
- * submitted until its completion it belongs to the peer. */
+/* A descriptor of a message, or one put, get or atomic. It belongs to the peer from its submission
+ * until its completion. */
 struct verbs_work {
     mca_btl_base_descriptor_t base;
     mca_btl_base_segment_t segment;
@@ -104,7 +104,8 @@ struct verbs_slots {
     uint32_t their_key;
     uint32_t their_depth; /* 0: nothing is written there */
     uint64_t their_address;
-    uint64_t torn_since_ms; /* the next slot is marked ready and makes no sense; 0: it is not */
+    uint64_t torn_since_ms; /* the next slot is marked ready but its check fails, since then; 0: it
+                               is not */
 };
 
 /* --- connections --- */
@@ -114,7 +115,7 @@ struct verbs_end {
     struct verbs_port port;
     uint32_t qpn;
     uint32_t psn;
-    uint32_t index;      /* what the other end puts into its messages, to be found here */
+    uint32_t index; /* what the other end puts into its messages, so that they are found here */
     uint32_t read_depth; /* gets under way that this end answers */
 };
 
@@ -125,10 +126,10 @@ enum peer_state {
     PEER_GREETING, /* our queue pair waits to hear of the peer's */
     PEER_ANSWERED, /* ours is ready; whether the peer's is, is not known yet */
     PEER_READY,    /* both are */
-    PEER_FAILED    /* nothing can be sent until it is added anew, or greets anew */
+    PEER_FAILED    /* nothing can be sent until the peer is added or greets anew */
 };
 
-/* Between attempts that fail one after the other; each is longer than the last. */
+/* A pause after a failed attempt; each is longer than the last. */
 struct verbs_pause {
     uint64_t until_ms;
     uint32_t length_ms;
@@ -137,7 +138,7 @@ struct verbs_pause {
 /* One port of one process, reached from one of our ports. Lives until its module ends. Aligned, so
  * that the low bits of its address can carry more (INLINE_ID). */
 struct mca_btl_base_endpoint_t {
-    /* Guards what follows, down to `pending`. Taken inside the module's lock, never around it. */
+    /* Guards all down to `pending`. Taken inside the module's lock, never around it. */
     opal_mutex_t lock;
     uint8_t state;        /* enum peer_state */
     bool queued;          /* in the module's list of peers that have something pending */
@@ -153,7 +154,7 @@ struct mca_btl_base_endpoint_t {
     struct verbs_port port;
     uint64_t nonce;
     uint32_t their_qpn;
-    uint32_t their_index; /* what our messages call us there */
+    uint32_t their_index; /* our index at the other end, for our messages */
     struct ibv_ah *greeting_path;
     struct verbs_pause path_pause; /* until the next attempt to make the path */
     uint64_t greet_begun_ms;
@@ -171,9 +172,9 @@ struct mca_btl_base_endpoint_t {
 
     /* Of the connection that failed; under `lock`. */
     bool was_ready;         /* it carried something */
-    bool said;              /* that it is lost; others that never come to be are not */
-    bool fence_confirmed;   /* the other end has said that its queue pair is broken too */
-    uint64_t fence_next_ms; /* when it is asked again */
+    bool said;              /* its loss was reported; a connection that never came up is not */
+    bool fence_confirmed;   /* the other end has confirmed that its queue pair is broken too */
+    uint64_t fence_next_ms; /* when the other end is asked again */
 };
 
 typedef struct mca_btl_base_endpoint_t verbs_peer_t;
@@ -219,7 +220,7 @@ struct verbs_module {
     struct dmabuf_cache dmabuf; /* without a pd: device memory is not reached directly */
     verbs_peer_t *loop;         /* see flush.c; NULL: it was not wanted yet */
     struct ibv_mr *flush_region;
-    uint64_t flush_bytes; /* what flushes read */
+    uint64_t flush_bytes; /* target of the flushes' reads */
     _Atomic uint64_t flushes;
     opal_free_list_t frags_small;
     opal_free_list_t frags_large;
@@ -255,7 +256,7 @@ struct verbs_module {
 
 #define module_of(btl) ((struct verbs_module *) (btl))
 
-/* What the component knows. */
+/* The state of the component. */
 struct verbs_state {
     /* parameters */
     const char *devices;
@@ -295,20 +296,20 @@ uint64_t verbs_now_ms(void);
 
 #define VERBS_FRAG_SMALL 2048u
 
-/* wr_id of a message without a descriptor: the peer and the places of the send queue that its
- * completion gives back. */
+/* wr_id of a message without a descriptor: the peer, and the entries of the send queue that its
+ * completion frees. */
 #define INLINE_ID_MARK         1u
 #define INLINE_ID(peer, frees) ((uint64_t) (uintptr_t) (peer) | (uint64_t) (frees) << 1 | 1u)
 #define INLINE_ID_PEER(id)     ((verbs_peer_t *) (uintptr_t) ((id) & ~(uint64_t) (PEER_ALIGNMENT - 1)))
 #define INLINE_ID_FREES(id)    ((uint32_t) ((id) & (PEER_ALIGNMENT - 1)) >> 1)
-/* Every so many messages one is reported: what INLINE_ID has room for is more. */
+/* Unsignaled messages in a row, at most: as many as INLINE_ID can count, or fewer. */
 #define INLINE_UNSIGNALED_MAX 15u
 /* wr_id of greetings. */
 #define GREETING_ID(index)    ((uint64_t) (index) << 8 | 2u)
 #define GREETING_ID_MARK      2u
 #define GREETING_ID_INDEX(id) ((uint32_t) ((id) >> 8))
 
-/* What a message says beside its bytes: the sender's index in the receiver's table, and the tag. */
+/* The immediate word of a message: the sender's index in the receiver's table, and the tag. */
 #define MESSAGE_WORD(index, tag) ((index) << 8 | (uint32_t) (tag))
 #define MESSAGE_WORD_INDEX(word) ((word) >> 8)
 #define MESSAGE_WORD_TAG(word)   ((mca_btl_base_tag_t) ((word) &0xff))
@@ -364,11 +365,11 @@ void verbs_queue_room_give(verbs_peer_t *peer, uint32_t entries);
 void verbs_queue_wake(verbs_peer_t *peer);
 /* Takes one peer off the list of those to be woken; NULL: none. */
 verbs_peer_t *verbs_queue_take_waiting(struct verbs_module *module);
-/* Ends with an error what waits for this peer. */
+/* Ends the peer's pending works with an error. */
 void verbs_queue_fail_pending(verbs_peer_t *peer);
 
 /* failure.c */
-/* The lane to the peer is lost: what was given to it ends with an error, Open MPI is told once. */
+/* The lane to the peer is lost: its works end with an error, and Open MPI is told once. */
 void verbs_peer_fail(verbs_peer_t *peer, const char *why);
 /* The same, if that queue pair is still the peer's: events of it may come late. */
 void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
@@ -388,7 +389,7 @@ void verbs_slots_close(verbs_peer_t *peer);
 int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
                      size_t length, uint8_t tag);
 void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects);
-/* By the thread that polls: hands out what has come from peers that slots are expected of, or from
+/* By the thread that polls: hands out slots that have come, from peers with expected slots, or from
  * all. */
 int verbs_slots_read_expected(struct verbs_module *module);
 int verbs_slots_read_all(struct verbs_module *module);
@@ -416,7 +417,7 @@ void verbs_greeting_sent(struct verbs_module *module, uint32_t index);
 /* completion.c */
 /* A completion of the send queue. */
 void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *wc);
-/* By the thread that polls, with no lock held: some of what the send completion queue holds. */
+/* By the thread that polls, with no lock held: handles some completions of the send queues. */
 int verbs_completions_handle(struct verbs_module *module);
 
 /* fence.c */
@@ -443,15 +444,15 @@ void verbs_greetings_repeat(struct verbs_module *module);
 /* submit.c */
 /* OPAL_SUCCESS: posted, or waiting for the connection or for room; its end comes in any case. */
 int verbs_submit(verbs_peer_t *peer, struct verbs_work *work);
-/* Posts it if that can be done now, or says why not: OPAL_ERR_RESOURCE_BUSY, there is no room until
- * a completion gives some; any other code, there is more in the way. It is the caller's then. */
+/* Posts it now, or returns why not: OPAL_ERR_RESOURCE_BUSY if a completion will give room, another
+ * code if more is missing. Then it stays the caller's. */
 int verbs_submit_now(verbs_peer_t *peer, struct verbs_work *work);
 /* The same for a message of at most module->inline_max bytes. */
 int verbs_submit_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
                         mca_btl_base_tag_t tag);
 /* A put, get or atomic; of NULL: OPAL_ERR_TEMP_OUT_OF_RESOURCE. */
 int verbs_submit_operation(verbs_peer_t *peer, struct verbs_work *work);
-/* Posts what waits, where there is room now; returns events. */
+/* Posts pending works of all peers as far as there is room; returns events. */
 int verbs_submit_waiting(struct verbs_module *module);
 
 /* send.c */
@@ -463,7 +464,7 @@ int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                          mca_btl_base_descriptor_t **descriptor);
 
 /* flush.c */
-/* Makes the port's connection with itself, if it is not there; false: it cannot be had. */
+/* Makes the port's connection with itself, if there is none; false: that failed. */
 bool verbs_flush_is_ready(struct verbs_module *module);
 /* The extension's flush. */
 int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
@@ -507,13 +508,13 @@ int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, vo
 /* How deep the FIFOs of slots are; 0: there are none. */
 uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
                                const struct choice_address *address);
-/* What the lane to that port costs, each way. */
+/* The cost of the lane to that port, each way. */
 void verbs_cost_fill(const struct verbs_module *module, const struct choice_address *theirs,
                      struct multilane_lane_attributes *out);
 
 /* device.c */
-/* One module, like `model`, for each port that can be a lane, into verbs.modules and verbs.record.
- */
+/* One module, a copy of `model`, for each port that can be a lane, into verbs.modules and
+ * verbs.record. */
 void verbs_device_open_all(const mca_btl_base_module_t *model);
 void verbs_device_close(struct verbs_module *module);
 bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
@@ -524,7 +525,7 @@ bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
 int verbs_progress_all(void);
 /* Handles what the completion queues of one module hold; returns events. */
 int verbs_progress_module(struct verbs_module *module);
-/* Ends what is under way, for at most `limit_ms`; true: nothing is left. */
+/* Waits until all works have ended, for at most `limit_ms`; true: they have. */
 bool verbs_progress_drain(struct verbs_module *module, uint64_t limit_ms);
 
 /* procs.c */

@@ -138,7 +138,7 @@ void verbs_work_complete(struct verbs_work *work, int status)
 {
     verbs_peer_t *peer = work->peer;
     mca_btl_base_module_t *btl = &peer->module->super;
-    /* In the end those who would be called may not be there any more. */
+    /* At the end of the module the callbacks may be gone. */
     bool tell = !peer->module->finalized;
 
     if (work->kind == WORK_SEND) {
