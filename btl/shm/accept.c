@@ -35,10 +35,10 @@ static const char *ring_map(shm_peer_t *peer, const struct connection *connectio
     *error = 0;
 
     if (in_is_open(peer))
-        return "it has a ring already";
+        return "it is connected already";
     if (!ring_lines_valid(connection->lines) || connection->channel % SEGMENT_ALIGN != 0 ||
         connection->pid <= 0)
-        return "what it says of its ring cannot be";
+        return "its ring has an impossible size or address";
     descriptor = shm_segment_open(connection->pid, connection->fd, &connection->nonce);
     if (descriptor >= 0) {
         peer->in_bytes = channel_bytes(connection->lines);
@@ -54,7 +54,7 @@ static const char *ring_map(shm_peer_t *peer, const struct connection *connectio
 static void connection_refuse(struct connection *connection, const opal_process_name_t *name,
                               const char *why)
 {
-    SHM_SAY("process %s cannot be let in by process %s: %s", OPAL_NAME_PRINT(*name),
+    SHM_SAY("the ring of process %s cannot be mapped by process %s: %s", OPAL_NAME_PRINT(*name),
             OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), why);
     atomic_store_explicit(&connection->state, CONNECTION_REFUSED, memory_order_release);
 }

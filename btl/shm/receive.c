@@ -71,7 +71,7 @@ static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
     /* Nothing that follows in this ring can be trusted. */
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
     atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed);
-    shm_peer_fail(peer, "its ring holds what no message can be");
+    shm_peer_fail(peer, "its ring holds an invalid message");
 }
 
 static inline int ring_empty(shm_peer_t *peer, int batch)

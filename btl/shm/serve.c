@@ -141,7 +141,7 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
     status = found ? found_send(peer, &answer, found)
                    : shm_send_remote(peer, &answer, sizeof(answer), NULL, 0);
     if (status != OPAL_SUCCESS)
-        shm_peer_fail(peer, "no memory is left to answer it");
+        shm_peer_fail(peer, "there is no memory to answer it");
 }
 
 bool shm_serve(shm_peer_t *peer, const void *message, size_t length)

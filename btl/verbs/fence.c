@@ -71,7 +71,7 @@ void verbs_fence_heard(const struct greeting *heard)
     connected = peer->state >= PEER_ANSWERED && heard->end.qpn == peer->their_qpn;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (connected)
-        verbs_peer_fail(peer, "the other end uses it no more");
+        verbs_peer_fail(peer, "the other end has closed it");
     answer.kind = GREETING_FENCED;
     answer.from = opal_proc_local_get()->proc_name;
     answer.from_nonce = verbs.record.nonce;
@@ -105,7 +105,7 @@ int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     bool over, ask = false;
 
     (void) btl;
-    verbs_peer_fail(peer, "it is to be used no more");
+    verbs_peer_fail(peer, "it was closed");
     OPAL_THREAD_LOCK(&peer->lock);
     over = peer->state == PEER_IDLE || (peer->outstanding == 0 && !verbs_peer_is_unfenced(peer));
     if (verbs_peer_is_unfenced(peer) && now >= peer->fence_next_ms) {

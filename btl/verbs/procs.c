@@ -73,7 +73,7 @@ static void port_missing(const struct verbs_module *module, const opal_proc_t *p
         why = verbs_choice_refuses(&verbs.record.ports[module->port_index].address,
                                    &record->ports[i].address, verbs.any_subnet);
         if (!why)
-            why = "its ports that could be reached go with others of ours";
+            why = "its reachable ports are paired with other ports of this process";
     }
     VERBS_VERBOSE("%s: no lane to process %s: %s", module->device, OPAL_NAME_PRINT(proc->proc_name),
                   why);

@@ -30,7 +30,7 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
     if (OPAL_UNLIKELY(!peer || wc->opcode != IBV_WC_RECV || wc->byte_len > module->receive_bytes ||
                       !(wc->wc_flags & IBV_WC_WITH_IMM) ||
                       wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))) {
-        verbs_message_broken(module, "a message came whose sender is not the one that it names");
+        verbs_message_broken(module, "a message came whose sender is not the one in its header");
         return;
     }
     if (OPAL_UNLIKELY(peer->state == PEER_ANSWERED))

@@ -22,7 +22,7 @@ static mca_btl_base_registration_handle_t *device_register(struct verbs_module *
 {
     mca_btl_base_registration_handle_t *handle = malloc(sizeof(*handle));
     struct dmabuf_region *region = NULL;
-    char why[256] = "no memory is left";
+    char why[256] = "out of memory";
 
     if (handle && module->dmabuf.pd) {
         if (!verbs_flush_is_ready(module))

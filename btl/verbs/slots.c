@@ -200,7 +200,7 @@ static void slot_hand_out(verbs_peer_t *peer, struct slot *slot)
         return;
     if (OPAL_UNLIKELY(slot->length > SLOT_MESSAGE_MAX ||
                       !compat_btl_deliver(&module->super, peer, slot->tag, &segment, 1)))
-        verbs_message_broken(module, "a slot was written with a length or tag that makes no sense");
+        verbs_message_broken(module, "a slot came with an invalid length or tag");
 }
 
 static int ring_read(verbs_peer_t *peer)
@@ -214,7 +214,7 @@ static int ring_read(verbs_peer_t *peer)
         events++;
     }
     if (OPAL_UNLIKELY(stuck))
-        verbs_peer_fail(peer, "a slot was written that makes no sense");
+        verbs_peer_fail(peer, "a slot came whose check fails");
     return events;
 }
 

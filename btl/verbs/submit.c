@@ -8,7 +8,7 @@
 static int posting_status(verbs_peer_t *peer, enum verbs_posting posting)
 {
     if (OPAL_UNLIKELY(posting == POST_FAILED))
-        verbs_peer_fail(peer, "its send queue takes nothing any more");
+        verbs_peer_fail(peer, "its send queue accepts no more works");
     return posting == POSTED      ? OPAL_SUCCESS
            : posting == POST_FULL ? OPAL_ERR_RESOURCE_BUSY
                                   : OPAL_ERR_OUT_OF_RESOURCE;
@@ -47,7 +47,7 @@ int verbs_submit(verbs_peer_t *peer, struct verbs_work *work)
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(posting == POST_FAILED))
-        verbs_peer_fail(peer, "its send queue takes nothing any more");
+        verbs_peer_fail(peer, "its send queue accepts no more works");
     return status;
 }
 
@@ -113,7 +113,7 @@ static int peer_post_pending(verbs_peer_t *peer)
         verbs_queue_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(posting == POST_FAILED))
-        verbs_peer_fail(peer, "its send queue takes nothing any more");
+        verbs_peer_fail(peer, "its send queue accepts no more works");
     return events;
 }
 
