@@ -37,9 +37,9 @@ struct ring_job {
     void *context;
 };
 
-enum { RING_TAKES, RING_SENDS, RING_WAYS };
+enum { RING_TAKES, RING_SENDS, RING_DIRECTIONS };
 
-struct ring_way {
+struct ring_direction {
     struct chunk_end end;
     struct ring_job *jobs; /* by their chunks */
     uint64_t assigned;     /* chunks that have a message, at the end that takes */
@@ -55,7 +55,7 @@ struct cuda_ring {
     cuda_key_t *key;       /* by which the peer opens it */
     driver_ptr theirs;     /* the peer's; 0: not open */
     cuda_key_t opened;     /* by this */
-    struct ring_way ways[RING_WAYS];
+    struct ring_direction directions[RING_DIRECTIONS];
 };
 
 static struct {
@@ -201,11 +201,11 @@ static void block_shut(struct cuda_ring *ring)
 
 static driver_result ends_init(struct cuda_ring *ring)
 {
-    driver_result result = chunk_end_init(&ring->ways[RING_TAKES].end, ring->copier, false,
+    driver_result result = chunk_end_init(&ring->directions[RING_TAKES].end, ring->copier, false,
                                           ring->block, ring->theirs + EMPTIED_AT);
 
     if (result == DRIVER_SUCCESS)
-        result = chunk_end_init(&ring->ways[RING_SENDS].end, ring->copier, true, ring->theirs,
+        result = chunk_end_init(&ring->directions[RING_SENDS].end, ring->copier, true, ring->theirs,
                                 ring->block + EMPTIED_AT);
     return result;
 }
@@ -237,49 +237,51 @@ static bool ring_open(struct cuda_ring *ring, const cuda_key_t *key)
  */
 
 /* Under the lock. Starts the first job, if it is its turn. */
-static void job_start(struct cuda_ring *ring, struct ring_way *way)
+static void job_start(struct cuda_ring *ring, struct ring_direction *direction)
 {
-    const struct ring_job *job = way->jobs;
+    const struct ring_job *job = direction->jobs;
     driver_result result;
     char words[160];
 
-    if (!job || way->is_running || way->is_stopped || job->first != way->end.next)
+    if (!job || direction->is_running || direction->is_stopped || job->first != direction->end.next)
         return;
-    result = chunk_end_start(&way->end, job->user, job->bytes);
-    way->is_running = result == DRIVER_SUCCESS;
-    if (way->is_running)
+    result = chunk_end_start(&direction->end, job->user, job->bytes);
+    direction->is_running = result == DRIVER_SUCCESS;
+    if (direction->is_running)
         return;
-    way->is_stopped = true;
+    direction->is_stopped = true;
     ring_refuse(ring->peer, driver_words(result, words, sizeof(words)));
 }
 
 /* Under the lock. Has the kernel of the first job ended? */
-static bool job_has_run(struct cuda_ring *ring, struct ring_way *way, int *status)
+static bool job_has_run(struct cuda_ring *ring, struct ring_direction *direction, int *status)
 {
-    driver_result result = chunk_end_test(&way->end, !way->is_stopped);
+    driver_result result = chunk_end_test(&direction->end, !direction->is_stopped);
     char words[160];
 
     if (result == DRIVER_NOT_READY)
         return false;
-    way->is_running = false;
+    direction->is_running = false;
     *status = result == DRIVER_SUCCESS ? OPAL_SUCCESS : OPAL_ERROR;
-    if (result != DRIVER_SUCCESS && !way->is_stopped)
+    if (result != DRIVER_SUCCESS && !direction->is_stopped)
         ring_refuse(ring->peer, driver_words(result, words, sizeof(words)));
-    way->is_stopped |= result != DRIVER_SUCCESS;
+    direction->is_stopped |= result != DRIVER_SUCCESS;
     return true;
 }
 
 /* Under the lock. A job that is over; null: none is. The next one runs. */
-static struct ring_job *over_take(struct cuda_ring *ring, struct ring_way *way, int *status)
+static struct ring_job *over_take(struct cuda_ring *ring, struct ring_direction *direction,
+                                  int *status)
 {
-    struct ring_job *job = way->jobs;
+    struct ring_job *job = direction->jobs;
 
     *status = OPAL_ERROR;
-    if (!job || (way->is_running ? !job_has_run(ring, way, status) : !way->is_stopped))
+    if (!job ||
+        (direction->is_running ? !job_has_run(ring, direction, status) : !direction->is_stopped))
         return NULL;
-    way->jobs = job->next;
+    direction->jobs = job->next;
     atomic_fetch_sub_explicit(&rings.jobs, 1, memory_order_relaxed);
-    job_start(ring, way);
+    job_start(ring, direction);
     return job;
 }
 
@@ -289,8 +291,8 @@ static struct ring_job *any_over_take(int *status)
 
     OPAL_THREAD_LOCK(&rings.lock);
     for (struct cuda_ring *ring = rings.first; ring && !job; ring = ring->next)
-        for (int way = 0; way < RING_WAYS && !job; way++)
-            job = over_take(ring, &ring->ways[way], status);
+        for (int direction = 0; direction < RING_DIRECTIONS && !job; direction++)
+            job = over_take(ring, &ring->directions[direction], status);
     OPAL_THREAD_UNLOCK(&rings.lock);
     return job;
 }
@@ -316,18 +318,18 @@ static bool overlaps(const struct ring_job *one, const struct ring_job *other)
 }
 
 /* Under the lock. False: no message of this end can have those chunks. */
-static bool job_add(struct cuda_ring *ring, struct ring_way *way, struct ring_job *job)
+static bool job_add(struct cuda_ring *ring, struct ring_direction *direction, struct ring_job *job)
 {
-    struct ring_job **at = &way->jobs;
+    struct ring_job **at = &direction->jobs;
 
     while (*at && (*at)->first < job->first && !overlaps(*at, job))
         at = &(*at)->next;
-    if (job->first < way->end.next || (*at && overlaps(*at, job)))
+    if (job->first < direction->end.next || (*at && overlaps(*at, job)))
         return false;
     job->next = *at;
     *at = job;
     atomic_fetch_add_explicit(&rings.jobs, 1, memory_order_relaxed);
-    job_start(ring, way);
+    job_start(ring, direction);
     return true;
 }
 
@@ -355,7 +357,7 @@ int cuda_ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *l
     (void) btl;
     OPAL_THREAD_LOCK(&rings.lock);
     ring = ring_for(peer, local);
-    can = ring && !ring->ways[RING_SENDS].is_stopped;
+    can = ring && !ring->directions[RING_SENDS].is_stopped;
     if (can)
         key.block = *ring->key;
     OPAL_THREAD_UNLOCK(&rings.lock);
@@ -365,9 +367,9 @@ int cuda_ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *l
 }
 
 /* Under the lock. */
-static bool ring_can(struct cuda_ring *ring, int way, const struct ring_key *key)
+static bool ring_can(struct cuda_ring *ring, int direction, const struct ring_key *key)
 {
-    return ring && !ring->peer->ring_is_refused && !ring->ways[way].is_stopped &&
+    return ring && !ring->peer->ring_is_refused && !ring->directions[direction].is_stopped &&
            ring_open(ring, &key->block);
 }
 
@@ -384,12 +386,12 @@ int cuda_ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, s
     OPAL_THREAD_LOCK(&rings.lock);
     struct cuda_ring *ring = ring_for(peer, local);
     if (job && ring_can(ring, RING_TAKES, &key)) {
-        struct ring_way *way = &ring->ways[RING_TAKES];
+        struct ring_direction *direction = &ring->directions[RING_TAKES];
 
         key.block = *ring->key;
-        key.first = job->first = way->assigned;
-        is_taken = job_add(ring, way, job);
-        way->assigned += is_taken ? chunks_of(length) : 0;
+        key.first = job->first = direction->assigned;
+        is_taken = job_add(ring, direction, job);
+        direction->assigned += is_taken ? chunks_of(length) : 0;
     }
     OPAL_THREAD_UNLOCK(&rings.lock);
     if (!is_taken)
@@ -411,7 +413,7 @@ int cuda_ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *lo
     OPAL_THREAD_LOCK(&rings.lock);
     if (job && ring_can(peer->ring, RING_SENDS, &key)) {
         job->first = key.first;
-        is_sent = job_add(peer->ring, &peer->ring->ways[RING_SENDS], job);
+        is_sent = job_add(peer->ring, &peer->ring->directions[RING_SENDS], job);
     }
     OPAL_THREAD_UNLOCK(&rings.lock);
     if (!is_sent)
@@ -424,7 +426,7 @@ void cuda_ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends)
     (void) btl;
     OPAL_THREAD_LOCK(&rings.lock);
     if (peer->ring)
-        peer->ring->ways[sends ? RING_SENDS : RING_TAKES].is_stopped = true;
+        peer->ring->directions[sends ? RING_SENDS : RING_TAKES].is_stopped = true;
     OPAL_THREAD_UNLOCK(&rings.lock);
 }
 
@@ -437,25 +439,25 @@ void cuda_rings_init(void)
 }
 
 /* Jobs that are under way are dropped; a kernel stops after a bounded number of polls. */
-static void way_close(struct ring_way *way)
+static void direction_close(struct ring_direction *direction)
 {
-    if (way->is_running) {
-        copier_wait(way->end.copier, way->end.way);
-        copier_unmark(way->end.copier, way->end.event);
+    if (direction->is_running) {
+        copier_wait(direction->end.copier, direction->end.way);
+        copier_unmark(direction->end.copier, direction->end.event);
     }
-    while (way->jobs) {
-        struct ring_job *job = way->jobs;
+    while (direction->jobs) {
+        struct ring_job *job = direction->jobs;
 
-        way->jobs = job->next;
+        direction->jobs = job->next;
         free(job);
     }
-    chunk_end_fini(&way->end);
+    chunk_end_fini(&direction->end);
 }
 
 static void ring_close(struct cuda_ring *ring)
 {
-    for (int way = 0; way < RING_WAYS; way++)
-        way_close(&ring->ways[way]);
+    for (int direction = 0; direction < RING_DIRECTIONS; direction++)
+        direction_close(&ring->directions[direction]);
     block_shut(ring);
     ring_free(ring);
 }

@@ -46,7 +46,7 @@ static void inline_reported(const struct ibv_wc *wc)
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *wc)
+void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
 {
     struct verbs_work *work;
     verbs_peer_t *peer;
@@ -76,12 +76,12 @@ void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *w
     verbs_work_complete(work, good ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
 }
 
-int verbs_completions_handle(struct verbs_module *module)
+int verbs_completions_poll(struct verbs_module *module)
 {
     struct ibv_wc completions[BATCH];
     int count = ibv_poll_cq(module->send_cq, BATCH, completions);
 
     for (int i = 0; i < count; i++)
-        verbs_completion_handle(module, &completions[i]);
+        verbs_work_completed(module, &completions[i]);
     return count < 0 ? 0 : count;
 }

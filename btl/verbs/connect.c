@@ -128,7 +128,7 @@ void verbs_greetings_repeat(struct verbs_module *module)
         verbs_peer_t *peer = verbs_peer_at(module, module->greet_next % count);
 
         if (!greet_or_give_up(peer, now) &&
-            (verbs_completions_handle(module) == 0 || !greet_or_give_up(peer, now)))
+            (verbs_completions_poll(module) == 0 || !greet_or_give_up(peer, now)))
             return;
         module->greet_next = (module->greet_next + 1) % count;
     }

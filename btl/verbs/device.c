@@ -264,7 +264,8 @@ static bool inline_probe(struct verbs_module *module)
             return true;
         }
         if (wanted == 0) {
-            REFUSE("%s: it makes no reliable connection with %d places (btl_verbs_queue_depth): %s",
+            REFUSE("%s: it makes no reliable connection with %d entries in its send queue "
+                   "(btl_verbs_queue_depth): %s",
                    module->device, verbs.queue_depth, strerror(errno));
             return false;
         }

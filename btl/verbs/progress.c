@@ -198,7 +198,7 @@ int verbs_progress_module(struct verbs_module *module)
     if (!polling_take(module))
         return 0;
     events = receives_handle(module);
-    events += verbs_completions_handle(module);
+    events += verbs_completions_poll(module);
     if (atomic_load_explicit(&module->expecting_count, memory_order_relaxed) != 0)
         events += verbs_slots_read_expected(module);
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))

@@ -377,10 +377,8 @@ void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
 /* --- connections ----------------------------------------------------------------------------- */
 
 /* slots.c */
-/* Under peer->lock: for a new connection; for a greeting; and from one, false if it makes no sense.
- */
-/* Under peer->lock: for a new connection; for a greeting; and from one, false if it makes no sense.
- */
+/* Under peer->lock: begins a new connection; puts our FIFO into a greeting; reads the peer's from
+ * one, false if it is invalid. */
 void verbs_slots_begin(verbs_peer_t *peer);
 void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_address *address);
 bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_address *address);
@@ -416,9 +414,9 @@ void verbs_greeting_sent(struct verbs_module *module, uint32_t index);
 
 /* completion.c */
 /* A completion of the send queue. */
-void verbs_completion_handle(struct verbs_module *module, const struct ibv_wc *wc);
+void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc);
 /* By the thread that polls, with no lock held: handles some completions of the send queues. */
-int verbs_completions_handle(struct verbs_module *module);
+int verbs_completions_poll(struct verbs_module *module);
 
 /* fence.c */
 /* Under peer->lock: it failed, and the other end may still take in what was sent before. */

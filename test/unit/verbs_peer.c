@@ -54,7 +54,7 @@ static void device_breaks(void)
     for (unsigned i = 0; i < count; i++) {
         device.due_count--;
         if (device.due[i].status != IBV_WC_SUCCESS)
-            verbs_completion_handle(&module, &device.due[i]);
+            verbs_work_completed(&module, &device.due[i]);
         CHECK(module.send_cq_room <= PLACES - (int) device.due_count, "%d free places, %u due",
               (int) module.send_cq_room, device.due_count);
     }
