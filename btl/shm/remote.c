@@ -175,10 +175,18 @@ static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addr
     return status;
 }
 
-/* Whether the kernel does not copy, now or for good: then messages do. */
-static bool copy_refused(int status)
+/* After the kernel was asked to copy: if it does not, now or for good, messages do. */
+static int transfer_after(int copied, shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
+                          uint64_t size, mca_btl_base_registration_handle_t *local_handle,
+                          mca_btl_base_registration_handle_t *remote_handle,
+                          mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    return status == OPAL_ERR_NOT_SUPPORTED;
+    if (OPAL_UNLIKELY(copied == OPAL_ERR_NOT_SUPPORTED))
+        return transfer_ask(peer, op, local, address, size, local_handle, remote_handle, callback,
+                            context, data);
+    if (copied == OPAL_SUCCESS && callback)
+        callback(&shm_module, peer, local, local_handle, context, data, OPAL_SUCCESS);
+    return copied;
 }
 
 int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
@@ -186,16 +194,12 @@ int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    int status = shm_copy_to(btl, peer, local_address, remote_address, size);
+    int copied = shm_copy_to(btl, peer, local_address, remote_address, size);
 
     (void) flags;
     (void) order;
-    if (OPAL_UNLIKELY(copy_refused(status)))
-        return transfer_ask(peer, REMOTE_PUT, local_address, remote_address, size, local_handle,
-                            remote_handle, callback, context, data);
-    if (status == OPAL_SUCCESS && callback)
-        callback(btl, peer, local_address, local_handle, context, data, OPAL_SUCCESS);
-    return status;
+    return transfer_after(copied, peer, REMOTE_PUT, local_address, remote_address, size,
+                          local_handle, remote_handle, callback, context, data);
 }
 
 int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
@@ -203,16 +207,12 @@ int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    int status = shm_copy_from(btl, peer, local_address, remote_address, size);
+    int copied = shm_copy_from(btl, peer, local_address, remote_address, size);
 
     (void) flags;
     (void) order;
-    if (OPAL_UNLIKELY(copy_refused(status)))
-        return transfer_ask(peer, REMOTE_GET, local_address, remote_address, size, local_handle,
-                            remote_handle, callback, context, data);
-    if (status == OPAL_SUCCESS && callback)
-        callback(btl, peer, local_address, local_handle, context, data, OPAL_SUCCESS);
-    return status;
+    return transfer_after(copied, peer, REMOTE_GET, local_address, remote_address, size,
+                          local_handle, remote_handle, callback, context, data);
 }
 
 static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
