@@ -239,7 +239,7 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
 {
     (void) btl;
     opal_progress_unregister(cuda_progress);
-    copiers_look();
+    copiers_check();
     copies_close();
     rings_close();
     kernels_close();

@@ -33,7 +33,7 @@ static struct cuda_copy *ended_take(driver_result *result)
 
         if (NULL == copy)
             continue;
-        *result = copier_test(copy->event);
+        *result = copier_event_test(copy->event);
         if (DRIVER_NOT_READY == *result)
             continue;
         copies.queues[i].first = copy->next;
@@ -49,7 +49,7 @@ static void copy_end(struct cuda_copy *copy, driver_result result)
 {
     char words[160];
 
-    copier_unmark(copy->copier, copy->event);
+    copier_event_return(copy->copier, copy->event);
     if (NULL != copy->mapping)
         mapping_release(copy->mapping);
     if (DRIVER_SUCCESS != result)
@@ -88,7 +88,7 @@ static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_pt
     OPAL_THREAD_LOCK(&copies.lock);
     result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
     if (DRIVER_SUCCESS == result) {
-        result = copier_mark(copy->copier, COPY_BETWEEN, &copy->event);
+        result = copier_event_record(copy->copier, COPY_BETWEEN, &copy->event);
         if (DRIVER_SUCCESS != result) /* it is under way, and nothing would tell of its end */
             (void) copier_wait(copy->copier, COPY_BETWEEN);
     }
@@ -230,7 +230,7 @@ void copies_close(void)
 
             copies.queues[i].first = copy->next;
             copier_wait(copy->copier, COPY_BETWEEN);
-            copier_unmark(copy->copier, copy->event);
+            copier_event_return(copy->copier, copy->event);
             free(copy);
         }
     OBJ_DESTRUCT(&copies.lock);

@@ -438,8 +438,8 @@ void rings_init(void)
 static void way_close(struct ring_way *way)
 {
     if (way->is_running) {
-        copier_wait(way->end.copier, way->end.way);
-        copier_unmark(way->end.copier, way->end.event);
+        copier_wait(way->end.copier, way->end.direction);
+        copier_event_return(way->end.copier, way->end.event);
     }
     while (NULL != way->jobs) {
         struct ring_job *job = way->jobs;
