@@ -12,6 +12,7 @@ CLEANFILES += tools/env.sh
 # What the programs and the unit tests share: models that no component needs, files of lanes.
 noinst_LTLIBRARIES += libmultilane_tools.la
 libmultilane_tools_la_SOURCES = \
+	tools/drawing.c tools/drawing.h \
 	tools/model/broadcast.c tools/model/broadcast.h \
 	tools/model/cluster.c tools/model/cluster.h \
 	tools/model/effective.c tools/model/effective.h \

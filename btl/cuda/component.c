@@ -221,7 +221,7 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
 {
     (void) btl;
     opal_progress_unregister(cuda_progress);
-    copiers_look();
+    copiers_check();
     cuda_copies_close();
     cuda_rings_close();
     kernels_close();

@@ -33,7 +33,7 @@ static struct cuda_copy *ended_take(driver_result *result)
 
         if (!copy)
             continue;
-        *result = copier_test(copy->event);
+        *result = copier_event_test(copy->event);
         if (*result == DRIVER_NOT_READY)
             continue;
         copies.queues[i].first = copy->next;
@@ -49,7 +49,7 @@ static void copy_end(struct cuda_copy *copy, driver_result result)
 {
     char words[160];
 
-    copier_unmark(copy->copier, copy->event);
+    copier_event_return(copy->copier, copy->event);
     if (copy->mapping)
         cuda_mapping_release(copy->mapping);
     if (result != DRIVER_SUCCESS)
@@ -88,7 +88,7 @@ static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_pt
     OPAL_THREAD_LOCK(&copies.lock);
     result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
     if (result == DRIVER_SUCCESS) {
-        result = copier_mark(copy->copier, COPY_BETWEEN, &copy->event);
+        result = copier_event_record(copy->copier, COPY_BETWEEN, &copy->event);
         if (result != DRIVER_SUCCESS) /* its end could not be detected otherwise */
             (void) copier_wait(copy->copier, COPY_BETWEEN);
     }
@@ -228,7 +228,7 @@ void cuda_copies_close(void)
 
             copies.queues[i].first = copy->next;
             copier_wait(copy->copier, COPY_BETWEEN);
-            copier_unmark(copy->copier, copy->event);
+            copier_event_return(copy->copier, copy->event);
             free(copy);
         }
     OBJ_DESTRUCT(&copies.lock);

@@ -15,7 +15,7 @@ static void mapping_close(struct cuda_mapping *mapping)
         at = &(*at)->next;
     *at = mapping->next;
     cuda.mapping_count--;
-    if (!mapping->is_refused && copier_lives(mapping->copier))
+    if (!mapping->is_refused && copier_is_alive(mapping->copier))
         cuda_share_close(mapping->kind, mapping->copier, mapping->here, mapping->size);
     free(mapping);
 }
@@ -29,7 +29,7 @@ static bool overlaps(const struct cuda_mapping *mapping, const cuda_key_t *key)
 static bool is_of_key(const struct cuda_mapping *mapping, const cuda_key_t *key)
 {
     return mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
-           mapping->size == key->size && (mapping->is_refused || copier_lives(mapping->copier));
+           mapping->size == key->size && (mapping->is_refused || copier_is_alive(mapping->copier));
 }
 
 /* Under the lock. The mapping of the key in the copier's context, if there is one. Any other

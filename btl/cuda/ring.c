@@ -442,8 +442,8 @@ void cuda_rings_init(void)
 static void direction_close(struct ring_direction *direction)
 {
     if (direction->is_running) {
-        copier_wait(direction->end.copier, direction->end.way);
-        copier_unmark(direction->end.copier, direction->end.event);
+        copier_wait(direction->end.copier, direction->end.direction);
+        copier_event_return(direction->end.copier, direction->end.event);
     }
     while (direction->jobs) {
         struct ring_job *job = direction->jobs;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 
 static struct {
     /* Guards all of it, the peers' lists of operations and the operations: the thread that asks and
@@ -64,7 +64,7 @@ static struct shm_operation *operation_create(shm_peer_t *peer, uint8_t op, void
                                               mca_btl_base_rdma_completion_fn_t callback,
                                               void *context, void *data)
 {
-    struct shm_operation *operation = (struct shm_operation *) order_list_get(&remote.operations);
+    struct shm_operation *operation = (struct shm_operation *) tsan_list_get(&remote.operations);
 
     if (!operation)
         return NULL;
@@ -122,7 +122,7 @@ static int pieces_ask(shm_peer_t *peer, struct shm_operation *operation)
 static int operation_abandon(shm_peer_t *peer, struct shm_operation *operation, int status)
 {
     opal_list_remove_item(&peer->remote_operations, &operation->super.super);
-    order_list_return(&remote.operations, &operation->super);
+    tsan_list_return(&remote.operations, &operation->super);
     return status;
 }
 
@@ -132,7 +132,7 @@ static void operation_report(shm_peer_t *peer, struct shm_operation *operation, 
     if (operation->callback)
         operation->callback(&shm_module, peer, operation->local, operation->local_handle,
                             operation->context, operation->data, status);
-    order_list_return(&remote.operations, &operation->super);
+    tsan_list_return(&remote.operations, &operation->super);
 }
 
 static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "opal/datatype/opal_convertor.h"
 
 static void frag_construct(struct shm_frag *frag)
@@ -12,7 +12,7 @@ static void frag_construct(struct shm_frag *frag)
     frag->base.des_segments = frag->segments;
     frag->base.des_segment_count = 1;
     frag->base.order = MCA_BTL_NO_ORDER;
-    order_released(frag); /* order_list_get */
+    tsan_release(frag); /* tsan_list_get */
 }
 
 OBJ_CLASS_INSTANCE(struct_shm_frag, mca_btl_base_descriptor_t, frag_construct, NULL);
@@ -96,7 +96,7 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
 
     if (OPAL_UNLIKELY(size > shm_module.btl_max_send_size))
         return NULL;
-    frag = (struct shm_frag *) order_list_get(list);
+    frag = (struct shm_frag *) tsan_list_get(list);
     if (OPAL_UNLIKELY(!frag))
         return NULL;
     frag->list = list;
@@ -123,7 +123,7 @@ int shm_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descrip
     struct shm_frag *frag = (struct shm_frag *) descriptor;
 
     (void) btl;
-    order_list_return(frag->list, &frag->base.super);
+    tsan_list_return(frag->list, &frag->base.super);
     return OPAL_SUCCESS;
 }
 

@@ -21,31 +21,13 @@ static bool read_bias(struct reader *reader, const char *value, const struct key
     return true;
 }
 
-static bool read_file_count(struct reader *reader, const char *value, const struct key *key)
-{
-    uint32_t read;
-    if (!reader_read_count(reader, value, key, 0, 1000000, &read))
-        return false;
-    memcpy((char *) reader->file + key->offset, &read, sizeof read);
-    return true;
-}
-
-static bool read_file_size(struct reader *reader, const char *value, const struct key *key)
-{
-    uint64_t read;
-    if (!reader_read_size(reader, value, key, &read))
-        return false;
-    memcpy((char *) reader->file + key->offset, &read, sizeof read);
-    return true;
-}
-
 const struct key reader_top_keys[] = {
     {"bias", read_bias, 0},
-    {"eager_lanes", read_file_count, offsetof(struct lane_file, most_eager_lanes)},
-    {"rndv_lanes", read_file_count, offsetof(struct lane_file, most_rndv_lanes)},
-    {"header", read_file_count, offsetof(struct lane_file, around.header_bytes)},
-    {"eager_max", read_file_size, offsetof(struct lane_file, around.eager_max_bytes)},
-    {"stage", read_file_size, offsetof(struct lane_file, around.stage_bytes)},
+    {"eager_lanes", reader_store_count, offsetof(struct lane_file, most_eager_lanes)},
+    {"rndv_lanes", reader_store_count, offsetof(struct lane_file, most_rndv_lanes)},
+    {"header", reader_store_count, offsetof(struct lane_file, around.header_bytes)},
+    {"eager_max", reader_store_size, offsetof(struct lane_file, around.eager_max_bytes)},
+    {"stage", reader_store_size, offsetof(struct lane_file, around.stage_bytes)},
     {NULL, NULL, 0}};
 
 static bool read_group_bandwidth(struct reader *reader, const char *value, const struct key *key)

@@ -132,29 +132,11 @@ static bool read_reach(struct reader *reader, const char *value, const struct ke
     return reader_read_bits(reader, value, key, memory_name, MODEL_MEMORIES, &reader->lane->reach);
 }
 
-static bool read_lane_size(struct reader *reader, const char *value, const struct key *key)
-{
-    uint64_t read;
-    if (!reader_read_size(reader, value, key, &read))
-        return false;
-    memcpy((char *) reader->lane + key->offset, &read, sizeof read);
-    return true;
-}
-
 /* What profiles say that were written before; nobody ever made use of it. */
 static bool read_in_vain(struct reader *reader, const char *value, const struct key *key)
 {
     uint64_t read;
     return reader_read_size(reader, value, key, &read);
-}
-
-static bool read_lane_count(struct reader *reader, const char *value, const struct key *key)
-{
-    uint32_t read;
-    if (!reader_read_count(reader, value, key, 0, 1000000, &read))
-        return false;
-    memcpy((char *) reader->lane + key->offset, &read, sizeof read);
-    return true;
 }
 
 static bool read_reg_cached(struct reader *reader, const char *value, const struct key *key)
@@ -193,14 +175,14 @@ const struct key reader_lane_keys[] = {
     {"can", read_can, 0},
     {"reach", read_reach, 0},
     {"group", read_lane_group, 0},
-    {"distance", read_lane_count, offsetof(struct model_lane, distance)},
-    {"card", read_lane_count, offsetof(struct model_lane, card)},
-    {"pieces_max", read_lane_count, offsetof(struct model_lane, pieces_max)},
-    {"short_max", read_lane_size, offsetof(struct model_lane, short_max_bytes)},
-    {"copied_max", read_lane_size, offsetof(struct model_lane, copied_max_bytes)},
-    {"zcopied_max", read_lane_size, offsetof(struct model_lane, zcopied_max_bytes)},
-    {"piece_min", read_lane_size, offsetof(struct model_lane, piece_min_bytes)},
-    {"align", read_lane_size, offsetof(struct model_lane, align_bytes)},
+    {"distance", reader_store_count, offsetof(struct model_lane, distance)},
+    {"card", reader_store_count, offsetof(struct model_lane, card)},
+    {"pieces_max", reader_store_count, offsetof(struct model_lane, pieces_max)},
+    {"short_max", reader_store_size, offsetof(struct model_lane, short_max_bytes)},
+    {"copied_max", reader_store_size, offsetof(struct model_lane, copied_max_bytes)},
+    {"zcopied_max", reader_store_size, offsetof(struct model_lane, zcopied_max_bytes)},
+    {"piece_min", reader_store_size, offsetof(struct model_lane, piece_min_bytes)},
+    {"align", reader_store_size, offsetof(struct model_lane, align_bytes)},
     {"in_flight_max", read_in_vain, 0},
     {"reg_cached", read_reg_cached, 0},
     {NULL, NULL, 0}};

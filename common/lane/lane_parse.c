@@ -100,8 +100,10 @@ static bool begin_copy(struct reader *reader, const char *name, const char *rest
     return reader_refuse_line(reader, "copies are of host, cuda or managed memory, not of", name);
 }
 
-static bool begin_cluster(struct reader *reader)
+static bool begin_cluster(struct reader *reader, const char *name, const char *rest)
 {
+    (void) name;
+    (void) rest;
     if (reader->file->has_cluster)
         return reader_refuse_line(reader, "a second section", "cluster");
     reader->file->has_cluster = true;
@@ -109,8 +111,10 @@ static bool begin_cluster(struct reader *reader)
 }
 
 /* First of all: whose figures they are, and in which schema, decides what the rest means. */
-static bool begin_profile(struct reader *reader)
+static bool begin_profile(struct reader *reader, const char *name, const char *rest)
 {
+    (void) name;
+    (void) rest;
     if (reader->file->has_profile)
         return reader_refuse_line(reader, "a second section", "profile");
     if (reader->file->lane_count || reader->file->group_name_count || reader->file->has_cluster)
@@ -134,6 +138,20 @@ static void end_section(struct reader *reader)
     reader->section = SECTION_TOP;
 }
 
+static const struct {
+    const char *kind;
+    bool is_named;
+    bool (*begin)(struct reader *reader, const char *name, const char *rest); /* null: nothing */
+    const struct key *keys;
+} sections[] = {[SECTION_TOP] = {NULL, false, NULL, reader_top_keys},
+                [SECTION_LANE] = {"lane", true, begin_lane, reader_lane_keys},
+                [SECTION_RANGE] = {"range", true, begin_range, reader_no_keys},
+                [SECTION_GROUP] = {"group", true, begin_group, reader_group_keys},
+                [SECTION_COPY] = {"copy", true, begin_copy, reader_copy_keys},
+                [SECTION_CLUSTER] = {"cluster", false, begin_cluster, reader_no_keys},
+                [SECTION_PROFILE] = {"profile", false, begin_profile, reader_profile_keys},
+                [SECTION_END] = {"end", false, NULL, reader_no_keys}};
+
 /* "kind", "kind name" or "kind name rest" between the brackets */
 static bool begin_section(struct reader *reader, const char *inside)
 {
@@ -142,39 +160,18 @@ static bool begin_section(struct reader *reader, const char *inside)
     reader->seen_count = 0;
     snprintf(reader->title, sizeof reader->title, "%s", inside);
     snprintf(copy, sizeof copy, "%s", inside);
-    char *place;
-    const char *kind = strtok_r(copy, " \t", &place), *name = strtok_r(NULL, " \t", &place),
-               *rest = strtok_r(NULL, " \t", &place);
-    bool extra = strtok_r(NULL, " \t", &place);
-    if (kind && !extra && name && !strcmp(kind, "lane")) {
-        reader->section = SECTION_LANE;
-        return begin_lane(reader, name, rest);
-    }
-    if (kind && !extra && name && !strcmp(kind, "range")) {
-        if (!begin_range(reader, name, rest))
+    char *words;
+    const char *kind = strtok_r(copy, " \t", &words), *name = strtok_r(NULL, " \t", &words),
+               *rest = strtok_r(NULL, " \t", &words);
+    bool extra = strtok_r(NULL, " \t", &words);
+    for (int i = SECTION_LANE; kind && !extra && i <= SECTION_END; i++) {
+        if (strcmp(kind, sections[i].kind) || sections[i].is_named != (name != NULL))
+            continue;
+        if (sections[i].begin && !sections[i].begin(reader, name, rest))
             return false;
-        reader->section = SECTION_RANGE;
-        hide_last_range(reader->lane, true);
-        return true;
-    }
-    if (kind && !extra && name && !strcmp(kind, "group")) {
-        reader->section = SECTION_GROUP;
-        return begin_group(reader, name, rest);
-    }
-    if (kind && !extra && name && !strcmp(kind, "copy")) {
-        reader->section = SECTION_COPY;
-        return begin_copy(reader, name, rest);
-    }
-    if (kind && !name && !strcmp(kind, "cluster")) {
-        reader->section = SECTION_CLUSTER;
-        return begin_cluster(reader);
-    }
-    if (kind && !name && !strcmp(kind, "profile")) {
-        reader->section = SECTION_PROFILE;
-        return begin_profile(reader);
-    }
-    if (kind && !name && !strcmp(kind, "end")) {
-        reader->section = SECTION_END;
+        reader->section = (enum section) i;
+        if (reader->section == SECTION_RANGE)
+            hide_last_range(reader->lane, true);
         return true;
     }
     return reader_refuse_line(
@@ -185,16 +182,6 @@ static bool begin_section(struct reader *reader, const char *inside)
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
-
-static const struct key *section_keys(const struct reader *reader)
-{
-    static const struct key *const keys[] = {
-        [SECTION_TOP] = reader_top_keys,         [SECTION_LANE] = reader_lane_keys,
-        [SECTION_RANGE] = reader_no_keys,        [SECTION_GROUP] = reader_group_keys,
-        [SECTION_COPY] = reader_copy_keys,       [SECTION_CLUSTER] = reader_no_keys,
-        [SECTION_PROFILE] = reader_profile_keys, [SECTION_END] = reader_no_keys};
-    return keys[reader->section];
-}
 
 static bool read_cluster_key(struct reader *reader, const char *value, const struct key *key)
 {
@@ -208,7 +195,7 @@ static struct key find_key(const struct reader *reader, const char *name)
 {
     static const struct key none = {NULL, NULL, 0};
     bool costs = reader->section == SECTION_LANE || reader->section == SECTION_RANGE;
-    for (const struct key *key = section_keys(reader); key->name; key++)
+    for (const struct key *key = sections[reader->section].keys; key->name; key++)
         if (!strcmp(key->name, name))
             return *key;
     if (costs && reader_is_attribute(name))

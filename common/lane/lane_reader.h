@@ -58,6 +58,12 @@ bool reader_refuse_value(struct reader *reader, const char *key, const char *val
                          const char *why);
 bool reader_refuse_line(struct reader *reader, const char *what, const char *shown);
 
+/* Readers of keys that only store what they read: in the lane whose section it is, else in the
+ * file.
+ */
+bool reader_store_count(struct reader *reader, const char *value, const struct key *key);
+bool reader_store_size(struct reader *reader, const char *value, const struct key *key);
+
 /* A value as a number, a size with its unit, words that stand for bits. False: it was refused. */
 bool reader_read_real(struct reader *reader, const char *value, const struct key *key, double *out);
 bool reader_read_count(struct reader *reader, const char *value, const struct key *key,

@@ -110,23 +110,23 @@ test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
 
 # Attributes of lanes, and tables.
-lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_foreign \
-	test/unit/lane_user test/unit/lane_place test/unit/lane_profile test/unit/report_table
+lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_stock_btl \
+	test/unit/lane_user test/unit/lane_locality test/unit/lane_profile test/unit/report_table
 check_PROGRAMS += $(lane_tests)
 TESTS += $(lane_tests)
 test_unit_lane_attr_SOURCES = test/unit/lane_attr.c
 test_unit_lane_attr_LDADD = libmultilane_common.la -lm
 test_unit_lane_declared_SOURCES = test/unit/lane_declared.c
 test_unit_lane_declared_LDADD = libmultilane_common.la -lm
-test_unit_lane_foreign_SOURCES = test/unit/lane_foreign.c
-test_unit_lane_foreign_LDADD = libmultilane_common.la -lm
+test_unit_lane_stock_btl_SOURCES = test/unit/lane_stock_btl.c
+test_unit_lane_stock_btl_LDADD = libmultilane_common.la -lm
 test_unit_lane_user_SOURCES = test/unit/lane_user.c
 test_unit_lane_user_LDADD = libmultilane_common.la -lm
 test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
 test_unit_lane_profile_LDADD = libmultilane_tools.la -lm
-test_unit_lane_place_SOURCES = test/unit/lane_place.c
-test_unit_lane_place_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
-test_unit_lane_place_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
+test_unit_lane_locality_SOURCES = test/unit/lane_locality.c
+test_unit_lane_locality_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
+test_unit_lane_locality_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
 test_unit_report_table_SOURCES = test/unit/report_table.c
 test_unit_report_table_LDADD = libmultilane_common.la
 

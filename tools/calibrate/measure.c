@@ -6,18 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t) count, sizeof *values, compare_reals);
-    return count ? (values[(count - 1) / 2] + values[count / 2]) / 2 : NAN;
-}
-
 /* --- one lane, protocol by protocol -------------------------------------------------------------
  */
 
@@ -80,7 +68,7 @@ static double trip_time(const struct visit *visit, int protocol, uint64_t bytes)
     do
         values[stretches++] = session_trips(visit->session, visit->peer, &order);
     while (stretches < STRETCHES && seconds_now() < until);
-    return median(values, stretches);
+    return median_of(values, (uint32_t) stretches);
 }
 
 static int compare_sizes(const void *a, const void *b)
@@ -190,7 +178,7 @@ double measure_bandwidth(struct session *session, int peer, uint32_t lanes,
             return 0;
         values[count] = WINDOW_MESSAGES * (double) bytes / taken_s;
     }
-    return median(values, count);
+    return median_of(values, (uint32_t) count);
 }
 
 /* --- the cluster model
@@ -220,7 +208,7 @@ static bool copy_line(unsigned char *region, bool from_memory, bool to_memory,
                 values[j] = seconds_now() - start;
                 at = (at + 65536 + 4096) % (COPY_REGION - 65536);
             }
-            double middle_s = median(values, 32);
+            double middle_s = median_of(values, 32);
             if (middle_s > 0)
                 samples[count++] = (struct sample){sizes[i], middle_s};
         }
@@ -290,16 +278,18 @@ static bool measure_point(struct session *session, int peer, struct order *order
     }
     if (!seen)
         return false;
-    double gap_s = fmax(median(gap, k), 1e-9), gap_in_s = fmax(median(gap_in, k), 1e-9);
+    double gap_s = fmax(median_of(gap, (uint32_t) k), 1e-9),
+           gap_in_s = fmax(median_of(gap_in, (uint32_t) k), 1e-9);
     /* Whoever sends or receives one after another takes no longer for each than the gap: a single
      * one, after a pause, is slowed by what has left the caches meanwhile. */
-    double send_s = fmin(gap_s, fmax(median(send, sent) - clock_s, 1e-9));
-    double user_s = fmin(gap_in_s / 2, fmax(median(receive, seen) - clock_s, 1e-9));
-    double receive_s = fmin(gap_in_s - user_s, fmax(median(arrive, seen) - clock_s, 1e-9));
+    double send_s = fmin(gap_s, fmax(median_of(send, (uint32_t) sent) - clock_s, 1e-9));
+    double user_s = fmin(gap_in_s / 2, fmax(median_of(receive, (uint32_t) seen) - clock_s, 1e-9));
+    double receive_s =
+        fmin(gap_in_s - user_s, fmax(median_of(arrive, (uint32_t) seen) - clock_s, 1e-9));
     out->send[i] = (struct sample){order->bytes, send_s};
     out->receive[i] = (struct sample){order->bytes, receive_s};
     out->user[i] = (struct sample){order->bytes, user_s};
-    out->trip[i] = (struct sample){order->bytes, fmax(median(trip, k), 1e-9)};
+    out->trip[i] = (struct sample){order->bytes, fmax(median_of(trip, (uint32_t) k), 1e-9)};
     out->gap[i] = (struct sample){order->bytes, gap_s};
     out->receive_gap[i] = (struct sample){order->bytes, gap_in_s};
     out->count++;
@@ -314,7 +304,7 @@ static double clock_time(void)
         double start = seconds_now();
         values[i] = seconds_now() - start;
     }
-    return median(values, 64);
+    return median_of(values, 64);
 }
 
 /* L: what the processors' parts leave of a message's time. It is taken between the lines: one by
@@ -417,7 +407,7 @@ uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t pro
             break;
         pairs[count++] = (struct measure_pair){
             .bytes = model->packet_bytes * packets,
-            .measured_s = median(broadcasts->taken_s[i], broadcasts->turns[i]),
+            .measured_s = median_of(broadcasts->taken_s[i], (uint32_t) broadcasts->turns[i]),
             .predicted_s = broadcast.simulated_s};
     }
     return count;
@@ -465,7 +455,7 @@ static void time_registrations(struct session *session, int peer, uint32_t index
         return;
     set_registration(lane, &fit.line);
     if (session->pml->registration_cached())
-        lane->reg_cached_s = median(again, (int) count);
+        lane->reg_cached_s = median_of(again, count);
 }
 
 void measure_registration(struct session *session, int peer, uint32_t index,
@@ -504,7 +494,7 @@ uint32_t measure_exchange(struct session *session, int peer, const struct effort
             for (int i = 0; i < 3; i++)
                 values[i] = session_exchange(session, peer, &order);
             if (count < room)
-                samples[count++] = (struct sample){bytes, median(values, 3)};
+                samples[count++] = (struct sample){bytes, median_of(values, 3)};
         }
     return count;
 }

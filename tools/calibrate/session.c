@@ -61,17 +61,18 @@ void session_end(struct session *session)
  */
 
 /* Where the order's message i lies, in the memory it is sent from or received into. */
-static char *place_of(const struct session *session, char *memory, const struct order *order, int i)
+static char *message_at(const struct session *session, char *memory, const struct order *order,
+                        int i)
 {
-    uint64_t places = order->walks ? session->buffer_bytes / order->bytes : 0;
-    return places ? memory + (order->at / order->bytes + (uint64_t) i) % places * order->bytes
-                  : memory;
+    uint64_t messages = order->walks ? session->buffer_bytes / order->bytes : 0;
+    return messages ? memory + (order->at / order->bytes + (uint64_t) i) % messages * order->bytes
+                    : memory;
 }
 
 static void send_from(const struct session *session, char *memory, int peer,
                       const struct order *order, int i)
 {
-    MPI_Send(place_of(session, memory, order, i), (int) order->bytes, MPI_BYTE, peer, DATA_TAG,
+    MPI_Send(message_at(session, memory, order, i), (int) order->bytes, MPI_BYTE, peer, DATA_TAG,
              MPI_COMM_WORLD);
 }
 
@@ -82,7 +83,7 @@ static void send_to(const struct session *session, int peer, const struct order 
 
 static void receive_from(const struct session *session, int peer, const struct order *order, int i)
 {
-    MPI_Recv(place_of(session, session->receive, order, i), (int) order->bytes, MPI_BYTE, peer,
+    MPI_Recv(message_at(session, session->receive, order, i), (int) order->bytes, MPI_BYTE, peer,
              DATA_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
@@ -329,7 +330,7 @@ bool session_overheads(struct session *session, int peer, const struct order *or
     done_from(peer);
     /* O_r: until the library has put a message that came by itself where it belongs; U_r: until the
      * receiver has been told. */
-    MPI_Irecv(place_of(session, session->receive, &one, 0), (int) one.bytes, MPI_BYTE, peer,
+    MPI_Irecv(message_at(session, session->receive, &one, 0), (int) one.bytes, MPI_BYTE, peer,
               DATA_TAG, MPI_COMM_WORLD, &request);
     if (!order_give(session, peer, &one, ORDER_STREAM_IN)) {
         MPI_Cancel(&request);

@@ -122,12 +122,6 @@ static bool send_segments(const struct effective_curve curves[MODEL_PROTOCOLS],
     return true;
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
 /* The latency with which rndv-am's 4 lat + 3 over + size / bw meets what it was measured to take
  * between these sizes, in the middle of the samples. */
 static double handshake_latency(const struct effective_curve *am, uint64_t first, uint64_t last,
@@ -139,10 +133,7 @@ static double handshake_latency(const struct effective_curve *am, uint64_t first
             room[count++] = (am->samples[i].seconds - 3 * eager->fixed_s -
                              (double) am->samples[i].bytes * eager->growth_s_byte) /
                             4;
-    if (!count)
-        return -1;
-    qsort(room, count, sizeof *room, compare_reals);
-    return fmax(0, (room[(count - 1) / 2] + room[count / 2]) / 2);
+    return count ? fmax(0, median_of(room, count)) : -1;
 }
 
 /* Divides a handshake's constant into latency and overhead: `over_s` as overhead if there is that
@@ -304,10 +295,8 @@ void effective_judge(const struct model_lane *lane, const struct model_surroundi
             quality->worst_bytes = sizes[i].bytes;
         }
     }
-    if (quality->sizes) {
-        qsort(off, quality->sizes, sizeof *off, compare_reals);
-        quality->median = (off[(quality->sizes - 1) / 2] + off[quality->sizes / 2]) / 2;
-    }
+    if (quality->sizes)
+        quality->median = median_of(off, quality->sizes);
     free(sizes);
     free(off);
 }

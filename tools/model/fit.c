@@ -68,11 +68,10 @@ static int compare_samples(const void *a, const void *b)
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-/* Sorts `values`. */
-static double median(double *values, uint32_t count)
+double median_of(double *values, uint32_t count)
 {
     qsort(values, count, sizeof *values, compare_reals);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+    return count ? (values[(count - 1) / 2] + values[count / 2]) / 2 : NAN;
 }
 
 /* Fills `deviations` in the order of the samples and `sorted` by size; returns the median. */
@@ -81,7 +80,7 @@ static double deviations_from(const struct cost_line *line, const struct sample 
 {
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = deviations[i] = deviation(line, &samples[i]);
-    return median(sorted, count);
+    return median_of(sorted, count);
 }
 
 static double biweight(double off, double reach)

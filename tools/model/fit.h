@@ -23,6 +23,9 @@ struct line_fit {
     uint64_t break_bytes; /* the first size after which another line holds; 0: none seen */
 };
 
+/* Sorts the values. Of none it is not a number. */
+double median_of(double *values, uint32_t count);
+
 /* The sums of the normal equations of min sum weight ((t - c - m s) / t)^2. */
 struct line_sums {
     double w, ws, wss, wt, wst, wtt;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 
 #include "../delivery.h"
 
@@ -94,7 +94,7 @@ static int kept_by_fragment(struct send_request *request, struct lane *lane)
                                  MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
     if (OPAL_UNLIKELY(!descriptor))
         return LANE_AGAIN;
-    order_acquired(descriptor);
+    tsan_acquire(descriptor);
     if (OPAL_UNLIKELY(descriptor->des_segments[0].seg_len < length + out->size)) {
         lane->btl->btl_free(lane->btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of Open MPI's BTLs. */
-#include "common/lane/foreign.h"
+#include "common/lane/stock_btl.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 /* What a BTL costs where nobody measured it. Times are effective, as the equation wants them: what
  * its lines leave out is in the overheads. vader, sm and self: measured on two cores of one socket
  * by ping-pongs of the protocols; the others: their own defaults and public figures. */
-struct foreign_default {
+struct stock_btl_default {
     const char *name;
     double unit;    /* bytes a second of one unit of btl_bandwidth */
     unsigned is;    /* of these: */
 #define A_LINK    1 /* btl_bandwidth is that of the link, not just a rank */
 #define EMULATING 2 /* its get and put are messages in disguise */
-#define EXACT     4 /* see foreign_sendi_leaves */
-#define DELIVERS  8 /* see foreign_delivers */
+#define EXACT     4 /* see stock_btl_sendi_leaves */
+#define DELIVERS  8 /* see stock_btl_delivers */
     double latency_s;
     /* Sends: overhead of both ends and bandwidth (0: the link's), of messages up to `small_bytes`
      * and of larger ones. */
@@ -33,7 +33,7 @@ struct foreign_default {
 
 #define ANY_SIZE UINT64_MAX
 
-static const struct foreign_default defaults[] = {
+static const struct stock_btl_default defaults[] = {
     {"self", MEGABIT_S, EXACT | DELIVERS, 10e-9, 65536, 60e-9, 70e9, 60e-9, 70e9, 40e-9, 110e9, 0,
      0},
     {"vader", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
@@ -51,8 +51,8 @@ static const struct foreign_default defaults[] = {
 };
 
 /* For a BTL that nobody knows. */
-static const struct foreign_default unknown = {"",   MEGABIT_S, A_LINK, 10e-6, ANY_SIZE, 0,      0,
-                                               2e-6, 0,         2e-6,   0,     16e-6,    0.06e-9};
+static const struct stock_btl_default unknown = {"", MEGABIT_S, A_LINK, 10e-6, ANY_SIZE, 0, 0, 2e-6,
+                                                 0,  2e-6,      0,      16e-6, 0.06e-9};
 
 /* Where a link's bandwidth is to be believed and is not given. */
 #define FALLBACK_BYTES_S 1e9
@@ -61,7 +61,7 @@ static const struct foreign_default unknown = {"",   MEGABIT_S, A_LINK, 10e-6, A
 #define SLOWEST_BYTES_S    1e3
 #define HIGHEST_LATENCY_US 10000000
 
-static const struct foreign_default *default_of(const char *name)
+static const struct stock_btl_default *default_of(const char *name)
 {
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
         if (strcmp(defaults[i].name, name) == 0)
@@ -69,28 +69,28 @@ static const struct foreign_default *default_of(const char *name)
     return &unknown;
 }
 
-double foreign_bandwidth(const char *name, uint32_t bandwidth)
+double stock_btl_bandwidth(const char *name, uint32_t bandwidth)
 {
     return bandwidth * default_of(name)->unit;
 }
 
-bool foreign_sendi_leaves(const char *name)
+bool stock_btl_sendi_leaves(const char *name)
 {
     return default_of(name)->is & EXACT;
 }
 
-bool foreign_delivers(const char *name)
+bool stock_btl_delivers(const char *name)
 {
     return default_of(name)->is & DELIVERS;
 }
 
 /* The link's bandwidth: as said by the BTL if that can be true. */
-static double link_bandwidth(const struct foreign_btl *btl, const struct foreign_default *known,
+static double link_bandwidth(const struct stock_btl *btl, const struct stock_btl_default *known,
                              struct model_error *complaint)
 {
     if (!(known->is & A_LINK))
         return FALLBACK_BYTES_S;
-    double said = foreign_bandwidth(btl->name, btl->bandwidth);
+    double said = stock_btl_bandwidth(btl->name, btl->bandwidth);
     if (said >= SLOWEST_BYTES_S && said <= FASTEST_BYTES_S)
         return said;
     model_fail(
@@ -102,7 +102,7 @@ static double link_bandwidth(const struct foreign_btl *btl, const struct foreign
 }
 
 /* A BTL's latency only ranks it, so the default counts anyhow; but a slip is worth a word. */
-static void check_latency(const struct foreign_btl *btl, struct model_error *complaint)
+static void check_latency(const struct stock_btl *btl, struct model_error *complaint)
 {
     if (btl->latency > HIGHEST_LATENCY_US && !complaint->text[0])
         model_fail(complaint,
@@ -119,7 +119,7 @@ static void set_range(struct model_lane_range *range, uint64_t largest, double l
     model_overhead_divide(overhead_s, &range->overhead_send_s, &range->overhead_receive_s);
 }
 
-static void set_sends(struct model_lane *lane, const struct foreign_default *known, double link)
+static void set_sends(struct model_lane *lane, const struct stock_btl_default *known, double link)
 {
     struct model_lane_cost *cost = &lane->cost[MODEL_BY_SEND];
     uint32_t count = 0;
@@ -132,7 +132,7 @@ static void set_sends(struct model_lane *lane, const struct foreign_default *kno
 }
 
 static void set_rma(struct model_lane *lane, enum model_way way,
-                    const struct foreign_default *known, double link, bool registers)
+                    const struct stock_btl_default *known, double link, bool registers)
 {
     struct model_lane_cost *cost = &lane->cost[way];
     set_range(&cost->ranges[0], UINT64_MAX, known->latency_s, known->rma_s,
@@ -144,17 +144,17 @@ static void set_rma(struct model_lane *lane, enum model_way way,
     cost->range_count = 1;
 }
 
-static void set_sources(struct model_lane *lane, const struct foreign_default *known)
+static void set_sources(struct model_lane *lane, const struct stock_btl_default *known)
 {
     model_lane_set_source(lane, MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_DEFAULT);
     if (known->is & A_LINK)
-        model_lane_set_source(lane, MODEL_WAYS, MODEL_BANDWIDTH, MODEL_SOURCE_FOREIGN);
+        model_lane_set_source(lane, MODEL_WAYS, MODEL_BANDWIDTH, MODEL_SOURCE_STOCK_BTL);
 }
 
-void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,
-                        struct model_error *complaint)
+void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
+                          struct model_error *complaint)
 {
-    const struct foreign_default *known = default_of(btl->name);
+    const struct stock_btl_default *known = default_of(btl->name);
     complaint->text[0] = '\0';
     model_lane_init(lane, btl->name);
     lane->use = MODEL_USE_BOTH;

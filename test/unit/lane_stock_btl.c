@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/lane/foreign.h"
+#include "common/lane/stock_btl.h"
 
 /* --- units --------------------------------------------------------------------------------------
  */
@@ -14,11 +14,12 @@
 
 static void expect_unit(const char *name, double unit)
 {
-    CHECK(foreign_bandwidth(name, 1) == unit, "%s: one is %g bytes/s, not %g", name,
-          foreign_bandwidth(name, 1), unit);
-    CHECK(foreign_bandwidth(name, 10000) == 10000 * unit, "%s: 10000", name);
-    CHECK(foreign_bandwidth(name, 0) == 0, "%s: 0", name);
-    CHECK(foreign_bandwidth(name, UINT32_MAX) == (double) UINT32_MAX * unit, "%s: the most", name);
+    CHECK(stock_btl_bandwidth(name, 1) == unit, "%s: one is %g bytes/s, not %g", name,
+          stock_btl_bandwidth(name, 1), unit);
+    CHECK(stock_btl_bandwidth(name, 10000) == 10000 * unit, "%s: 10000", name);
+    CHECK(stock_btl_bandwidth(name, 0) == 0, "%s: 0", name);
+    CHECK(stock_btl_bandwidth(name, UINT32_MAX) == (double) UINT32_MAX * unit, "%s: the most",
+          name);
 }
 
 /* One for each BTL: btl_bandwidth as its sources set it. */
@@ -74,25 +75,25 @@ static void unit_of_an_unknown_one_is_mbit(void)
 /* --- lanes --------------------------------------------------------------------------------------
  */
 
-static struct foreign_btl able(const char *name, uint32_t bandwidth)
+static struct stock_btl able(const char *name, uint32_t bandwidth)
 {
-    return (struct foreign_btl){.name = name,
-                                .bandwidth = bandwidth,
-                                .latency = 1,
-                                .can_send = true,
-                                .can_send_immediately = true,
-                                .can_get = true,
-                                .can_put = true,
-                                .registers = true,
-                                .eager_limit = 4096,
-                                .max_send_size = 32768,
-                                .short_max_bytes = 4096};
+    return (struct stock_btl){.name = name,
+                              .bandwidth = bandwidth,
+                              .latency = 1,
+                              .can_send = true,
+                              .can_send_immediately = true,
+                              .can_get = true,
+                              .can_put = true,
+                              .registers = true,
+                              .eager_limit = 4096,
+                              .max_send_size = 32768,
+                              .short_max_bytes = 4096};
 }
 
-static double bandwidth_of(const struct foreign_btl *btl, struct model_lane *lane,
+static double bandwidth_of(const struct stock_btl *btl, struct model_lane *lane,
                            struct model_error *complaint)
 {
-    foreign_attributes(btl, lane, complaint);
+    stock_btl_attributes(btl, lane, complaint);
     const struct model_lane_range *range = model_lane_range_at(lane, MODEL_BY_SEND, UINT64_MAX);
     return range ? range->bandwidth_bytes_s : -1;
 }
@@ -113,14 +114,14 @@ static void a_link_has_the_bandwidth_it_says(void)
         {"somebodys", 40000, 5e9},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct foreign_btl btl = able(cases[i].name, cases[i].said);
+        struct stock_btl btl = able(cases[i].name, cases[i].said);
         struct model_lane lane;
         struct model_error complaint;
         double bytes_s = bandwidth_of(&btl, &lane, &complaint);
         CHECK(bytes_s == cases[i].bytes_s && !complaint.text[0], "%s: %g, \"%s\"", cases[i].name,
               bytes_s, complaint.text);
         CHECK(cases[i].name[0] == 's' ||
-                  lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_FOREIGN,
+                  lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_STOCK_BTL,
               "%s: source %d", cases[i].name, lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH]);
     }
 }
@@ -130,7 +131,7 @@ static void a_ranking_is_not_taken_for_a_bandwidth(void)
 {
     static const char *const names[] = {"self", "vader", "sm", "smcuda"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct foreign_btl one = able(names[i], 1), more = able(names[i], 4000000);
+        struct stock_btl one = able(names[i], 1), more = able(names[i], 4000000);
         struct model_lane lane;
         struct model_error complaint;
         double first = bandwidth_of(&one, &lane, &complaint);
@@ -149,7 +150,7 @@ static void an_absurd_bandwidth_is_complained_of_and_not_used(void)
         uint32_t said;
     } cases[] = {{"tcp", 0}, {"uct", 0}, {"uct", UINT32_MAX}, {"tcp", UINT32_MAX}, {"openib", 0}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct foreign_btl btl = able(cases[i].name, cases[i].said);
+        struct stock_btl btl = able(cases[i].name, cases[i].said);
         struct model_lane lane;
         struct model_error complaint, why;
         char number[16];
@@ -174,7 +175,7 @@ static void every_lane_can_be_computed_with(void)
                                         "ugni",   "x",     ""};
     uint64_t chance = 11;
     for (int i = 0; i < 20000; i++) {
-        struct foreign_btl btl = {
+        struct stock_btl btl = {
             .name = names[chance_below(&chance, sizeof(names) / sizeof(names[0]))],
             .bandwidth = (uint32_t) (chance_next(&chance) >> (32 + chance_below(&chance, 32))),
             .latency = (uint32_t) chance_next(&chance),
@@ -189,7 +190,7 @@ static void every_lane_can_be_computed_with(void)
             .short_max_bytes = chance_below(&chance, 100000)};
         struct model_lane lane;
         struct model_error complaint, why;
-        foreign_attributes(&btl, &lane, &complaint);
+        stock_btl_attributes(&btl, &lane, &complaint);
         CHECK(model_lane_check(&lane, &why), "%s: %s", btl.name, why.text);
         for (int way = 0; way < MODEL_WAYS; way++) {
             const struct model_lane_cost *cost = &lane.cost[way];
@@ -207,16 +208,16 @@ static void emulated_get_and_put_are_none(void)
 {
     static const char *const names[] = {"tcp", "usnic"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct foreign_btl btl = able(names[i], 1000);
+        struct stock_btl btl = able(names[i], 1000);
         struct model_lane lane;
         struct model_error complaint;
-        foreign_attributes(&btl, &lane, &complaint);
+        stock_btl_attributes(&btl, &lane, &complaint);
         CHECK(!(lane.can & (MODEL_CAN_GET | MODEL_CAN_PUT)), "%s", names[i]);
     }
-    struct foreign_btl btl = able("vader", 1000);
+    struct stock_btl btl = able("vader", 1000);
     struct model_lane lane;
     struct model_error complaint;
-    foreign_attributes(&btl, &lane, &complaint);
+    stock_btl_attributes(&btl, &lane, &complaint);
     CHECK(lane.can & MODEL_CAN_GET && lane.can & MODEL_CAN_PUT, "vader");
 }
 

@@ -13,13 +13,13 @@
 #include <hwloc.h>
 #endif
 
-#include "common/lane/place.h"
+#include "common/lane/locality.h"
 #include "common/model/plan.h"
 
 /* --- cards --------------------------------------------------------------------------------------
  */
 
-static char sysfs[] = "/tmp/lane_place.XXXXXX";
+static char sysfs[] = "/tmp/lane_locality.XXXXXX";
 
 static void folder(const char *path)
 {
@@ -55,15 +55,15 @@ static void device_make(const char *kind, const char *name, const char *address,
 
 static void ports_of_a_card_have_its_number(void)
 {
-    struct place one, other, far, rdma;
+    struct locality one, other, far, rdma;
     CHECK(mkdtemp(sysfs), "no folder");
     device_make("net", "eth0", "0000:41:00.0", "0-3");
     device_make("net", "eth1", "0000:41:00.1", "0-3");
     device_make("net", "eth2", "0000:c1:00.0", "4-7");
     device_make("infiniband", "mlx5_0", "0000:41:00.0", "0-3");
     folder("class/net/veth0");
-    CHECK(place_find(sysfs, "eth0", &one) && place_find(sysfs, "eth1", &other) &&
-              place_find(sysfs, "eth2", &far) && place_find(sysfs, "mlx5_0:1", &rdma),
+    CHECK(locality_find(sysfs, "eth0", &one) && locality_find(sysfs, "eth1", &other) &&
+              locality_find(sysfs, "eth2", &far) && locality_find(sysfs, "mlx5_0:1", &rdma),
           "a device is not found");
     CHECK(one.card && one.card == other.card && one.card == rdma.card && one.card != far.card,
           "cards %x %x %x %x", one.card, other.card, rdma.card, far.card);
@@ -71,7 +71,7 @@ static void ports_of_a_card_have_its_number(void)
           far.cpus);
     static const char *const nowhere[] = {"veth0", "eth9", "", ":1", "..", "../net/eth0", "/"};
     for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
-        CHECK(!place_find(sysfs, nowhere[i], &one) && !one.card && !one.cpus[0], "\"%s\"",
+        CHECK(!locality_find(sysfs, nowhere[i], &one) && !one.card && !one.cpus[0], "\"%s\"",
               nowhere[i]);
     char command[64];
     snprintf(command, sizeof(command), "rm -rf %s", sysfs);
@@ -115,7 +115,7 @@ static void near_is_nearer_than_far(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         hwloc_topology_t topology = machine(cases[i].shape);
-        uint32_t distance = place_distance(topology, cases[i].here, cases[i].device);
+        uint32_t distance = locality_distance(topology, cases[i].here, cases[i].device);
         CHECK(distance == cases[i].distance, "%s, from %s to %s: %u, not %u", cases[i].shape,
               cases[i].here, cases[i].device, distance, cases[i].distance);
         hwloc_topology_destroy(topology);
@@ -125,20 +125,20 @@ static void near_is_nearer_than_far(void)
 static void a_process_knows_where_it_is(void)
 {
     hwloc_topology_t topology;
-    char cpus[PLACE_CPUS_CHARS] = "";
+    char cpus[LOCALITY_CPUS_CHARS] = "";
     hwloc_topology_init(&topology);
     hwloc_topology_load(topology);
-    CHECK(place_of_process(topology, cpus) && cpus[0], "\"%s\"", cpus);
-    CHECK(place_distance(topology, cpus, cpus) == 0, "far from itself");
+    CHECK(locality_of_process(topology, cpus) && cpus[0], "\"%s\"", cpus);
+    CHECK(locality_distance(topology, cpus, cpus) == 0, "far from itself");
     hwloc_topology_destroy(topology);
-    CHECK(!place_of_process(NULL, cpus), "without a topology");
+    CHECK(!locality_of_process(NULL, cpus), "without a topology");
 }
 
 #else
 
 static void near_is_nearer_than_far(void)
 {
-    CHECK(place_distance(NULL, "0", "4-7") == 0, "a distance without hwloc");
+    CHECK(locality_distance(NULL, "0", "4-7") == 0, "a distance without hwloc");
 }
 
 static void a_process_knows_where_it_is(void)

@@ -2,8 +2,8 @@
 /* Orders between threads that Open MPI makes and ThreadSanitizer does not see: its free lists order
  * by fences, which that checker does not follow, and its waits and BTLs were not built with it.
  * Here it is told of them; in other builds nothing is left of this. */
-#ifndef MULTILANE_COMPAT_ORDER_H
-#define MULTILANE_COMPAT_ORDER_H
+#ifndef MULTILANE_COMPAT_TSAN_H
+#define MULTILANE_COMPAT_TSAN_H
 
 #include "opal/class/opal_free_list.h"
 
@@ -20,9 +20,9 @@ void __tsan_acquire(void *address);
 void __tsan_release(void *address);
 #endif
 
-/* What this thread did before order_released is seen by who comes back from order_acquired of the
+/* What this thread did before tsan_release is seen by who comes back from tsan_acquire of the
  * same object later. */
-static inline void order_released(void *object)
+static inline void tsan_release(void *object)
 {
 #ifdef ORDER_IS_CHECKED
     __tsan_release(object);
@@ -31,7 +31,7 @@ static inline void order_released(void *object)
 #endif
 }
 
-static inline void order_acquired(void *object)
+static inline void tsan_acquire(void *object)
 {
 #ifdef ORDER_IS_CHECKED
     __tsan_acquire(object);
@@ -40,17 +40,17 @@ static inline void order_acquired(void *object)
 #endif
 }
 
-static inline opal_free_list_item_t *order_list_get(opal_free_list_t *list)
+static inline opal_free_list_item_t *tsan_list_get(opal_free_list_t *list)
 {
     opal_free_list_item_t *item = opal_free_list_get(list);
     if (item)
-        order_acquired(item);
+        tsan_acquire(item);
     return item;
 }
 
-static inline void order_list_return(opal_free_list_t *list, opal_free_list_item_t *item)
+static inline void tsan_list_return(opal_free_list_t *list, opal_free_list_item_t *item)
 {
-    order_released(item);
+    tsan_release(item);
     opal_free_list_return(list, item);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Places of devices: the card from the kernel's tree of devices, the distance from hwloc. */
-#include "common/lane/place.h"
+#include "common/lane/locality.h"
 
 #include "config.h"
 
@@ -35,24 +35,24 @@ static bool device_path(const char *sysfs, const char *kind, const char *device,
     return written < (int) sizeof(link) && realpath(link, path);
 }
 
-static void read_cpus(const char *path, char cpus[PLACE_CPUS_CHARS])
+static void read_cpus(const char *path, char cpus[LOCALITY_CPUS_CHARS])
 {
     char name[PATH_MAX + 32];
     snprintf(name, sizeof(name), "%s/local_cpulist", path);
     FILE *file = fopen(name, "re");
     if (!file)
         return;
-    if (!fgets(cpus, PLACE_CPUS_CHARS, file))
+    if (!fgets(cpus, LOCALITY_CPUS_CHARS, file))
         cpus[0] = '\0';
     cpus[strcspn(cpus, "\n")] = '\0';
     fclose(file);
 }
 
-bool place_find(const char *sysfs, const char *device, struct place *place)
+bool locality_find(const char *sysfs, const char *device, struct locality *place)
 {
     char path[PATH_MAX];
     int length = (int) strcspn(device, ":");
-    *place = (struct place){.card = 0};
+    *place = (struct locality){.card = 0};
     if (!length || memchr(device, '/', (size_t) length) || device[0] == '.')
         return false;
     if (!sysfs)
@@ -73,14 +73,14 @@ static bool is_readable(struct hwloc_topology *topology)
     return topology && hwloc_topology_abi_check(topology) == 0;
 }
 
-bool place_of_process(struct hwloc_topology *topology, char cpus[PLACE_CPUS_CHARS])
+bool locality_of_process(struct hwloc_topology *topology, char cpus[LOCALITY_CPUS_CHARS])
 {
     hwloc_bitmap_t set = is_readable(topology) ? hwloc_bitmap_alloc() : NULL;
     int length = -1;
     if (set && hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) == 0)
-        length = hwloc_bitmap_list_snprintf(cpus, PLACE_CPUS_CHARS, set);
+        length = hwloc_bitmap_list_snprintf(cpus, LOCALITY_CPUS_CHARS, set);
     hwloc_bitmap_free(set);
-    return length > 0 && length < PLACE_CPUS_CHARS;
+    return length > 0 && length < LOCALITY_CPUS_CHARS;
 }
 
 static hwloc_bitmap_t cpus_read(struct hwloc_topology *topology, const char *text)
@@ -107,7 +107,8 @@ static uint32_t levels_up(struct hwloc_topology *topology, hwloc_const_bitmap_t 
     return object ? levels : 0;
 }
 
-uint32_t place_distance(struct hwloc_topology *topology, const char *here, const char *device_cpus)
+uint32_t locality_distance(struct hwloc_topology *topology, const char *here,
+                           const char *device_cpus)
 {
     uint32_t levels = 0;
     if (!is_readable(topology) || !here[0] || !device_cpus[0])
@@ -122,14 +123,15 @@ uint32_t place_distance(struct hwloc_topology *topology, const char *here, const
 
 #else /* every device is as near as any other */
 
-bool place_of_process(struct hwloc_topology *topology, char cpus[PLACE_CPUS_CHARS])
+bool locality_of_process(struct hwloc_topology *topology, char cpus[LOCALITY_CPUS_CHARS])
 {
     (void) topology;
     cpus[0] = '\0';
     return false;
 }
 
-uint32_t place_distance(struct hwloc_topology *topology, const char *here, const char *device_cpus)
+uint32_t locality_distance(struct hwloc_topology *topology, const char *here,
+                           const char *device_cpus)
 {
     (void) topology;
     (void) here;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attributes of lanes whose BTL is not ours: from what Open MPI's BTLs say, in their units, and
  * from a table of defaults for what they do not say. */
-#ifndef COMMON_LANE_FOREIGN_H
-#define COMMON_LANE_FOREIGN_H
+#ifndef COMMON_LANE_STOCK_BTL_H
+#define COMMON_LANE_STOCK_BTL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "common/model/lane.h"
 
 /* What Open MPI knows of a BTL module, in its own units. */
-struct foreign_btl {
+struct stock_btl {
     const char *name; /* "vader", "tcp", ... */
     uint32_t bandwidth;
     uint32_t latency;
@@ -27,20 +27,20 @@ struct foreign_btl {
 };
 
 /* Bytes a second of a BTL's btl_bandwidth, whose unit differs between them; 0 for 0. */
-double foreign_bandwidth(const char *name, uint32_t bandwidth);
+double stock_btl_bandwidth(const char *name, uint32_t bandwidth);
 
 /* Is a message out of this process once its btl_sendi has accepted it? smcuda's queues what its
  * FIFO has no room for, and says the same; of a BTL that is not known it is not believed either.
  * What a descriptor's callback says is believed of all. */
-bool foreign_sendi_leaves(const char *name);
+bool stock_btl_sendi_leaves(const char *name);
 
 /* Has a message that the BTL took reached the peer, whatever happens later? So it is where both map
  * the memory that it lies in. */
-bool foreign_delivers(const char *name);
+bool stock_btl_delivers(const char *name);
 
 /* Fills `lane`. Where a BTL says something impossible the default is taken, and *complaint is a
  * sentence about it; else it is empty. */
-void foreign_attributes(const struct foreign_btl *btl, struct model_lane *lane,
-                        struct model_error *complaint);
+void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
+                          struct model_error *complaint);
 
 #endif
