@@ -69,23 +69,53 @@ packages_need_to_build() {
 
 # --- builds -----------------------------------------------------------------
 
+# What is built: the checkout; or, where it was configured itself, as README says one may, a copy of
+# its files: configure refuses to make a build folder beside such a build.
+if [ -e "$top/config.status" ]; then sources=$build_root/source; else sources=$top; fi
+
+# The files of the checkout: those that git knows or would take, or those of a tarball.
+sources_list() {
+    if [ -e "$top/.git" ]; then
+        packages_need git >/dev/null &&
+            git -C "$top" -c safe.directory='*' ls-files --cached --others --exclude-standard
+    else
+        cat "$top/MANIFEST"
+    fi
+}
+
+# Brings the copy up to date. What has not changed keeps its time, so that it is not built again.
+sources_copy() {
+    local file
+    mkdir -p "$sources" || return 1
+    (cd "$top" && sources_list | while IFS= read -r file; do
+        [ ! -f "$file" ] || printf '%s\n' "$file"
+    done) | sort >"$build_root/source.list"
+    [ ! -f "$sources/MANIFEST" ] || comm -13 "$build_root/source.list" "$sources/MANIFEST" |
+        while IFS= read -r file; do rm -f "$sources/$file"; done
+    tar -C "$top" -cf - -T "$build_root/source.list" | tar -C "$sources" -xpf - &&
+        cp "$build_root/source.list" "$sources/MANIFEST"
+}
+
+# Everything that configure needs, in $sources.
 sources_prepare() {
-    [ -f "$top/configure" ] && [ -z "$(find "$top" -name build -prune -o \
+    [ "$sources" = "$top" ] || sources_copy || return 1
+    [ -f "$sources/configure" ] && [ -z "$(find "$sources" -name build -prune -o \
         \( -name configure.ac -o -name Makefile.am -o -name local.mk \) \
-        -newer "$top/configure" -print -quit)" ] && return 0
-    "$top/autogen.sh" >"$build_root/autogen.log" 2>&1 ||
+        -newer "$sources/configure" -print -quit)" ] && return 0
+    "$sources/autogen.sh" >"$build_root/autogen.log" 2>&1 ||
         { cat "$build_root/autogen.log"; return 1; }
 }
 
-# build_make NAME [configure's arguments]: configures and builds build/NAME, components and programs
-# installed under build/NAME/inst.
+# build_make NAME [configure's arguments]: configures, after sources_prepare, and builds build/NAME;
+# components and programs are installed under build/NAME/inst.
 build_make() {
     local dir=$build_root/$1
     shift
     mkdir -p "$dir" && (
         cd "$dir" || exit 1
-        { [ -f Makefile ] && [ Makefile -nt "$top/configure" ]; } ||
-            "$top/configure" --prefix="$dir/inst" --with-component-dir="$dir/inst/components" "$@" ||
+        { [ Makefile -nt "$sources/configure" ] &&
+            grep -qxF "abs_top_srcdir = $sources" Makefile; } ||
+            "$sources/configure" --prefix="$dir/inst" --with-component-dir="$dir/inst/components" "$@" ||
             exit 1
         make -j"$jobs" && make install
     )
@@ -139,8 +169,8 @@ root_make() {
     printf '%s %s\n' "$suite" "$include" | $sudo tee "$root/.multilane" >/dev/null
 }
 
-# root_run NAME COMMAND...: runs the command (bash) in the root folder, with this checkout read-only
-# at /multilane; what it leaves is under $roots/NAME.
+# root_run NAME COMMAND...: runs the command (bash) in the root folder, with the sources read-only at
+# /multilane; what it leaves is under $roots/NAME.
 root_run() {
     local root=$roots/$1
     shift
@@ -157,7 +187,7 @@ root_run() {
         exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive CI="${CI:-}" \
             MULTILANE_LONG="${MULTILANE_LONG:-}" bash -c "$*"
-    ' "$root" "$top" "$@" </dev/null
+    ' "$root" "$sources" "$@" </dev/null
 }
 
 # --- results ----------------------------------------------------------------

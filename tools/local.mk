@@ -9,6 +9,23 @@ tools/env.sh: tools/env.sh.in Makefile
 pkgdata_DATA = tools/env.sh
 CLEANFILES += tools/env.sh
 
+# What the programs and the unit tests share: models that no component needs, files of lanes.
+noinst_LTLIBRARIES += libmultilane_tools.la
+libmultilane_tools_la_SOURCES = \
+	tools/drawing.c tools/drawing.h \
+	tools/model/broadcast.c tools/model/broadcast.h \
+	tools/model/cluster.c tools/model/cluster.h \
+	tools/model/effective.c tools/model/effective.h \
+	tools/model/equation.c tools/model/equation.h \
+	tools/model/fit.c tools/model/fit.h \
+	tools/model/fit_pieces.c tools/model/fit_pieces.h \
+	tools/lane/cluster_keys.c tools/lane/cluster_keys.h \
+	tools/lane/lane_input.c tools/lane/lane_input.h \
+	tools/lane/profile_write.c tools/lane/profile_write.h
+# As common/model is: every compiler decides the same.
+libmultilane_tools_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+libmultilane_tools_la_LIBADD = libmultilane_common.la
+
 bin_PROGRAMS += multilane-plan
 multilane_plan_SOURCES = \
 	tools/multilane_plan.c \
@@ -16,15 +33,15 @@ multilane_plan_SOURCES = \
 	tools/plan_plot.c \
 	tools/plan_report.h \
 	tools/plan_text.c
-multilane_plan_LDADD = libmultilane_common.la
+multilane_plan_LDADD = libmultilane_tools.la
 
 # Measures lanes, so it is an MPI program, built for the same Open MPI as the components.
 bin_PROGRAMS += multilane-calibrate
 multilane_calibrate_SOURCES = \
-	tools/calibrate/calibrate.c tools/calibrate/calibrate.h \
-	tools/calibrate/measure.c \
-	tools/calibrate/orders.c \
-	tools/calibrate/report.c
+	tools/calibrate/calibrate.c \
+	tools/calibrate/measure.c tools/calibrate/measure.h \
+	tools/calibrate/report.c tools/calibrate/report.h \
+	tools/calibrate/session.c tools/calibrate/session.h
 multilane_calibrate_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 multilane_calibrate_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
-multilane_calibrate_LDADD = libmultilane_common.la $(OMPI_LIBS) -ldl -lm
+multilane_calibrate_LDADD = libmultilane_tools.la $(OMPI_LIBS) -ldl -lm

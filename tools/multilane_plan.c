@@ -8,6 +8,7 @@
 #include "common/model/number.h"
 #include "config.h"
 #include "plan_report.h"
+#include "tools/lane/lane_input.h"
 
 #define EXIT_INPUT  2 /* the file or the command line cannot be used */
 #define EXIT_OUTPUT 1 /* the result could not be written */
@@ -308,11 +309,12 @@ static int fail_input(const struct model_error *error)
 
 static int fail_file(const char *name, const struct model_error *error)
 {
-    fprintf(stderr, "multilane-plan: %s: %s\n", lane_file_name(name), error->text);
+    fprintf(stderr, "multilane-plan: %s: %s\n", lane_input_name(name), error->text);
     return EXIT_INPUT;
 }
 
-static int run(const struct options *options, const struct lane_file *file)
+static int run(const struct options *options, const struct lane_file *file,
+               const struct cluster_model *cluster)
 {
     static struct equation_range ranges[EQUATION_RANGES_MAX];
     uint32_t equation_count = 0;
@@ -320,6 +322,7 @@ static int run(const struct options *options, const struct lane_file *file)
     struct plan_input input;
     fill_input(options, file, &input);
     struct plan_report report = {.file = file,
+                                 .cluster = cluster,
                                  .input = &input,
                                  .verbose = options->verbose,
                                  .sizes = options->sizes,
@@ -341,6 +344,7 @@ static int run(const struct options *options, const struct lane_file *file)
 int main(int argc, char **argv)
 {
     static struct lane_file file;
+    static struct cluster_model cluster;
     struct options options;
     struct model_error error;
     for (int i = 1; i < argc; i++) {
@@ -349,7 +353,8 @@ int main(int argc, char **argv)
         if (!strcmp(argv[i], "--version"))
             return puts("multilane-plan " PACKAGE_VERSION) < 0 ? EXIT_OUTPUT : EXIT_SUCCESS;
     }
-    if (!read_options(argv, &options, &error) || !lane_file_read(options.file, &file, &error))
+    if (!read_options(argv, &options, &error) ||
+        !lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
-    return run(&options, &file);
+    return run(&options, &file, &cluster);
 }

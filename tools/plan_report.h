@@ -7,12 +7,14 @@
 #include <stdio.h>
 
 #include "common/lane/lane_file.h"
-#include "common/model/equation.h"
 #include "common/model/plan.h"
+#include "tools/model/cluster.h"
+#include "tools/model/equation.h"
 
 /* What was asked for and what came out of it. */
 struct plan_report {
     const struct lane_file *file;
+    const struct cluster_model *cluster; /* where file->has_cluster */
     const struct plan_input *input;
     const struct plan *plan; /* null: only the equation was asked for */
     bool verbose;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/model/number.h"
+#include "tools/model/broadcast.h"
 
 /* --- the equation ----------------------------------------------------------------------------- */
 
@@ -132,13 +133,10 @@ static void print_sources(FILE *out, const struct plan_report *report)
         if (!cost->range_count)
             continue; /* it goes no way */
         const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
-        const double values[MODEL_ATTRIBUTES] = {range->latency_s,       range->bandwidth_bytes_s,
-                                                 range->overhead_send_s, range->overhead_receive_s,
-                                                 range->reg_cost_s,      range->reg_growth_s_byte};
         fprintf(out, "  %s\n", lane->name);
         for (int j = 0; j < MODEL_ATTRIBUTES; j++)
-            fprintf(out, "    %-16s %-12g from: %s\n",
-                    model_attribute_name((enum model_attribute) j), values[j],
+            fprintf(out, "    %-16s %-12g from: %s\n", model_attributes[j].key,
+                    model_attribute_of(range, j),
                     model_source_name((enum model_source) lane->source[way][j]));
     }
 }
@@ -207,18 +205,16 @@ static void print_size(FILE *out, const struct plan_report *report, uint64_t byt
 }
 
 /* What the whole cluster's model says of the same size. */
-static void print_cluster(FILE *out, const struct lane_file *file, uint64_t bytes)
+static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t bytes)
 {
-    const struct cluster_model *model = &file->cluster;
     uint64_t packets = cluster_packets(model, bytes);
     uint64_t packet_bytes = packets > 1 ? model->packet_bytes : bytes;
     struct cluster_point point;
     struct cluster_broadcast broadcast;
     struct model_error error;
     char text[NUMBER_TIME_CHARS];
-    cluster_at(model, packet_bytes, file->cluster_processes, &point);
-    fprintf(out, "  cluster of %u, %" PRIu64 " packets\n", (unsigned) file->cluster_processes,
-            packets);
+    cluster_at(model, packet_bytes, model->processes, &point);
+    fprintf(out, "  cluster of %u, %" PRIu64 " packets\n", (unsigned) model->processes, packets);
     fprintf(out, "    one-way (2.6)    %s\n",
             number_print_time(cluster_one_way(&point, packets), text));
     fprintf(out, "    exchange (2.7)   %s%s\n",
@@ -226,7 +222,7 @@ static void print_cluster(FILE *out, const struct lane_file *file, uint64_t byte
             cluster_full_duplex(&point)
                 ? ""
                 : "  (does not hold: O_s + O_r + U_r < g < L is not so here)");
-    if (!cluster_broadcast(&point, file->cluster_processes, packets, &broadcast, &error)) {
+    if (!cluster_broadcast(&point, model->processes, packets, &broadcast, &error)) {
         fprintf(out, "    broadcast        %s\n", error.text);
         return;
     }
@@ -245,6 +241,6 @@ void plan_text_predictions(FILE *out, const struct plan_report *report)
             fputc('\n', out);
         print_size(out, report, report->sizes[i]);
         if (report->file->has_cluster)
-            print_cluster(out, report->file, report->sizes[i]);
+            print_cluster(out, report->cluster, report->sizes[i]);
     }
 }

@@ -3,9 +3,10 @@
 # need Open MPI and that every component shares.
 libmultilane_compat_la_SOURCES += \
 	common/compat/btl.h common/compat/compat.h common/compat/threads.h \
+	common/compat/component.c common/compat/component.h \
 	common/compat/modex.c common/compat/modex.h \
 	common/compat/named.c common/compat/named.h \
-	common/compat/order.h \
+	common/compat/tsan.h \
 	common/compat/param.c common/compat/param.h \
 	common/compat/tcp.h \
 	common/compat/version.c common/compat/version.h

@@ -2,28 +2,58 @@
 /* Registering a component's parameters, and reading those of others before they exist. */
 #include "common/compat/param.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lane/user_attributes.h"
 #include "opal/constants.h"
 #include "opal/mca/base/mca_base_var.h"
+
+static int row_register(const mca_base_component_t *component, const struct param *row)
+{
+    char **text = PARAM_STRING == row->type ? row->storage : NULL;
+    const char *by_default = NULL == text ? NULL : *text;
+    int index = mca_base_component_var_register(
+        component, row->name, row->help,
+        PARAM_INT == row->type ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+        PARAM_SHOWN == row->type ? MCA_BASE_VAR_FLAG_DEFAULT_ONLY : 0, OPAL_INFO_LVL_4,
+        MCA_BASE_VAR_SCOPE_READONLY, row->storage);
+    /* Given as nothing at all it is NULL now. Open MPI frees it. */
+    if (index >= 0 && NULL != text && NULL == *text && NULL != by_default) {
+        *text = strdup(by_default);
+    }
+    return index;
+}
+
+static int lane_register(const mca_base_component_t *component, const struct param *row)
+{
+    struct user_attributes *user = row->storage;
+    int index = 0;
+
+    for (int i = 0; i < MODEL_ATTRIBUTES && index >= 0; ++i) {
+        char name[64], help[160];
+        const struct param key = {name, PARAM_STRING, &user->texts[i], help};
+
+        if (model_attribute_shares_key(i)) {
+            continue;
+        }
+        snprintf(name, sizeof(name), "%s_%s", row->name, model_attributes[i].user_key);
+        snprintf(help, sizeof(help), "%s, or auto", model_attributes[i].meaning);
+        user->texts[i] = "auto";
+        index = row_register(component, &key);
+    }
+    return index;
+}
 
 int param_register(const mca_base_component_t *component, const struct param *rows, int count)
 {
     for (int i = 0; i < count; ++i) {
-        char **text = PARAM_STRING == rows[i].type ? rows[i].storage : NULL;
-        const char *by_default = NULL == text ? NULL : *text;
-        int index = mca_base_component_var_register(
-            component, rows[i].name, rows[i].help,
-            PARAM_INT == rows[i].type ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING, NULL, 0,
-            PARAM_SHOWN == rows[i].type ? MCA_BASE_VAR_FLAG_DEFAULT_ONLY : 0, OPAL_INFO_LVL_4,
-            MCA_BASE_VAR_SCOPE_READONLY, rows[i].storage);
+        int index = PARAM_LANE == rows[i].type ? lane_register(component, &rows[i])
+                                               : row_register(component, &rows[i]);
+
         if (index < 0) {
             return index;
-        }
-        /* Given as nothing at all it is NULL now. Open MPI frees it. */
-        if (NULL != text && NULL == *text && NULL != by_default) {
-            *text = strdup(by_default);
         }
     }
     return OPAL_SUCCESS;

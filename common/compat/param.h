@@ -10,10 +10,16 @@
  * strings: Open MPI's own conversions take "abc" for 0 and "64x" for 64. */
 struct param {
     const char *name;
-    enum { PARAM_INT, PARAM_STRING, PARAM_SHOWN } type; /* SHOWN: text that nobody can set */
-    void *storage; /* int *, or const char ** whose text is Open MPI's; holds the default before,
-                    * which an empty text stands for as well */
-    const char *help;
+    enum {
+        PARAM_INT,
+        PARAM_STRING,
+        PARAM_SHOWN, /* text that cannot be set */
+        PARAM_LANE   /* a string for each user's key of a lane's attributes: NAME_KEY */
+    } type;
+    /* int *, or const char ** whose text is Open MPI's; holds the default before, which an empty
+     * text stands for as well. PARAM_LANE: struct user_attributes *. */
+    void *storage;
+    const char *help; /* PARAM_LANE: null, the table of attributes has it */
 };
 
 /* Registers `count` rows for `component`; an Open MPI error code at the first that fails. */

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/lane/lane_file.h"
@@ -91,8 +92,8 @@ static bool items_walk(const char *text,
     return true;
 }
 
-/* The keys: those of the model, the overhead of both ends together, and the group of lanes that
- * share what carries them. */
+/* The user's keys of the table of attributes, and the group of lanes that share what carries them.
+ */
 static bool set_value(struct model_lane *lane, const char *key, double value)
 {
     bool is_known = false;
@@ -107,36 +108,28 @@ static bool set_value(struct model_lane *lane, const char *key, double value)
     }
     if (strncmp(key, "reg_", strlen("reg_")) == 0)
         lane->reg_cached_s = -1; /* what the user says counts, cache or not */
-    for (int way = 0; way < MODEL_WAYS; way++) {
-        for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
-            struct model_lane_range *range = &lane->cost[way].ranges[i];
-            if (strcmp(key, "latency") == 0)
-                range->latency_s = value;
-            else if (strcmp(key, "bandwidth") == 0)
-                range->bandwidth_bytes_s = value;
-            else if (strcmp(key, "overhead") == 0)
-                model_overhead_divide(value, &range->overhead_send_s, &range->overhead_receive_s);
-            else if (strcmp(key, "reg_cost") == 0)
-                range->reg_cost_s = value;
-            else if (strcmp(key, "reg_growth") == 0)
-                range->reg_growth_s_byte = value;
-            else
-                return false;
-            is_known = true;
-        }
-    }
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
+            is_known = model_attribute_set(&lane->cost[way].ranges[i], key, value);
     return is_known;
 }
 
 static void set_source(struct model_lane *lane, const char *key)
 {
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
-        enum model_attribute attribute = (enum model_attribute) i;
-        bool is_part = attribute == MODEL_OVERHEAD_SEND || attribute == MODEL_OVERHEAD_RECEIVE;
-        if (strcmp(key, model_attribute_name(attribute)) == 0 ||
-            (is_part && strcmp(key, "overhead") == 0))
-            model_lane_set_source(lane, MODEL_WAYS, attribute, MODEL_SOURCE_USER);
-    }
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        if (strcmp(key, model_attributes[i].user_key) == 0)
+            model_lane_set_source(lane, MODEL_WAYS, (enum model_attribute) i, MODEL_SOURCE_USER);
+}
+
+static bool refuse_key(const struct item *item, struct model_error *error)
+{
+    char known[160] = "";
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        if (!model_attribute_shares_key(i)) {
+            size_t length = strlen(known);
+            snprintf(known + length, sizeof(known) - length, "%s, ", model_attributes[i].user_key);
+        }
+    return model_fail(error, "%s: \"%s\" is none of %sgroup", item->btl, item->key, known);
 }
 
 static bool item_check(const struct item *item, void *context, struct model_error *error)
@@ -149,10 +142,7 @@ static bool item_check(const struct item *item, void *context, struct model_erro
     model_lane_set_cost(&probe, MODEL_BY_SEND,
                         &(struct model_lane_range){.bandwidth_bytes_s = INFINITY});
     if (!set_value(&probe, item->key, 0))
-        return model_fail(
-            error,
-            "%s: \"%s\" is none of latency, bandwidth, overhead, reg_cost, reg_growth, group",
-            item->btl, item->key);
+        return refuse_key(item, error);
     if (!number_parse_real(item->value, &value, &why))
         return model_fail(error, "%s: %s=%s: %s", item->btl, item->key, item->value, why.text);
     if (value <= 0 && strcmp(item->key, "bandwidth") == 0)

@@ -12,38 +12,37 @@ _Static_assert((int) MULTILANE_BY_SEND == (int) MODEL_BY_SEND &&
                    MULTILANE_LANE_RANGES_MAX <= MODEL_LANE_RANGES_MAX,
                "the ways and ranges of both are the same");
 
-/* What holds instead of what cannot be. */
-#define DEFAULT_S       1e-6
-#define DEFAULT_BYTES_S 1e9
+#define SAME_PLACE(of_extension, of_model)                                                         \
+    (offsetof(struct multilane_lane_range, of_extension) ==                                        \
+     offsetof(struct model_lane_range, of_model))
+_Static_assert(sizeof(struct multilane_lane_range) == sizeof(struct model_lane_range) &&
+                   SAME_PLACE(largest_bytes, largest_bytes) && SAME_PLACE(latency_s, latency_s) &&
+                   SAME_PLACE(bandwidth_bytes_s, bandwidth_bytes_s) &&
+                   SAME_PLACE(overhead_send_s, overhead_send_s) &&
+                   SAME_PLACE(overhead_receive_s, overhead_receive_s) &&
+                   SAME_PLACE(registration_s, reg_cost_s) &&
+                   SAME_PLACE(registration_s_byte, reg_growth_s_byte),
+               "one table of attributes is for both");
 
 struct conversion {
     const struct declared_btl *btl;
     struct model_error *complaint;
 };
 
-static double checked(const struct conversion *conversion, enum model_attribute attribute,
-                      double value, double otherwise)
+/* In the extension's words a value below 0 is not known, and a bandwidth of 0 has no bound. */
+static double convert(const struct conversion *conversion, enum model_attribute attribute,
+                      double value)
 {
     struct model_error why;
+    double assumed = model_attributes[attribute].assumed;
+    if (attribute == MODEL_BANDWIDTH ? value <= 0 : value < 0)
+        return attribute == MODEL_BANDWIDTH ? INFINITY : 0;
     if (model_attribute_check(attribute, value, &why))
         return value;
     if (!conversion->complaint->text[0])
         model_fail(conversion->complaint, "BTL %s declares what cannot be: %.200s; %g is assumed",
-                   conversion->btl->name, why.text, otherwise);
-    return otherwise;
-}
-
-/* Below 0 means unknown, in the extension's words. */
-static double seconds(const struct conversion *conversion, enum model_attribute attribute,
-                      double value, double otherwise)
-{
-    return value < 0 ? 0 : checked(conversion, attribute, value, otherwise);
-}
-
-/* 0 means without bound, in the extension's words. */
-static double bytes_s(const struct conversion *conversion, double value)
-{
-    return value <= 0 ? INFINITY : checked(conversion, MODEL_BANDWIDTH, value, DEFAULT_BYTES_S);
+                   conversion->btl->name, why.text, assumed);
+    return assumed;
 }
 
 static void convert_cost(const struct conversion *conversion,
@@ -51,18 +50,10 @@ static void convert_cost(const struct conversion *conversion,
 {
     to->range_count = from->range_count <= MULTILANE_LANE_RANGES_MAX ? from->range_count : 0;
     for (uint32_t i = 0; i < to->range_count; i++) {
-        const struct multilane_lane_range *range = &from->ranges[i];
-        to->ranges[i] = (struct model_lane_range){
-            .largest_bytes = range->largest_bytes,
-            .latency_s = seconds(conversion, MODEL_LATENCY, range->latency_s, DEFAULT_S),
-            .bandwidth_bytes_s = bytes_s(conversion, range->bandwidth_bytes_s),
-            .overhead_send_s =
-                seconds(conversion, MODEL_OVERHEAD_SEND, range->overhead_send_s, DEFAULT_S),
-            .overhead_receive_s =
-                seconds(conversion, MODEL_OVERHEAD_RECEIVE, range->overhead_receive_s, DEFAULT_S),
-            .reg_cost_s = seconds(conversion, MODEL_REG_COST, range->registration_s, DEFAULT_S),
-            .reg_growth_s_byte =
-                seconds(conversion, MODEL_REG_GROWTH, range->registration_s_byte, 0)};
+        to->ranges[i].largest_bytes = from->ranges[i].largest_bytes;
+        for (int j = 0; j < MODEL_ATTRIBUTES; j++)
+            *model_attribute_in(&to->ranges[i], j) = convert(
+                conversion, (enum model_attribute) j, model_attribute_of(&from->ranges[i], j));
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file that describes lanes, written by people for multilane-plan or by multilane-calibrate as
- * a profile; multilane-plan's man page says what may stand in it. */
+/* What a file that describes lanes says: written by people for multilane-plan, or by
+ * multilane-calibrate as a profile. multilane-plan's man page lists its sections and keys. */
 #ifndef COMMON_LANE_LANE_FILE_H
 #define COMMON_LANE_LANE_FILE_H
 
@@ -8,13 +8,9 @@
 #include <stddef.h>
 
 #include "common/lane/fingerprint.h"
-#include "common/model/cluster.h"
 #include "common/model/plan.h"
 
 #define LANE_FILE_GROUPS_MAX 16
-
-/* A file above this is not one that people write. */
-#define LANE_FILE_BYTES_MAX (1u << 20)
 
 /* What a profile says of itself. */
 #define LANE_FILE_SCHEMA 1
@@ -44,25 +40,16 @@ struct lane_file {
     uint32_t group_count;
     struct model_surroundings around; /* bias, copies, header, limits */
     uint32_t most_eager_lanes, most_rndv_lanes;
-    bool has_cluster;
-    struct cluster_model cluster;
-    uint32_t cluster_processes;
+    bool has_cluster; /* there is a section [cluster], which only the tools read */
     bool has_profile;
     struct lane_file_profile profile;
 };
 
+/* Reads one key of the section [cluster]. False: *why says what is wrong with it. */
+typedef bool (*lane_file_cluster_key)(void *cluster, const char *key, const char *value,
+                                      struct model_error *why);
+
 /* A file without a lane, with the model's defaults. */
 void lane_file_init(struct lane_file *file);
-
-/* Reads the text of a file. `name` stands in front of every complaint. `text` need not end in 0 and
- * is not changed. */
-bool lane_file_parse(const char *name, const char *text, size_t length, struct lane_file *file,
-                     struct model_error *error);
-
-/* How complaints call a file given by this name. */
-const char *lane_file_name(const char *name);
-
-/* Reads a file, or standard input for "-". */
-bool lane_file_read(const char *name, struct lane_file *file, struct model_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys of a lane: its attributes, and the rest. */
-#include "common/lane/lane_reader.h"
+#include "common/lane/lane_keys.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,24 +8,6 @@
 
 /* --- attributes, which may stand for all ways or one -------------------------------------------
  */
-
-static double *attribute_of(struct model_lane_range *range, enum model_attribute attribute)
-{
-    switch (attribute) {
-    case MODEL_LATENCY:
-        return &range->latency_s;
-    case MODEL_BANDWIDTH:
-        return &range->bandwidth_bytes_s;
-    case MODEL_OVERHEAD_SEND:
-        return &range->overhead_send_s;
-    case MODEL_OVERHEAD_RECEIVE:
-        return &range->overhead_receive_s;
-    case MODEL_REG_COST:
-        return &range->reg_cost_s;
-    default:
-        return &range->reg_growth_s_byte;
-    }
-}
 
 /* A key for one way wins over the same key for all of them, in whatever order they stand. */
 static void set_attribute(struct reader *reader, enum model_way way, enum model_attribute attribute,
@@ -36,7 +18,7 @@ static void set_attribute(struct reader *reader, enum model_way way, enum model_
         struct model_lane_cost *cost = &reader->lane->cost[i];
         if (way == MODEL_WAYS ? *given : way != (enum model_way) i)
             continue;
-        *attribute_of(&cost->ranges[cost->range_count - 1], attribute) = value;
+        *model_attribute_in(&cost->ranges[cost->range_count - 1], (int) attribute) = value;
         *given = *given || way != MODEL_WAYS;
     }
     if (way == MODEL_WAYS)
@@ -61,68 +43,56 @@ static enum model_way split_way(const char **name)
     return MODEL_WAYS;
 }
 
-static bool set_overhead(struct reader *reader, enum model_way way, const char *name,
-                         const char *value, double read)
+/* An attribute has a key of its own; a user's key sets all attributes of that key, equal parts. */
+static bool is_set_by(int attribute, const char *name)
 {
-    double send_s, receive_s;
-    struct model_error why;
-    bool whole = !strcmp(name, "overhead");
-    reader->draft->overhead_whole = reader->draft->overhead_whole || whole;
-    reader->draft->overhead_parts = reader->draft->overhead_parts || !whole;
-    if (reader->draft->overhead_whole && reader->draft->overhead_parts)
-        return reader_refuse_value(reader, name, value,
-                                   "overhead is the sum of overhead_send and "
-                                   "overhead_receive; give either it or them");
-    if (!model_attribute_check(MODEL_OVERHEAD_SEND, read, &why))
-        return reader_refuse_value(reader, name, value, why.text);
-    if (!whole) {
-        set_attribute(reader, way,
-                      !strcmp(name, "overhead_send") ? MODEL_OVERHEAD_SEND : MODEL_OVERHEAD_RECEIVE,
-                      read);
-        return true;
-    }
-    model_overhead_divide(read, &send_s, &receive_s);
-    set_attribute(reader, way, MODEL_OVERHEAD_SEND, send_s);
-    set_attribute(reader, way, MODEL_OVERHEAD_RECEIVE, receive_s);
-    return true;
-}
-
-/* False and no complaint: it is none. */
-static bool find_attribute(const char *name, enum model_attribute *attribute)
-{
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        if (!strcmp(name, model_attribute_name((enum model_attribute) i))) {
-            *attribute = (enum model_attribute) i;
-            return true;
-        }
-    return false;
+    return !strcmp(name, model_attributes[attribute].key) ||
+           !strcmp(name, model_attributes[attribute].user_key);
 }
 
 bool reader_is_attribute(const char *name)
 {
-    enum model_attribute attribute;
+    bool is_one = false;
     split_way(&name);
-    return !strcmp(name, "overhead") || find_attribute(name, &attribute);
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        is_one = is_one || is_set_by(i, name);
+    return is_one;
+}
+
+static bool check_overhead(struct reader *reader, const char *name, const char *value)
+{
+    bool whole = !strcmp(name, "overhead"), is_overhead = !strncmp(name, "overhead", 8);
+    reader->draft->overhead_whole = reader->draft->overhead_whole || whole;
+    reader->draft->overhead_parts = reader->draft->overhead_parts || (is_overhead && !whole);
+    if (is_overhead && reader->draft->overhead_whole && reader->draft->overhead_parts)
+        return reader_refuse_value(reader, name, value,
+                                   "overhead is the sum of overhead_send and "
+                                   "overhead_receive; give either it or them");
+    return true;
 }
 
 bool reader_read_attribute(struct reader *reader, const char *value, const struct key *key)
 {
     const char *name = key->name;
     enum model_way way = split_way(&name);
-    enum model_attribute attribute = MODEL_LATENCY;
     struct model_error why;
+    struct model_lane_range parts;
     double read;
-    if (!reader_read_real(reader, value, key, &read))
+    if (!reader_read_real(reader, value, key, &read) || !check_overhead(reader, name, value))
         return false;
-    if (!strncmp(name, "overhead", strlen("overhead")))
-        return set_overhead(reader, way, name, value, read);
-    find_attribute(name, &attribute);
-    if (!model_attribute_check(attribute, read, &why))
-        return reader_refuse_value(reader, key->name, value, why.text);
-    /* What a profile writes where bytes cost nothing that could be measured. */
-    if (attribute == MODEL_BANDWIDTH && read >= LANE_FILE_BANDWIDTH_MOST)
-        read = INFINITY;
-    set_attribute(reader, way, attribute, read);
+    bool whole = model_attribute_set(&parts, name, read);
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
+        enum model_attribute attribute = (enum model_attribute) i;
+        if (!is_set_by(i, name))
+            continue;
+        if (!model_attribute_check(attribute, read, &why))
+            return reader_refuse_value(reader, key->name, value, why.text);
+        double part = whole ? model_attribute_of(&parts, i) : read;
+        /* What a profile writes where bytes cost nothing that could be measured. */
+        if (attribute == MODEL_BANDWIDTH && read >= LANE_FILE_BANDWIDTH_MOST)
+            part = INFINITY;
+        set_attribute(reader, way, attribute, part);
+    }
     return true;
 }
 
@@ -162,29 +132,11 @@ static bool read_reach(struct reader *reader, const char *value, const struct ke
     return reader_read_bits(reader, value, key, memory_name, MODEL_MEMORIES, &reader->lane->reach);
 }
 
-static bool read_lane_size(struct reader *reader, const char *value, const struct key *key)
-{
-    uint64_t read;
-    if (!reader_read_size(reader, value, key, &read))
-        return false;
-    memcpy((char *) reader->lane + key->offset, &read, sizeof read);
-    return true;
-}
-
 /* What profiles say that were written before; nobody ever made use of it. */
 static bool read_in_vain(struct reader *reader, const char *value, const struct key *key)
 {
     uint64_t read;
     return reader_read_size(reader, value, key, &read);
-}
-
-static bool read_lane_count(struct reader *reader, const char *value, const struct key *key)
-{
-    uint32_t read;
-    if (!reader_read_count(reader, value, key, 0, 1000000, &read))
-        return false;
-    memcpy((char *) reader->lane + key->offset, &read, sizeof read);
-    return true;
 }
 
 static bool read_reg_cached(struct reader *reader, const char *value, const struct key *key)
@@ -223,14 +175,14 @@ const struct key reader_lane_keys[] = {
     {"can", read_can, 0},
     {"reach", read_reach, 0},
     {"group", read_lane_group, 0},
-    {"distance", read_lane_count, offsetof(struct model_lane, distance)},
-    {"card", read_lane_count, offsetof(struct model_lane, card)},
-    {"pieces_max", read_lane_count, offsetof(struct model_lane, pieces_max)},
-    {"short_max", read_lane_size, offsetof(struct model_lane, short_max_bytes)},
-    {"copied_max", read_lane_size, offsetof(struct model_lane, copied_max_bytes)},
-    {"zcopied_max", read_lane_size, offsetof(struct model_lane, zcopied_max_bytes)},
-    {"piece_min", read_lane_size, offsetof(struct model_lane, piece_min_bytes)},
-    {"align", read_lane_size, offsetof(struct model_lane, align_bytes)},
+    {"distance", reader_store_count, offsetof(struct model_lane, distance)},
+    {"card", reader_store_count, offsetof(struct model_lane, card)},
+    {"pieces_max", reader_store_count, offsetof(struct model_lane, pieces_max)},
+    {"short_max", reader_store_size, offsetof(struct model_lane, short_max_bytes)},
+    {"copied_max", reader_store_size, offsetof(struct model_lane, copied_max_bytes)},
+    {"zcopied_max", reader_store_size, offsetof(struct model_lane, zcopied_max_bytes)},
+    {"piece_min", reader_store_size, offsetof(struct model_lane, piece_min_bytes)},
+    {"align", reader_store_size, offsetof(struct model_lane, align_bytes)},
     {"in_flight_max", read_in_vain, 0},
     {"reg_cached", read_reg_cached, 0},
     {NULL, NULL, 0}};

@@ -51,6 +51,23 @@ bool reader_read_size(struct reader *reader, const char *value, const struct key
            reader_refuse_value(reader, key->name, value, why.text);
 }
 
+static char *stored_at(struct reader *reader, const struct key *key)
+{
+    char *base = reader->section == SECTION_LANE ? (char *) reader->lane : (char *) reader->file;
+    return base + key->offset;
+}
+
+bool reader_store_count(struct reader *reader, const char *value, const struct key *key)
+{
+    return reader_read_count(reader, value, key, 0, 1000000,
+                             (uint32_t *) (void *) stored_at(reader, key));
+}
+
+bool reader_store_size(struct reader *reader, const char *value, const struct key *key)
+{
+    return reader_read_size(reader, value, key, (uint64_t *) (void *) stored_at(reader, key));
+}
+
 /* Words between commas or spaces; `name_of` names the bits. */
 bool reader_read_bits(struct reader *reader, const char *value, const struct key *key,
                       const char *(*name_of)(uint32_t bit), int bit_count, uint32_t *out)

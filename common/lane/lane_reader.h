@@ -34,6 +34,8 @@ struct reader {
     const char *name; /* of the file */
     unsigned line;
     struct lane_file *file;
+    lane_file_cluster_key cluster_key; /* null: passed over */
+    void *cluster;
     struct model_error *error;
     enum section section;
     char title[LINE_CHARS_MAX]; /* of the section, as written */
@@ -56,6 +58,12 @@ bool reader_refuse_value(struct reader *reader, const char *key, const char *val
                          const char *why);
 bool reader_refuse_line(struct reader *reader, const char *what, const char *shown);
 
+/* Readers of keys that only store what they read: in the lane whose section it is, else in the
+ * file.
+ */
+bool reader_store_count(struct reader *reader, const char *value, const struct key *key);
+bool reader_store_size(struct reader *reader, const char *value, const struct key *key);
+
 /* A value as a number, a size with its unit, words that stand for bits. False: it was refused. */
 bool reader_read_real(struct reader *reader, const char *value, const struct key *key, double *out);
 bool reader_read_count(struct reader *reader, const char *value, const struct key *key,
@@ -64,19 +72,5 @@ bool reader_read_size(struct reader *reader, const char *value, const struct key
                       uint64_t *out);
 bool reader_read_bits(struct reader *reader, const char *value, const struct key *key,
                       const char *(*name_of)(uint32_t bit), int bit_count, uint32_t *out);
-
-/* Attributes of a lane or range: too many names for a table. */
-bool reader_is_attribute(const char *name);
-bool reader_read_attribute(struct reader *reader, const char *value, const struct key *key);
-
-/* "latency_PROCESSES" of the cluster model. */
-bool reader_read_cluster_latency(struct reader *reader, const char *value, const struct key *key);
-
-/* The group of this name, which is made if it is new. */
-bool reader_find_group(struct reader *reader, const char *name, uint32_t *index);
-
-/* Keys of each section; the last one has no name. */
-extern const struct key reader_lane_keys[], reader_top_keys[], reader_group_keys[],
-    reader_copy_keys[], reader_cluster_keys[], reader_profile_keys[], reader_no_keys[];
 
 #endif

@@ -4,12 +4,14 @@ libmultilane_common_la_SOURCES += \
 	common/lane/attr.c common/lane/attr.h \
 	common/lane/declared.c common/lane/declared.h \
 	common/lane/fingerprint.c common/lane/fingerprint.h \
-	common/lane/foreign.c common/lane/foreign.h \
-	common/lane/file_keys.c common/lane/lane_keys.c \
-	common/lane/given.c common/lane/given.h \
+	common/lane/stock_btl.c common/lane/stock_btl.h \
+	common/lane/file_keys.c common/lane/file_keys.h \
 	common/lane/host.c common/lane/host.h \
 	common/lane/lane_file.c common/lane/lane_file.h \
+	common/lane/lane_keys.c common/lane/lane_keys.h \
+	common/lane/lane_parse.c common/lane/lane_parse.h \
 	common/lane/lane_reader.c common/lane/lane_reader.h \
-	common/lane/place.c common/lane/place.h \
+	common/lane/locality.c common/lane/locality.h \
 	common/lane/profile.c common/lane/profile.h \
-	common/lane/startup.c common/lane/startup.h
+	common/lane/startup.c common/lane/startup.h \
+	common/lane/user_attributes.c common/lane/user_attributes.h

@@ -38,15 +38,6 @@ enum profile_state {
 enum profile_state profile_read(const char *path, const struct fingerprint *here,
                                 struct lane_file *file, struct model_error *error);
 
-/* Writes it as a whole or not at all, making the folders that are not there. */
-bool profile_write(const char *path, const struct lane_file *file, struct model_error *error);
-
-/* Could it be written there? Makes the folders; what takes long asks this first. */
-bool profile_can_write(const char *path, struct model_error *error);
-
-/* The text of a profile. */
-void profile_print(FILE *out, const struct lane_file *file);
-
 /* Replaces the costs of `lane` by those that were measured for a lane of this name at this
  * placement, or, inside a node, at the other placement there. Abilities and limits stay. False: it
  * was not measured. */

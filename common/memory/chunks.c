@@ -25,7 +25,7 @@ driver_result chunk_end_init(struct chunk_end *end, struct copier *copier, bool 
     if (!end->moved)
         return result;
     end->copier = copier;
-    end->way = is_sender ? COPY_TO_HOST : COPY_TO_DEVICE;
+    end->direction = is_sender ? COPY_TO_HOST : COPY_TO_DEVICE;
     end->job = (struct chunk_job){.chunks = ring,
                                   .waits = is_sender ? emptied : filled,
                                   .tells = is_sender ? filled : emptied,
@@ -47,12 +47,13 @@ void chunk_end_fini(struct chunk_end *end)
 static driver_result kernel_start(struct chunk_end *end)
 {
     end->job.first = end->next;
-    driver_result result = kernels_start(end->copier, end->way, KERNEL_CHUNKS, &end->job, THREADS);
+    driver_result result =
+        kernels_start(end->copier, end->direction, KERNEL_CHUNKS, &end->job, THREADS);
     if (result != DRIVER_SUCCESS)
         return result;
-    result = copier_mark(end->copier, end->way, &end->event);
+    result = copier_event_record(end->copier, end->direction, &end->event);
     if (result != DRIVER_SUCCESS)
-        copier_wait(end->copier, end->way); /* for some looks at most */
+        copier_wait(end->copier, end->direction); /* for some looks at most */
     return result;
 }
 
@@ -82,9 +83,9 @@ static driver_result rest_start(struct chunk_end *end, bool go_on)
 
 driver_result chunk_end_test(struct chunk_end *end, bool go_on)
 {
-    driver_result result = copier_test(end->event);
+    driver_result result = copier_event_test(end->event);
     if (result == DRIVER_NOT_READY)
         return result;
-    copier_unmark(end->copier, end->event);
+    copier_event_return(end->copier, end->event);
     return result == DRIVER_SUCCESS ? rest_start(end, go_on) : result;
 }

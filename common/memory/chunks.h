@@ -16,7 +16,7 @@
 /* One end. Messages go through it one after the other. */
 struct chunk_end {
     struct copier *copier;
-    enum copy_way way; /* whose stream runs its kernels */
+    enum copy_direction direction; /* whose stream runs its kernels */
     struct chunk_job job;
     uint64_t next;   /* number of the first chunk that was not moved */
     uint64_t *moved; /* by the last kernel: pinned, so that both see it */

@@ -105,7 +105,7 @@ static void copier_mark_gone(struct copier *copier)
     __atomic_store_n(&copier->is_gone, true, __ATOMIC_RELAXED);
 }
 
-bool copier_lives(struct copier *copier)
+bool copier_is_alive(struct copier *copier)
 {
     if (copier_is_gone(copier))
         return false;
@@ -120,7 +120,7 @@ static struct copier *copier_find(driver_context context)
 {
     unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
     for (unsigned i = 0; i < count; i++)
-        if (all.copiers[i].context == context && copier_lives(&all.copiers[i]))
+        if (all.copiers[i].context == context && copier_is_alive(&all.copiers[i]))
             return &all.copiers[i];
     return NULL;
 }
@@ -140,7 +140,7 @@ static struct copier *copier_find_for(const struct memory *memory)
     return copier;
 }
 
-void copiers_look(void)
+void copiers_check(void)
 {
     unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
     for (unsigned i = 0; i < count; i++)
@@ -153,9 +153,9 @@ void copiers_look(void)
 
 static void streams_destroy(struct copier *copier)
 {
-    for (int way = 0; way < COPY_WAYS; way++)
-        if (copier->streams[way])
-            driver.stream_destroy(copier->streams[way]);
+    for (int direction = 0; direction < COPY_DIRECTIONS; direction++)
+        if (copier->streams[direction])
+            driver.stream_destroy(copier->streams[direction]);
 }
 
 static driver_result streams_create(struct copier *copier)
@@ -163,8 +163,8 @@ static driver_result streams_create(struct copier *copier)
     driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS)
         return result;
-    for (int way = 0; way < COPY_WAYS && result == DRIVER_SUCCESS; way++)
-        result = driver.stream_create(&copier->streams[way], DRIVER_STREAM_NON_BLOCKING);
+    for (int direction = 0; direction < COPY_DIRECTIONS && result == DRIVER_SUCCESS; direction++)
+        result = driver.stream_create(&copier->streams[direction], DRIVER_STREAM_NON_BLOCKING);
     if (result == DRIVER_SUCCESS)
         witness_take(copier);
     else
@@ -248,13 +248,13 @@ void copier_settle(const struct copier *copier, const struct memory *memory)
 /* --- copies -------------------------------------------------------------------------------------
  */
 
-driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr to, driver_ptr from,
-                          size_t bytes)
+driver_result copier_copy(struct copier *copier, enum copy_direction direction, driver_ptr to,
+                          driver_ptr from, size_t bytes)
 {
     driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS)
         return result;
-    result = driver.copy_async(to, from, bytes, copier->streams[way]);
+    result = driver.copy_async(to, from, bytes, copier->streams[direction]);
     context_leave();
     return result;
 }
@@ -288,24 +288,24 @@ static driver_result copy_planes(const struct copy_shape *shape, driver_stream s
     return driver.copy_3d_async(&copy, stream);
 }
 
-driver_result copier_copy_shape(struct copier *copier, enum copy_way way,
+driver_result copier_copy_shape(struct copier *copier, enum copy_direction direction,
                                 const struct copy_shape *shape)
 {
     driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS)
         return result;
-    result = shape->planes == 1 ? copy_rows(shape, copier->streams[way])
-                                : copy_planes(shape, copier->streams[way]);
+    result = shape->planes == 1 ? copy_rows(shape, copier->streams[direction])
+                                : copy_planes(shape, copier->streams[direction]);
     context_leave();
     return result;
 }
 
-driver_result copier_wait(struct copier *copier, enum copy_way way)
+driver_result copier_wait(struct copier *copier, enum copy_direction direction)
 {
     driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS)
         return result;
-    result = driver.stream_synchronize(copier->streams[way]);
+    result = driver.stream_synchronize(copier->streams[direction]);
     context_leave();
     return result;
 }
@@ -321,19 +321,20 @@ static driver_result event_get(struct copier *copier, driver_event *event)
     return *event ? DRIVER_SUCCESS : driver.event_create(event, DRIVER_EVENT_NO_TIMING);
 }
 
-driver_result copier_mark(struct copier *copier, enum copy_way way, driver_event *event)
+driver_result copier_event_record(struct copier *copier, enum copy_direction direction,
+                                  driver_event *event)
 {
     driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS)
         return result;
     result = event_get(copier, event);
     if (result == DRIVER_SUCCESS)
-        result = driver.event_record(*event, copier->streams[way]);
+        result = driver.event_record(*event, copier->streams[direction]);
     context_leave();
     return result;
 }
 
-driver_result copier_test(driver_event event)
+driver_result copier_event_test(driver_event event)
 {
     captures_ignore();
     driver_result result = driver.event_query(event);
@@ -341,7 +342,7 @@ driver_result copier_test(driver_event event)
     return result;
 }
 
-void copier_unmark(struct copier *copier, driver_event event)
+void copier_event_return(struct copier *copier, driver_event event)
 {
     if (copier_is_gone(copier))
         return;
@@ -393,7 +394,7 @@ void copier_unpin(struct copier *copier, void *bytes)
     context_leave();
 }
 
-driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes)
+driver_result copier_pin_pages(struct copier *copier, void *memory, size_t bytes)
 {
     driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS)
@@ -403,7 +404,7 @@ driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes
     return result == DRIVER_ALREADY_PINNED ? DRIVER_SUCCESS : result;
 }
 
-bool copier_unpin_given(struct copier *copier, void *memory)
+bool copier_unpin_pages(struct copier *copier, void *memory)
 {
     if (copier_enter(copier) != DRIVER_SUCCESS)
         return false;
@@ -430,7 +431,7 @@ static void copier_close(struct copier *copier)
 
 void copiers_close(void)
 {
-    copiers_look();
+    copiers_check();
     pthread_mutex_lock(&all.lock);
     for (unsigned i = 0; i < all.count; i++)
         copier_close(&all.copiers[i]);

@@ -6,7 +6,7 @@
 #include "common/memory/memory.h"
 
 /* Each has a stream, so that the directions overlap; copies of one stream end in their order. */
-enum copy_way { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_WAYS };
+enum copy_direction { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_DIRECTIONS };
 
 /* Most contexts that one process copies in, those that have ended included. */
 #define COPIERS_MAX 128
@@ -27,7 +27,7 @@ struct copier {
     driver_ptr witness;
     uint64_t witness_id;  /* 0: there was no memory for one, and nothing is known */
     uint64_t last_buffer; /* atomic: id of the memory that copier_get was last asked for */
-    driver_stream streams[COPY_WAYS];
+    driver_stream streams[COPY_DIRECTIONS];
 };
 
 /* The copier for such memory: of the context it was allocated in, else of its device. Null: *result
@@ -44,7 +44,7 @@ void copier_settle(const struct copier *copier, const struct memory *memory);
 struct copier *copier_of_device(int device, driver_result *result);
 
 /* Is the copier's context still there? Asks the driver. */
-bool copier_lives(struct copier *copier);
+bool copier_is_alive(struct copier *copier);
 
 /* The same, as far as it was found out before. */
 static inline bool copier_is_gone(const struct copier *copier)
@@ -54,11 +54,11 @@ static inline bool copier_is_gone(const struct copier *copier)
 
 /* Before all is given back: whatever context is not surely there counts as gone, so that nobody
  * touches what is of it. */
-void copiers_look(void);
+void copiers_check(void);
 
 /* Starts a copy of `bytes`; it may be under way when this returns. */
-driver_result copier_copy(struct copier *copier, enum copy_way way, driver_ptr to, driver_ptr from,
-                          size_t bytes);
+driver_result copier_copy(struct copier *copier, enum copy_direction direction, driver_ptr to,
+                          driver_ptr from, size_t bytes);
 
 /* Rows of equal length at equal distances, and planes of such rows at equal distances. */
 struct copy_end {
@@ -73,17 +73,20 @@ struct copy_shape {
 };
 
 /* Starts a copy of all of it. */
-driver_result copier_copy_shape(struct copier *copier, enum copy_way way,
+driver_result copier_copy_shape(struct copier *copier, enum copy_direction direction,
                                 const struct copy_shape *shape);
 
-/* Waits for all copies of that way: those before it in the stream are copies too, so it ends. */
-driver_result copier_wait(struct copier *copier, enum copy_way way);
+/* Waits for all copies of that direction: those before it in the stream are copies too, so it ends.
+ */
+driver_result copier_wait(struct copier *copier, enum copy_direction direction);
 
-/* An event that stands behind the copies started so far. It is the caller's until copier_unmark. */
-driver_result copier_mark(struct copier *copier, enum copy_way way, driver_event *event);
+/* An event that stands behind the copies started so far. It is the caller's until
+ * copier_event_return. */
+driver_result copier_event_record(struct copier *copier, enum copy_direction direction,
+                                  driver_event *event);
 /* DRIVER_SUCCESS: they are done; DRIVER_NOT_READY: not yet; else what went wrong with them. */
-driver_result copier_test(driver_event event);
-void copier_unmark(struct copier *copier, driver_event event);
+driver_result copier_event_test(driver_event event);
+void copier_event_return(struct copier *copier, driver_event event);
 
 /* After it other devices' writes to memory of the copier's context that the processor has heard of
  * are there. DRIVER_NOT_SUPPORTED: this device, or its driver, offers no such thing. */
@@ -95,8 +98,8 @@ void copier_unpin(struct copier *copier, void *bytes);
 
 /* The same for whole pages of the caller's, which stay what they are when the context goes. False:
  * the driver may still take them for pinned, so they must not become anything else. */
-driver_result copier_pin_given(struct copier *copier, void *memory, size_t bytes);
-bool copier_unpin_given(struct copier *copier, void *memory);
+driver_result copier_pin_pages(struct copier *copier, void *memory, size_t bytes);
+bool copier_unpin_pages(struct copier *copier, void *memory);
 
 /* Gives everything back. Nothing is under way any more. */
 void copiers_close(void);

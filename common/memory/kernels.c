@@ -171,8 +171,8 @@ void kernels_close(void)
 /* --- starting -----------------------------------------------------------------------------------
  */
 
-driver_result kernels_start(struct copier *copier, enum copy_way way, enum kernel kernel,
-                            const void *argument, uint64_t threads)
+driver_result kernels_start(struct copier *copier, enum copy_direction direction,
+                            enum kernel kernel, const void *argument, uint64_t threads)
 {
     void *arguments[] = {(void *) (uintptr_t) argument};
     uint64_t blocks = (threads + BLOCK_THREADS - 1) / BLOCK_THREADS;
@@ -182,7 +182,7 @@ driver_result kernels_start(struct copier *copier, enum copy_way way, enum kerne
     if (result != DRIVER_SUCCESS)
         return result;
     result = driver.launch(kernels.of[copier->index].functions[kernel], (unsigned) blocks, 1, 1,
-                           BLOCK_THREADS, 1, 1, 0, copier->streams[way], arguments, NULL);
+                           BLOCK_THREADS, 1, 1, 0, copier->streams[direction], arguments, NULL);
     context_leave();
     return result;
 }

@@ -26,8 +26,8 @@ driver_result kernels_ready(struct copier *copier);
 
 /* Starts a kernel that is ready, behind what was started that way before. Each of `threads` does
  * a part of the work; the kernel deals with fewer. */
-driver_result kernels_start(struct copier *copier, enum copy_way way, enum kernel kernel,
-                            const void *argument, uint64_t threads);
+driver_result kernels_start(struct copier *copier, enum copy_direction direction,
+                            enum kernel kernel, const void *argument, uint64_t threads);
 
 /* Unloads all. Nothing is under way any more, and the copiers are still there. */
 void kernels_close(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A packer for each copier and way: room on the device where packed bytes pass, and tables of
+/* A packer for each copier and direction: room on the device where packed bytes pass, and tables of
  * blocks. Everything a packer does goes through one stream in order, so its memory is used again
  * and again without asking whether the device has finished with it. */
 #include "common/memory/packer.h"
@@ -42,7 +42,7 @@ static struct {
         driver_ptr table_memory;
         struct table tables[TABLES];
         uint64_t uses;
-    } of[COPIERS_MAX][COPY_WAYS];
+    } of[COPIERS_MAX][COPY_DIRECTIONS];
 } packers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- layouts ------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ static void packer_free(struct packer *packer)
 {
     for (int i = 0; i < TABLES; i++)
         if (packer->tables[i].brought)
-            copier_unmark(packer->copier, packer->tables[i].brought);
+            copier_event_return(packer->copier, packer->tables[i].brought);
     if (packer->is_pinned)
         copier_unpin(packer->copier, packer->table_blocks);
     else
@@ -138,9 +138,9 @@ static driver_result packer_make(struct packer *packer, struct copier *copier)
     return DRIVER_SUCCESS;
 }
 
-driver_result packer_ready(struct copier *copier, enum copy_way way)
+driver_result packer_ready(struct copier *copier, enum copy_direction direction)
 {
-    struct packer *packer = &packers.of[copier->index][way];
+    struct packer *packer = &packers.of[copier->index][direction];
     pthread_mutex_lock(&packers.lock);
     if (!packer->is_tried) {
         driver_result result = packer_make(packer, copier);
@@ -155,11 +155,11 @@ void packers_close(void)
 {
     pthread_mutex_lock(&packers.lock);
     for (int i = 0; i < COPIERS_MAX; i++)
-        for (int way = 0; way < COPY_WAYS; way++)
-            if (packers.of[i][way].copier)
-                packer_free(&packers.of[i][way]);
+        for (int direction = 0; direction < COPY_DIRECTIONS; direction++)
+            if (packers.of[i][direction].copier)
+                packer_free(&packers.of[i][direction]);
             else
-                packers.of[i][way].is_tried = false;
+                packers.of[i][direction].is_tried = false;
     kernels_close();
     pthread_mutex_unlock(&packers.lock);
 }
@@ -175,25 +175,25 @@ static bool table_holds(const struct table *table, const struct layout *layout, 
 
 /* What brought the last contents may not have read them yet. These are copies and kernels of ours
  * only, so waiting for them ends. */
-static driver_result table_clear(const struct packer *packer, enum copy_way way,
+static driver_result table_clear(const struct packer *packer, enum copy_direction direction,
                                  struct table *table)
 {
     driver_result result = DRIVER_SUCCESS;
     table->serial = 0;
     if (!table->brought)
         return DRIVER_SUCCESS;
-    if (copier_test(table->brought) == DRIVER_NOT_READY)
-        result = copier_wait(packer->copier, way);
-    copier_unmark(packer->copier, table->brought);
+    if (copier_event_test(table->brought) == DRIVER_NOT_READY)
+        result = copier_wait(packer->copier, direction);
+    copier_event_return(packer->copier, table->brought);
     table->brought = NULL;
     return result;
 }
 
 /* Brings blocks from `block` on to the device, or all if there is room. */
-static driver_result table_fill(struct packer *packer, enum copy_way way, struct table *table,
-                                const struct layout *layout, uint32_t block)
+static driver_result table_fill(struct packer *packer, enum copy_direction direction,
+                                struct table *table, const struct layout *layout, uint32_t block)
 {
-    driver_result result = table_clear(packer, way, table);
+    driver_result result = table_clear(packer, direction, table);
     if (result != DRIVER_SUCCESS)
         return result;
     bool is_all = layout->block_count <= TABLE_BLOCKS;
@@ -202,17 +202,17 @@ static driver_result table_fill(struct packer *packer, enum copy_way way, struct
     table->count = is_all ? layout->block_count : left < TABLE_BLOCKS ? left : TABLE_BLOCKS;
     size_t bytes = table->count * sizeof(struct pack_block);
     memcpy(table->host, layout->blocks + table->first, bytes);
-    result = copier_copy(packer->copier, way, table->device, (driver_ptr) (uintptr_t) table->host,
-                         bytes);
+    result = copier_copy(packer->copier, direction, table->device,
+                         (driver_ptr) (uintptr_t) table->host, bytes);
     if (result == DRIVER_SUCCESS)
-        result = copier_mark(packer->copier, way, &table->brought);
+        result = copier_event_record(packer->copier, direction, &table->brought);
     if (result == DRIVER_SUCCESS)
         table->serial = layout->serial;
     return result;
 }
 
 /* The table with that block of the layout, which is there when what is started now runs. */
-static struct table *table_get(struct packer *packer, enum copy_way way,
+static struct table *table_get(struct packer *packer, enum copy_direction direction,
                                const struct layout *layout, uint32_t block, driver_result *result)
 {
     struct table *oldest = &packer->tables[0];
@@ -227,7 +227,7 @@ static struct table *table_get(struct packer *packer, enum copy_way way,
             oldest = table;
     }
     oldest->last_use = ++packer->uses;
-    *result = table_fill(packer, way, oldest, layout, block);
+    *result = table_fill(packer, direction, oldest, layout, block);
     return oldest;
 }
 
@@ -249,7 +249,7 @@ static size_t part_bytes(const struct layout *layout, const struct table *table,
 }
 
 /* With the lock held. */
-static driver_result part_move(struct packer *packer, enum copy_way way,
+static driver_result part_move(struct packer *packer, enum copy_direction direction,
                                const struct layout *layout, const struct table *table,
                                size_t offset, size_t bytes, driver_ptr host)
 {
@@ -262,31 +262,31 @@ static driver_result part_move(struct packer *packer, enum copy_way way,
                               .extent = layout->extent,
                               .blocks = table->count,
                               .word = layout->word,
-                              .unpacks = way == COPY_TO_DEVICE};
+                              .unpacks = direction == COPY_TO_DEVICE};
     driver_result result = DRIVER_SUCCESS;
-    if (way == COPY_TO_DEVICE)
-        result = copier_copy(packer->copier, way, pack.packed, host, bytes);
+    if (direction == COPY_TO_DEVICE)
+        result = copier_copy(packer->copier, direction, pack.packed, host, bytes);
     if (result == DRIVER_SUCCESS)
-        result = kernels_start(packer->copier, way, KERNEL_PACK, &pack, pack_words(&pack));
-    if (result == DRIVER_SUCCESS && way == COPY_TO_HOST)
-        result = copier_copy(packer->copier, way, host, pack.packed, bytes);
+        result = kernels_start(packer->copier, direction, KERNEL_PACK, &pack, pack_words(&pack));
+    if (result == DRIVER_SUCCESS && direction == COPY_TO_HOST)
+        result = copier_copy(packer->copier, direction, host, pack.packed, bytes);
     return result;
 }
 
-driver_result packer_copy(struct copier *copier, enum copy_way way, const struct layout *layout,
-                          size_t offset, size_t bytes, void *host)
+driver_result packer_copy(struct copier *copier, enum copy_direction direction,
+                          const struct layout *layout, size_t offset, size_t bytes, void *host)
 {
-    struct packer *packer = &packers.of[copier->index][way];
+    struct packer *packer = &packers.of[copier->index][direction];
     driver_ptr at = (driver_ptr) (uintptr_t) host;
     driver_result result = DRIVER_SUCCESS;
     pthread_mutex_lock(&packers.lock);
     while (bytes && result == DRIVER_SUCCESS) {
         uint32_t block = layout_block_at(layout, offset % layout->element_bytes);
-        const struct table *table = table_get(packer, way, layout, block, &result);
+        const struct table *table = table_get(packer, direction, layout, block, &result);
         if (result != DRIVER_SUCCESS)
             break;
         size_t part = part_bytes(layout, table, offset, bytes);
-        result = part_move(packer, way, layout, table, offset, part, at);
+        result = part_move(packer, direction, layout, table, offset, part, at);
         offset += part;
         at += part;
         bytes -= part;

@@ -30,14 +30,14 @@ static inline size_t layout_block_bytes(const struct layout *layout, uint32_t bl
     return (size_t) (layout->blocks[block + 1].offset - layout->blocks[block].offset);
 }
 
-/* Makes kernel and memory ready, once for each copier and way. DRIVER_NOT_SUPPORTED: there are no
- * kernels, as was wanted; another error: what the driver said. */
-driver_result packer_ready(struct copier *copier, enum copy_way way);
+/* Makes kernel and memory ready, once for each copier and direction. DRIVER_NOT_SUPPORTED: there
+ * are no kernels, as was wanted; another error: what the driver said. */
+driver_result packer_ready(struct copier *copier, enum copy_direction direction);
 
 /* Starts to move the packed bytes [offset, offset + bytes) from or to the host, where they have to
  * stay until a mark behind them is reached. After packer_ready said DRIVER_SUCCESS. */
-driver_result packer_copy(struct copier *copier, enum copy_way way, const struct layout *layout,
-                          size_t offset, size_t bytes, void *host);
+driver_result packer_copy(struct copier *copier, enum copy_direction direction,
+                          const struct layout *layout, size_t offset, size_t bytes, void *host);
 
 /* Gives everything back, the kernels included. Nothing is under way any more, and the copiers are
  * still there. */

@@ -3,12 +3,7 @@
 #ifndef COMMON_MODEL_CANDIDATE_H
 #define COMMON_MODEL_CANDIDATE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "common/model/cost.h"
-#include "common/model/plan.h"
-#include "common/model/protocol.h"
+#include "common/model/plan_input.h"
 
 struct lane_set {
     uint32_t count;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Who is busy. A single message takes the sum of the stages; in a stream of messages the stages of
- * different messages overlap and the largest of the first three counts (nobody is busy with
+ * different messages overlap and the largest of the first three counts (no processor is busy with
  * latency). */
 enum cost_stage { COST_SENDER, COST_WIRE, COST_RECEIVER, COST_LATENCY, COST_STAGES };
 
@@ -25,7 +25,7 @@ struct cost_line {
     double growth_s_byte;
 };
 
-struct cost_exact; /* cost_exact.h: the same terms without rounding */
+struct cost_exact; /* cost_term.h: the same terms without rounding */
 
 /* The cost of one protocol over one set of lanes for messages of first_bytes to last_bytes, both
  * included. The lines hold everything, the bias d too. */
@@ -37,7 +37,7 @@ struct cost {
     /* Used while the terms are added, and to compare two costs to the byte: see cost_term.h. */
     double scale;
     double bandwidth_bytes_s;
-    struct cost_exact *exact; /* null: nobody asked for it */
+    struct cost_exact *exact; /* null: it is not asked for */
 };
 
 double cost_of_stage(const struct cost *cost, enum cost_stage stage, uint64_t bytes);

@@ -58,7 +58,7 @@ void exact_set(struct exact *number, double value)
     exact_set_scaled(number, value < 0 ? -1 : 1, (uint64_t) ldexp(fraction, 53), exponent - 53);
 }
 
-void exact_set_integer(struct exact *number, uint64_t value)
+static void exact_set_integer(struct exact *number, uint64_t value)
 {
     exact_set_scaled(number, 1, value, 0);
 }

@@ -24,7 +24,6 @@ struct exact {
 };
 
 void exact_set(struct exact *number, double value); /* value is finite */
-void exact_set_integer(struct exact *number, uint64_t value);
 void exact_negate(struct exact *number);
 void exact_add(struct exact *sum, const struct exact *term);
 void exact_add_double(struct exact *sum, double term);

@@ -7,17 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What lies beyond is no attribute of anything that moves bytes, and would overflow sums. */
-#define TIME_S_MAX    1e9
-#define BANDWIDTH_MIN 1e-6
-#define BANDWIDTH_MAX 1e30
-
 const char *model_source_name(enum model_source source)
 {
     static const char *const names[MODEL_SOURCES] = {
         [MODEL_SOURCE_USER] = "user",         [MODEL_SOURCE_PROFILE] = "profile",
         [MODEL_SOURCE_MEASURED] = "measured", [MODEL_SOURCE_DECLARED] = "declared",
-        [MODEL_SOURCE_FOREIGN] = "foreign",   [MODEL_SOURCE_DEFAULT] = "default"};
+        [MODEL_SOURCE_STOCK_BTL] = "foreign", [MODEL_SOURCE_DEFAULT] = "default"};
     return source < MODEL_SOURCES ? names[source] : "unknown";
 }
 
@@ -25,18 +20,6 @@ const char *model_way_name(enum model_way way)
 {
     static const char *const names[MODEL_WAYS] = {"send", "get", "put", "both"};
     return way < MODEL_WAYS ? names[way] : "unknown";
-}
-
-const char *model_attribute_name(enum model_attribute attribute)
-{
-    static const char *const names[MODEL_ATTRIBUTES] = {[MODEL_LATENCY] = "latency",
-                                                        [MODEL_BANDWIDTH] = "bandwidth",
-                                                        [MODEL_OVERHEAD_SEND] = "overhead_send",
-                                                        [MODEL_OVERHEAD_RECEIVE] =
-                                                            "overhead_receive",
-                                                        [MODEL_REG_COST] = "reg_cost",
-                                                        [MODEL_REG_GROWTH] = "reg_growth"};
-    return attribute < MODEL_ATTRIBUTES ? names[attribute] : "unknown";
 }
 
 /* The name of the lowest bit of `bits`. */
@@ -94,38 +77,12 @@ void model_lane_set_cost(struct model_lane *lane, enum model_way way,
         }
 }
 
-void model_overhead_divide(double overhead_s, double *send_s, double *receive_s)
-{
-    *send_s = overhead_s / 2;
-    *receive_s = overhead_s - *send_s; /* exact: the two are within a factor of two */
-}
-
-bool model_attribute_check(enum model_attribute attribute, double value, struct model_error *error)
-{
-    if (attribute == MODEL_BANDWIDTH) {
-        if ((value >= BANDWIDTH_MIN && value <= BANDWIDTH_MAX) || value == INFINITY)
-            return true;
-        return model_fail(error, "bandwidth = %g is not from %g to %g bytes a second", value,
-                          BANDWIDTH_MIN, BANDWIDTH_MAX);
-    }
-    if (value >= 0 && value <= TIME_S_MAX)
-        return true;
-    return model_fail(error, "%s = %g is not a time from 0 to %g seconds",
-                      model_attribute_name(attribute), value, TIME_S_MAX);
-}
-
 static bool check_range(const struct model_lane *lane, const struct model_lane_range *range,
                         struct model_error *error)
 {
-    const double values[MODEL_ATTRIBUTES] = {[MODEL_LATENCY] = range->latency_s,
-                                             [MODEL_BANDWIDTH] = range->bandwidth_bytes_s,
-                                             [MODEL_OVERHEAD_SEND] = range->overhead_send_s,
-                                             [MODEL_OVERHEAD_RECEIVE] = range->overhead_receive_s,
-                                             [MODEL_REG_COST] = range->reg_cost_s,
-                                             [MODEL_REG_GROWTH] = range->reg_growth_s_byte};
     struct model_error why;
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        if (!model_attribute_check((enum model_attribute) i, values[i], &why))
+        if (!model_attribute_check((enum model_attribute) i, model_attribute_of(range, i), &why))
             return model_fail(error, "lane \"%s\": %.200s", lane->name, why.text);
     return true;
 }
@@ -152,9 +109,9 @@ static bool check_cost(const struct model_lane *lane, const struct model_lane_co
 
 bool model_lane_check(const struct model_lane *lane, struct model_error *error)
 {
-    if (!(lane->reg_cached_s <= TIME_S_MAX))
+    if (!(lane->reg_cached_s <= MODEL_TIME_S_MAX))
         return model_fail(error, "lane \"%s\": reg_cached = %g is not a time of at most %g seconds",
-                          lane->name, lane->reg_cached_s, TIME_S_MAX);
+                          lane->name, lane->reg_cached_s, MODEL_TIME_S_MAX);
     for (int way = 0; way < MODEL_WAYS; way++)
         if (!check_cost(lane, &lane->cost[way], error))
             return false;

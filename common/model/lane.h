@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/model/attribute.h"
 #include "common/model/error.h"
 
 /* Most lanes that one plan considers, and size ranges that one way of a lane distinguishes. (A lane
@@ -15,12 +16,12 @@
 
 /* Who gave a value, the strongest first: a stronger source replaces a weaker one. */
 enum model_source {
-    MODEL_SOURCE_USER,     /* a parameter or the file that the user wrote */
-    MODEL_SOURCE_PROFILE,  /* a profile that multilane-calibrate measured earlier */
-    MODEL_SOURCE_MEASURED, /* measured by this job */
-    MODEL_SOURCE_DECLARED, /* a BTL of ours says so */
-    MODEL_SOURCE_FOREIGN,  /* converted from what another BTL says */
-    MODEL_SOURCE_DEFAULT,  /* our table of defaults */
+    MODEL_SOURCE_USER,      /* a parameter or the file that the user wrote */
+    MODEL_SOURCE_PROFILE,   /* a profile that multilane-calibrate measured earlier */
+    MODEL_SOURCE_MEASURED,  /* measured by this job */
+    MODEL_SOURCE_DECLARED,  /* a BTL of ours says so */
+    MODEL_SOURCE_STOCK_BTL, /* converted from what another BTL says */
+    MODEL_SOURCE_DEFAULT,   /* our table of defaults */
     MODEL_SOURCES
 };
 
@@ -38,30 +39,6 @@ enum model_way {
 
 /* "send", "get", "put", "both". */
 const char *model_way_name(enum model_way way);
-
-enum model_attribute {
-    MODEL_LATENCY,
-    MODEL_BANDWIDTH,
-    MODEL_OVERHEAD_SEND,
-    MODEL_OVERHEAD_RECEIVE,
-    MODEL_REG_COST,
-    MODEL_REG_GROWTH,
-    MODEL_ATTRIBUTES
-};
-
-/* The key under which people write the attribute: "latency", "bandwidth", ... */
-const char *model_attribute_name(enum model_attribute attribute);
-
-/* Linear in the size of the message, from one byte above the range before up to `largest_bytes`. */
-struct model_lane_range {
-    uint64_t largest_bytes;
-    double latency_s;
-    double bandwidth_bytes_s; /* above 0; INFINITY: bytes cost nothing */
-    double overhead_send_s;   /* of the sender's processor, each message */
-    double overhead_receive_s;
-    double reg_cost_s; /* of registering memory, once a message and end */
-    double reg_growth_s_byte;
-};
 
 /* What one way costs. The last range ends at UINT64_MAX. */
 struct model_lane_cost {
@@ -151,13 +128,6 @@ void model_lane_set_cost(struct model_lane *lane, enum model_way way,
  * MODEL_ATTRIBUTES. */
 void model_lane_set_source(struct model_lane *lane, enum model_way way,
                            enum model_attribute attribute, enum model_source source);
-
-/* Half an overhead of which only the whole is known; the halves add up to it exactly. */
-void model_overhead_divide(double overhead_s, double *send_s, double *receive_s);
-
-/* Is this a value that the model can compute with? Times are from 0 to 1e9 seconds (a byte),
- * bandwidths from 1e-6 to 1e30 bytes a second or infinite. */
-bool model_attribute_check(enum model_attribute attribute, double value, struct model_error *error);
 
 /* Is every value one that the model can compute with? Negative, NaN and (but for bandwidth)
  * infinite values, zero bandwidth, ranges out of order: refused by lane, attribute and value. */

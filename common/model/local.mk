@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of common/model: arithmetic of costs and plans.
 libmultilane_common_la_SOURCES += \
-	common/model/broadcast.c \
+	common/model/attribute.c common/model/attribute.h \
 	common/model/candidate.c common/model/candidate.h \
-	common/model/cluster.c common/model/cluster.h \
-	common/model/cost.c common/model/cost.h common/model/cost_term.h \
-	common/model/effective.c common/model/effective.h \
-	common/model/equation.c common/model/equation.h \
+	common/model/cost.c common/model/cost.h \
+	common/model/cost_term.c common/model/cost_term.h \
 	common/model/error.h \
 	common/model/exact.c common/model/exact.h \
-	common/model/fit.c common/model/fit_pieces.c \
 	common/model/group.c common/model/group.h \
 	common/model/lane.c common/model/lane.h \
 	common/model/number.c common/model/number.h \
 	common/model/plan.c common/model/plan.h \
+	common/model/plan_input.c common/model/plan_input.h \
 	common/model/protocol.c common/model/protocol.h
 # A fused multiply-add where one compiler sees one and another does not would give them different
 # times; the thresholds are exact either way.

@@ -53,6 +53,10 @@ struct model_copy {
     double s_byte;
 };
 
+/* d of the threshold equation: what a rendezvous counts as, and the most that it can be set to. */
+#define MODEL_BIAS_DEFAULT 0.99
+#define MODEL_BIAS_MAX     100
+
 /* Everything that a protocol's cost may depend on beside its lanes. */
 struct model_surroundings {
     struct model_buffer buffer;

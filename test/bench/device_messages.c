@@ -139,9 +139,9 @@ static void trip(const struct way *way, size_t size)
 /* The driver's copy of as many bytes, until it has ended. */
 static void plain(const struct way *way, size_t size)
 {
-    enum copy_way copy = way->from != DEVICE ? COPY_TO_DEVICE
-                         : way->to != DEVICE ? COPY_TO_HOST
-                                             : COPY_BETWEEN;
+    enum copy_direction copy = way->from != DEVICE ? COPY_TO_DEVICE
+                               : way->to != DEVICE ? COPY_TO_HOST
+                                                   : COPY_BETWEEN;
     must(
         copier_copy(copier, copy, address(memory[way->to][1]), address(memory[way->from][0]), size),
         "a copy");

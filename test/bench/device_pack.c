@@ -53,7 +53,7 @@ static void device_begin(void)
     must(result, "a context");
     kernels_choose("auto", words, sizeof(words));
     for (int way = COPY_TO_HOST; way <= COPY_TO_DEVICE; way++) {
-        result = packer_ready(copier, (enum copy_way) way);
+        result = packer_ready(copier, (enum copy_direction) way);
         if (result == DRIVER_NOT_SUPPORTED)
             nothing(kernels_expected("auto")[0] ? kernels_expected("auto")
                                                 : "the driver is too old for kernels");
@@ -84,12 +84,12 @@ static void layout_make(uint32_t block_bytes)
     layout_end(&layout);
 }
 
-static void by_kernel(enum copy_way way)
+static void by_kernel(enum copy_direction way)
 {
     must(packer_copy(copier, way, &layout, 0, TOTAL, host), "the kernel");
 }
 
-static void by_blocks(enum copy_way way)
+static void by_blocks(enum copy_direction way)
 {
     for (uint32_t i = 0; i < layout.block_count; i++) {
         driver_ptr there = device + (driver_ptr) layout.blocks[i].displacement;
@@ -100,7 +100,7 @@ static void by_blocks(enum copy_way way)
     }
 }
 
-static void by_one_copy(enum copy_way way)
+static void by_one_copy(enum copy_direction way)
 {
     driver_ptr here = (driver_ptr) (uintptr_t) host;
     must(copier_copy(copier, way, way == COPY_TO_HOST ? here : device,
@@ -115,7 +115,7 @@ static int by_value(const void *one, const void *other)
 }
 
 /* Microseconds, the median. */
-static double measure(void (*move)(enum copy_way way), enum copy_way way)
+static double measure(void (*move)(enum copy_direction way), enum copy_direction way)
 {
     double taken[RUNS];
     for (int i = -1; i < RUNS; i++) {
@@ -137,7 +137,7 @@ int main(void)
     for (uint32_t block = 8; block <= TOTAL; block *= 4) {
         layout_make(block);
         for (int i = COPY_TO_HOST; i <= COPY_TO_DEVICE; i++) {
-            enum copy_way way = (enum copy_way) i;
+            enum copy_direction way = (enum copy_direction) i;
             printf("%8u  %9s  %10.1f  %10.1f  %10.1f\n", block,
                    way == COPY_TO_HOST ? "to host" : "to device", measure(by_kernel, way),
                    measure(by_blocks, way), measure(by_one_copy, way));

@@ -6,10 +6,11 @@
  * are moved, that changes while the rest is measured.
  *
  *   regret_measure ROUNDS LARGEST */
-#include "tools/calibrate/calibrate.h"
+#include "tools/calibrate/session.h"
 
 #include <dlfcn.h>
 #include <math.h>
+#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/lane_file.h"
-#include "common/model/equation.h"
 #include "common/model/number.h"
 #include "test/unit/check.h"
+#include "tools/lane/lane_input.h"
+#include "tools/model/equation.h"
 
 #define FILE_BYTES_MAX 4096
 #define ROUNDS         60000
@@ -84,8 +84,9 @@ static void read_as_numbers(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     static struct lane_file file;
+    static struct cluster_model cluster;
     struct model_error error = {""};
-    if (lane_file_parse("fuzz", (const char *) data, length, &file, &error))
+    if (lane_input_parse("fuzz", (const char *) data, length, &file, &cluster, &error))
         plan_what_was_read(&file);
     else
         require_sentence(&error);

@@ -14,7 +14,7 @@ test_fuzz_mca_pml_multilane_la_LIBADD = $(COMPONENT_LIBADD) $(OMPI_LIBS) $(OPAL_
 # Lane files and profiles: any bytes at all.
 check_PROGRAMS += test/fuzz/fuzz_lane_file
 TESTS += test/fuzz/fuzz_lane_file
-test_fuzz_fuzz_lane_file_LDADD = libmultilane_common.la -lm
+test_fuzz_fuzz_lane_file_LDADD = libmultilane_tools.la -lm
 
 # Run by test/mpi/runs/70-fuzz.sh.
 check_PROGRAMS += test/fuzz/headers

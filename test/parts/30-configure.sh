@@ -9,7 +9,7 @@ refused() {
     local regex=$1 dir errors
     shift
     dir=$(mktemp -d "$build_root/configure.XXXXXX") && cd "$dir" || return 1
-    "$top/configure" "$@" >output 2>errors
+    "$sources/configure" "$@" >output 2>errors
     local status=$?
     cat output errors
     errors=$(grep -c 'error:' errors)
@@ -81,11 +81,26 @@ broken_nvcc() {
     printf '#!/bin/sh\nexit 1\n' >"$prefix/bin/nvcc"
     chmod +x "$prefix/bin/nvcc"
     dir=$(mktemp -d "$build_root/configure.XXXXXX") && cd "$dir" || return 1
-    "$top/configure" --with-cuda="$prefix" >output 2>&1 || { cat output; cd "$top"; return 1; }
+    "$sources/configure" --with-cuda="$prefix" >output 2>&1 || { cat output; cd "$top"; return 1; }
     row=$(grep 'CUDA kernels' output)
     cd "$top" && rm -rf "$dir" "$prefix"
     echo "$row"
     grep -Eq 'no +.*makes no device code here; config.log shows what it says' <<<"$row"
+}
+
+# A checkout in which configure was run, as README says one may: what is built is a copy of it.
+configured_checkout() {
+    local checkout=$build_root/configured-checkout
+    rm -rf "$checkout" && mkdir -p "$checkout" || return 1
+    (sources=$checkout && sources_copy) && touch "$checkout/config.status" || return 1
+    # shellcheck disable=SC2016
+    MULTILANE_BUILD=$checkout/build bash -c '
+        top=$0
+        . "$top/test/lib.sh"
+        mkdir -p "$build_root/any" && sources_prepare && cd "$build_root/any" || exit 1
+        "$sources/configure" --with-ompi=/nonexistent
+        true' "$checkout" 2>&1 | tee "$checkout/said"
+    grep -q 'no mpicc in /nonexistent/bin' "$checkout/said" && rm -rf "$checkout"
 }
 
 part_run() {
@@ -105,6 +120,7 @@ part_run() {
     check configure.wrong-cuda refused 'no CUDA toolkit there' --with-cuda=/nonexistent
     check configure.broken-nvcc broken_nvcc
     check configure.unknown-part unknown_part
+    check configure.configured-checkout configured_checkout
 }
 
 # The same manners in test/all itself.

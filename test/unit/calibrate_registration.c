@@ -3,7 +3,7 @@
  * registrations, which knows memory by its address, is asked for none that it has. */
 #include "check.h"
 
-#include "tools/calibrate/calibrate.h"
+#include "tools/calibrate/measure.h"
 
 #define NEW_S 20e-6
 

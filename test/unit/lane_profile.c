@@ -10,6 +10,8 @@
 
 #include "common/lane/profile.h"
 #include "common/lane/startup.h"
+#include "tools/lane/lane_input.h"
+#include "tools/lane/profile_write.h"
 
 static char folder[] = "/tmp/multilane-profile-XXXXXX";
 static char path[128];
@@ -37,7 +39,7 @@ static void chance_cost(uint64_t *chance, uint32_t most, struct model_lane_cost 
     }
 }
 
-static void chance_profile(uint64_t *chance, struct lane_file *file)
+static void chance_profile(uint64_t *chance, struct lane_file *file, struct cluster_model *cluster)
 {
     lane_file_init(file);
     file->has_profile = true;
@@ -64,10 +66,11 @@ static void chance_profile(uint64_t *chance, struct lane_file *file)
         model_lane_set_source(lane, MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_PROFILE);
     }
     file->has_cluster = chance_below(chance, 2);
-    file->cluster.send_overhead = (struct cost_line){chance_time(chance), 1e-10};
-    file->cluster.latency[0] = (struct cluster_latency){2, {chance_time(chance), 0}};
-    file->cluster.latency_count = 1;
-    file->cluster.packet_bytes = 8192;
+    *cluster = (struct cluster_model){.send_overhead = {chance_time(chance), 1e-10},
+                                      .latency = {{2, {chance_time(chance), 0}}},
+                                      .latency_count = 1,
+                                      .packet_bytes = 8192,
+                                      .processes = 2 + (uint32_t) chance_below(chance, 9)};
 }
 
 /* The same cost at every size where something may change. */
@@ -93,11 +96,12 @@ static bool same_cost(const struct model_lane *a, const struct model_lane *b)
 static void profiles_are_read_as_they_were_written(void)
 {
     static struct lane_file written, read;
+    static struct cluster_model cluster, cluster_read;
     uint64_t chance = 7;
     for (int round = 0; round < 300; round++) {
         struct model_error error = {""};
-        chance_profile(&chance, &written);
-        CHECK(profile_write(path, &written, &error), "%s", error.text);
+        chance_profile(&chance, &written, &cluster);
+        CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
         enum profile_state state = profile_read(path, &written.profile.machine, &read, &error);
         CHECK(state == PROFILE_READ, "round %d: %s", round, error.text);
         if (state != PROFILE_READ)
@@ -121,8 +125,12 @@ static void profiles_are_read_as_they_were_written(void)
         }
         CHECK(read.has_cluster == written.has_cluster, "cluster");
         CHECK(!read.has_cluster ||
-                  read.cluster.send_overhead.fixed_s == written.cluster.send_overhead.fixed_s,
-              "O_s");
+                  (lane_input_read(path, &read, &cluster_read, &error) &&
+                   cluster_read.send_overhead.fixed_s == cluster.send_overhead.fixed_s &&
+                   cluster_read.latency[0].line.fixed_s == cluster.latency[0].line.fixed_s &&
+                   cluster_read.packet_bytes == 8192 &&
+                   cluster_read.processes == cluster.processes),
+              "O_s, L, packet, processes");
     }
 }
 
@@ -158,11 +166,12 @@ static void older_profiles_are_read(void)
 static void every_truncation_is_refused(void)
 {
     static struct lane_file written, read;
+    static struct cluster_model cluster;
     static char text[65536];
     struct model_error error;
     uint64_t chance = 11;
-    chance_profile(&chance, &written);
-    CHECK(profile_write(path, &written, &error), "%s", error.text);
+    chance_profile(&chance, &written, &cluster);
+    CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
     FILE *file = fopen(path, "r");
     size_t length = fread(text, 1, sizeof(text), file);
     fclose(file);
@@ -176,11 +185,12 @@ static void every_truncation_is_refused(void)
 static void what_does_not_fit_is_refused(void)
 {
     static struct lane_file written;
+    static struct cluster_model cluster;
     struct model_error error;
     uint64_t chance = 13;
-    chance_profile(&chance, &written);
+    chance_profile(&chance, &written, &cluster);
     snprintf(written.profile.machine.kernel, sizeof(written.profile.machine.kernel), "0.1-ancient");
-    CHECK(profile_write(path, &written, &error), "%s", error.text);
+    CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
     refused("its kernel is \"0.1-ancient\", this one's");
 
     static const char other_schema[] = "[profile]\nschema = 2\nnew_key = 5\n[end]\n";
@@ -225,10 +235,11 @@ static void absence_is_no_complaint(void)
 static void what_cannot_be_written_is_said(void)
 {
     static struct lane_file written;
+    static struct cluster_model cluster;
     struct model_error error = {""};
     uint64_t chance = 17;
-    chance_profile(&chance, &written);
-    CHECK(!profile_write("/proc/nowhere/profile", &written, &error), "written to /proc");
+    chance_profile(&chance, &written, &cluster);
+    CHECK(!profile_write("/proc/nowhere/profile", &written, &cluster, &error), "written to /proc");
     CHECK(strstr(error.text, "/proc/nowhere"), "%s", error.text);
 }
 

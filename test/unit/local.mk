@@ -22,18 +22,18 @@ TESTS += test/unit/plan_tool.py
 TESTS += test/unit/doc_names.py test/unit/doc_parameters.py
 endif
 EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_names.py test/unit/doc_parameters.py
-test_unit_model_cluster_LDADD = libmultilane_common.la
-test_unit_model_effective_LDADD = libmultilane_common.la -lm
-test_unit_model_equation_LDADD = libmultilane_common.la
+test_unit_model_cluster_LDADD = libmultilane_tools.la
+test_unit_model_effective_LDADD = libmultilane_tools.la -lm
+test_unit_model_equation_LDADD = libmultilane_tools.la
 test_unit_model_number_LDADD = libmultilane_common.la
 test_unit_model_plan_LDADD = libmultilane_common.la
-test_unit_model_property_LDADD = libmultilane_common.la
+test_unit_model_property_LDADD = libmultilane_tools.la
 
 # The two rules of common/compat.
 check_PROGRAMS += test/unit/test_compat
 TESTS += test/unit/test_compat
 test_unit_test_compat_SOURCES = test/unit/test_compat.c
-test_unit_test_compat_LDADD = libmultilane_compat.la $(OMPI_LDFLAGS) $(OPAL_LIBS)
+test_unit_test_compat_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OPAL_LIBS)
 
 # The ring: its tests, and all interleavings of small ones.
 ring_tests = test/unit/ring_test test/unit/ring_model
@@ -61,7 +61,7 @@ check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/progress_standin.h test/unit/lanes_standin.h
 PML_TEST_CPPFLAGS = $(PML_CPPFLAGS) $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
-PML_TEST_LDADD = libmultilane_compat.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS) -lpthread
+PML_TEST_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS) -lpthread
 test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/base/handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
@@ -73,16 +73,16 @@ lanes_under_test = test/unit/lanes_standin.c pml/multilane/peer/attributes.c pml
 lanes_cppflags = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'
 test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c $(lanes_under_test)
 test_unit_pml_lanes_CPPFLAGS = $(lanes_cppflags)
-test_unit_pml_lanes_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
+test_unit_pml_lanes_LDADD = $(PML_TEST_LDADD) -ldl
 test_unit_pml_rma_SOURCES = test/unit/pml_rma.c $(lanes_under_test)
 test_unit_pml_rma_CPPFLAGS = $(lanes_cppflags)
-test_unit_pml_rma_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
+test_unit_pml_rma_LDADD = $(PML_TEST_LDADD) -ldl
 test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c $(lanes_under_test)
 test_unit_pml_stripe_CPPFLAGS = $(lanes_cppflags)
-test_unit_pml_stripe_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
+test_unit_pml_stripe_LDADD = $(PML_TEST_LDADD) -ldl
 test_unit_pml_explain_SOURCES = test/unit/pml_explain.c pml/multilane/report/explain.c $(lanes_under_test)
 test_unit_pml_explain_CPPFLAGS = $(lanes_cppflags)
-test_unit_pml_explain_LDADD = libmultilane_common.la $(PML_TEST_LDADD) -ldl
+test_unit_pml_explain_LDADD = $(PML_TEST_LDADD) -ldl
 EXTRA_DIST += test/unit/explain.txt test/unit/explain.json
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
 	pml/multilane/lane/transfer.c pml/multilane/base/pending.c pml/multilane/base/work.c
@@ -110,26 +110,26 @@ test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_record_SOURCES = test/unit/pml_record.c pml/multilane/peer/record.c
 test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_record_LDADD = libmultilane_common.la $(PML_TEST_LDADD)
+test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
 
 # Attributes of lanes, and tables.
-lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_foreign \
-	test/unit/lane_given test/unit/lane_place test/unit/lane_profile test/unit/report_table
+lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_stock_btl \
+	test/unit/lane_user test/unit/lane_locality test/unit/lane_profile test/unit/report_table
 check_PROGRAMS += $(lane_tests)
 TESTS += $(lane_tests)
 test_unit_lane_attr_SOURCES = test/unit/lane_attr.c
 test_unit_lane_attr_LDADD = libmultilane_common.la -lm
 test_unit_lane_declared_SOURCES = test/unit/lane_declared.c
 test_unit_lane_declared_LDADD = libmultilane_common.la -lm
-test_unit_lane_foreign_SOURCES = test/unit/lane_foreign.c
-test_unit_lane_foreign_LDADD = libmultilane_common.la -lm
-test_unit_lane_given_SOURCES = test/unit/lane_given.c
-test_unit_lane_given_LDADD = libmultilane_common.la -lm
+test_unit_lane_stock_btl_SOURCES = test/unit/lane_stock_btl.c
+test_unit_lane_stock_btl_LDADD = libmultilane_common.la -lm
+test_unit_lane_user_SOURCES = test/unit/lane_user.c
+test_unit_lane_user_LDADD = libmultilane_common.la -lm
 test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
-test_unit_lane_profile_LDADD = libmultilane_common.la -lm
-test_unit_lane_place_SOURCES = test/unit/lane_place.c
-test_unit_lane_place_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
-test_unit_lane_place_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
+test_unit_lane_profile_LDADD = libmultilane_tools.la -lm
+test_unit_lane_locality_SOURCES = test/unit/lane_locality.c
+test_unit_lane_locality_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
+test_unit_lane_locality_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
 test_unit_report_table_SOURCES = test/unit/report_table.c
 test_unit_report_table_LDADD = libmultilane_common.la
 
@@ -137,10 +137,10 @@ test_unit_report_table_LDADD = libmultilane_common.la
 check_PROGRAMS += test/unit/calibrate_registration
 TESTS += test/unit/calibrate_registration
 test_unit_calibrate_registration_SOURCES = test/unit/calibrate_registration.c \
-	tools/calibrate/measure.c tools/calibrate/orders.c tools/calibrate/calibrate.h
+	tools/calibrate/measure.c tools/calibrate/session.c
 test_unit_calibrate_registration_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 test_unit_calibrate_registration_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
-test_unit_calibrate_registration_LDADD = libmultilane_common.la $(OMPI_LIBS) -lm
+test_unit_calibrate_registration_LDADD = libmultilane_tools.la $(OMPI_LIBS) -lm
 
 # The segments of btl/shm.
 check_PROGRAMS += test/unit/shm_segment
@@ -150,7 +150,8 @@ test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
 # Its puts, gets and atomics by message.
 check_PROGRAMS += test/unit/shm_remote
 TESTS += test/unit/shm_remote
-test_unit_shm_remote_SOURCES = test/unit/shm_remote.c btl/shm/registration.c
+test_unit_shm_remote_SOURCES = test/unit/shm_remote.c btl/shm/registration.c \
+	btl/shm/remote.c btl/shm/serve.c btl/shm/shm.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_remote_LDADD = $(PML_TEST_LDADD)
 
@@ -170,13 +171,17 @@ if BUILD_VERBS
 check_PROGRAMS += test/unit/verbs_connect test/unit/verbs_peer
 TESTS += test/unit/verbs_connect test/unit/verbs_peer
 endif
-test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/choice.c \
-	btl/verbs/connect.c btl/verbs/peer.c btl/verbs/progress.c btl/verbs/slot_ring.c \
-	btl/verbs/slots.c btl/verbs/work.c
+test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/cache.c \
+	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/connect.c btl/verbs/failure.c \
+	btl/verbs/fence.c btl/verbs/greeter.c btl/verbs/pair.c btl/verbs/peer.c \
+	btl/verbs/progress.c btl/verbs/queue.c btl/verbs/slot_ring.c btl/verbs/slots.c \
+	btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_connect_LDADD = $(PML_TEST_LDADD)
-test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c btl/verbs/choice.c btl/verbs/peer.c \
-	btl/verbs/work.c
+test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c \
+	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/failure.c btl/verbs/fence.c \
+	btl/verbs/pair.c btl/verbs/peer.c btl/verbs/procs.c btl/verbs/queue.c \
+	btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_peer_LDADD = $(PML_TEST_LDADD)
 

@@ -167,16 +167,16 @@ static void a_mark_is_reached_after_the_copy(void)
     memset(pinned, 0, 100);
     driver.copy(device, ptr(pattern), sizeof(pattern));
     copier_copy(copier, COPY_TO_HOST, ptr(pinned), device, sizeof(pattern));
-    copier_mark(copier, COPY_TO_HOST, &event);
-    while ((result = copier_test(event)) == DRIVER_NOT_READY)
+    copier_event_record(copier, COPY_TO_HOST, &event);
+    while ((result = copier_event_test(event)) == DRIVER_NOT_READY)
         usleep(100);
     CHECK(result == DRIVER_SUCCESS && memcmp(pinned, pattern, sizeof(pattern)) == 0, "%s",
           words(result));
-    copier_unmark(copier, event);
-    copier_mark(copier, COPY_TO_DEVICE, &again);
+    copier_event_return(copier, event);
+    copier_event_record(copier, COPY_TO_DEVICE, &again);
     CHECK(again == event, "events are not used again");
     copier_wait(copier, COPY_TO_DEVICE);
-    copier_unmark(copier, again);
+    copier_event_return(copier, again);
     copier_unpin(copier, pinned);
     copiers_close();
 }
@@ -192,8 +192,8 @@ static void a_failed_copy_is_reported_by_its_mark(void)
     memory_ask(address(device), &memory);
     struct copier *copier = copier_get(&memory, &result);
     copier_copy(copier, COPY_TO_DEVICE, device, ptr(host), 10);
-    copier_mark(copier, COPY_TO_DEVICE, &event);
-    while ((result = copier_test(event)) == DRIVER_NOT_READY)
+    copier_event_record(copier, COPY_TO_DEVICE, &event);
+    while ((result = copier_event_test(event)) == DRIVER_NOT_READY)
         usleep(100);
     CHECK(result == DRIVER_ILLEGAL_ADDRESS, "%s", words(result));
     CHECK(strstr(words(result), "CUDA_ERROR_ILLEGAL_ADDRESS"), "%s", words(result));
@@ -353,7 +353,7 @@ static struct copier *packer_begin(void)
     struct copier *copier = copier_of_device(0, &result);
     CHECK(copier, "%s", words(result));
     for (int way = COPY_TO_HOST; way <= COPY_TO_DEVICE; way++) {
-        result = packer_ready(copier, (enum copy_way) way);
+        result = packer_ready(copier, (enum copy_direction) way);
         CHECK(result == DRIVER_SUCCESS, "%s", words(result));
     }
     return copier;
@@ -589,12 +589,12 @@ static void a_kernel_does_not_wait_for_ever(void)
     driver_ptr from = device_alloc(CHUNK_BYTES * (RING_CHUNKS + 1));
     chunk_end_start(&ends[0], from, CHUNK_BYTES * (RING_CHUNKS + 1));
     for (int i = 0; i < 3; i++) {
-        driver_result result = copier_wait(ends[0].copier, ends[0].way);
+        driver_result result = copier_wait(ends[0].copier, ends[0].direction);
         CHECK(result == DRIVER_SUCCESS, "%s", words(result));
         CHECK(chunk_end_test(&ends[0], true) == DRIVER_NOT_READY, "it was sent");
         CHECK(ends[0].next == RING_CHUNKS, "%llu", (unsigned long long) ends[0].next);
     }
-    copier_wait(ends[0].copier, ends[0].way);
+    copier_wait(ends[0].copier, ends[0].direction);
     driver_result result = chunk_end_test(&ends[0], false);
     CHECK(result == DRIVER_LAUNCH_TIMEOUT, "told not to go on: %s", words(result));
 }

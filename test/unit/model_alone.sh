@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# common/model is built on its own, without Open MPI, by every compiler that is here, with and
+# common/model and tools/model are built on their own, without Open MPI, by every compiler that is here, with and
 # without optimisation: it must compile as plain C11 and decide the same each time.
 set -eu
 source=${srcdir:-.}
@@ -15,7 +15,7 @@ for compiler in gcc clang; do
     }
     for level in -O0 -O2 -O3; do
         "$compiler" -std=c11 "$level" -Wall -Wextra -Wpedantic -Werror -ffp-contract=off \
-            -I"$source" -o "$folder/digest" "$source"/common/model/*.c \
+            -I"$source" -o "$folder/digest" "$source"/common/model/*.c "$source"/tools/model/*.c \
             "$source/test/unit/model_digest.c" -lm
         digest=$("$folder/digest")
         echo "$compiler $level: $digest"

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "common/model/cluster.h"
+#include "tools/model/broadcast.h"
+#include "tools/model/fit.h"
 
 static bool close_to(double a, double b)
 {
@@ -198,22 +199,22 @@ static void parameters_are_lines(void)
 
 #define SAMPLES_MAX 400
 
-static uint32_t sample_line(struct cluster_sample *samples, uint64_t *chance, double fixed,
-                            double growth, double noise, int repeats)
+static uint32_t sample_line(struct sample *samples, uint64_t *chance, double fixed, double growth,
+                            double noise, int repeats)
 {
     uint32_t count = 0;
     for (uint64_t bytes = 1; bytes <= 1 << 20; bytes *= 2)
         for (int i = 0; i < repeats; i++)
-            samples[count++] = (struct cluster_sample){
-                bytes, (fixed + growth * (double) bytes) * (1 + noise * chance_real(chance))};
+            samples[count++] = (struct sample){bytes, (fixed + growth * (double) bytes) *
+                                                          (1 + noise * chance_real(chance))};
     return count;
 }
 
 static void lines_are_found_through_noise_and_outliers(void)
 {
     uint64_t chance = 41;
-    struct cluster_sample samples[SAMPLES_MAX];
-    struct cluster_fit fit;
+    struct sample samples[SAMPLES_MAX];
+    struct line_fit fit;
     struct model_error error = {""};
     for (int i = 0; i < 200; i++) {
         double fixed = 1e-6 * (0.1 + chance_real(&chance));
@@ -221,7 +222,7 @@ static void lines_are_found_through_noise_and_outliers(void)
         uint32_t count = sample_line(samples, &chance, fixed, growth, 0.02, 8);
         for (uint32_t j = 0; j < count; j += 7) /* one in seven was interrupted */
             samples[j].seconds *= 2 + 50 * chance_real(&chance);
-        bool fitted = cluster_fit(samples, count, 0.1, &fit, &error);
+        bool fitted = line_fit(samples, count, 0.1, &fit, &error);
         CHECK(fitted, "%s", error.text);
         CHECK(fabs(fit.line.fixed_s / fixed - 1.01) < 0.015 &&
                   fabs(fit.line.growth_s_byte / growth - 1.01) < 0.03,
@@ -236,13 +237,13 @@ static void lines_are_found_through_noise_and_outliers(void)
 static void exact_lines_are_found_exactly(void)
 {
     uint64_t chance = 42;
-    struct cluster_sample samples[SAMPLES_MAX];
-    struct cluster_fit fit;
+    struct sample samples[SAMPLES_MAX];
+    struct line_fit fit;
     uint32_t count = sample_line(samples, &chance, 1e-6, 1e-10, 0, 1);
-    CHECK(cluster_fit(samples, count, 0.1, &fit, NULL) && fit.residual_worst < 1e-9, "%g",
+    CHECK(line_fit(samples, count, 0.1, &fit, NULL) && fit.residual_worst < 1e-9, "%g",
           fit.residual_worst);
     count = sample_line(samples, &chance, 1e-6, 0, 0, 1);
-    CHECK(cluster_fit(samples, count, 0.1, &fit, NULL) && fit.line.growth_s_byte < 1e-20 &&
+    CHECK(line_fit(samples, count, 0.1, &fit, NULL) && fit.line.growth_s_byte < 1e-20 &&
               fabs(fit.line.fixed_s - 1e-6) < 1e-15,
           "a constant");
 }
@@ -250,12 +251,12 @@ static void exact_lines_are_found_exactly(void)
 /* Neither part below 0, though the best line would have one. */
 static void parts_are_never_negative(void)
 {
-    const struct cluster_sample falling[] = {{1, 1.1e-6}, {1000, 1e-6}, {2000, 0.95e-6}};
-    const struct cluster_sample late[] = {{1000, 0.8e-6}, {2000, 2e-6}, {4000, 4.2e-6}};
-    struct cluster_fit fit;
-    CHECK(cluster_fit(falling, 3, 0.2, &fit, NULL) && fit.line.growth_s_byte == 0, "%g",
+    const struct sample falling[] = {{1, 1.1e-6}, {1000, 1e-6}, {2000, 0.95e-6}};
+    const struct sample late[] = {{1000, 0.8e-6}, {2000, 2e-6}, {4000, 4.2e-6}};
+    struct line_fit fit;
+    CHECK(line_fit(falling, 3, 0.2, &fit, NULL) && fit.line.growth_s_byte == 0, "%g",
           fit.line.growth_s_byte);
-    CHECK(cluster_fit(late, 3, 0.3, &fit, NULL) && fit.line.fixed_s == 0 &&
+    CHECK(line_fit(late, 3, 0.3, &fit, NULL) && fit.line.fixed_s == 0 &&
               fit.line.growth_s_byte > 0.8e-9,
           "%g + %g m", fit.line.fixed_s, fit.line.growth_s_byte);
 }
@@ -263,45 +264,44 @@ static void parts_are_never_negative(void)
 static void a_change_of_protocol_is_noticed(void)
 {
     uint64_t chance = 43;
-    struct cluster_sample samples[SAMPLES_MAX];
-    struct cluster_fit fit;
+    struct sample samples[SAMPLES_MAX];
+    struct line_fit fit;
     struct model_error error = {""};
     uint32_t count = sample_line(samples, &chance, 1e-6, 1e-10, 0.01, 5);
     for (uint32_t i = 0; i < count; i++)
         if (samples[i].bytes > 8192)
             samples[i].seconds = 6e-6 + 0.5e-10 * (double) samples[i].bytes;
-    cluster_fit(samples, count, 0.5, &fit, &error);
+    line_fit(samples, count, 0.5, &fit, &error);
     CHECK(fit.break_bytes == 8192, "at 8192, not %llu", (unsigned long long) fit.break_bytes);
-    CHECK(!cluster_fit(samples, count, 0.001, &fit, &error) && strstr(error.text, "8192"), "%s",
+    CHECK(!line_fit(samples, count, 0.001, &fit, &error) && strstr(error.text, "8192"), "%s",
           error.text);
 }
 
 static void bad_samples_and_bad_fits_are_refused(void)
 {
-    const struct cluster_sample good[] = {{1, 1}, {2, 2}, {3, 3}, {4, 2}};
-    struct cluster_sample bad[4];
-    struct cluster_fit fit;
+    const struct sample good[] = {{1, 1}, {2, 2}, {3, 3}, {4, 2}};
+    struct sample bad[4];
+    struct line_fit fit;
     struct model_error error = {""};
-    CHECK(cluster_fit(good, 2, 0.1, &fit, &error), "two samples: %s", error.text);
-    CHECK(!cluster_fit(good, 0, 0.1, &fit, &error), "no sample");
+    CHECK(line_fit(good, 2, 0.1, &fit, &error), "two samples: %s", error.text);
+    CHECK(!line_fit(good, 0, 0.1, &fit, &error), "no sample");
     for (int i = 0; i < 4; i++) {
         static const double times[] = {0, -1, NAN, INFINITY};
         memcpy(bad, good, sizeof bad);
         bad[2].seconds = times[i];
-        CHECK(!cluster_fit(bad, 4, 0.1, &fit, &error) && strstr(error.text, "3 bytes"), "%s",
+        CHECK(!line_fit(bad, 4, 0.1, &fit, &error) && strstr(error.text, "3 bytes"), "%s",
               error.text);
     }
     for (int i = 0; i < 4; i++)
-        bad[i] = (struct cluster_sample){7, 1};
-    CHECK(!cluster_fit(bad, 4, 0.1, &fit, &error) && strstr(error.text, "one size"), "%s",
-          error.text);
+        bad[i] = (struct sample){7, 1};
+    CHECK(!line_fit(bad, 4, 0.1, &fit, &error) && strstr(error.text, "one size"), "%s", error.text);
     uint64_t chance = 44;
-    struct cluster_sample noise[SAMPLES_MAX];
+    struct sample noise[SAMPLES_MAX];
     for (uint32_t i = 0; i < SAMPLES_MAX; i++) {
         noise[i].bytes = 1 + chance_below(&chance, 1000);
         noise[i].seconds = exp(8 * chance_real(&chance));
     }
-    CHECK(!cluster_fit(noise, SAMPLES_MAX, 0.1, &fit, &error) && strstr(error.text, "off the line"),
+    CHECK(!line_fit(noise, SAMPLES_MAX, 0.1, &fit, &error) && strstr(error.text, "off the line"),
           "%s", error.text);
 }
 

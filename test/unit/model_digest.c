@@ -3,8 +3,9 @@
  * builds it with several compilers and flags, and the numbers must be equal. */
 #include <string.h>
 
-#include "common/model/cluster.h"
-#include "common/model/equation.h"
+#include "tools/model/broadcast.h"
+#include "tools/model/fit.h"
+#include "tools/model/equation.h"
 #include "model_lanes.h"
 
 static uint64_t digest = UINT64_C(0xcbf29ce484222325);
@@ -71,8 +72,8 @@ static void add_cluster(uint64_t *chance)
 {
     struct cluster_point point;
     struct cluster_broadcast broadcast;
-    struct cluster_sample samples[20];
-    struct cluster_fit fit;
+    struct sample samples[20];
+    struct line_fit fit;
     point.send_overhead_s = chance_value(chance, 1e-6);
     point.gap_s = chance_value(chance, 1e-6);
     point.latency_s = chance_value(chance, 1e-6);
@@ -86,7 +87,7 @@ static void add_cluster(uint64_t *chance)
         samples[i].bytes = chance_below(chance, 100000);
         samples[i].seconds = 1e-6 * (1 + chance_real(chance));
     }
-    if (cluster_fit(samples, 20, 1, &fit, NULL)) {
+    if (line_fit(samples, 20, 1, &fit, NULL)) {
         add_real(fit.line.fixed_s);
         add_real(fit.line.growth_s_byte);
     }

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/model/effective.h"
+#include "tools/model/effective.h"
 
 #define SAMPLES_MAX 1024
 
-static struct cluster_sample samples[MODEL_PROTOCOLS][SAMPLES_MAX];
+static struct sample samples[MODEL_PROTOCOLS][SAMPLES_MAX];
 static struct effective_curve curves[MODEL_PROTOCOLS];
 
 static struct model_surroundings surroundings(void)
@@ -63,7 +63,7 @@ static void stand_in_measure(const struct model_lane *lane, const struct model_s
                     if (noise > 0 && !chance_below(chance, 40))
                         seconds *= 3;
                     if (count < SAMPLES_MAX)
-                        samples[i][count++] = (struct cluster_sample){bytes, seconds};
+                        samples[i][count++] = (struct sample){bytes, seconds};
                 }
         curves[i] = (struct effective_curve){samples[i], count};
     }
@@ -222,8 +222,8 @@ static void a_disturbed_half_is_left_out(void)
         uint32_t clean = curves[i].count;
         for (uint32_t j = 0; j < clean && curves[i].count < SAMPLES_MAX; j++)
             samples[i][curves[i].count++] =
-                (struct cluster_sample){samples[i][j].bytes, samples[i][j].seconds * 4};
-        CHECK(cluster_steady(samples[i], curves[i].count) == clean, "%u of %u samples left", clean,
+                (struct sample){samples[i][j].bytes, samples[i][j].seconds * 4};
+        CHECK(samples_steady(samples[i], curves[i].count) == clean, "%u of %u samples left", clean,
               curves[i].count);
         curves[i].count = clean;
     }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/model/equation.h"
+#include "tools/model/equation.h"
 #include "model_lanes.h"
 
 /* Most cases: d = 1/2, eager and rendezvous of 1 byte a second, so den = 1/2 s/B. */

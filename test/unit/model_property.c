@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "common/model/equation.h"
+#include "tools/model/equation.h"
 
 #define EQUATION_SETS 30000
 #define PLAN_SETS     12000

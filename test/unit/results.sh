@@ -52,6 +52,21 @@ printf 'echo "$no_such_variable"\n' >"$folder/top/test/mpi/runs/2.sh"
 (top=$folder/top; mpi_run "$folder/build" here.) >/dev/null 2>&1
 expect "runs that break off" 1 2
 
+# One test alone, by its name or a pattern; the others do not run.
+# shellcheck disable=SC2016
+printf 'check "${prefix}good" true\ncheck "${prefix}bad" false\nskip "${prefix}bare" nothing\n' \
+    >"$folder/top/test/mpi/runs/2.sh"
+: >"$results"
+"$folder/top/test/mpi/run" "$folder/build" here. 2 --only good >/dev/null || exit 1
+expect "one test" 0 1
+: >"$results"
+"$folder/top/test/mpi/run" "$folder/build" here. --only 'here.b*' >/dev/null
+expect "a pattern with the prefix" 1 2
+: >"$results"
+said=$("$folder/top/test/mpi/run" "$folder/build" --only nosuch 2>&1) &&
+    { echo "a name that no test has is no error" >&2; exit 1; }
+[ "$said" = "test/mpi/run: no test here is called nosuch" ] || { echo "$said" >&2; exit 1; }
+
 # test/all itself, with a part that an unset variable ends, and one after it.
 mkdir -p "$folder/top/test/parts" && cp "$top/test/all" "$folder/top/test/"
 # shellcheck disable=SC2016

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* multilane-calibrate: measures the lanes between two processes and writes what it found as this
  * machine's profile. */
-#include "calibrate.h"
-
 #include <dlfcn.h>
-#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "common/model/number.h"
 #include "config.h"
+#include "report.h"
+#include "tools/lane/profile_write.h"
+#include "tools/model/fit_pieces.h"
 
 #define EXIT_USAGE    2
 #define EXIT_MEASURED 1 /* something could not be measured, fitted or written */
@@ -110,6 +111,7 @@ struct calibration {
     struct options options;
     struct model_surroundings around;
     struct lane_file profile;
+    struct cluster_model cluster; /* where profile.has_cluster */
     struct lane_result *results;
     uint32_t result_count;
     struct measure_broadcasts broadcasts; /* among all ranks, beside the profile's cluster model */
@@ -117,26 +119,27 @@ struct calibration {
     char path[PROFILE_PATH_CHARS]; /* of the profile */
 };
 
-struct place {
-    int peer;
+struct placed_peer {
+    int rank;
     enum profile_placement placement;
     struct model_lane lanes[MODEL_LANES_MAX];
     uint32_t lane_count;
 };
 
 /* One peer for each placement: the first rank that is there. */
-static int places_find(const struct session *session, struct place places[PROFILE_PLACEMENTS])
+static int placed_peers_find(const struct session *session,
+                             struct placed_peer peers[PROFILE_PLACEMENTS])
 {
     int count = 0;
     for (int rank = 1; rank < session->ranks; rank++) {
-        struct place *place = &places[count];
+        struct placed_peer *peer = &peers[count];
         bool is_new = true;
-        place->peer = rank;
-        place->lane_count = MODEL_LANES_MAX;
-        if (session->pml->lanes(rank, place->lanes, &place->lane_count, &place->placement) != 0)
+        peer->rank = rank;
+        peer->lane_count = MODEL_LANES_MAX;
+        if (session->pml->lanes(rank, peer->lanes, &peer->lane_count, &peer->placement) != 0)
             continue;
         for (int i = 0; i < count; i++)
-            is_new = is_new && places[i].placement != place->placement;
+            is_new = is_new && peers[i].placement != peer->placement;
         count += is_new && count < PROFILE_PLACEMENTS;
         if (count == PROFILE_PLACEMENTS)
             break;
@@ -167,30 +170,30 @@ static bool was_measured(const struct calibration *calibration, const char *name
     return false;
 }
 
-static void lane_measure(struct calibration *calibration, const struct place *place, uint32_t index,
-                         double seconds)
+static void lane_measure(struct calibration *calibration, const struct placed_peer *peer,
+                         uint32_t index, double seconds)
 {
-    char name[sizeof(place->lanes[0].name)];
+    char name[sizeof(peer->lanes[0].name)];
     struct lane_result *result = &calibration->results[calibration->result_count];
     if (calibration->result_count == RESULTS_MAX) {
-        complain(place->lanes[index].name, ": a profile holds 16 lanes; this one is left out");
+        complain(peer->lanes[index].name, ": a profile holds 16 lanes; this one is left out");
         return;
     }
-    result->lane = place->lanes[index];
+    result->lane = peer->lanes[index];
     result->lane.group = 0;
     snprintf(name, sizeof(name), "%s", result->lane.name);
     snprintf(result->lane.name, sizeof(result->lane.name), "%.32s@%s", name,
-             profile_placement_name(place->placement));
+             profile_placement_name(peer->placement));
     if (was_measured(calibration, result->lane.name)) {
         complain(result->lane.name, ": several lanes have this name; the first one was measured");
         return;
     }
     progress_show(0, result->lane.name);
-    measure_registration(&calibration->session, place->peer, index, &result->lane);
+    measure_registration(&calibration->session, peer->rank, index, &result->lane);
     for (int attempt = 0; attempt < ATTEMPTS && !result->fitted; attempt++) {
         if (attempt)
             progress_show(0, "once more, it was unsteady");
-        measure_lane(&calibration->session, place->peer, index, &calibration->options.effort,
+        measure_lane(&calibration->session, peer->rank, index, &calibration->options.effort,
                      seconds, progress_show, &result->samples);
         lane_fit(calibration,
                  attempt + 1 < ATTEMPTS ? EFFECTIVE_RESIDUAL_GOOD : EFFECTIVE_RESIDUAL_MOST,
@@ -207,18 +210,18 @@ static void lane_measure(struct calibration *calibration, const struct place *pl
 }
 
 /* All lanes at once: a group where they do not add up. */
-static void together_measure(struct calibration *calibration, const struct place *place)
+static void together_measure(struct calibration *calibration, const struct placed_peer *peer)
 {
     struct lane_file *profile = &calibration->profile;
     double alone = 0;
-    const char *name = profile_placement_name(place->placement);
-    if (place->lane_count < 2)
+    const char *name = profile_placement_name(peer->placement);
+    if (peer->lane_count < 2)
         return;
-    for (uint32_t i = 0; i < place->lane_count; i++)
-        alone += measure_bandwidth(&calibration->session, place->peer, UINT32_C(1) << i,
+    for (uint32_t i = 0; i < peer->lane_count; i++)
+        alone += measure_bandwidth(&calibration->session, peer->rank, UINT32_C(1) << i,
                                    &calibration->options.effort);
     double together =
-        measure_bandwidth(&calibration->session, place->peer, 0, &calibration->options.effort);
+        measure_bandwidth(&calibration->session, peer->rank, 0, &calibration->options.effort);
     printf("\nall lanes at %s together: %.3g GB/s, alone in sum %.3g GB/s\n", name, together / 1e9,
            alone / 1e9);
     if (!(together > 0) || together > 0.9 * alone ||
@@ -236,12 +239,12 @@ static void together_measure(struct calibration *calibration, const struct place
 }
 
 /* Of the lane that control messages of this peer take: the first that can send. */
-static void cluster_measure(struct calibration *calibration, const struct place *place)
+static void cluster_measure(struct calibration *calibration, const struct placed_peer *peer)
 {
     struct cluster_model model;
     struct model_error why;
-    for (uint32_t i = 0; i < place->lane_count; i++) {
-        const struct model_lane *lane = &place->lanes[i];
+    for (uint32_t i = 0; i < peer->lane_count; i++) {
+        const struct model_lane *lane = &peer->lanes[i];
         uint64_t packet = lane->copied_max_bytes > 2 * calibration->around.header_bytes
                               ? lane->copied_max_bytes - calibration->around.header_bytes
                               : 0;
@@ -251,7 +254,7 @@ static void cluster_measure(struct calibration *calibration, const struct place 
         bool is_first = !calibration->profile.has_cluster;
         if (is_first)
             memset(&calibration->broadcasts, 0, sizeof(calibration->broadcasts));
-        if (!measure_cluster(&calibration->session, place->peer, UINT32_C(1) << i, packet, &model,
+        if (!measure_cluster(&calibration->session, peer->rank, UINT32_C(1) << i, packet, &model,
                              is_first ? &calibration->broadcasts : NULL, &why)) {
             complain("the cluster model is left out: ", why.text);
             continue;
@@ -259,8 +262,8 @@ static void cluster_measure(struct calibration *calibration, const struct place 
         report_cluster(stdout, lane->name, &model);
         if (is_first) {
             calibration->profile.has_cluster = true;
-            calibration->profile.cluster = model;
-            calibration->profile.cluster_processes = (uint32_t) calibration->session.ranks;
+            calibration->cluster = model;
+            calibration->cluster.processes = (uint32_t) calibration->session.ranks;
         }
     }
 }
@@ -268,21 +271,21 @@ static void cluster_measure(struct calibration *calibration, const struct place 
 #define EXCHANGES_MAX 512
 
 /* Both ends send at once: a line of its own, where (2.7) does not hold. */
-static void exchange_report(struct calibration *calibration, const struct place *place)
+static void exchange_report(struct calibration *calibration, const struct placed_peer *peer)
 {
-    static struct cluster_sample samples[EXCHANGES_MAX], sizes[EXCHANGES_MAX];
+    static struct sample samples[EXCHANGES_MAX], sizes[EXCHANGES_MAX];
     struct measure_pair pairs[64];
-    struct cluster_piece pieces[CLUSTER_PIECES_MAX];
+    struct line_piece pieces[LINE_PIECES_MAX];
     struct model_error why;
-    uint32_t count = measure_exchange(&calibration->session, place->peer,
+    uint32_t count = measure_exchange(&calibration->session, peer->rank,
                                       &calibration->options.effort, samples, EXCHANGES_MAX);
-    count = cluster_steady(samples, count);
-    uint32_t found = cluster_fit_pieces(samples, count, 6, EFFECTIVE_RESIDUAL_MOST, pieces, &why);
+    count = samples_steady(samples, count);
+    uint32_t found = line_fit_pieces(samples, count, 6, EFFECTIVE_RESIDUAL_MOST, pieces, &why);
     if (!found) {
         complain("exchange: ", why.text);
         return;
     }
-    uint32_t size_count = cluster_medians(samples, count, sizes), pair_count = 0;
+    uint32_t size_count = sample_medians(samples, count, sizes), pair_count = 0;
     for (uint32_t i = 0; i < size_count && pair_count < 64; i++)
         for (uint32_t j = 0; j < found; j++)
             if (sizes[i].bytes >= pieces[j].first_bytes &&
@@ -294,8 +297,7 @@ static void exchange_report(struct calibration *calibration, const struct place 
     struct cluster_point point;
     bool holds = false;
     if (calibration->profile.has_cluster) {
-        cluster_at(&calibration->profile.cluster, calibration->profile.cluster.packet_bytes, 2,
-                   &point);
+        cluster_at(&calibration->cluster, calibration->cluster.packet_bytes, 2, &point);
         holds = cluster_full_duplex(&point);
     }
     report_pairs(stdout,
@@ -310,8 +312,7 @@ static void broadcast_report(struct calibration *calibration)
     struct measure_pair pairs[MEASURE_BROADCAST_SIZES];
     if (!calibration->profile.has_cluster)
         return;
-    uint32_t count = measure_broadcast_pairs(&calibration->profile.cluster,
-                                             calibration->profile.cluster_processes,
+    uint32_t count = measure_broadcast_pairs(&calibration->cluster, calibration->cluster.processes,
                                              &calibration->broadcasts, pairs);
     report_pairs(stdout, "binomial broadcast in packets, simulated with the cluster model", pairs,
                  count);
@@ -327,20 +328,20 @@ static bool is_measured(const struct model_lane *lane)
 
 static void measure_all(struct calibration *calibration)
 {
-    struct place *places = calloc(PROFILE_PLACEMENTS, sizeof(*places));
-    int count = places ? places_find(&calibration->session, places) : 0;
+    struct placed_peer *peers = calloc(PROFILE_PLACEMENTS, sizeof(*peers));
+    int count = peers ? placed_peers_find(&calibration->session, peers) : 0;
     double lanes = 0, seconds = calibration->options.effort.seconds * 0.8;
     for (int i = 0; i < count; i++)
-        for (uint32_t j = 0; j < places[i].lane_count; j++)
-            lanes += is_measured(&places[i].lanes[j]);
+        for (uint32_t j = 0; j < peers[i].lane_count; j++)
+            lanes += is_measured(&peers[i].lanes[j]);
     double done = 0;
     for (int i = 0; i < count; i++)
-        for (uint32_t j = 0; j < places[i].lane_count; j++) {
-            if (!is_measured(&places[i].lanes[j]))
+        for (uint32_t j = 0; j < peers[i].lane_count; j++) {
+            if (!is_measured(&peers[i].lanes[j]))
                 continue;
             progress.part_begin = 0.8 * done / lanes;
             progress.part_end = 0.8 * (done + 1) / lanes;
-            lane_measure(calibration, &places[i], j, seconds / lanes);
+            lane_measure(calibration, &peers[i], j, seconds / lanes);
             done++;
         }
     for (uint32_t i = 0; i < calibration->result_count; i++)
@@ -349,14 +350,14 @@ static void measure_all(struct calibration *calibration)
     progress.part_end = 1;
     progress_show(0, "all lanes together");
     for (int i = 0; i < count; i++) {
-        together_measure(calibration, &places[i]);
-        cluster_measure(calibration, &places[i]);
+        together_measure(calibration, &peers[i]);
+        cluster_measure(calibration, &peers[i]);
         progress_show((i + 0.5) / count, "both ways at once");
-        exchange_report(calibration, &places[i]);
+        exchange_report(calibration, &peers[i]);
     }
     broadcast_report(calibration);
     progress_show(1, "done");
-    free(places);
+    free(peers);
 }
 
 static void profile_stamp(struct calibration *calibration)
@@ -399,7 +400,7 @@ static int profile_save(struct calibration *calibration)
     struct model_error error;
     if (!calibration->profile.lane_count)
         return complain("no lane could be fitted, so there is no profile", "");
-    if (!profile_write(calibration->path, &calibration->profile, &error))
+    if (!profile_write(calibration->path, &calibration->profile, &calibration->cluster, &error))
         return complain(error.text, "; give another place by --output FILE");
     printf("\nprofile: %s\n", calibration->path);
     return EXIT_SUCCESS;

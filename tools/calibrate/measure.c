@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What multilane-calibrate measures, by orders to the other rank. */
-#include "calibrate.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t) count, sizeof *values, compare_reals);
-    return count ? (values[(count - 1) / 2] + values[count / 2]) / 2 : NAN;
-}
 
 /* --- one lane, protocol by protocol -------------------------------------------------------------
  */
@@ -80,7 +68,7 @@ static double trip_time(const struct visit *visit, int protocol, uint64_t bytes)
     do
         values[stretches++] = session_trips(visit->session, visit->peer, &order);
     while (stretches < STRETCHES && seconds_now() < until);
-    return median(values, stretches);
+    return median_of(values, (uint32_t) stretches);
 }
 
 static int compare_sizes(const void *a, const void *b)
@@ -116,7 +104,7 @@ static void sample_add(struct lane_samples *out, int protocol, uint64_t bytes, d
     struct effective_curve *curve = &out->curves[protocol];
     if (isnan(seconds) || curve->count == SAMPLES_MAX)
         return;
-    out->samples[protocol][curve->count++] = (struct cluster_sample){bytes, seconds};
+    out->samples[protocol][curve->count++] = (struct sample){bytes, seconds};
 }
 
 static void measure_rounds(struct session *session, int peer, uint32_t index,
@@ -161,7 +149,7 @@ void measure_lane(struct session *session, int peer, uint32_t index, const struc
 {
     measure_rounds(session, peer, index, effort, seconds, progress, out);
     for (int i = 0; i < MODEL_PROTOCOLS; i++) {
-        uint32_t steady = cluster_steady(out->samples[i], out->curves[i].count);
+        uint32_t steady = samples_steady(out->samples[i], out->curves[i].count);
         out->taken += out->curves[i].count;
         out->disturbed += out->curves[i].count - steady;
         out->curves[i].count = steady;
@@ -190,7 +178,7 @@ double measure_bandwidth(struct session *session, int peer, uint32_t lanes,
             return 0;
         values[count] = WINDOW_MESSAGES * (double) bytes / taken_s;
     }
-    return median(values, count);
+    return median_of(values, (uint32_t) count);
 }
 
 /* --- the cluster model
@@ -204,8 +192,8 @@ static bool copy_line(unsigned char *region, bool from_memory, bool to_memory,
                       struct cost_line *line)
 {
     static const size_t sizes[COPY_SIZES] = {1024, 4096, 8192, 16384};
-    struct cluster_sample samples[COPY_SIZES * 5];
-    struct cluster_fit fit;
+    struct sample samples[COPY_SIZES * 5];
+    struct line_fit fit;
     uint32_t count = 0;
     size_t at = 0;
     for (int round = 0; round < 5; round++)
@@ -220,11 +208,11 @@ static bool copy_line(unsigned char *region, bool from_memory, bool to_memory,
                 values[j] = seconds_now() - start;
                 at = (at + 65536 + 4096) % (COPY_REGION - 65536);
             }
-            double middle_s = median(values, 32);
+            double middle_s = median_of(values, 32);
             if (middle_s > 0)
-                samples[count++] = (struct cluster_sample){sizes[i], middle_s};
+                samples[count++] = (struct sample){sizes[i], middle_s};
         }
-    bool good = cluster_fit(samples, count, 0.5, &fit, NULL);
+    bool good = line_fit(samples, count, 0.5, &fit, NULL);
     *line = good ? fit.line : (struct cost_line){0, 0};
     return good;
 }
@@ -250,7 +238,7 @@ static void measure_copies(struct cluster_model *model)
 #define BROADCASTS_MOST_S 2.0
 
 struct point_samples {
-    struct cluster_sample send[9], gap[9], receive_gap[9], receive[9], user[9], trip[9];
+    struct sample send[9], gap[9], receive_gap[9], receive[9], user[9], trip[9];
     uint32_t count;
 };
 
@@ -290,18 +278,20 @@ static bool measure_point(struct session *session, int peer, struct order *order
     }
     if (!seen)
         return false;
-    double gap_s = fmax(median(gap, k), 1e-9), gap_in_s = fmax(median(gap_in, k), 1e-9);
+    double gap_s = fmax(median_of(gap, (uint32_t) k), 1e-9),
+           gap_in_s = fmax(median_of(gap_in, (uint32_t) k), 1e-9);
     /* Whoever sends or receives one after another takes no longer for each than the gap: a single
      * one, after a pause, is slowed by what has left the caches meanwhile. */
-    double send_s = fmin(gap_s, fmax(median(send, sent) - clock_s, 1e-9));
-    double user_s = fmin(gap_in_s / 2, fmax(median(receive, seen) - clock_s, 1e-9));
-    double receive_s = fmin(gap_in_s - user_s, fmax(median(arrive, seen) - clock_s, 1e-9));
-    out->send[i] = (struct cluster_sample){order->bytes, send_s};
-    out->receive[i] = (struct cluster_sample){order->bytes, receive_s};
-    out->user[i] = (struct cluster_sample){order->bytes, user_s};
-    out->trip[i] = (struct cluster_sample){order->bytes, fmax(median(trip, k), 1e-9)};
-    out->gap[i] = (struct cluster_sample){order->bytes, gap_s};
-    out->receive_gap[i] = (struct cluster_sample){order->bytes, gap_in_s};
+    double send_s = fmin(gap_s, fmax(median_of(send, (uint32_t) sent) - clock_s, 1e-9));
+    double user_s = fmin(gap_in_s / 2, fmax(median_of(receive, (uint32_t) seen) - clock_s, 1e-9));
+    double receive_s =
+        fmin(gap_in_s - user_s, fmax(median_of(arrive, (uint32_t) seen) - clock_s, 1e-9));
+    out->send[i] = (struct sample){order->bytes, send_s};
+    out->receive[i] = (struct sample){order->bytes, receive_s};
+    out->user[i] = (struct sample){order->bytes, user_s};
+    out->trip[i] = (struct sample){order->bytes, fmax(median_of(trip, (uint32_t) k), 1e-9)};
+    out->gap[i] = (struct sample){order->bytes, gap_s};
+    out->receive_gap[i] = (struct sample){order->bytes, gap_in_s};
     out->count++;
     return true;
 }
@@ -314,7 +304,7 @@ static double clock_time(void)
         double start = seconds_now();
         values[i] = seconds_now() - start;
     }
-    return median(values, 64);
+    return median_of(values, 64);
 }
 
 /* L: what the processors' parts leave of a message's time. It is taken between the lines: one by
@@ -338,7 +328,7 @@ static bool fit_lines(const struct point_samples *points, struct cluster_model *
     struct cost_line trip;
     const struct {
         const char *name;
-        const struct cluster_sample *samples;
+        const struct sample *samples;
         struct cost_line *line;
         double most_residual;
     } rows[] = {{"O_s", points->send, &model->send_overhead, 0.5},
@@ -350,8 +340,8 @@ static bool fit_lines(const struct point_samples *points, struct cluster_model *
                 {"one way", points->trip, &trip, 0.5}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct model_error why;
-        struct cluster_fit fit;
-        if (!cluster_fit(rows[i].samples, points->count, rows[i].most_residual, &fit, &why))
+        struct line_fit fit;
+        if (!line_fit(rows[i].samples, points->count, rows[i].most_residual, &fit, &why))
             return model_fail(error, "%s: %.280s", rows[i].name, why.text);
         *rows[i].line = fit.line;
     }
@@ -417,7 +407,7 @@ uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t pro
             break;
         pairs[count++] = (struct measure_pair){
             .bytes = model->packet_bytes * packets,
-            .measured_s = median(broadcasts->taken_s[i], broadcasts->turns[i]),
+            .measured_s = median_of(broadcasts->taken_s[i], (uint32_t) broadcasts->turns[i]),
             .predicted_s = broadcast.simulated_s};
     }
     return count;
@@ -444,9 +434,9 @@ static void set_registration(struct model_lane *lane, const struct cost_line *li
 static void time_registrations(struct session *session, int peer, uint32_t index, char *memory,
                                struct model_lane *lane)
 {
-    struct cluster_sample samples[REGISTRATION_SIZES * REGISTRATION_TURNS];
+    struct sample samples[REGISTRATION_SIZES * REGISTRATION_TURNS];
     double again[REGISTRATION_SIZES * REGISTRATION_TURNS];
-    struct cluster_fit fit;
+    struct line_fit fit;
     uint32_t count = 0;
     for (int turn = 0; turn < REGISTRATION_TURNS; turn++)
         for (int i = 0; i < REGISTRATION_SIZES; i++) {
@@ -458,14 +448,14 @@ static void time_registrations(struct session *session, int peer, uint32_t index
             again[count] = seconds_now() - middle;
             if (first != 0 || second != 0)
                 return;
-            samples[count++] = (struct cluster_sample){bytes, middle - start};
+            samples[count++] = (struct sample){bytes, middle - start};
             memory += bytes;
         }
-    if (!cluster_fit(samples, count, 0.5, &fit, NULL))
+    if (!line_fit(samples, count, 0.5, &fit, NULL))
         return;
     set_registration(lane, &fit.line);
     if (session->pml->registration_cached())
-        lane->reg_cached_s = median(again, (int) count);
+        lane->reg_cached_s = median_of(again, count);
 }
 
 void measure_registration(struct session *session, int peer, uint32_t index,
@@ -489,7 +479,7 @@ void measure_registration(struct session *session, int peer, uint32_t index,
 #define EXCHANGE_MOST_S 4.0
 
 uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
-                          struct cluster_sample *samples, uint32_t room)
+                          struct sample *samples, uint32_t room)
 {
     struct order order = {.protocol = MULTILANE_MEASURE_PLANNED};
     uint32_t count = 0;
@@ -504,7 +494,7 @@ uint32_t measure_exchange(struct session *session, int peer, const struct effort
             for (int i = 0; i < 3; i++)
                 values[i] = session_exchange(session, peer, &order);
             if (count < room)
-                samples[count++] = (struct cluster_sample){bytes, median(values, 3)};
+                samples[count++] = (struct sample){bytes, median_of(values, 3)};
         }
     return count;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What multilane-calibrate says of its measurements: tables, and a drawing. */
-#include "calibrate.h"
+#include "report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,6 +9,7 @@
 
 #include "common/model/number.h"
 #include "common/report/table.h"
+#include "tools/drawing.h"
 
 /* --- tables
  * --------------------------------------------------------------------------------------- */
@@ -85,8 +86,7 @@ struct regret {
     double chosen_s, best_s;
 };
 
-static const struct cluster_sample *sample_of(const struct cluster_sample *medians, uint32_t count,
-                                              uint64_t bytes)
+static const struct sample *sample_of(const struct sample *medians, uint32_t count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < count; i++)
         if (medians[i].bytes == bytes)
@@ -98,7 +98,7 @@ static const struct cluster_sample *sample_of(const struct cluster_sample *media
 static struct regret *regrets_of(const struct lane_result *result, const struct plan *plan,
                                  uint32_t *count)
 {
-    struct cluster_sample *medians[MODEL_PROTOCOLS];
+    struct sample *medians[MODEL_PROTOCOLS];
     uint32_t counts[MODEL_PROTOCOLS];
     struct regret *regrets = calloc(SAMPLES_MAX * MODEL_PROTOCOLS, sizeof(*regrets));
     *count = 0;
@@ -106,7 +106,7 @@ static struct regret *regrets_of(const struct lane_result *result, const struct 
         const struct effective_curve *curve = &result->samples.curves[i];
         medians[i] = malloc((curve->count + 1) * sizeof(*medians[i]));
         counts[i] =
-            medians[i] ? cluster_medians(result->samples.samples[i], curve->count, medians[i]) : 0;
+            medians[i] ? sample_medians(result->samples.samples[i], curve->count, medians[i]) : 0;
     }
     for (int i = 0; regrets && i < MODEL_PROTOCOLS; i++)
         for (uint32_t j = 0; j < counts[i]; j++) {
@@ -116,7 +116,7 @@ static struct regret *regrets_of(const struct lane_result *result, const struct 
             struct regret *regret = &regrets[(*count)++];
             *regret = (struct regret){bytes, medians[i][j].seconds, medians[i][j].seconds};
             for (int k = 0; k < MODEL_PROTOCOLS; k++) {
-                const struct cluster_sample *other = sample_of(medians[k], counts[k], bytes);
+                const struct sample *other = sample_of(medians[k], counts[k], bytes);
                 if (other)
                     regret->best_s = fmin(regret->best_s, other->seconds);
             }
@@ -170,12 +170,6 @@ void report_lane(FILE *out, const struct lane_result *result,
     plan_free(plan);
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
 void report_pairs(FILE *out, const char *what, const struct measure_pair *pairs, uint32_t count)
 {
     static const char *const header[] = {"bytes", "measured", "predicted", "off"};
@@ -196,10 +190,8 @@ void report_pairs(FILE *out, const char *what, const struct measure_pair *pairs,
     }
     table_print(&table, out, "  ");
     table_fini(&table);
-    qsort(off, count, sizeof(*off), compare_reals);
     if (count)
-        fprintf(out, "  off in the median: %.1f %%\n",
-                100 * (off[(count - 1) / 2] + off[count / 2]) / 2);
+        fprintf(out, "  off in the median: %.1f %%\n", 100 * median_of(off, count));
     free(off);
 }
 
@@ -229,141 +221,73 @@ void report_cluster(FILE *out, const char *lane, const struct cluster_model *mod
             model->buffer_bytes >= CALIBRATE_IN_FLIGHT_MOST ? " or more" : "");
 }
 
-/* --- the drawing
- * ------------------------------------------------------------------------------------ */
+/* --- the drawing ------------------------------------------------------------------------------ */
 
 #define WIDTH  960
 #define TALL   420 /* times */
 #define LOW    110 /* regret, below them */
-#define LEFT   70
-#define RIGHT  150
-#define TOP    34
-#define BOTTOM 44
+#define HEIGHT (34 + TALL + 24 + LOW + 48)
 
-static const char *const colours[MODEL_PROTOCOLS] = {"#56b4e9", "#0072b2", "#009e73",
-                                                     "#f0a500", "#d55e00", "#cc79a7",
-                                                     "#000000", "#8c6d31", "#7f7f7f"};
-
-struct frame {
-    double top;
-    double x_max;        /* log2 of the largest size */
-    double y_min, y_max; /* log10 of seconds */
+/* What is drawn of one lane. */
+struct lane_drawing {
+    const struct lane_result *result;
+    const struct model_surroundings *around;
+    const struct plan *plan; /* null: no line fits */
 };
 
-static double x_of(const struct frame *frame, uint64_t bytes)
+static double time_at(const void *context, int protocol, uint64_t bytes)
 {
-    return LEFT + (WIDTH - LEFT - RIGHT) * log2((double) bytes) / frame->x_max;
+    const struct lane_drawing *lane = context;
+    if (!lane->plan || (protocol >= 0 && !lane->result->samples.curves[protocol].count))
+        return -1;
+    if (protocol < 0)
+        protocol = (int) plan_lookup(lane->plan, bytes)->protocol_index;
+    return effective_predict(&lane->result->lane, lane->around, (uint32_t) protocol, bytes);
 }
 
-static double y_of(const struct frame *frame, double seconds)
-{
-    return frame->top + TOP +
-           TALL * (frame->y_max - log10(seconds)) / (frame->y_max - frame->y_min);
-}
-
-static void frame_find(const struct lane_result *result, struct frame *frame)
+static void scale(const struct lane_result *result, struct drawing *drawing)
 {
     double least = INFINITY, most = 0, largest = 2;
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
         for (uint32_t j = 0; j < result->samples.curves[i].count; j++) {
-            const struct cluster_sample *sample = &result->samples.samples[i][j];
+            const struct sample *sample = &result->samples.samples[i][j];
             least = fmin(least, sample->seconds);
             most = fmax(most, sample->seconds);
             largest = fmax(largest, (double) sample->bytes);
         }
-    if (!(most > 0))
-        least = most = 1e-6;
-    frame->x_max = ceil(log2(largest));
-    frame->y_min = floor(log10(least));
-    frame->y_max = fmax(ceil(log10(most)), frame->y_min + 1);
+    drawing->x_max = ceil(log2(largest));
+    drawing_scale(drawing, least, most);
 }
 
-static void draw_axes(FILE *out, const struct frame *frame)
+static void draw_samples(const struct drawing *drawing, const struct lane_result *result)
 {
-    char text[NUMBER_SIZE_CHARS];
-    double foot = frame->top + TOP + TALL + 24 + LOW;
-    for (int e = 0; e <= (int) frame->x_max; e += 2) {
-        double x = x_of(frame, UINT64_C(1) << e);
-        fprintf(out,
-                "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
-                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
-                x, frame->top + TOP, x, foot, x, foot + 16,
-                number_print_size(UINT64_C(1) << e, text));
-    }
-    for (int e = (int) frame->y_min; e <= (int) frame->y_max; e++)
-        fprintf(out,
-                "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">1e%d s</text>\n",
-                LEFT, y_of(frame, pow(10, e)), WIDTH - RIGHT, y_of(frame, pow(10, e)), LEFT - 6,
-                y_of(frame, pow(10, e)) + 4, e);
-}
-
-static void draw_protocol(FILE *out, const struct lane_result *result,
-                          const struct model_surroundings *around, const struct frame *frame, int i)
-{
-    const struct effective_curve *curve = &result->samples.curves[i];
-    for (uint32_t j = 0; j < curve->count; j++)
-        fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\" fill=\"%s\"/>\n",
-                x_of(frame, curve->samples[j].bytes), y_of(frame, curve->samples[j].seconds),
-                colours[i]);
-    fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" points=\"", colours[i]);
-    for (int step = 0; result->fitted && curve->count && step <= 240; step++) {
-        uint64_t bytes = (uint64_t) exp2(frame->x_max * step / 240);
-        double seconds = effective_predict(&result->lane, around, (uint32_t) i, bytes);
-        if (seconds > 0)
-            fprintf(out, "%.1f,%.1f ", x_of(frame, bytes), y_of(frame, seconds));
-    }
-    fprintf(out, "\"/>\n");
-}
-
-/* The envelope: a broad line behind what the plan chooses, and where it switches. */
-static void draw_plan(FILE *out, const struct lane_result *result,
-                      const struct model_surroundings *around, const struct frame *frame,
-                      const struct plan *plan)
-{
-    char text[NUMBER_SIZE_CHARS];
-    fprintf(out, "<polyline fill=\"none\" stroke=\"#bbb\" stroke-width=\"6\" points=\"");
-    for (int step = 0; step <= 240; step++) {
-        uint64_t bytes = (uint64_t) exp2(frame->x_max * step / 240);
-        double seconds = effective_predict(&result->lane, around,
-                                           plan_lookup(plan, bytes)->protocol_index, bytes);
-        if (seconds > 0)
-            fprintf(out, "%.1f,%.1f ", x_of(frame, bytes), y_of(frame, seconds));
-    }
-    fprintf(out, "\"/>\n");
-    for (uint32_t i = 1; i < plan->entry_count; i++) {
-        uint64_t bytes = plan->entries[i].first_bytes;
-        if (log2((double) bytes) > frame->x_max)
-            break;
-        fprintf(out,
-                "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#444\" "
-                "stroke-dasharray=\"4 3\"/><text x=\"%.1f\" y=\"%.1f\">%s %s</text>\n",
-                x_of(frame, bytes), frame->top + TOP, x_of(frame, bytes),
-                frame->top + TOP + TALL + 24 + LOW, x_of(frame, bytes) + 3,
-                frame->top + TOP + 12 + 13 * (i % 10), plan->entries[i].protocol->name,
-                number_print_size(bytes, text));
-    }
+    for (int i = 0; i < MODEL_PROTOCOLS; i++)
+        for (uint32_t j = 0; j < result->samples.curves[i].count; j++) {
+            const struct sample *sample = &result->samples.samples[i][j];
+            fprintf(drawing->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\" fill=\"%s\"/>\n",
+                    drawing_x(drawing, sample->bytes), drawing_y(drawing, sample->seconds),
+                    drawing_colours[i]);
+        }
 }
 
 #define REGRET_SHOWN 0.3 /* what fills the height */
 
-static void draw_regret(FILE *out, const struct lane_result *result, const struct frame *frame,
+static void draw_regret(const struct drawing *drawing, const struct lane_result *result,
                         const struct plan *plan)
 {
     uint32_t count;
-    double foot = frame->top + TOP + TALL + 24 + LOW;
     struct regret *regrets = regrets_of(result, plan, &count);
-    fprintf(out,
-            "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">30 %%</text>"
-            "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">slower</text>\n",
-            LEFT - 6, foot - LOW + 4, LEFT - 6, foot);
+    fprintf(drawing->out,
+            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">30 %%</text>"
+            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">slower</text>\n",
+            drawing->left - 6, drawing->foot - LOW + 4, drawing->left - 6, drawing->foot);
     for (uint32_t i = 0; i < count; i++) {
         double part = fmin((regrets[i].chosen_s / regrets[i].best_s - 1) / REGRET_SHOWN, 1);
-        fprintf(out,
+        double x = drawing_x(drawing, regrets[i].bytes);
+        fprintf(drawing->out,
                 "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#d55e00\" "
                 "stroke-width=\"5\"/>\n",
-                x_of(frame, regrets[i].bytes), foot, x_of(frame, regrets[i].bytes),
-                foot - LOW * part);
+                x, drawing->foot, x, drawing->foot - LOW * part);
     }
     free(regrets);
 }
@@ -371,44 +295,39 @@ static void draw_regret(FILE *out, const struct lane_result *result, const struc
 static void draw_lane(FILE *out, const struct lane_result *result,
                       const struct model_surroundings *around, double top)
 {
-    struct frame frame = {.top = top};
-    frame_find(result, &frame);
-    fprintf(out,
-            "<text x=\"%d\" y=\"%.1f\" font-size=\"15\">%s: one-way time over size; below, how "
-            "much slower than the fastest protocol the plan's choice was</text>\n",
-            LEFT, top + 20, result->lane.name);
-    draw_axes(out, &frame);
+    struct drawing drawing = {.out = out,
+                              .left = 70,
+                              .top = top + 34,
+                              .width = WIDTH - 220,
+                              .height = TALL,
+                              .foot = top + 34 + TALL + 24 + LOW};
     struct plan *plan = result->fitted ? plan_of(result, around) : NULL;
+    const struct lane_drawing lane = {result, around, plan};
+    scale(result, &drawing);
+    fprintf(out,
+            "<text x=\"70\" y=\"%.1f\" font-size=\"15\">%s: one-way time over size; below, how "
+            "much slower than the fastest protocol the plan's choice was</text>\n",
+            top + 20, result->lane.name);
+    drawing_axes(&drawing);
     if (plan) {
-        draw_plan(out, result, around, &frame, plan);
-        draw_regret(out, result, &frame, plan);
+        drawing_switches(&drawing, plan);
+        draw_regret(&drawing, result, plan);
     }
+    drawing_curves(&drawing, time_at, &lane);
+    draw_samples(&drawing, result);
     plan_free(plan);
-    for (int i = 0, row = 0; i < MODEL_PROTOCOLS; i++) {
-        if (!result->samples.curves[i].count)
-            continue;
-        draw_protocol(out, result, around, &frame, i);
-        fprintf(out, "<text x=\"%d\" y=\"%.1f\" fill=\"%s\">%s</text>\n", WIDTH - RIGHT + 10,
-                top + TOP + 14 + 16 * row++, colours[i], model_protocols[i]->name);
-    }
 }
 
 bool report_plot(const char *name, const struct lane_result *results, uint32_t count,
                  const struct model_surroundings *around, struct model_error *error)
 {
-    const double height = TOP + TALL + 24 + LOW + BOTTOM;
     FILE *out = fopen(name, "we");
     if (!out)
         return model_fail(error, "%.120s: cannot be written: %s", name, strerror(errno));
-    fprintf(out,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
-            "font-family=\"sans-serif\" font-size=\"11\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-            WIDTH, height * count + 1);
+    drawing_begin(out, WIDTH, HEIGHT * count + 1);
     for (uint32_t i = 0; i < count; i++)
-        draw_lane(out, &results[i], around, height * i);
-    fprintf(out, "</svg>\n");
+        draw_lane(out, &results[i], around, HEIGHT * i);
+    drawing_end(out);
     bool written = !ferror(out);
     written = fclose(out) == 0 && written;
     return written || model_fail(error, "%.120s: cannot be written", name);

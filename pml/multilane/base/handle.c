@@ -74,7 +74,7 @@ void *handle_find(struct handle_table *table, enum handle_kind kind, struct wire
     void *object = entry && entry->kind == kind ? entry->object : NULL;
     OPAL_THREAD_UNLOCK(&table->lock);
     if (object)
-        order_acquired(object); /* handle_goes_out */
+        tsan_acquire(object); /* handle_goes_out */
     return object;
 }
 

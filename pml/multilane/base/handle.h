@@ -4,7 +4,7 @@
 #ifndef MULTILANE_HANDLE_H
 #define MULTILANE_HANDLE_H
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "common/compat/pml.h"
 
 #include "wire/wire.h"
@@ -39,7 +39,7 @@ void *handle_find(struct handle_table *table, enum handle_kind kind, struct wire
  * what the peer answers: the two messages are the order, through another process. */
 static inline void handle_goes_out(void *object)
 {
-    order_released(object);
+    tsan_release(object);
 }
 
 /* The next object of that kind from entry *at on, which then is the one behind it, and its handle;

@@ -5,7 +5,6 @@
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
 #include "common/memory/kernels.h"
-#include "common/model/equation.h"
 #include "common/model/number.h"
 
 struct parameters parameters = {
@@ -97,7 +96,7 @@ static int parse_texts(void)
     struct model_error error;
     if (!number_parse_real(parameters.rndv_bias, &parameters.bias, &error))
         return refuse("rndv_bias", parameters.rndv_bias, error.text);
-    if (parameters.bias <= 0 || parameters.bias > EQUATION_BIAS_MAX)
+    if (parameters.bias <= 0 || parameters.bias > MODEL_BIAS_MAX)
         return refuse("rndv_bias", parameters.rndv_bias, "it must be above 0 and at most 100");
     if (!number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, &error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);

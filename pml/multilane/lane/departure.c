@@ -2,7 +2,7 @@
 /* The table of departures, and the one callback of all descriptors. */
 #include "lane/departure.h"
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "lane/lane_events.h"
 #include "base/multilane.h"
 #include "base/pending.h"
@@ -22,7 +22,7 @@ OBJ_CLASS_DECLARATION(departure_t);
 
 static void departure_construct(struct departure *departure)
 {
-    order_released(departure); /* order_list_get */
+    tsan_release(departure); /* tsan_list_get */
 }
 
 OBJ_CLASS_INSTANCE(departure_t, opal_free_list_item_t, departure_construct, NULL);
@@ -52,7 +52,7 @@ static void departure_end(struct departure *departure, int status)
 {
     lane_left left = departure->left;
     void *owner = departure->owner;
-    order_list_return(&departures.list, &departure->super);
+    tsan_list_return(&departures.list, &departure->super);
     if (left)
         left(owner, status);
 }
@@ -70,9 +70,9 @@ static int departure_fail(struct pending *pending)
 static void descriptor_ended(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                              mca_btl_base_descriptor_t *descriptor, int status)
 {
-    order_acquired(descriptor);
+    tsan_acquire(descriptor);
     struct wire_handle handle = handle_of_context(descriptor->des_cbdata);
-    order_released(descriptor);
+    tsan_release(descriptor);
     (void) btl;
     (void) endpoint;
     if (OPAL_UNLIKELY(!departures.is_open))
@@ -92,7 +92,7 @@ static void descriptor_ended(mca_btl_base_module_t *btl, struct mca_btl_base_end
 bool departure_begin(struct lane *lane, struct peer *peer, mca_btl_base_descriptor_t *descriptor,
                      lane_left left, void *owner, struct wire_handle *handle)
 {
-    struct departure *departure = (struct departure *) order_list_get(&departures.list);
+    struct departure *departure = (struct departure *) tsan_list_get(&departures.list);
     if (OPAL_UNLIKELY(!departure))
         return false;
     departure->lane = lane;
@@ -101,7 +101,7 @@ bool departure_begin(struct lane *lane, struct peer *peer, mca_btl_base_descript
     departure->owner = owner;
     if (OPAL_UNLIKELY(handle_acquire(&departures.table, HANDLE_DEPARTURE, departure, handle) !=
                       OMPI_SUCCESS)) {
-        order_list_return(&departures.list, &departure->super);
+        tsan_list_return(&departures.list, &departure->super);
         return false;
     }
     descriptor->des_cbfunc = descriptor_ended;
@@ -114,7 +114,7 @@ bool departure_revoke(struct wire_handle handle)
     struct departure *departure = handle_find(&departures.table, HANDLE_DEPARTURE, handle);
     if (!departure || !handle_take(&departures.table, handle))
         return false;
-    order_list_return(&departures.list, &departure->super);
+    tsan_list_return(&departures.list, &departure->super);
     return true;
 }
 

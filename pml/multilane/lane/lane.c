@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "wire/wire.h"
 
 /* The BTL frees the descriptor when it is done with it; nobody waits for it. */
@@ -22,7 +22,7 @@ int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descripto
         lane->btl->btl_free(lane->btl, descriptor);
         return LANE_AGAIN;
     }
-    order_released(descriptor); /* to whom the BTL gives it next */
+    tsan_release(descriptor); /* to whom the BTL gives it next */
     int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, WIRE_TAG);
     /* 1: handed over; 0: under way; busy: queued by the BTL, which is under way too. tcp may call
      * back with an error, and return it as well: the owner is told then. */
@@ -62,7 +62,7 @@ static int lane_send_copied(struct lane *lane, const void *bytes, size_t length,
         btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, WITH_CALLBACK);
     if (!descriptor)
         return LANE_AGAIN;
-    order_acquired(descriptor);
+    tsan_acquire(descriptor);
     if (descriptor->des_segments[0].seg_len < length) {
         btl->btl_free(btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;

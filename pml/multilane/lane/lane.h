@@ -52,7 +52,7 @@ struct lane {
     struct peer *peer;
     const struct multilane_extension *extension; /* null for a BTL that is not ours */
     /* The BTL's send-immediate; null where it has none, where what it took may still lie in this
-     * process (foreign_sendi_leaves), or where messages have to be kept. */
+     * process (stock_btl_sendi_leaves), or where messages have to be kept. */
     mca_btl_base_module_sendi_fn_t sendi;
     mca_btl_base_module_sendi_fn_t plain_sendi; /* also where messages have to be kept */
     /* The extension's reserve; null as for sendi. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "delivery/control.h"
 #include "lane/lane_events.h"
 #include "match/credit.h"
@@ -21,7 +21,7 @@ static void inbound_construct(struct inbound *inbound)
     inbound->receiver = NULL;
     inbound->next = NULL;
     inbound->claimed = (struct spans){0};
-    order_released(inbound); /* order_list_get */
+    tsan_release(inbound); /* tsan_list_get */
 }
 
 OBJ_CLASS_INSTANCE(inbound_t, opal_free_list_item_t, inbound_construct, NULL);
@@ -29,14 +29,14 @@ OBJ_CLASS_INSTANCE(inbound_t, opal_free_list_item_t, inbound_construct, NULL);
 void inbound_free(struct inbound *inbound)
 {
     if (inbound->data && inbound->data != inbound->bytes) {
-        order_released(inbound->data); /* inbound_make_room */
+        tsan_release(inbound->data); /* inbound_make_room */
         multilane.payloads->alc_free(multilane.payloads, inbound->data);
     }
     if (OPAL_UNLIKELY(inbound->assembled)) {
         inbound->receiver = NULL;
         spans_clear(&inbound->claimed);
     }
-    order_list_return(&multilane.inbound, &inbound->super);
+    tsan_list_return(&multilane.inbound, &inbound->super);
 }
 
 void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value)
@@ -70,7 +70,7 @@ static void say_no_memory(size_t bytes)
 /* An inbound without a payload; null without memory. */
 static inline struct inbound *inbound_new(void)
 {
-    struct inbound *inbound = (struct inbound *) order_list_get(&multilane.inbound);
+    struct inbound *inbound = (struct inbound *) tsan_list_get(&multilane.inbound);
     if (OPAL_UNLIKELY(!inbound))
         return NULL;
     inbound->data = NULL;
@@ -87,7 +87,7 @@ bool inbound_make_room(struct inbound *inbound, size_t bytes)
     if (bytes > sizeof(inbound->bytes)) {
         inbound->data = multilane.payloads->alc_alloc(multilane.payloads, bytes, 0);
         if (inbound->data)
-            order_acquired(inbound->data);
+            tsan_acquire(inbound->data);
     }
     return inbound->data != NULL;
 }

@@ -38,7 +38,7 @@ static struct {
         struct copier *copier; /* that has pinned the bytes; null: none could */
         struct slot *free;
     } pools[POOLS];
-    struct slot_queue queues[COPIERS_MAX][COPY_WAYS];
+    struct slot_queue queues[COPIERS_MAX][COPY_DIRECTIONS];
     unsigned used; /* copiers with queues: those below */
 } staging = {.lock = OPAL_MUTEX_STATIC_INIT};
 
@@ -73,7 +73,7 @@ static void *pages_new(size_t bytes)
  * ends the context of another, which had pinned it. */
 static void pool_pin(uint8_t pool, struct copier *copier)
 {
-    driver_result result = copier_pin_given(copier, staging.pools[pool].bytes, pool_bytes(pool));
+    driver_result result = copier_pin_pages(copier, staging.pools[pool].bytes, pool_bytes(pool));
     staging.pools[pool].copier = result == DRIVER_SUCCESS ? copier : NULL;
     if (result != DRIVER_SUCCESS)
         driver_complain("no pinned memory, so that copies of device memory go slower", result);
@@ -167,14 +167,14 @@ static struct slot *queue_take(struct slot_queue *queue, driver_result *result)
     struct slot *slot = queue->head;
     if (!slot)
         return NULL;
-    *result = copier_test(slot->event);
+    *result = copier_event_test(slot->event);
     if (*result == DRIVER_NOT_READY)
         return NULL;
     queue->head = slot->next;
     if (!queue->head)
         queue->tail = &queue->head;
     __atomic_fetch_sub(&staging.under_way, 1, __ATOMIC_RELAXED);
-    copier_unmark(slot->copier, slot->event);
+    copier_event_return(slot->copier, slot->event);
     return slot;
 }
 
@@ -183,8 +183,9 @@ static struct slot *ended_take(unsigned *from, driver_result *result)
 {
     struct slot *slot = NULL;
     OPAL_THREAD_LOCK(&staging.lock);
-    while (!slot && *from < staging.used * COPY_WAYS) {
-        slot = queue_take(&staging.queues[*from / COPY_WAYS][*from % COPY_WAYS], result);
+    while (!slot && *from < staging.used * COPY_DIRECTIONS) {
+        slot =
+            queue_take(&staging.queues[*from / COPY_DIRECTIONS][*from % COPY_DIRECTIONS], result);
         if (!slot)
             (*from)++;
     }
@@ -213,7 +214,7 @@ void staging_listen(void)
         opal_progress_register(staging_progress);
 }
 
-driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_way way,
+driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction way,
                         void (*done)(struct slot *slot, driver_result result))
 {
     struct copier *copier = view->copier;
@@ -223,7 +224,7 @@ driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_wa
     OPAL_THREAD_LOCK(&staging.lock);
     driver_result result = view_copy(view, way, slot->offset, slot->length, slot->bytes);
     if (result == DRIVER_SUCCESS)
-        result = copier_mark(copier, way, &slot->event);
+        result = copier_event_record(copier, way, &slot->event);
     if (result == DRIVER_SUCCESS)
         queue_add(&staging.queues[copier->index][way], slot);
     else
@@ -249,7 +250,7 @@ static void pool_free(uint8_t pool)
     for (unsigned i = 0; i < pool_sizes[pool].slots; i++)
         OBJ_DESTRUCT(&staging.pools[pool].slots[i].convertor);
     struct copier *copier = staging.pools[pool].copier;
-    if (!copier || copier_unpin_given(copier, staging.pools[pool].bytes))
+    if (!copier || copier_unpin_pages(copier, staging.pools[pool].bytes))
         munmap(staging.pools[pool].bytes, pool_bytes(pool)); /* else it stays ours for ever */
     free(staging.pools[pool].slots);
     memset(&staging.pools[pool], 0, sizeof(staging.pools[pool]));
@@ -260,7 +261,7 @@ void staging_fini(void)
     if (staging.is_registered)
         opal_progress_unregister(staging_progress);
     staging.is_registered = false;
-    copiers_look();
+    copiers_check();
     for (uint8_t pool = 0; pool < POOLS; pool++)
         pool_free(pool);
     memset(staging.queues, 0, sizeof(staging.queues));

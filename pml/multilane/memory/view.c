@@ -148,7 +148,7 @@ struct planes {
  * more, rows behind those. */
 struct found {
     const struct view *view;
-    enum copy_way way;
+    enum copy_direction way;
     struct planes shapes[SHAPES_MAX];
     unsigned shape_count;
     bool is_irregular; /* a kernel is to move it; nothing was copied */
@@ -185,7 +185,7 @@ static driver_result shapes_copy(struct found *found)
 }
 
 /* Is there a kernel? Says once why not, where one was to be expected. */
-static bool can_pack(const struct view *view, enum copy_way way)
+static bool can_pack(const struct view *view, enum copy_direction way)
 {
     static bool was_said; /* atomic, relaxed: only that it is said once */
     driver_result result = packer_ready(view->copier, way);
@@ -311,8 +311,8 @@ static driver_result found_walk(struct found *found, const struct layout *layout
     return result;
 }
 
-driver_result view_copy(const struct view *view, enum copy_way way, size_t offset, size_t bytes,
-                        void *host)
+driver_result view_copy(const struct view *view, enum copy_direction way, size_t offset,
+                        size_t bytes, void *host)
 {
     struct found found = {.view = view, .way = way, .rows.host = (driver_ptr) (uintptr_t) host};
     driver_result result = found_walk(&found, &view->layout, offset, bytes);

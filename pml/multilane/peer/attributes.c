@@ -10,7 +10,7 @@
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
 #include "common/lane/declared.h"
-#include "common/lane/foreign.h"
+#include "common/lane/stock_btl.h"
 #include "common/model/number.h"
 #include "peer/nic.h"
 #include "peer/used_profile.h"
@@ -60,11 +60,11 @@ static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
     say_complaint(lane->btl, &complaint);
 }
 
-static void attributes_of_foreign(const struct lane *lane, struct model_lane *out)
+static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *out)
 {
     struct model_error complaint;
     const mca_btl_base_module_t *btl = lane->btl;
-    const struct foreign_btl foreign = {
+    const struct stock_btl foreign = {
         .name = lane_name(lane),
         .bandwidth = btl->btl_bandwidth,
         .latency = btl->btl_latency,
@@ -78,7 +78,7 @@ static void attributes_of_foreign(const struct lane *lane, struct model_lane *ou
         .max_send_size = btl->btl_max_send_size,
         .short_max_bytes = btl->btl_eager_limit,
     };
-    foreign_attributes(&foreign, out, &complaint);
+    stock_btl_attributes(&foreign, out, &complaint);
     say_complaint(btl, &complaint);
 }
 
@@ -130,7 +130,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     if (lane->extension)
         attributes_of_ours(lane, out);
     else
-        attributes_of_foreign(lane, out);
+        attributes_of_stock_btl(lane, out);
     set_device(lane, out);
     /* What is measured are copies from one process to another. Nobody measures a lane of device
      * memory alone yet. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/place.h"
+#include "common/lane/locality.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_var_group.h"
 #include "opal/mca/hwloc/base/base.h"
@@ -49,15 +49,15 @@ static void name_find(const mca_btl_base_module_t *btl, char *name, size_t size)
 
 static void place_fill(struct nic *device)
 {
-    struct place place;
-    char here[PLACE_CPUS_CHARS];
-    if (!device->name[0] || !place_find(NULL, device->name, &place))
+    struct locality place;
+    char here[LOCALITY_CPUS_CHARS];
+    if (!device->name[0] || !locality_find(NULL, device->name, &place))
         return;
     device->card = place.card;
     /* The topology is asked for only by jobs whose devices it can tell apart. */
     if (place.cpus[0] && opal_hwloc_base_get_topology() == OPAL_SUCCESS &&
-        place_of_process(opal_hwloc_topology, here))
-        device->distance = place_distance(opal_hwloc_topology, here, place.cpus);
+        locality_of_process(opal_hwloc_topology, here))
+        device->distance = locality_distance(opal_hwloc_topology, here, place.cpus);
 }
 
 const struct nic *nic_of(const mca_btl_base_module_t *btl, const char *name)

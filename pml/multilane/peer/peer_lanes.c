@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "common/compat/btl.h"
-#include "common/lane/foreign.h"
+#include "common/lane/stock_btl.h"
 #include "common/memory/driver.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
@@ -46,7 +46,7 @@ static bool lane_loses(struct lane *lane)
 {
     struct multilane_lane_attributes attributes = {.capabilities = 0};
     if (!lane->extension)
-        return !foreign_delivers(lane_name(lane));
+        return !stock_btl_delivers(lane_name(lane));
     lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
     bool breaks = attributes.capabilities & MULTILANE_CAN_BREAK;
     lane->renewable = breaks && attributes.capabilities & MULTILANE_CAN_FENCE;
@@ -104,7 +104,7 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
         return;
     lane = &peer->lanes[peer->lane_count];
     const struct multilane_extension *extension = lane_extension_of(btl);
-    bool is_exact = extension || foreign_sendi_leaves(lane_name_of(btl));
+    bool is_exact = extension || stock_btl_sendi_leaves(lane_name_of(btl));
     mca_btl_base_module_sendi_fn_t sendi = is_exact ? btl->btl_sendi : NULL;
     *lane = (struct lane){.btl = bml_btl->btl,
                           .endpoint = bml_btl->btl_endpoint,
@@ -135,7 +135,7 @@ bool lanes_may_lose(void)
     {
         const mca_btl_base_module_t *btl = selected->btl_module;
         if ((btl->btl_flags & MCA_BTL_FLAGS_SEND) && !lane_extension_of(btl) &&
-            !foreign_delivers(lane_name_of(btl)))
+            !stock_btl_delivers(lane_name_of(btl)))
             return true;
     }
     return false;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/multilane.h"
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "delivery/control.h"
 #include "delivery/delivery.h"
 
@@ -91,7 +91,7 @@ static int kept_by_fragment(struct send_request *request, struct lane *lane)
                                  MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
     if (OPAL_UNLIKELY(!descriptor))
         return LANE_AGAIN;
-    order_acquired(descriptor);
+    tsan_acquire(descriptor);
     if (OPAL_UNLIKELY(descriptor->des_segments[0].seg_len < length + out->size)) {
         lane->btl->btl_free(lane->btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;

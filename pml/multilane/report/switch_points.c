@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/equation.h"
 #include "common/model/number.h"
 #include "peer/used_profile.h"
 #include "base/parameters.h"
@@ -34,7 +33,7 @@ static void lane_add(struct text *text, const struct model_lane *lane)
     class_plan_input(&class, CLASS_CONTIGUOUS, &input);
     if (!number_parse_real(parameters.rndv_bias, &input.around.bias, NULL) ||
         !(input.around.bias > 0))
-        input.around.bias = EQUATION_BIAS_DEFAULT;
+        input.around.bias = MODEL_BIAS_DEFAULT;
     struct plan *plan = plan_build(&input, &error);
     if (!plan)
         return;

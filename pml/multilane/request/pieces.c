@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "peer/control_message.h"
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "delivery/delivery.h"
 #include "peer/stripe.h"
 
@@ -65,7 +65,7 @@ static int piece_send_from(opal_convertor_t *convertor, struct transfer *transfe
             MCA_BTL_DES_FLAGS_SIGNAL);
     if (!descriptor)
         return LANE_AGAIN;
-    order_acquired(descriptor);
+    tsan_acquire(descriptor);
     if (taken == 0 || (all && taken < *size)) {
         lane->btl->btl_free(lane->btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;

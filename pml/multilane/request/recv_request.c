@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "delivery/control.h"
 #include "delivery/seen.h"
 #include "match/inbound.h"
@@ -22,7 +22,7 @@ static inline __opal_attribute_always_inline__ void request_return(struct recv_r
     OMPI_REQUEST_FINI(&request->base.req_base.req_ompi);
     OBJ_RELEASE(request->base.req_base.req_comm);
     OMPI_DATATYPE_RELEASE(request->base.req_base.req_datatype);
-    order_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
+    tsan_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
 }
 
 void recv_request_return(struct recv_request *request)
@@ -33,7 +33,7 @@ void recv_request_return(struct recv_request *request)
 static int recv_request_free(ompi_request_t **ompi)
 {
     struct recv_request *request = (struct recv_request *) *ompi;
-    order_acquired(request); /* request_complete */
+    tsan_acquire(request); /* request_complete */
     request->base.req_base.req_free_called = true;
     if (request_ended(&request->ends))
         request_return(request);
@@ -99,7 +99,7 @@ static void recv_request_construct(struct recv_request *request)
     request->claimed = (struct spans){0};
     device_sink_construct(&request->sink, sink_done);
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
-    order_released(request); /* order_list_get */
+    tsan_release(request); /* tsan_list_get */
 }
 
 static void recv_request_destruct(struct recv_request *request)
@@ -116,7 +116,7 @@ struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_
                                       bool persistent)
 {
     struct recv_request *request =
-        (struct recv_request *) order_list_get(&mca_pml_base_recv_requests);
+        (struct recv_request *) tsan_list_get(&mca_pml_base_recv_requests);
     if (OPAL_LIKELY(request != NULL))
         recv_request_init(request, buffer, count, datatype, source, tag, comm, persistent);
     return request;

@@ -40,5 +40,5 @@ void request_wait(ompi_request_t *request, struct lane *lane)
 {
     if (!lane || opal_progress_yield_when_idle || !poll_completes(request, lane))
         ompi_request_wait_completion(request);
-    order_acquired(request); /* request_complete */
+    tsan_acquire(request); /* request_complete */
 }

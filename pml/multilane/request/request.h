@@ -3,7 +3,7 @@
 #ifndef MULTILANE_REQUEST_H
 #define MULTILANE_REQUEST_H
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "common/compat/pml.h"
 
 #include "base/datatype.h"
@@ -37,7 +37,7 @@ static inline bool request_is_idle(const uint32_t *ends)
  * MPI's own steps only acquire in 4.1 and 5.0; who waits or tests acquires. */
 static inline void request_complete(ompi_request_t *request)
 {
-    order_released(request); /* send_request_free, recv_request_free, request_wait */
+    tsan_release(request); /* send_request_free, recv_request_free, request_wait */
     opal_atomic_wmb();
     ompi_request_complete(request, true);
 }

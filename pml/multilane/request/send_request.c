@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/compat/order.h"
+#include "common/compat/tsan.h"
 #include "base/multilane.h"
 #include "request/request.h"
 #include "base/work.h"
@@ -13,7 +13,7 @@
 static int send_request_free(ompi_request_t **ompi)
 {
     struct send_request *request = (struct send_request *) *ompi;
-    order_acquired(request); /* request_complete */
+    tsan_acquire(request); /* request_complete */
     request->base.req_base.req_free_called = true;
     if (request_ended(&request->ends))
         send_request_return(request);
@@ -37,7 +37,7 @@ static void send_request_construct(struct send_request *request)
     request->held_by = NULL;
     memset(request->own, 0, sizeof(request->own));
     request->is_waiting = false;
-    order_released(request); /* order_list_get */
+    tsan_release(request); /* tsan_list_get */
 }
 
 OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_construct, NULL);
@@ -60,7 +60,7 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
                                       bool persistent)
 {
     struct send_request *request =
-        (struct send_request *) order_list_get(&mca_pml_base_send_requests);
+        (struct send_request *) tsan_list_get(&mca_pml_base_send_requests);
     if (OPAL_UNLIKELY(!request))
         return NULL;
     request->out = *out;
@@ -77,7 +77,7 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
 void send_request_return(struct send_request *request)
 {
     MCA_PML_BASE_SEND_REQUEST_FINI(&request->base);
-    order_list_return(&mca_pml_base_send_requests, (opal_free_list_item_t *) request);
+    tsan_list_return(&mca_pml_base_send_requests, (opal_free_list_item_t *) request);
 }
 
 bool send_request_is_buffered(const struct send_request *request)

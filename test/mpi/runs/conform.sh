@@ -105,10 +105,14 @@ if [ "$series" = 4.1 ]; then
 fi
 mpi conform.onesided.multilane-shm.rdma.3 3 --mca pml multilane --mca btl self,shm --mca osc rdma \
     -- onesided
-if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
+# Messages of more than 2 GiB: one of them always, all of them, for minutes, with --long.
+if [ -n "${MULTILANE_LONG:-}" ]; then
     limit_s=300
-    mpi conform.large.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
-        ${MULTILANE_LONG:+--thorough} --seconds 140
+    mpi conform.large.all.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
+        --thorough --seconds 140
+elif [ "$series" = 4.1 ] && [ -z "$sanitizer" ]; then
+    mpi conform.large.one.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
+        --case a_count_of_more_than_two_gib_of_bytes_arrives --seconds 100
 else
     skip "${prefix}conform.large" "4.1 runs it without a sanitizer, and --long does here"
 fi

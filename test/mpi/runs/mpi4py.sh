@@ -7,6 +7,7 @@ mpi4py_form="--map-by :OVERSUBSCRIBE"
 
 mpi4py_compare() {
     local ranks=$1 name="${prefix}mpi4py.$1" log status
+    is_wanted "$name" || return 0
     mkdir -p "$logs" && log=$logs/mpi4py.$ranks.log
     timeout --kill-after=10 700 "$mpi4py_python" "$top/test/mpi/mpi4py_compare" \
         --folder "$build/mpi4py" --ranks "$ranks" --seconds 300 --mpirun \

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads lane files: sections in brackets, `key = value` lines, comments from # on. */
+#include "common/lane/lane_parse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/lane/file_keys.h"
+#include "common/lane/lane_keys.h"
+#include "common/model/number.h"
+
+/* --- sections --------------------------------------------------------------------------------- */
+
+static bool begin_lane(struct reader *reader, const char *name, const char *rest)
+{
+    struct lane_file *file = reader->file;
+    struct model_lane *lane = &file->lanes[file->lane_count];
+    struct model_lane_range range = {.largest_bytes = UINT64_MAX};
+    if (rest)
+        return reader_refuse_line(reader, "a lane's section has one name:", reader->title);
+    if (strlen(name) >= sizeof lane->name)
+        return reader_refuse_line(reader, "this name is too long:", name);
+    for (uint32_t i = 0; i < file->lane_count; i++)
+        if (!strcmp(file->lanes[i].name, name))
+            return model_fail(reader->error, "%.80s:%u: lane \"%s\" is there already, in line %u",
+                              reader->name, reader->line, name, reader->drafts[i].line);
+    if (file->lane_count == MODEL_LANES_MAX)
+        return reader_refuse_line(reader, "a plan has 16 lanes at most, this is one more:", name);
+    model_lane_init(lane, name);
+    lane->can = MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT;
+    lane->zcopied_max_bytes = UINT64_MAX;
+    model_lane_set_cost(lane, MODEL_WAYS, &range);
+    model_lane_set_cost(lane, MODEL_BY_BOTH, &range);
+    reader->lane = lane;
+    reader->draft = &reader->drafts[file->lane_count++];
+    reader->draft->line = reader->line;
+    return true;
+}
+
+/* A range takes over what the lane has so far and stands before it: the lane's own values hold
+ * above all of its ranges. */
+static bool begin_range(struct reader *reader, const char *name, const char *rest)
+{
+    struct model_error why;
+    struct lane_file *file = reader->file;
+    uint64_t bytes;
+    uint32_t i = 0;
+    while (i < file->lane_count && strcmp(file->lanes[i].name, name))
+        i++;
+    if (i == file->lane_count || i + 1 != file->lane_count)
+        return reader_refuse_line(
+            reader, "a range follows the section of its lane, which is not so for", name);
+    if (!rest || !number_parse_size(rest, &bytes, &why))
+        return reader_refuse_line(reader, "a range is [range LANE LARGEST-SIZE], which is not",
+                                  reader->title);
+    struct model_lane *lane = &file->lanes[i];
+    uint32_t count = lane->cost[0].range_count;
+    if (count == MODEL_LANE_RANGES_MAX)
+        return reader_refuse_line(reader,
+                                  "a lane has 40 ranges at most, this is one more:", reader->title);
+    if (!bytes || bytes == UINT64_MAX ||
+        (count > 1 && bytes <= lane->cost[0].ranges[count - 2].largest_bytes))
+        return reader_refuse_line(reader, "ranges grow from 1 on and end below inf, unlike",
+                                  reader->title);
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        struct model_lane_range *ranges = lane->cost[way].ranges;
+        ranges[count] = ranges[count - 1];
+        ranges[count - 1].largest_bytes = bytes;
+        lane->cost[way].range_count = count + 1;
+    }
+    reader->lane = lane;
+    memset(reader->draft->given, 0, sizeof reader->draft->given);
+    reader->draft->overhead_whole = reader->draft->overhead_parts = false;
+    return true;
+}
+
+static bool begin_group(struct reader *reader, const char *name, const char *rest)
+{
+    if (rest)
+        return reader_refuse_line(reader, "a group's section has one name:", reader->title);
+    if (!reader_find_group(reader, name, &reader->group))
+        return false;
+    if (reader->file->group_names[reader->group].measured)
+        return reader_refuse_line(reader, "this group is there already:", name);
+    reader->file->group_names[reader->group].measured = true;
+    return true;
+}
+
+static bool begin_copy(struct reader *reader, const char *name, const char *rest)
+{
+    for (reader->copy = 0; reader->copy < MODEL_MEMORIES; reader->copy++)
+        if (!rest &&
+            !strcmp(name, model_memory_name((enum model_memory)(UINT32_C(1) << reader->copy)))) {
+            struct model_copy *copy = &reader->file->around.copy[reader->copy];
+            if (copy->fixed_s < 0)
+                *copy = (struct model_copy){0, 0};
+            return true;
+        }
+    return reader_refuse_line(reader, "copies are of host, cuda or managed memory, not of", name);
+}
+
+static bool begin_cluster(struct reader *reader, const char *name, const char *rest)
+{
+    (void) name;
+    (void) rest;
+    if (reader->file->has_cluster)
+        return reader_refuse_line(reader, "a second section", "cluster");
+    reader->file->has_cluster = true;
+    return true;
+}
+
+/* First of all: whose figures they are, and in which schema, decides what the rest means. */
+static bool begin_profile(struct reader *reader, const char *name, const char *rest)
+{
+    (void) name;
+    (void) rest;
+    if (reader->file->has_profile)
+        return reader_refuse_line(reader, "a second section", "profile");
+    if (reader->file->lane_count || reader->file->group_name_count || reader->file->has_cluster)
+        return reader_refuse_line(reader, "the first section of a profile is", "profile");
+    reader->file->has_profile = true;
+    return true;
+}
+
+/* Writes the range's values into the range, not into the lane's own: while a range section is read
+ * the ranges are counted without the last one. */
+static void hide_last_range(struct model_lane *lane, bool hide)
+{
+    for (int way = 0; way < MODEL_WAYS; way++)
+        lane->cost[way].range_count += hide ? UINT32_MAX : 1;
+}
+
+static void end_section(struct reader *reader)
+{
+    if (reader->section == SECTION_RANGE)
+        hide_last_range(reader->lane, false);
+    reader->section = SECTION_TOP;
+}
+
+static const struct {
+    const char *kind;
+    bool is_named;
+    bool (*begin)(struct reader *reader, const char *name, const char *rest); /* null: nothing */
+    const struct key *keys;
+} sections[] = {[SECTION_TOP] = {NULL, false, NULL, reader_top_keys},
+                [SECTION_LANE] = {"lane", true, begin_lane, reader_lane_keys},
+                [SECTION_RANGE] = {"range", true, begin_range, reader_no_keys},
+                [SECTION_GROUP] = {"group", true, begin_group, reader_group_keys},
+                [SECTION_COPY] = {"copy", true, begin_copy, reader_copy_keys},
+                [SECTION_CLUSTER] = {"cluster", false, begin_cluster, reader_no_keys},
+                [SECTION_PROFILE] = {"profile", false, begin_profile, reader_profile_keys},
+                [SECTION_END] = {"end", false, NULL, reader_no_keys}};
+
+/* "kind", "kind name" or "kind name rest" between the brackets */
+static bool begin_section(struct reader *reader, const char *inside)
+{
+    char copy[LINE_CHARS_MAX];
+    end_section(reader);
+    reader->seen_count = 0;
+    snprintf(reader->title, sizeof reader->title, "%s", inside);
+    snprintf(copy, sizeof copy, "%s", inside);
+    char *words;
+    const char *kind = strtok_r(copy, " \t", &words), *name = strtok_r(NULL, " \t", &words),
+               *rest = strtok_r(NULL, " \t", &words);
+    bool extra = strtok_r(NULL, " \t", &words);
+    for (int i = SECTION_LANE; kind && !extra && i <= SECTION_END; i++) {
+        if (strcmp(kind, sections[i].kind) || sections[i].is_named != (name != NULL))
+            continue;
+        if (sections[i].begin && !sections[i].begin(reader, name, rest))
+            return false;
+        reader->section = (enum section) i;
+        if (reader->section == SECTION_RANGE)
+            hide_last_range(reader->lane, true);
+        return true;
+    }
+    return reader_refuse_line(
+        reader,
+        "sections are [lane NAME], [range LANE SIZE], [group NAME], [copy MEMORY], "
+        "[cluster], [profile] and [end], not",
+        inside);
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+static bool read_cluster_key(struct reader *reader, const char *value, const struct key *key)
+{
+    struct model_error why;
+    return !reader->cluster_key || reader->cluster_key(reader->cluster, key->name, value, &why) ||
+           reader_refuse_value(reader, key->name, value, why.text);
+}
+
+/* The key of this name in this section; name == NULL: there is none. */
+static struct key find_key(const struct reader *reader, const char *name)
+{
+    static const struct key none = {NULL, NULL, 0};
+    bool costs = reader->section == SECTION_LANE || reader->section == SECTION_RANGE;
+    for (const struct key *key = sections[reader->section].keys; key->name; key++)
+        if (!strcmp(key->name, name))
+            return *key;
+    if (costs && reader_is_attribute(name))
+        return (struct key){name, reader_read_attribute, 0};
+    if (reader->section == SECTION_CLUSTER)
+        return (struct key){name, read_cluster_key, 0};
+    return none;
+}
+
+/* `name` lives as long as the reader: it points into the copy of the text. */
+static bool check_new(struct reader *reader, const char *name, const char *value)
+{
+    for (uint32_t i = 0; i < reader->seen_count; i++)
+        if (!strcmp(reader->seen[i], name))
+            return reader_refuse_value(reader, name, value, "this key is there already");
+    if (reader->seen_count == KEYS_MAX)
+        return reader_refuse_value(reader, name, value, "there are too many keys in this section");
+    reader->seen[reader->seen_count++] = name;
+    return true;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* Without blanks at both ends. */
+static char *trim(char *text)
+{
+    while (is_space(*text))
+        text++;
+    char *end = text + strlen(text);
+    while (end > text && is_space(end[-1]))
+        end--;
+    *end = 0;
+    return text;
+}
+
+static bool read_key(struct reader *reader, char *line)
+{
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return reader_refuse_line(reader, "this is neither [section] nor key = value:", line);
+    *equals = 0;
+    char *name = trim(line), *value = trim(equals + 1);
+    struct key key = find_key(reader, name);
+    if (!key.name)
+        return reader_refuse_value(
+            reader, name, value,
+            reader->section == SECTION_TOP
+                ? "there is no such key above the first section; man multilane-plan "
+                  "lists them"
+                : "there is no such key in this section; man multilane-plan lists them");
+    if (!*value)
+        return reader_refuse_value(reader, name, value, "the value is missing");
+    return check_new(reader, name, value) && key.read(reader, value, &key);
+}
+
+/* Text only: a byte that no editor would leave there means that this is another kind of file. */
+static bool check_text(struct reader *reader, const char *line, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char) line[i];
+        if ((c < 0x20 && !is_space((char) c)) || c == 0x7f)
+            return model_fail(reader->error, "%.80s:%u: byte 0x%02x: this is not a text file",
+                              reader->name, reader->line, c);
+    }
+    if (length >= LINE_CHARS_MAX)
+        return model_fail(reader->error, "%.80s:%u: a line of %zu characters, more than %d",
+                          reader->name, reader->line, length, LINE_CHARS_MAX - 1);
+    return true;
+}
+
+/* One line, ending in 0, which may be changed. */
+static bool parse_line(struct reader *reader, char *line)
+{
+    char *comment = strchr(line, '#');
+    if (comment)
+        *comment = 0;
+    line = trim(line);
+    if (!*line)
+        return true;
+    if (*line != '[')
+        return read_key(reader, line);
+    char *end = line + strlen(line) - 1;
+    if (*end != ']' || end == line)
+        return reader_refuse_line(reader, "the ] is missing:", line);
+    *end = 0;
+    if (reader->section == SECTION_END)
+        return reader_refuse_line(reader, "nothing follows [end], unlike", line);
+    return begin_section(reader, trim(line + 1));
+}
+
+static bool parse_lines(struct reader *reader, char *text, size_t length)
+{
+    for (char *line = text; line < text + length; reader->line++) {
+        char *end = memchr(line, '\n', (size_t) (text + length - line));
+        size_t line_length = (size_t) ((end ? end : text + length) - line);
+        if (!check_text(reader, line, line_length))
+            return false;
+        line[line_length] = 0; /* where the line end was, or the 0 behind the text */
+        if (!parse_line(reader, line))
+            return false;
+        line += line_length + 1;
+    }
+    if (reader->file->has_profile && reader->section != SECTION_END)
+        return model_fail(reader->error, "%.80s: it is cut off: a profile ends with [end]",
+                          reader->name);
+    end_section(reader);
+    return true;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+/* A lane of which each way is described alone cannot go the others. What both ends do together is
+ * known only where it was described. */
+static void drop_ways(const struct lane_draft *draft, struct model_lane *lane)
+{
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        bool any = false;
+        for (int i = 0; i < MODEL_WAYS; i++)
+            any = any || draft->way_given[i];
+        if (!draft->way_given[way] && (way == MODEL_BY_BOTH || (any && !draft->all_given)))
+            lane->cost[way].range_count = 0;
+    }
+}
+
+/* A range that is like the one after it tells nothing: the file divides every way where one of them
+ * is divided. */
+static void join_ranges(struct model_lane_cost *cost)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cost->range_count; i++) {
+        struct model_lane_range before = kept ? cost->ranges[kept - 1] : cost->ranges[i];
+        before.largest_bytes = cost->ranges[i].largest_bytes;
+        kept -= kept && !memcmp(&before, &cost->ranges[i], sizeof before);
+        cost->ranges[kept++] = cost->ranges[i];
+    }
+    cost->range_count = kept;
+}
+
+static bool check_lane(struct reader *reader, uint32_t i)
+{
+    struct model_error why;
+    struct model_lane *lane = &reader->file->lanes[i];
+    drop_ways(&reader->drafts[i], lane);
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t j = 0; j < lane->cost[way].range_count; j++)
+            if (!(lane->cost[way].ranges[j].bandwidth_bytes_s > 0))
+                return model_fail(reader->error,
+                                  "%.80s:%u: lane \"%s\" has no bandwidth; add bandwidth = BYTES A "
+                                  "SECOND",
+                                  reader->name, reader->drafts[i].line, lane->name);
+    for (int way = 0; way < MODEL_WAYS; way++)
+        join_ranges(&lane->cost[way]);
+    if (!model_lane_check(lane, &why))
+        return model_fail(reader->error, "%.80s:%u: %.200s", reader->name, reader->drafts[i].line,
+                          why.text);
+    return true;
+}
+
+static bool check_file(struct reader *reader)
+{
+    struct lane_file *file = reader->file;
+    if (file->has_profile && !file->profile.schema)
+        return model_fail(reader->error, "%.80s: [profile]: the schema is missing", reader->name);
+    if (!file->lane_count)
+        return model_fail(reader->error,
+                          "%.80s: there is no lane in it; a lane is a section [lane NAME] with at "
+                          "least bandwidth = BYTES A SECOND",
+                          reader->name);
+    for (uint32_t i = 0; i < file->lane_count; i++)
+        if (!check_lane(reader, i))
+            return false;
+    return true;
+}
+
+bool lane_file_parse(const char *name, const char *text, size_t length, struct lane_file *file,
+                     lane_file_cluster_key cluster_key, void *cluster, struct model_error *error)
+{
+    struct reader reader = {.name = name,
+                            .line = 1,
+                            .file = file,
+                            .cluster_key = cluster_key,
+                            .cluster = cluster,
+                            .error = error};
+    lane_file_init(file);
+    if (!length)
+        return model_fail(error, "%.80s: it is empty; man multilane-plan shows an example", name);
+    char *copy = malloc(length + 1);
+    if (!copy)
+        return model_fail(error, "%.80s: no memory for %zu bytes", name, length);
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    bool read = parse_lines(&reader, copy, length) && check_file(&reader);
+    free(copy);
+    return read;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The input of a plan: its defaults, its checks, and forced protocols as text. */
+#include "common/model/plan_input.h"
+
+#include <string.h>
+
+#include "common/model/number.h"
+
+#define PROTOCOLS_MAX 32
+
+void plan_input_init(struct plan_input *input)
+{
+    memset(input, 0, sizeof *input);
+    input->around.buffer = (struct model_buffer){.memory = MODEL_MEMORY_HOST, .pieces = 1};
+    input->around.bias = MODEL_BIAS_DEFAULT;
+    for (int i = 1; i < MODEL_MEMORIES; i++)
+        input->around.copy[i].fixed_s = -1; /* until a driver is there that copies it */
+}
+
+static bool check_surroundings(const struct model_surroundings *around, struct model_error *error)
+{
+    if (!(around->bias > 0 && around->bias <= MODEL_BIAS_MAX))
+        return model_fail(error, "bias = %g is not a number above 0 and up to 100", around->bias);
+    for (int i = 0; i < MODEL_MEMORIES; i++)
+        if (!(around->copy[i].fixed_s <= 1e9) ||
+            !(around->copy[i].s_byte >= 0 && around->copy[i].s_byte <= 1e9))
+            return model_fail(error, "copying %s memory: %g s and %g s a byte are no times",
+                              model_memory_name((enum model_memory)(1 << i)),
+                              around->copy[i].fixed_s, around->copy[i].s_byte);
+    for (uint32_t i = 0; i < around->group_count; i++)
+        if (!(around->groups[i].bandwidth_bytes_s > 0))
+            return model_fail(error, "group %u: bandwidth = %g is not above 0",
+                              (unsigned) around->groups[i].id, around->groups[i].bandwidth_bytes_s);
+    return true;
+}
+
+bool plan_input_check(const struct plan_input *input, struct model_error *error)
+{
+    if (!input->lane_count || input->lane_count > MODEL_LANES_MAX)
+        return model_fail(error, "a plan is made of 1 to %d lanes, not of %u", MODEL_LANES_MAX,
+                          (unsigned) input->lane_count);
+    if (input->protocol_count > PROTOCOLS_MAX)
+        return model_fail(error, "a table of %u protocols is longer than %d",
+                          (unsigned) input->protocol_count, PROTOCOLS_MAX);
+    for (uint32_t i = 0; i < input->override_count; i++)
+        if (input->overrides[i].protocol_index >= input->protocol_count)
+            return model_fail(error, "protocol %u is forced, but the table has %u",
+                              (unsigned) input->overrides[i].protocol_index,
+                              (unsigned) input->protocol_count);
+    for (uint32_t i = 0; i < input->lane_count; i++)
+        if (!model_lane_check(&input->lanes[i], error))
+            return false;
+    return check_surroundings(&input->around, error);
+}
+
+/* --- overrides as text ------------------------------------------------------------------------ */
+
+/* One piece between commas: NAME, NAME:LO-HI, or LO-HI for the name before. */
+static bool override_parse(char *piece, int *protocol, struct plan_override *override,
+                           struct model_error *error)
+{
+    char *range = strchr(piece, ':');
+    bool named = range || *protocol < 0 || piece[0] < '0' || piece[0] > '9';
+    if (range)
+        *range++ = 0;
+    if (named) {
+        *protocol = model_protocol_find(piece, error);
+        if (*protocol < 0)
+            return false;
+    } else {
+        range = piece;
+    }
+    override->protocol_index = (uint32_t) *protocol;
+    override->first_bytes = 0;
+    override->last_bytes = UINT64_MAX;
+    return !range ||
+           number_parse_range(range, &override->first_bytes, &override->last_bytes, error);
+}
+
+bool plan_overrides_parse(const char *text, struct plan_override overrides[PLAN_OVERRIDES_MAX],
+                          uint32_t *count, struct model_error *error)
+{
+    char copy[512];
+    int protocol = -1;
+    uint32_t read = 0;
+    if (strlen(text) >= sizeof copy)
+        return model_fail(error, "a list of protocols of %zu characters is too long", strlen(text));
+    *count = 0;
+    if (!strcmp(text, "auto"))
+        return true;
+    memcpy(copy, text, strlen(text) + 1);
+    for (char *piece = copy, *next; piece; piece = next) {
+        next = strchr(piece, ',');
+        if (next)
+            *next++ = 0;
+        if (read == PLAN_OVERRIDES_MAX)
+            return model_fail(error, "more than %d forced ranges", PLAN_OVERRIDES_MAX);
+        if (!override_parse(piece, &protocol, &overrides[read++], error))
+            return false;
+    }
+    *count = read;
+    return true;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Places of devices: cards from a tree of devices as the kernel shows it, distances on machines of
+ * several shapes, and what both do to the order in which lanes are taken. */
+#include "check.h"
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#ifdef MULTILANE_HAVE_HWLOC
+#include <hwloc.h>
+#endif
+
+#include "common/lane/locality.h"
+#include "common/model/plan.h"
+
+/* --- cards --------------------------------------------------------------------------------------
+ */
+
+static char sysfs[] = "/tmp/lane_locality.XXXXXX";
+
+static void folder(const char *path)
+{
+    char whole[300], *at = whole;
+    snprintf(whole, sizeof(whole), "%s/%s", sysfs, path);
+    while ((at = strchr(at + 1, '/'))) {
+        *at = '\0';
+        mkdir(whole, 0700);
+        *at = '/';
+    }
+    mkdir(whole, 0700);
+}
+
+static void device_make(const char *kind, const char *name, const char *address, const char *cpus)
+{
+    char path[300], target[300];
+    snprintf(path, sizeof(path), "devices/pci0000:00/%s", address);
+    folder(path);
+    snprintf(path, sizeof(path), "%s/devices/pci0000:00/%s/local_cpulist", sysfs, address);
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        CHECK(file, "%s", path);
+        return;
+    }
+    fprintf(file, "%s\n", cpus);
+    fclose(file);
+    snprintf(path, sizeof(path), "class/%s/%s", kind, name);
+    folder(path);
+    snprintf(path, sizeof(path), "%s/class/%s/%s/device", sysfs, kind, name);
+    snprintf(target, sizeof(target), "../../../devices/pci0000:00/%s", address);
+    CHECK(symlink(target, path) == 0, "%s", path);
+}
+
+static void ports_of_a_card_have_its_number(void)
+{
+    struct locality one, other, far, rdma;
+    CHECK(mkdtemp(sysfs), "no folder");
+    device_make("net", "eth0", "0000:41:00.0", "0-3");
+    device_make("net", "eth1", "0000:41:00.1", "0-3");
+    device_make("net", "eth2", "0000:c1:00.0", "4-7");
+    device_make("infiniband", "mlx5_0", "0000:41:00.0", "0-3");
+    folder("class/net/veth0");
+    CHECK(locality_find(sysfs, "eth0", &one) && locality_find(sysfs, "eth1", &other) &&
+              locality_find(sysfs, "eth2", &far) && locality_find(sysfs, "mlx5_0:1", &rdma),
+          "a device is not found");
+    CHECK(one.card && one.card == other.card && one.card == rdma.card && one.card != far.card,
+          "cards %x %x %x %x", one.card, other.card, rdma.card, far.card);
+    CHECK(strcmp(one.cpus, "0-3") == 0 && strcmp(far.cpus, "4-7") == 0, "%s and %s", one.cpus,
+          far.cpus);
+    static const char *const nowhere[] = {"veth0", "eth9", "", ":1", "..", "../net/eth0", "/"};
+    for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
+        CHECK(!locality_find(sysfs, nowhere[i], &one) && !one.card && !one.cpus[0], "\"%s\"",
+              nowhere[i]);
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf %s", sysfs);
+    CHECK(system(command) == 0, "%s", command);
+}
+
+/* --- distances ----------------------------------------------------------------------------------
+ */
+
+#ifdef MULTILANE_HAVE_HWLOC
+
+static hwloc_topology_t machine(const char *shape)
+{
+    hwloc_topology_t topology;
+    hwloc_topology_init(&topology);
+    int rc = hwloc_topology_set_synthetic(topology, shape);
+    CHECK(rc == 0 && hwloc_topology_load(topology) == 0, "%s", shape);
+    return topology;
+}
+
+static void near_is_nearer_than_far(void)
+{
+    static const struct {
+        const char *shape, *here, *device;
+        uint32_t distance;
+    } cases[] = {
+        {"pack:2 numa:1 core:4 pu:1", "0", "0-3", 0},
+        {"pack:2 numa:1 core:4 pu:1", "0", "4-7", 1},
+        {"pack:2 numa:1 core:4 pu:1", "3,4", "4-7", 0},
+        {"pack:2 numa:1 core:4 pu:1", "0-7", "4-7", 0},
+        {"pack:2 numa:1 core:4 pu:1", "0", "", 0},
+        {"pack:2 numa:1 core:4 pu:1", "", "4-7", 0},
+        {"pack:2 numa:1 core:4 pu:1", "0", "100-200", 0},
+        {"pack:2 numa:1 core:4 pu:1", "nonsense", "4-7", 0},
+        {"pack:2 [numa] l3:2 core:2 pu:2", "0", "0-3", 0},
+        {"pack:2 [numa] l3:2 core:2 pu:2", "0", "4-7", 1},
+        {"pack:2 [numa] l3:2 core:2 pu:2", "0", "8-11", 2},
+        {"pack:2 [numa] l3:2 core:2 pu:2", "15", "8-11", 1},
+        {"pack:2 [numa] l3:2 core:2 pu:2", "8", "0-15", 0},
+        {"core:4 pu:1", "0", "0-3", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        hwloc_topology_t topology = machine(cases[i].shape);
+        uint32_t distance = locality_distance(topology, cases[i].here, cases[i].device);
+        CHECK(distance == cases[i].distance, "%s, from %s to %s: %u, not %u", cases[i].shape,
+              cases[i].here, cases[i].device, distance, cases[i].distance);
+        hwloc_topology_destroy(topology);
+    }
+}
+
+static void a_process_knows_where_it_is(void)
+{
+    hwloc_topology_t topology;
+    char cpus[LOCALITY_CPUS_CHARS] = "";
+    hwloc_topology_init(&topology);
+    hwloc_topology_load(topology);
+    CHECK(locality_of_process(topology, cpus) && cpus[0], "\"%s\"", cpus);
+    CHECK(locality_distance(topology, cpus, cpus) == 0, "far from itself");
+    hwloc_topology_destroy(topology);
+    CHECK(!locality_of_process(NULL, cpus), "without a topology");
+}
+
+#else
+
+static void near_is_nearer_than_far(void)
+{
+    CHECK(locality_distance(NULL, "0", "4-7") == 0, "a distance without hwloc");
+}
+
+static void a_process_knows_where_it_is(void)
+{
+}
+
+#endif
+
+/* --- the order of lanes -------------------------------------------------------------------------
+ */
+
+static struct model_lane port(const char *name, double bandwidth, uint32_t card, uint32_t distance)
+{
+    struct model_lane lane;
+    const struct model_lane_range range = {.latency_s = 1e-6, .bandwidth_bytes_s = bandwidth};
+    model_lane_init(&lane, name);
+    lane.can = MODEL_CAN_SEND;
+    lane.copied_max_bytes = 4096;
+    lane.zcopied_max_bytes = 65536;
+    lane.card = card;
+    lane.distance = distance;
+    model_lane_set_cost(&lane, MODEL_BY_SEND, &range);
+    return lane;
+}
+
+/* The lanes that a large message takes if it may take `most`, by the first letter of their names.
+ */
+static void expect_order(const struct model_lane *lanes, uint32_t count, const char *wanted)
+{
+    struct plan_input input;
+    struct model_error error;
+    char order[MODEL_LANES_MAX + 1] = "";
+    plan_input_init(&input);
+    input.lanes = lanes;
+    input.lane_count = count;
+    input.most_rndv_lanes = input.most_eager_lanes = (uint32_t) strlen(wanted);
+    struct plan *plan = plan_build(&input, &error);
+    CHECK(plan, "%s", error.text);
+    if (!plan)
+        return;
+    const struct plan_entry *entry = plan_lookup(plan, UINT64_C(1) << 40);
+    for (uint32_t i = 0; i < entry->lane_count; i++)
+        order[i] = lanes[entry->lanes[i]].name[0];
+    CHECK(strcmp(order, wanted) == 0, "%s, not %s", order, wanted);
+    plan_free(plan);
+}
+
+static void cards_come_before_second_ports_and_near_before_far(void)
+{
+    const struct model_lane two_cards[] = {port("a", 1e9, 5, 0), port("b", 1e9, 5, 0),
+                                           port("c", 1e9, 6, 1), port("d", 1e9, 6, 1)};
+    expect_order(two_cards, 4, "a");
+    expect_order(two_cards, 4, "ac");
+    expect_order(two_cards, 4, "acb");
+    expect_order(two_cards, 4, "acbd");
+    const struct model_lane far_first[] = {port("a", 1e9, 5, 2), port("b", 1e9, 6, 1),
+                                           port("c", 1e9, 7, 0), port("d", 1e9, 7, 0)};
+    expect_order(far_first, 4, "c");
+    expect_order(far_first, 4, "cba");
+    expect_order(far_first, 4, "cbad");
+    const struct model_lane faster_far[] = {port("a", 1e9, 5, 0), port("b", 2e9, 6, 1)};
+    expect_order(faster_far, 2, "b");
+    const struct model_lane no_cards[] = {port("a", 1e9, 0, 0), port("b", 1e9, 0, 0)};
+    expect_order(no_cards, 2, "ab");
+}
+
+int main(void)
+{
+    ports_of_a_card_have_its_number();
+    near_is_nearer_than_far();
+    a_process_knows_where_it_is();
+    cards_come_before_second_ports_and_near_before_far();
+    return check_end();
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Open MPI's BTLs say of themselves, in their own units, as lanes of the model. */
+#include "check.h"
+
+#include <string.h>
+
+#include "common/lane/stock_btl.h"
+
+/* --- units --------------------------------------------------------------------------------------
+ */
+
+#define MEGABIT  125000.0
+#define MEBIBYTE 1048576.0
+
+static void expect_unit(const char *name, double unit)
+{
+    CHECK(stock_btl_bandwidth(name, 1) == unit, "%s: one is %g bytes/s, not %g", name,
+          stock_btl_bandwidth(name, 1), unit);
+    CHECK(stock_btl_bandwidth(name, 10000) == 10000 * unit, "%s: 10000", name);
+    CHECK(stock_btl_bandwidth(name, 0) == 0, "%s: 0", name);
+    CHECK(stock_btl_bandwidth(name, UINT32_MAX) == (double) UINT32_MAX * unit, "%s: the most",
+          name);
+}
+
+/* One for each BTL: btl_bandwidth as its sources set it. */
+static void unit_of_self_is_mbit(void)
+{
+    expect_unit("self", MEGABIT);
+}
+static void unit_of_vader_is_mbit(void)
+{
+    expect_unit("vader", MEGABIT);
+}
+static void unit_of_sm_is_mbit(void)
+{
+    expect_unit("sm", MEGABIT);
+}
+static void unit_of_smcuda_is_mbit(void)
+{
+    expect_unit("smcuda", MEGABIT);
+}
+static void unit_of_tcp_is_mbit(void)
+{
+    expect_unit("tcp", MEGABIT);
+}
+static void unit_of_openib_is_mbit(void)
+{
+    expect_unit("openib", MEGABIT);
+}
+static void unit_of_usnic_is_mbit(void)
+{
+    expect_unit("usnic", MEGABIT);
+}
+static void unit_of_uct_is_mib(void)
+{
+    expect_unit("uct", MEBIBYTE);
+}
+static void unit_of_ofi_is_mbit(void)
+{
+    expect_unit("ofi", MEGABIT);
+}
+static void unit_of_ugni_is_mib(void)
+{
+    expect_unit("ugni", MEBIBYTE);
+}
+static void unit_of_portals4_is_mbit(void)
+{
+    expect_unit("portals4", MEGABIT);
+}
+static void unit_of_an_unknown_one_is_mbit(void)
+{
+    expect_unit("somebodys", MEGABIT);
+}
+
+/* --- lanes --------------------------------------------------------------------------------------
+ */
+
+static struct stock_btl able(const char *name, uint32_t bandwidth)
+{
+    return (struct stock_btl){.name = name,
+                              .bandwidth = bandwidth,
+                              .latency = 1,
+                              .can_send = true,
+                              .can_send_immediately = true,
+                              .can_get = true,
+                              .can_put = true,
+                              .registers = true,
+                              .eager_limit = 4096,
+                              .max_send_size = 32768,
+                              .short_max_bytes = 4096};
+}
+
+static double bandwidth_of(const struct stock_btl *btl, struct model_lane *lane,
+                           struct model_error *complaint)
+{
+    stock_btl_attributes(btl, lane, complaint);
+    const struct model_lane_range *range = model_lane_range_at(lane, MODEL_BY_SEND, UINT64_MAX);
+    return range ? range->bandwidth_bytes_s : -1;
+}
+
+static void a_link_has_the_bandwidth_it_says(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t said;
+        double bytes_s;
+    } cases[] = {
+        {"tcp", 1000, 125e6},
+        {"tcp", 100000, 12.5e9},
+        {"openib", 100000, 12.5e9},
+        {"usnic", 10000, 1.25e9},
+        {"uct", 11000, 11000 * MEBIBYTE},
+        {"ugni", 8000, 8000 * MEBIBYTE},
+        {"somebodys", 40000, 5e9},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stock_btl btl = able(cases[i].name, cases[i].said);
+        struct model_lane lane;
+        struct model_error complaint;
+        double bytes_s = bandwidth_of(&btl, &lane, &complaint);
+        CHECK(bytes_s == cases[i].bytes_s && !complaint.text[0], "%s: %g, \"%s\"", cases[i].name,
+              bytes_s, complaint.text);
+        CHECK(cases[i].name[0] == 's' ||
+                  lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_STOCK_BTL,
+              "%s: source %d", cases[i].name, lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH]);
+    }
+}
+
+/* In shared memory the number only ranks BTLs, so no value of it matters. */
+static void a_ranking_is_not_taken_for_a_bandwidth(void)
+{
+    static const char *const names[] = {"self", "vader", "sm", "smcuda"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct stock_btl one = able(names[i], 1), more = able(names[i], 4000000);
+        struct model_lane lane;
+        struct model_error complaint;
+        double first = bandwidth_of(&one, &lane, &complaint);
+        CHECK(first == bandwidth_of(&more, &lane, &complaint) && first > 1e9, "%s: %g", names[i],
+              first);
+        CHECK(!complaint.text[0] &&
+                  lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
+              "%s", complaint.text);
+    }
+}
+
+static void an_absurd_bandwidth_is_complained_of_and_not_used(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t said;
+    } cases[] = {{"tcp", 0}, {"uct", 0}, {"uct", UINT32_MAX}, {"tcp", UINT32_MAX}, {"openib", 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stock_btl btl = able(cases[i].name, cases[i].said);
+        struct model_lane lane;
+        struct model_error complaint, why;
+        char number[16];
+        double bytes_s = bandwidth_of(&btl, &lane, &complaint);
+        snprintf(number, sizeof(number), "%u", cases[i].said);
+        CHECK(bytes_s >= 1e8 && bytes_s <= 1e11, "%s %u: %g", cases[i].name, cases[i].said,
+              bytes_s);
+        CHECK(strstr(complaint.text, cases[i].name) && strstr(complaint.text, number) &&
+                  strstr(complaint.text, "pml_multilane_lane_attr"),
+              "\"%s\"", complaint.text);
+        CHECK(lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT, "%s",
+              cases[i].name);
+        CHECK(model_lane_check(&lane, &why), "%s", why.text);
+    }
+}
+
+/* Whatever a BTL says, the model can compute with it. */
+static void every_lane_can_be_computed_with(void)
+{
+    static const char *const names[] = {"self",   "vader", "sm",  "smcuda", "tcp",
+                                        "openib", "usnic", "uct", "ofi",    "portals4",
+                                        "ugni",   "x",     ""};
+    uint64_t chance = 11;
+    for (int i = 0; i < 20000; i++) {
+        struct stock_btl btl = {
+            .name = names[chance_below(&chance, sizeof(names) / sizeof(names[0]))],
+            .bandwidth = (uint32_t) (chance_next(&chance) >> (32 + chance_below(&chance, 32))),
+            .latency = (uint32_t) chance_next(&chance),
+            .can_send = chance_below(&chance, 4),
+            .can_send_immediately = chance_below(&chance, 2),
+            .can_get = chance_below(&chance, 2),
+            .can_put = chance_below(&chance, 2),
+            .can_atomics = chance_below(&chance, 2),
+            .registers = chance_below(&chance, 2),
+            .eager_limit = chance_next(&chance) >> chance_below(&chance, 64),
+            .max_send_size = chance_next(&chance) >> chance_below(&chance, 64),
+            .short_max_bytes = chance_below(&chance, 100000)};
+        struct model_lane lane;
+        struct model_error complaint, why;
+        stock_btl_attributes(&btl, &lane, &complaint);
+        CHECK(model_lane_check(&lane, &why), "%s: %s", btl.name, why.text);
+        for (int way = 0; way < MODEL_WAYS; way++) {
+            const struct model_lane_cost *cost = &lane.cost[way];
+            CHECK(!cost->range_count ||
+                      cost->ranges[cost->range_count - 1].largest_bytes == UINT64_MAX,
+                  "%s: way %d ends at a size", btl.name, way);
+        }
+        CHECK(!(lane.can & MODEL_CAN_SEND) == !btl.can_send, "%s: can send", btl.name);
+        CHECK(btl.can_send || !(lane.can & MODEL_CAN_SHORT), "%s: sends at once", btl.name);
+    }
+}
+
+/* tcp's get and put are messages in disguise, over which nothing is gained. */
+static void emulated_get_and_put_are_none(void)
+{
+    static const char *const names[] = {"tcp", "usnic"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct stock_btl btl = able(names[i], 1000);
+        struct model_lane lane;
+        struct model_error complaint;
+        stock_btl_attributes(&btl, &lane, &complaint);
+        CHECK(!(lane.can & (MODEL_CAN_GET | MODEL_CAN_PUT)), "%s", names[i]);
+    }
+    struct stock_btl btl = able("vader", 1000);
+    struct model_lane lane;
+    struct model_error complaint;
+    stock_btl_attributes(&btl, &lane, &complaint);
+    CHECK(lane.can & MODEL_CAN_GET && lane.can & MODEL_CAN_PUT, "vader");
+}
+
+int main(void)
+{
+    unit_of_self_is_mbit();
+    unit_of_vader_is_mbit();
+    unit_of_sm_is_mbit();
+    unit_of_smcuda_is_mbit();
+    unit_of_tcp_is_mbit();
+    unit_of_openib_is_mbit();
+    unit_of_usnic_is_mbit();
+    unit_of_uct_is_mib();
+    unit_of_ofi_is_mbit();
+    unit_of_ugni_is_mib();
+    unit_of_portals4_is_mbit();
+    unit_of_an_unknown_one_is_mbit();
+    a_link_has_the_bandwidth_it_says();
+    a_ranking_is_not_taken_for_a_bandwidth();
+    an_absurd_bandwidth_is_complained_of_and_not_used();
+    every_lane_can_be_computed_with();
+    emulated_get_and_put_are_none();
+    return check_end();
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What multilane-calibrate measures: one lane, several, and the cluster model. */
+#ifndef TOOLS_CALIBRATE_MEASURE_H
+#define TOOLS_CALIBRATE_MEASURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "session.h"
+#include "tools/model/broadcast.h"
+#include "tools/model/effective.h"
+
+/* How much is measured. */
+struct effort {
+    double seconds;         /* for the whole, about */
+    int rounds;             /* how often every size is visited */
+    uint64_t largest_bytes; /* of a message */
+};
+
+#define SAMPLES_MAX 1024
+
+/* More than this is not sent to a peer that does not receive. */
+#define CALIBRATE_IN_FLIGHT_MOST (UINT64_C(16) << 20)
+
+struct lane_samples {
+    uint32_t index; /* in the peer's lanes */
+    struct sample samples[MODEL_PROTOCOLS][SAMPLES_MAX];
+    struct effective_curve curves[MODEL_PROTOCOLS];
+    uint32_t taken, disturbed; /* of those taken, left out: see samples_steady */
+};
+
+typedef void (*progress_function)(double part, const char *what);
+
+/* Every protocol of one lane, sizes by turns. */
+void measure_lane(struct session *session, int peer, uint32_t index, const struct effort *effort,
+                  double seconds, progress_function progress, struct lane_samples *out);
+
+/* Bandwidth of a window of large messages over these lanes, bytes a second. */
+double measure_bandwidth(struct session *session, int peer, uint32_t lanes,
+                         const struct effort *effort);
+
+/* What broadcasts of some sizes took, each several times. */
+#define MEASURE_BROADCAST_SIZES 7
+#define MEASURE_BROADCAST_TURNS 9
+struct measure_broadcasts {
+    double taken_s[MEASURE_BROADCAST_SIZES][MEASURE_BROADCAST_TURNS];
+    int turns[MEASURE_BROADCAST_SIZES];
+};
+static inline int measure_broadcast_packets(int size)
+{
+    return 8 << size;
+}
+
+/* The parameters of the cluster model over these lanes; the copies are those of this process.
+ * `broadcasts`, if not null, takes place among all ranks at the same time. */
+bool measure_cluster(struct session *session, int peer, uint32_t lanes, uint64_t packet_bytes,
+                     struct cluster_model *model, struct measure_broadcasts *broadcasts,
+                     struct model_error *error);
+
+/* What one registration of memory with a lane costs, anew and out of its cache. */
+void measure_registration(struct session *session, int peer, uint32_t index,
+                          struct model_lane *lane);
+
+/* Predictions beside measurements, of messages both ways at once and of broadcasts. */
+struct measure_pair {
+    uint64_t bytes;
+    double measured_s, predicted_s;
+};
+
+uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
+                          struct sample *samples, uint32_t room);
+
+/* Room for MEASURE_BROADCAST_SIZES; returns how many. The times are sorted. */
+uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t processes,
+                                 struct measure_broadcasts *broadcasts, struct measure_pair *pairs);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The section [cluster] of a lane file: the cluster model as people write it. */
+#ifndef TOOLS_LANE_CLUSTER_KEYS_H
+#define TOOLS_LANE_CLUSTER_KEYS_H
+
+#include <stdio.h>
+
+#include "tools/model/cluster.h"
+
+/* Reads one key. False: *why says what is wrong with it. */
+bool cluster_key_read(struct cluster_model *model, const char *key, const char *value,
+                      struct model_error *why);
+
+/* Writes the whole section, so that it reads as this model. */
+void cluster_print(FILE *out, const struct cluster_model *model);
+
+#endif

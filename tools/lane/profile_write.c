@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text of a profile, and a file of it. */
+#include "tools/lane/profile_write.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/model/number.h"
+#include "tools/lane/cluster_keys.h"
+
+static void print_real(FILE *out, const char *key, double value)
+{
+    char text[NUMBER_REAL_CHARS];
+    /* The reader knows no infinite bandwidth; this one is the largest it takes. */
+    fprintf(out, "%s = %s\n", key,
+            number_print_real(isinf(value) ? LANE_FILE_BANDWIDTH_MOST : value, text));
+}
+
+static void print_size(FILE *out, const char *key, uint64_t value)
+{
+    char text[NUMBER_SIZE_CHARS];
+    if (value)
+        fprintf(out, "%s = %s\n", key, number_print_size(value, text));
+}
+
+static bool registers(const struct model_lane *lane)
+{
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
+            if (lane->cost[way].ranges[i].reg_cost_s > 0 ||
+                lane->cost[way].ranges[i].reg_growth_s_byte > 0)
+                return true;
+    return false;
+}
+
+/* Every value, also 0: what a range does not say it would take over from the lane. */
+static void print_way(FILE *out, enum model_way way, const struct model_lane_range *range,
+                      bool with_registration)
+{
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
+        char key[48];
+        snprintf(key, sizeof(key), "%s_%s", model_way_name(way), model_attributes[i].key);
+        if (with_registration || (i != MODEL_REG_COST && i != MODEL_REG_GROWTH))
+            print_real(out, key, model_attribute_of(range, i));
+    }
+}
+
+static void print_ways(FILE *out, const struct model_lane *lane, uint64_t bytes)
+{
+    bool with_registration = registers(lane);
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        const struct model_lane_range *range =
+            model_lane_range_at(lane, (enum model_way) way, bytes);
+        if (range)
+            print_way(out, (enum model_way) way, range, with_registration);
+    }
+}
+
+/* The next end of a range of any way, from `bytes` on. */
+static uint64_t next_end(const struct model_lane *lane, uint64_t bytes)
+{
+    uint64_t end = UINT64_MAX;
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        const struct model_lane_range *range =
+            model_lane_range_at(lane, (enum model_way) way, bytes);
+        if (range && range->largest_bytes < end)
+            end = range->largest_bytes;
+    }
+    return end;
+}
+
+static void print_bits(FILE *out, const char *key, uint32_t bits, int count,
+                       const char *(*name_of)(uint32_t bit))
+{
+    fprintf(out, "%s =", key);
+    for (int i = 0; i < count; i++)
+        if (bits >> i & 1)
+            fprintf(out, " %s", name_of(UINT32_C(1) << i));
+    fputc('\n', out);
+}
+
+static const char *ability_name(uint32_t bit)
+{
+    return model_ability_name((enum model_ability) bit);
+}
+
+static const char *memory_name(uint32_t bit)
+{
+    return model_memory_name((enum model_memory) bit);
+}
+
+static void print_lane(FILE *out, const struct lane_file *file, const struct model_lane *lane)
+{
+    char size[NUMBER_SIZE_CHARS];
+    fprintf(out, "\n[lane %s]\n", lane->name);
+    print_bits(out, "can", lane->can, MODEL_ABILITIES, ability_name);
+    print_bits(out, "reach", lane->reach, MODEL_MEMORIES, memory_name);
+    if (lane->group)
+        fprintf(out, "group = %s\n", file->group_names[lane->group - 1].name);
+    print_size(out, "short_max", lane->short_max_bytes);
+    print_size(out, "copied_max", lane->copied_max_bytes);
+    fprintf(out, "zcopied_max = %s\n", number_print_size(lane->zcopied_max_bytes, size));
+    print_size(out, "piece_min", lane->piece_min_bytes);
+    if (lane->reg_cached_s >= 0)
+        print_real(out, "reg_cached", lane->reg_cached_s);
+    print_ways(out, lane, UINT64_MAX);
+    for (uint64_t end = next_end(lane, 1); end != UINT64_MAX; end = next_end(lane, end + 1)) {
+        fprintf(out, "[range %s %s]\n", lane->name, number_print_size(end, size));
+        print_ways(out, lane, end);
+    }
+}
+
+static void print_profile(FILE *out, const struct lane_file *file,
+                          const struct cluster_model *cluster)
+{
+    const struct fingerprint *machine = &file->profile.machine;
+    fprintf(
+        out,
+        "# A profile of this machine's lanes, measured by multilane-calibrate. Times in seconds,\n"
+        "# bandwidths in bytes a second; man multilane-plan says what the keys mean.\n"
+        "[profile]\nschema = %d\nmade = %s\nprocessor = %s\nprocessors = %s\nkernel = %s\n"
+        "open_mpi = %s\nmultilane = %s\n",
+        LANE_FILE_SCHEMA, file->profile.made, machine->processor, machine->processors,
+        machine->kernel, machine->open_mpi, machine->multilane);
+    for (uint32_t i = 0; i < file->group_count; i++) {
+        fprintf(out, "\n[group %s]\n", file->group_names[file->groups[i].id - 1].name);
+        print_real(out, "bandwidth", file->groups[i].bandwidth_bytes_s);
+    }
+    for (uint32_t i = 0; i < file->lane_count; i++)
+        print_lane(out, file, &file->lanes[i]);
+    if (file->has_cluster)
+        cluster_print(out, cluster);
+    fprintf(out, "\n[end]\n");
+}
+
+/* Makes the folders in which `path` is. */
+static bool make_folders(const char *path, struct model_error *error)
+{
+    char folder[PROFILE_PATH_CHARS];
+    snprintf(folder, sizeof(folder), "%s", path);
+    for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            return model_fail(error, "%.120s: the folder cannot be made: %s", folder,
+                              strerror(errno));
+        *at = '/';
+    }
+    return true;
+}
+
+/* A new file beside `path`, whose name replaces `name`; below 0 with a sentence. */
+static int temporary_make(const char *path, char name[PROFILE_PATH_CHARS + 16],
+                          struct model_error *error)
+{
+    if (!make_folders(path, error))
+        return -1;
+    snprintf(name, PROFILE_PATH_CHARS + 16, "%.*s.XXXXXX", PROFILE_PATH_CHARS - 1, path);
+    int fd = mkstemp(name);
+    if (fd < 0)
+        model_fail(error, "%.120s: cannot be written: %s", path, strerror(errno));
+    return fd;
+}
+
+bool profile_can_write(const char *path, struct model_error *error)
+{
+    char name[PROFILE_PATH_CHARS + 16];
+    int fd = temporary_make(path, name, error);
+    if (fd < 0)
+        return false;
+    close(fd);
+    unlink(name);
+    return true;
+}
+
+bool profile_write(const char *path, const struct lane_file *file,
+                   const struct cluster_model *cluster, struct model_error *error)
+{
+    char name[PROFILE_PATH_CHARS + 16];
+    int fd = temporary_make(path, name, error);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd < 0)
+        return false;
+    if (!out) {
+        close(fd);
+        unlink(name);
+        return model_fail(error, "%.120s: no memory to write it", path);
+    }
+    print_profile(out, file, cluster);
+    bool written = !ferror(out) && fchmod(fd, 0644) == 0;
+    written = fclose(out) == 0 && written;
+    if (written && rename(name, path) == 0)
+        return true;
+    int why = errno;
+    unlink(name);
+    return model_fail(error, "%.120s: cannot be written: %s", path, strerror(why));
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes profiles. */
+#ifndef TOOLS_LANE_PROFILE_WRITE_H
+#define TOOLS_LANE_PROFILE_WRITE_H
+
+#include "common/lane/profile.h"
+#include "tools/model/cluster.h"
+
+/* Writes it as a whole or not at all, making the folders that are not there. `cluster` is written
+ * where file->has_cluster is set. */
+bool profile_write(const char *path, const struct lane_file *file,
+                   const struct cluster_model *cluster, struct model_error *error);
+
+/* Could it be written there? Makes the folders; what takes long asks this first. */
+bool profile_can_write(const char *path, struct model_error *error);
+
+#endif

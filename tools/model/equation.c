@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The threshold equation, as printed in equation.h's terms and decided without rounding. */
+#include "tools/model/equation.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/model/exact.h"
+#include "common/model/group.h"
+
+/* The sums of one side of the equation, exact and rounded. */
+struct equation_side {
+    struct exact cost, growth, bandwidth, overhead;
+    double cost_s, growth_s_byte, bandwidth_bytes_s, overhead_s;
+    double latency_s; /* the largest */
+    uint32_t lane_count;
+};
+
+/* num and den times both bandwidths, so that nothing is divided. */
+struct equation_exact {
+    struct exact num, den;
+};
+
+const char *equation_variant_name(enum equation_variant variant)
+{
+    return variant == EQUATION_RNDV_AM ? "rndv-am" : "rndv-get";
+}
+
+static void side_add(struct equation_side *side, const struct model_lane_range *range)
+{
+    exact_add_double(&side->cost, range->reg_cost_s);
+    exact_add_double(&side->growth, range->reg_growth_s_byte);
+    exact_add_double(&side->overhead, range->overhead_send_s);
+    exact_add_double(&side->overhead, range->overhead_receive_s);
+    side->cost_s += range->reg_cost_s;
+    side->growth_s_byte += range->reg_growth_s_byte;
+    side->overhead_s += range->overhead_send_s + range->overhead_receive_s;
+    side->latency_s = fmax(side->latency_s, range->latency_s);
+}
+
+static void side_add_bandwidths(struct equation_side *side, const struct group_member *members,
+                                const struct model_group *groups, uint32_t group_count)
+{
+    double parts[MODEL_LANES_MAX];
+    uint32_t count = group_bandwidths(members, side->lane_count, groups, group_count, parts);
+    for (uint32_t i = 0; i < count; i++) {
+        side->bandwidth_bytes_s += parts[i];
+        if (isfinite(parts[i]))
+            exact_add_double(&side->bandwidth, parts[i]);
+    }
+}
+
+/* Lanes of the right use and ability, at the range of attributes that holds for `at_bytes`. */
+static void side_sum(const struct model_lane *lanes, uint32_t lane_count,
+                     const struct model_group *groups, uint32_t group_count, enum model_use use,
+                     enum model_way way, uint64_t at_bytes, struct equation_side *side)
+{
+    uint32_t ability = way == MODEL_BY_GET ? MODEL_CAN_GET : MODEL_CAN_SEND;
+    struct group_member members[MODEL_LANES_MAX];
+    memset(side, 0, sizeof *side);
+    for (uint32_t i = 0; i < lane_count; i++) {
+        const struct model_lane_range *range = model_lane_range_at(&lanes[i], way, at_bytes);
+        if (!(lanes[i].use & (uint32_t) use) || !(lanes[i].can & ability) || !range)
+            continue;
+        members[side->lane_count].group = lanes[i].group;
+        members[side->lane_count++].bandwidth_bytes_s = range->bandwidth_bytes_s;
+        side_add(side, range);
+    }
+    side_add_bandwidths(side, members, groups, group_count);
+}
+
+static bool bounded(const struct equation_side *side)
+{
+    return isfinite(side->bandwidth_bytes_s);
+}
+
+/* number *= ebw * rbw, an infinite one counting as 1: its reciprocal is left out instead. */
+static void multiply_bandwidths(struct exact *number, const struct equation_side *eager,
+                                const struct equation_side *rndv)
+{
+    if (bounded(eager))
+        exact_multiply_by(number, &eager->bandwidth);
+    if (bounded(rndv))
+        exact_multiply_by(number, &rndv->bandwidth);
+}
+
+/* d * ((1 + rrc) * rcost + 4 * rlat + 3 * rover) - ecost - eover, times ebw * rbw */
+static void exact_num(const struct equation_side *eager, const struct equation_side *rndv,
+                      const struct exact *bias, int rrc, struct exact *num)
+{
+    struct exact term = rndv->overhead;
+    *num = rndv->cost;
+    if (rrc)
+        exact_add(num, &rndv->cost);
+    for (int i = 0; i < 3; i++)
+        exact_add(num, &term);
+    for (int i = 0; i < 4; i++)
+        exact_add_double(num, rndv->latency_s);
+    exact_multiply_by(num, bias);
+    term = eager->cost;
+    exact_add(&term, &eager->overhead);
+    exact_negate(&term);
+    exact_add(num, &term);
+    multiply_bandwidths(num, eager, rndv);
+}
+
+/* egro + 1/ebw - d * ((1 + rrc) * rgro + 1/rbw), times ebw * rbw */
+static void exact_den(const struct equation_side *eager, const struct equation_side *rndv,
+                      const struct exact *bias, int rrc, struct exact *den)
+{
+    struct exact term = rndv->growth;
+    if (rrc)
+        exact_add(&term, &rndv->growth);
+    exact_multiply_by(&term, bias);
+    exact_negate(&term);
+    *den = eager->growth;
+    exact_add(den, &term);
+    multiply_bandwidths(den, eager, rndv);
+    if (bounded(eager)) {
+        exact_set(&term, 1);
+        if (bounded(rndv))
+            exact_multiply_by(&term, &rndv->bandwidth);
+        exact_add(den, &term);
+    }
+    if (bounded(rndv)) {
+        term = *bias;
+        if (bounded(eager))
+            exact_multiply_by(&term, &eager->bandwidth);
+        exact_negate(&term);
+        exact_add(den, &term);
+    }
+}
+
+static double reciprocal(double bandwidth)
+{
+    return isfinite(bandwidth) ? 1 / bandwidth : 0;
+}
+
+static void fill_terms(const struct equation_side *eager, const struct equation_side *rndv,
+                       double bias, int rrc, struct equation_terms *terms)
+{
+    *terms = (struct equation_terms){.ecost_s = eager->cost_s,
+                                     .egro_s_byte = eager->growth_s_byte,
+                                     .ebw_bytes_s = eager->bandwidth_bytes_s,
+                                     .eover_s = eager->overhead_s,
+                                     .elat_s = eager->latency_s,
+                                     .rcost_s = rndv->cost_s,
+                                     .rgro_s_byte = rndv->growth_s_byte,
+                                     .rbw_bytes_s = rndv->bandwidth_bytes_s,
+                                     .rover_s = rndv->overhead_s,
+                                     .rlat_s = rndv->latency_s,
+                                     .bias = bias,
+                                     .rrc = rrc};
+    terms->num_s = equation_rndv_time(terms, 0) - equation_eager_time(terms, 0);
+    terms->den_s_byte = terms->egro_s_byte + reciprocal(terms->ebw_bytes_s) -
+                        bias * ((1 + rrc) * terms->rgro_s_byte + reciprocal(terms->rbw_bytes_s));
+}
+
+/* Is rendezvous chosen: size * den >= num? A tie is. */
+static bool rndv_wins(const struct equation_exact *exact, uint64_t size)
+{
+    struct exact minus_num = exact->num;
+    exact_negate(&minus_num);
+    return exact_sign_at(&minus_num, &exact->den, size) >= 0;
+}
+
+/* The largest size from `low` to `high` at which rndv_wins is what it is at `low`; at `high` it is
+ * not. The quotient of the rounded terms is nearly always right, so it and its neighbour are tried
+ * first; halving finds the rest. */
+static uint64_t last_alike(const struct equation_exact *exact, double guess, uint64_t low,
+                           uint64_t high)
+{
+    bool at_low = rndv_wins(exact, low);
+    for (int beside = -1; beside <= 1; beside++) {
+        double tried = floor(guess) + beside; /* NaN and infinity pass neither comparison */
+        if (tried > (double) low && tried < (double) high) {
+            if (rndv_wins(exact, (uint64_t) tried) == at_low)
+                low = (uint64_t) tried;
+            else
+                high = (uint64_t) tried;
+        }
+    }
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (rndv_wins(exact, middle) == at_low)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* num > 0 and den > 0 */
+static void solve_at(const struct equation_exact *exact, double guess,
+                     struct equation_result *result)
+{
+    result->kind = EQUATION_AT;
+    if (rndv_wins(exact, 1)) {
+        result->bytes = 1;
+    } else if (!rndv_wins(exact, EQUATION_BYTES_MAX)) {
+        result->kind = EQUATION_NEVER;
+        result->beyond = true;
+    } else {
+        result->bytes = last_alike(exact, guess, 1, EQUATION_BYTES_MAX) + 1;
+    }
+}
+
+/* num < 0 and den < 0 */
+static void solve_below(const struct equation_exact *exact, double guess,
+                        struct equation_result *result)
+{
+    result->kind = EQUATION_BELOW;
+    if (!rndv_wins(exact, 1)) {
+        result->kind = EQUATION_NEVER;
+    } else if (rndv_wins(exact, EQUATION_BYTES_MAX + 1)) {
+        result->bytes = EQUATION_BYTES_MAX;
+        result->beyond = true;
+    } else {
+        result->bytes = last_alike(exact, guess, 1, EQUATION_BYTES_MAX + 1);
+    }
+}
+
+static void solve(const struct equation_exact *exact, struct equation_result *result)
+{
+    double guess = result->terms.num_s / result->terms.den_s_byte;
+    int num = exact->num.sign, den = exact->den.sign;
+    if (num > 0 && den > 0)
+        solve_at(exact, guess, result);
+    else if (num <= 0 && den >= 0)
+        result->kind = EQUATION_ALWAYS;
+    else if (num < 0)
+        solve_below(exact, guess, result);
+    else
+        result->kind = EQUATION_NEVER;
+}
+
+static bool check_use(const struct model_lane *lanes, uint32_t lane_count, enum model_use use,
+                      struct model_error *error)
+{
+    for (uint32_t i = 0; i < lane_count; i++)
+        if (lanes[i].use & (uint32_t) use)
+            return true;
+    return model_fail(error, "no lane is for %s, and the equation compares both",
+                      use == MODEL_USE_EAGER ? "eager" : "rndv");
+}
+
+static bool check_input(const struct model_lane *lanes, uint32_t lane_count, double bias,
+                        struct model_error *error)
+{
+    if (!(bias > 0 && bias <= 100))
+        return model_fail(error, "bias = %g is not a number above 0 and up to 100", bias);
+    if (lane_count > MODEL_LANES_MAX)
+        return model_fail(error, "%u lanes are more than %d", (unsigned) lane_count,
+                          MODEL_LANES_MAX);
+    for (uint32_t i = 0; i < lane_count; i++)
+        if (!model_lane_check(&lanes[i], error))
+            return false;
+    return check_use(lanes, lane_count, MODEL_USE_EAGER, error) &&
+           check_use(lanes, lane_count, MODEL_USE_RNDV, error);
+}
+
+bool equation_solve(const struct model_lane *lanes, uint32_t lane_count,
+                    const struct model_group *groups, uint32_t group_count, double bias,
+                    enum equation_variant variant, uint64_t at_bytes,
+                    struct equation_result *result, struct model_error *error)
+{
+    struct equation_side eager, rndv;
+    struct equation_exact exact;
+    struct exact exact_bias;
+    enum model_way way = variant == EQUATION_RNDV_AM ? MODEL_BY_SEND : MODEL_BY_GET;
+    int rrc = variant == EQUATION_RNDV_GET;
+
+    if (!check_input(lanes, lane_count, bias, error))
+        return false;
+    side_sum(lanes, lane_count, groups, group_count, MODEL_USE_EAGER, MODEL_BY_SEND, at_bytes,
+             &eager);
+    side_sum(lanes, lane_count, groups, group_count, MODEL_USE_RNDV, way, at_bytes, &rndv);
+    memset(result, 0, sizeof *result);
+    if (!eager.lane_count)
+        return model_fail(error, "no eager lane can send");
+    if (!rndv.lane_count) {
+        result->kind = EQUATION_NEVER;
+        result->no_lane = true;
+        return true;
+    }
+    exact_set(&exact_bias, bias);
+    exact_num(&eager, &rndv, &exact_bias, rrc, &exact.num);
+    exact_den(&eager, &rndv, &exact_bias, rrc, &exact.den);
+    fill_terms(&eager, &rndv, bias, rrc, &result->terms);
+    solve(&exact, result);
+    return true;
+}
+
+double equation_eager_time(const struct equation_terms *terms, uint64_t bytes)
+{
+    double size = (double) bytes;
+    return terms->ecost_s + size * terms->egro_s_byte + size * reciprocal(terms->ebw_bytes_s) +
+           terms->eover_s;
+}
+
+double equation_rndv_time(const struct equation_terms *terms, uint64_t bytes)
+{
+    double size = (double) bytes;
+    return terms->bias *
+           ((1 + terms->rrc) * (terms->rcost_s + size * terms->rgro_s_byte) + 4 * terms->rlat_s +
+            3 * terms->rover_s + size * reciprocal(terms->rbw_bytes_s));
+}
+
+const char *equation_print(const struct equation_result *result, char out[EQUATION_RESULT_CHARS])
+{
+    static const char *const words[] = {[EQUATION_AT] = "at",
+                                        [EQUATION_ALWAYS] = "always",
+                                        [EQUATION_NEVER] = "never",
+                                        [EQUATION_BELOW] = "below"};
+    int length = snprintf(out, EQUATION_RESULT_CHARS, "%s", words[result->kind]);
+    if (result->kind == EQUATION_AT || result->kind == EQUATION_BELOW)
+        length += snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length, " %llu",
+                           (unsigned long long) result->bytes);
+    if (result->beyond || result->no_lane)
+        snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length, "%s",
+                 result->beyond ? " (the times meet only above 2^52 bytes)"
+                                : " (no lane can do it)");
+    return out;
+}
