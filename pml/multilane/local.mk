@@ -72,10 +72,10 @@ multilane_sources = \
 	pml/multilane/join/meet.c pml/multilane/join/meet.h \
 	pml/multilane/join/order.c pml/multilane/join/order.h \
 	pml/multilane/join/posting.c pml/multilane/join/posting.h \
-	pml/multilane/liveness/awaited.c pml/multilane/liveness/awaited.h \
 	pml/multilane/liveness/errors.h \
 	pml/multilane/liveness/handover.c pml/multilane/liveness/handover.h \
 	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
+	pml/multilane/liveness/unmet_senders.c pml/multilane/liveness/unmet_senders.h \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/calibrate_hook.h \
 	pml/multilane/report/counters.c pml/multilane/report/counters.h \

@@ -248,7 +248,7 @@ static void forge_control(struct forged *forged, int rank, uint8_t type, const v
 static void forge_frame(struct forged *forged, int rank, uint32_t number, uint32_t heard)
 {
     const struct wire_base base = {
-        .type = WIRE_FRAME, .mark = (uint16_t) (number & 1), .from = (uint32_t) rank};
+        .type = WIRE_FRAME, .traits = (uint16_t) (number & 1), .from = (uint32_t) rank};
     const struct wire_frame wire = {number, heard};
     memmove(forged->head + sizeof(base) + sizeof(wire), forged->head, forged->length);
     memcpy(forged->head, &base, sizeof(base));

@@ -17,7 +17,8 @@ uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool)
     return window < WINDOW_MAX ? (uint32_t) window : WINDOW_MAX;
 }
 
-/* Relaxed, everywhere: whoever reads an old limit comes to the slow path, which holds a lock. */
+/* Relaxed, everywhere: a sender that reads an old limit comes to the slow path, which holds a lock.
+ */
 static uint32_t limit_of(const struct flow_out *out)
 {
     return __atomic_load_n(&out->limit, __ATOMIC_RELAXED);
@@ -28,7 +29,7 @@ static void limit_set(struct flow_out *out, uint32_t limit)
     __atomic_store_n(&out->limit, limit, __ATOMIC_RELAXED);
 }
 
-enum flow_way flow_try(struct flow_out *out, uint32_t mark, uint32_t cost)
+enum flow_verdict flow_try(struct flow_out *out, uint32_t mark, uint32_t cost)
 {
     uint32_t saved = cost - FLOW_MESSAGE_UNITS;
     if (flow_is_within(mark, limit_of(out)))

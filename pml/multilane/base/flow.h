@@ -13,9 +13,9 @@
  * for RTS (a limit of its own, further on); what it saved is added to the limits here, since the
  * receiver will never count it. Small ones go as they are, in the same room. Beyond that all wait.
  *
- * Why nobody waits for ever. Whatever went is matched when its receive is posted, in order, as
+ * Why no process waits for ever. Whatever went is matched when its receive is posted, in order, as
  * nothing older is missing; that moves the limit on. The only wait left is that of a receive for a
- * message that may not come because the room is taken by messages that nobody receives yet. MPI
+ * message that may not come because the room is taken by messages that no receive asks for yet. MPI
  * demands that it comes: so, where such a receive (or probe) waits and the sender has used up its
  * limits, the receiver lets a few more RTS come, again and again. The bound on memory is exceeded
  * in that case alone, by headers, and slowly: a receive may wait all the time for what comes last.
@@ -25,8 +25,8 @@
  * pool and what it has of it, divided by two: among k that send each comes to have 1/(k+1) of the
  * pool, which is always left with something for the next one (known from switches as a dynamic
  * threshold). Limits only move on, so a window that has to shrink waits until messages are matched;
- * what a sender was promised and does not use stays its own. That nobody waits for ever does not
- * depend on how large a window is. */
+ * what a sender was promised and does not use stays its own. That no process waits for ever does
+ * not depend on how large a window is. */
 #ifndef MULTILANE_FLOW_H
 #define MULTILANE_FLOW_H
 
@@ -91,10 +91,10 @@ struct flow_out {
                         * not know of it */
 };
 
-enum flow_way { FLOW_GO, FLOW_GO_AS_RTS, FLOW_WAIT };
+enum flow_verdict { FLOW_GO, FLOW_GO_AS_RTS, FLOW_WAIT };
 
 /* How may a message of this mark and cost go? FLOW_GO_AS_RTS: it must, and was accounted for. */
-enum flow_way flow_try(struct flow_out *out, uint32_t mark, uint32_t cost);
+enum flow_verdict flow_try(struct flow_out *out, uint32_t mark, uint32_t cost);
 
 /* Can a receiver have told these limits, after what was drawn up to the mark `drawn`? */
 bool flow_is_possible(const struct flow_out *out, uint32_t drawn, uint32_t limit, uint32_t headers);

@@ -31,7 +31,7 @@ struct multilane {
      * because the sequence numbers between two processes must outlive any communicator. */
     struct peer **local_peers;
     uint32_t local_peer_count;
-    struct peer *foreign_peers;
+    struct peer *other_job_peers;
     struct peer_class *peer_classes;
 
     opal_list_t orphans; /* struct inbound, in order of arrival */

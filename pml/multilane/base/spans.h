@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which bytes of a message have come: so that a part that comes twice counts once, whoever sent it
- * again, and for whatever reason. */
+/* Which bytes of a message have come: so that a part that comes twice counts once, whichever end
+ * sent it again, and for whatever reason. */
 #ifndef MULTILANE_SPANS_H
 #define MULTILANE_SPANS_H
 

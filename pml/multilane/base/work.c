@@ -7,8 +7,8 @@
 bool work_is_counted;
 
 static struct {
-    /* Atomic, sequentially consistent: who waits says so and then looks for work; whoever has work
-     * counts it and then looks whether anybody waits. One sees the other. */
+    /* Atomic, sequentially consistent: the waiting thread says so and then looks for work; a thread
+     * with work counts it and then looks whether that thread waits. One of them sees the other. */
     uint64_t under_way;
     bool is_awaited;
     bool has_ended; /* atomic */

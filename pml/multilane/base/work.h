@@ -26,13 +26,13 @@ static inline void work_ends(void)
 }
 
 /* The same for a request, of which `counted` is a member: one that is cancelled may end again. */
-static inline void request_work_begins(bool *counted)
+static inline void work_begins_for(bool *counted)
 {
     *counted = work_is_counted;
     work_begins();
 }
 
-static inline void request_work_ends(bool *counted)
+static inline void work_ends_for(bool *counted)
 {
     if (OPAL_LIKELY(!*counted))
         return;

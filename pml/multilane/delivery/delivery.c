@@ -95,7 +95,7 @@ struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
     struct peer *peer = lane->peer;
     struct delivery *delivery = delivery_of(peer);
     size_t envelope = sizeof(struct wire_base) + sizeof(struct wire_frame) +
-                      (peer->foreign ? sizeof(struct wire_name) : 0);
+                      (peer->is_of_other_job ? sizeof(struct wire_name) : 0);
     *rc = LANE_AGAIN;
     if (!delivery)
         return NULL;
@@ -216,7 +216,7 @@ static void frame_write(struct frame *frame)
     struct wire_frame wire = {.number = frame->number, .heard = frame->heard};
     unsigned char *at = peer_write_base(frame->delivery->peer, frame->bytes, WIRE_FRAME,
                                         0); /* length was reckoned */
-    ((struct wire_base *) frame->bytes)->mark =
+    ((struct wire_base *) frame->bytes)->traits =
         (uint16_t) ((frame->striped ? WIRE_STRIPED : 0) |
                     (frame->lane != frame->meant ? WIRE_MOVED : 0));
     memcpy(at, &wire, sizeof(wire));

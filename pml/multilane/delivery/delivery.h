@@ -4,8 +4,8 @@
  *
  * Only lanes whose completion does not mean delivery need it, and only where a peer has another
  * lane to send again over; lane->framed says so, decided once when the peer is met. What such a
- * lane sends, of whatever type, is put into an envelope (struct wire_frame); nobody above knows of
- * it.
+ * lane sends, of whatever type, is put into an envelope (struct wire_frame); the storeys above do
+ * not know of it.
  *
  *   caller       frame_begin, fills frame_message(), frame_send
  *   delivery     numbers the frame, keeps it, gives a copy to the lane

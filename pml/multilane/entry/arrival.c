@@ -245,7 +245,7 @@ eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
 }
 
 static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
-                         struct reader *reader, uint16_t mark,
+                         struct reader *reader, uint16_t traits,
                          const mca_btl_base_segment_t *segments, size_t segment_count);
 
 enum packing {
@@ -314,7 +314,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             arrival.length == 0 || arrival.offset > arrival.size ||
             arrival.length > arrival.size - arrival.offset)
             break;
-        if (base.mark & WIRE_STRIPED && packing == UNFRAMED) /* else its envelope was counted */
+        if (base.traits & WIRE_STRIPED && packing == UNFRAMED) /* else its envelope was counted */
             seen_on_lane(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
@@ -323,7 +323,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
         if (!read_bytes(&reader, &data, sizeof(data)) ||
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
-        if (base.mark & WIRE_STRIPED && packing == UNFRAMED)
+        if (base.traits & WIRE_STRIPED && packing == UNFRAMED)
             seen_on_lane(arrival.lane, arrival.length);
         if (!recv_request_data(peer, &data, &arrival) && !lost_or_dead(peer)) /* as above */
             break;
@@ -332,7 +332,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     case WIRE_FRAME:
         if (packing != UNFRAMED)
             break;
-        frame_opened(btl, &arrival, &reader, base.mark, segments, segment_count);
+        frame_opened(btl, &arrival, &reader, base.traits, segments, segment_count);
         return;
     default:
         control_arrived(peer, arrival.lane, &arrival, &reader);
@@ -343,7 +343,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
 
 /* Takes the message out of an envelope, if it did not come before. */
 static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
-                         struct reader *reader, uint16_t mark,
+                         struct reader *reader, uint16_t traits,
                          const mca_btl_base_segment_t *segments, size_t segment_count)
 {
     mca_btl_base_segment_t inner[MCA_BTL_DES_MAX_SEGMENTS];
@@ -368,10 +368,10 @@ static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arriv
         inbound_reject(btl, "an envelope with a number that cannot be", wire.number);
         return;
     }
-    if (mark & WIRE_STRIPED)
+    if (traits & WIRE_STRIPED)
         seen_on_lane(arrival->lane, length);
     if (is_new && !eager_taken(inner, segment_count))
-        message_read(btl, inner, segment_count, mark & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
+        message_read(btl, inner, segment_count, traits & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
     delivery_answer(delivery, arrival->lane);
 }
 

@@ -42,7 +42,7 @@ int module_add_comm(ompi_communicator_t *ompi)
     return rc;
 }
 
-/* Messages that nobody received and nobody can receive any more. */
+/* Messages that no receive can ask for any more. */
 static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
 {
     for (uint32_t i = 0; i <= comm->unexpected.mask; i++) {
@@ -61,7 +61,7 @@ static void members_note(struct mca_pml_comm_t *comm, void *with)
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));
         /* Relaxed: of this thread's or a later search, both of which are told that it is there. */
-        if (peer && peer->foreign &&
+        if (peer && peer->is_of_other_job &&
             (int32_t) (*search - __atomic_load_n(&peer->found_by, __ATOMIC_RELAXED)) > 0)
             __atomic_store_n(&peer->found_by, *search, __ATOMIC_RELAXED);
     }
@@ -73,13 +73,13 @@ static void members_note(struct mca_pml_comm_t *comm, void *with)
 static void comm_part(const struct mca_pml_comm_t *comm)
 {
     static uint32_t searches; /* atomic */
-    if (!multilane.foreign_peers)
+    if (!multilane.other_job_peers)
         return;
     uint32_t search = __atomic_add_fetch(&searches, 1, __ATOMIC_RELAXED);
     comms_visit(members_note, &search);
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));
-        if (peer && peer->foreign &&
+        if (peer && peer->is_of_other_job &&
             (int32_t) (__atomic_load_n(&peer->found_by, __ATOMIC_RELAXED) - search) < 0)
             credit_end(peer);
     }

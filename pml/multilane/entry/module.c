@@ -208,7 +208,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 
 int module_del_procs(ompi_proc_t **procs, size_t count)
 {
-    if (schedule_had_any() && errors_are_over())
+    if (schedule_had_any() && mpi_is_ending())
         sockets_give_up(procs, count);
     progress_thread_pause();
     /* First: a BTL may call back for what it still has, and the callback knows the lane. */

@@ -30,7 +30,7 @@
 
 static struct {
     pthread_t thread;
-    bool runs;                   /* of whoever begins and ends it */
+    bool runs;                   /* read and written by the program's threads only */
     int (*btls[BTLS_MAX])(void); /* progress of each of our BTLs; written before it runs */
     int btl_count;
 

@@ -46,7 +46,7 @@ static inline bool recv_kept(void *buffer, size_t count, ompi_datatype_t *dataty
     if (!inbound && room <= sizeof(inbound->bytes) &&
         request_look_once(comm_likely_lane(comm->c_pml_comm, source))) {
         inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
-        if (inbound) /* it was not kept because nobody asked for it */
+        if (inbound) /* it was not kept because no receive asked for it */
             counter_add(&multilane.unexpected_messages, UINT64_C(0) - 1); /* it was none */
     }
     if (!inbound)

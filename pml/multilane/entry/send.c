@@ -15,7 +15,7 @@
  * number that was drawn. */
 static inline __opal_attribute_always_inline__ int send_now(struct outgoing *out)
 {
-    struct route *route = class_route(
+    struct route *route = class_route_use(
         peer_class_now(out->peer),
         out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED, out->size);
     outgoing_draw(out, route, route->eager_mask);

@@ -8,7 +8,7 @@
  * copies garbage, which they will overwrite. */
 void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
 {
-    recv_request_match(receiver, &assembly->arrival);
+    recv_request_met(receiver, &assembly->arrival);
     if (assembly->data) {
         struct iovec whole = {.iov_base = assembly->data, .iov_len = assembly->arrival.size};
         recv_request_write(receiver, 0, &whole, 1);

@@ -7,7 +7,7 @@
 #include "common/compat/tsan.h"
 #include "wire/wire.h"
 
-/* The BTL frees the descriptor when it is done with it; nobody waits for it. */
+/* The BTL frees the descriptor when it is done with it; no request waits for it. */
 #define FIRE_AND_FORGET (MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
 
 /* Every descriptor's callback says when its bytes have left: what a BTL returns does not, as vader

@@ -153,8 +153,8 @@ static inline bool lane_sends(const struct lane *lane)
     return lane->flags & MCA_BTL_FLAGS_SEND;
 }
 
-/* Relaxed: whoever sees a stale one gives a message to a lane that is not to be used any more, and
- * delivery.c takes it back. */
+/* Relaxed: a thread that sees a stale one gives a message to a lane that is not to be used any
+ * more, and delivery.c takes it back. */
 static inline enum lane_state lane_state(const struct lane *lane)
 {
     return (enum lane_state) __atomic_load_n(&lane->health.state, __ATOMIC_RELAXED);
@@ -187,7 +187,7 @@ int lane_register(struct lane *lane, void *address, size_t size, uint32_t access
 void lane_deregister(struct registration *registration);
 
 /* What the lane wrote to registered device memory is there once `done` was called; any code but
- * OMPI_SUCCESS: it will not be called, and nobody knows. */
+ * OMPI_SUCCESS: it will not be called, and whether they are there is not known. */
 int lane_flush(const struct registration *registration, const void *address, size_t size,
                multilane_flush_done done, void *context);
 

@@ -67,7 +67,7 @@ static void transfer_go(struct transfer *transfer, uint32_t event)
         pending_add(&transfer->pending);
 }
 
-void transfer_begin(struct transfer *transfer, const struct transfer_way *way, size_t from,
+void transfer_begin(struct transfer *transfer, const struct transfer_steps *way, size_t from,
                     size_t end, uint32_t depth)
 {
     transfer->depth = depth;

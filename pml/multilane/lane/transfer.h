@@ -10,7 +10,7 @@
 
 struct transfer;
 
-struct transfer_way {
+struct transfer_steps {
     /* Starts to move up to *size bytes from `offset`, sets *size to what it started, and reports
      * the end of the piece by transfer_piece_done, at once or later. LANE_AGAIN: no room now. */
     int (*start)(struct transfer *transfer, size_t offset, size_t *size);
@@ -19,14 +19,14 @@ struct transfer_way {
     void (*finish)(struct transfer *transfer, int status);
 };
 
-/* Any thread may end a piece, and only one at a time may start pieces: whoever raises `guard` from
- * 0 owns the transfer and works off events until it has brought guard back to 0; everybody else
- * leaves an event there and goes. So nothing is locked, nothing recurses, and a piece that ends
- * inside its own start is simply the next event. */
+/* Any thread may end a piece, and only one at a time may start pieces: the thread that raises
+ * `guard` from 0 owns the transfer and works off events until it has brought guard back to 0; every
+ * other thread leaves an event there and goes. So nothing is locked, nothing recurses, and a piece
+ * that ends inside its own start is simply the next event. */
 struct transfer {
-    const struct transfer_way *way;
+    const struct transfer_steps *way;
     uint32_t guard; /* atomic: ended pieces, plus TRANSFER_KICK for each wish to look again */
-    int status;     /* atomic: first error; written by whoever ends a piece, read by the owner */
+    int status; /* atomic: first error; written by a thread that ends a piece, read by the owner */
     uint32_t depth; /* pieces under way at most */
     /* The owner's: */
     uint32_t in_flight;
@@ -37,7 +37,7 @@ struct transfer {
 
 /* Moves the bytes [from, end), up to `depth` pieces at once. Returns when they are moved or under
  * way. */
-void transfer_begin(struct transfer *transfer, const struct transfer_way *way, size_t from,
+void transfer_begin(struct transfer *transfer, const struct transfer_steps *way, size_t from,
                     size_t end, uint32_t depth);
 
 void transfer_piece_done(struct transfer *transfer, int status);

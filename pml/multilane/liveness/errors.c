@@ -15,8 +15,8 @@
 #include "base/multilane.h"
 #include "peer/peer.h"
 
-/* BTLs report lost connections while everybody is leaving; nobody needs to hear of it. */
-bool errors_are_over(void)
+/* BTLs report lost connections while all processes of a job end; the user need not hear of it. */
+bool mpi_is_ending(void)
 {
     return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
 }
@@ -26,7 +26,7 @@ static void process_lost(ompi_proc_t *proc, const char *sentence)
     struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
     if ((peer && lost_or_dead(peer)) || handover_take(process_lost, proc, sentence))
         return; /* that was said, or will be said by the rank */
-    if (peer && peer->foreign && !comms_have(peer))
+    if (peer && peer->is_of_other_job && !comms_have(peer))
         return;
     opal_output(0, "%s", sentence);
     if (!compat_proc_failed(proc) && !(peer && lost_is_returned(peer)))
@@ -53,7 +53,7 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
 static void errors_of_lane(struct lane *lane, const char *what, int rc)
 {
     char text[512];
-    if (errors_are_over() || delivery_lane_broke(lane, what, opal_strerror(rc)))
+    if (mpi_is_ending() || delivery_lane_broke(lane, what, opal_strerror(rc)))
         return;
     describe(text, sizeof(text), lane->btl, lane->peer->proc, what, opal_strerror(rc));
     process_lost(lane->peer->proc, text);
@@ -62,7 +62,7 @@ static void errors_of_lane(struct lane *lane, const char *what, int rc)
 static void errors_of_btl(mca_btl_base_module_t *btl, const char *what, int rc)
 {
     char text[512];
-    if (errors_are_over())
+    if (mpi_is_ending())
         return;
     describe(text, sizeof(text), btl, NULL, what, opal_strerror(rc));
     process_lost(NULL, text);
@@ -71,7 +71,7 @@ static void errors_of_btl(mca_btl_base_module_t *btl, const char *what, int rc)
 void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
 {
     const opal_process_name_t *name = &lane->peer->name;
-    if (errors_are_over())
+    if (mpi_is_ending())
         return;
     char *host = compat_proc_hostname(&lane->peer->proc->super);
     opal_output(0, "multilane: lane %s (%d of %d) to rank %u of job %u on %s %s: it %s.%s",
@@ -86,7 +86,7 @@ void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool
 void peer_lost(struct peer *peer, const char *why)
 {
     char text[512];
-    if (errors_are_over())
+    if (mpi_is_ending())
         return;
     char *host = compat_proc_hostname(&peer->proc->super);
     snprintf(text, sizeof(text), "multilane: rank %u of job %u on %s counts as failed: %s.",
@@ -137,7 +137,7 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
     const char *why = info && *info ? info : "no reason given";
     if (flags & COMPAT_BTL_SAYS_IPC) /* no error: smcuda has found another way to this peer */
         return;
-    if (errors_are_over() || lanes_broke(btl, proc, why))
+    if (mpi_is_ending() || lanes_broke(btl, proc, why))
         return;
     describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error", why);
     process_lost((ompi_proc_t *) proc, text);

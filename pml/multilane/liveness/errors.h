@@ -8,8 +8,8 @@
 struct lane;
 struct peer;
 
-/* Is everybody leaving, so that lost connections are no errors any more? */
-bool errors_are_over(void);
+/* Has MPI_Finalize come so far that lost connections are no errors any more? */
+bool mpi_is_ending(void);
 
 /* Sets what is done when a lane fails (lane_events.h): another carries on (watch.h), or the peer
  * counts as failed. */

@@ -15,7 +15,7 @@
 #include "delivery/delivery.h"
 #include "delivery/health.h"
 #include "delivery/schedule.h"
-#include "liveness/awaited.h"
+#include "liveness/unmet_senders.h"
 #include "peer/control_message.h"
 #include "peer/peer_lanes.h"
 #include "base/clock.h"
@@ -226,7 +226,7 @@ static void look_lost(struct delivery *delivery, struct look *look)
         delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
     if (!delivery->first && !alone_of(delivery)) {
         if (delivery->waited_ns <= since)
-            return; /* nobody waits for it, or it answered */
+            return; /* no question waits for an answer */
         since = delivery->waited_ns;
     }
     if (look->now - since < lost_ns() || look->now - delivery->verified_ns < VERIFY_NS)
@@ -395,7 +395,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
         return;
     uint8_t alone = alone_of(delivery);
     bool quiet = is_quiet(delivery, now);
-    if (quiet && peer->foreign && !comms_have(peer)) {
+    if (quiet && peer->is_of_other_job && !comms_have(peer)) {
         OPAL_THREAD_LOCK(&delivery->lock);
         delivery->asked_ns = now; /* not asked, and left alone for as long */
         OPAL_THREAD_UNLOCK(&delivery->lock);
@@ -442,7 +442,7 @@ static void watch_all(void)
         watch.quiet_ns = now;
         if (now - watch.met_ns >= ask_after_ns()) {
             watch.met_ns = now;
-            awaited_meet();
+            unmet_senders_meet();
         }
         peers_visit(quiet_look_at, &now);
     }

@@ -51,7 +51,7 @@ opal_process_name_t comm_name_of(const struct mca_pml_comm_t *comm, uint32_t ran
 /* May the peer be meant by this source, a rank or MATCH_ANY? */
 bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer);
 /* Is the peer in any communicator? A process of another job with which none is left may have ended,
- * and nobody minds. Takes the component's lock. */
+ * and its loss is no error. Takes the component's lock. */
 bool comms_have(const struct peer *peer);
 
 /* Can no message from `source`, or from one of all that it may be, come any more, as its process is
@@ -75,8 +75,8 @@ static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
     return peer;
 }
 
-/* The lane that a message from `source` most likely comes on; null if anybody may send, or nothing
- * was ever exchanged. */
+/* The lane that a message from `source` most likely comes on; null if any process may send, or
+ * nothing was ever exchanged. */
 static inline struct lane *comm_likely_lane(struct mca_pml_comm_t *comm, int source)
 {
     if (source == OMPI_ANY_SOURCE)
@@ -89,7 +89,7 @@ static inline struct lane *comm_likely_lane(struct mca_pml_comm_t *comm, int sou
 static inline bool comm_is_plain(const struct mca_pml_comm_t *comm, const struct peer *peer,
                                  struct wire_handle synchronous)
 {
-    return OPAL_LIKELY(!(comm->wire_flags | peer->foreign | synchronous.generation));
+    return OPAL_LIKELY(!(comm->wire_flags | peer->is_of_other_job | synchronous.generation));
 }
 
 /* The length of what comm_write_match will write. */
@@ -98,7 +98,7 @@ static inline size_t comm_match_length(const struct mca_pml_comm_t *comm, const 
 {
     if (comm_is_plain(comm, peer, synchronous))
         return sizeof(struct wire_plain);
-    return sizeof(struct wire_plain) + (peer->foreign ? sizeof(struct wire_name) : 0) +
+    return sizeof(struct wire_plain) + (peer->is_of_other_job ? sizeof(struct wire_name) : 0) +
            (comm->wire_flags & WIRE_CID ? sizeof(struct wire_cid) : 0) +
            (synchronous.generation ? sizeof(struct wire_handle) : 0);
 }

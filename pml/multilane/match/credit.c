@@ -76,14 +76,14 @@ static void one_waits(struct mca_pml_comm_t *comm, void *with)
 }
 
 /* Does a receive or a probe wait that a message of this peer may end? */
-static bool anybody_waits(const struct peer *peer)
+static bool receive_waits(const struct peer *peer)
 {
     struct search search = {.peer = peer};
     comms_visit(one_waits, &search);
     return search.found;
 }
 
-/* From progress, while the sender has no room left: does anybody wait for what it may have? */
+/* From progress, while the sender has no room left: does a receive wait for what it may have? */
 static int starved_retry(struct pending *pending)
 {
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, starved_pending));
@@ -102,7 +102,7 @@ static int starved_retry(struct pending *pending)
         return OMPI_SUCCESS;
     if (!is_time)
         return OMPI_ERR_OUT_OF_RESOURCE;
-    bool is_wanted = anybody_waits(peer);
+    bool is_wanted = receive_waits(peer);
     OPAL_THREAD_LOCK(&peer->lock);
     peer->starved_ns = now;
     if (is_wanted) {

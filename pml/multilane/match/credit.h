@@ -27,7 +27,8 @@ void credit_release(struct peer *peer, uint32_t cost);
 
 void credit_tell(struct peer *peer);
 
-/* Tells the sender, if that is due. No lock is held. Relaxed: whoever made it due comes here. */
+/* Tells the sender, if that is due. No lock is held. Relaxed: the thread that made it due comes
+ * here. */
 static inline void credit_tell_if_due(struct peer *peer)
 {
     if (OPAL_UNLIKELY(__atomic_load_n(&peer->credit_due, __ATOMIC_RELAXED)))

@@ -42,8 +42,8 @@ struct inbound {
     unsigned char *data;   /* the payload: `bytes` or, if it does not fit, on the heap */
     uint64_t assembled;    /* bytes here so far, of a message in parts */
     uint32_t held;         /* its cost while it waits for a receive, else 0; see credit.h */
-    bool refused;          /* nobody will receive it */
-    bool is_plain;         /* it came whole, and nobody waits for an answer */
+    bool refused;          /* no receive will get it */
+    bool is_plain;         /* it came whole, and its sender waits for no answer */
     struct arrival arrival;
     unsigned char bytes[128];
     struct match_node wildcard_keys[3]; /* by which it can be asked for as well */
@@ -100,10 +100,10 @@ void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound);
 void inbound_refuse(struct inbound *inbound);
 void inbound_refuse_sender(struct peer *peer, struct wire_handle sender);
 
-/* A receive ends though parts of its message may still come: they find nobody. No lock is held. */
+/* A receive ends though parts of its message may still come: they are dropped. No lock is held. */
 void inbound_forget(struct peer *peer, const struct recv_request *receiver);
 
-/* Throws away a message that nobody can receive any more. No lock is held. */
+/* Throws away a message that no receive can ask for any more. No lock is held. */
 void inbound_drop(struct inbound *inbound);
 
 /* Counts a header that makes no sense, and gives up the lane that it came on. */

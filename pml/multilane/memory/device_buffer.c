@@ -8,7 +8,7 @@
 int buffer_gone(const struct memory *memory, const void *address)
 {
     if (memory->kind == MEMORY_LOST) {
-        driver_complain("nobody knows what memory the buffer of a message is", memory->error);
+        driver_complain("cannot tell what memory the buffer of a message is", memory->error);
         return MPI_ERR_OTHER;
     }
     if (memory->kind != MEMORY_FREED)

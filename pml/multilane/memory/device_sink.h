@@ -11,7 +11,7 @@ struct device_sink {
     struct view *view;    /* null: the message does not go to device memory */
     size_t bytes;         /* of the message that go there */
     uint32_t copies;      /* atomic: under way, and one more as long as pieces may come */
-    bool no_more;         /* atomic: none will come, whoever says so first */
+    bool no_more;         /* atomic: none will come */
     int error;            /* an MPI error class, once a copy has failed */
     opal_mutex_t lock;    /* guards filling */
     struct slot *filling; /* takes the next piece */

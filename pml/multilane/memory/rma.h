@@ -54,7 +54,7 @@ bool rma_can_get(struct rma *rma, void *local, size_t size);
 bool rma_can_put(struct rma *rma, void *local, size_t size);
 
 /* Starts to get (put) up to *size bytes from `offset` of `total`; the callback ends the piece of
- * rma->transfer. As the start of a struct transfer_way. */
+ * rma->transfer. As the start of a struct transfer_steps. */
 int rma_get(struct rma *rma, char *local, size_t offset, size_t total, size_t *size);
 int rma_put(struct rma *rma, const char *local, size_t offset, size_t total, size_t *size);
 

@@ -214,7 +214,7 @@ void staging_listen(void)
         opal_progress_register(staging_progress);
 }
 
-driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction way,
+driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction direction,
                         void (*done)(struct slot *slot, driver_result result))
 {
     struct copier *copier = view->copier;
@@ -222,13 +222,13 @@ driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_di
     slot->copier = copier;
     /* The lock keeps the order of the queue that of the stream. */
     OPAL_THREAD_LOCK(&staging.lock);
-    driver_result result = view_copy(view, way, slot->offset, slot->length, slot->bytes);
+    driver_result result = view_copy(view, direction, slot->offset, slot->length, slot->bytes);
     if (result == DRIVER_SUCCESS)
-        result = copier_event_record(copier, way, &slot->event);
+        result = copier_event_record(copier, direction, &slot->event);
     if (result == DRIVER_SUCCESS)
-        queue_add(&staging.queues[copier->index][way], slot);
+        queue_add(&staging.queues[copier->index][direction], slot);
     else
-        copier_wait(copier, way); /* what was started of it uses the slot */
+        copier_wait(copier, direction); /* what was started of it uses the slot */
     if (copier->index >= staging.used)
         staging.used = copier->index + 1;
     OPAL_THREAD_UNLOCK(&staging.lock);

@@ -41,7 +41,7 @@ void slot_return(struct slot *slot);
 
 /* Starts to copy the slot's piece from or to its place. `done` is called from progress when it is
  * there, or something failed; not if this itself returns an error. */
-driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction way,
+driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction direction,
                         void (*done)(struct slot *slot, driver_result result));
 
 /* Ends copies that are through; returns how many. */

@@ -148,7 +148,7 @@ struct planes {
  * more, rows behind those. */
 struct found {
     const struct view *view;
-    enum copy_direction way;
+    enum copy_direction direction;
     struct planes shapes[SHAPES_MAX];
     unsigned shape_count;
     bool is_irregular; /* a kernel is to move it; nothing was copied */
@@ -163,11 +163,11 @@ static driver_result shape_copy(const struct found *found, const struct planes *
     const struct copy_end packed = {rows->host, rows->bytes, rows->count};
     const struct copy_end apart = {rows->address, rows->pitch,
                                    rows->pitch ? planes->pitch / rows->pitch : 0};
-    bool to_host = found->way == COPY_TO_HOST;
+    bool to_host = found->direction == COPY_TO_HOST;
     if (planes->count == 1 && rows->count == 1)
-        return copier_copy(copier, found->way, to_host ? rows->host : rows->address,
+        return copier_copy(copier, found->direction, to_host ? rows->host : rows->address,
                            to_host ? rows->address : rows->host, rows->bytes);
-    return copier_copy_shape(copier, found->way,
+    return copier_copy_shape(copier, found->direction,
                              &(struct copy_shape){.to = to_host ? packed : apart,
                                                   .from = to_host ? apart : packed,
                                                   .bytes = rows->bytes,
@@ -185,10 +185,10 @@ static driver_result shapes_copy(struct found *found)
 }
 
 /* Is there a kernel? Says once why not, where one was to be expected. */
-static bool can_pack(const struct view *view, enum copy_direction way)
+static bool can_pack(const struct view *view, enum copy_direction direction)
 {
     static bool was_said; /* atomic, relaxed: only that it is said once */
-    driver_result result = packer_ready(view->copier, way);
+    driver_result result = packer_ready(view->copier, direction);
     if (result != DRIVER_SUCCESS && result != DRIVER_NOT_SUPPORTED &&
         !__atomic_exchange_n(&was_said, true, __ATOMIC_RELAXED))
         driver_complain("no kernel packs irregular datatypes, which are copied block by block",
@@ -203,7 +203,7 @@ static driver_result planes_end(struct found *found)
     if (found->planes.count == 0)
         return DRIVER_SUCCESS;
     if (found->shape_count == SHAPES_MAX) {
-        found->is_irregular = can_pack(found->view, found->way);
+        found->is_irregular = can_pack(found->view, found->direction);
         if (found->is_irregular)
             return DRIVER_SUCCESS;
         result = shapes_copy(found);
@@ -311,14 +311,15 @@ static driver_result found_walk(struct found *found, const struct layout *layout
     return result;
 }
 
-driver_result view_copy(const struct view *view, enum copy_direction way, size_t offset,
+driver_result view_copy(const struct view *view, enum copy_direction direction, size_t offset,
                         size_t bytes, void *host)
 {
-    struct found found = {.view = view, .way = way, .rows.host = (driver_ptr) (uintptr_t) host};
+    struct found found = {
+        .view = view, .direction = direction, .rows.host = (driver_ptr) (uintptr_t) host};
     driver_result result = found_walk(&found, &view->layout, offset, bytes);
     if (result == DRIVER_SUCCESS)
         result = found_end(&found);
     if (result == DRIVER_SUCCESS && found.is_irregular)
-        result = packer_copy(view->copier, way, &view->layout, offset, bytes, host);
+        result = packer_copy(view->copier, direction, &view->layout, offset, bytes, host);
     return result;
 }

@@ -27,7 +27,7 @@ char *view_contiguous(const struct view *view);
  * until a mark of the copier behind them is reached. Blocks of equal length at equal distances,
  * which most datatypes consist of, are one copy of the driver's, and so are parts of cubes; what is
  * of no such shape is packed by a kernel, or, where there is none, copied block by block. */
-driver_result view_copy(const struct view *view, enum copy_direction way, size_t offset,
+driver_result view_copy(const struct view *view, enum copy_direction direction, size_t offset,
                         size_t bytes, void *host);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meeting peers, whoever of the two sends first. */
+/* Meeting peers: at the first send to one, or at its first message. */
 #include "peer/contact.h"
 
 #include <stdlib.h>
@@ -75,8 +75,8 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
     ompi_proc_t *proc = NULL;
     if (base->flags & WIRE_NAMED) {
         /* Processes of other jobs were added before anything is sent; others are not looked for,
-         * which might wait for ever for an answer about a name that nobody has. Once for each: Open
-         * MPI looks without a lock, and another thread may just add one. */
+         * which might wait for ever for an answer about a name that no process has. Once for each:
+         * Open MPI looks without a lock, and another thread may just add one. */
         proc = (ompi_proc_t *) ompi_proc_lookup(sender);
         if (sender.jobid != multilane.me.jobid && !proc)
             return NULL;

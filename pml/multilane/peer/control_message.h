@@ -15,10 +15,11 @@ static inline unsigned char *peer_write_base(const struct peer *peer, void *at, 
                                              uint8_t flags)
 {
     struct wire_base *base = at;
-    *base = (struct wire_base){
-        .type = type, .flags = flags | (peer->foreign ? WIRE_NAMED : 0), .from = multilane.me.vpid};
+    *base = (struct wire_base){.type = type,
+                               .flags = flags | (peer->is_of_other_job ? WIRE_NAMED : 0),
+                               .from = multilane.me.vpid};
     unsigned char *end = (unsigned char *) (base + 1);
-    if (OPAL_UNLIKELY(peer->foreign)) {
+    if (OPAL_UNLIKELY(peer->is_of_other_job)) {
         struct wire_name name = {.jobid = multilane.me.jobid, .vpid = multilane.me.vpid};
         __builtin_memcpy(end, &name, sizeof(name));
         end += sizeof(name);

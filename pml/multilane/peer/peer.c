@@ -9,28 +9,28 @@
 
 /* Those of other jobs, by name: each of their messages carries it, and a parent may have thousands.
  * Written with the component's lock held. */
-#define FOREIGN_BUCKETS 1024u
-static struct peer *foreign_buckets[FOREIGN_BUCKETS]; /* atomic */
+#define OTHER_JOB_BUCKETS 1024u
+static struct peer *other_job_buckets[OTHER_JOB_BUCKETS]; /* atomic */
 
 /* Ranks of one job do not meet, nor do processes that were started one by one. */
-static struct peer **foreign_bucket(opal_process_name_t name)
+static struct peer **other_job_bucket(opal_process_name_t name)
 {
-    return &foreign_buckets[(name.vpid + name.jobid) % FOREIGN_BUCKETS];
+    return &other_job_buckets[(name.vpid + name.jobid) % OTHER_JOB_BUCKETS];
 }
 
-static bool is_foreign(opal_process_name_t name)
+static bool is_of_other_job(opal_process_name_t name)
 {
     return name.jobid != multilane.me.jobid;
 }
 
 struct peer *peer_find(opal_process_name_t name)
 {
-    if (!is_foreign(name)) {
+    if (!is_of_other_job(name)) {
         if (name.vpid >= multilane.local_peer_count)
             return NULL;
         return __atomic_load_n(&multilane.local_peers[name.vpid], __ATOMIC_ACQUIRE); /* peer_list */
     }
-    struct peer *peer = __atomic_load_n(foreign_bucket(name), __ATOMIC_ACQUIRE); /* peer_list */
+    struct peer *peer = __atomic_load_n(other_job_bucket(name), __ATOMIC_ACQUIRE); /* peer_list */
     while (peer && (peer->name.vpid != name.vpid || peer->name.jobid != name.jobid))
         peer = peer->next_in_bucket;
     return peer;
@@ -49,15 +49,15 @@ struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
 /* With the component's lock held. Release: a peer is whole before it can be found. */
 void peer_list(struct peer *peer)
 {
-    if (!peer->foreign) {
+    if (!peer->is_of_other_job) {
         __atomic_store_n(&multilane.local_peers[peer->name.vpid], peer, __ATOMIC_RELEASE);
         return;
     }
-    struct peer **bucket = foreign_bucket(peer->name);
+    struct peer **bucket = other_job_bucket(peer->name);
     peer->next_in_bucket = *bucket;
     __atomic_store_n(bucket, peer, __ATOMIC_RELEASE);
-    peer->next_foreign = multilane.foreign_peers;
-    __atomic_store_n(&multilane.foreign_peers, peer, __ATOMIC_RELEASE);
+    peer->next_other_job = multilane.other_job_peers;
+    __atomic_store_n(&multilane.other_job_peers, peer, __ATOMIC_RELEASE);
 }
 
 struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
@@ -67,7 +67,7 @@ struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
         return NULL;
     peer->proc = proc;
     peer->name = name;
-    peer->foreign = is_foreign(name);
+    peer->is_of_other_job = is_of_other_job(name);
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&peer->credit_lock, opal_mutex_t);
     OBJ_RETAIN(proc);
@@ -92,8 +92,9 @@ void peers_visit(void (*visit)(struct peer *peer, void *with), void *with)
         if (peer)
             visit(peer, with);
     }
-    struct peer *peer = __atomic_load_n(&multilane.foreign_peers, __ATOMIC_ACQUIRE); /* peer_list */
-    for (; peer; peer = peer->next_foreign)
+    struct peer *peer =
+        __atomic_load_n(&multilane.other_job_peers, __ATOMIC_ACQUIRE); /* peer_list */
+    for (; peer; peer = peer->next_other_job)
         visit(peer, with);
 }
 
@@ -102,12 +103,12 @@ void peers_fini(void)
     for (uint32_t i = 0; i < multilane.local_peer_count; i++)
         if (multilane.local_peers[i])
             peer_free(multilane.local_peers[i]);
-    while (multilane.foreign_peers) {
-        struct peer *peer = multilane.foreign_peers;
-        multilane.foreign_peers = peer->next_foreign;
+    while (multilane.other_job_peers) {
+        struct peer *peer = multilane.other_job_peers;
+        multilane.other_job_peers = peer->next_other_job;
         peer_free(peer);
     }
-    memset(foreign_buckets, 0, sizeof(foreign_buckets));
+    memset(other_job_buckets, 0, sizeof(other_job_buckets));
     free(multilane.local_peers);
     multilane.local_peers = NULL;
     multilane.local_peer_count = 0;

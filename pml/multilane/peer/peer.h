@@ -17,11 +17,11 @@ struct inbound;
 struct peer_class;
 
 struct peer {
-    struct peer *next_foreign;
+    struct peer *next_other_job;
     struct peer *next_in_bucket; /* see peer_find */
     ompi_proc_t *proc;
     opal_process_name_t name;
-    bool foreign; /* of another job: we introduce ourselves by name in every header */
+    bool is_of_other_job; /* of another job: we introduce ourselves by name in every header */
     bool reachable;
     bool is_self;
     bool lost;         /* atomic: errors are returned for all that concerns it, see lost.h */
@@ -41,7 +41,7 @@ struct peer {
     struct delivery *delivery; /* atomic: made once; null while no message has to be kept */
 
     /* The next number of a message below, the units drawn with those before it (flow.h) above.
-     * Written by every sending thread (atomic where there are threads), read by nobody else. After
+     * Written by every sending thread (atomic where there are threads), read by no other. After
      * 2^32 messages the number's carry makes the units one too many, which is nothing. */
     uint64_t drawn;
     struct flow_out out;

@@ -140,8 +140,8 @@ struct route *routes_of_plan(const struct plan *plan)
 }
 
 /* The lane of device memory carries no RTS, so what goes over it may be done in another way. */
-static void routes_mark_device(const struct peer_class *class, const struct plan *plan,
-                               struct route *routes)
+static void routes_use_device_lane(const struct peer_class *class, const struct plan *plan,
+                                   struct route *routes)
 {
     for (uint32_t i = 0; i < plan->entry_count; i++)
         if (class->has_device_lane && routes[i].protocol->over_device_lane &&
@@ -165,7 +165,7 @@ static bool class_plan(struct peer_class *class, enum class_buffer buffer)
         say_note(class->plans[buffer]);
     class->routes[buffer] = routes_of_plan(class->plans[buffer]);
     if (class->routes[buffer] && buffer >= CLASS_DEVICE)
-        routes_mark_device(class, class->plans[buffer], class->routes[buffer]);
+        routes_use_device_lane(class, class->plans[buffer], class->routes[buffer]);
     return class->routes[buffer] != NULL;
 }
 

@@ -36,7 +36,7 @@ struct peer_class {
     struct peer_class *next;
     uint32_t peers; /* how many share it now; their lanes may have changed since */
     enum profile_placement placement; /* of these peers */
-    struct model_group group; /* what all lanes carry together; bandwidth 0: nobody measured it */
+    struct model_group group;         /* what all lanes carry together; bandwidth 0: not measured */
     uint8_t lane_count;
     uint8_t control;                     /* the lane for control messages */
     bool has_device_lane;                /* which stands behind the others in what follows */
@@ -80,7 +80,7 @@ static inline struct peer_class *peer_class_now(const struct peer *peer)
     return __atomic_load_n(&peer->class, __ATOMIC_ACQUIRE); /* peer_plan */
 }
 
-static inline struct route *class_route_of(struct peer_class *class, enum class_buffer buffer,
+static inline struct route *class_route_at(struct peer_class *class, enum class_buffer buffer,
                                            size_t size)
 {
     struct route *route = class->routes[buffer];
@@ -90,10 +90,10 @@ static inline struct route *class_route_of(struct peer_class *class, enum class_
 }
 
 /* The same, for a message that is now sent this way: each is counted once. */
-static inline struct route *class_route(struct peer_class *class, enum class_buffer buffer,
-                                        size_t size)
+static inline struct route *class_route_use(struct peer_class *class, enum class_buffer buffer,
+                                            size_t size)
 {
-    struct route *route = class_route_of(class, buffer, size);
+    struct route *route = class_route_at(class, buffer, size);
     counter_add(&route->messages, 1);
     counter_add(&route->bytes, size);
     return route;

@@ -24,7 +24,7 @@
 /* What is given to a lane is bound to it. So a lane gets no more than keeps it busy until the next
  * report, and the rest of a message waits for whichever lane is free first. In time, because a fast
  * lane needs more; in bytes, so that a lane whose reports are late, as on a host with more
- * processes than cores, is not held up; little while nobody knows how fast it is. */
+ * processes than cores, is not held up; little while its speed is not known. */
 #define WINDOW_S      8e-3
 #define WINDOW_BYTES  ((uint64_t) 4 << 20)
 #define WINDOW_OF_NEW ((uint64_t) 512 << 10)
@@ -36,7 +36,8 @@
 #define MEMORY_NS 100000000u
 
 /* All words of a lane's speed are read and written relaxed: each is a number of its own, written by
- * whoever sends or reads on the lane, and a stale one makes a piece take the second best lane. */
+ * the threads that send or read on the lane, and a stale one makes a piece take the second best
+ * lane. */
 static uint64_t load(const uint64_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -146,8 +147,8 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
     if (choice.index < 0)
         return first;
     struct lane *best = route_lane(route, peer, choice.index);
-    /* What a framed lane loses is never reported, so nobody may wait for that: the frames that the
-     * peer has not acknowledged bound what is under way there. */
+    /* What a framed lane loses is never reported, so no message may wait for that: the frames that
+     * the peer has not acknowledged bound what is under way there. */
     return may_wait && !best->framed && has_enough(&best->speed) ? NULL : best;
 }
 
@@ -217,7 +218,8 @@ static void speed_seen(struct lane_speed *speed, uint64_t total)
     if (sample <= average && (bytes < MEASURE_BYTES || may_have_waited))
         return;
     /* Each sample counts by how long it took: so the average is bytes by time also where reports
-     * come in a heap, because nobody looked for them for a while. The first one counts alone. */
+     * come in a heap, because this process did not look for them for a while. The first one counts
+     * alone. */
     measured += now - since;
     average += (double) (now - since) / (double) measured * (sample - average);
     store(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);

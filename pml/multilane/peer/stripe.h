@@ -20,11 +20,11 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
 size_t stripe_fragment(size_t left, size_t most);
 
 /* Marks the header of a piece as one that counts: what is under way of it matters to others, so
- * the receiver reports it. Where a plan uses no two lanes at once nobody asks, and a message that
- * is not cut is none of this. */
-static inline void stripe_mark(const struct route *route, void *header)
+ * the receiver reports it. Where a plan uses no two lanes at once no sender asks, and a message
+ * that is not cut is none of this. */
+static inline void stripe_set_counted(const struct route *route, void *header)
 {
-    ((struct wire_base *) header)->mark = route->counted;
+    ((struct wire_base *) header)->traits = route->counted;
 }
 
 /* A marked piece was given to a lane. */

@@ -21,7 +21,7 @@ static int answer_expect(struct send_request *request)
 {
     if (handle_is_set(request->handle))
         return OMPI_SUCCESS;
-    request->unfinished++; /* before anybody finds the request, and makes a step */
+    request->unfinished++; /* before another thread finds the request, and makes a step */
     int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
     if (rc != OMPI_SUCCESS)
         request->unfinished--;

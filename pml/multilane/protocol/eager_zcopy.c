@@ -22,7 +22,7 @@ static size_t eager_zcopy_header(struct send_request *request, size_t offset, bo
     struct wire_part part = {.size = out->size, .offset = offset};
     size_t rest = sizeof(part) - sizeof(part.match);
     memcpy((char *) bytes + length, (char *) &part + sizeof(part.match), rest);
-    stripe_mark(request->route, bytes);
+    stripe_set_counted(request->route, bytes);
     return length + rest;
 }
 
@@ -50,8 +50,8 @@ static void eager_zcopy_finish(struct transfer *transfer, int status)
     }
 }
 
-static const struct transfer_way eager_zcopy_way = {.start = eager_zcopy_piece,
-                                                    .finish = eager_zcopy_finish};
+static const struct transfer_steps eager_zcopy_way = {.start = eager_zcopy_piece,
+                                                      .finish = eager_zcopy_finish};
 
 static int eager_zcopy_start(struct send_request *request)
 {

@@ -27,7 +27,7 @@ static void rndv_am_finish(struct transfer *transfer, int status)
     }
 }
 
-static const struct transfer_way rndv_am_way = {.start = rndv_am_piece, .finish = rndv_am_finish};
+static const struct transfer_steps rndv_am_way = {.start = rndv_am_piece, .finish = rndv_am_finish};
 
 void rndv_am_move(struct send_request *request, size_t from, size_t end)
 {

@@ -80,8 +80,8 @@ static void rndv_device_finish(struct transfer *transfer, int status)
         recv_request_get_failed(request); /* the bytes come staged */
 }
 
-static const struct transfer_way rndv_device_way = {.start = rndv_device_piece,
-                                                    .finish = rndv_device_finish};
+static const struct transfer_steps rndv_device_way = {.start = rndv_device_piece,
+                                                      .finish = rndv_device_finish};
 
 static void rndv_device_receive(struct recv_request *request, const struct arrival *arrival)
 {

@@ -41,8 +41,8 @@ static void rndv_get_finish(struct transfer *transfer, int status)
     recv_request_finish(request); /* which gives the registrations back */
 }
 
-static const struct transfer_way rndv_get_way = {.start = rndv_get_piece,
-                                                 .finish = rndv_get_finish};
+static const struct transfer_steps rndv_get_way = {.start = rndv_get_piece,
+                                                   .finish = rndv_get_finish};
 
 static void rndv_get_receive(struct recv_request *request, const struct arrival *arrival)
 {

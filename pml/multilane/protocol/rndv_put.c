@@ -24,7 +24,7 @@ static bool rndv_put_offer(struct recv_request *request, char *place, const stru
 {
     const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
     const struct route *route =
-        class_route_of(peer_class_now(request->peer),
+        class_route_at(peer_class_now(request->peer),
                        request->rma.is_device ? CLASS_DEVICE : CLASS_CONTIGUOUS, request->wanted);
     struct lane *lane = arrival->lane;
     if (route->protocol == &rndv_put)
@@ -88,8 +88,8 @@ static void rndv_put_finish(struct transfer *transfer, int status)
     send_request_step(request);
 }
 
-static const struct transfer_way rndv_put_way = {.start = rndv_put_piece,
-                                                 .finish = rndv_put_finish};
+static const struct transfer_steps rndv_put_way = {.start = rndv_put_piece,
+                                                   .finish = rndv_put_finish};
 
 static bool rndv_put_ready(struct send_request *request, struct lane *lane,
                            const struct wire_rtr *rtr, const unsigned char *key)

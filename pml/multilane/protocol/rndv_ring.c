@@ -64,7 +64,7 @@ static void ring_sent(void *context, int status)
      */
     bool is_awaited = __atomic_exchange_n(&request->held_by, NULL, __ATOMIC_RELAXED) != NULL;
     if (status != OPAL_SUCCESS && lost_or_dead(request->out.peer))
-        send_request_lost(request, request->handle); /* if nobody has told it yet */
+        send_request_lost(request, request->handle); /* if it was not told yet */
     else if (status != OPAL_SUCCESS && is_awaited)
         tell_of_bytes(peer_control_lane(request->out.peer), WIRE_CANCEL, request->receiver, 0,
                       NULL);

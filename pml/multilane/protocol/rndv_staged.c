@@ -63,7 +63,7 @@ static void slot_sent(struct transfer *transfer, int status)
     transfer_piece_done(&request->transfer, status);
 }
 
-static const struct transfer_way slot_way = {.start = slot_piece, .finish = slot_sent};
+static const struct transfer_steps slot_way = {.start = slot_piece, .finish = slot_sent};
 
 static void slot_send(struct slot *slot)
 {
@@ -132,8 +132,8 @@ static void rndv_staged_finish(struct transfer *transfer, int status)
     }
 }
 
-static const struct transfer_way rndv_staged_way = {.start = rndv_staged_piece,
-                                                    .finish = rndv_staged_finish};
+static const struct transfer_steps rndv_staged_way = {.start = rndv_staged_piece,
+                                                      .finish = rndv_staged_finish};
 
 void rndv_staged_move(struct send_request *request, size_t from, size_t end)
 {
@@ -141,7 +141,7 @@ void rndv_staged_move(struct send_request *request, size_t from, size_t end)
      * which carry messages in any case. */
     if (request->route->protocol != &rndv_staged)
         request->route =
-            class_route_of(peer_class_now(request->out.peer), CLASS_PACKED, request->out.size);
+            class_route_at(peer_class_now(request->out.peer), CLASS_PACKED, request->out.size);
     request->unsent = end - from;
     transfer_begin(&request->transfer, &rndv_staged_way, from, end, SLOTS_UNDER_WAY);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_T variables. They cost nothing while nobody reads them: the data path counts by route, and
+/* MPI_T variables. They cost nothing while they are not read: the data path counts by route, and
  * reading adds up. */
 #include "report/counters.h"
 

@@ -42,7 +42,7 @@ static uint64_t last_shown(const struct plan_entry *entry)
 /* --- the table
  * ------------------------------------------------------------------------------------ */
 
-/* Who gave most of the numbers of one way, and those that somebody else gave. */
+/* Who gave most of the numbers of one way, and those that another source gave. */
 static void sources_text(const struct model_lane *lane, int way, char *text, size_t size)
 {
     const uint8_t *source = lane->source[way];

@@ -11,7 +11,7 @@
 
 static bool is_marked(const void *header)
 {
-    return ((const struct wire_base *) header)->mark;
+    return ((const struct wire_base *) header)->traits;
 }
 
 static void piece_left(void *owner, int status)
@@ -98,7 +98,7 @@ int piece_send_data(struct send_request *request, struct transfer *transfer,
         return lost_or_dead(request->out.peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
     unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
-    stripe_mark(request->route, header);
+    stripe_set_counted(request->route, header);
     return piece_send_from(convertor, transfer, lane, header,
                            (size_t) (end + sizeof(data) - header), offset, size, false);
 }

@@ -244,7 +244,7 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
     }
 }
 
-void recv_request_match(struct recv_request *request, const struct arrival *arrival)
+void recv_request_met(struct recv_request *request, const struct arrival *arrival)
 {
     recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
     request->sender = arrival->sender;
@@ -263,7 +263,7 @@ void recv_request_take_packed(struct recv_request *request, struct peer *peer,
 
 void recv_request_take(struct recv_request *request, const struct arrival *arrival)
 {
-    recv_request_match(request, arrival);
+    recv_request_met(request, arrival);
     if (OPAL_LIKELY(arrival->type == WIRE_EAGER)) {
         recv_request_write(request, 0, arrival->payload, arrival->payload_count);
         recv_request_finish(request);
@@ -277,7 +277,8 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
         return;
     }
-    /* What a former life that did not come to its end has left; nobody else knows of this one yet.
+    /* What a former life that did not come to its end has left; no other thread knows of this one
+     * yet.
      */
     request->held_by = NULL;
     request->is_shared = false;

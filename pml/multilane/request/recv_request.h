@@ -30,7 +30,7 @@ struct recv_request {
     uint32_t ends;   /* see request_ended */
     bool matched;    /* guarded by the communicator's lock */
     bool has_convertor;
-    bool counted;      /* see request_work_begins */
+    bool counted;      /* see work_begins_for */
     bool is_answering; /* atomic: its message is here, the answer to the sender is to leave */
     struct wire_handle handle;
     struct wire_handle sender;
@@ -106,7 +106,7 @@ static inline void recv_request_begin(struct recv_request *request)
     request->matched = false;
     request->is_answering = false;
     request->peer = NULL;
-    request_work_begins(&request->counted);
+    work_begins_for(&request->counted);
 }
 
 void recv_request_return(struct recv_request *request);
@@ -124,7 +124,7 @@ recv_request_init(struct recv_request *request, void *buffer, size_t count,
 }
 
 /* Sets what the match has told, and how much of the message the buffer takes. */
-void recv_request_match(struct recv_request *request, const struct arrival *arrival);
+void recv_request_met(struct recv_request *request, const struct arrival *arrival);
 
 /* The message that the receive was matched with. No lock is held; the request may be complete, and
  * gone, when it returns. */
@@ -178,7 +178,7 @@ static inline __opal_attribute_always_inline__ void recv_request_end(struct recv
     ompi->req_status._ucount = size;
     if (OPAL_UNLIKELY(size > wanted))
         ompi->req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
-    request_work_ends(&request->counted);
+    work_ends_for(&request->counted);
     request->base.req_base.req_pml_complete = true;
     request_complete(ompi);
     if (request_ended(&request->ends))

@@ -39,7 +39,7 @@ static bool lane_is_awaited(const struct peer *peer)
     return peer->waiting && peer->waiting->is_admitted;
 }
 
-enum flow_way send_queue_admit(struct send_request *request)
+enum flow_verdict send_queue_admit(struct send_request *request)
 {
     struct peer *peer = request->out.peer;
     if (OPAL_LIKELY(
@@ -47,12 +47,12 @@ enum flow_way send_queue_admit(struct send_request *request)
             flow_is_within(request->out.mark, __atomic_load_n(&peer->out.limit, __ATOMIC_RELAXED))))
         return FLOW_GO;
     OPAL_THREAD_LOCK(&peer->credit_lock);
-    enum flow_way way = FLOW_WAIT;
+    enum flow_verdict verdict = FLOW_WAIT;
     bool is_behind = lane_is_awaited(peer);
     if (!is_behind)
-        way = flow_try(&peer->out, request->out.mark, request->out.cost);
+        verdict = flow_try(&peer->out, request->out.mark, request->out.cost);
     request->is_admitted = false;
-    if (way == FLOW_WAIT) {
+    if (verdict == FLOW_WAIT) {
         waiting_insert(peer, request);
         if (!is_behind)
             counter_add(&multilane.waited_messages, 1);
@@ -60,7 +60,7 @@ enum flow_way send_queue_admit(struct send_request *request)
     OPAL_THREAD_UNLOCK(&peer->credit_lock);
     if (OPAL_UNLIKELY(peer_is_lost(peer)))
         send_queue_lost(peer); /* it may have come too late to be found */
-    return way;
+    return verdict;
 }
 
 void send_queue_await_lane(struct send_request *request)
@@ -113,16 +113,16 @@ void send_queue_lost(struct peer *peer)
 }
 
 /* The next one that may go now, taken out of the queue; null: the next limits bring us back. */
-static struct send_request *waiting_take(struct peer *peer, enum flow_way *way)
+static struct send_request *waiting_take(struct peer *peer, enum flow_verdict *verdict)
 {
     struct send_request *request = NULL;
     OPAL_THREAD_LOCK(&peer->credit_lock);
-    *way = FLOW_WAIT;
+    *verdict = FLOW_WAIT;
     if (lane_is_awaited(peer))
-        *way = FLOW_GO;
+        *verdict = FLOW_GO;
     else if (peer->waiting)
-        *way = flow_try(&peer->out, peer->waiting->out.mark, peer->waiting->out.cost);
-    if (*way == FLOW_WAIT)
+        *verdict = flow_try(&peer->out, peer->waiting->out.mark, peer->waiting->out.cost);
+    if (*verdict == FLOW_WAIT)
         peer->waiting_is_pending = false;
     else
         request = waiting_pop(peer);
@@ -134,11 +134,11 @@ static struct send_request *waiting_take(struct peer *peer, enum flow_way *way)
 static int waiting_retry(struct pending *pending)
 {
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, waiting_pending));
-    enum flow_way way;
+    enum flow_verdict verdict;
     struct send_request *request;
-    while ((request = waiting_take(peer, &way))) {
+    while ((request = waiting_take(peer, &verdict))) {
         if (!request->is_admitted) {
-            send_request_admitted(request, way);
+            send_request_admitted(request, verdict);
             request->is_admitted = true;
         }
         if (send_request_try(request) != LANE_AGAIN)

@@ -10,7 +10,7 @@ void send_queue_begin(struct peer *peer, uint32_t promised);
 
 /* May the request's message go, and how? FLOW_WAIT: it is kept here, and sent from progress when
  * the receiver has room. */
-enum flow_way send_queue_admit(struct send_request *request);
+enum flow_verdict send_queue_admit(struct send_request *request);
 /* The request's lane has refused it: it is sent from progress, before those that come later. */
 void send_queue_await_lane(struct send_request *request);
 

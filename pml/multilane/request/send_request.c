@@ -106,7 +106,7 @@ void send_request_complete(struct send_request *request)
     if (OPAL_UNLIKELY(request->source.view != NULL))
         device_source_end(&request->source);
     send_request_expect(request, false);
-    request_work_ends(&request->counted);
+    work_ends_for(&request->counted);
     request->state = SEND_IDLE;
     request->base.req_base.req_pml_complete = true;
     if (send_request_is_buffered(request))
@@ -184,10 +184,10 @@ void send_request_begin(struct send_request *request)
     request->receiver = (struct wire_handle){0};
     request->protocol = NULL;
     request->state = SEND_STARTED;
-    request_work_begins(&request->counted);
+    work_begins_for(&request->counted);
 }
 
-void send_request_admitted(struct send_request *request, enum flow_way way)
+void send_request_admitted(struct send_request *request, enum flow_verdict way)
 {
     if (way == FLOW_GO_AS_RTS && !request->protocol->method)
         request->protocol = request->source.view ? protocols.for_device : protocols.for_host;

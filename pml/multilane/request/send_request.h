@@ -48,7 +48,8 @@ struct send_request {
     enum send_state state;
     uint32_t ends; /* see request_ended */
     /* Atomic: things that must happen before it is complete. Its protocol is done with it, and, if
-     * it has a handle, the answer is here, or whoever has taken the handle says that none comes. */
+     * it has a handle, the answer is here, or the thread that has taken the handle says that none
+     * comes. */
     uint32_t unfinished;
     struct wire_handle handle;
     struct wire_handle receiver;
@@ -63,7 +64,7 @@ struct send_request {
     /* Atomic: the protocol that reads the buffer until it is told to stop; null: none. */
     const struct protocol *held_by;
     _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
-    bool counted;                                  /* see request_work_begins */
+    bool counted;                                  /* see work_begins_for */
     uint8_t expecting; /* so many of the peer's lanes were told to expect the RTR */
 };
 
@@ -108,7 +109,7 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
 void send_request_begin(struct send_request *request);
 
 /* The message may go, in this way. */
-void send_request_admitted(struct send_request *request, enum flow_way way);
+void send_request_admitted(struct send_request *request, enum flow_verdict way);
 /* Gives it to its protocol; LANE_AGAIN: to be tried again. */
 int send_request_try(struct send_request *request);
 

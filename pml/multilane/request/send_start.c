@@ -41,7 +41,7 @@ static int send_request_buffer(struct send_request *request)
 static enum device_bounce bounce_of(const struct send_request *request)
 {
     const struct outgoing *out = &request->out;
-    bool is_eager = class_route_of(peer_class_now(out->peer), outgoing_buffer(out), out->size)
+    bool is_eager = class_route_at(peer_class_now(out->peer), outgoing_buffer(out), out->size)
                         ->protocol->method == 0;
     if (!send_request_is_buffered(request) && !is_eager)
         return BOUNCE_NONE;
@@ -79,7 +79,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
     if (!is_numbered) {
         int rc = send_request_prepare(request);
         if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
-            request_work_ends(&request->counted);
+            work_ends_for(&request->counted);
             request->state = SEND_IDLE;
             request->ends = 1;
             request->base.req_base.req_pml_complete = true;
@@ -96,7 +96,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
         /* Only now: a number that was given out and not sent would stop all that follow. */
         enum class_buffer buffer = outgoing_buffer(&request->out);
         struct route *route =
-            class_route(peer_class_now(request->out.peer), buffer, request->out.size);
+            class_route_use(peer_class_now(request->out.peer), buffer, request->out.size);
         if (OPAL_UNLIKELY(buffer == CLASS_DEVICE_DECLINED))
             peer_declined(request->out.peer);
         outgoing_draw(&request->out, route, OPAL_UNLIKELY(must_stage) ? 0 : route->eager_mask);
@@ -108,7 +108,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
         request->protocol = protocols.for_device;
     if (send_request_is_buffered(request))
         request_complete(&request->base.req_base.req_ompi);
-    enum flow_way way = send_queue_admit(request);
+    enum flow_verdict way = send_queue_admit(request);
     if (OPAL_UNLIKELY(way == FLOW_WAIT))
         return OMPI_SUCCESS;
     send_request_admitted(request, way);

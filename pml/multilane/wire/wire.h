@@ -43,7 +43,7 @@ enum wire_flag {
     WIRE_FLAGS = 7
 };
 
-enum wire_mark {
+enum wire_trait {
     WIRE_STRIPED = 1, /* its bytes count among the lane's striped ones (stripe.h) */
     WIRE_MOVED = 2    /* WIRE_FRAME: it goes by another lane than its message was written for */
 };
@@ -51,8 +51,8 @@ enum wire_mark {
 struct wire_base {
     uint8_t type;
     uint8_t flags;
-    uint16_t mark; /* enum wire_mark */
-    uint32_t from; /* the sender's rank in its job */
+    uint16_t traits; /* enum wire_trait */
+    uint32_t from;   /* the sender's rank in its job */
 };
 
 struct wire_name {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks through receives and probes for processes that were never met. Not for those who wait for
- * anybody: that would connect everybody with everybody. */
-#include "liveness/awaited.h"
+/* Looks through receives and probes for processes that were never met. Not for receives from any
+ * source: that would connect all processes with each other. */
+#include "liveness/unmet_senders.h"
 
 #include "match/comm.h"
 #include "delivery/delivery.h"
@@ -23,7 +23,7 @@ static void stranger_note(struct strangers *strangers, const struct mca_pml_comm
     if (source < 0 || (uint32_t) source >= comm->size || strangers->count == STRANGERS_MAX)
         return;
     if (compat_comm_receive_error(comm->ompi, source, 0) != OMPI_SUCCESS)
-        return; /* known to be dead, as whoever waits for it will learn */
+        return; /* known to be dead, as the receive that waits for it will learn */
     opal_process_name_t name = ompi_group_get_proc_name(comm->ompi->c_remote_group, source);
     if (!peer_find(name))
         strangers->names[strangers->count++] = name;
@@ -51,14 +51,14 @@ static bool loses_messages(const struct peer *peer)
     return false;
 }
 
-void awaited_meet(void)
+void unmet_senders_meet(void)
 {
     struct strangers strangers = {.count = 0};
     comms_visit(strangers_look, &strangers);
     for (int i = 0; i < strangers.count; i++) {
         struct peer *peer = peer_contact(strangers.names[i], NULL);
         if (peer && !peer->reachable)
-            peer_lost(peer, "no lane reaches it, and somebody waits for it");
+            peer_lost(peer, "no lane reaches it, and a receive waits for it");
         else if (peer && loses_messages(peer))
             delivery_of(peer); /* what watch.c knows a peer by */
     }
