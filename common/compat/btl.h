@@ -35,9 +35,8 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
 {
     const mca_btl_active_message_callback_t *handler = &mca_btl_base_active_message_trigger[tag];
 
-    if (tag >= MCA_BTL_TAG_MAX || NULL == handler->cbfunc) {
+    if (tag >= MCA_BTL_TAG_MAX || handler->cbfunc == NULL)
         return false;
-    }
 #if COMPAT_SERIES >= 50000
     const mca_btl_base_receive_descriptor_t descriptor = {.endpoint = endpoint,
                                                           .des_segments = segments,
@@ -93,7 +92,7 @@ static inline char *compat_proc_hostname(const opal_proc_t *proc)
     return opal_get_proc_hostname(proc);
 #else
     const char *name = opal_get_proc_hostname(proc);
-    return NULL == name ? NULL : strdup(name);
+    return name == NULL ? NULL : strdup(name);
 #endif
 }
 

@@ -140,7 +140,7 @@ static inline size_t ring_bytes(uint32_t lines)
 
 static inline bool ring_lines_valid(uint64_t lines)
 {
-    return RING_LINES_MIN <= lines && lines <= RING_LINES_MAX && 0 == (lines & (lines - 1));
+    return lines >= RING_LINES_MIN && lines <= RING_LINES_MAX && (lines & (lines - 1)) == 0;
 }
 
 /* Words of the bitmap that a sender needs. */
@@ -201,7 +201,7 @@ static inline void ring_clear_stale(struct ring_sender *sender, uint64_t positio
     uint32_t line = (uint32_t) position & sender->mask;
     uint64_t bit = UINT64_C(1) << (line & 63);
 
-    if (__builtin_expect(0 != (sender->stale[line / 64] & bit), 0)) {
+    if (__builtin_expect((sender->stale[line / 64] & bit) != 0, 0)) {
         sender->stale[line / 64] &= ~bit;
         /* Relaxed: the store-release of the header before it makes it visible in time. */
         atomic_store_explicit(&sender->lines[line].header, 0, memory_order_relaxed);
@@ -253,7 +253,7 @@ static inline void ring_publish_line(struct ring_sender *sender, uint8_t tag, un
  * look at rings it does not attend now and then. */
 static inline bool ring_is_attended(const struct ring_sender *sender)
 {
-    return 0 != atomic_load_explicit(&sender->feedback->attended, memory_order_relaxed);
+    return atomic_load_explicit(&sender->feedback->attended, memory_order_relaxed) != 0;
 }
 
 static inline void ring_attend(struct ring_receiver *receiver, bool attended)

@@ -27,13 +27,13 @@ static inline int opal_thread_internal_mutex_init(opal_thread_internal_mutex_t *
     pthread_mutexattr_t kind;
     int error = pthread_mutexattr_init(&kind);
 
-    if (0 == error) {
+    if (error == 0) {
         pthread_mutexattr_settype(&kind,
                                   recursive ? PTHREAD_MUTEX_RECURSIVE : PTHREAD_MUTEX_DEFAULT);
         error = pthread_mutex_init(mutex, &kind);
         pthread_mutexattr_destroy(&kind);
     }
-    return 0 == error ? OPAL_SUCCESS : OPAL_ERR_IN_ERRNO;
+    return error == 0 ? OPAL_SUCCESS : OPAL_ERR_IN_ERRNO;
 }
 
 static inline void opal_thread_internal_mutex_lock(opal_thread_internal_mutex_t *mutex)
@@ -43,7 +43,7 @@ static inline void opal_thread_internal_mutex_lock(opal_thread_internal_mutex_t 
 
 static inline int opal_thread_internal_mutex_trylock(opal_thread_internal_mutex_t *mutex)
 {
-    return 0 != pthread_mutex_trylock(mutex);
+    return pthread_mutex_trylock(mutex) != 0;
 }
 
 static inline void opal_thread_internal_mutex_unlock(opal_thread_internal_mutex_t *mutex)
@@ -58,7 +58,7 @@ static inline void opal_thread_internal_mutex_destroy(opal_thread_internal_mutex
 
 static inline int opal_thread_internal_cond_init(opal_thread_internal_cond_t *condition)
 {
-    return 0 == pthread_cond_init(condition, NULL) ? OPAL_SUCCESS : OPAL_ERR_IN_ERRNO;
+    return pthread_cond_init(condition, NULL) == 0 ? OPAL_SUCCESS : OPAL_ERR_IN_ERRNO;
 }
 
 static inline void opal_thread_internal_cond_wait(opal_thread_internal_cond_t *condition,
