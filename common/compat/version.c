@@ -73,7 +73,7 @@ bool version_accepts_running(const char *framework, const char *component)
         return true;
     if (param_peek_int("pml", "multilane", "untested", 0) != 0)
         return true;
-    /* Said aloud only to those who asked for it: the plugin is silent in other people's jobs. */
+    /* Printed only in jobs that ask for the component: the plugin is silent in all others. */
     if (named_is_wanted(framework, component)) {
         opal_output(0,
                     "multilane: %s/%s was built for Open MPI %s and will not load into the running "

@@ -63,7 +63,7 @@ void context_leave(void)
 /* --- contexts that end --------------------------------------------------------------------------
  */
 
-/* 0: nobody's. */
+/* 0: it belongs to no allocation. */
 static driver_result buffer_id_at(driver_ptr address, uint64_t *id)
 {
     static const int attribute[] = {DRIVER_POINTER_BUFFER_ID};
@@ -99,7 +99,7 @@ static enum witness witness_ask(const struct copier *copier)
                : WITNESS_SILENT;
 }
 
-/* Relaxed: who uses a context while it ends is lost anyway. */
+/* Relaxed: a use of a context while it ends fails anyway. */
 static void copier_mark_gone(struct copier *copier)
 {
     atomic_store_explicit(&copier->is_gone, true, memory_order_relaxed);

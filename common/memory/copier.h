@@ -17,7 +17,7 @@ enum copy_direction { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_DIRECTION
  * copiers_close.
  *
  * A program may end its contexts, or reset a device, while we go on; then all that was of the
- * context is gone, and the driver crashes on whoever uses it. It does not tell, and may give the
+ * context is gone, and the driver crashes when it is used. It does not tell, and may give the
  * next context the same address. But the number of an allocation is never used again: so each
  * copier has one of its own, the witness, and while its number is there the context is. */
 struct copier {
@@ -54,8 +54,8 @@ static inline bool copier_is_gone(const struct copier *copier)
     return atomic_load_explicit(&copier->is_gone, memory_order_relaxed);
 }
 
-/* Before all is given back: whatever context is not surely there counts as gone, so that nobody
- * touches what is of it. */
+/* Before all is given back: a context that may have ended counts as gone, so that nothing of
+ * it is touched. */
 void copiers_check(void);
 
 /* Starts a copy of `bytes`; it may be under way when this returns. */

@@ -106,7 +106,7 @@ enum driver_device_attribute {
     DRIVER_DEVICE_DMA_BUF = 124  /* int, 0 or 1 */
 };
 
-/* Of remote_flush: what was written to the current context, for whoever may read it. */
+/* Of remote_flush: what was written to the current context, for all that may read it. */
 enum driver_flush {
     DRIVER_FLUSHES_BY_CALL = 1,
     DRIVER_FLUSH_CURRENT_CONTEXT = 0,

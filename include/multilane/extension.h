@@ -126,7 +126,7 @@ struct multilane_control {
 };
 
 /* What one end of a ring tells the other; the PML carries it and does not look into it. Like all
- * that comes from outside it is checked by who gets it. */
+ * that comes from outside the receiver checks it. */
 struct multilane_ring_key {
     _Alignas(8) unsigned char bytes[128];
 };
@@ -198,9 +198,9 @@ struct multilane_extension {
                    size_t header_bytes, size_t payload_bytes, uint8_t tag);
 
     /* MULTILANE_CAN_REMOTE_SLOTS. Sends a message that the peer expects: it is handed out there
-     * like any other, but takes no buffer from those of messages that nobody expects. Its order to
-     * what goes by btl_send and btl_sendi is not kept. OPAL_SUCCESS: on its way, no more is heard
-     * of it; OPAL_ERR_OUT_OF_RESOURCE: too long, or no room now, send it as a message. */
+     * like any other, but takes no buffer from those of messages that are not expected. Its order
+     * to what goes by btl_send and btl_sendi is not kept. OPAL_SUCCESS: on its way, no more is
+     * heard of it; OPAL_ERR_OUT_OF_RESOURCE: too long, or no room now, send it as a message. */
     int (*slot_send)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      const void *bytes, size_t length, uint8_t tag);
     /* Messages that may come as slots are waited for, once for each call with `expects`, until the
