@@ -119,7 +119,7 @@ def uses_of(component):
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, flags=re.M):
             near = os.path.normpath(os.path.join(os.path.dirname(path), name))
             far = os.path.relpath(name, component.folder)
-            for other in (near, far):
+            for other in (near, far, name):
                 if other in texts and unit(other) != unit(path):
                     uses.setdefault((unit(path), unit(other)), f"includes {other}")
         for name in names_in(path, codes[path]):

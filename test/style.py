@@ -13,6 +13,15 @@ CODE = (".c", ".h", ".cu", ".cuh")
 SCRIPT = (".py", ".sh", ".ac", ".am", ".mk")
 # Files whose format leaves no room for a comment in the first line.
 NO_SPDX = {"LICENSE", "README.md", "MANIFEST"}
+# A constant on the left of a comparison: NULL == x, 0 < x, OPAL_SUCCESS != f(). Two constants, as
+# assertions compare, are fine.
+YODA = re.compile(r"(?:[(!?:,;=]|&&|\|\||\breturn)\s*-?(?:NULL|\d[\w.]*|'(?:\\.|[^'\\])+'|"
+                  r"U?INT(?:32|64)_C\(\w+\)|[A-Z][A-Z0-9_]{2,})\s*(?:[=!]=|[<>]=?(?![<>]))\s(?![A-Z\d])")
+YODA_ALLOWED = ("common/", "test/")
+# Compilers' atomics, where C11 has its own.
+BUILTIN_ATOMIC = re.compile(r"\b__(?:atomic|sync)_\w+\s*\(")
+BUILTIN_ATOMIC_ALLOWED = ("common/", "pml/", "test/")
+COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 VERSION_TEST = re.compile(r"^\s*#\s*(el)?if.*(OMPI|OPAL|COMPAT)_(MAJOR|MINOR|RELEASE|SERIES)")
 
 
@@ -36,6 +45,23 @@ def is_script(name, text):
     return name.endswith(SCRIPT) or text.startswith("#!")
 
 
+def without_comments(text):
+    """The code alone, in as many lines."""
+    return COMMENT_OR_TEXT.sub(lambda found: '""' + "\n" * found.group().count("\n"), text)
+
+
+def dialect(name, text):
+    """Where C is written in another way than ours, as (line, sentence)."""
+    code = without_comments(text)
+    for pattern, allowed, sentence in (
+            (YODA, YODA_ALLOWED, "a comparison with the constant on its left"),
+            (BUILTIN_ATOMIC, BUILTIN_ATOMIC_ALLOWED, "a builtin of the compiler where C11 has "
+                                                     "<stdatomic.h>")):
+        if not name.startswith(allowed):
+            for found in pattern.finditer(code):
+                yield code.count("\n", 0, found.end() - 1) + 1, sentence
+
+
 def problems(name, text):
     """What is wrong with one file, as (line, sentence)."""
     lines = text.split("\n")
@@ -47,6 +73,8 @@ def problems(name, text):
     # In a comment of its own, or in the one that the SPDX line begins.
     if code and not re.match(r"(/\*[^*]*(\*/\s*/\*|\n \*)|//.*\n//)\s*\w", text):
         yield 2, "no comment that says what the file is for after the SPDX line"
+    if code:
+        yield from dialect(name, text)
     # A test may ask what the MPI it is compiled with can do; the product asks only common/compat.
     compat = name.startswith(("common/compat/", "include/compat/", "test/"))
     for number, line in enumerate(lines, 1):

@@ -4,10 +4,9 @@
 
 #include <stdlib.h>
 
+#include "common/compat/component.h"
 #include "common/compat/modex.h"
 #include "common/compat/named.h"
-#include "common/compat/param.h"
-#include "common/compat/version.h"
 #include "common/lane/host.h"
 #include "common/memory/chunks.h"
 #include "common/memory/kernels.h"
@@ -23,36 +22,10 @@ static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t 
                           cuda_peer_t **peers);
 static int cuda_finalize(mca_btl_base_module_t *btl);
 
-__attribute__((visibility("default"))) struct cuda_component mca_btl_cuda_component = {
-    .super =
-        {
-            .btl_version =
-                {
-                    MCA_BTL_DEFAULT_VERSION("cuda"),
-                    .mca_register_component_params = cuda_register,
-                },
-            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-            .btl_init = cuda_init,
-            .btl_progress = cuda_progress,
-        },
-    .handles_max = 128,
-    .rings_max = 64,
-    .off = "",
-};
-
-mca_btl_base_module_t cuda_module = {
-    .btl_component = &mca_btl_cuda_component.super,
-    .btl_add_procs = cuda_add_procs,
-    .btl_del_procs = cuda_del_procs,
-    .btl_finalize = cuda_finalize,
-    .btl_put = copy_put,
-    .btl_get = copy_get,
-    .btl_register_mem = key_make,
-    .btl_deregister_mem = key_free,
-};
+COMPONENT_DEFINE(cuda, cuda_register, cuda_init, cuda_progress);
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &mca_btl_cuda_component.user, NULL},
+    {"lane", PARAM_LANE, &cuda.user, NULL},
     {"handles_max", PARAM_INT, &cuda.handles_max,
      "allocations of other processes that are kept open here, at most"},
     {"rings_max", PARAM_INT, &cuda.rings_max,
@@ -65,9 +38,19 @@ static const struct param params[] = {
      "why this node has no such lane; empty where it may have one (for reading only)"},
 };
 
-/* It has neither send nor atomics, so BML r2 leaves it out: Multilane's PML asks it itself. */
+/* It has neither send nor atomics, so BML r2 does not admit it: Multilane's PML calls it itself. */
 static void module_describe(void)
 {
+    cuda_module = (mca_btl_base_module_t){
+        .btl_component = &mca_btl_cuda_component,
+        .btl_add_procs = cuda_add_procs,
+        .btl_del_procs = cuda_del_procs,
+        .btl_finalize = cuda_finalize,
+        .btl_put = cuda_copy_put,
+        .btl_get = cuda_copy_get,
+        .btl_register_mem = cuda_key_make,
+        .btl_deregister_mem = cuda_key_free,
+    };
     cuda_module.btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
     cuda_module.btl_latency = 10;
     cuda_module.btl_bandwidth = 1000000;
@@ -81,11 +64,10 @@ static void module_describe(void)
 
 static int cuda_register(void)
 {
-    if (!version_accepts_running("btl", "cuda"))
-        return OPAL_ERR_NOT_AVAILABLE;
     cuda.off = driver_expected();
     module_describe();
-    return param_register(&cuda.super.btl_version, params, sizeof(params) / sizeof(params[0]));
+    return component_register(&mca_btl_cuda_component, params, sizeof(params) / sizeof(params[0]),
+                              NULL);
 }
 
 static bool parameters_are_good(void)
@@ -103,11 +85,11 @@ static bool parameters_are_good(void)
                  cuda.rings_on_one_device);
         return false;
     }
-    return cuda_user_attributes_read();
+    return component_user_attributes(&mca_btl_cuda_component, &cuda.user);
 }
 
-/* By the PML's setting: one set of kernels packs and moves device memory. A file that cannot be
- * read is the PML's to refuse. */
+/* By the PML's parameter: one set of kernels packs and moves device memory. The PML reports a file
+ * that cannot be read. */
 static void kernels_take(void)
 {
     char why[160], *code = param_peek_string("pml", "multilane", "device_code");
@@ -133,22 +115,22 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
         return NULL;
     }
     modules = parameters_are_good() ? calloc(1, sizeof(*modules)) : NULL;
-    if (NULL == modules)
+    if (!modules)
         return NULL;
     record.pid_namespace = cuda.pid_namespace = host_namespace("pid");
     kernels_take();
     has_rings = kernels_offered() && cuda.rings_max > 0;
     record.chunk_bytes = has_rings ? CHUNK_BYTES : 0;
     record.ring_chunks = has_rings ? RING_CHUNKS : 0;
-    if (OPAL_SUCCESS != modex_send(&cuda.super.btl_version, &record, sizeof(record))) {
+    if (modex_send(&mca_btl_cuda_component.btl_version, &record, sizeof(record)) != OPAL_SUCCESS) {
         free(modules);
         return NULL;
     }
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
-    copies_init();
-    rings_init();
-    /* BML r2 has only those called that it takes. Now, as no other thread walks the list of what is
-     * called, which is freed when it grows. */
+    cuda_copies_init();
+    cuda_rings_init();
+    /* BML r2 calls progress only of BTLs that it admits. Registered now, while no other thread
+     * walks the list of progress functions, which is freed when it grows. */
     opal_progress_register(cuda_progress);
     modules[0] = &cuda_module;
     *count = 1;
@@ -157,24 +139,24 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
 
 static int cuda_progress(void)
 {
-    return copies_progress() + rings_progress();
+    return cuda_copies_progress() + cuda_rings_progress();
 }
 
 /* --- peers --- */
 
-/* Did it publish that it has this lane, in this version? Then sets what else it published. */
+/* Did the process publish this lane in this version? Then copies what else it published. */
 static bool record_fits(const opal_proc_t *proc, cuda_peer_t *peer)
 {
     struct cuda_record *record = NULL;
     size_t bytes = 0;
-    bool fits = OPAL_SUCCESS == modex_recv(&cuda.super.btl_version, &proc->proc_name,
-                                           (void **) &record, &bytes) &&
-                bytes == sizeof(*record) && CUDA_RECORD_VERSION == record->version &&
-                sizeof(cuda_key_t) == record->key_bytes;
+    bool fits = modex_recv(&mca_btl_cuda_component.btl_version, &proc->proc_name, (void **) &record,
+                           &bytes) == OPAL_SUCCESS &&
+                bytes == sizeof(*record) && record->version == CUDA_RECORD_VERSION &&
+                record->key_bytes == sizeof(cuda_key_t);
 
     if (fits) {
-        peer->knows_pids = 0 != cuda.pid_namespace && record->pid_namespace == cuda.pid_namespace;
-        peer->has_ring = CHUNK_BYTES == record->chunk_bytes && RING_CHUNKS == record->ring_chunks;
+        peer->knows_pids = cuda.pid_namespace != 0 && record->pid_namespace == cuda.pid_namespace;
+        peer->has_ring = record->chunk_bytes == CHUNK_BYTES && record->ring_chunks == RING_CHUNKS;
     }
     free(record);
     return fits;
@@ -185,25 +167,25 @@ static cuda_peer_t *peer_of(const opal_process_name_t *name)
 {
     cuda_peer_t *peer = cuda.peers;
 
-    while (NULL != peer && (peer->name.jobid != name->jobid || peer->name.vpid != name->vpid))
+    while (peer && !component_names_equal(&peer->name, name))
         peer = peer->next;
     return peer;
 }
 
-/* Under the lock. The peer, if its device memory can be shared; NULL else, which is no error. */
+/* Under the lock. The peer, or NULL if its device memory cannot be shared, which is no error. */
 static cuda_peer_t *peer_add(const opal_proc_t *proc)
 {
     const opal_proc_t *self = opal_proc_local_get();
     cuda_peer_t *peer = peer_of(&proc->proc_name);
     cuda_peer_t found = {.name = proc->proc_name, .is_self = proc == self};
 
-    if (NULL != peer)
+    if (peer)
         return peer;
     if (proc != self && (proc->proc_name.jobid != self->proc_name.jobid ||
                          !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !record_fits(proc, &found)))
         return NULL;
     peer = calloc(1, sizeof(*peer));
-    if (NULL == peer)
+    if (!peer)
         return NULL;
     *peer = found;
     peer->next = cuda.peers;
@@ -211,7 +193,7 @@ static cuda_peer_t *peer_add(const opal_proc_t *proc)
     return peer;
 }
 
-/* Leaves `reachable` as it is: nobody is reached by messages over this lane. */
+/* Leaves `reachable` as it is: this lane carries no messages. */
 static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                           cuda_peer_t **peers, opal_bitmap_t *reachable)
 {
@@ -224,7 +206,7 @@ static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t 
     return OPAL_SUCCESS;
 }
 
-/* BML r2 calls it at once for a lane that it does not take, which others use: peers stay. */
+/* BML r2 calls it at once for this lane, which it does not admit but the PML uses: peers stay. */
 static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                           cuda_peer_t **peers)
 {
@@ -240,11 +222,11 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
     (void) btl;
     opal_progress_unregister(cuda_progress);
     copiers_check();
-    copies_close();
-    rings_close();
+    cuda_copies_close();
+    cuda_rings_close();
     kernels_close();
-    mappings_close();
-    while (NULL != cuda.peers) {
+    cuda_mappings_close();
+    while (cuda.peers) {
         cuda_peer_t *peer = cuda.peers;
 
         cuda.peers = peer->next;

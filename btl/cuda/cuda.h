@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lane over the memory of CUDA devices: one process of a node reads and writes the device
- * memory of another. It carries no messages; who uses it has told the other end by another lane. */
+ * memory of another. It carries no messages; the PML sends those by other lanes. */
 #ifndef BTL_CUDA_CUDA_H
 #define BTL_CUDA_CUDA_H
 
 #include "opal_config.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "common/compat/btl.h"
@@ -18,7 +19,7 @@
 
 #define CUDA_RECORD_VERSION 2u
 
-/* What a process publishes. */
+/* What a process publishes for its peers (modex). */
 struct cuda_record {
     uint32_t version;
     uint32_t key_bytes;
@@ -26,9 +27,9 @@ struct cuda_record {
     uint32_t chunk_bytes, ring_chunks; /* of its rings; 0: it has none */
 };
 
-/* By what the driver shares memory between processes. */
+/* How the driver shares memory between processes. */
 enum share_kind {
-    SHARE_IPC = 1, /* what cudaMalloc gives */
+    SHARE_IPC = 1, /* memory of cudaMalloc */
     SHARE_FABRIC, /* mapped memory that its program allowed to be shared, where there is a fabric */
     SHARE_FD,     /* the same by a file descriptor */
     SHARE_KINDS
@@ -46,7 +47,7 @@ struct mca_btl_base_registration_handle_t {
     uint32_t kind; /* enum share_kind */
     uint32_t reserved;
     struct driver_uuid device;
-    uint64_t buffer_id; /* in its process: another allocation at the same place has another */
+    uint64_t buffer_id; /* in its process: another allocation at the same address has another one */
     uint64_t start;     /* of the allocation, there */
     uint64_t size;
 };
@@ -67,8 +68,8 @@ struct mca_btl_base_endpoint_t {
 
 typedef struct mca_btl_base_endpoint_t cuda_peer_t;
 
-/* Memory of another process, opened here; or refused, which is kept so that it is asked for once,
- * not by each message. */
+/* Memory of another process that is open here, or that could not be opened: that is kept too, so
+ * that it is tried once and not for each message. */
 struct cuda_mapping {
     struct cuda_mapping *next;
     const cuda_peer_t *peer;
@@ -79,13 +80,12 @@ struct cuda_mapping {
                                       * refused for memory of the host's */
     uint32_t users;                  /* copies under way */
     bool is_refused;                 /* it could not be opened */
-    bool is_stale;                   /* the peer has other memory at its place: no new users */
+    bool is_stale;                   /* the peer has other memory at this address: no new users */
     uint64_t last_use;
 };
 
-struct cuda_component {
-    mca_btl_base_component_t super;
-
+/* The state of the component. */
+struct cuda_state {
     /* parameters */
     int handles_max;
     int rings_max;
@@ -101,84 +101,87 @@ struct cuda_component {
     uint64_t uses;
 };
 
-/* Open MPI finds the component by this name; here it is called cuda. */
-extern struct cuda_component mca_btl_cuda_component;
-#define cuda mca_btl_cuda_component
+/* cuda.c. Open MPI knows the component as mca_btl_cuda_component (component.c). */
+extern struct cuda_state cuda;
 extern mca_btl_base_module_t cuda_module;
 
 #define CUDA_SAY(...) opal_output(0, "btl/cuda: " __VA_ARGS__)
-/* For what holds for many messages. */
+/* For sentences that hold for many messages. */
 #define CUDA_SAY_ONCE(...)                                                                         \
     do {                                                                                           \
-        static bool is_said;                                                                       \
-        if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED))                                \
+        static _Atomic bool is_said; /* relaxed: it orders nothing */                              \
+        if (!atomic_exchange_explicit(&is_said, true, memory_order_relaxed))                       \
             CUDA_SAY(__VA_ARGS__);                                                                 \
     } while (0)
 #define CUDA_VERBOSE(...)                                                                          \
     opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/cuda: " __VA_ARGS__)
 
-/* extension.c */
-/* False: a parameter is no number, which was said. */
-bool cuda_user_attributes_read(void);
-
-/* key.c: memory of this process, for others. */
-cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
-                     uint32_t flags);
-int key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
+/* device.c */
+/* The number of the device with that UUID in this process; below 0: this process does not see it.
+ */
+int cuda_device_find(const struct driver_uuid *wanted);
+/* Whether that is the copier's device. */
+bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other);
+/* Whether the copier's device may reach that one. For a device that this process does not see, only
+ * an attempt shows it. */
+bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other);
 
 /* share.c: the driver's handles. Each in the context of the memory's device, which is current. */
-/* Fills the key's handle for the bytes from `first` to `last`, and what of the memory it is for. */
-driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr first,
-                           driver_ptr last, cuda_key_t *key);
-void share_retract(const cuda_key_t *key);
-/* Maps what the key is for at *here, where the copier copies. An error: `why` says it. */
-driver_result share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
-                         char *why, size_t why_size);
-void share_close(enum share_kind kind, const struct copier *copier, driver_ptr here, size_t size);
+/* Fills the key's handle for the bytes from `first` to `last`, and the range of memory that it
+ * covers. */
+driver_result cuda_share_export(const struct memory *memory, const cuda_peer_t *peer,
+                                driver_ptr first, driver_ptr last, cuda_key_t *key);
+void cuda_share_retract(const cuda_key_t *key);
+/* Maps the memory of the key at *here, in the copier's context. After an error `why` says why. */
+driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
+                              char *why, size_t why_size);
+void cuda_share_close(enum share_kind kind, const struct copier *copier, driver_ptr here,
+                      size_t size);
 
-/* mapping.c: memory of others, in this process. */
-/* Opens it where the copier copies, so that the driver lets its device reach the other one; NULL,
- * as the local end is the host's: where any does. OPAL_ERR_TEMP_OUT_OF_RESOURCE: as many as may be
- * are open and in use, or what is in use is in the way; another error: it cannot be opened, which
- * was said. */
-int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
-                struct cuda_mapping **mapping);
-void mapping_release(struct cuda_mapping *mapping);
-void mappings_close(void);
-/* Is that the copier's device? */
-bool device_is(const struct copier *copier, const struct driver_uuid *other);
-/* May the copier's device reach that one? Of one that this process does not see nobody knows before
- * it is tried. */
-bool device_may_reach(const struct copier *copier, const struct driver_uuid *other);
+/* key.c: memory of this process, for peers. */
+cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
+                          uint32_t flags);
+int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
+
+/* mapping.c: memory of peers, in this process. */
+/* Opens the memory of the key in the copier's context, so that the driver gives its device access;
+ * copier NULL: the local end is memory of the host, and any context will do.
+ * OPAL_ERR_TEMP_OUT_OF_RESOURCE: too many mappings are in use, or one in use is in the way. Other
+ * errors: it cannot be opened, and a sentence says why. */
+int cuda_mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
+                     struct cuda_mapping **mapping);
+void cuda_mapping_release(struct cuda_mapping *mapping);
+void cuda_mappings_close(void);
 
 /* copy.c */
-int copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-             mca_btl_base_registration_handle_t *local_key,
-             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-             mca_btl_base_registration_handle_t *local_key,
-             mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+                  mca_btl_base_registration_handle_t *local_key,
+                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
+                  mca_btl_base_registration_handle_t *local_key,
+                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
+                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
 /* Ends copies that are through; returns how many. */
-int copies_progress(void);
-void copies_init(void);
-void copies_close(void);
+int cuda_copies_progress(void);
+void cuda_copies_init(void);
+void cuda_copies_close(void);
 
 /* ring.c: messages by kernels through device memory of our own; see the extension. */
-/* May the peer and this process have one? */
-bool ring_is_offered(const cuda_peer_t *peer);
-int ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
-               struct multilane_ring_key *offer);
-int ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
-              const struct multilane_ring_key *offer, struct multilane_ring_key *answer,
-              multilane_ring_done done, void *context);
-int ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
-              const struct multilane_ring_key *answer, multilane_ring_done done, void *context);
-void ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends);
+/* Whether the peer and this process may have a ring. */
+bool cuda_ring_is_offered(const cuda_peer_t *peer);
+int cuda_ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
+                    struct multilane_ring_key *offer);
+int cuda_ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
+                   const struct multilane_ring_key *offer, struct multilane_ring_key *answer,
+                   multilane_ring_done done, void *context);
+int cuda_ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
+                   const struct multilane_ring_key *answer, multilane_ring_done done,
+                   void *context);
+void cuda_ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends);
 /* Ends messages that are through; returns how many. */
-int rings_progress(void);
-void rings_init(void);
-void rings_close(void);
+int cuda_rings_progress(void);
+void cuda_rings_init(void);
+void cuda_rings_close(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this BTL offers Multilane's PML beside btl.h. */
+/* The extension: what Multilane's PML uses beside btl.h. */
 #include "btl/cuda/cuda.h"
 
 #include <string.h>
 
-/* Starting a copy and hearing of its end by an event, memory of this decade's devices. From what
- * others publish, not measured here: used as long as the user does not say better. */
+/* The start of a copy and its end by an event, on current devices. From published figures, not
+ * measured here; used until the user gives better values. */
 static const struct multilane_lane_range get_range = {.largest_bytes = UINT64_MAX,
                                                       .latency_s = 1e-6,
                                                       .bandwidth_bytes_s = 100e9,
@@ -14,9 +14,9 @@ static const struct multilane_lane_range get_range = {.largest_bytes = UINT64_MA
                                                       .registration_s = 1e-6,
                                                       .registration_s_byte = 0};
 
-/* The ring: four latencies for RTS and RTR through shared memory, three overheads for a kernel at
- * either end, at the same time, which takes what a copy does to be started and heard of; the rate
- * of one block of threads. A guess: nobody has measured it on a device. */
+/* The ring: four latencies for RTS and RTR through shared memory; three overheads for a kernel at
+ * each end, started and ended like a copy, both at the same time; the rate of one block of threads.
+ * An estimate, not measured on a device. */
 static const struct multilane_lane_range ring_range = {.largest_bytes = UINT64_MAX,
                                                        .latency_s = 0.5e-6,
                                                        .bandwidth_bytes_s = 4e9,
@@ -24,16 +24,6 @@ static const struct multilane_lane_range ring_range = {.largest_bytes = UINT64_M
                                                        .overhead_receive_s = 1.5e-6,
                                                        .registration_s = 0,
                                                        .registration_s_byte = 0};
-
-bool cuda_user_attributes_read(void)
-{
-    struct model_error error;
-    bool good = user_attributes_read(&cuda.user, "cuda", &error);
-
-    if (!good)
-        CUDA_SAY("%s", error.text);
-    return good;
-}
 
 static void cost_set(struct multilane_lane_cost *cost, const struct multilane_lane_range *range)
 {
@@ -52,7 +42,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
     out->zcopied_max_bytes = SIZE_MAX;
     cost_set(&out->cost[MULTILANE_BY_GET], &get_range);
     cost_set(&out->cost[MULTILANE_BY_PUT], &get_range);
-    if (ring_is_offered(peer)) {
+    if (cuda_ring_is_offered(peer)) {
         out->capabilities |= MULTILANE_CAN_DEVICE_RING;
         cost_set(&out->cost[MULTILANE_BY_SEND], &ring_range);
     }
@@ -60,15 +50,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
     return OPAL_SUCCESS;
 }
 
-extern const struct multilane_extension mca_btl_cuda_multilane_v2;
-
-__attribute__((visibility("default")))
-const struct multilane_extension mca_btl_cuda_multilane_v2 = {
-    .version = MULTILANE_EXTENSION_VERSION,
-    .struct_bytes = sizeof(struct multilane_extension),
-    .attributes = extension_attributes,
-    .ring_offer = ring_offer,
-    .ring_take = ring_take,
-    .ring_send = ring_send,
-    .ring_stop = ring_stop,
+MULTILANE_EXTENSION_DEFINE(cuda) = {
+    MULTILANE_EXTENSION_HEAD,    .attributes = extension_attributes, .ring_offer = cuda_ring_offer,
+    .ring_take = cuda_ring_take, .ring_send = cuda_ring_send,        .ring_stop = cuda_ring_stop,
 };

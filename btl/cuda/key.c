@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys: what another process needs to reach an allocation of this one. */
+/* Keys: what another process needs to open an allocation of this one. */
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
 
-/* The key for the other end. A handle of the driver's is for a whole allocation, so the same memory
- * has the same handle every time; making it costs less than looking for it would. */
+/* The key for the other end. A handle of the driver covers a whole allocation, so the same memory
+ * has the same handle every time. Making it costs less than a lookup. */
 static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memory,
                               driver_ptr first, driver_ptr last, cuda_key_t *key)
 {
@@ -16,13 +16,13 @@ static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memo
     if (peer->is_self)
         return DRIVER_SUCCESS;
     result = driver.device_uuid(&key->device, memory->device);
-    return DRIVER_SUCCESS == result ? share_export(memory, peer, first, last, key) : result;
+    return result == DRIVER_SUCCESS ? cuda_share_export(memory, peer, first, last, key) : result;
 }
 
 /* NULL where the memory cannot be shared: the host's, managed memory, memory from a pool, mapped
  * memory that was not made for it; its messages go another way. */
-cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
-                     uint32_t flags)
+cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
+                          uint32_t flags)
 {
     struct memory memory;
     struct copier *copier;
@@ -33,20 +33,20 @@ cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, 
     (void) btl;
     (void) flags;
     memory_ask(base, &memory);
-    if (MEMORY_DEVICE != memory.kind || (uintptr_t) base - memory.start + size > memory.size)
+    if (memory.kind != MEMORY_DEVICE || (uintptr_t) base - memory.start + size > memory.size)
         return NULL;
     copier = copier_get(&memory, &result);
-    key = NULL == copier ? NULL : malloc(sizeof(*key));
-    if (NULL == key)
+    key = !copier ? NULL : malloc(sizeof(*key));
+    if (!key)
         return NULL;
     result = copier_enter(copier);
-    if (DRIVER_SUCCESS == result) {
+    if (result == DRIVER_SUCCESS) {
         driver_ptr first = (driver_ptr) (uintptr_t) base;
 
         result = key_fill(peer, &memory, first, first + size - 1, key);
         context_leave();
     }
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         return key;
     CUDA_SAY_ONCE("the driver has no handle to share the device memory at %p by: %s. Messages of "
                   "such memory are copied through host memory instead.",
@@ -55,10 +55,10 @@ cuda_key_t *key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, 
     return NULL;
 }
 
-int key_free(mca_btl_base_module_t *btl, cuda_key_t *key)
+int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key)
 {
     (void) btl;
-    share_retract(key);
+    cuda_share_retract(key);
     free(key);
     return OPAL_SUCCESS;
 }

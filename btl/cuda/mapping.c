@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of other processes that is open here: bounded, counted, and closed when the other
- * process has something else at its place. */
+/* The memory of other processes that is open here: limited in number, reference counted, and closed
+ * when the other process has freed it. */
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void mapping_close(struct cuda_mapping *mapping)
     *at = mapping->next;
     cuda.mapping_count--;
     if (!mapping->is_refused && copier_is_alive(mapping->copier))
-        share_close(mapping->kind, mapping->copier, mapping->here, mapping->size);
+        cuda_share_close(mapping->kind, mapping->copier, mapping->here, mapping->size);
     free(mapping);
 }
 
@@ -25,49 +25,49 @@ static bool overlaps(const struct cuda_mapping *mapping, const cuda_key_t *key)
     return mapping->start < key->start + key->size && key->start < mapping->start + mapping->size;
 }
 
-/* Is that the allocation that the key is for, and not another one that was at its place? */
+/* Whether it is the allocation of the key, and not an earlier one at the same address. */
 static bool is_of_key(const struct cuda_mapping *mapping, const cuda_key_t *key)
 {
     return mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
            mapping->size == key->size && (mapping->is_refused || copier_is_alive(mapping->copier));
 }
 
-/* Under the lock. What the key is for, if it is open where the copier copies. Whatever else was
- * open at that place of the peer's has been freed there, or its context here has ended: it is
- * closed, or will be by its last user. */
+/* Under the lock. The mapping of the key in the copier's context, if there is one. Any other
+ * mapping at that address of the peer is of freed memory, or its context here has ended: it is
+ * closed, now or by its last user. */
 static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key_t *key,
                                          const struct copier *copier)
 {
     struct cuda_mapping *found = NULL, *next;
 
-    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = next) {
+    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = next) {
         next = mapping->next;
         if (mapping->peer != peer || mapping->is_stale || !overlaps(mapping, key))
             continue;
         if (!is_of_key(mapping, key)) {
-            if (0 == mapping->users)
+            if (mapping->users == 0)
                 mapping_close(mapping);
             else
                 mapping->is_stale = true;
-        } else if (mapping->copier == copier || (NULL == copier && !mapping->is_refused)) {
-            if (NULL == found || found->is_refused)
+        } else if (mapping->copier == copier || (!copier && !mapping->is_refused)) {
+            if (!found || found->is_refused)
                 found = mapping;
         }
     }
     return found;
 }
 
-/* Under the lock. Closes what is open of the peer's, but for what is in use: false if some is. */
+/* Under the lock. Closes all mappings of the peer that are not in use: false if some are. */
 static bool idle_close(const cuda_peer_t *peer)
 {
     struct cuda_mapping *next;
     bool is_all = true;
 
-    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = next) {
+    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = next) {
         next = mapping->next;
         if (mapping->peer != peer || mapping->is_refused)
             continue;
-        if (0 == mapping->users)
+        if (mapping->users == 0)
             mapping_close(mapping);
         else
             is_all = false;
@@ -75,61 +75,34 @@ static bool idle_close(const cuda_peer_t *peer)
     return is_all;
 }
 
-/* Under the lock. Makes room for one more by closing the one that was not used for longest. */
+/* Under the lock. Makes room for one more mapping by closing the one unused for the longest time.
+ */
 static bool room_make(void)
 {
     struct cuda_mapping *oldest = NULL;
 
     if (cuda.mapping_count < (uint32_t) cuda.handles_max)
         return true;
-    for (struct cuda_mapping *mapping = cuda.mappings; NULL != mapping; mapping = mapping->next)
-        if (0 == mapping->users && (NULL == oldest || mapping->last_use < oldest->last_use))
+    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = mapping->next)
+        if (mapping->users == 0 && (!oldest || mapping->last_use < oldest->last_use))
             oldest = mapping;
-    if (NULL == oldest)
+    if (!oldest)
         return false;
     mapping_close(oldest);
     return true;
 }
 
-/* What this process calls the device with that name; below 0 if it does not see it. */
-static int device_find(const struct driver_uuid *wanted)
-{
-    struct driver_uuid uuid;
-    int count = 0;
-
-    if (DRIVER_SUCCESS != driver.device_count(&count))
-        return -1;
-    for (int device = 0; device < count; device++)
-        if (DRIVER_SUCCESS == driver.device_uuid(&uuid, device) &&
-            0 == memcmp(&uuid, wanted, sizeof(uuid)))
-            return device;
-    return -1;
-}
-
-bool device_is(const struct copier *copier, const struct driver_uuid *other)
-{
-    return device_find(other) == copier->device;
-}
-
-bool device_may_reach(const struct copier *copier, const struct driver_uuid *other)
-{
-    int device = device_find(other), can = 1;
-
-    return device < 0 || device == copier->device ||
-           (DRIVER_SUCCESS == driver.device_can_access(&can, copier->device, device) && can);
-}
-
-/* The copier of the key's device. NULL, and `why` says it: there is none. A program that only uses
- * host memory may receive from a device: then the driver starts here. */
+/* The copier of the key's device; NULL and `why`: there is none. A program that only uses memory of
+ * the host may receive from a device: then the driver starts here. */
 static struct copier *copier_for_host(const cuda_key_t *key, char *why, size_t why_size)
 {
     driver_result result = driver.init(0);
-    int device = DRIVER_SUCCESS == result ? device_find(&key->device) : -1;
+    int device = result == DRIVER_SUCCESS ? cuda_device_find(&key->device) : -1;
     struct copier *copier = NULL;
 
-    if (DRIVER_SUCCESS == result && device < 0)
+    if (result == DRIVER_SUCCESS && device < 0)
         result = DRIVER_INVALID_DEVICE;
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         copier = copier_of_device(device, &result);
     driver_words(result, why, why_size);
     return copier;
@@ -138,11 +111,10 @@ static struct copier *copier_for_host(const cuda_key_t *key, char *why, size_t w
 static driver_result mapping_open(struct cuda_mapping *mapping, const cuda_key_t *key, char *why,
                                   size_t why_size)
 {
-    if (NULL == mapping->copier)
+    if (!mapping->copier)
         mapping->copier = copier_for_host(key, why, why_size);
-    return NULL == mapping->copier
-               ? DRIVER_INVALID_DEVICE
-               : share_open(key, mapping->copier, &mapping->here, why, why_size);
+    return !mapping->copier ? DRIVER_INVALID_DEVICE
+                            : cuda_share_open(key, mapping->copier, &mapping->here, why, why_size);
 }
 
 static void complain(cuda_peer_t *peer, const char *why)
@@ -155,21 +127,21 @@ static void complain(cuda_peer_t *peer, const char *why)
              OPAL_NAME_PRINT(peer->name), why);
 }
 
-/* Under the lock. The driver opens what cudaMalloc gave by blocks: as long as something that was
- * freed there is open here, what has come to its place cannot be. */
+/* Under the lock. The driver opens memory of cudaMalloc by blocks: while a freed allocation of a
+ * block is open here, a new one in its place cannot be opened. */
 static int mapping_open_past_others(struct cuda_mapping *mapping, const cuda_peer_t *peer,
                                     const cuda_key_t *key, char *why, size_t why_size)
 {
     driver_result result = mapping_open(mapping, key, why, why_size);
 
-    if (DRIVER_ALREADY_MAPPED == result) {
+    if (result == DRIVER_ALREADY_MAPPED) {
         bool is_alone = idle_close(peer);
 
         result = mapping_open(mapping, key, why, why_size);
-        if (DRIVER_ALREADY_MAPPED == result && !is_alone)
+        if (result == DRIVER_ALREADY_MAPPED && !is_alone)
             return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     }
-    return DRIVER_SUCCESS == result ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
+    return result == DRIVER_SUCCESS ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
 }
 
 /* Under the lock. */
@@ -183,7 +155,7 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
     if (!room_make())
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     made = calloc(1, sizeof(*made));
-    if (NULL == made)
+    if (!made)
         return OPAL_ERR_OUT_OF_RESOURCE;
     *made = (struct cuda_mapping){.peer = peer,
                                   .kind = (enum share_kind) key->kind,
@@ -192,18 +164,18 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
                                   .size = key->size,
                                   .copier = copier};
     status = mapping_open_past_others(made, peer, key, why, sizeof(why));
-    if (OPAL_ERR_TEMP_OUT_OF_RESOURCE == status) {
+    if (status == OPAL_ERR_TEMP_OUT_OF_RESOURCE) {
         free(made);
         return status;
     }
-    if (OPAL_SUCCESS != status) {
+    if (status != OPAL_SUCCESS) {
         made->is_refused = true;
         made->copier = copier;
         complain(peer, why);
     }
-    /* Nobody promises that a buffer id tells mapped memory from what is mapped there later: it is
-     * opened for each message. */
-    made->is_stale = SHARE_IPC != made->kind && !made->is_refused;
+    /* A buffer id need not tell a program's own mapped memory from what it maps at the same address
+     * later. So such memory is opened for each message. */
+    made->is_stale = made->kind != SHARE_IPC && !made->is_refused;
     made->next = cuda.mappings;
     cuda.mappings = made;
     cuda.mapping_count++;
@@ -211,16 +183,16 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
     return OPAL_SUCCESS;
 }
 
-int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
-                struct cuda_mapping **mapping)
+int cuda_mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
+                     struct cuda_mapping **mapping)
 {
     int status = OPAL_SUCCESS;
 
     OPAL_THREAD_LOCK(&cuda.lock);
     *mapping = mapping_find(peer, key, copier);
-    if (NULL == *mapping)
+    if (!*mapping)
         status = mapping_make(peer, key, copier, mapping);
-    if (OPAL_SUCCESS == status) {
+    if (status == OPAL_SUCCESS) {
         (*mapping)->last_use = ++cuda.uses;
         if (!(*mapping)->is_refused) {
             (*mapping)->users++;
@@ -233,17 +205,17 @@ int mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
     return status;
 }
 
-void mapping_release(struct cuda_mapping *mapping)
+void cuda_mapping_release(struct cuda_mapping *mapping)
 {
     OPAL_THREAD_LOCK(&cuda.lock);
     mapping->users--;
-    if (mapping->is_stale && 0 == mapping->users)
+    if (mapping->is_stale && mapping->users == 0)
         mapping_close(mapping);
     OPAL_THREAD_UNLOCK(&cuda.lock);
 }
 
-void mappings_close(void)
+void cuda_mappings_close(void)
 {
-    while (NULL != cuda.mappings)
+    while (cuda.mappings)
         mapping_close(cuda.mappings);
 }

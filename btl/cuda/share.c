@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the driver shares memory between processes of a node: by a handle for what cudaMalloc gives;
- * by a handle of the fabric or a file descriptor for memory that a program maps itself. */
+/* How the driver shares memory between processes of a node: memory of cudaMalloc by an IPC handle;
+ * memory that a program maps itself by a fabric handle or a file descriptor. */
 #include "btl/cuda/cuda.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Numbers of the kernel's, the same for every processor; older headers have them not. */
+/* System call numbers, the same for every processor; older headers lack them. */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -33,7 +33,7 @@ static driver_result chunk_export(driver_chunk chunk, const cuda_peer_t *peer, c
 
     key->kind = SHARE_FABRIC;
     result = driver.chunk_export(&key->handle.fabric, chunk, DRIVER_HANDLE_FABRIC, 0);
-    if (DRIVER_SUCCESS == result || !peer->knows_pids)
+    if (result == DRIVER_SUCCESS || !peer->knows_pids)
         return result;
     key->kind = SHARE_FD;
     result = driver.chunk_export(&fd, chunk, DRIVER_HANDLE_FD, 0);
@@ -58,12 +58,12 @@ static driver_result mapped_export(const cuda_peer_t *peer, driver_ptr first, dr
     result = driver.mapping_find(&start, &size, first);
     key->start = start;
     key->size = size;
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         result = driver.chunk_retain(&chunk, (void *) (uintptr_t) first);
-    if (DRIVER_SUCCESS != result)
+    if (result != DRIVER_SUCCESS)
         return result;
     result = driver.chunk_retain(&other, (void *) (uintptr_t) last);
-    if (DRIVER_SUCCESS == result) {
+    if (result == DRIVER_SUCCESS) {
         result = chunk == other ? chunk_export(chunk, peer, key) : DRIVER_NOT_SUPPORTED;
         driver.chunk_release(other);
     }
@@ -71,22 +71,23 @@ static driver_result mapped_export(const cuda_peer_t *peer, driver_ptr first, dr
     return result;
 }
 
-driver_result share_export(const struct memory *memory, const cuda_peer_t *peer, driver_ptr first,
-                           driver_ptr last, cuda_key_t *key)
+driver_result cuda_share_export(const struct memory *memory, const cuda_peer_t *peer,
+                                driver_ptr first, driver_ptr last, cuda_key_t *key)
 {
     driver_result result = DRIVER_NOT_SUPPORTED;
 
     key->kind = SHARE_IPC;
-    /* Some drivers deny it of what cudaMalloc gave, which is of a context, and then do it. */
-    if (memory->ipc_capable || NULL != memory->context)
+    /* Some drivers report memory of cudaMalloc (memory with a context) as not shareable, and share
+     * it. */
+    if (memory->ipc_capable || memory->context)
         result = driver.ipc_export(&key->handle.ipc, memory->start);
-    return DRIVER_SUCCESS == result || memory->ipc_capable ? result
+    return result == DRIVER_SUCCESS || memory->ipc_capable ? result
                                                            : mapped_export(peer, first, last, key);
 }
 
-void share_retract(const cuda_key_t *key)
+void cuda_share_retract(const cuda_key_t *key)
 {
-    if (SHARE_FD == key->kind)
+    if (key->kind == SHARE_FD)
         close(key->handle.file.fd);
 }
 
@@ -113,9 +114,9 @@ static driver_result chunk_import(const cuda_key_t *key, driver_chunk *chunk, ch
     int fd = -1;
     driver_result result;
 
-    if (SHARE_FD == key->kind && (fd = file_get(key, why, why_size)) < 0)
+    if (key->kind == SHARE_FD && (fd = file_get(key, why, why_size)) < 0)
         return DRIVER_INVALID_HANDLE;
-    if (SHARE_FD == key->kind) {
+    if (key->kind == SHARE_FD) {
         result = driver.chunk_import(chunk, (void *) (intptr_t) fd, DRIVER_HANDLE_FD);
         close(fd);
     } else {
@@ -131,15 +132,15 @@ static driver_result range_make(driver_chunk chunk, int device, size_t size, dri
                                          .flags = DRIVER_ACCESS_READ_WRITE};
     driver_result result = driver.range_reserve(here, size, 0, 0, 0);
 
-    if (DRIVER_SUCCESS != result)
+    if (result != DRIVER_SUCCESS)
         return result;
     result = driver.range_map(*here, size, 0, chunk, 0);
-    if (DRIVER_SUCCESS == result) {
+    if (result == DRIVER_SUCCESS) {
         result = driver.range_allow(*here, size, &access, 1);
-        if (DRIVER_SUCCESS != result)
+        if (result != DRIVER_SUCCESS)
             driver.range_unmap(*here, size);
     }
-    if (DRIVER_SUCCESS != result)
+    if (result != DRIVER_SUCCESS)
         driver.range_free(*here, size);
     return result;
 }
@@ -155,25 +156,25 @@ static driver_result mapped_open(const cuda_key_t *key, int device, driver_ptr *
         return DRIVER_NOT_SUPPORTED;
     }
     result = chunk_import(key, &chunk, why, why_size);
-    if (DRIVER_SUCCESS != result)
+    if (result != DRIVER_SUCCESS)
         return result;
     result = range_make(chunk, device, key->size, here);
-    driver.chunk_release(chunk); /* what is mapped stays */
+    driver.chunk_release(chunk); /* the mapping stays */
     driver_words(result, why, why_size);
     return result;
 }
 
-/* The size was said by the other process. */
+/* The size in the key came from the other process. */
 static driver_result ipc_open(const cuda_key_t *key, driver_ptr *here, char *why, size_t why_size)
 {
     struct memory memory;
     driver_result result = driver.ipc_open(here, key->handle.ipc, DRIVER_IPC_LAZY_PEER_ACCESS);
 
     driver_words(result, why, why_size);
-    if (DRIVER_SUCCESS != result)
+    if (result != DRIVER_SUCCESS)
         return result;
     memory_ask((const void *) (uintptr_t) *here, &memory);
-    if (0 == memory.size || key->size <= memory.start + memory.size - *here)
+    if (memory.size == 0 || key->size <= memory.start + memory.size - *here)
         return DRIVER_SUCCESS;
     snprintf(why, why_size, "it is said to have %llu bytes and has %zu",
              (unsigned long long) key->size, memory.size);
@@ -181,23 +182,23 @@ static driver_result ipc_open(const cuda_key_t *key, driver_ptr *here, char *why
     return DRIVER_INVALID_VALUE;
 }
 
-driver_result share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
-                         char *why, size_t why_size)
+driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
+                              char *why, size_t why_size)
 {
     driver_result result;
 
-    if (!device_may_reach(copier, &key->device)) {
+    if (!cuda_device_may_reach(copier, &key->device)) {
         snprintf(why, why_size, "this process's device has no access to that one's");
         return DRIVER_NOT_SUPPORTED;
     }
     result = copier_enter(copier);
-    if (DRIVER_SUCCESS != result) {
+    if (result != DRIVER_SUCCESS) {
         driver_words(result, why, why_size);
         return result;
     }
-    if (SHARE_FABRIC == key->kind || SHARE_FD == key->kind) {
+    if (key->kind == SHARE_FABRIC || key->kind == SHARE_FD) {
         result = mapped_open(key, copier->device, here, why, why_size);
-    } else if (SHARE_IPC == key->kind) {
+    } else if (key->kind == SHARE_IPC) {
         result = ipc_open(key, here, why, why_size);
     } else {
         result = DRIVER_INVALID_HANDLE;
@@ -207,11 +208,12 @@ driver_result share_open(const cuda_key_t *key, const struct copier *copier, dri
     return result;
 }
 
-void share_close(enum share_kind kind, const struct copier *copier, driver_ptr here, size_t size)
+void cuda_share_close(enum share_kind kind, const struct copier *copier, driver_ptr here,
+                      size_t size)
 {
-    if (DRIVER_SUCCESS != copier_enter(copier))
+    if (copier_enter(copier) != DRIVER_SUCCESS)
         return;
-    if (SHARE_IPC == kind) {
+    if (kind == SHARE_IPC) {
         driver.ipc_close(here);
     } else {
         driver.range_unmap(here, size);

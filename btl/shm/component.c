@@ -9,86 +9,63 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "common/compat/modex.h"
+#include "common/compat/component.h"
 #include "common/compat/named.h"
-#include "common/compat/param.h"
-#include "common/compat/version.h"
 #include "common/model/number.h"
 #include "opal/util/proc.h"
 
-/* Visitors beyond the job's own processes on this node: those of spawned and connected jobs. */
-#define FOREIGN_DOORS 1024u
+/* Connections beyond those of the job's own processes on this node: of spawned and connected jobs.
+ */
+#define OTHER_JOBS_CONNECTIONS 1024u
 
 static int shm_register(void);
-static int shm_close(void);
 static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads);
 static int shm_finalize(mca_btl_base_module_t *btl);
 static int shm_register_error(mca_btl_base_module_t *btl,
                               mca_btl_base_module_error_cb_fn_t callback);
 
-__attribute__((visibility("default"))) struct shm_component mca_btl_shm_component = {
-    .super =
-        {
-            .btl_version =
-                {
-                    MCA_BTL_DEFAULT_VERSION("shm"),
-                    .mca_close_component = shm_close,
-                    .mca_register_component_params = shm_register,
-                },
-            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-            .btl_init = shm_init,
-            .btl_progress = receive_progress,
-        },
-    .single_copy_text = "auto",
-    .ring_bytes_text = "auto",
-    .memory_max_text = "64m",
-    .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
-};
-
-struct shm_module shm_module = {
-    .super =
-        {
-            .btl_component = &mca_btl_shm_component.super,
-            .btl_add_procs = peer_add_procs,
-            .btl_del_procs = peer_del_procs,
-            .btl_finalize = shm_finalize,
-            .btl_alloc = send_alloc,
-            .btl_free = send_free,
-            .btl_prepare_src = send_prepare,
-            .btl_send = send_start,
-            .btl_sendi = send_immediate,
-            .btl_put = remote_put,
-            .btl_get = remote_get,
-            .btl_atomic_op = remote_atomic,
-            .btl_atomic_fop = remote_fetch_atomic,
-            .btl_atomic_cswap = remote_compare_swap,
-            .btl_register_mem = registration_make,
-            .btl_deregister_mem = registration_end,
-            .btl_register_error = shm_register_error,
-        },
-};
+COMPONENT_DEFINE(shm, shm_register, shm_init, shm_receive_progress);
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &mca_btl_shm_component.user, NULL},
-    {"single_copy", PARAM_STRING, &mca_btl_shm_component.single_copy_text,
+    {"lane", PARAM_LANE, &shm.user, NULL},
+    {"single_copy", PARAM_STRING, &shm.single_copy_text,
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
-    {"ring_bytes", PARAM_STRING, &mca_btl_shm_component.ring_bytes_text,
+    {"ring_bytes", PARAM_STRING, &shm.ring_bytes_text,
      "bytes of the ring to each peer, a power of two from 16k to 4m, or auto: what memory_max "
      "allows, at most 256k"},
-    {"memory_max", PARAM_STRING, &mca_btl_shm_component.memory_max_text,
+    {"memory_max", PARAM_STRING, &shm.memory_max_text,
      "most bytes of the rings of one process together, with k, m or g behind the number"},
 };
 
-/* Room for the headers of whoever sends, so that messages and halves of 16, 32, 64 KiB are not a
- * few bytes too long. */
+/* Room for the headers of the PML, so that messages and halves of 16, 32, 64 KiB are not a few
+ * bytes too long. */
 #define HEADERS_BYTES 128
 
-/* What the module says of itself to Open MPI's BML. The exclusivity is vader's and sm's, the
- * figures are of their kind too: r2 only ranks lanes by them. */
+/* What Open MPI's BML sees. The exclusivity is that of vader and sm, and so are the figures,
+ * roughly: r2 only ranks lanes by them. */
 static void module_describe(void)
 {
-    mca_btl_base_module_t *btl = &shm_module.super;
+    mca_btl_base_module_t *btl = &shm_module;
 
+    *btl = (mca_btl_base_module_t){
+        .btl_component = &mca_btl_shm_component,
+        .btl_add_procs = shm_add_procs,
+        .btl_del_procs = shm_del_procs,
+        .btl_finalize = shm_finalize,
+        .btl_alloc = shm_send_alloc,
+        .btl_free = shm_send_free,
+        .btl_prepare_src = shm_send_prepare,
+        .btl_send = shm_send_start,
+        .btl_sendi = shm_send_immediate,
+        .btl_put = shm_remote_put,
+        .btl_get = shm_remote_get,
+        .btl_atomic_op = shm_remote_atomic,
+        .btl_atomic_fop = shm_remote_fetch_atomic,
+        .btl_atomic_cswap = shm_remote_compare_swap,
+        .btl_register_mem = shm_registration_make,
+        .btl_deregister_mem = shm_registration_end,
+        .btl_register_error = shm_register_error,
+    };
     btl->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
     btl->btl_latency = 1;
     btl->btl_bandwidth = 40000;
@@ -115,16 +92,9 @@ static void module_describe(void)
 
 static int shm_register(void)
 {
-    int status;
-
-    if (!version_accepts_running("btl", "shm"))
-        return OPAL_ERR_NOT_AVAILABLE;
-    status = param_register(&mca_btl_shm_component.super.btl_version, params,
-                            sizeof(params) / sizeof(params[0]));
-    if (OPAL_SUCCESS != status)
-        return status;
     module_describe();
-    return mca_btl_base_param_register(&mca_btl_shm_component.super.btl_version, &shm_module.super);
+    return component_register(&mca_btl_shm_component, params, sizeof(params) / sizeof(params[0]),
+                              &shm_module);
 }
 
 /* --- parameters --- */
@@ -145,7 +115,7 @@ static bool single_copy_read(void)
         [SHM_COPY_AUTO] = "auto", [SHM_COPY_CMA] = "cma", [SHM_COPY_NONE] = "none"};
 
     for (int i = SHM_COPY_AUTO; i <= SHM_COPY_NONE; i++)
-        if (0 == strcmp(shm.single_copy_text, names[i])) {
+        if (strcmp(shm.single_copy_text, names[i]) == 0) {
             shm.single_copy = (enum shm_single_copy) i;
             return true;
         }
@@ -154,7 +124,7 @@ static bool single_copy_read(void)
 }
 
 #define RING_BYTES_AUTO (256u << 10)
-#define LANES_MAX       SEGMENT_DOORS_MAX
+#define CHANNELS_MAX    SEGMENT_CONNECTIONS_MAX
 
 static uint32_t local_processes(void)
 {
@@ -164,27 +134,27 @@ static uint32_t local_processes(void)
 static bool sizes_read(void)
 {
     uint32_t peers = local_processes();
-    uint64_t memory_max = 0, bytes = RING_BYTES_AUTO, lanes;
-    bool automatic = 0 == strcmp(shm.ring_bytes_text, "auto");
+    uint64_t memory_max = 0, bytes = RING_BYTES_AUTO, channels;
+    bool automatic = strcmp(shm.ring_bytes_text, "auto") == 0;
 
     if (!size_read("memory_max", shm.memory_max_text, &memory_max) ||
         (!automatic && !size_read("ring_bytes", shm.ring_bytes_text, &bytes)))
         return false;
-    if (bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX || 0 != (bytes & (bytes - 1))) {
+    if (bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX || (bytes & (bytes - 1)) != 0) {
         SHM_SAY("btl_shm_ring_bytes is \"%s\"; it can be a power of two from 16k to 4m, or auto.",
                 shm.ring_bytes_text);
         return false;
     }
     while (automatic && bytes > RING_BYTES_MIN &&
-           memory_max / lane_bytes((uint32_t) (bytes / RING_LINE_BYTES)) < peers)
+           memory_max / channel_bytes((uint32_t) (bytes / RING_LINE_BYTES)) < peers)
         bytes /= 2;
-    shm.lane_lines = (uint32_t) (bytes / RING_LINE_BYTES);
-    lanes = memory_max / lane_bytes(shm.lane_lines);
-    shm.lane_count = (uint32_t) (lanes < LANES_MAX ? lanes : LANES_MAX);
-    shm.door_count = peers + FOREIGN_DOORS;
-    if (shm.door_count > SEGMENT_DOORS_MAX)
-        shm.door_count = SEGMENT_DOORS_MAX;
-    if (0 == shm.lane_count) {
+    shm.channel_lines = (uint32_t) (bytes / RING_LINE_BYTES);
+    channels = memory_max / channel_bytes(shm.channel_lines);
+    shm.channel_count = (uint32_t) (channels < CHANNELS_MAX ? channels : CHANNELS_MAX);
+    shm.connection_count = peers + OTHER_JOBS_CONNECTIONS;
+    if (shm.connection_count > SEGMENT_CONNECTIONS_MAX)
+        shm.connection_count = SEGMENT_CONNECTIONS_MAX;
+    if (shm.channel_count == 0) {
         SHM_SAY("btl_shm_memory_max is \"%s\", which holds no ring of %llu bytes; give more.",
                 shm.memory_max_text, (unsigned long long) bytes);
         return false;
@@ -195,12 +165,12 @@ static bool sizes_read(void)
 /* Messages and fragments are no longer than the rings of every process can take. */
 static void limits_clip(void)
 {
-    mca_btl_base_module_t *btl = &shm_module.super;
+    mca_btl_base_module_t *btl = &shm_module;
     size_t max = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES);
     size_t *limits[] = {&btl->btl_max_send_size, &btl->btl_eager_limit, &btl->btl_rndv_eager_limit};
 
-    if (ring_length_max(shm.lane_lines) > max)
-        max = ring_length_max(shm.lane_lines);
+    if (ring_length_max(shm.channel_lines) > max)
+        max = ring_length_max(shm.channel_lines);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         if (*limits[i] > max)
             *limits[i] = max;
@@ -208,7 +178,8 @@ static void limits_clip(void)
 
 /* --- beginning --- */
 
-/* Lets siblings read our memory where the system allows that only to debuggers that were named. */
+/* Lets other processes of the job read our memory where the system allows that only to named
+ * debuggers. */
 static void readers_allow(void)
 {
     int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
@@ -216,7 +187,7 @@ static void readers_allow(void)
 
     if (fd < 0)
         return;
-    if (1 == read(fd, &scope, 1) && '1' == scope)
+    if (read(fd, &scope, 1) == 1 && scope == '1')
         (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     close(fd);
 }
@@ -226,63 +197,54 @@ static int lists_init(void)
     int status;
 
     OBJ_CONSTRUCT(&shm.lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&shm.lane_lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&shm.channel_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.pending_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.frags_small, opal_free_list_t);
     OBJ_CONSTRUCT(&shm.frags_large, opal_free_list_t);
-    registration_init();
-    status = remote_init();
-    if (OPAL_SUCCESS != status)
+    shm_registration_init();
+    status = shm_remote_init();
+    if (status != OPAL_SUCCESS)
         return status;
     status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
                                  OBJ_CLASS(struct_shm_frag), 0, 64, 16, -1, 64, NULL, 0, NULL, NULL,
                                  NULL);
-    if (OPAL_SUCCESS != status)
+    if (status != OPAL_SUCCESS)
         return status;
     return opal_free_list_init(
-        &shm.frags_large, sizeof(struct shm_frag) + shm_module.super.btl_max_send_size, 64,
+        &shm.frags_large, sizeof(struct shm_frag) + shm_module.btl_max_send_size, 64,
         OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
 }
 
 static void lists_finish(void)
 {
-    remote_finish();
-    registration_finish();
+    shm_remote_finish();
+    shm_registration_finish();
     OBJ_DESTRUCT(&shm.frags_small);
     OBJ_DESTRUCT(&shm.frags_large);
     OBJ_DESTRUCT(&shm.pending_lock);
-    OBJ_DESTRUCT(&shm.lane_lock);
+    OBJ_DESTRUCT(&shm.channel_lock);
     OBJ_DESTRUCT(&shm.lock);
-}
-
-static bool user_attributes_are_numbers(void)
-{
-    struct model_error error;
-    bool good = user_attributes_read(&shm.user, "shm", &error);
-
-    if (!good)
-        SHM_SAY("%s", error.text);
-    return good;
 }
 
 static bool begin(void)
 {
     int error;
 
-    if (!single_copy_read() || !user_attributes_are_numbers() || !sizes_read())
+    if (!single_copy_read() || !component_user_attributes(&mca_btl_shm_component, &shm.user) ||
+        !sizes_read())
         return false;
     limits_clip();
-    error = identity_fill(&shm.record);
-    if (0 != error) {
+    error = shm_identity_fill(&shm.record);
+    if (error != 0) {
         SHM_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
                 strerror(error));
         return false;
     }
-    if (!door_segment_ready(SEGMENT_MEMFD))
+    if (!shm_own_segment_ready(SEGMENT_MEMFD))
         return false;
-    shm.record.fd = identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
+    shm.record.fd = shm_identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
     shm.oversubscribed = (long) local_processes() > sysconf(_SC_NPROCESSORS_ONLN);
-    if (SHM_COPY_NONE != shm.single_copy)
+    if (shm.single_copy != SHM_COPY_NONE)
         readers_allow();
     return true;
 }
@@ -298,18 +260,17 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
         return NULL;
     if (!begin())
         return NULL;
-    modules = calloc(1, sizeof(*modules));
-    if (NULL == modules || OPAL_SUCCESS != lists_init() ||
-        OPAL_SUCCESS != modex_send(&shm.super.btl_version, &shm.record, sizeof(shm.record))) {
-        free(modules);
-        atomic_store_explicit(&shm.segment_live[SEGMENT_MEMFD], false, memory_order_relaxed);
-        segment_destroy(&shm.segments[SEGMENT_MEMFD]);
+    modules = lists_init() == OPAL_SUCCESS
+                  ? component_offer(&mca_btl_shm_component, &shm.record, sizeof(shm.record), 1)
+                  : NULL;
+    if (!modules) {
+        shm_own_segments_destroy();
         return NULL;
     }
     shm.finalized = false;
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)
-        atomic_store_explicit(&shm.promised[kind], 0, memory_order_relaxed);
-    modules[0] = &shm_module.super;
+        atomic_store_explicit(&shm.reserved[kind], 0, memory_order_relaxed);
+    modules[0] = &shm_module;
     *count = 1;
     return modules;
 }
@@ -331,23 +292,9 @@ static int shm_finalize(mca_btl_base_module_t *btl)
         return OPAL_SUCCESS;
     shm.finalized = true;
     shm.error_callback = NULL;
-    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
-        if (shm.segments[kind].fd >= 0)
-            /* Release: peers that see it see that every door was closed before or will not be. */
-            atomic_store_explicit(&shm.segments[kind].header->state, SEGMENT_FINALIZED,
-                                  memory_order_release);
-    peers_close();
-    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
-        atomic_store_explicit(&shm.segment_live[kind], false, memory_order_relaxed);
-        segment_destroy(&shm.segments[kind]);
-        free(shm.door_peers[kind]);
-        shm.door_peers[kind] = NULL;
-    }
+    shm_own_segments_finalize();
+    shm_peers_close();
+    shm_own_segments_destroy();
     lists_finish();
-    return OPAL_SUCCESS;
-}
-
-static int shm_close(void)
-{
     return OPAL_SUCCESS;
 }

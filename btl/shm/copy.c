@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copying between the memories of two processes by the kernel, one of them not taking part. */
+/* Copies between the memories of two processes by the kernel (process_vm_readv and writev); only
+ * one of the two takes part. */
 #define _GNU_SOURCE
 #include "btl/shm/shm.h"
 
@@ -7,12 +8,12 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* Once for all processes that it may be so with, where it was asked for by name. */
+/* Says so once for all such processes, if the user asked for cma by name. */
 static void copy_refused(const shm_peer_t *peer, const char *why)
 {
     static _Atomic bool said;
 
-    if (SHM_COPY_CMA != shm.single_copy)
+    if (shm.single_copy != SHM_COPY_CMA)
         SHM_VERBOSE("no single copy with process %s: %s", OPAL_NAME_PRINT(peer->name), why);
     else if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
         SHM_SAY("btl_shm_single_copy is cma, but the memory of process %s (pid %d) cannot be read: "
@@ -21,18 +22,18 @@ static void copy_refused(const shm_peer_t *peer, const char *why)
                 OPAL_NAME_PRINT(peer->name), (int) peer->record.pid, why);
 }
 
-/* Why it need not be tried, or NULL. */
+/* Why the proof is not tried, or NULL. */
 static const char *copy_barred(const shm_peer_t *peer)
 {
-    if (SHM_COPY_NONE == peer->record.copies)
+    if (peer->record.copies == SHM_COPY_NONE)
         return "its btl_shm_single_copy is none";
-    if (SEGMENT_MEMFD != peer->kind)
+    if (peer->kind != SEGMENT_MEMFD)
         return "the two are in different containers, or the system closes one of them to others";
     return NULL;
 }
 
-/* Reads what the peer published and compares: the number of a process may belong to another process
- * of another namespace, and even to one that came later. Under peer->lock. */
+/* Reads a value that the peer published, and compares: the process number may belong to another
+ * process, in another namespace or started later. Under peer->lock. */
 static void copy_prove(shm_peer_t *peer)
 {
     uint64_t value = 0;
@@ -42,19 +43,19 @@ static void copy_prove(shm_peer_t *peer)
     const char *why = copy_barred(peer);
 
     peer->copy_tried = true;
-    if (SHM_COPY_NONE == shm.single_copy)
+    if (shm.single_copy == SHM_COPY_NONE)
         return;
-    if (NULL == why && process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0) < 0)
+    if (!why && process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0) < 0)
         why = strerror(errno);
-    else if (NULL == why && value != peer->record.proof_value)
+    else if (!why && value != peer->record.proof_value)
         why = "that number is another process";
-    if (NULL == why)
+    if (!why)
         peer->copy_proven = true;
     else
         copy_refused(peer, why);
 }
 
-bool copy_possible(shm_peer_t *peer)
+bool shm_copy_possible(shm_peer_t *peer)
 {
     if (OPAL_UNLIKELY(!peer->copy_tried && peer->known)) {
         OPAL_THREAD_LOCK(&peer->lock);
@@ -65,7 +66,7 @@ bool copy_possible(shm_peer_t *peer)
     return peer->copy_proven;
 }
 
-/* What the system's refusal means to the caller. */
+/* The return code for an errno of the system. */
 static int copy_error(shm_peer_t *peer, int error)
 {
     switch (error) {
@@ -74,7 +75,7 @@ static int copy_error(shm_peer_t *peer, int error)
     case ENOMEM:
         return OPAL_ERR_OUT_OF_RESOURCE;
     case ESRCH:
-        /* The round that checks lives reports it. */
+        /* The next check of liveness reports it. */
         peer->copy_proven = false;
         return OPAL_ERR_UNREACH;
     default:
@@ -84,12 +85,12 @@ static int copy_error(shm_peer_t *peer, int error)
     }
 }
 
-/* One call moves at most 2 GiB less a page, whatever it was asked for; and a page that cannot be
- * read ends it early, with the error only in the next call. */
+/* One call moves at most 2 GiB less a page. A page that cannot be read ends it early, and only the
+ * next call returns the error. */
 static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_t remote_address,
                      size_t length)
 {
-    if (!copy_possible(peer))
+    if (!shm_copy_possible(peer))
         return OPAL_ERR_NOT_SUPPORTED;
     while (length > 0) {
         struct iovec here = {.iov_base = local, .iov_len = length};
@@ -98,7 +99,7 @@ static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_
                               : process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0);
 
         if (OPAL_UNLIKELY(moved <= 0)) {
-            if (moved < 0 && EINTR == errno)
+            if (moved < 0 && errno == EINTR)
                 continue;
             return copy_error(peer, moved < 0 ? errno : EFAULT);
         }
@@ -109,15 +110,15 @@ static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_
     return OPAL_SUCCESS;
 }
 
-int copy_from(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local, uint64_t remote_address,
-              size_t length)
+int shm_copy_from(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local,
+                  uint64_t remote_address, size_t length)
 {
     (void) btl;
     return copy_move(peer, false, local, remote_address, length);
 }
 
-int copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
-            uint64_t remote_address, size_t length)
+int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
+                uint64_t remote_address, size_t length)
 {
     (void) btl;
     /* The kernel only reads it; struct iovec has no const. */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this BTL offers Multilane's PML beside btl.h. */
+/* The extension: what Multilane's PML uses beside btl.h. */
 #include "btl/shm/shm.h"
 
 #include <string.h>
 
-/* What is used as long as neither a profile nor the user says better: between what was measured
- * where the two ranks were threads of one core and where they were not. Messages through the ring:
- * 100 and 310 ns for 8 bytes, 37 and 20 GB/s, because both ends copy at once and what is between
- * them stays in caches. The kernel's copying: 1.6 us to begin with, 14 GB/s, 9 GB/s from 1 MiB on.
- */
+/* Defaults until a profile or the user gives better values. They lie between measurements with the
+ * two ranks on threads of one core and on two cores. Messages through the ring: 100 and 310 ns for
+ * 8 bytes, 37 and 20 GB/s, because both ends copy at once and the data stays in caches. The
+ * kernel's copying: 1.6 us to start, 14 GB/s, 9 GB/s from 1 MiB on. */
 static const struct multilane_lane_range send_ranges[] = {
     {56, 60e-9, 0, 30e-9, 30e-9, 0, 0},
     {4096, 70e-9, 16e9, 35e-9, 35e-9, 0, 0},
@@ -32,7 +31,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
 {
     memset(out, 0, sizeof(*out));
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL;
-    if (copy_possible(peer))
+    if (shm_copy_possible(peer))
         out->capabilities |= MULTILANE_CAN_COPY;
     out->memory = MULTILANE_MEMORY_HOST;
     out->capacity_group = 1;
@@ -42,7 +41,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
     out->piece_min_bytes = 4096;
     cost_set(&out->cost[MULTILANE_BY_SEND], send_ranges,
              sizeof(send_ranges) / sizeof(send_ranges[0]));
-    /* Without the kernel's copying get and put go by message, at the cost of messages. */
+    /* Without the kernel's copying, get and put go by message and cost as much as messages. */
     for (int way = MULTILANE_BY_GET; way <= MULTILANE_BY_PUT; way++) {
         if (peer->copy_proven)
             cost_set(&out->cost[way], copy_ranges, sizeof(copy_ranges) / sizeof(copy_ranges[0]));
@@ -56,7 +55,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
 static int extension_poll(mca_btl_base_module_t *btl, shm_peer_t *peer)
 {
     (void) btl;
-    return receive_one(peer);
+    return shm_receive_one(peer);
 }
 
 /* --- control lines --- */
@@ -68,18 +67,18 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
 
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OUT_NONE == peer->out_state)
-        door_open_out(peer);
-    if (OUT_OPEN == peer->out_state) {
-        uint64_t vacant = ~peer->controls_taken & ((UINT64_C(1) << LANE_CONTROLS) - 1);
+    if (peer->out_state == OUT_NONE)
+        shm_outbound_open(peer);
+    if (peer->out_state == OUT_OPEN) {
+        uint64_t vacant = ~peer->controls_taken & ((UINT64_C(1) << CHANNEL_CONTROLS) - 1);
 
-        if (0 != vacant) {
+        if (vacant != 0) {
             unsigned index = (unsigned) __builtin_ctzll(vacant);
 
             peer->controls_taken |= UINT64_C(1) << index;
             *handle = index;
-            *control = &peer->out_lane->controls[index];
-            /* The message that carries the handle makes the clearing visible. */
+            *control = &peer->out_channel->controls[index];
+            /* Relaxed: the message that carries the handle makes the clearing visible. */
             for (int i = 0; i < MULTILANE_CONTROL_WORDS; i++)
                 atomic_store_explicit(&(*control)->words[i], 0, memory_order_relaxed);
             status = OPAL_SUCCESS;
@@ -93,34 +92,26 @@ static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_pe
                                               uint64_t handle)
 {
     (void) btl;
-    if (handle >= LANE_CONTROLS || NULL == peer->in_lane)
+    if (handle >= CHANNEL_CONTROLS || !peer->in_channel)
         return NULL;
-    return &peer->in_lane->controls[handle];
+    return &peer->in_channel->controls[handle];
 }
 
 static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t handle)
 {
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (handle < LANE_CONTROLS)
+    if (handle < CHANNEL_CONTROLS)
         peer->controls_taken &= ~(UINT64_C(1) << handle);
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-_Static_assert(LANE_CONTROLS < 64, "one bit a line");
+_Static_assert(CHANNEL_CONTROLS < 64, "one bit a line");
 
-extern const struct multilane_extension mca_btl_shm_multilane_v2;
-
-__attribute__((visibility("default"))) const struct multilane_extension mca_btl_shm_multilane_v2 = {
-    .version = MULTILANE_EXTENSION_VERSION,
-    .struct_bytes = sizeof(struct multilane_extension),
-    .attributes = extension_attributes,
-    .poll = extension_poll,
-    .control_obtain = control_obtain,
-    .control_find = control_find,
-    .control_release = control_release,
-    .copy_from = copy_from,
-    .copy_to = copy_to,
-    .reserve = send_reserve,
-    .commit = send_commit,
+MULTILANE_EXTENSION_DEFINE(shm) = {
+    MULTILANE_EXTENSION_HEAD,     .attributes = extension_attributes,
+    .poll = extension_poll,       .control_obtain = control_obtain,
+    .control_find = control_find, .control_release = control_release,
+    .copy_from = shm_copy_from,   .copy_to = shm_copy_to,
+    .reserve = shm_send_reserve,  .commit = shm_send_commit,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who this process is, and whether shared memory leads to another one. */
+/* The identity of this process, and which peers shared memory can reach. */
 #define _GNU_SOURCE
 #include "btl/shm/shm.h"
 
@@ -15,32 +15,32 @@
 
 #include "opal/util/proc.h"
 
-/* The number of the file system that /dev/shm is, if a segment can be made there. */
+/* The number of the file system at /dev/shm, if a segment can be made there; else 0. */
 static uint64_t shm_device_find(size_t bytes)
 {
     struct statvfs space;
     struct stat status;
 
-    if (0 != access("/dev/shm", W_OK | X_OK) || 0 != stat("/dev/shm", &status) ||
-        0 != statvfs("/dev/shm", &space) ||
+    if (access("/dev/shm", W_OK | X_OK) != 0 || stat("/dev/shm", &status) != 0 ||
+        statvfs("/dev/shm", &space) != 0 ||
         (uint64_t) space.f_bavail * space.f_frsize < (uint64_t) bytes)
         return 0;
     return (uint64_t) status.st_dev;
 }
 
-bool identity_is_open(void)
+bool shm_identity_is_open(void)
 {
-    return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
 }
 
 static int node_find(void)
 {
     unsigned cpu, node;
 
-    return 0 == syscall(SYS_getcpu, &cpu, &node, NULL) ? (int) node : -1;
+    return syscall(SYS_getcpu, &cpu, &node, NULL) == 0 ? (int) node : -1;
 }
 
-int identity_fill(struct shm_record *record)
+int shm_identity_fill(struct shm_record *record)
 {
     memset(record, 0, sizeof(*record));
     record->version = SHM_RECORD_VERSION;
@@ -53,36 +53,37 @@ int identity_fill(struct shm_record *record)
     record->proof_address = (uint64_t) (uintptr_t) &shm.proof;
     host_boot(record->boot);
     snprintf(record->host, sizeof(record->host), "%s",
-             NULL == opal_process_info.nodename ? "" : opal_process_info.nodename);
-    record->shm_device = shm_device_find(SEGMENT_PAGE + shm.door_count * sizeof(struct door) +
-                                         2 * lane_bytes(shm.lane_lines));
-    if (0 != segment_random(&record->memfd, sizeof(record->memfd)) ||
-        0 != segment_random(&record->file, sizeof(record->file)) ||
-        0 != segment_random(&record->proof_value, sizeof(record->proof_value)))
+             !opal_process_info.nodename ? "" : opal_process_info.nodename);
+    record->shm_device =
+        shm_device_find(SEGMENT_PAGE + shm.connection_count * sizeof(struct connection) +
+                        2 * channel_bytes(shm.channel_lines));
+    if (shm_segment_random(&record->memfd, sizeof(record->memfd)) != 0 ||
+        shm_segment_random(&record->file, sizeof(record->file)) != 0 ||
+        shm_segment_random(&record->proof_value, sizeof(record->proof_value)) != 0)
         return errno;
     shm.proof = record->proof_value;
     return 0;
 }
 
-const char *identity_refuses(const struct shm_record *record, bool same_job,
-                             enum segment_kind *kind)
+const char *shm_identity_refuses(const struct shm_record *record, bool same_job,
+                                 enum segment_kind *kind)
 {
     const struct shm_record *own = &shm.record;
 
-    if (0 == own->boot[0] || 0 != strncmp(own->boot, record->boot, sizeof(own->boot)))
+    if (own->boot[0] == 0 || strncmp(own->boot, record->boot, sizeof(own->boot)) != 0)
         return "it runs on another machine";
-    /* Hosts that share a kernel (containers, labs) stay apart unless one job spans them. */
-    if (!same_job && 0 != strncmp(own->host, record->host, sizeof(own->host)))
+    /* Hosts that share a kernel (containers, labs) stay apart unless one job covers them. */
+    if (!same_job && strncmp(own->host, record->host, sizeof(own->host)) != 0)
         return "it runs on another host";
     if (own->user_namespace == record->user_namespace && own->uid != record->uid)
         return "it belongs to another user";
-    if (0 <= own->fd && 0 <= record->fd && own->pid_namespace == record->pid_namespace &&
+    if (own->fd >= 0 && record->fd >= 0 && own->pid_namespace == record->pid_namespace &&
         own->user_namespace == record->user_namespace) {
         *kind = SEGMENT_MEMFD;
         return NULL;
     }
     *kind = SEGMENT_FILE;
-    if (0 == own->shm_device || 0 == record->shm_device)
+    if (own->shm_device == 0 || record->shm_device == 0)
         return "only a file would lead to it (another container, or a process that the system "
                "closes to others), and one of the two cannot make one of the size needed in "
                "/dev/shm";

@@ -2,17 +2,28 @@
 # Sources of btl/shm, the lane over shared memory.
 component_LTLIBRARIES += mca_btl_shm.la
 mca_btl_shm_la_SOURCES = \
+	btl/shm/accept.c \
+	btl/shm/attended.c \
 	btl/shm/component.c \
 	btl/shm/copy.c \
-	btl/shm/door.c \
+	btl/shm/doorbell.c \
 	btl/shm/extension.c \
 	btl/shm/identity.c \
+	btl/shm/liveness.c \
+	btl/shm/outbound.c \
+	btl/shm/own_segments.c \
 	btl/shm/peer.c \
+	btl/shm/pending.c \
+	btl/shm/procs.c \
 	btl/shm/receive.c \
 	btl/shm/registration.c \
 	btl/shm/remote.c \
-	btl/shm/segment.c btl/shm/segment.h \
+	btl/shm/remote.h \
+	btl/shm/segment.c \
+	btl/shm/segment.h \
 	btl/shm/send.c \
+	btl/shm/serve.c \
+	btl/shm/shm.c \
 	btl/shm/shm.h
 mca_btl_shm_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_btl_shm_la_LDFLAGS = $(COMPONENT_LDFLAGS)

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking at rings and handing out what they hold. */
+/* Reads the rings and hands out their messages: progress. */
 #include "btl/shm/shm.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include "opal/runtime/opal_progress.h"
 
-/* Messages taken from one ring before the others get their turn, and bytes after which no further
- * one is begun: the caller may have what it waits for by now, and a large message that comes before
- * its receive is posted is copied twice. */
-#define RECEIVE_BATCH       32
+/* Messages read from one ring before the next ring, and bytes after which no further message is
+ * begun: the caller may have what it waits for by now, and a large message that comes before its
+ * receive is posted is copied twice. */
+#define RECEIVE_BATCH 32
+
 #define RECEIVE_BATCH_BYTES 4096u
 
-/* Every so many rounds of progress (powers of two): a ring that is not attended is looked at; it is
- * looked whether peers live, if the last look is LIFE_CHECK_MS ago. */
-#define SWEEP_ROUNDS  32u
-#define LIFE_ROUNDS   1024u
-#define LIFE_CHECK_MS 100u
+/* Every so many rounds of progress (powers of two) the sweep looks at one peer, and some peers are
+ * checked for life. */
+#define SWEEP_ROUNDS 32u
 
-/* Rounds in vain before the processor is given away, where processes outnumber processors: the one
- * that should answer may be waiting for it. */
+#define LIFE_ROUNDS 1024u
+
+/* Rounds without an event before the processor is yielded, where processes outnumber processors:
+ * the process that is to answer may wait for it. */
 #define YIELD_OVERSUBSCRIBED 16u
 
-/* Whoever takes it alone looks at the ring. It is taken without waiting, also to keep a callback
- * that makes progress from looking at the ring whose message it handles. */
+/* Only one thread at a time reads a ring. The others do not wait, and neither does a callback that
+ * makes progress: it must not read the ring whose message it handles. */
 static inline bool receiving_take(shm_peer_t *peer)
 {
     if (atomic_load_explicit(&peer->receiving, memory_order_relaxed))
@@ -43,11 +43,11 @@ static inline void receiving_leave(shm_peer_t *peer)
 
 static void message_unwanted(shm_peer_t *peer, const struct ring_message *message)
 {
-    if (0 == atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed))
-        SHM_SAY(
-            "a message of %u bytes from process %s has tag %u, which nobody here listens to; it "
-            "and others like it are dropped. Do both processes use the same pml?",
-            message->length, OPAL_NAME_PRINT(peer->name), message->tag);
+    if (atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed) == 0)
+        SHM_SAY("a message of %u bytes from process %s has tag %u, which no callback here is "
+                "registered for; it "
+                "and others like it are dropped. Do both processes use the same pml?",
+                message->length, OPAL_NAME_PRINT(peer->name), message->tag);
 }
 
 /* False: the message breaks the rules. */
@@ -55,23 +55,23 @@ static inline bool message_hand_out(shm_peer_t *peer, const struct ring_message 
 {
     mca_btl_base_segment_t segment;
 
-    if (OPAL_UNLIKELY(SHM_KIND_ACTIVE != message->kind))
-        return SHM_KIND_REMOTE == message->kind &&
-               remote_handle(peer, message->payload, message->length);
+    if (OPAL_UNLIKELY(message->kind != SHM_KIND_ACTIVE))
+        return message->kind == SHM_KIND_REMOTE &&
+               shm_serve(peer, message->payload, message->length);
     segment.seg_addr.pval = message->payload;
     segment.seg_len = message->length;
-    if (OPAL_UNLIKELY(!compat_btl_deliver(&shm_module.super, peer->known ? peer : NULL,
-                                          message->tag, &segment, 1)))
+    if (OPAL_UNLIKELY(
+            !compat_btl_deliver(&shm_module, peer->known ? peer : NULL, message->tag, &segment, 1)))
         message_unwanted(peer, message);
     return true;
 }
 
 static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
 {
-    /* Nothing that follows in this ring can be believed. */
+    /* Nothing that follows in this ring can be trusted. */
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
     atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed);
-    peer_fail(peer, "its ring holds what no message can be");
+    shm_peer_fail(peer, "its ring holds an invalid message");
 }
 
 static inline int ring_empty(shm_peer_t *peer, int batch)
@@ -83,9 +83,9 @@ static inline int ring_empty(shm_peer_t *peer, int batch)
     while (events < batch && bytes < RECEIVE_BATCH_BYTES) {
         enum ring_result result = ring_peek(&peer->in, &message);
 
-        if (RING_EMPTY == result)
+        if (result == RING_EMPTY)
             break;
-        if (OPAL_UNLIKELY(RING_BROKEN == result || !message_hand_out(peer, &message))) {
+        if (OPAL_UNLIKELY(result == RING_BROKEN || !message_hand_out(peer, &message))) {
             ring_break(peer);
             break;
         }
@@ -108,141 +108,72 @@ static inline int receive_some(shm_peer_t *peer, int batch)
     return events;
 }
 
-int receive_one(shm_peer_t *peer)
+int shm_receive_one(shm_peer_t *peer)
 {
     return receive_some(peer, 1);
 }
 
-int receive_told(shm_peer_t *peer)
+/* Reads a ring whose doorbell rang, attended or not; if messages are left, the doorbell rings
+ * again. */
+static int receive_rung(shm_peer_t *peer)
 {
     int events = 0;
 
     if (!receiving_take(peer))
-        /* Another thread, or a callback further up, is at it: it is told again later. */
-        door_bell_ring_own(peer);
+        /* Another thread, or a callback further up, is reading it: look again later. */
+        shm_doorbell_ring_own_of(peer);
     else {
         if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
             events = ring_empty(peer, RECEIVE_BATCH);
         if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
-            door_bell_ring_own(peer);
+            shm_doorbell_ring_own_of(peer);
         receiving_leave(peer);
     }
     return events;
 }
 
-/* A place among the attended for one that has something to say: an empty one, or that of a peer
- * that has been silent since it was last asked to make room. One is asked each time. -1: none. */
-static int attended_place(void)
-{
-    uint32_t at = shm.attended_next;
-    shm_peer_t *old;
-
-    for (int i = 0; i < (int) SHM_ATTENDED_MAX; i++)
-        if (NULL == atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
-            return i;
-    shm.attended_next = (at + 1) % SHM_ATTENDED_MAX;
-    old = atomic_load_explicit(&shm.attended[at], memory_order_relaxed);
-    if (old->in.tail != old->in_tail_seen) {
-        old->in_tail_seen = old->in.tail;
-        return -1;
-    }
-    old->in_attended = false;
-    ring_attend(&old->in, false);
-    /* What came before the sender could see that is found here; the little that a sender may have
-     * under way in this very moment, by the sweep. */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (ring_has_message(&old->in))
-        door_bell_ring_own(old);
-    return (int) at;
-}
-
-void receive_attend(shm_peer_t *peer)
-{
-    int at;
-
-    if (peer->in_attended || !in_is_open(peer))
-        return;
-    at = attended_place();
-    if (at < 0)
-        return;
-    peer->in_attended = true;
-    peer->in_tail_seen = peer->in.tail;
-    ring_attend(&peer->in, true);
-    /* Release: whoever reads the entry sees the peer complete (receive_progress). */
-    atomic_store_explicit(&shm.attended[at], peer, memory_order_release);
-    if ((uint32_t) at >= atomic_load_explicit(&shm.attended_end, memory_order_relaxed))
-        atomic_store_explicit(&shm.attended_end, (uint32_t) at + 1, memory_order_relaxed);
-}
-
-void receive_forget(shm_peer_t *peer)
-{
-    uint32_t end = 0;
-
-    for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++)
-        if (peer == atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
-            atomic_store_explicit(&shm.attended[i], NULL, memory_order_relaxed);
-        else if (NULL != atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
-            end = i + 1;
-    atomic_store_explicit(&shm.attended_end, end, memory_order_relaxed);
-    peer->in_attended = false;
-}
-
-/* Under shm.lock: the ring of a visitor that left, once it is empty. */
+/* Under shm.lock: ends a connection that its sender has closed, once its ring is empty. */
 static void closing_finish(shm_peer_t *peer)
 {
     if (!peer->in_closing || !receiving_take(peer))
         return;
     if (!in_is_open(peer) || !ring_has_message(&peer->in))
-        door_close_in(peer);
+        shm_accept_end(peer);
     receiving_leave(peer);
 }
 
-/* One peer each time: has a message come whose bell was missed, has its visitor left? */
+/* Looks at one peer: for a message whose doorbell was missed, and for connections that end. */
 static void sweep(void)
 {
-    if (0 != OPAL_THREAD_TRYLOCK(&shm.lock))
+    if (OPAL_THREAD_TRYLOCK(&shm.lock) != 0)
         return;
     if (shm.peer_count > 0) {
         shm_peer_t *peer = shm.peers[shm.sweep_next++ % shm.peer_count];
 
         if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
-            door_bell_ring_own(peer);
+            shm_doorbell_ring_own_of(peer);
         closing_finish(peer);
-        if (!peer->known || peer->gone || NULL != peer->left_door) {
+        if (!peer->known || peer->gone || peer->left_connection) {
             OPAL_THREAD_LOCK(&peer->lock);
-            if (!peer->known && OUT_OPEN == peer->out_state && opal_list_is_empty(&peer->pending)) {
-                door_leave(peer);
+            if (!peer->known && peer->out_state == OUT_OPEN && opal_list_is_empty(&peer->pending)) {
+                shm_outbound_leave(peer);
                 peer->out_state = OUT_NONE;
             }
-            peer_retire(peer);
+            shm_outbound_retire(peer);
             OPAL_THREAD_UNLOCK(&peer->lock);
         }
     }
     OPAL_THREAD_UNLOCK(&shm.lock);
 }
 
-static void lives_check(void)
-{
-    struct timespec time;
-    uint64_t now_ms;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    now_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
-    /* Relaxed: if two threads check at once, nothing is lost. */
-    if (now_ms - atomic_load_explicit(&shm.life_checked_ms, memory_order_relaxed) < LIFE_CHECK_MS)
-        return;
-    atomic_store_explicit(&shm.life_checked_ms, now_ms, memory_order_relaxed);
-    peer_check_lives();
-}
-
 static __attribute__((noinline)) void round_extra(uint32_t round)
 {
     sweep();
-    if (0 == round % LIFE_ROUNDS)
-        lives_check();
+    if (round % LIFE_ROUNDS == 0)
+        shm_liveness_check();
 }
 
-/* Where processes outnumber processors. Open MPI, told to, gives the processor away itself. */
+/* Where processes outnumber processors, unless Open MPI yields the processor itself. */
 static __attribute__((noinline)) void processor_share(int events)
 {
     static _Thread_local uint32_t idle_rounds;
@@ -254,26 +185,55 @@ static __attribute__((noinline)) void processor_share(int events)
         sched_yield();
 }
 
-int receive_progress(void)
+static bool doorbell_rang(void)
+{
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+        uint64_t any = 0;
+
+        if (!shm_own_segment_is_live(kind))
+            continue;
+        for (unsigned i = 0; i < shm.segments[kind].doorbell_words; i++)
+            any |= atomic_load_explicit(&shm.segments[kind].header->doorbells[i],
+                                        memory_order_relaxed);
+        if (any != 0)
+            return true;
+    }
+    return false;
+}
+
+static int doorbells_answer(void)
+{
+    struct shm_rung rung = {.count = 0};
+    int events = 0;
+
+    OPAL_THREAD_LOCK(&shm.lock);
+    shm_accept(&rung);
+    OPAL_THREAD_UNLOCK(&shm.lock);
+    for (uint32_t i = 0; i < rung.count; i++)
+        events += receive_rung(rung.peers[i]);
+    return events;
+}
+
+int shm_receive_progress(void)
 {
     uint32_t round = atomic_load_explicit(&shm.round, memory_order_relaxed) + 1;
-    /* Relaxed: one that was just attended is seen in the next round. */
+    /* Relaxed: an entry that was just added is seen in the next round. */
     uint32_t end = atomic_load_explicit(&shm.attended_end, memory_order_relaxed);
     int events = 0;
 
-    /* Several threads may count one round; nothing depends on it. */
+    /* Several threads may count the same round; nothing depends on it. */
     atomic_store_explicit(&shm.round, round, memory_order_relaxed);
     for (uint32_t i = 0; i < end; i++) {
         shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_acquire);
 
-        if (NULL != peer)
+        if (peer)
             events += receive_some(peer, RECEIVE_BATCH);
     }
-    if (OPAL_UNLIKELY(door_rang()))
-        events += door_answer();
-    if (OPAL_UNLIKELY(0 != atomic_load_explicit(&shm.pending_count, memory_order_relaxed)))
-        events += send_pending();
-    if (OPAL_UNLIKELY(0 == round % SWEEP_ROUNDS))
+    if (OPAL_UNLIKELY(doorbell_rang()))
+        events += doorbells_answer();
+    if (OPAL_UNLIKELY(atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0))
+        events += shm_pending_progress();
+    if (OPAL_UNLIKELY(round % SWEEP_ROUNDS == 0))
         round_extra(round);
     if (OPAL_UNLIKELY(shm.oversubscribed))
         processor_share(events);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory that peers may put to, get from and count in by message, which the owner carries out:
- * each request is held against this table. */
+/* The memory that peers may put to, get from and update by message. The owner carries the requests
+ * out, and checks each one against this table. */
 #include "btl/shm/shm.h"
 
 #include <stdlib.h>
 
 struct registration {
-    struct mca_btl_base_registration_handle_t handle; /* its place here, and how often used */
+    struct mca_btl_base_registration_handle_t handle; /* index here, and how often it was used */
     uint64_t base;
     uint64_t size;
     uint32_t flags;
@@ -23,12 +23,12 @@ static struct {
     struct registration *free;
 } table;
 
-void registration_init(void)
+void shm_registration_init(void)
 {
     OBJ_CONSTRUCT(&table.lock, opal_mutex_t);
 }
 
-void registration_finish(void)
+void shm_registration_finish(void)
 {
     for (uint32_t i = 0; i * CHUNK_ENTRIES < table.count; i++)
         free(table.chunks[i]);
@@ -44,11 +44,11 @@ static bool table_grow(void)
     uint32_t chunk = table.count / CHUNK_ENTRIES;
     struct registration **chunks = realloc(table.chunks, (chunk + 1) * sizeof(*chunks));
 
-    if (NULL == chunks)
+    if (!chunks)
         return false;
     table.chunks = chunks;
     chunks[chunk] = calloc(CHUNK_ENTRIES, sizeof(*chunks[chunk]));
-    if (NULL == chunks[chunk])
+    if (!chunks[chunk])
         return false;
     for (uint32_t i = 0; i < CHUNK_ENTRIES; i++) {
         struct registration *entry = &chunks[chunk][i];
@@ -61,15 +61,16 @@ static bool table_grow(void)
     return true;
 }
 
-mca_btl_base_registration_handle_t *registration_make(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                                                      void *base, size_t size, uint32_t flags)
+mca_btl_base_registration_handle_t *shm_registration_make(mca_btl_base_module_t *btl,
+                                                          shm_peer_t *peer, void *base, size_t size,
+                                                          uint32_t flags)
 {
     struct registration *entry = NULL;
 
     (void) btl;
     (void) peer;
     OPAL_THREAD_LOCK(&table.lock);
-    if (NULL != table.free || table_grow()) {
+    if (table.free || table_grow()) {
         entry = table.free;
         table.free = entry->next_free;
         entry->used = true;
@@ -79,10 +80,10 @@ mca_btl_base_registration_handle_t *registration_make(mca_btl_base_module_t *btl
         entry->handle.generation++;
     }
     OPAL_THREAD_UNLOCK(&table.lock);
-    return NULL == entry ? NULL : &entry->handle;
+    return !entry ? NULL : &entry->handle;
 }
 
-int registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+int shm_registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
 {
     /* The handle is the first member of its entry. */
     struct registration *entry = (struct registration *) handle;
@@ -96,8 +97,8 @@ int registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handl
     return OPAL_SUCCESS;
 }
 
-bool registration_allows(const mca_btl_base_registration_handle_t *handle, uint64_t address,
-                         uint64_t size, uint32_t access)
+bool shm_registration_allows(const mca_btl_base_registration_handle_t *handle, uint64_t address,
+                             uint64_t size, uint32_t access)
 {
     bool allowed = false;
 
@@ -107,7 +108,7 @@ bool registration_allows(const mca_btl_base_registration_handle_t *handle, uint6
             &table.chunks[handle->index / CHUNK_ENTRIES][handle->index % CHUNK_ENTRIES];
 
         allowed = entry->used && entry->handle.generation == handle->generation &&
-                  0 != (entry->flags & access) && size <= entry->size && address >= entry->base &&
+                  (entry->flags & access) != 0 && size <= entry->size && address >= entry->base &&
                   address - entry->base <= entry->size - size;
     }
     OPAL_THREAD_UNLOCK(&table.lock);

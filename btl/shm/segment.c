@@ -21,7 +21,7 @@
 /* From <numaif.h>, which comes with a library that is not needed for one call. */
 #define POLICY_PREFERRED 1
 
-int segment_random(void *memory, size_t bytes)
+int shm_segment_random(void *memory, size_t bytes)
 {
     unsigned char *at = memory;
 
@@ -38,7 +38,7 @@ int segment_random(void *memory, size_t bytes)
     return 0;
 }
 
-void segment_file_path(char path[64], const struct segment_nonce *nonce)
+void shm_segment_file_path(char path[64], const struct segment_nonce *nonce)
 {
     int length = snprintf(path, 64, "/dev/shm/multilane-");
 
@@ -46,19 +46,19 @@ void segment_file_path(char path[64], const struct segment_nonce *nonce)
         length += snprintf(path + length, 64 - (size_t) length, "%02x", nonce->bytes[i]);
 }
 
-/* A file larger than the process may make would end it by a signal. */
+/* Making a file above this limit ends the process by a signal. */
 static bool size_allowed(size_t bytes)
 {
     struct rlimit limit;
 
-    if (0 != getrlimit(RLIMIT_FSIZE, &limit) || RLIM_INFINITY == limit.rlim_cur ||
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
         bytes <= limit.rlim_cur)
         return true;
     errno = EFBIG;
     return false;
 }
 
-/* Some systems let nobody have memory that could be executed; older ones do not know the flag. */
+/* Some systems refuse executable memory; older ones do not know the flag. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
 #endif
@@ -68,7 +68,7 @@ static int memfd_open(void)
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     int fd = memfd_create("multilane", flags | MFD_NOEXEC_SEAL);
 
-    return fd < 0 && EINVAL == errno ? memfd_create("multilane", flags) : fd;
+    return fd < 0 && errno == EINVAL ? memfd_create("multilane", flags) : fd;
 }
 
 /* A descriptor of memory that can neither shrink under a peer nor be inherited by exec. */
@@ -80,7 +80,7 @@ static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
 
     if (fd < 0)
         return -1;
-    if (size_allowed(bytes) && 0 == ftruncate(fd, (off_t) bytes)) {
+    if (size_allowed(bytes) && ftruncate(fd, (off_t) bytes) == 0) {
         if (kind == SEGMENT_MEMFD)
             (void) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
         return fd;
@@ -93,7 +93,7 @@ static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
     return -1;
 }
 
-/* The lock that segment_owner_lives looks for. Of the POSIX kind, which a forked child does not
+/* The lock that shm_segment_owner_lives looks for. Of the POSIX kind, which a forked child does not
  * get. */
 static int life_lock(int fd)
 {
@@ -102,12 +102,12 @@ static int life_lock(int fd)
     return fcntl(fd, F_SETLK, &lock);
 }
 
-bool segment_owner_lives(int descriptor)
+bool shm_segment_owner_lives(int descriptor)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 
-    /* A system without such locks never says that anybody died. */
-    return 0 != fcntl(descriptor, F_GETLK, &lock) || lock.l_type != F_UNLCK;
+    /* Without such locks every owner counts as living. */
+    return fcntl(descriptor, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 /* Whether a process has ended and its parent has not noticed. */
@@ -126,29 +126,27 @@ static bool process_is_zombie(int32_t pid)
     text[got > 0 ? got : 0] = 0;
     /* "PID (NAME) STATE ...", and the name may hold anything. */
     name_end = strrchr(text, ')');
-    return NULL != name_end &&
-           (0 == strncmp(name_end, ") Z", 3) || 0 == strncmp(name_end, ") X", 3));
+    return name_end && (strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0);
 }
 
-bool segment_process_lives(int32_t pid)
+bool shm_segment_process_lives(int32_t pid)
 {
     struct pollfd end = {.fd = (int) syscall(SYS_pidfd_open, (pid_t) pid, 0), .events = POLLIN};
     bool lives;
 
     /* An older kernel has no such descriptors, a container may refuse them. */
     if (end.fd < 0)
-        return 0 != kill((pid_t) pid, 0) ? ESRCH != errno : !process_is_zombie(pid);
+        return kill((pid_t) pid, 0) != 0 ? errno != ESRCH : !process_is_zombie(pid);
     /* Readable as soon as the process has ended, whether or not its parent has noticed. */
-    lives = 1 != poll(&end, 1, 0);
+    lives = poll(&end, 1, 0) != 1;
     close(end.fd);
     return lives;
 }
 
-/* Memory is taken now or the caller hears that there is none; touching it later never raises
- * SIGBUS. */
+/* Memory is reserved now, or the caller gets an error; touching it later never raises SIGBUS. */
 static int memory_reserve(int fd, uint64_t offset, size_t bytes)
 {
-    while (0 != fallocate(fd, 0, (off_t) offset, (off_t) bytes))
+    while (fallocate(fd, 0, (off_t) offset, (off_t) bytes) != 0)
         if (errno != EINTR)
             return errno;
     return 0;
@@ -159,23 +157,23 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-static size_t doors_end(uint32_t door_count)
+static size_t connections_end(uint32_t connection_count)
 {
-    return SEGMENT_PAGE + round_up(door_count * sizeof(struct door), SEGMENT_PAGE);
+    return SEGMENT_PAGE + round_up(connection_count * sizeof(struct connection), SEGMENT_PAGE);
 }
 
-/* From one lane to the next. Only address space: memory is taken for what is used of it. */
-static size_t lane_stride(uint32_t lines)
+/* From one channel to the next. Only address space: memory is reserved for the used part. */
+static size_t channel_stride(uint32_t lines)
 {
-    return round_up(lane_bytes(lines), SEGMENT_ALIGN);
+    return round_up(channel_bytes(lines), SEGMENT_ALIGN);
 }
 
-void *segment_map(int descriptor, uint64_t offset, size_t bytes)
+void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes)
 {
     struct stat status;
     void *memory;
 
-    if (0 != fstat(descriptor, &status))
+    if (fstat(descriptor, &status) != 0)
         return NULL;
     if (offset > (uint64_t) status.st_size || bytes > (uint64_t) status.st_size - offset) {
         errno = ESTALE;
@@ -189,80 +187,82 @@ void *segment_map(int descriptor, uint64_t offset, size_t bytes)
     return memory;
 }
 
-void segment_unmap(void *memory, size_t bytes)
+void shm_segment_unmap(void *memory, size_t bytes)
 {
-    if (NULL != memory)
+    if (memory)
         munmap(memory, bytes);
 }
 
-int segment_create(struct segment *segment, enum segment_kind kind,
-                   const struct segment_nonce *nonce, uint32_t door_count, uint32_t lane_count,
-                   uint32_t lane_lines, const char **failed)
+int shm_segment_create(struct segment *segment, enum segment_kind kind,
+                       const struct segment_nonce *nonce, uint32_t connection_count,
+                       uint32_t channel_count, uint32_t channel_lines, const char **failed)
 {
     int error;
 
     memset(segment, 0, sizeof(*segment));
     segment->kind = kind;
     segment->nonce = *nonce;
-    segment->door_count = door_count;
-    segment->bell_words = door_count < SEGMENT_BELLS * 64 ? (door_count + 63) / 64 : SEGMENT_BELLS;
-    segment->lane_lines = lane_lines;
+    segment->connection_count = connection_count;
+    segment->doorbell_words = connection_count < SEGMENT_DOORBELLS * 64
+                                  ? (connection_count + 63) / 64
+                                  : SEGMENT_DOORBELLS;
+    segment->channel_lines = channel_lines;
     segment->fd = -1;
-    segment->used = round_up(doors_end(door_count), SEGMENT_ALIGN);
-    segment->bytes = segment->used + lane_count * lane_stride(lane_lines);
+    segment->used = round_up(connections_end(connection_count), SEGMENT_ALIGN);
+    segment->bytes = segment->used + channel_count * channel_stride(channel_lines);
     *failed = "note its rings";
-    segment->free_lanes = calloc(lane_count, sizeof(struct lane *));
-    if (NULL == segment->free_lanes)
+    segment->free_channels = calloc(channel_count, sizeof(struct channel *));
+    if (!segment->free_channels)
         return ENOMEM;
     if (kind == SEGMENT_FILE)
-        segment_file_path(segment->path, nonce);
+        shm_segment_file_path(segment->path, nonce);
     *failed = kind == SEGMENT_FILE ? "create its file" : "create it";
     segment->fd = memory_open(kind, segment->path, segment->bytes);
     if (segment->fd < 0) {
         error = errno;
-        free(segment->free_lanes);
-        segment->free_lanes = NULL;
+        free(segment->free_channels);
+        segment->free_channels = NULL;
         return error;
     }
     *failed = "reserve memory for it";
-    error = memory_reserve(segment->fd, 0, doors_end(door_count));
-    if (0 == error) {
+    error = memory_reserve(segment->fd, 0, connections_end(connection_count));
+    if (error == 0) {
         *failed = "map it";
-        segment->header = segment_map(segment->fd, 0, segment->bytes);
-        error = NULL == segment->header ? errno : 0;
+        segment->header = shm_segment_map(segment->fd, 0, segment->bytes);
+        error = !segment->header ? errno : 0;
     }
-    if (0 == error) {
+    if (error == 0) {
         *failed = "lock it";
-        error = 0 != life_lock(segment->fd) ? errno : 0;
+        error = life_lock(segment->fd) != 0 ? errno : 0;
     }
-    if (0 != error) {
-        segment_destroy(segment);
+    if (error != 0) {
+        shm_segment_destroy(segment);
         return error;
     }
-    segment->doors = segment_doors(segment->header);
+    segment->connections = shm_segment_connections(segment->header);
     segment->header->layout = SEGMENT_LAYOUT;
-    segment->header->door_count = door_count;
-    /* Release: whoever opens it and sees the state sees the rest (segment_open). */
+    segment->header->connection_count = connection_count;
+    /* Release: a process that opens it and sees the state sees the rest (segment_is). */
     memcpy(&segment->header->nonce, nonce, sizeof(*nonce));
     atomic_store_explicit(&segment->header->state, SEGMENT_OPEN, memory_order_release);
     return 0;
 }
 
-void segment_destroy(struct segment *segment)
+void shm_segment_destroy(struct segment *segment)
 {
     if (segment->fd < 0)
         return;
     if (segment->kind == SEGMENT_FILE)
         unlink(segment->path);
-    segment_unmap(segment->header, segment->bytes);
+    shm_segment_unmap(segment->header, segment->bytes);
     close(segment->fd);
-    free(segment->free_lanes);
-    segment->free_lanes = NULL;
+    free(segment->free_channels);
+    segment->free_channels = NULL;
     segment->header = NULL;
     segment->fd = -1;
 }
 
-static void lines_place(struct lane *lane, uint32_t lines, int node)
+static void lines_place(struct channel *channel, uint32_t lines, int node)
 {
     unsigned long nodes[16] = {0};
     unsigned bits = sizeof(nodes[0]) * CHAR_BIT;
@@ -270,88 +270,89 @@ static void lines_place(struct lane *lane, uint32_t lines, int node)
     if (node < 0 || (unsigned) node >= sizeof(nodes) * CHAR_BIT)
         return;
     nodes[(unsigned) node / bits] = 1ul << (unsigned) node % bits;
-    /* Only a wish: with one node, or without the right, the memory is where it is. */
-    (void) syscall(SYS_mbind, lane, lane_bytes(lines), POLICY_PREFERRED, nodes,
+    /* A hint: with one node, or without the right, the memory stays where it is. */
+    (void) syscall(SYS_mbind, channel, channel_bytes(lines), POLICY_PREFERRED, nodes,
                    sizeof(nodes) * CHAR_BIT, 0);
 }
 
-struct lane *segment_lane_get(struct segment *segment, int node)
+struct channel *shm_segment_channel_get(struct segment *segment, int node)
 {
-    size_t bytes = lane_bytes(segment->lane_lines);
-    struct lane *lane;
+    size_t bytes = channel_bytes(segment->channel_lines);
+    struct channel *channel;
 
-    if (segment->free_lane_count > 0) {
-        lane = segment->free_lanes[--segment->free_lane_count];
-        memset(lane, 0, bytes);
-        return lane;
+    if (segment->free_channel_count > 0) {
+        channel = segment->free_channels[--segment->free_channel_count];
+        memset(channel, 0, bytes);
+        return channel;
     }
     if (segment->bytes - segment->used < bytes) {
         errno = ENOSPC;
         return NULL;
     }
-    lane = (struct lane *) ((unsigned char *) segment->header + segment->used);
-    lines_place(lane, segment->lane_lines, node);
+    channel = (struct channel *) ((unsigned char *) segment->header + segment->used);
+    lines_place(channel, segment->channel_lines, node);
     errno = memory_reserve(segment->fd, segment->used, bytes);
-    if (0 != errno)
+    if (errno != 0)
         return NULL;
-    segment->used += lane_stride(segment->lane_lines);
-    return lane;
+    segment->used += channel_stride(segment->channel_lines);
+    return channel;
 }
 
-void segment_lane_put(struct segment *segment, struct lane *lane)
+void shm_segment_channel_put(struct segment *segment, struct channel *channel)
 {
-    segment->free_lanes[segment->free_lane_count++] = lane;
+    segment->free_channels[segment->free_channel_count++] = channel;
 }
 
-/* Whether what was opened is the segment meant: a process identifier may belong to another process
- * in another namespace, and a descriptor number be used again. */
+/* Whether the opened file is the right segment: the process number may belong to another process in
+ * another namespace, and a descriptor number may be used again. */
 static bool segment_is(int descriptor, const struct segment_nonce *nonce)
 {
-    struct segment_header *header = segment_map(descriptor, 0, SEGMENT_PAGE);
+    struct segment_header *header = shm_segment_map(descriptor, 0, SEGMENT_PAGE);
     bool same;
 
-    if (NULL == header)
+    if (!header)
         return false;
     same = atomic_load_explicit(&header->state, memory_order_acquire) != 0 &&
-           header->layout == SEGMENT_LAYOUT && 0 == memcmp(&header->nonce, nonce, sizeof(*nonce));
-    segment_unmap(header, SEGMENT_PAGE);
+           header->layout == SEGMENT_LAYOUT && memcmp(&header->nonce, nonce, sizeof(*nonce)) == 0;
+    shm_segment_unmap(header, SEGMENT_PAGE);
     return same;
 }
 
-int segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
+int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
 {
     struct stat status;
     char path[64];
     int descriptor;
 
     if (fd < 0)
-        segment_file_path(path, nonce);
+        shm_segment_file_path(path, nonce);
     else
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
-    /* Not O_NOFOLLOW for /proc, where every entry is a link; nothing is followed into /dev/shm. And
-     * not blocking: the descriptor of a stranger may be a pipe. */
+    /* No O_NOFOLLOW for /proc, where every entry is a link; in /dev/shm no link is followed. And
+     * O_NONBLOCK: the descriptor of an unrelated process may be a pipe. */
     descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (fd < 0 ? O_NOFOLLOW : 0));
     if (descriptor < 0)
         return -1;
-    if (0 == fstat(descriptor, &status) && S_ISREG(status.st_mode) && segment_is(descriptor, nonce))
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && segment_is(descriptor, nonce))
         return descriptor;
     close(descriptor);
     errno = ESTALE;
     return -1;
 }
 
-struct segment_header *segment_map_header(int descriptor, size_t *bytes, uint32_t *door_count)
+struct segment_header *shm_segment_map_header(int descriptor, size_t *bytes,
+                                              uint32_t *connection_count)
 {
-    struct segment_header *header = segment_map(descriptor, 0, SEGMENT_PAGE);
+    struct segment_header *header = shm_segment_map(descriptor, 0, SEGMENT_PAGE);
 
-    if (NULL == header)
+    if (!header)
         return NULL;
-    *door_count = *(volatile uint32_t *) &header->door_count;
-    segment_unmap(header, SEGMENT_PAGE);
-    if (0 == *door_count || *door_count > SEGMENT_DOORS_MAX) {
+    *connection_count = *(volatile uint32_t *) &header->connection_count;
+    shm_segment_unmap(header, SEGMENT_PAGE);
+    if (*connection_count == 0 || *connection_count > SEGMENT_CONNECTIONS_MAX) {
         errno = ESTALE;
         return NULL;
     }
-    *bytes = doors_end(*door_count);
-    return segment_map(descriptor, 0, *bytes);
+    *bytes = connections_end(*connection_count);
+    return shm_segment_map(descriptor, 0, *bytes);
 }

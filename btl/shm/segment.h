@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory that a process shares with its peers: how it is laid out, made and opened. */
+/* The memory that a process shares with its peers: its layout, how it is made and how it is opened.
+ */
 #ifndef MULTILANE_SHM_SEGMENT_H
 #define MULTILANE_SHM_SEGMENT_H
 
@@ -12,18 +13,21 @@
 #include "common/ring/ring.h"
 #include "multilane/extension.h"
 
-/* A segment belongs to the process that made it. From its start: header, doors, lanes. A peer that
- * wants to send opens the segment of its receiver, takes a free door there, and writes on the door
- * where its ring lies: in a lane of the sender's own segment. Then it rings the bell, and the owner
- * of the door maps that ring. So the first message is in memory before the receiver has looked, and
- * nobody writes where another process still decides. */
+/* A segment belongs to the process that makes it, its owner. It holds a header, a table of
+ * connections, and channels.
+ *
+ * A peer that wants to send opens the segment of its receiver and claims a free entry in the table
+ * of connections. There it writes where its ring is: in a channel of the sender's own segment. Then
+ * it rings a doorbell, and the owner of the table maps that ring. So the first message is in memory
+ * before the receiver looks, and no process writes memory that another process still allocates
+ * from. */
 
-#define SEGMENT_LAYOUT    3u
-#define SEGMENT_PAGE      4096u
-#define SEGMENT_ALIGN     65536u /* where lanes begin: a system's pages may be that large */
-#define SEGMENT_BELLS     8u
-#define SEGMENT_DOORS_MAX 65536u
-#define SEGMENT_NONCE     16
+#define SEGMENT_LAYOUT          3u
+#define SEGMENT_PAGE            4096u
+#define SEGMENT_ALIGN           65536u /* of channels: a system's pages may be that large */
+#define SEGMENT_DOORBELLS       8u
+#define SEGMENT_CONNECTIONS_MAX 65536u
+#define SEGMENT_NONCE           16
 
 /* Where a segment's memory comes from. */
 enum segment_kind {
@@ -32,7 +36,7 @@ enum segment_kind {
     SEGMENT_KINDS
 };
 
-/* Random, so that nobody can guess it: it proves that what was opened is the segment meant, and it
+/* Random, so that it cannot be guessed. It proves that an opened segment is the right one, and it
  * is the name of the file. */
 struct segment_nonce {
     unsigned char bytes[SEGMENT_NONCE];
@@ -42,56 +46,57 @@ enum segment_state { SEGMENT_OPEN = 1, SEGMENT_FINALIZED = 2 };
 
 struct segment_header {
     uint32_t layout;
-    uint32_t door_count;
+    uint32_t connection_count;
     struct segment_nonce nonce;
-    /* enum segment_state: a process that ends after SEGMENT_FINALIZED did so as it should. */
+    /* enum segment_state: a process that ends after SEGMENT_FINALIZED ended in order. */
     _Atomic uint32_t state;
-    /* One bit a door (of equal remainder): something there wants to be looked at. A line of its
-     * own, since its owner looks at it with every round of progress. */
-    _Alignas(RING_LINE_BYTES) _Atomic uint64_t bells[SEGMENT_BELLS];
+    /* One bit for each connection, or for several (index modulo all bits): a connection there has
+     * changed or has a message. On a line of its own, because the owner reads it in every round of
+     * progress. */
+    _Alignas(RING_LINE_BYTES) _Atomic uint64_t doorbells[SEGMENT_DOORBELLS];
 };
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is one page");
 
-enum door_state {
-    DOOR_FREE,
-    DOOR_CLAIMED, /* a visitor is writing on it */
-    DOOR_OPEN,    /* the visitor's ring may be mapped */
-    DOOR_CLOSED,  /* the visitor sends no more; what is in the ring is still to be read */
-    DOOR_REFUSED  /* the owner cannot map the visitor's ring */
+enum connection_state {
+    CONNECTION_FREE,
+    CONNECTION_CLAIMED, /* a sender is writing it */
+    CONNECTION_OPEN,    /* the sender's ring may be mapped */
+    CONNECTION_CLOSED,  /* the sender sends no more; the ring may still hold messages */
+    CONNECTION_REFUSED  /* the owner cannot map the sender's ring */
 };
 
-/* What a visitor says of its ring. Checked by the owner before it believes it. */
-struct door {
+/* An entry of the table: what a sender writes about its ring. The owner checks it before use. */
+struct connection {
     _Alignas(RING_LINE_BYTES) _Atomic uint32_t state;
     uint32_t jobid;
     uint32_t vpid;
-    int32_t pid; /* of the visitor, in its own namespace */
-    int32_t fd;  /* the segment's descriptor there; -1: it is a file */
+    int32_t pid; /* of the sender, in its own namespace */
+    int32_t fd;  /* of the sender's segment in that process; -1: it is a file */
     uint32_t lines;
-    uint64_t lane;              /* where the lane starts in the visitor's segment */
-    struct segment_nonce nonce; /* of the visitor's segment */
+    uint64_t channel;           /* offset of the channel in the sender's segment */
+    struct segment_nonce nonce; /* of the sender's segment */
 };
 
-_Static_assert(sizeof(struct door) == RING_LINE_BYTES, "doors do not share lines");
+_Static_assert(sizeof(struct connection) == RING_LINE_BYTES, "connections do not share lines");
 
-/* A lane: one page that both ends write, then the lines of the ring. */
-#define LANE_CONTROLS                                                                              \
+/* A channel: one page that both ends write, then the lines of the ring. */
+#define CHANNEL_CONTROLS                                                                           \
     ((SEGMENT_PAGE - sizeof(struct ring_feedback) - RING_LINE_BYTES) /                             \
      sizeof(struct multilane_control))
 
-struct lane {
+struct channel {
     struct ring_feedback feedback;
-    /* Not 0 once who reads the ring has it mapped: it stays readable then, whatever becomes of its
-     * owner. Written by the reader, once; read by the owner before it ends. */
+    /* Not 0 once the receiver has mapped the ring: it can read it then even if the owner ends.
+     * Written by the receiver, once; read by the owner before it ends. */
     _Alignas(RING_LINE_BYTES) _Atomic uint32_t is_mapped;
-    struct multilane_control controls[LANE_CONTROLS];
+    struct multilane_control controls[CHANNEL_CONTROLS];
     _Alignas(SEGMENT_PAGE) struct ring_line lines[];
 };
 
-static inline size_t lane_bytes(uint32_t lines)
+static inline size_t channel_bytes(uint32_t lines)
 {
-    return sizeof(struct lane) + ring_bytes(lines);
+    return sizeof(struct channel) + ring_bytes(lines);
 }
 
 /* A segment of this process. */
@@ -100,62 +105,64 @@ struct segment {
     int fd; /* -1: there is none */
     struct segment_nonce nonce;
     struct segment_header *header;
-    struct door *doors;
-    uint32_t door_count;
-    uint32_t bell_words; /* of the header's bells, those that ring for these doors */
-    size_t bytes;        /* address space set aside; memory is taken lane by lane */
-    size_t used;         /* up to here lanes were given out */
-    /* Given back. Kept here, where no peer can write. */
-    struct lane **free_lanes;
-    uint32_t free_lane_count;
-    uint32_t lane_lines;
+    struct connection *connections;
+    uint32_t connection_count;
+    uint32_t doorbell_words; /* the words of `doorbells` that these connections use */
+    size_t bytes;            /* address space; memory is reserved channel by channel */
+    size_t used;             /* end of the channels that were handed out so far */
+    /* Channels that came back. Kept here, where no peer can write. */
+    struct channel **free_channels;
+    uint32_t free_channel_count;
+    uint32_t channel_lines;
     char path[64]; /* SEGMENT_FILE */
 };
 
-/* Makes a segment for `door_count` visitors and up to `lane_count` lanes of `lane_lines` lines.
- * 0, or the errno of what failed; *failed then says in words what. */
-int segment_create(struct segment *segment, enum segment_kind kind,
-                   const struct segment_nonce *nonce, uint32_t door_count, uint32_t lane_count,
-                   uint32_t lane_lines, const char **failed);
-void segment_destroy(struct segment *segment);
+/* Makes a segment for `connection_count` senders and up to `channel_count` channels of
+ * `channel_lines` lines. 0, or the errno of what failed; *failed then says in words what failed. */
+int shm_segment_create(struct segment *segment, enum segment_kind kind,
+                       const struct segment_nonce *nonce, uint32_t connection_count,
+                       uint32_t channel_count, uint32_t channel_lines, const char **failed);
+void shm_segment_destroy(struct segment *segment);
 
-/* A cleared lane whose memory is reserved, its lines on NUMA node `node` if that is 0 or more.
+/* A cleared channel whose memory is reserved, its lines on NUMA node `node` if that is 0 or more.
  * NULL: out of memory, errno says how. */
-struct lane *segment_lane_get(struct segment *segment, int node);
-void segment_lane_put(struct segment *segment, struct lane *lane);
+struct channel *shm_segment_channel_get(struct segment *segment, int node);
+void shm_segment_channel_put(struct segment *segment, struct channel *channel);
 
-static inline uint64_t segment_lane_offset(const struct segment *segment, const struct lane *lane)
+static inline uint64_t shm_segment_channel_offset(const struct segment *segment,
+                                                  const struct channel *channel)
 {
-    return (uint64_t) ((const unsigned char *) lane - (const unsigned char *) segment->header);
+    return (uint64_t) ((const unsigned char *) channel - (const unsigned char *) segment->header);
 }
 
-/* Opens the segment that `nonce` names, of process `pid` by its descriptor `fd`, or, with fd -1, as
- * a file. A descriptor, or -1 and errno: ESTALE if it opened but is another one. */
-int segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce);
+/* Opens the segment with that nonce: of process `pid` by its descriptor `fd`, or, with fd -1, as a
+ * file. Returns a descriptor, or -1 and errno: ESTALE if another segment was found there. */
+int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce);
 
 /* Maps `bytes` at `offset`; NULL and errno. The descriptor must reach that far: no SIGBUS later. */
-void *segment_map(int descriptor, uint64_t offset, size_t bytes);
-void segment_unmap(void *memory, size_t bytes);
+void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes);
+void shm_segment_unmap(void *memory, size_t bytes);
 
-/* Maps header and doors of an opened segment, and says how many doors there are: what the header
- * says of it later may be anything. */
-struct segment_header *segment_map_header(int descriptor, size_t *bytes, uint32_t *door_count);
-static inline struct door *segment_doors(struct segment_header *header)
+/* Maps the header and the connections of an opened segment, and returns the number of connections:
+ * the header may change later, and is not read again. */
+struct segment_header *shm_segment_map_header(int descriptor, size_t *bytes,
+                                              uint32_t *connection_count);
+static inline struct connection *shm_segment_connections(struct segment_header *header)
 {
-    return (struct door *) ((unsigned char *) header + SEGMENT_PAGE);
+    return (struct connection *) ((unsigned char *) header + SEGMENT_PAGE);
 }
 
-/* Whether the process whose segment this is still lives. It holds a lock on its segment that the
- * kernel takes away when the process ends, in whatever namespace and by whatever death. */
-bool segment_owner_lives(int descriptor);
+/* Whether the owner of this segment lives. It holds a lock on its segment, which the kernel
+ * releases when the process ends, in any namespace and however it ends. */
+bool shm_segment_owner_lives(int descriptor);
 
-/* Whether a process of this PID namespace lives. The lock above is also lost when a program closes
- * descriptors that are not its own, so where the process can be asked for, it is. */
-bool segment_process_lives(int32_t pid);
+/* Whether a process of this PID namespace lives. A process also loses the lock above when it closes
+ * descriptors that are not its own, so this is asked as well where possible. */
+bool shm_segment_process_lives(int32_t pid);
 
 /* Fills with random bytes; 0 or errno. */
-int segment_random(void *memory, size_t bytes);
+int shm_segment_random(void *memory, size_t bytes);
 
-void segment_file_path(char path[64], const struct segment_nonce *nonce);
+void shm_segment_file_path(char path[64], const struct segment_nonce *nonce);
 
 #endif

@@ -17,19 +17,19 @@ static void frag_construct(struct shm_frag *frag)
 
 OBJ_CLASS_INSTANCE(struct_shm_frag, mca_btl_base_descriptor_t, frag_construct, NULL);
 
-/* From here on the payload of a message begins on a line of its own: copying to and from it in
- * whole lines is faster by more than the part of a line that is lost. */
+/* From this size on the payload begins on a line of its own: copying whole lines saves more than
+ * the lost part of a line costs. */
 #define ALIGN_PAYLOAD_MIN 256u
 
 /* Where in its first line a message starts, so that its payload starts with a line. */
 static inline unsigned start_of(size_t header_size, size_t payload_size)
 {
-    if (payload_size < ALIGN_PAYLOAD_MIN || 0 != header_size % 8)
+    if (payload_size < ALIGN_PAYLOAD_MIN || header_size % 8 != 0)
         return RING_HEADER_BYTES;
     return RING_LINE_BYTES - (unsigned) (header_size % RING_LINE_BYTES);
 }
 
-/* Short copies without a call; they are what small messages consist of. */
+/* Short copies without a call, as small messages need. */
 static inline void bytes_copy(unsigned char *to, const unsigned char *from, size_t length)
 {
     if (length > 64) {
@@ -49,21 +49,21 @@ static inline void bytes_copy(unsigned char *to, const unsigned char *from, size
     }
 }
 
-static inline void bell_ring_if_asleep(shm_peer_t *peer)
+static inline void doorbell_ring_if_asleep(shm_peer_t *peer)
 {
     if (OPAL_UNLIKELY(!ring_is_attended(&peer->out)))
-        door_bell_ring(peer);
+        shm_doorbell_ring(peer);
 }
 
 static inline void message_publish(shm_peer_t *peer, uint8_t tag, unsigned kind, unsigned start,
                                    size_t length)
 {
     ring_publish(&peer->out, tag, kind, start, length);
-    bell_ring_if_asleep(peer);
+    doorbell_ring_if_asleep(peer);
 }
 
 /* Writes header and payload into the ring: OPAL_SUCCESS; OPAL_ERR_RESOURCE_BUSY while it is full;
- * OPAL_ERR_OUT_OF_RESOURCE if the convertor gives less than was said. */
+ * OPAL_ERR_OUT_OF_RESOURCE if the convertor packs fewer bytes than announced. */
 static inline int message_write(shm_peer_t *peer, opal_convertor_t *convertor, const void *header,
                                 size_t header_size, size_t payload_size, uint8_t tag)
 {
@@ -71,10 +71,11 @@ static inline int message_write(shm_peer_t *peer, opal_convertor_t *convertor, c
     unsigned start = start_of(header_size, payload_size);
     unsigned char *room = ring_reserve(&peer->out, start, length);
 
-    if (OPAL_UNLIKELY(NULL == room))
+    if (OPAL_UNLIKELY(!room))
         return OPAL_ERR_RESOURCE_BUSY;
-    /* The payload first: the receiver polls the first line, which should change hands but once. */
-    if (0 != payload_size) {
+    /* The payload first: the receiver polls the first line, which should move between caches only
+     * once. */
+    if (payload_size != 0) {
         struct iovec part = {.iov_base = room + header_size, .iov_len = payload_size};
         uint32_t parts = 1;
         size_t packed = payload_size;
@@ -93,10 +94,10 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
     opal_free_list_t *list = size <= SHM_FRAG_SMALL ? &shm.frags_small : &shm.frags_large;
     struct shm_frag *frag;
 
-    if (OPAL_UNLIKELY(size > shm_module.super.btl_max_send_size))
+    if (OPAL_UNLIKELY(size > shm_module.btl_max_send_size))
         return NULL;
     frag = (struct shm_frag *) tsan_list_get(list);
-    if (OPAL_UNLIKELY(NULL == frag))
+    if (OPAL_UNLIKELY(!frag))
         return NULL;
     frag->list = list;
     frag->kind = SHM_KIND_ACTIVE;
@@ -109,15 +110,15 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
     return &frag->base;
 }
 
-mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, shm_peer_t *peer, uint8_t order,
-                                      size_t size, uint32_t flags)
+mca_btl_base_descriptor_t *shm_send_alloc(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                          uint8_t order, size_t size, uint32_t flags)
 {
     (void) btl;
     (void) peer;
     return frag_get(order, size, flags);
 }
 
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+int shm_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
 {
     struct shm_frag *frag = (struct shm_frag *) descriptor;
 
@@ -126,9 +127,9 @@ int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
     return OPAL_SUCCESS;
 }
 
-mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                                        opal_convertor_t *convertor, uint8_t order, size_t reserve,
-                                        size_t *size, uint32_t flags)
+mca_btl_base_descriptor_t *shm_send_prepare(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                                            opal_convertor_t *convertor, uint8_t order,
+                                            size_t reserve, size_t *size, uint32_t flags)
 {
     size_t max = btl->btl_max_send_size - reserve;
     struct iovec part = {.iov_base = NULL, .iov_len = *size < max ? *size : max};
@@ -139,13 +140,13 @@ mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *
         frag_get(order, reserve + (in_place ? 0 : part.iov_len), flags);
 
     (void) peer;
-    if (OPAL_UNLIKELY(NULL == descriptor))
+    if (OPAL_UNLIKELY(!descriptor))
         return NULL;
     if (!in_place)
         part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
-    /* Without a buffer of ours it answers where the data lies. */
-    if (OPAL_UNLIKELY(0 > opal_convertor_pack(convertor, &part, &parts, &packed))) {
-        send_free(btl, descriptor);
+    /* Without a buffer it returns where the data is. */
+    if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
+        shm_send_free(btl, descriptor);
         return NULL;
     }
     *size = packed;
@@ -162,7 +163,7 @@ mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, shm_peer_t *
 static size_t frag_length(const struct shm_frag *frag)
 {
     return frag->segments[0].seg_len +
-           (2 == frag->base.des_segment_count ? frag->segments[1].seg_len : 0);
+           (frag->base.des_segment_count == 2 ? frag->segments[1].seg_len : 0);
 }
 
 /* Under peer->lock. False: no room. */
@@ -173,9 +174,9 @@ static bool frag_write(shm_peer_t *peer, const struct shm_frag *frag)
     unsigned start = start_of(first, second);
     unsigned char *room = ring_reserve(&peer->out, start, first + second);
 
-    if (NULL == room)
+    if (!room)
         return false;
-    if (0 != second)
+    if (second != 0)
         memcpy(room + first, frag->segments[1].seg_addr.pval, second);
     bytes_copy(room, frag->segments[0].seg_addr.pval, first);
     message_publish(peer, frag->tag, frag->kind, start, first + second);
@@ -185,12 +186,12 @@ static bool frag_write(shm_peer_t *peer, const struct shm_frag *frag)
 /* With no lock held. */
 static void frag_complete(shm_peer_t *peer, struct shm_frag *frag, bool callback, int status)
 {
-    bool ours = 0 != (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    bool ours = (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
 
-    if (callback && NULL != frag->base.des_cbfunc)
-        frag->base.des_cbfunc(&shm_module.super, peer, &frag->base, status);
+    if (callback && frag->base.des_cbfunc)
+        frag->base.des_cbfunc(&shm_module, peer, &frag->base, status);
     if (ours)
-        send_free(&shm_module.super, &frag->base);
+        shm_send_free(&shm_module, &frag->base);
 }
 
 /* Under peer->lock. */
@@ -198,26 +199,18 @@ static void frag_queue(shm_peer_t *peer, struct shm_frag *frag)
 {
     peer->out_direct = false;
     opal_list_append(&peer->pending, (opal_list_item_t *) frag);
-    opal_mutex_lock(&shm.pending_lock);
-    if (!peer->pending_listed) {
-        uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
-
-        peer->pending_listed = true;
-        shm.pending_peers[count] = peer;
-        atomic_store_explicit(&shm.pending_count, count + 1, memory_order_relaxed);
-    }
-    opal_mutex_unlock(&shm.pending_lock);
+    shm_peer_list_pending(peer);
 }
 
-/* 1: in the ring, or nobody is there to read it. 0: queued. Below 0: the peer is lost. */
+/* 1: in the ring, or the peer has ended in order. 0: queued. Below 0: the peer is lost. */
 static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
 {
     int status = OPAL_SUCCESS;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_UNLIKELY(OUT_NONE == peer->out_state))
-        door_open_out(peer);
-    if (OPAL_UNLIKELY(OUT_DEAD == peer->out_state))
+    if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
+        shm_outbound_open(peer);
+    if (OPAL_UNLIKELY(peer->out_state == OUT_DEAD))
         status = peer->gone ? 1 : OPAL_ERR_UNREACH;
     else if (OPAL_LIKELY(peer->out_direct) && frag_write(peer, frag))
         status = 1;
@@ -227,8 +220,8 @@ static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
     return status;
 }
 
-int send_start(mca_btl_base_module_t *btl, shm_peer_t *peer, mca_btl_base_descriptor_t *descriptor,
-               mca_btl_base_tag_t tag)
+int shm_send_start(mca_btl_base_module_t *btl, shm_peer_t *peer,
+                   mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
     struct shm_frag *frag = (struct shm_frag *) descriptor;
     bool callback;
@@ -237,28 +230,29 @@ int send_start(mca_btl_base_module_t *btl, shm_peer_t *peer, mca_btl_base_descri
     (void) btl;
     frag->tag = tag;
     status = frag_submit(peer, frag);
-    if (1 != status)
+    if (status != 1)
         return status;
-    callback = 0 != (frag->base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
+    callback = (frag->base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0;
     frag_complete(peer, frag, callback, OPAL_SUCCESS);
     return 1;
 }
 
-/* When the short way is barred: no ring yet, messages waiting before this one, a full ring. What is
- * for a peer that has ended in order is dropped as if it had been sent. */
+/* If the fast path cannot send: no ring yet, messages that wait, a full ring. Messages for a peer
+ * that has ended in order are dropped as if they had been sent. */
 static __attribute__((noinline)) int immediate_slow(shm_peer_t *peer, size_t header_size,
                                                     size_t payload_size, uint8_t order,
                                                     uint32_t flags, int status,
                                                     mca_btl_base_descriptor_t **descriptor)
 {
-    if (NULL != descriptor)
+    if (descriptor)
         *descriptor = frag_get(order, header_size + payload_size, flags);
-    return OUT_DEAD == peer->out_state ? OPAL_ERR_UNREACH : status;
+    return peer->out_state == OUT_DEAD ? OPAL_ERR_UNREACH : status;
 }
 
-int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
-                   void *header, size_t header_size, size_t payload_size, uint8_t order,
-                   uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
+                       void *header, size_t header_size, size_t payload_size, uint8_t order,
+                       uint32_t flags, mca_btl_base_tag_t tag,
+                       mca_btl_base_descriptor_t **descriptor)
 {
     bool threads = opal_using_threads();
     int status = OPAL_ERR_OUT_OF_RESOURCE;
@@ -266,18 +260,18 @@ int send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_
     (void) btl;
     if (OPAL_UNLIKELY(threads))
         opal_mutex_lock(&peer->lock);
-    if (OPAL_UNLIKELY(OUT_NONE == peer->out_state))
-        door_open_out(peer);
+    if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
+        shm_outbound_open(peer);
     if (OPAL_LIKELY(peer->out_direct && header_size + payload_size <= peer->length_max))
         status = message_write(peer, convertor, header, header_size, payload_size, tag);
     if (OPAL_UNLIKELY(threads))
         opal_mutex_unlock(&peer->lock);
-    if (OPAL_LIKELY(OPAL_SUCCESS == status) || OPAL_UNLIKELY(peer->gone))
+    if (OPAL_LIKELY(status == OPAL_SUCCESS) || OPAL_UNLIKELY(peer->gone))
         return OPAL_SUCCESS;
     return immediate_slow(peer, header_size, payload_size, order, flags, status, descriptor);
 }
 
-/* Whether it is a message of one line, and of the only thread. */
+/* Whether it is a message of one line in a process with one thread. */
 static inline bool is_simple(size_t header_size, size_t payload_size)
 {
     return !opal_using_threads() && header_size + payload_size <= RING_LINE_PAYLOAD &&
@@ -293,13 +287,13 @@ static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t head
     OPAL_THREAD_LOCK(&peer->lock);
     if (OPAL_LIKELY(peer->out_direct && length <= peer->length_max))
         room = ring_reserve(&peer->out, start_of(header_size, payload_size), length);
-    if (OPAL_UNLIKELY(NULL == room))
+    if (OPAL_UNLIKELY(!room))
         OPAL_THREAD_UNLOCK(&peer->lock);
     return room;
 }
 
-void *send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
-                   size_t payload_size)
+void *shm_send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                       size_t payload_size)
 {
     (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size)))
@@ -315,19 +309,20 @@ static __attribute__((noinline)) void commit_any(shm_peer_t *peer, size_t header
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-void send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
-                 size_t payload_size, uint8_t tag)
+void shm_send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
+                     size_t payload_size, uint8_t tag)
 {
     (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size))) {
         commit_any(peer, header_size, payload_size, tag, SHM_KIND_ACTIVE);
     } else {
         ring_publish_line(&peer->out, tag, SHM_KIND_ACTIVE, header_size + payload_size);
-        bell_ring_if_asleep(peer);
+        doorbell_ring_if_asleep(peer);
     }
 }
 
-/* The same for a message that has to wait: no ring yet, others before it, a full ring. */
+/* A message of kind SHM_KIND_REMOTE that has to wait: no ring yet, other messages before it, a full
+ * ring. */
 static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
                         size_t size)
 {
@@ -336,27 +331,27 @@ static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size
     struct shm_frag *frag = (struct shm_frag *) descriptor;
     int status;
 
-    if (NULL == frag)
+    if (!frag)
         return OPAL_ERR_OUT_OF_RESOURCE;
     frag->kind = SHM_KIND_REMOTE;
     frag->tag = 0;
     memcpy(frag->data, header, header_size);
-    if (0 != size)
+    if (size != 0)
         memcpy(frag->data + header_size, data, size);
     status = frag_submit(peer, frag);
-    if (1 == status || status < 0)
-        send_free(&shm_module.super, descriptor);
-    return 1 == status ? OPAL_SUCCESS : status;
+    if (status == 1 || status < 0)
+        shm_send_free(&shm_module, descriptor);
+    return status == 1 ? OPAL_SUCCESS : status;
 }
 
-int send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
-                size_t size)
+int shm_send_remote(shm_peer_t *peer, const void *header, size_t header_size, const void *data,
+                    size_t size)
 {
     unsigned char *room = reserve_any(peer, header_size, size);
 
-    if (OPAL_UNLIKELY(NULL == room))
+    if (OPAL_UNLIKELY(!room))
         return remote_queue(peer, header, header_size, data, size);
-    if (0 != size)
+    if (size != 0)
         memcpy(room + header_size, data, size);
     bytes_copy(room, header, header_size);
     commit_any(peer, header_size, size, 0, SHM_KIND_REMOTE);
@@ -369,9 +364,9 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
     struct shm_frag *frag = NULL;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OUT_WAITING == peer->out_state || OUT_NONE == peer->out_state)
-        door_open_out(peer);
-    if ((OUT_OPEN == peer->out_state || peer->gone) && !opal_list_is_empty(&peer->pending)) {
+    if (peer->out_state == OUT_WAITING || peer->out_state == OUT_NONE)
+        shm_outbound_open(peer);
+    if ((peer->out_state == OUT_OPEN || peer->gone) && !opal_list_is_empty(&peer->pending)) {
         frag = (struct shm_frag *) opal_list_get_first(&peer->pending);
         if (peer->gone || frag_write(peer, frag)) {
             opal_list_remove_item(&peer->pending, (opal_list_item_t *) frag);
@@ -379,71 +374,26 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
             frag = NULL;
         }
     }
-    if (OUT_OPEN == peer->out_state && opal_list_is_empty(&peer->pending))
+    if (peer->out_state == OUT_OPEN && opal_list_is_empty(&peer->pending))
         peer->out_direct = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
     return frag;
 }
 
-/* Takes one peer off the list of those with something waiting; NULL: none. */
-static shm_peer_t *pending_peer_take(void)
+int shm_send_pending_of(shm_peer_t *peer)
 {
-    shm_peer_t *peer = NULL;
-    uint32_t count;
-
-    opal_mutex_lock(&shm.pending_lock);
-    count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
-    if (count > 0) {
-        peer = shm.pending_peers[0];
-        memmove(shm.pending_peers, shm.pending_peers + 1, (count - 1) * sizeof(peer));
-        peer->pending_listed = false;
-        atomic_store_explicit(&shm.pending_count, count - 1, memory_order_relaxed);
-    }
-    opal_mutex_unlock(&shm.pending_lock);
-    return peer;
-}
-
-static void pending_peer_list(shm_peer_t *peer)
-{
-    OPAL_THREAD_LOCK(&peer->lock);
-    if (!opal_list_is_empty(&peer->pending)) {
-        opal_mutex_lock(&shm.pending_lock);
-        if (!peer->pending_listed) {
-            uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
-
-            peer->pending_listed = true;
-            shm.pending_peers[count] = peer;
-            atomic_store_explicit(&shm.pending_count, count + 1, memory_order_relaxed);
-        }
-        opal_mutex_unlock(&shm.pending_lock);
-    }
-    OPAL_THREAD_UNLOCK(&peer->lock);
-}
-
-int send_pending(void)
-{
-    uint32_t peers = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
+    struct shm_frag *frag;
     int events = 0;
 
-    while (peers-- > 0) {
-        shm_peer_t *peer = pending_peer_take();
-        struct shm_frag *frag;
-
-        if (NULL == peer)
-            break;
-        if (peer->out_unusable)
-            peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
-        while (NULL != (frag = pending_send_one(peer))) {
-            /* In the end those that would be called are gone. */
-            frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
-            events++;
-        }
-        pending_peer_list(peer);
+    while ((frag = pending_send_one(peer))) {
+        /* At the end of the module the callbacks are gone. */
+        frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
+        events++;
     }
     return events;
 }
 
-void send_fail_pending(shm_peer_t *peer)
+void shm_send_fail_pending(shm_peer_t *peer)
 {
     struct shm_frag *frag;
 
@@ -451,7 +401,7 @@ void send_fail_pending(shm_peer_t *peer)
         OPAL_THREAD_LOCK(&peer->lock);
         frag = (struct shm_frag *) opal_list_remove_first(&peer->pending);
         OPAL_THREAD_UNLOCK(&peer->lock);
-        if (NULL != frag)
+        if (frag)
             frag_complete(peer, frag, true, OPAL_ERR_UNREACH);
-    } while (NULL != frag);
+    } while (frag);
 }

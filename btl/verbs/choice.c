@@ -9,7 +9,7 @@
 #define IPV6_SUBNET_BITS  64u
 #define IPV4_AT_BITS      96u /* ::ffff:a.b.c.d */
 
-const char *choice_link_name(uint8_t link)
+const char *verbs_choice_link_name(uint8_t link)
 {
     static const char *const names[] = {[CHOICE_INFINIBAND] = "InfiniBand",
                                         [CHOICE_ROCE_V1] = "RoCE v1",
@@ -24,54 +24,54 @@ static bool word_names(const char *word, size_t length, const char *device, uint
     char whole[CHOICE_NAME_BYTES + 16];
     size_t whole_length = (size_t) snprintf(whole, sizeof(whole), "%s:%u", device, port);
 
-    return (length == strlen(device) && 0 == strncmp(word, device, length)) ||
-           (length == whole_length && 0 == strncmp(word, whole, length));
+    return (length == strlen(device) && strncmp(word, device, length) == 0) ||
+           (length == whole_length && strncmp(word, whole, length) == 0);
 }
 
-bool choice_is_listed(const char *list, const char *device, uint32_t port)
+bool verbs_choice_is_listed(const char *list, const char *device, uint32_t port)
 {
     bool all_but;
 
-    if (NULL == list || 0 == strcmp(list, "auto"))
+    if (!list || strcmp(list, "auto") == 0)
         return true;
-    all_but = '^' == list[0];
-    for (const char *word = list + all_but; '\0' != *word;) {
+    all_but = list[0] == '^';
+    for (const char *word = list + all_but; *word != '\0';) {
         size_t length = strcspn(word, ",");
 
         if (word_names(word, length, device, port))
             return !all_but;
-        word += length + (',' == word[length]);
+        word += length + (word[length] == ',');
     }
     return all_but;
 }
 
-bool choice_gid_is_ipv4(const uint8_t *gid)
+bool verbs_choice_gid_is_ipv4(const uint8_t *gid)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
-    return 0 == memcmp(gid, mapped, sizeof(mapped));
+    return memcmp(gid, mapped, sizeof(mapped)) == 0;
 }
 
 static bool gid_is_empty(const uint8_t *gid)
 {
     static const uint8_t zero[CHOICE_GID_BYTES];
 
-    return 0 == memcmp(gid, zero, sizeof(zero));
+    return memcmp(gid, zero, sizeof(zero)) == 0;
 }
 
 static bool gid_is_link_local(const uint8_t *gid)
 {
-    return 0xfe == gid[0] && 0x80 == (gid[1] & 0xc0);
+    return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
 static int gid_rank(const struct choice_gid *gid)
 {
-    int rank = choice_gid_is_ipv4(gid->raw) ? 2 : gid_is_link_local(gid->raw) ? 0 : 1;
+    int rank = verbs_choice_gid_is_ipv4(gid->raw) ? 2 : gid_is_link_local(gid->raw) ? 0 : 1;
 
-    return CHOICE_ROCE_V2 == gid->link ? rank + 3 : rank;
+    return gid->link == CHOICE_ROCE_V2 ? rank + 3 : rank;
 }
 
-int choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
+int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
 {
     int best = -1;
 
@@ -81,7 +81,7 @@ int choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
         if (wanted >= 0) {
             if ((int64_t) gids[i].index == wanted)
                 return (int) i;
-        } else if (best < 0 || (CHOICE_INFINIBAND != gids[i].link &&
+        } else if (best < 0 || (gids[i].link != CHOICE_INFINIBAND &&
                                 gid_rank(&gids[i]) > gid_rank(&gids[best]))) {
             best = (int) i;
         }
@@ -89,9 +89,9 @@ int choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
     return best;
 }
 
-uint32_t choice_megabits(uint32_t speed, uint32_t width)
+uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width)
 {
-    /* One lane of the cable, less what its encoding takes: 8 of 10 bits, from FDR on 64 of 66. */
+    /* Mbit/s of one lane of the cable, less its encoding: 8 of 10 bits, from FDR on 64 of 66. */
     static const struct {
         uint32_t code, megabits;
     } speeds[] = {{1, 2000},   {2, 4000},   {4, 8000},   {8, 10000},
@@ -107,50 +107,50 @@ uint32_t choice_megabits(uint32_t speed, uint32_t width)
     return 0;
 }
 
-uint8_t choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint32_t netmask_bits)
+uint8_t verbs_choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint32_t netmask_bits)
 {
-    if (CHOICE_INFINIBAND == link)
+    if (link == CHOICE_INFINIBAND)
         return IPV6_SUBNET_BITS; /* the subnet prefix */
-    if (choice_gid_is_ipv4(gid))
-        return (uint8_t) (IPV4_AT_BITS + (0 < netmask_bits && netmask_bits <= 32
+    if (verbs_choice_gid_is_ipv4(gid))
+        return (uint8_t) (IPV4_AT_BITS + (netmask_bits > 0 && netmask_bits <= 32
                                               ? netmask_bits
                                               : IPV4_BITS_UNKNOWN));
-    return (uint8_t) (0 < netmask_bits && netmask_bits <= 128 ? netmask_bits : IPV6_SUBNET_BITS);
+    return (uint8_t) (netmask_bits > 0 && netmask_bits <= 128 ? netmask_bits : IPV6_SUBNET_BITS);
 }
 
 static bool bits_equal(const uint8_t *a, const uint8_t *b, unsigned bits)
 {
     unsigned bytes = bits / 8, rest = bits % 8;
 
-    if (0 != memcmp(a, b, bytes))
+    if (memcmp(a, b, bytes) != 0)
         return false;
-    return 0 == rest || 0 == ((a[bytes] ^ b[bytes]) >> (8 - rest));
+    return rest == 0 || ((a[bytes] ^ b[bytes]) >> (8 - rest)) == 0;
 }
 
-const char *choice_refuses(const struct choice_address *mine, const struct choice_address *theirs,
-                           bool any_subnet)
+const char *verbs_choice_refuses(const struct choice_address *mine,
+                                 const struct choice_address *theirs, bool any_subnet)
 {
     unsigned bits;
 
     if (mine->link != theirs->link)
         return "the two ports are of different kinds";
-    if (any_subnet && CHOICE_INFINIBAND != mine->link)
+    if (any_subnet && mine->link != CHOICE_INFINIBAND)
         return NULL;
-    /* Where the two ends see the size of the subnet differently, the larger one. */
+    /* If the two ends see subnets of different sizes, the larger one counts. */
     bits = mine->subnet_bits < theirs->subnet_bits ? mine->subnet_bits : theirs->subnet_bits;
     if (bits > 8 * CHOICE_GID_BYTES || !bits_equal(mine->gid, theirs->gid, bits))
         return "the two ports are in different subnets";
     return NULL;
 }
 
-bool choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs)
+bool verbs_choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs)
 {
-    /* Within a subnet of InfiniBand the LID is enough, but for ports that share theirs, as virtual
-     * functions may: the GID tells those apart. */
-    return CHOICE_INFINIBAND != mine->link || 0 != mine->needs_route || 0 != theirs->needs_route;
+    /* Within a subnet of InfiniBand the LID is enough, except for ports that share a LID, as
+     * virtual functions may: those differ by the GID. */
+    return mine->link != CHOICE_INFINIBAND || mine->needs_route != 0 || theirs->needs_route != 0;
 }
 
-/* The places of `ports`, the fastest first, equal ones in their order. */
+/* The indices of `ports`, the fastest first, equal ones in their order. */
 static void order_by_speed(const struct choice_address *ports, size_t count, size_t *order)
 {
     for (size_t i = 0; i < count; i++) {
@@ -162,9 +162,9 @@ static void order_by_speed(const struct choice_address *ports, size_t count, siz
     }
 }
 
-void choice_pair(const struct choice_address *mine, size_t mine_count,
-                 const struct choice_address *theirs, size_t theirs_count, bool any_subnet,
-                 int *pairs)
+void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
+                       const struct choice_address *theirs, size_t theirs_count, bool any_subnet,
+                       int *pairs)
 {
     size_t my_order[CHOICE_PORTS_MAX], their_order[CHOICE_PORTS_MAX];
     bool taken[CHOICE_PORTS_MAX] = {false};
@@ -182,7 +182,7 @@ void choice_pair(const struct choice_address *mine, size_t mine_count,
         for (size_t j = 0; j < theirs_count && pairs[me] < 0; j++) {
             size_t it = their_order[j];
 
-            if (taken[it] || NULL != choice_refuses(&mine[me], &theirs[it], any_subnet))
+            if (taken[it] || verbs_choice_refuses(&mine[me], &theirs[it], any_subnet))
                 continue;
             taken[it] = true;
             pairs[me] = (int) it;

@@ -7,14 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
-#include "common/compat/modex.h"
+#include "common/compat/component.h"
 #include "common/compat/named.h"
-#include "common/compat/param.h"
-#include "common/compat/version.h"
 
-/* What ends under way at the end may take; then it is given up, as its receiver has ended. */
+/* So long works under way may take to end when the module ends; their receivers may have ended. */
 #define DRAIN_MS 2000u
 
 static int verbs_register(void);
@@ -23,57 +20,36 @@ static int verbs_finalize(mca_btl_base_module_t *btl);
 static int verbs_register_error(mca_btl_base_module_t *btl,
                                 mca_btl_base_module_error_cb_fn_t callback);
 
-__attribute__((visibility("default"))) struct verbs_component mca_btl_verbs_component = {
-    .super =
-        {
-            .btl_version =
-                {
-                    MCA_BTL_DEFAULT_VERSION("verbs"),
-                    .mca_register_component_params = verbs_register,
-                },
-            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-            .btl_init = verbs_init,
-            .btl_progress = progress_all,
-        },
-    .devices = "auto",
-    .pairing = "subnet",
-    .dmabuf = "auto",
-    .gid_index = -1,
-    .timeout = 18,
-    .retry_count = 6,
-    .queue_depth = 128,
-    .receive_buffers = 256,
-    .slots = -1,
-};
+COMPONENT_DEFINE(verbs, verbs_register, verbs_init, verbs_progress_all);
 
-/* The exclusivity is that of Open MPI's own network lanes but tcp. */
+/* The exclusivity is that of Open MPI's own network lanes except tcp. */
 static mca_btl_base_module_t module_template = {
-    .btl_component = &mca_btl_verbs_component.super,
-    .btl_add_procs = peer_add_procs,
-    .btl_del_procs = peer_del_procs,
+    .btl_component = &mca_btl_verbs_component,
+    .btl_add_procs = verbs_add_procs,
+    .btl_del_procs = verbs_del_procs,
     .btl_finalize = verbs_finalize,
-    .btl_alloc = send_alloc,
-    .btl_free = send_free,
-    .btl_prepare_src = send_prepare,
-    .btl_send = send_start,
-    .btl_sendi = send_immediate,
-    .btl_put = remote_put,
-    .btl_get = remote_get,
-    .btl_atomic_fop = remote_fetch_atomic,
-    .btl_atomic_cswap = remote_compare_swap,
-    .btl_register_mem = remote_register,
-    .btl_deregister_mem = remote_deregister,
+    .btl_alloc = verbs_work_alloc,
+    .btl_free = verbs_work_free,
+    .btl_prepare_src = verbs_work_prepare,
+    .btl_send = verbs_send_start,
+    .btl_sendi = verbs_send_immediate,
+    .btl_put = verbs_remote_put,
+    .btl_get = verbs_remote_get,
+    .btl_atomic_fop = verbs_remote_fetch_atomic,
+    .btl_atomic_cswap = verbs_remote_compare_swap,
+    .btl_register_mem = verbs_remote_register,
+    .btl_deregister_mem = verbs_remote_deregister,
     .btl_register_error = verbs_register_error,
     .btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT,
     .btl_latency = 4,
-    .btl_bandwidth = 0, /* what the port says */
+    .btl_bandwidth = 0, /* the port's own */
     .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_FOPS |
                  COMPAT_BTL_FLAGS_REMOTE_COMPLETION,
     .btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_CSWAP,
     .btl_get_limit = 1u << 30,
     .btl_put_limit = 1u << 30,
     .btl_get_local_registration_threshold = 0,
-    .btl_put_local_registration_threshold = 0, /* what the queue pairs take inline */
+    .btl_put_local_registration_threshold = 0, /* the queue pairs' inline size */
     .btl_eager_limit = 12 << 10,
     .btl_rndv_eager_limit = 12 << 10,
     .btl_max_send_size = 16 << 10,
@@ -82,37 +58,34 @@ static mca_btl_base_module_t module_template = {
     .btl_min_rdma_pipeline_size = 256 << 10,
 };
 
-const mca_btl_base_module_t *const verbs_module_template = &module_template;
-
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &mca_btl_verbs_component.user, NULL},
-    {"devices", PARAM_STRING, &mca_btl_verbs_component.devices,
+    {"lane", PARAM_LANE, &verbs.user, NULL},
+    {"devices", PARAM_STRING, &verbs.devices,
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
-    {"pairing", PARAM_STRING, &mca_btl_verbs_component.pairing,
+    {"pairing", PARAM_STRING, &verbs.pairing,
      "which ports of two processes make a lane, the fastest with the fastest and equal ones in "
      "their order: subnet (only ports of one subnet) or order (any: RoCE across routers)"},
-    {"dmabuf", PARAM_STRING, &mca_btl_verbs_component.dmabuf,
+    {"dmabuf", PARAM_STRING, &verbs.dmabuf,
      "device memory that the port reads and writes itself (GPU-direct): auto, where the CUDA "
      "driver "
      "gives a dmabuf of it and the port registers that; or none"},
-    {"gid_index", PARAM_INT, &mca_btl_verbs_component.gid_index,
+    {"gid_index", PARAM_INT, &verbs.gid_index,
      "the GID of each port by its index, or -1: by rule, RoCE v2 before v1 and IPv4 before IPv6"},
-    {"pkey_index", PARAM_INT, &mca_btl_verbs_component.pkey_index,
-     "the partition key of each port by its index"},
-    {"service_level", PARAM_INT, &mca_btl_verbs_component.service_level,
+    {"pkey_index", PARAM_INT, &verbs.pkey_index, "the partition key of each port by its index"},
+    {"service_level", PARAM_INT, &verbs.service_level,
      "InfiniBand service level or RoCE priority, 0 to 15"},
-    {"traffic_class", PARAM_INT, &mca_btl_verbs_component.traffic_class,
+    {"traffic_class", PARAM_INT, &verbs.traffic_class,
      "traffic class of RoCE v2 packets (DSCP and ECN), 0 to 255"},
-    {"timeout", PARAM_INT, &mca_btl_verbs_component.timeout,
+    {"timeout", PARAM_INT, &verbs.timeout,
      "wait for an acknowledgement 4.096 us * 2^timeout before sending again, 1 to 31"},
-    {"retry_count", PARAM_INT, &mca_btl_verbs_component.retry_count,
+    {"retry_count", PARAM_INT, &verbs.retry_count,
      "times to send again before the lane counts as lost, 0 to 7; soft RoCE takes 7 as for ever"},
-    {"queue_depth", PARAM_INT, &mca_btl_verbs_component.queue_depth,
+    {"queue_depth", PARAM_INT, &verbs.queue_depth,
      "most messages, puts and gets under way to one peer, 16 to 16384"},
-    {"receive_buffers", PARAM_INT, &mca_btl_verbs_component.receive_buffers,
+    {"receive_buffers", PARAM_INT, &verbs.receive_buffers,
      "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
      "16 to 65536"},
-    {"slots", PARAM_INT, &mca_btl_verbs_component.slots,
+    {"slots", PARAM_INT, &verbs.slots,
      "answers of a large put's receiver that one peer may have written into this process's memory "
      "before they are looked at, up to 256, rounded up to 16, 32, 64...; -1: as many as the lane's "
      "bandwidth and latency want; 0: they are ordinary messages"},
@@ -120,32 +93,8 @@ static const struct param params[] = {
 
 static int verbs_register(void)
 {
-    int status;
-
-    if (!version_accepts_running("btl", "verbs"))
-        return OPAL_ERR_NOT_AVAILABLE;
-    status = param_register(&mca_btl_verbs_component.super.btl_version, params,
-                            sizeof(params) / sizeof(params[0]));
-    if (OPAL_SUCCESS != status)
-        return status;
-    return mca_btl_base_param_register(&mca_btl_verbs_component.super.btl_version,
-                                       &module_template);
-}
-
-uint64_t verbs_now_ms(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
-}
-
-struct verbs_module *verbs_module_at(uint32_t place)
-{
-    for (uint32_t i = 0; i < verbs.module_count; i++)
-        if (place == verbs.modules[i]->place)
-            return verbs.modules[i];
-    return NULL;
+    return component_register(&mca_btl_verbs_component, params, sizeof(params) / sizeof(params[0]),
+                              &module_template);
 }
 
 /* --- parameters --- */
@@ -179,8 +128,8 @@ static bool numbers_check(void)
 
 static bool pairing_read(void)
 {
-    verbs.any_subnet = 0 == strcmp(verbs.pairing, "order");
-    if (verbs.any_subnet || 0 == strcmp(verbs.pairing, "subnet"))
+    verbs.any_subnet = strcmp(verbs.pairing, "order") == 0;
+    if (verbs.any_subnet || strcmp(verbs.pairing, "subnet") == 0)
         return true;
     VERBS_SAY("btl_verbs_pairing is \"%s\"; it can be subnet or order.", verbs.pairing);
     return false;
@@ -188,15 +137,15 @@ static bool pairing_read(void)
 
 static bool dmabuf_read(void)
 {
-    verbs.no_dmabuf = 0 == strcmp(verbs.dmabuf, "none");
-    if (verbs.no_dmabuf || 0 == strcmp(verbs.dmabuf, "auto"))
+    verbs.no_dmabuf = strcmp(verbs.dmabuf, "none") == 0;
+    if (verbs.no_dmabuf || strcmp(verbs.dmabuf, "auto") == 0)
         return true;
     VERBS_SAY("btl_verbs_dmabuf is \"%s\"; it can be auto or none.", verbs.dmabuf);
     return false;
 }
 
-/* Open MPI's own rows, whatever the user made of them: a message has to fit a buffer, and what is
- * eager a message. */
+/* Open MPI's own parameters, whatever the user set: a message fits a buffer, and an eager message
+ * fits a message. */
 static void limits_clip(void)
 {
     mca_btl_base_module_t *btl = &module_template;
@@ -213,36 +162,27 @@ static void limits_clip(void)
 
 /* --- beginning --- */
 
-static bool user_attributes_are_numbers(void)
-{
-    struct model_error error;
-    bool good = user_attributes_read(&verbs.user, "verbs", &error);
-
-    if (!good)
-        VERBS_SAY("%s", error.text);
-    return good;
-}
-
 static bool begin(void)
 {
-    if (!numbers_check() || !pairing_read() || !dmabuf_read() || !user_attributes_are_numbers())
+    if (!numbers_check() || !pairing_read() || !dmabuf_read() ||
+        !component_user_attributes(&mca_btl_verbs_component, &verbs.user))
         return false;
     limits_clip();
     verbs.module_count = 0;
     memset(&verbs.record, 0, sizeof(verbs.record));
-    if (sizeof(verbs.record.nonce) !=
-        getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0)) {
+    if (getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0) !=
+        sizeof(verbs.record.nonce)) {
         VERBS_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
                   strerror(errno));
         return false;
     }
     /* Before any memory is registered: a child of fork() gets pages of its own where the device
      * writes to the parent's. Newer kernels copy them by themselves, and then this does nothing. */
-    if (0 != ibv_fork_init())
+    if (ibv_fork_init() != 0)
         VERBS_VERBOSE(
             "memory was registered before; a program that forks may lose what is received "
             "after that");
-    device_open_all();
+    verbs_device_open_all(&module_template);
     verbs.record.version = VERBS_RECORD_VERSION;
     verbs.record.message_bytes = module_template.btl_max_send_size;
     verbs.record.port_count = verbs.module_count;
@@ -258,13 +198,11 @@ static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, boo
     *count = 0;
     if (!named_btl_is_wanted("verbs") || !begin())
         return NULL;
-    modules = calloc(verbs.module_count, sizeof(*modules));
-    if (NULL == modules ||
-        OPAL_SUCCESS != modex_send(&verbs.super.btl_version, &verbs.record,
-                                   VERBS_RECORD_BYTES(verbs.record.port_count))) {
+    modules = component_offer(&mca_btl_verbs_component, &verbs.record,
+                              VERBS_RECORD_BYTES(verbs.record.port_count), verbs.module_count);
+    if (!modules) {
         while (verbs.module_count > 0)
-            device_close(verbs.modules[--verbs.module_count]);
-        free(modules);
+            verbs_device_close(verbs.modules[--verbs.module_count]);
         return NULL;
     }
     for (uint32_t i = 0; i < verbs.module_count; i++)
@@ -291,16 +229,16 @@ static int verbs_finalize(mca_btl_base_module_t *btl)
     VERBS_VERBOSE("%s: %llu slots written, %llu read", module->device,
                   (unsigned long long) atomic_load(&module->slots_written),
                   (unsigned long long) atomic_load(&module->slots_read));
-    if (NULL != module->dmabuf.pd)
+    if (module->dmabuf.pd)
         VERBS_VERBOSE("%s: %llu messages were flushed to device memory", module->device,
                       (unsigned long long) atomic_load(&module->flushes));
-    if (!progress_drain(module, DRAIN_MS))
+    if (!verbs_progress_drain(module, DRAIN_MS))
         VERBS_VERBOSE("%s: something was still under way at the end", module->device);
     for (uint32_t i = 0; i < verbs.module_count; i++)
         if (module == verbs.modules[i]) {
             verbs.modules[i] = verbs.modules[--verbs.module_count];
             break;
         }
-    device_close(module);
+    verbs_device_close(module);
     return OPAL_SUCCESS;
 }

@@ -25,7 +25,7 @@
 
 /* --- sentences --- */
 
-/* For the ports that will be no lane: the last reason, said aloud where no port is one. */
+/* Why a port is no lane. The last reason is printed if no port is a lane. */
 static char refusal[512];
 
 #define REFUSE(...)                                                                                \
@@ -39,8 +39,8 @@ static void refuse_memory(const char *device, const char *what, size_t bytes)
     struct rlimit limit = {0};
     int error = errno;
 
-    if (ENOMEM == error && 0 == getrlimit(RLIMIT_MEMLOCK, &limit) &&
-        RLIM_INFINITY != limit.rlim_cur)
+    if (error == ENOMEM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY)
         REFUSE("%s: %zu bytes for %s cannot be registered: this process may lock %llu bytes "
                "(ulimit -l). Raise the limit (memlock in /etc/security/limits.conf, "
                "LimitMEMLOCK= of the service that starts jobs), or lower "
@@ -51,15 +51,15 @@ static void refuse_memory(const char *device, const char *what, size_t bytes)
                strerror(error));
 }
 
-/* libibverbs tries more than one way, and its error is that of the last. */
+/* libibverbs tries several ways, and returns the error of the last one. */
 static void refuse_open(struct ibv_device *device, int error)
 {
     char file[64];
 
     snprintf(file, sizeof(file), "/dev/infiniband/%.40s", device->dev_name);
-    if (0 == access(file, R_OK | W_OK))
+    if (access(file, R_OK | W_OK) == 0)
         REFUSE("%s: it cannot be opened: %s", ibv_get_device_name(device), strerror(error));
-    else if (ENOENT == errno)
+    else if (errno == ENOENT)
         REFUSE("%s: its file %s is not there; load the module ib_uverbs, or show the file to this "
                "container",
                ibv_get_device_name(device), file);
@@ -84,33 +84,33 @@ static bool address_is(const struct ifaddrs *entry, const uint8_t *gid, uint32_t
 {
     bool is_it = false;
 
-    if (NULL == entry->ifa_addr || NULL == entry->ifa_netmask)
+    if (!entry->ifa_addr || !entry->ifa_netmask)
         return false;
-    if (AF_INET == entry->ifa_addr->sa_family && choice_gid_is_ipv4(gid)) {
+    if (entry->ifa_addr->sa_family == AF_INET && verbs_choice_gid_is_ipv4(gid)) {
         const struct sockaddr_in *address = (const void *) entry->ifa_addr;
         const struct sockaddr_in *mask = (const void *) entry->ifa_netmask;
 
-        is_it = 0 == memcmp(gid + 12, &address->sin_addr, 4);
+        is_it = memcmp(gid + 12, &address->sin_addr, 4) == 0;
         *bits = bits_of_mask((const uint8_t *) &mask->sin_addr, 4);
-    } else if (AF_INET6 == entry->ifa_addr->sa_family) {
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
         const struct sockaddr_in6 *address = (const void *) entry->ifa_addr;
         const struct sockaddr_in6 *mask = (const void *) entry->ifa_netmask;
 
-        is_it = 0 == memcmp(gid, &address->sin6_addr, CHOICE_GID_BYTES);
+        is_it = memcmp(gid, &address->sin6_addr, CHOICE_GID_BYTES) == 0;
         *bits = bits_of_mask((const uint8_t *) &mask->sin6_addr, CHOICE_GID_BYTES);
     }
     return is_it;
 }
 
-/* How many bits of the address with that GID the interface's subnet has; 0: no interface has it. */
+/* The netmask bits of the address with that GID; 0: no interface has it. */
 static uint32_t netmask_bits(const uint8_t *gid)
 {
     struct ifaddrs *all = NULL;
     uint32_t bits = 0;
 
-    if (0 != getifaddrs(&all))
+    if (getifaddrs(&all) != 0)
         return 0;
-    for (struct ifaddrs *entry = all; NULL != entry; entry = entry->ifa_next)
+    for (struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
         if (address_is(entry, gid, &bits)) {
             freeifaddrs(all);
             return bits;
@@ -121,8 +121,8 @@ static uint32_t netmask_bits(const uint8_t *gid)
 
 static enum choice_link link_of(uint32_t gid_type)
 {
-    return IBV_GID_TYPE_IB == gid_type        ? CHOICE_INFINIBAND
-           : IBV_GID_TYPE_ROCE_V1 == gid_type ? CHOICE_ROCE_V1
+    return gid_type == IBV_GID_TYPE_IB        ? CHOICE_INFINIBAND
+           : gid_type == IBV_GID_TYPE_ROCE_V1 ? CHOICE_ROCE_V1
                                               : CHOICE_ROCE_V2;
 }
 
@@ -149,7 +149,7 @@ static bool address_fill(struct verbs_module *module, const struct ibv_port_attr
 {
     struct choice_gid gids[GIDS_MAX];
     size_t count = gids_read(module->context, module->port_number, gids);
-    int chosen = choice_gid(gids, count, verbs.gid_index);
+    int chosen = verbs_choice_gid(gids, count, verbs.gid_index);
 
     if (chosen < 0 && verbs.gid_index >= 0) {
         REFUSE("%s: btl_verbs_gid_index is %d, where its table has no address; see "
@@ -166,11 +166,11 @@ static bool address_fill(struct verbs_module *module, const struct ibv_port_attr
     memcpy(address->gid, gids[chosen].raw, CHOICE_GID_BYTES);
     address->lid = attributes->lid;
     address->link = (uint8_t) gids[chosen].link;
-    address->subnet_bits = choice_subnet_bits(
+    address->subnet_bits = verbs_choice_subnet_bits(
         gids[chosen].link, gids[chosen].raw,
-        CHOICE_INFINIBAND == gids[chosen].link ? 0 : netmask_bits(gids[chosen].raw));
-    address->megabits = choice_megabits(attributes->active_speed, attributes->active_width);
-    address->needs_route = 0 != (attributes->flags & IBV_QPF_GRH_REQUIRED);
+        gids[chosen].link == CHOICE_INFINIBAND ? 0 : netmask_bits(gids[chosen].raw));
+    address->megabits = verbs_choice_megabits(attributes->active_speed, attributes->active_width);
+    address->needs_route = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0;
     memcpy(address->name, module->device, sizeof(address->name));
     return true;
 }
@@ -193,18 +193,18 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
     module->send_cq_size = device->max_cqe < SEND_CQ_WANTED ? device->max_cqe : SEND_CQ_WANTED;
     atomic_init(&module->send_cq_room, module->send_cq_size - GREETINGS_RESERVED);
     module->send_cq = ibv_create_cq(module->context, module->send_cq_size, NULL, NULL, 0);
-    if (NULL != module->send_cq)
+    if (module->send_cq)
         module->receive_cq = ibv_create_cq(
             module->context, (int) module->receive_count + GREETINGS_RESERVED, NULL, NULL, 0);
     srq.attr.max_wr = module->receive_count;
-    if (NULL != module->receive_cq)
+    if (module->receive_cq)
         module->srq = ibv_create_srq(module->pd, &srq);
-    if (NULL == module->srq)
+    if (!module->srq)
         refuse_memory(module->device, "its queues", 0);
-    return NULL != module->srq;
+    return module->srq != NULL;
 }
 
-bool device_post_receive(struct verbs_module *module, uint32_t index)
+bool verbs_device_post_receive(struct verbs_module *module, uint32_t index)
 {
     struct ibv_sge part = {
         .addr = (uint64_t) (uintptr_t) (module->receive_memory + index * module->receive_bytes),
@@ -214,7 +214,7 @@ bool device_post_receive(struct verbs_module *module, uint32_t index)
     struct ibv_recv_wr request = {.wr_id = (uint64_t) index << 8, .sg_list = &part, .num_sge = 1};
     struct ibv_recv_wr *bad;
 
-    return 0 == ibv_post_srq_recv(module->srq, &request, &bad);
+    return ibv_post_srq_recv(module->srq, &request, &bad) == 0;
 }
 
 static bool receives_open(struct verbs_module *module)
@@ -222,19 +222,19 @@ static bool receives_open(struct verbs_module *module)
     size_t bytes = module->receive_count * module->super.btl_max_send_size;
 
     module->receive_bytes = module->super.btl_max_send_size;
-    if (0 != posix_memalign((void **) &module->receive_memory, RECEIVE_ALIGN, bytes)) {
+    if (posix_memalign((void **) &module->receive_memory, RECEIVE_ALIGN, bytes) != 0) {
         module->receive_memory = NULL;
         errno = ENOMEM;
     } else {
         module->receive_mr =
             ibv_reg_mr(module->pd, module->receive_memory, bytes, IBV_ACCESS_LOCAL_WRITE);
     }
-    if (NULL == module->receive_mr) {
+    if (!module->receive_mr) {
         refuse_memory(module->device, "messages to come", bytes);
         return false;
     }
     for (uint32_t i = 0; i < module->receive_count; i++)
-        if (!device_post_receive(module, i)) {
+        if (!verbs_device_post_receive(module, i)) {
             REFUSE("%s: its receive queue takes no more than %u buffers; lower "
                    "btl_verbs_receive_buffers",
                    module->device, i);
@@ -243,7 +243,7 @@ static bool receives_open(struct verbs_module *module)
     return true;
 }
 
-/* The longest message that a queue pair takes inside its request: what a trial one says. */
+/* The longest message that a queue pair takes inside its request, found by a trial queue pair. */
 static bool inline_probe(struct verbs_module *module)
 {
     for (uint32_t wanted = INLINE_WANTED; true; wanted /= 2) {
@@ -258,13 +258,14 @@ static bool inline_probe(struct verbs_module *module)
         };
         struct ibv_qp *qp = ibv_create_qp(module->pd, &attributes);
 
-        if (NULL != qp) {
+        if (qp) {
             module->inline_max = wanted;
             ibv_destroy_qp(qp);
             return true;
         }
-        if (0 == wanted) {
-            REFUSE("%s: it makes no reliable connection with %d places (btl_verbs_queue_depth): %s",
+        if (wanted == 0) {
+            REFUSE("%s: it makes no reliable connection with %d entries in its send queue "
+                   "(btl_verbs_queue_depth): %s",
                    module->device, verbs.queue_depth, strerror(errno));
             return false;
         }
@@ -283,16 +284,16 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
 
     btl->btl_registration_handle_size = HANDLE_BYTES;
     module->mtu = port->active_mtu;
-    module->soft = SOFT_ROCE_VENDOR == device->vendor_id;
-    module->atomics = IBV_ATOMIC_NONE != device->atomic_cap;
-    module->global_atomics = IBV_ATOMIC_GLOB == device->atomic_cap;
+    module->soft = device->vendor_id == SOFT_ROCE_VENDOR;
+    module->atomics = device->atomic_cap != IBV_ATOMIC_NONE;
+    module->global_atomics = device->atomic_cap == IBV_ATOMIC_GLOB;
     module->read_depth_out = smaller((uint64_t) device->max_qp_init_rd_atom, READ_DEPTH_MAX);
     module->read_depth_in = smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX);
     if (port->max_msg_sz < btl->btl_put_limit)
         btl->btl_put_limit = port->max_msg_sz;
     if (port->max_msg_sz < btl->btl_get_limit)
         btl->btl_get_limit = port->max_msg_sz;
-    if (0 == btl->btl_bandwidth)
+    if (btl->btl_bandwidth == 0)
         btl->btl_bandwidth = megabits;
     if (!module->atomics) {
         btl->btl_flags &= ~(uint32_t) MCA_BTL_FLAGS_ATOMIC_FOPS;
@@ -304,27 +305,27 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
     }
 }
 
-void device_close(struct verbs_module *module)
+void verbs_device_close(struct verbs_module *module)
 {
-    peers_close(module);
-    flush_close(module);
-    dmabuf_close(&module->dmabuf);
-    greeter_close(module);
-    lists_close(module);
-    if (NULL != module->rcache)
+    verbs_peers_close(module);
+    verbs_flush_close(module);
+    verbs_dmabuf_close(&module->dmabuf);
+    verbs_greeter_close(module);
+    verbs_works_close(module);
+    if (module->rcache)
         mca_rcache_base_module_destroy(module->rcache);
-    if (NULL != module->srq)
+    if (module->srq)
         ibv_destroy_srq(module->srq);
-    if (NULL != module->receive_mr)
+    if (module->receive_mr)
         ibv_dereg_mr(module->receive_mr);
     free(module->receive_memory);
-    if (NULL != module->receive_cq)
+    if (module->receive_cq)
         ibv_destroy_cq(module->receive_cq);
-    if (NULL != module->send_cq)
+    if (module->send_cq)
         ibv_destroy_cq(module->send_cq);
-    if (NULL != module->pd)
+    if (module->pd)
         ibv_dealloc_pd(module->pd);
-    if (NULL != module->context)
+    if (module->context)
         ibv_close_device(module->context);
     free(module->waiting);
     free(module->expecting);
@@ -333,29 +334,30 @@ void device_close(struct verbs_module *module)
     free(module);
 }
 
-static struct verbs_module *module_create(struct ibv_device *device, uint32_t port)
+static struct verbs_module *module_create(const mca_btl_base_module_t *model,
+                                          struct ibv_device *device, uint32_t port)
 {
     struct verbs_module *module = calloc(1, sizeof(*module));
 
-    if (NULL == module)
+    if (!module)
         return NULL;
-    module->super = *verbs_module_template;
+    module->super = *model;
     module->port_number = port;
     snprintf(module->device, sizeof(module->device), "%s:%u", ibv_get_device_name(device), port);
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&module->waiting_lock, opal_mutex_t);
     module->context = ibv_open_device(device);
-    if (NULL == module->context)
+    if (!module->context)
         refuse_open(device, errno);
     return module;
 }
 
-/* Asynchronous events are read where it does not wait for them. */
+/* Asynchronous events are read without blocking. */
 static bool events_open(struct verbs_module *module)
 {
     int flags = fcntl(module->context->async_fd, F_GETFL);
 
-    return flags >= 0 && 0 == fcntl(module->context->async_fd, F_SETFL, flags | O_NONBLOCK);
+    return flags >= 0 && fcntl(module->context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
 static bool module_open(struct verbs_module *module, struct verbs_port *port)
@@ -363,10 +365,10 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
     struct ibv_device_attr device;
     struct ibv_port_attr attributes;
 
-    if (NULL == module->context || 0 != ibv_query_device(module->context, &device) ||
-        0 != ibv_query_port(module->context, (uint8_t) module->port_number, &attributes))
+    if (!module->context || ibv_query_device(module->context, &device) != 0 ||
+        ibv_query_port(module->context, (uint8_t) module->port_number, &attributes) != 0)
         return false;
-    if (IBV_PORT_ACTIVE != attributes.state) {
+    if (attributes.state != IBV_PORT_ACTIVE) {
         REFUSE("%s: its state is \"%s\"; connect it, or set its interface up", module->device,
                ibv_port_state_str(attributes.state));
         return false;
@@ -376,30 +378,30 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
     module_describe(module, &device, &attributes, port->address.megabits);
     port->mtu = (uint32_t) module->mtu;
     module->pd = ibv_alloc_pd(module->context);
-    if (NULL == module->pd || !events_open(module)) {
+    if (!module->pd || !events_open(module)) {
         REFUSE("%s: it has no room for another process: %s", module->device, strerror(errno));
         return false;
     }
     if (!queues_open(module, &device) || !receives_open(module) || !inline_probe(module))
         return false;
     module->super.btl_put_local_registration_threshold = module->inline_max;
-    module->slot_depth = lane_slot_depth(module, &port->address);
-    if (OPAL_SUCCESS != remote_cache_open(module) || OPAL_SUCCESS != lists_open(module) ||
-        OPAL_SUCCESS != greeter_open(module, &port->greeting_qpn)) {
+    module->slot_depth = verbs_cost_slot_depth(module, &port->address);
+    if (verbs_cache_open(module) != OPAL_SUCCESS || verbs_works_open(module) != OPAL_SUCCESS ||
+        verbs_greeter_open(module, &port->greeting_qpn) != OPAL_SUCCESS) {
         refuse_memory(module->device, "messages", 0);
         return false;
     }
     return true;
 }
 
-/* Whether device memory can be reached directly is the affair of each end alone: the other one
- * sees a key, or none. */
+/* Each end decides for itself whether device memory is registered: the other end sees a key, or
+ * none. */
 static void device_memory_open(struct verbs_module *module)
 {
     char why[256] = "btl_verbs_dmabuf is none";
 
-    if (!verbs.no_dmabuf && dmabuf_is_supported(module->pd, why, sizeof(why)))
-        dmabuf_open(&module->dmabuf, module->pd);
+    if (!verbs.no_dmabuf && verbs_dmabuf_is_supported(module->pd, why, sizeof(why)))
+        verbs_dmabuf_open(&module->dmabuf, module->pd);
     else
         VERBS_VERBOSE("%s: device memory passes through memory of the host: %s", module->device,
                       why);
@@ -407,7 +409,7 @@ static void device_memory_open(struct verbs_module *module)
 
 /* --- all of them --- */
 
-/* Lanes of one device share its way to memory. */
+/* Lanes of one device share its bandwidth to memory. */
 static void groups_set(void)
 {
     for (uint32_t i = 0; i < verbs.module_count; i++)
@@ -416,42 +418,43 @@ static void groups_set(void)
                 verbs.modules[i]->device_group = 1u + (i < j ? i : j);
 }
 
-static void port_open(struct ibv_device *device, uint32_t port)
+static void port_open(const mca_btl_base_module_t *model, struct ibv_device *device, uint32_t port)
 {
     struct verbs_module *module;
 
-    if (CHOICE_PORTS_MAX == verbs.module_count) {
+    if (verbs.module_count == CHOICE_PORTS_MAX) {
         REFUSE("%s: %u ports are lanes already, which is the most", ibv_get_device_name(device),
                (unsigned) CHOICE_PORTS_MAX);
         return;
     }
-    module = module_create(device, port);
-    if (NULL == module)
+    module = module_create(model, device, port);
+    if (!module)
         return;
     if (!module_open(module, &verbs.record.ports[verbs.module_count])) {
-        device_close(module);
+        verbs_device_close(module);
         return;
     }
     device_memory_open(module);
-    module->place = verbs.module_count;
+    module->port_index = verbs.module_count;
     VERBS_VERBOSE("%s is a lane: %s, GID index %u, %u Mbit/s, messages of up to %u bytes inline",
-                  module->device, choice_link_name(verbs.record.ports[module->place].address.link),
-                  module->gid_index, verbs.record.ports[module->place].address.megabits,
+                  module->device,
+                  verbs_choice_link_name(verbs.record.ports[module->port_index].address.link),
+                  module->gid_index, verbs.record.ports[module->port_index].address.megabits,
                   module->inline_max);
     verbs.modules[verbs.module_count++] = module;
 }
 
-/* The number of ports; 0 where the device cannot be asked, and said why. */
+/* The number of ports; 0 if the device does not open, and a sentence says why. */
 static uint32_t ports_of(struct ibv_device *device)
 {
     struct ibv_context *context = ibv_open_device(device);
     struct ibv_device_attr attributes = {0};
 
-    if (NULL == context) {
+    if (!context) {
         refuse_open(device, errno);
         return 0;
     }
-    if (0 != ibv_query_device(context, &attributes))
+    if (ibv_query_device(context, &attributes) != 0)
         attributes.phys_port_cnt = 0;
     ibv_close_device(context);
     return attributes.phys_port_cnt;
@@ -461,10 +464,10 @@ static void names_append(char *names, size_t room, const char *name)
 {
     size_t used = strlen(names);
 
-    snprintf(names + used, room - used, "%s%s", 0 == used ? "" : ", ", name);
+    snprintf(names + used, room - used, "%s%s", used == 0 ? "" : ", ", name);
 }
 
-void device_open_all(void)
+void verbs_device_open_all(const mca_btl_base_module_t *model)
 {
     int count = 0;
     struct ibv_device **devices = ibv_get_device_list(&count);
@@ -476,27 +479,27 @@ void device_open_all(void)
         const char *name = ibv_get_device_name(devices[i]);
 
         names_append(names, sizeof(names), name);
-        if (IBV_TRANSPORT_IB != devices[i]->transport_type) {
+        if (devices[i]->transport_type != IBV_TRANSPORT_IB) {
             REFUSE("%s: it is no InfiniBand or RoCE device (transport %d)", name,
                    (int) devices[i]->transport_type);
             continue;
         }
         for (uint32_t port = 1, ports = ports_of(devices[i]); port <= ports; port++)
-            if (choice_is_listed(verbs.devices, name, port)) {
+            if (verbs_choice_is_listed(verbs.devices, name, port)) {
                 listed = true;
-                port_open(devices[i], port);
+                port_open(model, devices[i], port);
             }
     }
-    if (0 == count)
+    if (count == 0)
         VERBS_VERBOSE("no lane, since this node has no RDMA device "
                       "(/sys/class/infiniband is empty or its driver's library is not installed)");
-    else if (0 == verbs.module_count && !listed && '\0' == refusal[0])
+    else if (verbs.module_count == 0 && !listed && refusal[0] == '\0')
         VERBS_SAY("btl_verbs_devices is \"%s\", which matches none of %s; other lanes are used, if "
                   "there are any.",
                   verbs.devices, names);
-    else if (0 == verbs.module_count)
+    else if (verbs.module_count == 0)
         VERBS_SAY("no lane: %s. Other lanes are used, if there are any.", refusal);
     groups_set();
-    if (NULL != devices)
+    if (devices)
         ibv_free_device_list(devices);
 }

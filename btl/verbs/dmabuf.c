@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registrations of device memory by dmabuf, and when they are given back.
+/* Registrations of device memory by dmabuf, and when they are released.
  *
- * Open MPI's cache of registrations hears of memory of the host's that goes, and not of cuMemFree.
- * Here every use asks the driver whose memory it is now: an allocation has a number that no later
- * one has, so what lies at the address of one that was freed is never taken for it. */
+ * Open MPI's cache of registrations notices when memory of the host is freed, but not cuMemFree.
+ * Here every use asks the driver for the number of the allocation at the address. The driver never
+ * uses a number again, so a registration of freed memory is never taken for one of new memory. */
 #include "config.h"
 
 #include "btl/verbs/dmabuf.h"
@@ -15,8 +15,7 @@
 
 #include "common/memory/copier.h"
 
-/* The flush reads what was written; and memory that is sent from and received into is registered
- * once. */
+/* The flush reads what was written; and memory for sending and receiving is registered once. */
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* --- what there is --- */
@@ -36,30 +35,30 @@ static struct ibv_mr *region_register(struct ibv_pd *pd, driver_ptr start, size_
 #endif
 }
 
-/* Of a descriptor that is none a device which can says just that. */
+/* With a wrong descriptor, a device that can do it returns EBADF. */
 static bool device_registers(struct ibv_pd *pd)
 {
     struct ibv_mr *mr = region_register(pd, 0, (size_t) sysconf(_SC_PAGESIZE), -1);
 
-    if (NULL != mr)
+    if (mr)
         ibv_dereg_mr(mr);
-    return NULL != mr || EBADF == errno;
+    return mr || errno == EBADF;
 }
 
-/* A driver that is not started knows no device. */
+/* A driver that is not started shows no device. */
 static bool driver_gives(void)
 {
     int count = 0, can = 1;
 
-    if (DRIVER_SUCCESS != driver.device_count(&count))
+    if (driver.device_count(&count) != DRIVER_SUCCESS)
         return true;
     for (int device = 0; device < count; device++)
-        if (DRIVER_SUCCESS == driver.device_attribute(&can, DRIVER_DEVICE_DMA_BUF, device) && can)
+        if (driver.device_attribute(&can, DRIVER_DEVICE_DMA_BUF, device) == DRIVER_SUCCESS && can)
             return true;
     return false;
 }
 
-bool dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
+bool verbs_dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
 {
     const char *missing = NULL;
 
@@ -75,7 +74,7 @@ bool dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
     else if (!device_registers(pd))
         missing = "the RDMA device, or the kernel, registers no dmabuf";
     snprintf(why, why_size, "%s", missing ? missing : "");
-    return NULL == missing;
+    return !missing;
 }
 
 /* --- one region --- */
@@ -85,21 +84,21 @@ static driver_ptr page_down(driver_ptr address)
     return address & ~((driver_ptr) sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* The driver's word on one step; true if it was done. */
+/* Whether the driver did one step; if not, why. */
 static bool step_done(driver_result result, const char *what, char *why, size_t why_size)
 {
     char words[160];
 
-    if (DRIVER_SUCCESS == result)
+    if (result == DRIVER_SUCCESS)
         return true;
     snprintf(why, why_size, "%s: the CUDA driver says %s", what,
              driver_words(result, words, sizeof(words)));
     return false;
 }
 
-/* In the memory's context. The file descriptor of whole pages; -1 and why. Copies that the program
- * waits for must have ended by then: the driver lets some of them go on in a device whose memory
- * nobody else is to see. */
+/* In the memory's context. The file descriptor of whole pages; -1 and why. Copies to this memory
+ * become synchronous first: otherwise the driver lets some of them return before the data is
+ * visible to other devices. */
 static int range_export(const struct memory *memory, driver_ptr start, driver_ptr end, char *why,
                         size_t why_size)
 {
@@ -136,7 +135,7 @@ static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *mem
     if (fd < 0)
         return NULL;
     mr = region_register(pd, start, (size_t) (end - start), fd);
-    if (NULL == mr)
+    if (!mr)
         snprintf(why, why_size, "the RDMA device does not register its dmabuf: %s",
                  strerror(errno));
     close(fd); /* the registration holds it */
@@ -145,7 +144,7 @@ static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *mem
 
 /* --- the cache --- */
 
-void dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd)
+void verbs_dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd)
 {
     memset(cache, 0, sizeof(*cache));
     cache->pd = pd;
@@ -154,14 +153,14 @@ void dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd)
 
 static void region_forget(struct dmabuf_region *region)
 {
-    if (NULL != region->mr)
+    if (region->mr)
         ibv_dereg_mr(region->mr);
     *region = (struct dmabuf_region){.mr = NULL};
 }
 
-void dmabuf_close(struct dmabuf_cache *cache)
+void verbs_dmabuf_close(struct dmabuf_cache *cache)
 {
-    if (NULL == cache->pd)
+    if (!cache->pd)
         return;
     for (uint32_t i = 0; i < cache->tried; i++)
         region_forget(&cache->regions[i]);
@@ -176,8 +175,8 @@ static struct dmabuf_region *region_find(struct dmabuf_cache *cache, const struc
     for (uint32_t i = 0; i < cache->tried; i++) {
         struct dmabuf_region *region = &cache->regions[i];
 
-        if (NULL != region->mr && region->buffer_id == memory->buffer_id &&
-            region->start <= first && region->end >= end)
+        if (region->mr && region->buffer_id == memory->buffer_id && region->start <= first &&
+            region->end >= end)
             return region;
     }
     return NULL;
@@ -188,10 +187,10 @@ static bool is_freed(const struct dmabuf_region *region)
     struct memory now;
 
     memory_ask((const void *) (uintptr_t) region->asked, &now);
-    return MEMORY_DEVICE != now.kind || now.buffer_id != region->buffer_id;
+    return now.kind != MEMORY_DEVICE || now.buffer_id != region->buffer_id;
 }
 
-/* Gives back what nobody uses: all of it, or what was freed. */
+/* Releases unused registrations: all of them, or those of freed memory. */
 static bool regions_forget(struct dmabuf_cache *cache, bool all)
 {
     bool any = false;
@@ -199,7 +198,7 @@ static bool regions_forget(struct dmabuf_cache *cache, bool all)
     for (uint32_t i = 0; i < cache->tried; i++) {
         struct dmabuf_region *region = &cache->regions[i];
 
-        if (NULL != region->mr && 0 == region->users && (all || is_freed(region))) {
+        if (region->mr && region->users == 0 && (all || is_freed(region))) {
             region_forget(region);
             any = true;
         }
@@ -207,8 +206,8 @@ static bool regions_forget(struct dmabuf_cache *cache, bool all)
     return any;
 }
 
-/* A free place: if need be that of the region not used for the longest time. NULL: all are in use.
- */
+/* A free entry, if necessary that of the registration unused for the longest time. NULL: all are in
+ * use. */
 static struct dmabuf_region *region_place(struct dmabuf_cache *cache)
 {
     struct dmabuf_region *oldest = NULL;
@@ -216,14 +215,14 @@ static struct dmabuf_region *region_place(struct dmabuf_cache *cache)
     for (uint32_t i = 0; i < cache->tried; i++) {
         struct dmabuf_region *region = &cache->regions[i];
 
-        if (NULL == region->mr)
+        if (!region->mr)
             return region;
-        if (0 == region->users && (NULL == oldest || region->last_used < oldest->last_used))
+        if (region->users == 0 && (!oldest || region->last_used < oldest->last_used))
             oldest = region;
     }
     if (cache->tried < DMABUF_REGIONS)
         return &cache->regions[cache->tried++];
-    if (NULL != oldest)
+    if (oldest)
         region_forget(oldest);
     return oldest;
 }
@@ -239,27 +238,27 @@ static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struc
 
     (void) regions_forget(cache, false);
     region = region_place(cache);
-    if (NULL == region) {
+    if (!region) {
         snprintf(why, why_size, "%d pieces are registered already, and in use", DMABUF_REGIONS);
         return NULL;
     }
     mr = range_register(cache->pd, memory, start, stop, why, why_size);
-    if (NULL == mr && regions_forget(cache, true)) /* what they held may be what it lacks */
+    if (!mr && regions_forget(cache, true)) /* the resources they held may be missing here */
         mr = range_register(cache->pd, memory, start, stop, why, why_size);
     *region = (struct dmabuf_region){
         .mr = mr, .buffer_id = memory->buffer_id, .start = start, .end = stop, .asked = first};
-    return NULL == mr ? NULL : region;
+    return !mr ? NULL : region;
 }
 
-struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *base, size_t size,
-                                      char *why, size_t why_size)
+struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const void *base,
+                                            size_t size, char *why, size_t why_size)
 {
     driver_ptr first = (driver_ptr) (uintptr_t) base, end = first + size;
     struct dmabuf_region *region;
     struct memory memory;
 
     memory_ask(base, &memory);
-    if (MEMORY_DEVICE != memory.kind || NULL == memory.context) {
+    if (memory.kind != MEMORY_DEVICE || !memory.context) {
         snprintf(why, why_size, "it is managed memory, or memory of no one context");
         return NULL;
     }
@@ -269,9 +268,9 @@ struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *ba
     }
     pthread_mutex_lock(&cache->lock);
     region = region_find(cache, &memory, first, end);
-    if (NULL == region)
+    if (!region)
         region = region_make(cache, &memory, first, end, why, why_size);
-    if (NULL != region) {
+    if (region) {
         region->users++;
         region->last_used = ++cache->clock;
     }
@@ -279,7 +278,7 @@ struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *ba
     return region;
 }
 
-void dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region)
+void verbs_dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region)
 {
     pthread_mutex_lock(&cache->lock);
     region->users--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory that an RDMA device reads and writes itself (GPU-direct): the driver gives a range
- * of it as a dmabuf, which is registered; registrations are kept until the memory is freed. */
+/* Device memory that an RDMA device reads and writes itself (GPUDirect): the driver exports a range
+ * of it as a dmabuf, which is registered. Registrations are kept until the memory is freed. */
 #ifndef MULTILANE_VERBS_DMABUF_H
 #define MULTILANE_VERBS_DMABUF_H
 
@@ -17,7 +17,7 @@
 #define DMABUF_REGIONS 256
 
 struct dmabuf_region {
-    struct ibv_mr *mr;  /* NULL: the place is free */
+    struct ibv_mr *mr;  /* NULL: the entry is free */
     uint64_t buffer_id; /* the driver's, never used again: of the allocation */
     driver_ptr start, end;
     driver_ptr asked; /* an address of the allocation in it */
@@ -27,25 +27,25 @@ struct dmabuf_region {
 
 struct dmabuf_cache {
     struct ibv_pd *pd;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards all below */
     uint64_t clock;
-    uint32_t tried; /* places from here on were never used */
+    uint32_t tried; /* entries from here on were never used */
     struct dmabuf_region regions[DMABUF_REGIONS];
 };
 
-/* Can this RDMA device register a dmabuf, and the CUDA driver give one? A driver that the program
- * has not started yet is believed; each registration asks anew. If not, `why` says what is missing,
- * as the end of a sentence. */
-bool dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size);
+/* Can this RDMA device register a dmabuf, and the CUDA driver make one? A driver that the program
+ * has not started yet counts as able; each registration asks again. If not, `why` says what is
+ * missing, as the end of a sentence. */
+bool verbs_dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size);
 
-void dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd);
-/* Nothing is in use any more. */
-void dmabuf_close(struct dmabuf_cache *cache);
+void verbs_dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd);
+/* No registration is in use. */
+void verbs_dmabuf_close(struct dmabuf_cache *cache);
 
-/* A registration of these bytes of device memory, for everything that puts, gets and the flush do;
- * its keys go with their addresses. NULL, and why: it cannot be had, the bytes go another way. */
-struct dmabuf_region *dmabuf_register(struct dmabuf_cache *cache, const void *base, size_t size,
-                                      char *why, size_t why_size);
-void dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region);
+/* A registration of these bytes of device memory, for put, get and flush; its keys are used with
+ * the addresses of the memory. NULL and why: it failed, and the bytes go another way. */
+struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const void *base,
+                                            size_t size, char *why, size_t why_size);
+void verbs_dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region);
 
 #endif

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The flush: the processor hears of what was written to device memory while the bytes may still be
- * on their way over the bus. A read by the same device of where it wrote cannot pass them, so once
- * that has ended they are there. The read goes over a connection of the port with itself, which is
- * kept as one more peer and made when device memory is first registered. */
+/* The flush. The processor may learn that data was written to device memory while the bytes are
+ * still on the bus. A read by the same device from the same address cannot pass them: when it ends,
+ * they are there. The read goes over a connection of the port with itself, kept as one more peer
+ * and made when device memory is first registered. */
 #include "btl/verbs/verbs.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Of so many bytes, which nobody looks at. */
+/* The bytes that the flush reads; their value is not used. */
 #define FLUSH_BYTES 4u
 
 /* Under loop->lock. */
 static bool loop_connect(verbs_peer_t *loop)
 {
-    if (PEER_FAILED == loop->state && !peer_renew(loop))
+    if (loop->state == PEER_FAILED && !verbs_peer_renew(loop))
         return false;
-    return PEER_IDLE != loop->state || connect_to_itself(loop);
+    return loop->state != PEER_IDLE || verbs_pair_to_itself(loop);
 }
 
 /* Under module->lock. */
 static bool loop_make(struct verbs_module *module)
 {
-    if (NULL == module->flush_region)
+    if (!module->flush_region)
         module->flush_region = ibv_reg_mr(module->pd, &module->flush_bytes,
                                           sizeof(module->flush_bytes), IBV_ACCESS_LOCAL_WRITE);
-    if (NULL != module->flush_region && NULL == module->loop)
-        module->loop = peer_create(module, &opal_proc_local_get()->proc_name);
-    return NULL != module->loop;
+    if (module->flush_region && !module->loop)
+        module->loop = verbs_peer_create(module, &opal_proc_local_get()->proc_name);
+    return module->loop != NULL;
 }
 
-bool flush_is_ready(struct verbs_module *module)
+bool verbs_flush_is_ready(struct verbs_module *module)
 {
     bool ready;
 
@@ -45,9 +45,9 @@ bool flush_is_ready(struct verbs_module *module)
     return ready;
 }
 
-void flush_close(struct verbs_module *module)
+void verbs_flush_close(struct verbs_module *module)
 {
-    if (NULL != module->flush_region)
+    if (module->flush_region)
         ibv_dereg_mr(module->flush_region);
     module->flush_region = NULL;
 }
@@ -65,25 +65,25 @@ static void flush_ended(mca_btl_base_module_t *btl, verbs_peer_t *loop, void *lo
     work->flushed(context, status);
 }
 
-int flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                mca_btl_base_registration_handle_t *registration, const void *address,
-                size_t length, multilane_flush_done done, void *context)
+int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                      mca_btl_base_registration_handle_t *registration, const void *address,
+                      size_t length, multilane_flush_done done, void *context)
 {
     struct verbs_module *module = module_of(btl);
     mca_btl_base_registration_handle_t scratch = {.remote_key = 0};
     struct verbs_work *work;
 
     (void) peer;
-    if (NULL == registration->device || 0 == length || !flush_is_ready(module))
+    if (!registration->device || length == 0 || !verbs_flush_is_ready(module))
         return OPAL_ERR_NOT_AVAILABLE;
     scratch.local_key = module->flush_region->lkey;
-    work = operation_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
-                         length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
-                         flush_ended, context, NULL);
-    if (NULL != work) {
+    work = verbs_work_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
+                          length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
+                          flush_ended, context, NULL);
+    if (work) {
         work->local_handle = NULL; /* it does not outlive this */
         work->data = work;
         work->flushed = done;
     }
-    return operation_submit(module->loop, work);
+    return verbs_submit_operation(module->loop, work);
 }

@@ -3,20 +3,35 @@
 if BUILD_VERBS
 component_LTLIBRARIES += mca_btl_verbs.la
 mca_btl_verbs_la_SOURCES = \
-	btl/verbs/choice.c btl/verbs/choice.h \
+	btl/verbs/cache.c \
+	btl/verbs/choice.c \
+	btl/verbs/choice.h \
+	btl/verbs/clock.c \
+	btl/verbs/completion.c \
 	btl/verbs/component.c \
 	btl/verbs/connect.c \
+	btl/verbs/cost.c \
 	btl/verbs/device.c \
-	btl/verbs/dmabuf.c btl/verbs/dmabuf.h \
+	btl/verbs/dmabuf.c \
+	btl/verbs/dmabuf.h \
 	btl/verbs/extension.c \
+	btl/verbs/failure.c \
+	btl/verbs/fence.c \
 	btl/verbs/flush.c \
+	btl/verbs/greeter.c \
+	btl/verbs/greeting.h \
+	btl/verbs/pair.c \
 	btl/verbs/peer.c \
+	btl/verbs/procs.c \
 	btl/verbs/progress.c \
+	btl/verbs/queue.c \
 	btl/verbs/remote.c \
 	btl/verbs/send.c \
 	btl/verbs/slot_ring.c \
 	btl/verbs/slot_ring.h \
 	btl/verbs/slots.c \
+	btl/verbs/submit.c \
+	btl/verbs/verbs.c \
 	btl/verbs/verbs.h \
 	btl/verbs/work.c
 mca_btl_verbs_la_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking at the completion queues and handing out what they hold. */
+/* Polls the completion queues and hands out what they hold. */
 #include "btl/verbs/verbs.h"
 
 #include <arpa/inet.h>
@@ -7,48 +7,43 @@
 
 #define BATCH 16
 
-/* Rounds in vain before the processor is given away, where it is the processor that carries the
- * packets: what is waited for may be waiting for it. */
+/* Rounds without an event before the processor is yielded, on soft RoCE: it carries the packets
+ * that are waited for. */
 #define YIELD_SOFT 8u
 
-/* Every so many rounds: greetings are repeated where somebody is being greeted; the device's
- * events are read; slots are looked for that nobody expects: one may come where who waited has gone
- * on without it, or does not know yet that the lane is one. */
-#define GREETING_ROUNDS       64u
+/* Every so many rounds: greetings are repeated, if any are under way; the device's events are read;
+ * unexpected slots are read. A slot may come unexpected because its receiver stopped waiting, or
+ * does not yet know that the lane exists. */
+#define GREETING_ROUNDS 64u
+
 #define EVENT_ROUNDS          4096u
 #define EVENT_ROUNDS_GREETING 512u
 #define SLOT_ROUNDS           1024u
 
-__attribute__((noinline)) void message_broken(struct verbs_module *module, const char *what)
-{
-    if (0 == atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed))
-        VERBS_SAY("%s: %s; it and others like it are dropped. Do all processes use the same pml?",
-                  module->device, what);
-}
-
 static void message_hand_out(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
 {
     uint32_t word = ntohl(wc->imm_data);
-    verbs_peer_t *peer = peer_at(module, MESSAGE_WORD_INDEX(word));
+    verbs_peer_t *peer = verbs_peer_at(module, MESSAGE_WORD_INDEX(word));
     mca_btl_base_segment_t segment = {.seg_len = wc->byte_len};
 
-    /* The queue pair that it came on says who sent it; the word has to agree. */
-    if (OPAL_UNLIKELY(NULL == peer || IBV_WC_RECV != wc->opcode ||
-                      wc->byte_len > module->receive_bytes || !(wc->wc_flags & IBV_WC_WITH_IMM) ||
+    /* The queue pair identifies the sender; the immediate word must agree. */
+    if (OPAL_UNLIKELY(!peer || wc->opcode != IBV_WC_RECV || wc->byte_len > module->receive_bytes ||
+                      !(wc->wc_flags & IBV_WC_WITH_IMM) ||
                       wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))) {
-        message_broken(module, "a message came whose sender is not the one that it names");
+        verbs_message_broken(module, "a message came whose sender is not the one in its header");
         return;
     }
-    if (OPAL_UNLIKELY(PEER_ANSWERED == peer->state))
-        connect_confirmed(peer);
-    if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
+    if (OPAL_UNLIKELY(peer->state == PEER_ANSWERED))
+        verbs_connect_confirmed(peer);
+    if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
         return;
     segment.seg_addr.pval = module->receive_memory + index * module->receive_bytes;
-    /* The sender is named also where Open MPI has not told us of it yet: Open MPI's puts by message
-     * end the program without it, and all that an answer needs came with the greeting. */
+    /* The sender is passed on even before Open MPI adds it: Open MPI's puts by message abort
+     * without it, and the greeting brought all that an answer needs. */
     if (OPAL_UNLIKELY(
             !compat_btl_deliver(&module->super, peer, MESSAGE_WORD_TAG(word), &segment, 1)))
-        message_broken(module, "a message came with a tag that nobody here listens to");
+        verbs_message_broken(module,
+                             "a message came with a tag that no callback is registered for");
 }
 
 static int receives_handle(struct verbs_module *module)
@@ -60,30 +55,20 @@ static int receives_handle(struct verbs_module *module)
         const struct ibv_wc *wc = &completions[i];
         uint32_t index = GREETING_ID_INDEX(wc->wr_id);
 
-        if (GREETING_ID_MARK == (wc->wr_id & 3)) {
-            greeting_received(module, index, wc);
+        if ((wc->wr_id & 3) == GREETING_ID_MARK) {
+            verbs_greeting_received(module, index, wc);
             continue;
         }
-        if (OPAL_LIKELY(IBV_WC_SUCCESS == wc->status))
+        if (OPAL_LIKELY(wc->status == IBV_WC_SUCCESS))
             message_hand_out(module, index, wc);
-        /* A receive that failed is a broken connection, which its send queue tells of. */
-        (void) device_post_receive(module, index);
+        /* A failed receive means a broken connection, which the send queue reports. */
+        (void) verbs_device_post_receive(module, index);
     }
     return count < 0 ? 0 : count;
 }
 
-int sends_handle(struct verbs_module *module)
-{
-    struct ibv_wc completions[BATCH];
-    int count = ibv_poll_cq(module->send_cq, BATCH, completions);
-
-    for (int i = 0; i < count; i++)
-        work_reported(module, &completions[i]);
-    return count < 0 ? 0 : count;
-}
-
-/* Whoever takes it alone looks at the queues. It is taken without waiting, also to keep a callback
- * that makes progress from handling the next message within its own. */
+/* Only one thread at a time polls the queues. The others do not wait, and neither does a callback
+ * that makes progress: it must not handle the next message within its own. */
 static inline bool polling_take(struct verbs_module *module)
 {
     if (atomic_load_explicit(&module->polling, memory_order_relaxed))
@@ -104,10 +89,11 @@ static void peers_fail(struct verbs_module *module, const char *why)
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        peer_fail(peer_at(module, i), why);
+        verbs_peer_fail(verbs_peer_at(module, i), why);
 }
 
-/* What is needed of an event once it was acknowledged, when its queue pair may be gone. */
+/* The part of an event that is needed after it was acknowledged, when its queue pair may be gone.
+ */
 struct device_event {
     enum ibv_event_type type;
     uint32_t port;
@@ -139,7 +125,7 @@ static void peer_of_pair_fail(struct verbs_module *module, uint32_t qpn, const c
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        peer_fail_pair(peer_at(module, i), qpn, why);
+        verbs_peer_fail_pair(verbs_peer_at(module, i), qpn, why);
 }
 
 static void event_handle(struct verbs_module *module, const struct device_event *event)
@@ -151,7 +137,7 @@ static void event_handle(struct verbs_module *module, const struct device_event 
     case IBV_EVENT_PORT_ACTIVE:
         if (event->port != module->port_number)
             return;
-        module->port_down = IBV_EVENT_PORT_ERR == event->type;
+        module->port_down = event->type == IBV_EVENT_PORT_ERR;
         module->port_down_since_ms = verbs_now_ms();
         VERBS_VERBOSE("%s: its port is %s", module->device,
                       module->port_down ? "down" : "up again");
@@ -167,19 +153,19 @@ static void event_handle(struct verbs_module *module, const struct device_event 
         peer_of_pair_fail(module, event->qpn, name);
         return;
     case IBV_EVENT_COMM_EST:
-        return; /* the message itself says so */
+        return; /* the message itself shows it */
     default:
         VERBS_VERBOSE("%s: %s", module->device, name);
     }
 }
 
-/* Acknowledged before it is handled: whoever destroys a queue pair waits until its events are, and
- * holds its peer's lock, which handling takes. */
+/* Acknowledged before it is handled: a thread that destroys a queue pair waits for the
+ * acknowledgement, and holds its peer's lock, which the handler takes. */
 static void events_read(struct verbs_module *module)
 {
     struct ibv_async_event read;
 
-    while (0 == ibv_get_async_event(module->context, &read)) {
+    while (ibv_get_async_event(module->context, &read) == 0) {
         struct device_event event = event_copy(&read);
 
         ibv_ack_async_event(&read);
@@ -192,19 +178,19 @@ static void events_read(struct verbs_module *module)
 static __attribute__((noinline)) int round_extra(struct verbs_module *module, uint32_t round)
 {
     int events = 0;
-    bool greeting = 0 != atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
+    bool greeting = atomic_load_explicit(&module->greeting_count, memory_order_relaxed) != 0;
 
-    /* Whether the port is down matters most to who waits for an answer. */
-    if (0 == round % (greeting ? EVENT_ROUNDS_GREETING : EVENT_ROUNDS))
+    /* More often during greetings: then it matters most whether the port is down. */
+    if (round % (greeting ? EVENT_ROUNDS_GREETING : EVENT_ROUNDS) == 0)
         events_read(module);
     if (greeting)
-        greetings_repeat(module);
-    if (0 == round % SLOT_ROUNDS)
-        events = slots_read_all(module);
+        verbs_greetings_repeat(module);
+    if (round % SLOT_ROUNDS == 0)
+        events = verbs_slots_read_all(module);
     return events;
 }
 
-int progress_module(struct verbs_module *module)
+int verbs_progress_module(struct verbs_module *module)
 {
     uint32_t round;
     int events;
@@ -212,26 +198,26 @@ int progress_module(struct verbs_module *module)
     if (!polling_take(module))
         return 0;
     events = receives_handle(module);
-    events += sends_handle(module);
-    if (0 != atomic_load_explicit(&module->expecting_count, memory_order_relaxed))
-        events += slots_read_expected(module);
-    if (OPAL_UNLIKELY(0 != atomic_load_explicit(&module->waiting_count, memory_order_relaxed)))
-        events += work_post_pending(module);
+    events += verbs_completions_poll(module);
+    if (atomic_load_explicit(&module->expecting_count, memory_order_relaxed) != 0)
+        events += verbs_slots_read_expected(module);
+    if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))
+        events += verbs_submit_waiting(module);
     round = module->round++;
-    if (OPAL_UNLIKELY(0 == round % GREETING_ROUNDS))
+    if (OPAL_UNLIKELY(round % GREETING_ROUNDS == 0))
         events += round_extra(module, round);
     polling_leave(module);
     return events;
 }
 
-int progress_all(void)
+int verbs_progress_all(void)
 {
     static _Thread_local uint32_t idle_rounds;
     bool soft = false;
     int events = 0;
 
     for (uint32_t i = 0; i < verbs.module_count; i++) {
-        events += progress_module(verbs.modules[i]);
+        events += verbs_progress_module(verbs.modules[i]);
         soft |= verbs.modules[i]->soft;
     }
     idle_rounds = events ? 0 : idle_rounds + 1;
@@ -245,12 +231,12 @@ static bool module_is_quiet(struct verbs_module *module)
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = peer_at(module, i);
+        verbs_peer_t *peer = verbs_peer_at(module, i);
         bool busy;
 
         OPAL_THREAD_LOCK(&peer->lock);
-        busy = PEER_FAILED != peer->state &&
-               (0 != peer->outstanding || !opal_list_is_empty(&peer->pending));
+        busy = peer->state != PEER_FAILED &&
+               (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending));
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (busy)
             return false;
@@ -258,14 +244,14 @@ static bool module_is_quiet(struct verbs_module *module)
     return true;
 }
 
-bool progress_drain(struct verbs_module *module, uint64_t limit_ms)
+bool verbs_progress_drain(struct verbs_module *module, uint64_t limit_ms)
 {
     uint64_t end = verbs_now_ms() + limit_ms;
 
     while (!module_is_quiet(module)) {
         if (verbs_now_ms() >= end)
             return false;
-        (void) progress_module(module);
+        (void) verbs_progress_module(module);
     }
     return true;
 }

@@ -22,7 +22,7 @@ static uint32_t check_of(const struct slot *slot, uint32_t lap)
     return sum;
 }
 
-uint32_t slot_ring_depth(double in_flight_bytes, double smallest_bytes)
+uint32_t verbs_slot_ring_depth(double in_flight_bytes, double smallest_bytes)
 {
     uint32_t depth = SLOTS_DEPTH_LEAST;
 
@@ -31,8 +31,8 @@ uint32_t slot_ring_depth(double in_flight_bytes, double smallest_bytes)
     return depth;
 }
 
-void slot_fill(struct slot *slot, uint32_t number, uint32_t depth, const void *message,
-               size_t length, uint8_t tag)
+void verbs_slot_fill(struct slot *slot, uint32_t number, uint32_t depth, const void *message,
+                     size_t length, uint8_t tag)
 {
     uint32_t lap = lap_of(number, depth);
 
@@ -44,8 +44,8 @@ void slot_fill(struct slot *slot, uint32_t number, uint32_t depth, const void *m
     atomic_init(&slot->lap, lap);
 }
 
-enum slot_state slot_take(struct slot_ring *ring, uint32_t number, uint32_t depth,
-                          struct slot *taken)
+enum slot_state verbs_slot_take(struct slot_ring *ring, uint32_t number, uint32_t depth,
+                                struct slot *taken)
 {
     const struct slot *slot = &ring->slots[number % depth];
     uint32_t lap = lap_of(number, depth);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The FIFO that a peer's slots are written into, as memory: where each goes, when it is whole, how
- * many there are. No RDMA here: slots.c moves what this lays out. */
+/* The memory layout of the FIFO of slots: where each slot is, when it is complete, how many there
+ * are. No RDMA here: slots.c moves the bytes. */
 #ifndef MULTILANE_VERBS_SLOT_RING_H
 #define MULTILANE_VERBS_SLOT_RING_H
 
@@ -19,13 +19,13 @@ struct slot {
     uint8_t tag;
     uint8_t zero;
     uint32_t check; /* of all before it and the lap, for devices that do not write in order */
-    /* The ready flag, last: how many times the FIFO has been through with this place; 0: it was
-     * never written. So nothing has to be cleared before it is written again. */
+    /* The ready flag, last in the slot: the lap, which counts how often the FIFO went round; 0:
+     * never written. So a slot need not be cleared before it is written again. */
     _Atomic uint32_t lap;
 };
 
 struct slot_ring {
-    /* Of our slots in the peer's FIFO it has read so many; written by the peer as well. */
+    /* How many of our slots in its own FIFO the peer has read; the peer writes it. */
     _Alignas(SLOT_BYTES) _Atomic uint32_t freed;
     _Alignas(SLOT_BYTES) struct slot slots[];
 };
@@ -45,20 +45,20 @@ static inline size_t slot_ring_bytes(uint32_t depth)
     return offsetof(struct slot_ring, slots) + depth * sizeof(struct slot);
 }
 
-/* A depth for a lane that may have so many bytes in flight, in messages of at least so many. */
-uint32_t slot_ring_depth(double in_flight_bytes, double smallest_bytes);
+/* The depth for a lane with so many bytes in flight, in messages of at least so many bytes. */
+uint32_t verbs_slot_ring_depth(double in_flight_bytes, double smallest_bytes);
 
 /* Lays out slot `number` with a message of at most SLOT_MESSAGE_MAX bytes. */
-void slot_fill(struct slot *slot, uint32_t number, uint32_t depth, const void *message,
-               size_t length, uint8_t tag);
+void verbs_slot_fill(struct slot *slot, uint32_t number, uint32_t depth, const void *message,
+                     size_t length, uint8_t tag);
 
 enum slot_state {
     SLOT_EMPTY, /* it was not written yet */
-    SLOT_TORN,  /* it is marked ready, and is not what was laid out: look again */
+    SLOT_TORN,  /* marked ready, but its check fails: look again */
     SLOT_WHOLE  /* `taken` holds it */
 };
 
-enum slot_state slot_take(struct slot_ring *ring, uint32_t number, uint32_t depth,
-                          struct slot *taken);
+enum slot_state verbs_slot_take(struct slot_ring *ring, uint32_t number, uint32_t depth,
+                                struct slot *taken);
 
 #endif

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slots: short messages that the peer waits for, RDMA-written into a FIFO in its memory. They take
- * no buffer of its receive queue and bring it no completion: it looks at the next slot while it
- * waits for one. Both ends of a connection have a FIFO; greetings tell where.
+/* Slots: short messages that the peer waits for, written by RDMA into a FIFO in its memory. They
+ * take no buffer of its receive queue and bring no completion: it polls the next slot while it
+ * waits for one. Both ends of a connection have a FIFO; greetings carry its address.
  *
- * What was read is told now and then by a write to the line before the other FIFO: as in
- * common/ring each end looks at memory of its own, at counters that only grow. */
+ * The reader reports from time to time what it has read, by a write to the line before the other
+ * FIFO: as in common/ring each end polls its own memory, and counters only grow. */
 #include "btl/verbs/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define PAGE_BYTES 4096u
-/* A device that has marked a slot as ready has written it long before that. */
+/* A device that has written the flag has written the rest long before this. */
 #define TORN_MAX_MS 1000u
 
 /* --- of a connection --- */
 
-/* Pages of its own: what is registered may be missing in a child of fork(). */
+/* Pages of its own: registered pages may be missing in a child of fork(). */
 static void ring_make(verbs_peer_t *peer, size_t bytes)
 {
     struct verbs_slots *slots = &peer->slots;
 
     slots->ring = aligned_alloc(PAGE_BYTES, (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
-    if (NULL == slots->ring)
+    if (!slots->ring)
         return;
     slots->region = ibv_reg_mr(peer->module->pd, slots->ring, bytes,
                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (NULL != slots->region)
+    if (slots->region)
         return;
     free(slots->ring);
     slots->ring = NULL;
 }
 
-void slots_begin(verbs_peer_t *peer)
+void verbs_slots_begin(verbs_peer_t *peer)
 {
     struct verbs_slots *slots = &peer->slots;
     size_t bytes = slot_ring_bytes(peer->module->slot_depth);
@@ -40,45 +40,59 @@ void slots_begin(verbs_peer_t *peer)
     slots->written = slots->read = slots->told = 0;
     slots->their_depth = 0;
     slots->torn_since_ms = 0;
-    if (0 == peer->module->slot_depth)
+    if (peer->module->slot_depth == 0)
         return;
-    if (NULL == slots->ring)
+    if (!slots->ring)
         ring_make(peer, bytes);
-    if (NULL != slots->ring)
+    if (slots->ring)
         memset(slots->ring, 0, bytes);
 }
 
-void slots_close(verbs_peer_t *peer)
+void verbs_slots_close(verbs_peer_t *peer)
 {
-    if (NULL == peer->slots.ring)
+    if (!peer->slots.ring)
         return;
     ibv_dereg_mr(peer->slots.region);
     free(peer->slots.ring);
     peer->slots.ring = NULL;
 }
 
-void slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place)
+void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_address *address)
 {
-    *place = (struct verbs_slots_place){.depth = 0};
-    if (NULL == peer->slots.ring)
+    *address = (struct verbs_slots_address){.depth = 0};
+    if (!peer->slots.ring)
         return;
-    place->address = (uint64_t) (uintptr_t) peer->slots.ring;
-    place->key = peer->slots.region->rkey;
-    place->depth = peer->module->slot_depth;
+    address->address = (uint64_t) (uintptr_t) peer->slots.ring;
+    address->key = peer->slots.region->rkey;
+    address->depth = peer->module->slot_depth;
 }
 
-bool slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place)
+bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_address *address)
 {
-    if (place->depth > SLOTS_DEPTH_MOST || 0 != (place->depth & (place->depth - 1)))
+    if (address->depth > SLOTS_DEPTH_MOST || (address->depth & (address->depth - 1)) != 0)
         return false;
-    peer->slots.their_address = place->address;
-    peer->slots.their_key = place->key;
-    /* Without a ring of ours nothing would tell what the peer has read. */
-    peer->slots.their_depth = NULL == peer->slots.ring ? 0 : place->depth;
+    peer->slots.their_address = address->address;
+    peer->slots.their_key = address->key;
+    /* Without a FIFO of ours the peer has nowhere to report what it has read. */
+    peer->slots.their_depth = !peer->slots.ring ? 0 : address->depth;
     return true;
 }
 
 /* --- writing --- */
+
+/* Under peer->lock, in state READY. False: it does not fit the send queue now. */
+static bool write_post(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote)
+{
+    struct ibv_sge part = {.addr = (uint64_t) (uintptr_t) bytes, .length = (uint32_t) length};
+    struct ibv_send_wr request = {
+        .opcode = IBV_WR_RDMA_WRITE,
+        .wr.rdma = {.remote_addr = remote, .rkey = peer->slots.their_key},
+        .sg_list = &part,
+        .num_sge = 1,
+    };
+
+    return verbs_queue_post_inline(peer, &request) == POSTED;
+}
 
 /* Under peer->lock. */
 static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uint8_t tag)
@@ -87,23 +101,23 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
     uint32_t depth = slots->their_depth, freed;
     struct slot slot;
 
-    if (PEER_READY != peer->state || 0 == depth)
+    if (peer->state != PEER_READY || depth == 0)
         return false;
-    /* Relaxed: a stale one makes the slot a message. Nonsense looks like a full FIFO. */
+    /* Relaxed: with a stale count the slot is sent as a message. A wrong one looks like a full
+     * FIFO. */
     freed = atomic_load_explicit(&slots->ring->freed, memory_order_relaxed);
     if (slots->written - freed >= depth)
         return false;
-    slot_fill(&slot, slots->written, depth, bytes, length, tag);
-    if (!work_post_write(peer, &slot, sizeof(slot),
-                         slots->their_address + slot_offset(slots->written, depth),
-                         slots->their_key))
+    verbs_slot_fill(&slot, slots->written, depth, bytes, length, tag);
+    if (!write_post(peer, &slot, sizeof(slot),
+                    slots->their_address + slot_offset(slots->written, depth)))
         return false;
     slots->written++;
     return true;
 }
 
-int slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes, size_t length,
-               uint8_t tag)
+int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
+                     size_t length, uint8_t tag)
 {
     bool sent;
 
@@ -120,18 +134,18 @@ int slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes
 
 /* --- reading --- */
 
-void slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects)
+void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects)
 {
     struct verbs_module *module = module_of(btl);
     uint32_t last;
 
     opal_mutex_lock(&module->waiting_lock);
-    /* Relaxed: whoever sees a stale count looks again in the next round. */
-    if (expects && 0 == peer->slots.expected++) {
-        /* As much room as for those that wait: for all peers. */
+    /* Relaxed: a thread that sees a stale count looks again in the next round. */
+    if (expects && peer->slots.expected++ == 0) {
+        /* It has room for all peers, as `waiting` has. */
         last = atomic_fetch_add_explicit(&module->expecting_count, 1, memory_order_relaxed);
         module->expecting[last] = peer;
-    } else if (!expects && 0 == --peer->slots.expected) {
+    } else if (!expects && --peer->slots.expected == 0) {
         last = atomic_fetch_sub_explicit(&module->expecting_count, 1, memory_order_relaxed) - 1;
         for (uint32_t i = 0; i < last; i++)
             if (peer == module->expecting[i])
@@ -140,15 +154,14 @@ void slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects)
     opal_mutex_unlock(&module->waiting_lock);
 }
 
-/* Under peer->lock: what was read may be written again. */
+/* Under peer->lock: reports read slots, so that the peer may write them again. */
 static void read_tell(verbs_peer_t *peer)
 {
     struct verbs_slots *slots = &peer->slots;
 
-    if (slots->read - slots->told >= peer->module->slot_depth / 2 && PEER_READY == peer->state &&
-        0 != slots->their_depth &&
-        work_post_write(peer, &slots->read, sizeof(slots->read), slots->their_address,
-                        slots->their_key))
+    if (slots->read - slots->told >= peer->module->slot_depth / 2 && peer->state == PEER_READY &&
+        slots->their_depth != 0 &&
+        write_post(peer, &slots->read, sizeof(slots->read), slots->their_address))
         slots->told = slots->read;
 }
 
@@ -159,22 +172,22 @@ static bool next_take(verbs_peer_t *peer, struct slot *taken, bool *stuck)
     enum slot_state state = SLOT_EMPTY;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (NULL != slots->ring && PEER_FAILED != peer->state) {
-        state = slot_take(slots->ring, slots->read, peer->module->slot_depth, taken);
-        if (OPAL_UNLIKELY(SLOT_TORN == state)) {
+    if (slots->ring && peer->state != PEER_FAILED) {
+        state = verbs_slot_take(slots->ring, slots->read, peer->module->slot_depth, taken);
+        if (OPAL_UNLIKELY(state == SLOT_TORN)) {
             uint64_t now = verbs_now_ms();
 
-            if (0 == slots->torn_since_ms)
+            if (slots->torn_since_ms == 0)
                 slots->torn_since_ms = now;
             *stuck = now - slots->torn_since_ms > TORN_MAX_MS;
         } else {
             slots->torn_since_ms = 0;
         }
-        slots->read += SLOT_WHOLE == state;
+        slots->read += state == SLOT_WHOLE;
         read_tell(peer);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
-    return SLOT_WHOLE == state;
+    return state == SLOT_WHOLE;
 }
 
 static void slot_hand_out(verbs_peer_t *peer, struct slot *slot)
@@ -183,11 +196,11 @@ static void slot_hand_out(verbs_peer_t *peer, struct slot *slot)
     mca_btl_base_segment_t segment = {.seg_addr.pval = slot->message, .seg_len = slot->length};
 
     atomic_fetch_add_explicit(&module->slots_read, 1, memory_order_relaxed);
-    if (OPAL_UNLIKELY(module->finalized)) /* and the one that it is for may be gone */
+    if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
         return;
     if (OPAL_UNLIKELY(slot->length > SLOT_MESSAGE_MAX ||
                       !compat_btl_deliver(&module->super, peer, slot->tag, &segment, 1)))
-        message_broken(module, "a slot was written with a length or tag that makes no sense");
+        verbs_message_broken(module, "a slot came with an invalid length or tag");
 }
 
 static int ring_read(verbs_peer_t *peer)
@@ -201,11 +214,11 @@ static int ring_read(verbs_peer_t *peer)
         events++;
     }
     if (OPAL_UNLIKELY(stuck))
-        peer_fail(peer, "a slot was written that makes no sense");
+        verbs_peer_fail(peer, "a slot came whose check fails");
     return events;
 }
 
-int slots_read_expected(struct verbs_module *module)
+int verbs_slots_read_expected(struct verbs_module *module)
 {
     int events = 0;
 
@@ -216,18 +229,18 @@ int slots_read_expected(struct verbs_module *module)
         if (i < atomic_load_explicit(&module->expecting_count, memory_order_relaxed))
             peer = module->expecting[i];
         opal_mutex_unlock(&module->waiting_lock);
-        if (NULL == peer)
+        if (!peer)
             return events;
         events += ring_read(peer);
     }
 }
 
-int slots_read_all(struct verbs_module *module)
+int verbs_slots_read_all(struct verbs_module *module)
 {
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
     int events = 0;
 
-    for (uint32_t i = 0; 0 != module->slot_depth && i < count; i++)
-        events += ring_read(peer_at(module, i));
+    for (uint32_t i = 0; module->slot_depth != 0 && i < count; i++)
+        events += ring_read(verbs_peer_at(module, i));
     return events;
 }

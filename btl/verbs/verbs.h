@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lane over InfiniBand, RoCE and soft RoCE: one module a port, its peers, and what its files
- * offer each other. */
+ * offer each other, from the lowest storey (test/storeys) to the highest. */
 #ifndef MULTILANE_VERBS_H
 #define MULTILANE_VERBS_H
 
@@ -39,13 +39,13 @@ struct verbs_record {
 };
 
 #define VERBS_RECORD_VERSION 3u
-/* Only the ports that there are travel. */
+/* Only the used entries of `ports` travel. */
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))
 
 /* --- registrations --- */
 
-/* What one is to the peer; and what stays in this process. */
+/* The keys are for the peer; the pointer is for this process. */
 struct mca_btl_base_registration_handle_t {
     uint32_t remote_key;
     uint32_t local_key;
@@ -53,19 +53,19 @@ struct mca_btl_base_registration_handle_t {
 };
 #define HANDLE_BYTES offsetof(struct mca_btl_base_registration_handle_t, device)
 
-/* --- work: what is given to a queue pair --- */
+/* --- works: what queue pairs carry --- */
 
 enum work_kind { WORK_SEND, WORK_PUT, WORK_GET, WORK_FETCH_ADD, WORK_SWAP_IF };
 
-/* A descriptor of Open MPI's for a message, or one put, get or atomic. From the moment it is
- * submitted until its completion it belongs to the peer. */
+/* A descriptor of a message, or one put, get or atomic. It belongs to the peer from its submission
+ * until its completion. */
 struct verbs_work {
     mca_btl_base_descriptor_t base;
     mca_btl_base_segment_t segment;
     struct mca_btl_base_endpoint_t *peer;
     opal_free_list_t *list;
     uint8_t kind;  /* enum work_kind */
-    uint8_t frees; /* places of the send queue that its completion gives back */
+    uint8_t frees; /* entries of the send queue that its completion frees */
     mca_btl_base_tag_t tag;
 
     /* of put, get and atomics */
@@ -84,10 +84,10 @@ struct verbs_work {
 OBJ_CLASS_DECLARATION(struct_verbs_work);
 typedef struct verbs_work struct_verbs_work;
 
-/* --- slots: short messages written into the memory of who waits for them --- */
+/* --- slots: short messages written into the memory of a receiver that waits for them --- */
 
-/* Where a FIFO is, for who writes into it; depth 0: there is none. */
-struct verbs_slots_place {
+/* Where a FIFO is, for the peer that writes into it; depth 0: there is none. */
+struct verbs_slots_address {
     uint64_t address;
     uint32_t key;
     uint32_t depth;
@@ -104,7 +104,19 @@ struct verbs_slots {
     uint32_t their_key;
     uint32_t their_depth; /* 0: nothing is written there */
     uint64_t their_address;
-    uint64_t torn_since_ms; /* the next slot is marked ready and makes no sense; 0: it is not */
+    uint64_t torn_since_ms; /* the next slot is marked ready but its check fails, since then; 0: it
+                               is not */
+};
+
+/* --- connections --- */
+
+/* One end: what the other end needs to connect its queue pair with this one. Part of a greeting. */
+struct verbs_end {
+    struct verbs_port port;
+    uint32_t qpn;
+    uint32_t psn;
+    uint32_t index; /* what the other end puts into its messages, so that they are found here */
+    uint32_t read_depth; /* gets under way that this end answers */
 };
 
 /* --- peers --- */
@@ -114,10 +126,10 @@ enum peer_state {
     PEER_GREETING, /* our queue pair waits to hear of the peer's */
     PEER_ANSWERED, /* ours is ready; whether the peer's is, is not known yet */
     PEER_READY,    /* both are */
-    PEER_FAILED    /* nothing can be sent until it is added anew, or greets anew */
+    PEER_FAILED    /* nothing can be sent until the peer is added or greets anew */
 };
 
-/* Between attempts that fail one after the other; each is longer than the last. */
+/* A pause after a failed attempt; each is longer than the last. */
 struct verbs_pause {
     uint64_t until_ms;
     uint32_t length_ms;
@@ -126,43 +138,43 @@ struct verbs_pause {
 /* One port of one process, reached from one of our ports. Lives until its module ends. Aligned, so
  * that the low bits of its address can carry more (INLINE_ID). */
 struct mca_btl_base_endpoint_t {
-    /* Guards what follows, down to `pending`. Taken inside the module's lock, never around it. */
+    /* Guards all down to `pending`. Taken inside the module's lock, never around it. */
     opal_mutex_t lock;
     uint8_t state;        /* enum peer_state */
     bool queued;          /* in the module's list of peers that have something pending */
     uint8_t unsignaled;   /* messages posted since the last one that will be reported */
-    uint32_t send_room;   /* free places of the send queue */
+    uint32_t send_room;   /* free entries of the send queue */
     uint32_t outstanding; /* works posted and not completed */
     struct ibv_qp *qp;    /* NULL while IDLE */
     uint32_t my_psn;
     opal_list_t pending;  /* struct verbs_work that wait for the connection or for room */
-    _Atomic uint32_t qpn; /* of `qp`; read by who handles completions */
+    _Atomic uint32_t qpn; /* of `qp`; read without the lock where completions are handled */
 
     /* The other end, from its record or its greeting; under `lock`. */
     struct verbs_port port;
     uint64_t nonce;
     uint32_t their_qpn;
-    uint32_t their_index; /* what our messages call us there */
-    struct ibv_ah *greeting_way;
-    struct verbs_pause way_pause; /* until the next attempt to make it */
+    uint32_t their_index; /* our index at the other end, for our messages */
+    struct ibv_ah *greeting_path;
+    struct verbs_pause path_pause; /* until the next attempt to make the path */
     uint64_t greet_begun_ms;
     uint64_t greet_next_ms;
     uint32_t greet_pause_ms;
-    uint32_t their_port; /* place in its record */
+    uint32_t their_port; /* index in its record */
 
     struct verbs_module *module;
     uint32_t index; /* in the module's table */
     opal_process_name_t name;
-    opal_proc_t *proc; /* NULL: it greeted before Open MPI told us of it */
+    opal_proc_t *proc; /* NULL: it greeted before Open MPI added it */
     bool known;        /* by btl_add_procs */
 
     struct verbs_slots slots;
 
     /* Of the connection that failed; under `lock`. */
     bool was_ready;         /* it carried something */
-    bool said;              /* that it is lost; others that never come to be are not */
-    bool fence_confirmed;   /* the other end has said that its queue pair is broken too */
-    uint64_t fence_next_ms; /* when it is asked again */
+    bool said;              /* its loss was reported; a connection that never came up is not */
+    bool fence_confirmed;   /* the other end has confirmed that its queue pair is broken too */
+    uint64_t fence_next_ms; /* when the other end is asked again */
 };
 
 typedef struct mca_btl_base_endpoint_t verbs_peer_t;
@@ -173,11 +185,11 @@ typedef struct mca_btl_base_endpoint_t verbs_peer_t;
 
 /* --- modules --- */
 
-struct verbs_greeter; /* connect.c */
+struct verbs_greeter; /* greeter.c */
 
 struct verbs_module {
     mca_btl_base_module_t super;
-    uint32_t place; /* in the record's ports */
+    uint32_t port_index; /* in the record */
     char device[CHOICE_NAME_BYTES];
 
     struct ibv_context *context;
@@ -208,7 +220,7 @@ struct verbs_module {
     struct dmabuf_cache dmabuf; /* without a pd: device memory is not reached directly */
     verbs_peer_t *loop;         /* see flush.c; NULL: it was not wanted yet */
     struct ibv_mr *flush_region;
-    uint64_t flush_bytes; /* what flushes read */
+    uint64_t flush_bytes; /* target of the flushes' reads */
     _Atomic uint64_t flushes;
     opal_free_list_t frags_small;
     opal_free_list_t frags_large;
@@ -222,7 +234,7 @@ struct verbs_module {
 
     opal_mutex_t waiting_lock; /* guards the two arrays; taken inside a peer's lock */
     verbs_peer_t **waiting;    /* peers with something pending and a connection */
-    verbs_peer_t **expecting;  /* peers that may write a slot that somebody waits for */
+    verbs_peer_t **expecting;  /* peers that may write a slot that a message is expected in */
     _Atomic uint32_t expecting_count;
     uint32_t slot_depth; /* of each peer's FIFO; 0: none has one */
     _Atomic uint64_t slots_written;
@@ -230,8 +242,9 @@ struct verbs_module {
     uint32_t waiting_room;
     _Atomic uint32_t waiting_count;
     _Atomic uint32_t greeting_count; /* peers that are greeted again until they answer */
+    uint32_t greet_next;             /* the peer that is greeted first; for the thread that polls */
 
-    _Atomic bool polling; /* taken by who looks at the completion queues */
+    _Atomic bool polling; /* set by the one thread that polls the completion queues */
     uint32_t round;
     bool port_down;
     uint64_t port_down_since_ms;
@@ -243,9 +256,8 @@ struct verbs_module {
 
 #define module_of(btl) ((struct verbs_module *) (btl))
 
-struct verbs_component {
-    mca_btl_base_component_t super;
-
+/* The state of the component. */
+struct verbs_state {
     /* parameters */
     const char *devices;
     const char *pairing;
@@ -268,9 +280,15 @@ struct verbs_component {
     uint32_t module_count;
 };
 
-/* Open MPI finds the component by this name; here it is called verbs. */
-extern struct verbs_component mca_btl_verbs_component;
-#define verbs mca_btl_verbs_component
+/* verbs.c. Open MPI knows the component as mca_btl_verbs_component (component.c). */
+extern struct verbs_state verbs;
+/* The module of that port of our record; NULL: none, or none any more. */
+struct verbs_module *verbs_module_of_port(uint32_t port_index);
+/* A message breaks the rules: counted, and said once. */
+void verbs_message_broken(struct verbs_module *module, const char *what);
+
+/* clock.c */
+uint64_t verbs_now_ms(void);
 
 #define VERBS_SAY(...) opal_output(0, "btl/verbs: " __VA_ARGS__)
 #define VERBS_VERBOSE(...)                                                                         \
@@ -278,183 +296,240 @@ extern struct verbs_component mca_btl_verbs_component;
 
 #define VERBS_FRAG_SMALL 2048u
 
-/* component.c: the module that others are copies of. */
-extern const mca_btl_base_module_t *const verbs_module_template;
-uint64_t verbs_now_ms(void);
-/* The module whose port has that place in our record; NULL: none, or none any more. */
-struct verbs_module *verbs_module_at(uint32_t place);
-
-/* device.c: one module for each port that can be a lane, into verbs.modules and verbs.record. */
-void device_open_all(void);
-void device_close(struct verbs_module *module);
-bool device_post_receive(struct verbs_module *module, uint32_t index);
-
-/* peer.c */
-int peer_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                   verbs_peer_t **peers, opal_bitmap_t *reachable);
-int peer_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                   verbs_peer_t **peers);
-verbs_peer_t *peer_at(struct verbs_module *module, uint32_t index);
-/* Under module->lock. */
-verbs_peer_t *peer_find(struct verbs_module *module, const opal_process_name_t *name);
-verbs_peer_t *peer_create(struct verbs_module *module, const opal_process_name_t *name);
-/* The lane to the peer is lost: what was given to it ends with an error, Open MPI is told once. */
-void peer_fail(verbs_peer_t *peer, const char *why);
-/* The same, if that queue pair is still the peer's: what is said of one comes late. */
-void peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
-/* Under peer->lock: one that failed can be used anew, if the last connection is wholly over. */
-bool peer_renew(verbs_peer_t *peer);
-/* Under peer->lock: it failed, and the other end may still take in what was sent before. */
-bool peer_is_unfenced(const verbs_peer_t *peer);
-/* The extension's fence. */
-int peer_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
-void peers_close(struct verbs_module *module);
-
-/* connect.c */
-int greeter_open(struct verbs_module *module, uint32_t *qpn);
-void greeter_close(struct verbs_module *module);
-/* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be
- * made. */
-bool connect_begin(verbs_peer_t *peer);
-/* A datagram came into buffer `index`. */
-void greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc);
-void greeting_sent(struct verbs_module *module, uint32_t index);
-/* Under peer->lock: every change of a peer's state but those of connect.c. */
-void connect_leave(verbs_peer_t *peer, enum peer_state state);
-/* By who looks at the completion queues: greets those again that have not answered. */
-void greetings_repeat(struct verbs_module *module);
-/* Asks the other end, over every port that leads to its process, to break its queue pair too. */
-void fence_ask(verbs_peer_t *peer);
-/* Under peer->lock: an IDLE peer gets a queue pair that leads to itself, and is READY. */
-bool connect_to_itself(verbs_peer_t *peer);
-/* A message came from a peer whose readiness was not known. */
-void connect_confirmed(verbs_peer_t *peer);
-
-/* send.c */
-int lists_open(struct verbs_module *module);
-void lists_close(struct verbs_module *module);
-mca_btl_base_descriptor_t *send_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer, uint8_t order,
-                                      size_t size, uint32_t flags);
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
-mca_btl_base_descriptor_t *send_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                        opal_convertor_t *convertor, uint8_t order, size_t reserve,
-                                        size_t *size, uint32_t flags);
-int send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-               mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
-int send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer, opal_convertor_t *convertor,
-                   void *header, size_t header_size, size_t payload_size, uint8_t order,
-                   uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor);
-
-/* work.c: the send queues. */
-/* OPAL_SUCCESS: posted, or waiting for the connection or for room; its end comes in any case. */
-int work_submit(verbs_peer_t *peer, struct verbs_work *work);
-/* Posts it if that can be done now, or says why not: OPAL_ERR_RESOURCE_BUSY, there is no room until
- * a completion gives some; any other code, there is more in the way. It is the caller's then. */
-int work_submit_now(verbs_peer_t *peer, struct verbs_work *work);
-/* The same for a message of at most module->inline_max bytes. */
-int work_post_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
-                     mca_btl_base_tag_t tag);
-/* The same as a write into the peer's memory. Under peer->lock, in state READY. */
-bool work_post_write(verbs_peer_t *peer, const void *bytes, size_t length, uint64_t remote,
-                     uint32_t key);
-void work_complete(struct verbs_work *work, int status);
-/* A completion of the send queue. */
-void work_reported(struct verbs_module *module, const struct ibv_wc *wc);
-/* Posts what waits, where there is room now; returns events. */
-int work_post_pending(struct verbs_module *module);
-void work_fail_pending(verbs_peer_t *peer);
-/* Under peer->lock: the peer's pending works are to be posted by the next round of progress. */
-void work_wake(verbs_peer_t *peer);
-
-/* wr_id of a message without a descriptor: the peer and the places of the send queue that its
- * completion gives back. */
+/* wr_id of a message without a descriptor: the peer, and the entries of the send queue that its
+ * completion frees. */
 #define INLINE_ID_MARK         1u
 #define INLINE_ID(peer, frees) ((uint64_t) (uintptr_t) (peer) | (uint64_t) (frees) << 1 | 1u)
 #define INLINE_ID_PEER(id)     ((verbs_peer_t *) (uintptr_t) ((id) & ~(uint64_t) (PEER_ALIGNMENT - 1)))
 #define INLINE_ID_FREES(id)    ((uint32_t) ((id) & (PEER_ALIGNMENT - 1)) >> 1)
-/* Every so many messages one is reported: what INLINE_ID has room for is more. */
+/* Unsignaled messages in a row, at most: as many as INLINE_ID can count, or fewer. */
 #define INLINE_UNSIGNALED_MAX 15u
 /* wr_id of greetings. */
 #define GREETING_ID(index)    ((uint64_t) (index) << 8 | 2u)
 #define GREETING_ID_MARK      2u
 #define GREETING_ID_INDEX(id) ((uint32_t) ((id) >> 8))
 
-/* What a message says beside its bytes: the sender's index in the receiver's table, and the tag. */
+/* The immediate word of a message: the sender's index in the receiver's table, and the tag. */
 #define MESSAGE_WORD(index, tag) ((index) << 8 | (uint32_t) (tag))
 #define MESSAGE_WORD_INDEX(word) ((word) >> 8)
 #define MESSAGE_WORD_TAG(word)   ((mca_btl_base_tag_t) ((word) &0xff))
 
-/* slots.c */
-/* Under peer->lock: for a new connection; for a greeting; and from one, false if it makes no sense.
- */
-void slots_begin(verbs_peer_t *peer);
-void slots_tell(const verbs_peer_t *peer, struct verbs_slots_place *place);
-bool slots_learn(verbs_peer_t *peer, const struct verbs_slots_place *place);
-void slots_close(verbs_peer_t *peer);
-/* The extension's slot_send and slot_expect. */
-int slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes, size_t length,
-               uint8_t tag);
-void slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects);
-/* By who looks at the completion queues: hands out what has come where it is expected, or anywhere.
- */
-int slots_read_expected(struct verbs_module *module);
-int slots_read_all(struct verbs_module *module);
+/* --- peers and their send queues ------------------------------------------------------------- */
 
-/* remote.c: registration, put, get and atomics. */
-int remote_cache_open(struct verbs_module *module);
+/* peer.c */
+verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index);
+/* Under module->lock. */
+verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name);
+verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
+/* Under peer->lock. */
+void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
+
+/* cache.c: registrations of memory of the host. */
+int verbs_cache_open(struct verbs_module *module);
 /* The key of memory that a free list registered. */
-uint32_t remote_key_of(const mca_rcache_base_registration_t *registration);
-mca_btl_base_registration_handle_t *remote_register(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                                    void *base, size_t size, uint32_t flags);
-int remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
-int remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
-               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-               uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-               mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
-               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle,
-                        mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
-                        uint64_t value, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-/* A put, get or atomic, and its beginning; of NULL: OPAL_ERR_TEMP_OUT_OF_RESOURCE. */
-struct verbs_work *operation_get(struct verbs_module *module, enum work_kind kind, void *local,
-                                 uint64_t remote, size_t size,
-                                 mca_btl_base_registration_handle_t *local_handle,
-                                 const mca_btl_base_registration_handle_t *remote_handle,
-                                 mca_btl_base_rdma_completion_fn_t callback, void *context,
-                                 void *data);
-int operation_submit(verbs_peer_t *peer, struct verbs_work *work);
+uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration);
+mca_btl_base_registration_handle_t *verbs_cache_register(struct verbs_module *module, void *base,
+                                                         size_t size, int32_t access);
+int verbs_cache_deregister(struct verbs_module *module, mca_btl_base_registration_handle_t *handle);
+
+/* work.c */
+int verbs_works_open(struct verbs_module *module);
+void verbs_works_close(struct verbs_module *module);
+/* Descriptors of messages: btl_alloc, btl_free, btl_prepare_src. */
+mca_btl_base_descriptor_t *verbs_work_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                            uint8_t order, size_t size, uint32_t flags);
+int verbs_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
+mca_btl_base_descriptor_t *verbs_work_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                              opal_convertor_t *convertor, uint8_t order,
+                                              size_t reserve, size_t *size, uint32_t flags);
+/* A put, get or atomic; NULL: no memory. */
+struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind kind, void *local,
+                                  uint64_t remote, size_t size,
+                                  mca_btl_base_registration_handle_t *local_handle,
+                                  const mca_btl_base_registration_handle_t *remote_handle,
+                                  mca_btl_base_rdma_completion_fn_t callback, void *context,
+                                  void *data);
+/* With no lock held: it has ended. */
+void verbs_work_complete(struct verbs_work *work, int status);
+
+/* queue.c. Under peer->lock, but for the last two. */
+/* POST_FULL: a completion gives room. POST_LATER: there is no connection, or other works wait. */
+enum verbs_posting { POSTED, POST_FULL, POST_LATER, POST_FAILED };
+
+/* In state READY. */
+enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work);
+/* The same for a request whose bytes are at most module->inline_max. */
+enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_wr *request);
+void verbs_queue_room_give(verbs_peer_t *peer, uint32_t entries);
+/* The next round of progress posts the peer's pending works. */
+void verbs_queue_wake(verbs_peer_t *peer);
+/* Takes one peer off the list of those to be woken; NULL: none. */
+verbs_peer_t *verbs_queue_take_waiting(struct verbs_module *module);
+/* Ends the peer's pending works with an error. */
+void verbs_queue_fail_pending(verbs_peer_t *peer);
+
+/* failure.c */
+/* The lane to the peer is lost: its works end with an error, and Open MPI is told once. */
+void verbs_peer_fail(verbs_peer_t *peer, const char *why);
+/* The same, if that queue pair is still the peer's: events of it may come late. */
+void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
+
+/* --- connections ----------------------------------------------------------------------------- */
+
+/* slots.c */
+/* Under peer->lock: begins a new connection; puts our FIFO into a greeting; reads the peer's from
+ * one, false if it is invalid. */
+void verbs_slots_begin(verbs_peer_t *peer);
+void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_address *address);
+bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_address *address);
+void verbs_slots_close(verbs_peer_t *peer);
+/* The extension's slot_send and slot_expect. */
+int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
+                     size_t length, uint8_t tag);
+void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects);
+/* By the thread that polls: hands out slots that have come, from peers with expected slots, or from
+ * all. */
+int verbs_slots_read_expected(struct verbs_module *module);
+int verbs_slots_read_all(struct verbs_module *module);
+
+/* pair.c. Under peer->lock. */
+void verbs_path_fill(struct verbs_module *module, const struct choice_address *address,
+                     struct ibv_ah_attr *path);
+/* Makes a queue pair for this peer; false, and says why, if that fails. */
+bool verbs_pair_create(verbs_peer_t *peer);
+void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end);
+/* Makes our queue pair ready for the one at the other end. */
+bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other);
+/* An IDLE peer gets a queue pair that leads to itself, and is READY. */
+bool verbs_pair_to_itself(verbs_peer_t *peer);
+/* One that failed becomes IDLE, if the last connection is wholly over. */
+bool verbs_peer_renew(verbs_peer_t *peer);
+/* Frees all peers, with no lock held. */
+void verbs_peers_close(struct verbs_module *module);
+
+/* greeter.c; more in greeting.h. */
+int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn);
+void verbs_greeter_close(struct verbs_module *module);
+void verbs_greeting_sent(struct verbs_module *module, uint32_t index);
+
+/* completion.c */
+/* A completion of the send queue. */
+void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc);
+/* By the thread that polls, with no lock held: handles some completions of the send queues. */
+int verbs_completions_poll(struct verbs_module *module);
+
+/* fence.c */
+/* Under peer->lock: it failed, and the other end may still take in what was sent before. */
+bool verbs_peer_is_unfenced(const verbs_peer_t *peer);
+/* Asks the other end, over every port that leads to its process, to break its queue pair too. */
+void verbs_fence_ask(verbs_peer_t *peer);
+/* The extension's fence. */
+int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
+
+/* connect.c */
+/* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be
+ * made. */
+bool verbs_connect_begin(verbs_peer_t *peer);
+/* A message came from a peer whose readiness was not known. */
+void verbs_connect_confirmed(verbs_peer_t *peer);
+/* A datagram came into buffer `index`. */
+void verbs_greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc);
+/* By the thread that polls: greets those again that have not answered. */
+void verbs_greetings_repeat(struct verbs_module *module);
+
+/* --- sending --------------------------------------------------------------------------------- */
+
+/* submit.c */
+/* OPAL_SUCCESS: posted, or waiting for the connection or for room; its end comes in any case. */
+int verbs_submit(verbs_peer_t *peer, struct verbs_work *work);
+/* Posts it now, or returns why not: OPAL_ERR_RESOURCE_BUSY if a completion will give room, another
+ * code if more is missing. Then it stays the caller's. */
+int verbs_submit_now(verbs_peer_t *peer, struct verbs_work *work);
+/* The same for a message of at most module->inline_max bytes. */
+int verbs_submit_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_count,
+                        mca_btl_base_tag_t tag);
+/* A put, get or atomic; of NULL: OPAL_ERR_TEMP_OUT_OF_RESOURCE. */
+int verbs_submit_operation(verbs_peer_t *peer, struct verbs_work *work);
+/* Posts pending works of all peers as far as there is room; returns events. */
+int verbs_submit_waiting(struct verbs_module *module);
+
+/* send.c */
+int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
+int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                         opal_convertor_t *convertor, void *header, size_t header_size,
+                         size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                         mca_btl_base_descriptor_t **descriptor);
 
 /* flush.c */
-/* Makes the port's connection with itself, if it is not there; false: it cannot be had. */
-bool flush_is_ready(struct verbs_module *module);
+/* Makes the port's connection with itself, if there is none; false: that failed. */
+bool verbs_flush_is_ready(struct verbs_module *module);
 /* The extension's flush. */
-int flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                mca_btl_base_registration_handle_t *registration, const void *address,
-                size_t length, multilane_flush_done done, void *context);
-void flush_close(struct verbs_module *module);
+int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                      mca_btl_base_registration_handle_t *registration, const void *address,
+                      size_t length, multilane_flush_done done, void *context);
+void verbs_flush_close(struct verbs_module *module);
 
-/* extension.c: how deep the FIFOs of slots are; 0: there are none. */
-uint32_t lane_slot_depth(const struct verbs_module *module, const struct choice_address *address);
+/* remote.c: registration, put, get and atomics. */
+mca_btl_base_registration_handle_t *verbs_remote_register(mca_btl_base_module_t *btl,
+                                                          verbs_peer_t *peer, void *base,
+                                                          size_t size, uint32_t flags);
+int verbs_remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+int verbs_remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
+                     void *data);
+int verbs_remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
+                     void *data);
+int verbs_remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                              uint64_t remote_address,
+                              mca_btl_base_registration_handle_t *local_handle,
+                              mca_btl_base_registration_handle_t *remote_handle,
+                              mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                              mca_btl_base_rdma_completion_fn_t callback, void *context,
+                              void *data);
+int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
+                              uint64_t remote_address,
+                              mca_btl_base_registration_handle_t *local_handle,
+                              mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+                              uint64_t value, int flags, int order,
+                              mca_btl_base_rdma_completion_fn_t callback, void *context,
+                              void *data);
+
+/* --- devices --------------------------------------------------------------------------------- */
+
+/* cost.c */
+/* How deep the FIFOs of slots are; 0: there are none. */
+uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
+                               const struct choice_address *address);
+/* The cost of the lane to that port, each way. */
+void verbs_cost_fill(const struct verbs_module *module, const struct choice_address *theirs,
+                     struct multilane_lane_attributes *out);
+
+/* device.c */
+/* One module, a copy of `model`, for each port that can be a lane, into verbs.modules and
+ * verbs.record. */
+void verbs_device_open_all(const mca_btl_base_module_t *model);
+void verbs_device_close(struct verbs_module *module);
+bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
+
+/* --- entry ----------------------------------------------------------------------------------- */
 
 /* progress.c */
-int progress_all(void);
-/* What came makes no sense: said once, counted. */
-void message_broken(struct verbs_module *module, const char *what);
+int verbs_progress_all(void);
 /* Handles what the completion queues of one module hold; returns events. */
-int progress_module(struct verbs_module *module);
-/* By who looks at the completion queues, with no lock held: some of what was sent. */
-int sends_handle(struct verbs_module *module);
-/* Ends what is under way, for at most `limit_ms`; true: nothing is left. */
-bool progress_drain(struct verbs_module *module, uint64_t limit_ms);
+int verbs_progress_module(struct verbs_module *module);
+/* Waits until all works have ended, for at most `limit_ms`; true: they have. */
+bool verbs_progress_drain(struct verbs_module *module, uint64_t limit_ms);
+
+/* procs.c */
+int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                    verbs_peer_t **peers, opal_bitmap_t *reachable);
+int verbs_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                    verbs_peer_t **peers);
 
 #endif

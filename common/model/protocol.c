@@ -523,12 +523,8 @@ static const struct model_protocol rndv_ring = {.name = "rndv-ring",
                                                           .one_lane = true},
                                                 .cost = rndv_ring_cost};
 
-const struct model_protocol *const model_protocols[MODEL_PROTOCOLS] = {
-    [MODEL_EAGER_SHORT] = &eager_short, [MODEL_EAGER_COPY] = &eager_copy,
-    [MODEL_EAGER_ZCOPY] = &eager_zcopy, [MODEL_RNDV_AM] = &rndv_am,
-    [MODEL_RNDV_GET] = &rndv_get,       [MODEL_RNDV_PUT] = &rndv_put,
-    [MODEL_RNDV_BOTH] = &rndv_both,     [MODEL_RNDV_STAGED] = &rndv_staged,
-    [MODEL_RNDV_RING] = &rndv_ring};
+#define ENTRY(index, object) [MODEL_##index] = &object,
+const struct model_protocol *const model_protocols[MODEL_PROTOCOLS] = {MODEL_PROTOCOL_LIST(ENTRY)};
 
 int model_protocol_find(const char *name, struct model_error *error)
 {

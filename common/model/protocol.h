@@ -10,20 +10,21 @@
 #include "common/model/error.h"
 #include "common/model/lane.h"
 
-/* The protocols of this product in the order of the table, which settles ties of equal kind. The
- * PML keeps its functions in an array with these indices. */
-enum model_protocol_index {
-    MODEL_EAGER_SHORT,
-    MODEL_EAGER_COPY,
-    MODEL_EAGER_ZCOPY,
-    MODEL_RNDV_AM,
-    MODEL_RNDV_GET,
-    MODEL_RNDV_PUT,
-    MODEL_RNDV_BOTH,
-    MODEL_RNDV_STAGED,
-    MODEL_RNDV_RING,
-    MODEL_PROTOCOLS
-};
+/* The protocols of this product: the one list of them, for the model's table and for that of the PML
+ * (pml/multilane/protocol/table.c). Its order settles ties of equal kind. EACH(index, object). */
+#define MODEL_PROTOCOL_LIST(EACH)                                                                  \
+    EACH(EAGER_SHORT, eager_short)                                                                 \
+    EACH(EAGER_COPY, eager_copy)                                                                   \
+    EACH(EAGER_ZCOPY, eager_zcopy)                                                                 \
+    EACH(RNDV_AM, rndv_am)                                                                         \
+    EACH(RNDV_GET, rndv_get)                                                                       \
+    EACH(RNDV_PUT, rndv_put)                                                                       \
+    EACH(RNDV_BOTH, rndv_both)                                                                     \
+    EACH(RNDV_STAGED, rndv_staged)                                                                 \
+    EACH(RNDV_RING, rndv_ring)
+
+#define MODEL_PROTOCOL_INDEX(index, object) MODEL_##index,
+enum model_protocol_index { MODEL_PROTOCOL_LIST(MODEL_PROTOCOL_INDEX) MODEL_PROTOCOLS };
 
 enum model_protocol_kind { MODEL_EAGER, MODEL_RNDV };
 

@@ -10,7 +10,7 @@
 /* A BTL that offers this exports one constant of type struct multilane_extension, whose name
  * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v2. Open MPI opens
  * components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a
- * foreign one and is used through btl.h alone. A change that an older PML would misread takes a new
+ * stock BTL and is used through btl.h alone. A change that an older PML would misread takes a new
  * version; a change at the end of the struct only takes a larger `struct_bytes`.
  *
  * Rules that hold for every function below, unless it says otherwise:
@@ -26,6 +26,14 @@
  *    same room. */
 #define MULTILANE_EXTENSION_VERSION       2
 #define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v2"
+
+/* Begins the definition of a BTL's constant, and fills its first two members. */
+#define MULTILANE_EXTENSION_DEFINE(btl)                                                            \
+    extern const struct multilane_extension mca_btl_##btl##_multilane_v2;                          \
+    __attribute__((visibility("default")))                                                         \
+    const struct multilane_extension mca_btl_##btl##_multilane_v2
+#define MULTILANE_EXTENSION_HEAD                                                                   \
+    .version = MULTILANE_EXTENSION_VERSION, .struct_bytes = sizeof(struct multilane_extension)
 
 struct mca_btl_base_module_t;
 struct mca_btl_base_endpoint_t;
@@ -116,17 +124,17 @@ struct multilane_lane_attributes {
     char device[64]; /* as hwloc and people call it: "shm", "mlx5_0:1", "GPU0"; ends in 0 */
 };
 
-/* One line of memory that both ends have mapped, cleared when it is obtained. What the words mean
- * is the PML's affair; the peer writes them too, so whatever is read from them is checked like a
- * header that came from outside. Both ends use atomic operations. */
+/* One line of memory that both ends have mapped, cleared when it is obtained. The PML defines what
+ * the words mean. The peer writes them too, so whatever is read from them is checked like a header
+ * that came from outside. Both ends use atomic operations. */
 #define MULTILANE_CONTROL_WORDS 8
 
 struct multilane_control {
     _Alignas(64) _Atomic uint64_t words[MULTILANE_CONTROL_WORDS];
 };
 
-/* What one end of a ring tells the other; the PML carries it and does not look into it. Like all
- * that comes from outside the receiver checks it. */
+/* What one end of a ring has to know about the other; the PML carries it and does not look into it.
+ * The end that receives it checks it, like all that comes from outside. */
 struct multilane_ring_key {
     _Alignas(8) unsigned char bytes[128];
 };
@@ -198,9 +206,9 @@ struct multilane_extension {
                    size_t header_bytes, size_t payload_bytes, uint8_t tag);
 
     /* MULTILANE_CAN_REMOTE_SLOTS. Sends a message that the peer expects: it is handed out there
-     * like any other, but takes no buffer from those of messages that are not expected. Its order
-     * to what goes by btl_send and btl_sendi is not kept. OPAL_SUCCESS: on its way, no more is
-     * heard of it; OPAL_ERR_OUT_OF_RESOURCE: too long, or no room now, send it as a message. */
+     * like any other, but takes no buffer that an unexpected message needs. Its order to
+     * what goes by btl_send and btl_sendi is not kept. OPAL_SUCCESS: on its way, no more is heard
+     * of it; OPAL_ERR_OUT_OF_RESOURCE: too long, or no room now, send it as a message. */
     int (*slot_send)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      const void *bytes, size_t length, uint8_t tag);
     /* Messages that may come as slots are waited for, once for each call with `expects`, until the

@@ -1,70 +1,99 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of pml/multilane.
+# Its folders are named in its includes: "peer/peer.h".
+PML_CPPFLAGS = -I$(srcdir)/pml/multilane
 component_LTLIBRARIES += mca_pml_multilane.la
 # All but what happens in the end when a lane fails: the fuzzer of headers has its own.
 multilane_sources = \
 	common/compat/pml.h \
-	pml/multilane/arrival.c pml/multilane/arrival.h \
-	pml/multilane/attributes.c pml/multilane/attributes.h \
-	pml/multilane/awaited.c pml/multilane/awaited.h \
-	pml/multilane/clock.c pml/multilane/clock.h \
-	pml/multilane/comm.c pml/multilane/comm.h \
-	pml/multilane/component.c \
-	pml/multilane/counter.h \
-	pml/multilane/counters.c pml/multilane/counters.h \
-	pml/multilane/credit.c pml/multilane/credit.h \
-	pml/multilane/delivery.c pml/multilane/delivery.h \
-	pml/multilane/departure.c pml/multilane/departure.h \
-	pml/multilane/device.c pml/multilane/device.h \
-	pml/multilane/device_memory.c pml/multilane/device_memory.h \
-	pml/multilane/errors.h \
-	pml/multilane/explain.c pml/multilane/explain.h \
-	pml/multilane/flow.c pml/multilane/flow.h \
-	pml/multilane/handle.c pml/multilane/handle.h \
-	pml/multilane/inbound.c pml/multilane/inbound.h \
-	pml/multilane/lane.c pml/multilane/lane.h \
-	pml/multilane/lost.c pml/multilane/lost.h \
-	pml/multilane/match.c pml/multilane/match.h \
-	pml/multilane/measure.c pml/multilane/measure.h \
-	pml/multilane/measured.c pml/multilane/measured.h \
-	pml/multilane/module.c pml/multilane/multilane.h \
-	pml/multilane/parameters.c pml/multilane/parameters.h \
-	pml/multilane/peer.c pml/multilane/peer.h \
-	pml/multilane/peer_lanes.c \
-	pml/multilane/peer_class.c pml/multilane/peer_class.h \
-	pml/multilane/pending.c pml/multilane/pending.h \
-	pml/multilane/progress_thread.c pml/multilane/progress_thread.h \
-	pml/multilane/pieces.c pml/multilane/pieces.h \
-	pml/multilane/probe.c \
-	pml/multilane/record.c pml/multilane/record.h \
-	pml/multilane/recv.c \
-	pml/multilane/recv_request.c pml/multilane/recv_request.h \
-	pml/multilane/request.c pml/multilane/request.h \
-	pml/multilane/rma.c pml/multilane/rma.h \
-	pml/multilane/send.c \
-	pml/multilane/send_request.c pml/multilane/send_request.h \
-	pml/multilane/sockets.c pml/multilane/sockets.h \
-	pml/multilane/staging.c pml/multilane/staging.h \
-	pml/multilane/spans.c pml/multilane/spans.h \
-	pml/multilane/stripe.c pml/multilane/stripe.h \
-	pml/multilane/switch_points.c \
-	pml/multilane/transfer.c pml/multilane/transfer.h \
-	pml/multilane/watch.c pml/multilane/watch.h \
-	pml/multilane/work.c pml/multilane/work.h \
-	pml/multilane/view.c pml/multilane/view.h \
-	pml/multilane/wire.h \
-	pml/multilane/protocol/protocol.c pml/multilane/protocol/protocol.h \
+	pml/multilane/wire/wire.h \
+	pml/multilane/base/clock.c pml/multilane/base/clock.h \
+	pml/multilane/base/counter.h \
+	pml/multilane/base/datatype.h \
+	pml/multilane/base/flow.c pml/multilane/base/flow.h \
+	pml/multilane/base/handle.c pml/multilane/base/handle.h \
+	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \
+	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \
+	pml/multilane/base/pending.c pml/multilane/base/pending.h \
+	pml/multilane/base/protocol.c pml/multilane/base/protocol.h \
+	pml/multilane/base/sockets.c pml/multilane/base/sockets.h \
+	pml/multilane/base/spans.c pml/multilane/base/spans.h \
+	pml/multilane/base/work.c pml/multilane/base/work.h \
+	pml/multilane/lane/departure.c pml/multilane/lane/departure.h \
+	pml/multilane/lane/lane.c pml/multilane/lane/lane.h \
+	pml/multilane/lane/lane_events.c pml/multilane/lane/lane_events.h \
+	pml/multilane/lane/transfer.c pml/multilane/lane/transfer.h \
+	pml/multilane/peer/attributes.c pml/multilane/peer/attributes.h \
+	pml/multilane/peer/contact.c pml/multilane/peer/contact.h \
+	pml/multilane/peer/control_message.c pml/multilane/peer/control_message.h \
+	pml/multilane/peer/nic.c pml/multilane/peer/nic.h \
+	pml/multilane/peer/peer.c pml/multilane/peer/peer.h \
+	pml/multilane/peer/peer_class.c pml/multilane/peer/peer_class.h \
+	pml/multilane/peer/peer_lanes.c pml/multilane/peer/peer_lanes.h \
+	pml/multilane/peer/record.c pml/multilane/peer/record.h \
+	pml/multilane/peer/stripe.c pml/multilane/peer/stripe.h \
+	pml/multilane/peer/used_profile.c pml/multilane/peer/used_profile.h \
+	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \
+	pml/multilane/delivery/delivery.c pml/multilane/delivery/delivery.h \
+	pml/multilane/delivery/delivery_state.h \
+	pml/multilane/delivery/health.c pml/multilane/delivery/health.h \
+	pml/multilane/delivery/schedule.c pml/multilane/delivery/schedule.h \
+	pml/multilane/delivery/seen.c pml/multilane/delivery/seen.h \
+	pml/multilane/match/comm.c pml/multilane/match/comm.h \
+	pml/multilane/match/credit.c pml/multilane/match/credit.h \
+	pml/multilane/match/inbound.c pml/multilane/match/inbound.h \
+	pml/multilane/match/match.c pml/multilane/match/match.h \
+	pml/multilane/memory/complaint.c pml/multilane/memory/complaint.h \
+	pml/multilane/memory/device_buffer.c pml/multilane/memory/device_buffer.h \
+	pml/multilane/memory/device_sink.c pml/multilane/memory/device_sink.h \
+	pml/multilane/memory/device_source.c pml/multilane/memory/device_source.h \
+	pml/multilane/memory/rma.c pml/multilane/memory/rma.h \
+	pml/multilane/memory/staging.c pml/multilane/memory/staging.h \
+	pml/multilane/memory/view.c pml/multilane/memory/view.h \
+	pml/multilane/request/pieces.c pml/multilane/request/pieces.h \
+	pml/multilane/request/recv_request.c pml/multilane/request/recv_request.h \
+	pml/multilane/request/request.c pml/multilane/request/request.h \
+	pml/multilane/request/send_queue.c pml/multilane/request/send_queue.h \
+	pml/multilane/request/send_request.c pml/multilane/request/send_request.h \
+	pml/multilane/request/send_start.c pml/multilane/request/send_start.h \
+	pml/multilane/protocol/common.c pml/multilane/protocol/common.h \
 	pml/multilane/protocol/eager_copy.c \
 	pml/multilane/protocol/eager_short.c \
 	pml/multilane/protocol/eager_zcopy.c \
-	pml/multilane/protocol/rndv_am.c \
+	pml/multilane/protocol/rndv_am.c pml/multilane/protocol/rndv_am.h \
 	pml/multilane/protocol/rndv_both.c \
 	pml/multilane/protocol/rndv_device.c \
 	pml/multilane/protocol/rndv_get.c \
 	pml/multilane/protocol/rndv_put.c \
 	pml/multilane/protocol/rndv_ring.c \
-	pml/multilane/protocol/rndv_staged.c
-mca_pml_multilane_la_SOURCES = $(multilane_sources) pml/multilane/errors.c
-mca_pml_multilane_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
+	pml/multilane/protocol/rndv_staged.c pml/multilane/protocol/rndv_staged.h \
+	pml/multilane/protocol/table.c pml/multilane/protocol/table.h \
+	pml/multilane/join/assembly.c pml/multilane/join/assembly.h \
+	pml/multilane/join/meet.c pml/multilane/join/meet.h \
+	pml/multilane/join/order.c pml/multilane/join/order.h \
+	pml/multilane/join/posting.c pml/multilane/join/posting.h \
+	pml/multilane/liveness/awaited.c pml/multilane/liveness/awaited.h \
+	pml/multilane/liveness/errors.h \
+	pml/multilane/liveness/handover.c pml/multilane/liveness/handover.h \
+	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
+	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
+	pml/multilane/report/calibrate_hook.c pml/multilane/report/calibrate_hook.h \
+	pml/multilane/report/counters.c pml/multilane/report/counters.h \
+	pml/multilane/report/explain.c pml/multilane/report/explain.h \
+	pml/multilane/report/switch_points.c \
+	pml/multilane/entry/arrival.c pml/multilane/entry/arrival.h \
+	pml/multilane/entry/calls.h \
+	pml/multilane/entry/comms.c \
+	pml/multilane/entry/module.c pml/multilane/entry/module.h \
+	pml/multilane/entry/probe.c \
+	pml/multilane/entry/progress_thread.c pml/multilane/entry/progress_thread.h \
+	pml/multilane/entry/recv.c \
+	pml/multilane/entry/send.c
+# The library holds all but the component's own structure: the unit tests link it too.
+noinst_LTLIBRARIES += libmultilane_pml.la
+libmultilane_pml_la_SOURCES = $(multilane_sources) pml/multilane/liveness/errors.c
+libmultilane_pml_la_CPPFLAGS = $(PML_CPPFLAGS) $(COMPONENT_CPPFLAGS)
+mca_pml_multilane_la_SOURCES = pml/multilane/entry/component.c
+mca_pml_multilane_la_CPPFLAGS = $(PML_CPPFLAGS) $(COMPONENT_CPPFLAGS)
 mca_pml_multilane_la_LDFLAGS = $(COMPONENT_LDFLAGS)
-mca_pml_multilane_la_LIBADD = $(COMPONENT_LIBADD) $(OMPI_LIBS) $(OPAL_LIBS)
+mca_pml_multilane_la_LIBADD = libmultilane_pml.la $(COMPONENT_LIBADD) $(OMPI_LIBS) $(OPAL_LIBS)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands in for pml/multilane/errors.c in the fuzzer's build: a failed lane does not end the job,
- * so that the fuzzer can go on. */
-#include "pml/multilane/errors.h"
+/* Stands in for pml/multilane/liveness/errors.c in the fuzzer's build: a failed lane does not end
+ * the job, so that the fuzzer can go on. */
+#include "liveness/errors.h"
 
 #include "errors_standin.h"
+#include "lane/lane_events.h"
 
 uint64_t errors_standin_count;
 
-void lane_failed(struct lane *lane, const char *what, int rc)
+static void lane_counted(struct lane *lane, const char *what, int rc)
 {
     (void) lane;
     (void) what;
@@ -15,12 +16,17 @@ void lane_failed(struct lane *lane, const char *what, int rc)
     errors_standin_count++;
 }
 
-void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
+static void btl_counted(mca_btl_base_module_t *btl, const char *what, int rc)
 {
     (void) btl;
     (void) what;
     (void) rc;
     errors_standin_count++;
+}
+
+void errors_begin(void)
+{
+    lane_events = (struct lane_events){.lane_failed = lane_counted, .btl_failed = btl_counted};
 }
 
 void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
@@ -41,6 +47,11 @@ void peer_lost(struct peer *peer, const char *why)
     (void) peer;
     (void) why;
     errors_standin_count++;
+}
+
+void errors_peer_gave_up(struct peer *peer)
+{
+    peer_lost(peer, "it has given up this process");
 }
 
 void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)

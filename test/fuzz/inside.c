@@ -10,10 +10,11 @@
 
 #include "common/compat/btl.h"
 #include "errors_standin.h"
-#include "pml/multilane/delivery.h"
-#include "pml/multilane/inbound.h"
-#include "pml/multilane/multilane.h"
-#include "pml/multilane/recv_request.h"
+#include "delivery/delivery.h"
+#include "peer/contact.h"
+#include "match/inbound.h"
+#include "base/multilane.h"
+#include "request/recv_request.h"
 #include "test/unit/check.h"
 
 #define SLOTS         48
@@ -29,7 +30,7 @@
 #define LARGE_MESSAGE 100000
 
 /* A receive whose surroundings are watched. Of a vector, every second 4 bytes are a gap. */
-struct slot {
+struct held {
     unsigned char *block;
     size_t bytes; /* between the canaries */
     bool has_gaps;
@@ -58,7 +59,7 @@ static struct {
     uint64_t chance;
     uint64_t round;
     MPI_Datatype vector;
-    struct slot slots[SLOTS];
+    struct held slots[SLOTS];
     MPI_Request sends[SENDS];
     unsigned send_count;
     unsigned char message[LARGE_MESSAGE];
@@ -79,7 +80,7 @@ static bool one_in(uint64_t count)
 /* --- receives and sends of ours
  * --------------------------------------------------------------------- */
 
-static void slot_post(struct slot *slot)
+static void slot_post(struct held *slot)
 {
     slot->posted_at = fuzz.round;
     slot->has_gaps = one_in(3);
@@ -98,7 +99,7 @@ static void slot_post(struct slot *slot)
                   &slot->request);
 }
 
-static void slot_check(const struct slot *slot)
+static void slot_check(const struct held *slot)
 {
     size_t end = CANARY_BYTES + slot->bytes;
     for (size_t i = 0; i < end + CANARY_BYTES; i++) {
@@ -111,7 +112,7 @@ static void slot_check(const struct slot *slot)
     }
 }
 
-static void slot_turn(struct slot *slot)
+static void slot_turn(struct held *slot)
 {
     int done = 0;
     MPI_Test(&slot->request, &done, MPI_STATUS_IGNORE);

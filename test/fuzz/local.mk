@@ -4,9 +4,10 @@
 # The PML as it is, but for what happens in the end when a lane fails, and with the fuzzer inside.
 check_LTLIBRARIES += test/fuzz/mca_pml_multilane.la
 noinst_HEADERS += test/fuzz/errors_standin.h test/fuzz/inside.h
-test_fuzz_mca_pml_multilane_la_SOURCES = $(multilane_sources) test/fuzz/errors_standin.c \
+test_fuzz_mca_pml_multilane_la_SOURCES = $(multilane_sources) \
+	pml/multilane/entry/component.c test/fuzz/errors_standin.c \
 	test/fuzz/inside.c
-test_fuzz_mca_pml_multilane_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
+test_fuzz_mca_pml_multilane_la_CPPFLAGS = $(PML_CPPFLAGS) $(COMPONENT_CPPFLAGS)
 test_fuzz_mca_pml_multilane_la_LDFLAGS = $(COMPONENT_LDFLAGS) -rpath /nowhere
 test_fuzz_mca_pml_multilane_la_LIBADD = $(COMPONENT_LIBADD) $(OMPI_LIBS) $(OPAL_LIBS)
 

@@ -64,7 +64,7 @@ static unsigned char byte_of(unsigned number, size_t at)
 /* From one byte to the longest, inline and copied ones in turn. */
 static size_t size_of(unsigned number)
 {
-    size_t size = sizeof(unsigned) + (0 == number % 2 ? number % 100 : number * 97);
+    size_t size = sizeof(unsigned) + (number % 2 == 0 ? number % 100 : number * 97);
 
     return size < btl->btl_max_send_size ? size : btl->btl_max_send_size;
 }
@@ -73,7 +73,7 @@ COMPAT_RECEIVE_CALLBACK(message_came)
 {
     unsigned expected = atomic_load(&messages_right) + atomic_load(&messages_wrong), number;
     const unsigned char *bytes = segments[0].seg_addr.pval;
-    bool right = 1 == segment_count && size_of(expected) == segments[0].seg_len;
+    bool right = segment_count == 1 && size_of(expected) == segments[0].seg_len;
 
     (void) btl;
     memcpy(&number, bytes, sizeof(number));
@@ -100,7 +100,7 @@ static void send_ended(mca_btl_base_module_t *module, struct mca_btl_base_endpoi
     (void) module;
     (void) peer;
     (void) descriptor;
-    atomic_fetch_add(OPAL_SUCCESS == status ? &sends_ended : &sends_failed, 1);
+    atomic_fetch_add(status == OPAL_SUCCESS ? &sends_ended : &sends_failed, 1);
 }
 
 /* By send-immediate where that is possible, by a descriptor else. */
@@ -114,15 +114,15 @@ static int message_send(unsigned number)
     for (size_t i = 0; i < size; i++)
         bytes[i] = byte_of(number, i);
     memcpy(bytes, &number, sizeof(number));
-    if (0 == number % 3 &&
-        OPAL_SUCCESS == btl->btl_sendi(btl, endpoint, NULL, bytes, size, 0, MCA_BTL_NO_ORDER,
-                                       MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, TAG, NULL)) {
+    if (number % 3 == 0 &&
+        btl->btl_sendi(btl, endpoint, NULL, bytes, size, 0, MCA_BTL_NO_ORDER,
+                       MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, TAG, NULL) == OPAL_SUCCESS) {
         atomic_fetch_add(&sends_ended, 1);
         return OPAL_SUCCESS;
     }
     descriptor = btl->btl_alloc(btl, endpoint, MCA_BTL_NO_ORDER, size,
                                 MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
-    if (NULL == descriptor)
+    if (!descriptor)
         return OPAL_ERR_OUT_OF_RESOURCE;
     memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, size);
     descriptor->des_cbfunc = send_ended;
@@ -135,10 +135,10 @@ static int message_send(unsigned number)
 static void messages_keep_their_order(void)
 {
     for (unsigned i = 0; i < MESSAGES; i++)
-        HOLDS(0 <= message_send(i));
+        HOLDS(message_send(i) >= 0);
     HOLDS(reaches(&sends_ended, MESSAGES));
     HOLDS(reaches(&messages_right, MESSAGES));
-    HOLDS(0 == messages_wrong && 0 == sends_failed);
+    HOLDS(messages_wrong == 0 && sends_failed == 0);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -150,7 +150,7 @@ COMPAT_RECEIVE_CALLBACK(slot_came)
 {
     unsigned expected = atomic_load(&slots_right) + atomic_load(&slots_wrong), number;
     const unsigned char *bytes = segments[0].seg_addr.pval;
-    bool right = 1 == segment_count && sizeof(number) + expected % 90 == segments[0].seg_len;
+    bool right = segment_count == 1 && sizeof(number) + expected % 90 == segments[0].seg_len;
 
     (void) btl;
     memcpy(&number, bytes, sizeof(number));
@@ -170,7 +170,7 @@ static bool slot_send(unsigned number)
         bytes[i] = byte_of(number, i);
     memcpy(bytes, &number, sizeof(number));
     while (time(NULL) < give_up) {
-        if (OPAL_SUCCESS == extension->slot_send(btl, endpoint, bytes, size, SLOT_TAG))
+        if (extension->slot_send(btl, endpoint, bytes, size, SLOT_TAG) == OPAL_SUCCESS)
             return true;
         opal_progress();
     }
@@ -182,17 +182,17 @@ static void slots_arrive_once(void)
     unsigned char bytes[512] = {0};
     struct multilane_lane_attributes attributes;
 
-    HOLDS(OPAL_SUCCESS == extension->attributes(btl, endpoint, &attributes));
-    HOLDS(0 != (attributes.capabilities & MULTILANE_CAN_REMOTE_SLOTS));
-    HOLDS(OPAL_ERR_OUT_OF_RESOURCE ==
-          extension->slot_send(btl, endpoint, bytes, sizeof(bytes), SLOT_TAG));
+    HOLDS(extension->attributes(btl, endpoint, &attributes) == OPAL_SUCCESS);
+    HOLDS((attributes.capabilities & MULTILANE_CAN_REMOTE_SLOTS) != 0);
+    HOLDS(extension->slot_send(btl, endpoint, bytes, sizeof(bytes), SLOT_TAG) ==
+          OPAL_ERR_OUT_OF_RESOURCE);
     HOLDS(slot_send(0));
     HOLDS(reaches(&slots_right, 1)); /* though nobody expects it: but late */
     extension->slot_expect(btl, endpoint, true);
     for (unsigned i = 1; i < SLOTS; i++)
         HOLDS(slot_send(i));
     HOLDS(reaches(&slots_right, SLOTS));
-    HOLDS(0 == slots_wrong);
+    HOLDS(slots_wrong == 0);
     extension->slot_expect(btl, endpoint, false);
     MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -211,7 +211,7 @@ static void copy_ended(mca_btl_base_module_t *module, struct mca_btl_base_endpoi
     (void) handle;
     (void) context;
     (void) data;
-    atomic_fetch_add(OPAL_SUCCESS == status ? &copies_ended : &copies_failed, 1);
+    atomic_fetch_add(status == OPAL_SUCCESS ? &copies_ended : &copies_failed, 1);
 }
 
 /* Memory of this rank and where that of the other is. */
@@ -230,11 +230,11 @@ static void memory_meet(void)
 {
     uint64_t address;
 
-    if (0 != posix_memalign((void **) &mine, 4096, ALL_BYTES))
+    if (posix_memalign((void **) &mine, 4096, ALL_BYTES) != 0)
         abort();
     memset(mine, 0, ALL_BYTES);
     my_handle = btl->btl_register_mem(btl, endpoint, mine, ALL_BYTES, MCA_BTL_REG_FLAG_ACCESS_ANY);
-    HOLDS(NULL != my_handle && btl->btl_registration_handle_size <= sizeof(their_handle));
+    HOLDS(my_handle && btl->btl_registration_handle_size <= sizeof(their_handle));
     address = (uint64_t) (uintptr_t) mine;
     MPI_Sendrecv(&address, 8, MPI_BYTE, 1 - rank, 1, &their_address, 8, MPI_BYTE, 1 - rank, 1,
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -261,20 +261,20 @@ static void puts_and_gets_move_every_byte(void)
         for (size_t at = 0; at < sizes[i]; at++)
             second[at] = byte_of(i + (unsigned) rank, at);
         MPI_Barrier(MPI_COMM_WORLD);
-        HOLDS(OPAL_SUCCESS == copy(true, second, their_address, sizes[i]));
+        HOLDS(copy(true, second, their_address, sizes[i]) == OPAL_SUCCESS);
         HOLDS(reaches(&copies_ended, ended + 1));
         MPI_Barrier(MPI_COMM_WORLD);
         for (size_t at = 0; at < sizes[i]; at++)
             wrong += mine[at] != byte_of(i + 1u - (unsigned) rank, at);
-        HOLDS(0 == wrong);
+        HOLDS(wrong == 0);
         /* Back again: what the other now has is what we put there. */
         memset(second, 0, sizes[i]);
         MPI_Barrier(MPI_COMM_WORLD);
-        HOLDS(OPAL_SUCCESS == copy(false, second, their_address, sizes[i]));
+        HOLDS(copy(false, second, their_address, sizes[i]) == OPAL_SUCCESS);
         HOLDS(reaches(&copies_ended, ended + 2));
         for (size_t at = 0; at < sizes[i]; at++)
             wrong += second[at] != byte_of(i + (unsigned) rank, at);
-        HOLDS(0 == wrong && 0 == copies_failed);
+        HOLDS(wrong == 0 && copies_failed == 0);
         MPI_Barrier(MPI_COMM_WORLD);
     }
 }
@@ -284,28 +284,28 @@ static void atomics_lose_nothing(void)
     uint64_t *counter = (void *) (mine + COUNTER_AT), *result = (void *) (mine + RESULT_AT);
     unsigned ended = atomic_load(&copies_ended);
 
-    if (NULL == btl->btl_atomic_fop)
+    if (!btl->btl_atomic_fop)
         return;
     /* Each adds to the other's counter. */
     for (unsigned i = 0; i < ADDS; i++) {
-        HOLDS(OPAL_SUCCESS == btl->btl_atomic_fop(btl, endpoint, result, their_address + COUNTER_AT,
-                                                  my_handle, THEIRS, MCA_BTL_ATOMIC_ADD, 3, 0,
-                                                  MCA_BTL_NO_ORDER, copy_ended, NULL, NULL));
+        HOLDS(btl->btl_atomic_fop(btl, endpoint, result, their_address + COUNTER_AT, my_handle,
+                                  THEIRS, MCA_BTL_ATOMIC_ADD, 3, 0, MCA_BTL_NO_ORDER, copy_ended,
+                                  NULL, NULL) == OPAL_SUCCESS);
         HOLDS(reaches(&copies_ended, ended + i + 1));
         HOLDS(3 * i == *result);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     HOLDS(3 * ADDS == *counter);
     MPI_Barrier(MPI_COMM_WORLD);
-    HOLDS(OPAL_SUCCESS == btl->btl_atomic_cswap(btl, endpoint, result, their_address + COUNTER_AT,
-                                                my_handle, THEIRS, 3 * ADDS, 99, 0,
-                                                MCA_BTL_NO_ORDER, copy_ended, NULL, NULL));
+    HOLDS(btl->btl_atomic_cswap(btl, endpoint, result, their_address + COUNTER_AT, my_handle,
+                                THEIRS, 3 * ADDS, 99, 0, MCA_BTL_NO_ORDER, copy_ended, NULL,
+                                NULL) == OPAL_SUCCESS);
     HOLDS(reaches(&copies_ended, ended + ADDS + 1));
     MPI_Barrier(MPI_COMM_WORLD);
-    HOLDS(99 == *counter && 3 * ADDS == *result);
-    HOLDS(OPAL_ERR_NOT_SUPPORTED ==
-          btl->btl_atomic_fop(btl, endpoint, result, their_address + COUNTER_AT, my_handle, THEIRS,
-                              MCA_BTL_ATOMIC_XOR, 1, 0, MCA_BTL_NO_ORDER, copy_ended, NULL, NULL));
+    HOLDS(*counter == 99 && 3 * ADDS == *result);
+    HOLDS(btl->btl_atomic_fop(btl, endpoint, result, their_address + COUNTER_AT, my_handle, THEIRS,
+                              MCA_BTL_ATOMIC_XOR, 1, 0, MCA_BTL_NO_ORDER, copy_ended, NULL,
+                              NULL) == OPAL_ERR_NOT_SUPPORTED);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -315,28 +315,28 @@ static void a_fence_ends_both_ends(void)
 {
     struct multilane_lane_attributes attributes;
 
-    HOLDS(OPAL_SUCCESS == extension->attributes(btl, endpoint, &attributes));
-    HOLDS(0 != (attributes.capabilities & MULTILANE_CAN_FENCE));
-    HOLDS(0 != (attributes.capabilities & MULTILANE_CAN_DELIVER));
-    if (0 == rank) {
+    HOLDS(extension->attributes(btl, endpoint, &attributes) == OPAL_SUCCESS);
+    HOLDS((attributes.capabilities & MULTILANE_CAN_FENCE) != 0);
+    HOLDS((attributes.capabilities & MULTILANE_CAN_DELIVER) != 0);
+    if (rank == 0) {
         unsigned before = atomic_load(&copies_ended) + atomic_load(&copies_failed);
         int status = OPAL_ERR_RESOURCE_BUSY;
 
         /* Under way when the fence comes: each ends, one way or the other. */
         for (int i = 0; i < 20; i++)
-            HOLDS(OPAL_SUCCESS == copy(true, mine + BYTES, their_address, BYTES));
-        while (OPAL_ERR_RESOURCE_BUSY == status && time(NULL) < give_up) {
+            HOLDS(copy(true, mine + BYTES, their_address, BYTES) == OPAL_SUCCESS);
+        while (status == OPAL_ERR_RESOURCE_BUSY && time(NULL) < give_up) {
             status = extension->fence(btl, endpoint);
             opal_progress();
         }
-        HOLDS(OPAL_SUCCESS == status);
+        HOLDS(status == OPAL_SUCCESS);
         HOLDS(before + 20 == atomic_load(&copies_ended) + atomic_load(&copies_failed));
         HOLDS(message_send(0) < 0);
         HOLDS(copy(true, mine, their_address, 8) < 0);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     HOLDS(reaches(&errors_told, 1));
-    HOLDS(1 == errors_told);
+    HOLDS(errors_told == 1);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -346,19 +346,19 @@ static void a_lane_that_is_added_anew_works_again(opal_proc_t *proc)
 
     atomic_store(&sends_failed, 0);
     do { /* not before it is known that both halves are over */
-        HOLDS(OPAL_SUCCESS == btl->btl_add_procs(btl, 1, &proc, &endpoint, NULL));
+        HOLDS(btl->btl_add_procs(btl, 1, &proc, &endpoint, NULL) == OPAL_SUCCESS);
         opal_progress();
-    } while (NULL == endpoint && time(NULL) < give_up);
-    if (NULL == endpoint) {
+    } while (!endpoint && time(NULL) < give_up);
+    if (!endpoint) {
         fprintf(stderr, "verbs_lane: rank %d: the lane is not made anew\n", rank);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     for (unsigned i = 0; i < 20; i++)
-        HOLDS(0 <= message_send(MESSAGES + i));
+        HOLDS(message_send(MESSAGES + i) >= 0);
     HOLDS(reaches(&sends_ended, ended + 20));
     HOLDS(reaches(&messages_right, right + 20));
-    HOLDS(0 == messages_wrong && 0 == sends_failed);
+    HOLDS(messages_wrong == 0 && sends_failed == 0);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -368,10 +368,10 @@ static void lane_find(ompi_proc_t *proc)
 {
     mca_bml_base_endpoint_t *bml = mca_bml_base_get_endpoint(proc);
 
-    for (size_t i = 0; NULL != bml && i < mca_bml_base_btl_array_get_size(&bml->btl_send); i++) {
+    for (size_t i = 0; bml && i < mca_bml_base_btl_array_get_size(&bml->btl_send); i++) {
         mca_bml_base_btl_t *found = mca_bml_base_btl_array_get_index(&bml->btl_send, i);
 
-        if (0 == strcmp(found->btl->btl_component->btl_version.mca_component_name, "verbs")) {
+        if (strcmp(found->btl->btl_component->btl_version.mca_component_name, "verbs") == 0) {
             btl = found->btl;
             endpoint = found->btl_endpoint;
         }
@@ -389,7 +389,7 @@ int main(int argc, char **argv)
     give_up = time(NULL) + LIMIT_S;
     proc = &ompi_comm_peer_lookup(&ompi_mpi_comm_world.comm, 1 - rank)->super;
     lane_find((ompi_proc_t *) proc);
-    if (NULL == btl || NULL == extension) {
+    if (!btl || !extension) {
         fprintf(stderr, "verbs_lane: rank %d has no lane of btl/verbs to the other\n", rank);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
@@ -408,7 +408,7 @@ int main(int argc, char **argv)
     free(mine);
     MPI_Allreduce(&failures, &all, 1, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
-    if (0 == rank && 0 == all)
+    if (rank == 0 && all == 0)
         printf("verbs_lane: all holds\n");
-    return 0 != all;
+    return all != 0;
 }

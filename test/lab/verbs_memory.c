@@ -36,15 +36,15 @@ static struct cost cost_now(void)
     char line[1024];
     FILE *file = fopen("/proc/self/maps", "r");
 
-    while (NULL != file && NULL != fgets(line, sizeof line, file))
-        cost.queues += NULL != strstr(line, "/dev/infiniband/");
-    if (NULL != file)
+    while (file && fgets(line, sizeof line, file))
+        cost.queues += strstr(line, "/dev/infiniband/") != NULL;
+    if (file)
         fclose(file);
     file = fopen("/proc/self/status", "r");
-    while (NULL != file && NULL != fgets(line, sizeof line, file))
-        if (0 == strncmp(line, "VmPin:", 6))
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmPin:", 6) == 0)
             cost.pinned_kib = strtol(line + 6, NULL, 10);
-    if (NULL != file)
+    if (file)
         fclose(file);
     return cost;
 }
@@ -55,7 +55,7 @@ static void talk(int peer)
     static const int sizes[] = {0, 8, 900, 14000, LARGEST};
     MPI_Request requests[8];
 
-    if (0 == rank)
+    if (rank == 0)
         MPI_Send(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD);
     else
         MPI_Recv(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -99,15 +99,15 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     buffer = calloc(8, LARGEST);
-    if (ranks < 4 || NULL == buffer) {
+    if (ranks < 4 || !buffer) {
         fprintf(stderr, "verbs_memory: %d ranks, where it needs 4, or no memory\n", ranks);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (0 == rank)
+    if (rank == 0)
         peers_are_counted(ranks);
     else
         talk(0);
     free(buffer);
     MPI_Finalize();
-    return 0 != failures;
+    return failures != 0;
 }

@@ -105,7 +105,7 @@ test_mpi_thread_LDFLAGS = $(mpi_link_flags)
 test_mpi_thread_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/thread_error
-test_mpi_thread_error_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_thread_error_CPPFLAGS = $(PML_CPPFLAGS) $(MPI_CPPFLAGS)
 test_mpi_thread_error_LDFLAGS = $(mpi_link_flags)
 test_mpi_thread_error_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
 

@@ -24,11 +24,11 @@ int main(int argc, char **argv)
 
     if (argc < 3)
         return 2;
-    if (0 == strcmp(argv[1], "no-copy"))
+    if (strcmp(argv[1], "no-copy") == 0)
         status = copy_refuse();
-    else if (0 == strcmp(argv[1], "little-memory"))
+    else if (strcmp(argv[1], "little-memory") == 0)
         status = memory_limit();
-    if (0 != status) {
+    if (status != 0) {
         fprintf(stderr, "shm_confine: %s: %s\n", argv[1], strerror(errno));
         return 77;
     }

@@ -68,7 +68,7 @@ static void count_together(MPI_Win win, int64_t *memory)
     MPI_Allreduce(&sum, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     int64_t n = (int64_t) times * ranks;
     expect("the sum of what was fetched", all, n * (n - 1) / 2);
-    if (0 == rank)
+    if (rank == 0)
         expect("the counter", memory[0], n);
     MPI_Allreduce(&memory[1], &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     expect("what was accumulated", all, n);
@@ -90,7 +90,7 @@ static void swap_in_turn(MPI_Win win, int64_t *memory)
     }
     MPI_Win_unlock_all(win);
     MPI_Win_fence(0, win);
-    if (0 == rank)
+    if (rank == 0)
         expect("the word swapped in turn", memory[2], 20LL * ranks);
 }
 
@@ -184,8 +184,8 @@ int main(int argc, char **argv)
     free(memory);
     mine = wrong;
     MPI_Allreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-    if (0 == rank)
+    if (rank == 0)
         printf("one-sided operations: %ld wrong\n", all);
     MPI_Finalize();
-    return 0 != all;
+    return all != 0;
 }

@@ -78,7 +78,7 @@ static long exchange_strided(int size, int rank, unsigned char *out, unsigned ch
     memset(in, 0xee, 3 * (size_t) size + GUARD);
     MPI_Sendrecv(out, 1, sparse, peer, 1, in, 1, sparser, peer, 1, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-    for (int i = 0; i < size && 0 == wrong; i++)
+    for (int i = 0; i < size && wrong == 0; i++)
         if (in[3 * i] != pattern(size, i, peer) ||
             (i + 1 < size && (in[3 * i + 1] != 0xee || in[3 * i + 2] != 0xee))) {
             fprintf(stderr, "strided, size %d: element %d is wrong\n", size, i);
@@ -103,8 +103,8 @@ static int descriptors_take(void)
     struct rlimit few;
     int next = dup(STDERR_FILENO);
 
-    if (next < 0 || 0 != close(next) || 0 != getrlimit(RLIMIT_NOFILE, &descriptors) ||
-        SIG_ERR == signal(SIGALRM, descriptors_give) || 0 != setitimer(ITIMER_REAL, &later, NULL))
+    if (next < 0 || close(next) != 0 || getrlimit(RLIMIT_NOFILE, &descriptors) != 0 ||
+        signal(SIGALRM, descriptors_give) == SIG_ERR || setitimer(ITIMER_REAL, &later, NULL) != 0)
         return -1;
     few = descriptors;
     few.rlim_cur = (rlim_t) next;
@@ -116,9 +116,9 @@ int main(int argc, char **argv)
     unsigned char *out, *in;
     long wrong = 0, all = 0;
     int rank, ranks, step;
-    bool refuses = argc > 2 && 0 == strcmp(argv[2], "refuse");
+    bool refuses = argc > 2 && strcmp(argv[2], "refuse") == 0;
 
-    if (argc > 2 && 0 == strcmp(argv[2], "hide") && 0 != process_hide()) {
+    if (argc > 2 && strcmp(argv[2], "hide") == 0 && process_hide() != 0) {
         perror("shm_sizes: cannot hide");
         return 1;
     }
@@ -128,26 +128,26 @@ int main(int argc, char **argv)
     step = argc > 1 ? atoi(argv[1]) : 1;
     out = malloc(3 * SIZE_MAX_BYTES + GUARD);
     in = malloc(3 * SIZE_MAX_BYTES + GUARD);
-    if (NULL == out || NULL == in || ranks % 2 != 0 || step < 1) {
+    if (!out || !in || ranks % 2 != 0 || step < 1) {
         fprintf(stderr, "shm_sizes: needs an even number of ranks, a step of at least 1, memory\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (argc > 2 && 0 == strcmp(argv[2], "scarce") && 1 == rank % 2 && 0 != descriptors_take()) {
+    if (argc > 2 && strcmp(argv[2], "scarce") == 0 && rank % 2 == 1 && descriptors_take() != 0) {
         perror("shm_sizes: descriptors");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    for (int size = 0; size <= SIZE_MAX_BYTES && 0 == wrong; size += step) {
-        if (refuses && size / step == SIZE_MAX_BYTES / step / 2 && 0 != copy_refuse())
+    for (int size = 0; size <= SIZE_MAX_BYTES && wrong == 0; size += step) {
+        if (refuses && size / step == SIZE_MAX_BYTES / step / 2 && copy_refuse() != 0)
             MPI_Abort(MPI_COMM_WORLD, 77);
         wrong += exchange(size, rank, out, in);
     }
-    for (int size = 1; size <= SIZE_MAX_BYTES && 0 == wrong; size += size / 8 + 1)
+    for (int size = 1; size <= SIZE_MAX_BYTES && wrong == 0; size += size / 8 + 1)
         wrong += exchange_strided(size, rank, out, in);
     MPI_Allreduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-    if (0 == rank)
-        printf("%s\n", 0 == all ? "all sizes arrived unchanged" : "messages were wrong");
+    if (rank == 0)
+        printf("%s\n", all == 0 ? "all sizes arrived unchanged" : "messages were wrong");
     free(out);
     free(in);
     MPI_Finalize();
-    return 0 != all;
+    return all != 0;
 }

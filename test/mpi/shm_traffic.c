@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     unsigned char *out = malloc(bytes), *in = malloc(bytes);
     MPI_Request *requests = malloc(2 * (size_t) ranks * MESSAGES * sizeof(*requests));
     MPI_Status *statuses = malloc(2 * (size_t) ranks * MESSAGES * sizeof(*statuses));
-    if (NULL == out || NULL == in || NULL == requests || NULL == statuses)
+    if (!out || !in || !requests || !statuses)
         MPI_Abort(MPI_COMM_WORLD, 2);
     start = MPI_Wtime();
     while (go_on) {
@@ -107,12 +107,12 @@ int main(int argc, char **argv)
         MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     MPI_Allreduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-    if (0 == rank)
+    if (rank == 0)
         printf("%u rounds of %d ranks: %ld messages wrong\n", round, ranks, all);
     free(out);
     free(in);
     free(requests);
     free(statuses);
     MPI_Finalize();
-    return 0 != all;
+    return all != 0;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pml/multilane/wire.h"
+#include "wire/wire.h"
 
 enum { TAG_GO = 1, TAG_NEVER = 2 };
 static const double most_s = 60;

@@ -1,39 +1,91 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""That doc/way-of-a-message.md names only files and functions that are there."""
+"""That README.md and doc/ name only files, functions, parameters and storeys that are there."""
 
 import os
 import re
 import sys
 
 TOP = os.environ.get("srcdir", os.path.join(os.path.dirname(__file__), "..", ".."))
-FOLDERS = ("common", "pml", "btl", "include", "tools")
+SOURCES = ("common", "pml", "btl", "include", "tools")
+FOLDERS = SOURCES + ("doc", "test")
+BUILT = {"multilane-plan", "MPI_Send"}
+problems = []
 
 
-def sources():
-    for folder in FOLDERS:
+def read(*name):
+    with open(os.path.join(TOP, *name), encoding="utf-8") as file:
+        return file.read()
+
+
+def words_of_sources():
+    """All words, and those that are texts of their own."""
+    words, quoted = set(), set()
+    for folder in SOURCES:
         for path, _, names in os.walk(os.path.join(TOP, folder)):
             for name in names:
                 if name.endswith((".c", ".h")) or name == "local.mk":
-                    yield os.path.join(path, name)
+                    text = read(os.path.relpath(path, TOP), name)
+                    words.update(re.findall(r"\w+", text))
+                    quoted.update(re.findall(r'"(\w+)"', text))
+    return words, quoted
+
+
+def is_path(name):
+    """A file, a folder, or a program that a build makes of the file."""
+    return any(os.path.exists(os.path.join(TOP, name + end)) for end in ("", ".c"))
+
+
+def check_paths(document, text):
+    """What looks like a path of the project, in any kind of quotation, and links."""
+    for name in sorted(set(re.findall(r"[`( ]((?:%s)/[\w./-]*\w)" % "|".join(FOLDERS), text))):
+        if not is_path(name):
+            problems.append(f"{document} names {name}, which is not there")
+    for name in sorted(set(re.findall(r"\]\(([^)#:]+)", text))):
+        if not os.path.exists(os.path.join(TOP, os.path.dirname(document), name)):
+            problems.append(f"{document} links to {name}, which is not there")
+
+
+def check_parameters(document, text, words, quoted):
+    """Parameters and counters; a BTL's module has those that Open MPI registers as its fields."""
+    for prefix, name in sorted(set(re.findall(r"\b(pml_multilane|btl_(?:shm|verbs|cuda))_(\w+)",
+                                              text))):
+        if not {name, name.removeprefix("lane_")} & quoted and "btl_" + name not in words:
+            problems.append(f"{document} names {prefix}_{name}, which no component registers")
+
+
+def check_architecture(words):
+    document = "doc/architecture.md"
+    text = read("doc", "architecture.md")
+    names = set(re.findall(r"`(?:struct )?([\w./-]+)`", text))
+    for name in sorted(names - words - BUILT):
+        if not is_path(name) and not name.startswith("pml_multilane_"):
+            problems.append(f"{document} names {name}, which is not there")
+    if len(names) < 30:
+        problems.append(f"{document} names only {len(names)} things: is it still what it was?")
+    table = re.search(r"^component pml/multilane$(.*?)(?=^component |\Z)", read("test", "storeys"),
+                      re.S | re.M).group(1)
+    storeys = re.findall(r"^([a-z]+):", table, re.M)[::-1]
+    picture = re.findall(r"^    \| ([a-z]+) +\|", text, re.M)
+    if picture != storeys:
+        problems.append(f"{document} draws the storeys {', '.join(picture)}; from the top, "
+                        f"test/storeys has {', '.join(storeys)}")
 
 
 def main():
-    with open(os.path.join(TOP, "doc", "way-of-a-message.md"), encoding="utf-8") as file:
-        names = set(re.findall(r"`(?:struct )?([\w./-]+)`", file.read()))
-    words = set()
-    for path in sources():
-        with open(path, encoding="utf-8") as file:
-            words.update(re.findall(r"\w+", file.read()))
-    programs = {"multilane-plan", "MPI_Send", "receive"}
-    missing = [name for name in sorted(names)
-               if name not in words and name not in programs
-               and not ("/" in name and os.path.exists(os.path.join(TOP, name)))]
-    for name in missing:
-        print(f"doc/way-of-a-message.md names {name}, which is not there")
-    if len(names) < 30:
-        sys.exit(f"only {len(names)} names were found: is the document still the one it was?")
-    return 1 if missing else 0
+    words, quoted = words_of_sources()
+    documents = ["README.md"] + sorted("doc/" + name for name in os.listdir(os.path.join(TOP, "doc"))
+                                       if name.endswith(".md"))
+    for document in documents:
+        text = read(document)
+        check_paths(document, text)
+        check_parameters(document, text, words, quoted)
+    check_architecture(words)
+    if read("README.md").count("\n") > 150:
+        problems.append("README.md has more than 150 lines: what belongs into a document of doc/?")
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

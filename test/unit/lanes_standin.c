@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pml/multilane/clock.h"
-#include "pml/multilane/delivery.h"
-#include "pml/multilane/departure.h"
-#include "pml/multilane/parameters.h"
-#include "pml/multilane/protocol/protocol.h"
-#include "pml/multilane/watch.h"
+#include "base/clock.h"
+#include "delivery/delivery.h"
+#include "lane/departure.h"
+#include "base/parameters.h"
+#include "protocol/common.h"
+#include "liveness/watch.h"
 
 struct multilane multilane;
 uint64_t standin_now_ns = 1000000000;
@@ -181,7 +181,7 @@ void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
 void standin_begin(void)
 {
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
-    pending_queue_init(&multilane.pending);
+    pending_open();
     departures_init();
     OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
 }

@@ -3,7 +3,7 @@
 #ifndef TEST_UNIT_LANES_STANDIN_H
 #define TEST_UNIT_LANES_STANDIN_H
 
-#include "pml/multilane/peer.h"
+#include "peer/peer.h"
 
 /* A BTL module that sends nothing, known to Open MPI as `name`; bandwidth in Mbit/s. */
 mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth);

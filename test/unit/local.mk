@@ -18,10 +18,10 @@ EXTRA_DIST += test/unit/model_alone.sh test/unit/results.sh test/unit/model_dige
 # multilane-plan as a user meets it, its thresholds against fractions.
 if HAVE_PYTHON3
 TESTS += test/unit/plan_tool.py
-# The guide to the source names what is there.
-TESTS += test/unit/doc_names.py
+# The documents name what is there: files, functions, parameters.
+TESTS += test/unit/doc_names.py test/unit/doc_parameters.py
 endif
-EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_names.py
+EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_names.py test/unit/doc_parameters.py
 test_unit_model_cluster_LDADD = libmultilane_tools.la
 test_unit_model_effective_LDADD = libmultilane_tools.la -lm
 test_unit_model_equation_LDADD = libmultilane_tools.la
@@ -46,9 +46,12 @@ test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit
 # The PML's parts that need no job.
 check_PROGRAMS += test/unit/pml_match test/unit/pml_spans test/unit/flow_model
 TESTS += test/unit/pml_match test/unit/pml_spans test/unit/flow_model
-test_unit_flow_model_SOURCES = test/unit/flow_model.c pml/multilane/flow.c
-test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match.c
-test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/spans.c
+test_unit_flow_model_CPPFLAGS = $(PML_CPPFLAGS) $(AM_CPPFLAGS)
+test_unit_pml_match_CPPFLAGS = $(PML_CPPFLAGS) $(AM_CPPFLAGS)
+test_unit_pml_spans_CPPFLAGS = $(PML_CPPFLAGS) $(AM_CPPFLAGS)
+test_unit_flow_model_SOURCES = test/unit/flow_model.c pml/multilane/base/flow.c
+test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match/match.c
+test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/base/spans.c
 
 # Those that need Open MPI's classes and locks, and no job.
 pml_tests = test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes test/unit/pml_peer \
@@ -57,16 +60,16 @@ pml_tests = test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes test/
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/progress_standin.h test/unit/lanes_standin.h
-PML_TEST_CPPFLAGS = $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
+PML_TEST_CPPFLAGS = $(PML_CPPFLAGS) $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
 PML_TEST_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS) -lpthread
-test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/handle.c
+test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/base/handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
-lanes_under_test = test/unit/lanes_standin.c pml/multilane/attributes.c pml/multilane/device.c \
-	pml/multilane/departure.c pml/multilane/handle.c pml/multilane/lane.c \
-	pml/multilane/measured.c pml/multilane/peer_class.c \
-	pml/multilane/peer_lanes.c pml/multilane/pending.c pml/multilane/rma.c \
-	pml/multilane/stripe.c pml/multilane/transfer.c pml/multilane/work.c
+lanes_under_test = test/unit/lanes_standin.c pml/multilane/peer/attributes.c pml/multilane/peer/nic.c \
+	pml/multilane/lane/departure.c pml/multilane/base/handle.c pml/multilane/lane/lane.c \
+	pml/multilane/peer/used_profile.c pml/multilane/peer/peer_class.c \
+	pml/multilane/peer/peer_lanes.c pml/multilane/base/pending.c pml/multilane/request/rma.c \
+	pml/multilane/peer/stripe.c pml/multilane/lane/transfer.c pml/multilane/base/work.c
 lanes_cppflags = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'
 test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c $(lanes_under_test)
 test_unit_pml_lanes_CPPFLAGS = $(lanes_cppflags)
@@ -77,35 +80,35 @@ test_unit_pml_rma_LDADD = $(PML_TEST_LDADD) -ldl
 test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c $(lanes_under_test)
 test_unit_pml_stripe_CPPFLAGS = $(lanes_cppflags)
 test_unit_pml_stripe_LDADD = $(PML_TEST_LDADD) -ldl
-test_unit_pml_explain_SOURCES = test/unit/pml_explain.c pml/multilane/explain.c $(lanes_under_test)
+test_unit_pml_explain_SOURCES = test/unit/pml_explain.c pml/multilane/report/explain.c $(lanes_under_test)
 test_unit_pml_explain_CPPFLAGS = $(lanes_cppflags)
 test_unit_pml_explain_LDADD = $(PML_TEST_LDADD) -ldl
 EXTRA_DIST += test/unit/explain.txt test/unit/explain.json
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
-	pml/multilane/transfer.c pml/multilane/pending.c pml/multilane/work.c
+	pml/multilane/lane/transfer.c pml/multilane/base/pending.c pml/multilane/base/work.c
 test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_transfer_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_peer_SOURCES = test/unit/pml_peer.c pml/multilane/peer.c
+test_unit_pml_peer_SOURCES = test/unit/pml_peer.c pml/multilane/peer/peer.c
 test_unit_pml_peer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_peer_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_pieces_SOURCES = test/unit/pml_pieces.c test/unit/progress_standin.c \
-	pml/multilane/pending.c pml/multilane/pieces.c pml/multilane/transfer.c pml/multilane/work.c
+	pml/multilane/base/pending.c pml/multilane/request/pieces.c pml/multilane/lane/transfer.c pml/multilane/base/work.c
 test_unit_pml_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_pieces_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_send_SOURCES = test/unit/pml_send.c test/unit/progress_standin.c \
-	pml/multilane/handle.c pml/multilane/pending.c pml/multilane/protocol/protocol.c \
-	pml/multilane/request.c \
-	pml/multilane/send_request.c pml/multilane/work.c
+	pml/multilane/base/handle.c pml/multilane/base/pending.c pml/multilane/protocol/protocol.c \
+	pml/multilane/request/request.c \
+	pml/multilane/request/send_request.c pml/multilane/base/work.c
 test_unit_pml_send_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_send_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_sockets_SOURCES = test/unit/pml_sockets.c pml/multilane/sockets.c
+test_unit_pml_sockets_SOURCES = test/unit/pml_sockets.c pml/multilane/base/sockets.c
 test_unit_pml_sockets_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_sockets_LDADD = $(PML_TEST_LDADD)
 test_unit_pml_watch_SOURCES = test/unit/pml_watch.c test/unit/progress_standin.c \
-	pml/multilane/delivery.c pml/multilane/watch.c
+	pml/multilane/delivery/delivery.c pml/multilane/liveness/watch.c
 test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_record_SOURCES = test/unit/pml_record.c pml/multilane/record.c
+test_unit_pml_record_SOURCES = test/unit/pml_record.c pml/multilane/peer/record.c
 test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
 
@@ -147,7 +150,8 @@ test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
 # Its puts, gets and atomics by message.
 check_PROGRAMS += test/unit/shm_remote
 TESTS += test/unit/shm_remote
-test_unit_shm_remote_SOURCES = test/unit/shm_remote.c btl/shm/registration.c
+test_unit_shm_remote_SOURCES = test/unit/shm_remote.c btl/shm/registration.c \
+	btl/shm/remote.c btl/shm/serve.c btl/shm/shm.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_remote_LDADD = $(PML_TEST_LDADD)
 
@@ -167,13 +171,17 @@ if BUILD_VERBS
 check_PROGRAMS += test/unit/verbs_connect test/unit/verbs_peer
 TESTS += test/unit/verbs_connect test/unit/verbs_peer
 endif
-test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/choice.c \
-	btl/verbs/connect.c btl/verbs/peer.c btl/verbs/progress.c btl/verbs/slot_ring.c \
-	btl/verbs/slots.c btl/verbs/work.c
+test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/cache.c \
+	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/connect.c btl/verbs/failure.c \
+	btl/verbs/fence.c btl/verbs/greeter.c btl/verbs/pair.c btl/verbs/peer.c \
+	btl/verbs/progress.c btl/verbs/queue.c btl/verbs/slot_ring.c btl/verbs/slots.c \
+	btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_connect_LDADD = $(PML_TEST_LDADD)
-test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c btl/verbs/choice.c btl/verbs/peer.c \
-	btl/verbs/work.c
+test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c \
+	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/failure.c btl/verbs/fence.c \
+	btl/verbs/pair.c btl/verbs/peer.c btl/verbs/procs.c btl/verbs/queue.c \
+	btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_peer_LDADD = $(PML_TEST_LDADD)
 

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "lanes_standin.h"
-#include "pml/multilane/explain.h"
-#include "pml/multilane/measured.h"
-#include "pml/multilane/parameters.h"
-#include "pml/multilane/peer_class.h"
+#include "report/explain.h"
+#include "peer/used_profile.h"
+#include "base/parameters.h"
+#include "peer/peer_class.h"
 
 /* A lane of which the user gave the latency and a profile all the rest, and one by default. */
 static void lanes_fill(struct model_lane *lanes)
@@ -99,7 +99,7 @@ int main(void)
     standin_begin();
     parameters.profile = "none";
     parameters.explain = 1;
-    measured_load();
+    used_profile_load();
     multilane.unexpected_messages = 7;
     multilane.early_messages = 1;
     struct peer_class *class = class_new();

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "pml/multilane/handle.h"
+#include "base/handle.h"
 
 #define OBJECTS 3000
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "lanes_standin.h"
-#include "pml/multilane/parameters.h"
-#include "pml/multilane/peer_class.h"
+#include "base/parameters.h"
+#include "peer/peer_class.h"
 
 static mca_btl_base_module_t *rails[3];
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "pml/multilane/match.h"
+#include "match/match.h"
 
 /* --- posted receives ---------------------------------------------------------------------------
  */

@@ -3,12 +3,12 @@
  * finds none. */
 #include "check.h"
 
-#include "pml/multilane/credit.h"
-#include "pml/multilane/delivery.h"
-#include "pml/multilane/inbound.h"
-#include "pml/multilane/peer.h"
-#include "pml/multilane/peer_class.h"
-#include "pml/multilane/record.h"
+#include "match/credit.h"
+#include "delivery/delivery.h"
+#include "match/inbound.h"
+#include "peer/peer.h"
+#include "peer/peer_class.h"
+#include "peer/record.h"
 
 #define RANKS 3000 /* of each job */
 #define JOBS  5

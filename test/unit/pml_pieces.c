@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "pml/multilane/delivery.h"
-#include "pml/multilane/pieces.h"
-#include "pml/multilane/stripe.h"
+#include "delivery/delivery.h"
+#include "request/pieces.h"
+#include "peer/stripe.h"
 #include "progress_standin.h"
 
 #define SIZE ((size_t) 1 << 20)
@@ -98,7 +98,7 @@ int main(void)
 {
     static ompi_proc_t process;
     memset(&process, true, sizeof(process)); /* it lives, where Open MPI knows: see lost_or_dead */
-    pending_queue_init(&multilane.pending);
+    pending_open();
     peer.proc = &process;
     request.out.peer = &peer;
     request.out.size = SIZE;

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "pml/multilane/record.h"
-#include "pml/multilane/wire.h"
+#include "peer/record.h"
+#include "wire/wire.h"
 
 /* Named by record.c as what it publishes under. */
 mca_pml_base_component_t mca_pml_multilane_component;

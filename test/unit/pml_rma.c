@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lanes_standin.h"
-#include "pml/multilane/rma.h"
+#include "memory/rma.h"
 
 #define LANES 4
 #define M     ((size_t) 1 << 20)

@@ -6,10 +6,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "pml/multilane/credit.h"
-#include "pml/multilane/device_memory.h"
-#include "pml/multilane/multilane.h"
-#include "pml/multilane/protocol/protocol.h"
+#include "match/credit.h"
+#include "request/device_memory.h"
+#include "base/multilane.h"
+#include "protocol/common.h"
 #include "progress_standin.h"
 
 static ompi_communicator_t communicator;
@@ -46,7 +46,7 @@ int lane_send_copy(struct lane *to, const void *bytes, size_t length)
     return has_room ? OMPI_SUCCESS : LANE_AGAIN;
 }
 
-enum flow_way credit_admit(struct send_request *admitted)
+enum flow_way send_queue_admit(struct send_request *admitted)
 {
     CHECK(admitted == &request, "another request");
     if (is_lost_before_start)
@@ -54,7 +54,7 @@ enum flow_way credit_admit(struct send_request *admitted)
     return FLOW_GO;
 }
 
-void credit_await_lane(struct send_request *refused)
+void send_queue_await_lane(struct send_request *refused)
 {
     CHECK(refused == &request, "another request");
     is_refused = true;
@@ -67,7 +67,7 @@ static void progress(void)
         is_refused = send_request_try(&request) == LANE_AGAIN;
 }
 
-bool credit_withdraw(struct send_request *withdrawn)
+bool send_queue_withdraw(struct send_request *withdrawn)
 {
     (void) withdrawn;
     return false;
@@ -291,7 +291,7 @@ static void test_answer_and_loss_at_once(void)
 int main(void)
 {
     memset(&process, true, sizeof(process)); /* it lives, where Open MPI knows: see lost_or_dead */
-    pending_queue_init(&multilane.pending);
+    pending_open();
     test_acknowledged();
     test_lost_while_it_waits_for_an_answer();
     test_lost_before_it_could_be_found();

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/compat/tcp.h"
-#include "pml/multilane/sockets.h"
+#include "base/sockets.h"
 
 /* A connection that is being made sends again after a second, */
 #define SYN_REPEATED_MS 1500

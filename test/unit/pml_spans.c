@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "pml/multilane/spans.h"
+#include "base/spans.h"
 
 #define BYTES 400
 

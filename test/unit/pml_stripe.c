@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "lanes_standin.h"
-#include "pml/multilane/peer_class.h"
-#include "pml/multilane/stripe.h"
+#include "peer/peer_class.h"
+#include "peer/stripe.h"
 
 #define M             ((size_t) 1 << 20)
 #define RAILS_MAX     4
@@ -66,7 +66,7 @@ static void rail_step(int index)
         bytes -= rail->left;
         rail->delivered += size;
         sim.bytes_received += size;
-        stripe_received(here, size);
+        seen_on_lane(here, size);
         rail->left =
             rail->first != rail->last ? (double) rail->queue[rail->first % PIECES_QUEUED] : 0;
     }
@@ -120,7 +120,7 @@ static double window_s(size_t size, unsigned count)
     CHECK(sim.bytes_received == wanted, "%llu of %llu bytes", (unsigned long long) wanted,
           (unsigned long long) sim.bytes_received);
     double took_s = (double) (standin_now_ns - began_ns) * 1e-9;
-    stripe_flush(sim.receiver);
+    seen_flush(sim.receiver);
     for (int i = 0; i < 100; i++) /* what was reported last arrives */
         sim_step();
     return took_s;

@@ -7,9 +7,9 @@
 #include <sched.h>
 #include <string.h>
 
-#include "pml/multilane/lane.h"
-#include "pml/multilane/multilane.h"
-#include "pml/multilane/transfer.h"
+#include "lane/lane.h"
+#include "base/multilane.h"
+#include "lane/transfer.h"
 #include "progress_standin.h"
 
 /* How the simulated lane behaves, in parts of 256. */
@@ -178,7 +178,7 @@ static void every_transfer_ends_once(const struct manner *manner, uint64_t seed)
             piece_end(&trial);
     }
     trial_check(&trial, seed);
-    CHECK(!multilane.pending.first, "%s: something is left to be tried again", manner->name);
+    CHECK(!pending_queue.first, "%s: something is left to be tried again", manner->name);
 }
 
 /* The owner may use the transfer again inside finish: rndv-put does when its puts fail. */
@@ -258,7 +258,7 @@ static void every_transfer_ends_once_among_threads(const struct manner *manner, 
     for (int i = 0; i < ENDERS; i++)
         pthread_join(threads[i], NULL);
     trial_check(&shared_trial, seed);
-    while (multilane.pending.first) /* a retry that lost the race finds nothing to do */
+    while (pending_queue.first) /* a retry that lost the race finds nothing to do */
         progress_standin_run();
 }
 
@@ -293,10 +293,10 @@ static void what_has_no_room_is_tried_again_in_order(uint64_t seed)
     unsigned refusals = (unsigned) chance_below(&chance, 4); /* the same: order must be kept */
 
     retried_clock = 0;
-    while (added < COUNT || multilane.pending.first) {
+    while (added < COUNT || pending_queue.first) {
         if (added < COUNT && chance_below(&chance, 2)) {
             items[added] = (struct retried){.pending.retry = retried_try, .refusals = refusals};
-            pending_add(&multilane.pending, &items[added++].pending);
+            pending_add(&items[added++].pending);
         } else {
             progress_standin_run();
         }
@@ -308,7 +308,7 @@ static void what_has_no_room_is_tried_again_in_order(uint64_t seed)
 int main(void)
 {
     unsigned seeds = check_is_long() ? 20000 : 1500, shared_seeds = seeds / 15;
-    pending_queue_init(&multilane.pending);
+    pending_open();
     for (size_t i = 0; i < sizeof(manners) / sizeof(manners[0]); i++)
         for (unsigned seed = 1; seed <= seeds; seed++)
             every_transfer_ends_once(&manners[i], seed * UINT64_C(0x9e3779b97f4a7c15));
@@ -322,6 +322,6 @@ int main(void)
         for (unsigned seed = 1; seed <= shared_seeds; seed++)
             every_transfer_ends_once_among_threads(&manners[i],
                                                    seed * UINT64_C(0xd1342543de82ef95));
-    pending_queue_fini(&multilane.pending);
+    pending_close();
     return check_end();
 }

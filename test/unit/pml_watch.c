@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "common/compat/tcp.h"
-#include "pml/multilane/awaited.h"
-#include "pml/multilane/clock.h"
-#include "pml/multilane/comm.h"
-#include "pml/multilane/delivery.h"
-#include "pml/multilane/errors.h"
-#include "pml/multilane/lost.h"
-#include "pml/multilane/multilane.h"
-#include "pml/multilane/parameters.h"
-#include "pml/multilane/sockets.h"
-#include "pml/multilane/stripe.h"
-#include "pml/multilane/watch.h"
+#include "liveness/awaited.h"
+#include "base/clock.h"
+#include "match/comm.h"
+#include "delivery/delivery.h"
+#include "liveness/errors.h"
+#include "liveness/lost.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "base/sockets.h"
+#include "peer/stripe.h"
+#include "liveness/watch.h"
 #include "progress_standin.h"
 
 #define PEERS       2

@@ -3,7 +3,7 @@
  * the queue of things to be tried again. */
 #include "progress_standin.h"
 
-#include "pml/multilane/multilane.h"
+#include "base/multilane.h"
 
 /* Found before those of libopen-pal, because a program's own come first. */
 __attribute__((visibility("default"))) int

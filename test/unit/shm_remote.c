@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Messages are made and bent here, which are of no concern to other files. */
-#include "btl/shm/remote.c"
+#include "btl/shm/remote.h"
 
 #define HOLDS(condition) CHECK(condition, "%s", __func__)
 #define PIECE            ((size_t) 1000)
@@ -22,11 +21,9 @@ static unsigned wire_first, wire_end;
 static unsigned sends_refused;
 static shm_peer_t *peer;
 static unsigned peers_failed;
-struct shm_module shm_module;
-struct shm_component mca_btl_shm_component;
 
-int send_remote(shm_peer_t *to, const void *header, size_t header_size, const void *data,
-                size_t size)
+int shm_send_remote(shm_peer_t *to, const void *header, size_t header_size, const void *data,
+                    size_t size)
 {
     struct sent *sent = &wire[wire_end % MESSAGES];
 
@@ -36,7 +33,7 @@ int send_remote(shm_peer_t *to, const void *header, size_t header_size, const vo
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     memcpy(sent->bytes, header, header_size);
-    if (0 != size)
+    if (size != 0)
         memcpy(sent->bytes + header_size, data, size);
     sent->length = header_size + size;
     wire_end++;
@@ -52,21 +49,21 @@ void opal_output(int stream, const char *format, ...)
     said++;
 }
 
-void peer_fail(shm_peer_t *failed, const char *why)
+void shm_peer_fail(shm_peer_t *failed, const char *why)
 {
-    HOLDS(failed == peer && NULL != why);
+    HOLDS(failed == peer && why);
     peers_failed++;
 }
 
-int copy_from(mca_btl_base_module_t *btl, shm_peer_t *from, void *local, uint64_t remote_address,
-              size_t length)
+int shm_copy_from(mca_btl_base_module_t *btl, shm_peer_t *from, void *local,
+                  uint64_t remote_address, size_t length)
 {
     (void) btl, (void) from, (void) local, (void) remote_address, (void) length;
     return OPAL_ERR_NOT_SUPPORTED;
 }
 
-int copy_to(mca_btl_base_module_t *btl, shm_peer_t *to, const void *local, uint64_t remote_address,
-            size_t length)
+int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *to, const void *local,
+                uint64_t remote_address, size_t length)
 {
     (void) btl, (void) to, (void) local, (void) remote_address, (void) length;
     return OPAL_ERR_NOT_SUPPORTED;
@@ -84,7 +81,7 @@ static struct remote_message *message_of(struct sent *sent)
 
 static bool hand_over(const struct sent *sent)
 {
-    return remote_handle(peer, sent->bytes, sent->length);
+    return shm_serve(peer, sent->bytes, sent->length);
 }
 
 /* Until nothing is left to hand over. */
@@ -92,7 +89,7 @@ static void converse(void)
 {
     struct sent *sent;
 
-    while (NULL != (sent = message_take()))
+    while ((sent = message_take()))
         CHECK(hand_over(sent), "operation %u", message_of(sent)->op);
 }
 
@@ -104,7 +101,7 @@ static void operation_ended(mca_btl_base_module_t *btl, shm_peer_t *with, void *
                             void *data, int status)
 {
     (void) local, (void) local_handle, (void) data;
-    HOLDS(btl == &shm_module.super && with == peer && context == &ended);
+    HOLDS(btl == &shm_module && with == peer && context == &ended);
     ended++;
     ended_status = status;
 }
@@ -115,9 +112,9 @@ _Alignas(8) static uint64_t counter;
 static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32_t flags)
 {
     mca_btl_base_registration_handle_t *handle =
-        registration_make(&shm_module.super, peer, base, size, flags);
+        shm_registration_make(&shm_module, peer, base, size, flags);
 
-    if (NULL == handle)
+    if (!handle)
         abort();
     ended = 0;
     ended_status = 1;
@@ -126,7 +123,7 @@ static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32
 
 static void taken_back(mca_btl_base_registration_handle_t *handle)
 {
-    HOLDS(OPAL_SUCCESS == registration_end(&shm_module.super, handle));
+    HOLDS(shm_registration_end(&shm_module, handle) == OPAL_SUCCESS);
 }
 
 static void fill(unsigned char *bytes, size_t size, unsigned seed)
@@ -137,14 +134,14 @@ static void fill(unsigned char *bytes, size_t size, unsigned seed)
 
 static int put(mca_btl_base_registration_handle_t *handle, size_t at, size_t size)
 {
-    return remote_put(&shm_module.super, peer, here, (uintptr_t) (there + at), NULL, handle, size,
-                      0, 0, operation_ended, &ended, NULL);
+    return shm_remote_put(&shm_module, peer, here, (uintptr_t) (there + at), NULL, handle, size, 0,
+                          0, operation_ended, &ended, NULL);
 }
 
 static int get(mca_btl_base_registration_handle_t *handle, size_t at, size_t size)
 {
-    return remote_get(&shm_module.super, peer, here, (uintptr_t) (there + at), NULL, handle, size,
-                      0, 0, operation_ended, &ended, NULL);
+    return shm_remote_get(&shm_module, peer, here, (uintptr_t) (there + at), NULL, handle, size, 0,
+                          0, operation_ended, &ended, NULL);
 }
 
 static void transfers_are_whole(void)
@@ -156,14 +153,14 @@ static void transfers_are_whole(void)
         ended = 0;
         fill(here, size, 3);
         memset(there, 0, sizeof(there));
-        HOLDS(OPAL_SUCCESS == put(handle, 0, size));
+        HOLDS(put(handle, 0, size) == OPAL_SUCCESS);
         converse();
-        CHECK(1 == ended && OPAL_SUCCESS == ended_status && 0 == memcmp(here, there, size),
+        CHECK(ended == 1 && ended_status == OPAL_SUCCESS && memcmp(here, there, size) == 0,
               "a put of %zu bytes", size);
         fill(there, size, 9);
-        HOLDS(OPAL_SUCCESS == get(handle, 0, size));
+        HOLDS(get(handle, 0, size) == OPAL_SUCCESS);
         converse();
-        CHECK(2 == ended && OPAL_SUCCESS == ended_status && 0 == memcmp(here, there, size),
+        CHECK(ended == 2 && ended_status == OPAL_SUCCESS && memcmp(here, there, size) == 0,
               "a get of %zu bytes", size);
     }
     taken_back(handle);
@@ -176,12 +173,11 @@ static uint64_t fetch(mca_btl_base_registration_handle_t *handle, int op, uint64
     uint64_t before = UINT64_C(0x5555555555555555);
 
     ended = 0;
-    HOLDS(OPAL_SUCCESS == remote_fetch_atomic(&shm_module.super, peer, &before,
-                                              (uintptr_t) &counter, NULL, handle,
-                                              (mca_btl_base_atomic_op_t) op, operand, flags, 0,
-                                              operation_ended, &ended, NULL));
+    HOLDS(shm_remote_fetch_atomic(&shm_module, peer, &before, (uintptr_t) &counter, NULL, handle,
+                                  (mca_btl_base_atomic_op_t) op, operand, flags, 0, operation_ended,
+                                  &ended, NULL) == OPAL_SUCCESS);
     converse();
-    HOLDS(1 == ended && OPAL_SUCCESS == ended_status);
+    HOLDS(ended == 1 && ended_status == OPAL_SUCCESS);
     return before;
 }
 
@@ -208,23 +204,23 @@ static void atomics_count(void)
         counter = UINT64_C(0x7700000000) | cases[i].before;
         found = fetch(handle, cases[i].op, cases[i].operand, MCA_BTL_ATOMIC_FLAG_32BIT);
         CHECK((uint32_t) cases[i].before == (uint32_t) found &&
-                  UINT64_C(0x55555555) == found >> 32 &&
+                  found >> 32 == UINT64_C(0x55555555) &&
                   (UINT64_C(0x7700000000) | (uint32_t) cases[i].after) == counter,
               "case %zu in 32 bits", i);
     }
     counter = 5;
     for (uint64_t expected = 4; expected <= 5; expected++) {
-        HOLDS(OPAL_SUCCESS == remote_compare_swap(&shm_module.super, peer, &found,
-                                                  (uintptr_t) &counter, NULL, handle, expected, 9,
-                                                  0, 0, operation_ended, &ended, NULL));
+        HOLDS(shm_remote_compare_swap(&shm_module, peer, &found, (uintptr_t) &counter, NULL, handle,
+                                      expected, 9, 0, 0, operation_ended, &ended,
+                                      NULL) == OPAL_SUCCESS);
         converse();
-        HOLDS(5 == found && (4 == expected ? 5 : 9) == counter);
+        HOLDS(found == 5 && (expected == 4 ? 5 : 9) == counter);
     }
-    HOLDS(OPAL_SUCCESS == remote_atomic(&shm_module.super, peer, (uintptr_t) &counter, handle,
-                                        (mca_btl_base_atomic_op_t) 77, 1, 0, 0, operation_ended,
-                                        &ended, NULL));
+    HOLDS(shm_remote_atomic(&shm_module, peer, (uintptr_t) &counter, handle,
+                            (mca_btl_base_atomic_op_t) 77, 1, 0, 0, operation_ended, &ended,
+                            NULL) == OPAL_SUCCESS);
     converse();
-    HOLDS(OPAL_ERR_NOT_SUPPORTED == ended_status && 9 == counter);
+    HOLDS(ended_status == OPAL_ERR_NOT_SUPPORTED && counter == 9);
     taken_back(handle);
 }
 
@@ -237,15 +233,15 @@ static void refused(mca_btl_base_registration_handle_t *handle,
     ended = said = 0;
     fill(here, 8, 1);
     memset(there, 0, sizeof(there));
-    HOLDS(OPAL_SUCCESS == put(handle, 100, 8));
+    HOLDS(put(handle, 100, 8) == OPAL_SUCCESS);
     request = message_take();
     bend(message_of(request));
     HOLDS(hand_over(request));
     converse();
-    CHECK(1 == ended && OPAL_ERR_BAD_PARAM == ended_status, "%s", what);
-    CHECK(1 == said, "%s: said %u times", what, said);
+    CHECK(ended == 1 && ended_status == OPAL_ERR_BAD_PARAM, "%s", what);
+    CHECK(said == 1, "%s: said %u times", what, said);
     for (size_t i = 0; i < sizeof(there); i++)
-        CHECK(0 == there[i], "%s: byte %zu was written", what, i);
+        CHECK(there[i] == 0, "%s: byte %zu was written", what, i);
 }
 
 static void bend_not(struct remote_message *request)
@@ -315,7 +311,7 @@ static void broken_requests_are_seen(void)
     HOLDS(!understood((struct remote_message){.op = REMOTE_GET, .piece.size = 8}, 8));
     HOLDS(!understood((struct remote_message){.op = REMOTE_ATOMIC, .address = aligned + 4}, 0));
     HOLDS(!understood((struct remote_message){.op = REMOTE_SWAP_IF, .address = aligned}, 8));
-    HOLDS(!remote_handle(peer, "short", 5));
+    HOLDS(!shm_serve(peer, "short", 5));
     peer->known = false;
     HOLDS(!understood((struct remote_message){.op = REMOTE_PUT}, 0));
     peer->known = true;
@@ -330,7 +326,7 @@ static void broken_answers_are_seen(void)
 
     fill(there, 64, 5);
     memset(here, 0, 64);
-    HOLDS(OPAL_SUCCESS == get(handle, 0, 8));
+    HOLDS(get(handle, 0, 8) == OPAL_SUCCESS);
     HOLDS(hand_over(message_take()));
     good = *message_take();
     bent = good;
@@ -349,11 +345,11 @@ static void broken_answers_are_seen(void)
     bent = good;
     bent.length -= 1;
     HOLDS(!hand_over(&bent));
-    HOLDS(0 == ended && 0 == here[0] && 0 == here[8]);
+    HOLDS(ended == 0 && here[0] == 0 && here[8] == 0);
     HOLDS(hand_over(&good));
-    HOLDS(1 == ended && OPAL_SUCCESS == ended_status && 0 == memcmp(here, there, 8));
+    HOLDS(ended == 1 && ended_status == OPAL_SUCCESS && memcmp(here, there, 8) == 0);
     HOLDS(!hand_over(&good));
-    HOLDS(1 == ended);
+    HOLDS(ended == 1);
     taken_back(handle);
 }
 
@@ -363,14 +359,14 @@ static void refusals_to_send_are_told(void)
         given(there, sizeof(there), MCA_BTL_REG_FLAG_REMOTE_WRITE);
 
     sends_refused = 1;
-    HOLDS(OPAL_ERR_OUT_OF_RESOURCE == put(handle, 0, 8));
-    HOLDS(0 == ended && opal_list_is_empty(&peer->remote_operations));
-    HOLDS(OPAL_SUCCESS == put(handle, 0, 8));
+    HOLDS(put(handle, 0, 8) == OPAL_ERR_OUT_OF_RESOURCE);
+    HOLDS(ended == 0 && opal_list_is_empty(&peer->remote_operations));
+    HOLDS(put(handle, 0, 8) == OPAL_SUCCESS);
     sends_refused = 1;
     HOLDS(hand_over(message_take()));
-    HOLDS(1 == peers_failed);
-    remote_fail(peer);
-    HOLDS(1 == ended && OPAL_ERR_UNREACH == ended_status);
+    HOLDS(peers_failed == 1);
+    shm_remote_fail(peer);
+    HOLDS(ended == 1 && ended_status == OPAL_ERR_UNREACH);
     HOLDS(opal_list_is_empty(&peer->remote_operations));
     taken_back(handle);
 }
@@ -378,14 +374,14 @@ static void refusals_to_send_are_told(void)
 int main(void)
 {
     peer = aligned_alloc(RING_LINE_BYTES, sizeof(*peer));
-    if (NULL == peer)
+    if (!peer)
         abort();
     memset(peer, 0, sizeof(*peer));
     peer->known = true;
     OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
-    shm_module.super.btl_max_send_size = sizeof(struct remote_message) + PIECE;
-    registration_init();
-    if (OPAL_SUCCESS != remote_init())
+    shm_module.btl_max_send_size = sizeof(struct remote_message) + PIECE;
+    shm_registration_init();
+    if (shm_remote_init() != OPAL_SUCCESS)
         abort();
     transfers_are_whole();
     atomics_count();
@@ -393,8 +389,8 @@ int main(void)
     broken_requests_are_seen();
     broken_answers_are_seen();
     refusals_to_send_are_told();
-    remote_finish();
-    registration_finish();
+    shm_remote_finish();
+    shm_registration_finish();
     OBJ_DESTRUCT(&peer->remote_operations);
     free(peer);
     return check_end();

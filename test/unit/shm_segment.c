@@ -23,21 +23,21 @@
 
 static const char *kind_name(enum segment_kind kind)
 {
-    return SEGMENT_MEMFD == kind ? "memfd" : "file";
+    return kind == SEGMENT_MEMFD ? "memfd" : "file";
 }
 
 static int create(struct segment *segment, enum segment_kind kind, const char **failed)
 {
     struct segment_nonce nonce;
 
-    CHECK(0 == segment_random(&nonce, sizeof(nonce)), "%s", strerror(errno));
-    return segment_create(segment, kind, &nonce, DOORS, LANES, LANE_LINES, failed);
+    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
+    return shm_segment_create(segment, kind, &nonce, DOORS, LANES, LANE_LINES, failed);
 }
 
 static int open_again(const struct segment *segment)
 {
-    return segment_open((int32_t) getpid(), SEGMENT_FILE == segment->kind ? -1 : segment->fd,
-                        &segment->nonce);
+    return shm_segment_open((int32_t) getpid(), segment->kind == SEGMENT_FILE ? -1 : segment->fd,
+                            &segment->nonce);
 }
 
 /* Runs `body` in a child; its exit status, or minus the signal that ended it. */
@@ -46,7 +46,7 @@ static int in_child(int (*body)(void *), void *argument)
     pid_t child = fork();
     int status;
 
-    if (0 == child)
+    if (child == 0)
         _exit(body(argument));
     if (child < 0 || child != waitpid(child, &status, 0))
         return 1000;
@@ -60,49 +60,50 @@ static void segment_holds(enum segment_kind kind)
     struct segment segment;
     const char *failed;
     int error = create(&segment, kind, &failed);
-    struct lane *lanes[LANES];
+    struct channel *channels[LANES];
 
-    CHECK(0 == error, "%s: cannot %s: %s", kind_name(kind), failed, strerror(error));
-    if (0 != error)
+    CHECK(error == 0, "%s: cannot %s: %s", kind_name(kind), failed, strerror(error));
+    if (error != 0)
         return;
     for (unsigned i = 0; i < LANES; i++) {
-        lanes[i] = segment_lane_get(&segment, -1);
-        CHECK(NULL != lanes[i], "lane %u: %s", i, strerror(errno));
-        CHECK(0 == segment_lane_offset(&segment, lanes[i]) % (64 << 10), "lane %u", i);
-        memset(lanes[i], 0xff, lane_bytes(LANE_LINES));
+        channels[i] = shm_segment_channel_get(&segment, -1);
+        CHECK(channels[i] != NULL, "lane %u: %s", i, strerror(errno));
+        CHECK(shm_segment_channel_offset(&segment, channels[i]) % (64 << 10) == 0, "lane %u", i);
+        memset(channels[i], 0xff, channel_bytes(LANE_LINES));
     }
-    CHECK(NULL == segment_lane_get(&segment, -1) && ENOSPC == errno, "%s", strerror(errno));
-    segment_lane_put(&segment, lanes[0]);
-    segment_lane_put(&segment, lanes[1]);
+    CHECK(!shm_segment_channel_get(&segment, -1) && errno == ENOSPC, "%s", strerror(errno));
+    shm_segment_channel_put(&segment, channels[0]);
+    shm_segment_channel_put(&segment, channels[1]);
     /* Peers that have it mapped may write there still. */
-    memset(lanes[1], 0xff, lane_bytes(LANE_LINES));
-    lanes[1] = segment_lane_get(&segment, -1);
-    CHECK(NULL != lanes[1], "a lane that was given back");
-    CHECK(lanes[0] == segment_lane_get(&segment, -1), "the other lane that was given back");
-    for (size_t i = 0; NULL != lanes[1] && i < lane_bytes(LANE_LINES); i++)
-        if (0 != ((unsigned char *) lanes[1])[i]) {
+    memset(channels[1], 0xff, channel_bytes(LANE_LINES));
+    channels[1] = shm_segment_channel_get(&segment, -1);
+    CHECK(channels[1] != NULL, "a lane that was given back");
+    CHECK(channels[0] == shm_segment_channel_get(&segment, -1),
+          "the other lane that was given back");
+    for (size_t i = 0; channels[1] && i < channel_bytes(LANE_LINES); i++)
+        if (((unsigned char *) channels[1])[i] != 0) {
             CHECK(false, "byte %zu of a lane given out again is not cleared", i);
             break;
         }
-    segment_destroy(&segment);
+    shm_segment_destroy(&segment);
 }
 
 static int open_in_child(void *argument)
 {
     const struct segment *segment = argument;
-    int descriptor = segment_open(
-        (int32_t) getppid(), SEGMENT_FILE == segment->kind ? -1 : segment->fd, &segment->nonce);
+    int descriptor = shm_segment_open(
+        (int32_t) getppid(), segment->kind == SEGMENT_FILE ? -1 : segment->fd, &segment->nonce);
     struct segment_header *header;
-    uint32_t doors;
+    uint32_t connections;
     size_t bytes;
 
     if (descriptor < 0)
         return errno;
-    header = segment_map_header(descriptor, &bytes, &doors);
-    if (NULL == header || DOORS != doors)
+    header = shm_segment_map_header(descriptor, &bytes, &connections);
+    if (!header || connections != DOORS)
         return 200;
-    segment_doors(header)[DOORS - 1].jobid = 4711;
-    return segment_owner_lives(descriptor) ? 0 : 201;
+    shm_segment_connections(header)[DOORS - 1].jobid = 4711;
+    return shm_segment_owner_lives(descriptor) ? 0 : 201;
 }
 
 static void peer_opens(enum segment_kind kind)
@@ -111,13 +112,13 @@ static void peer_opens(enum segment_kind kind)
     const char *failed;
     int status;
 
-    if (0 != create(&segment, kind, &failed))
+    if (create(&segment, kind, &failed) != 0)
         return;
     status = in_child(open_in_child, &segment);
-    CHECK(0 == status, "%s: the peer ended with %d (%s)", kind_name(kind), status,
+    CHECK(status == 0, "%s: the peer ended with %d (%s)", kind_name(kind), status,
           strerror(abs(status)));
-    CHECK(4711 == segment.doors[DOORS - 1].jobid, "%s: what the peer wrote", kind_name(kind));
-    segment_destroy(&segment);
+    CHECK(segment.connections[DOORS - 1].jobid == 4711, "%s: what the peer wrote", kind_name(kind));
+    shm_segment_destroy(&segment);
 }
 
 /* --- who must not --- */
@@ -127,14 +128,14 @@ static int open_as_nobody(void *argument)
     const struct segment *segment = argument;
     char path[64];
 
-    if (0 != setgid(65534) || 0 != setuid(65534))
+    if (setgid(65534) != 0 || setuid(65534) != 0)
         return 200;
-    segment_file_path(path, &segment->nonce);
-    if (SEGMENT_FILE == segment->kind && 0 == access(path, R_OK))
+    shm_segment_file_path(path, &segment->nonce);
+    if (segment->kind == SEGMENT_FILE && access(path, R_OK) == 0)
         return 201;
-    return segment_open((int32_t) getppid(), SEGMENT_FILE == segment->kind ? -1 : segment->fd,
-                        &segment->nonce) < 0 &&
-                   EACCES == errno
+    return shm_segment_open((int32_t) getppid(), segment->kind == SEGMENT_FILE ? -1 : segment->fd,
+                            &segment->nonce) < 0 &&
+                   errno == EACCES
                ? 0
                : 202;
 }
@@ -146,24 +147,24 @@ static void others_refused(enum segment_kind kind)
     const char *failed;
     struct stat status;
 
-    if (0 != create(&segment, kind, &failed))
+    if (create(&segment, kind, &failed) != 0)
         return;
-    CHECK(0 == fstat(segment.fd, &status) &&
-              (SEGMENT_MEMFD == kind || 0600 == (status.st_mode & 07777)),
+    CHECK(fstat(segment.fd, &status) == 0 &&
+              (kind == SEGMENT_MEMFD || (status.st_mode & 07777) == 0600),
           "%s: mode %o", kind_name(kind), status.st_mode);
-    if (0 == geteuid())
-        CHECK(0 == in_child(open_as_nobody, &segment), "%s: another user", kind_name(kind));
+    if (geteuid() == 0)
+        CHECK(in_child(open_as_nobody, &segment) == 0, "%s: another user", kind_name(kind));
     else
         printf("not root: another user's attempt was not tried\n");
     /* The right descriptor, but not what it should be. */
     wrong = segment.nonce;
     wrong.bytes[3] ^= 1;
-    CHECK(segment_open((int32_t) getpid(), segment.fd, &wrong) < 0 && ESTALE == errno, "%s",
+    CHECK(shm_segment_open((int32_t) getpid(), segment.fd, &wrong) < 0 && errno == ESTALE, "%s",
           strerror(errno));
-    CHECK(segment_open((int32_t) getpid(), 0, &segment.nonce) < 0, "standard input");
-    CHECK(segment_open((int32_t) getpid(), 9999, &segment.nonce) < 0 && ENOENT == errno, "%s",
+    CHECK(shm_segment_open((int32_t) getpid(), 0, &segment.nonce) < 0, "standard input");
+    CHECK(shm_segment_open((int32_t) getpid(), 9999, &segment.nonce) < 0 && errno == ENOENT, "%s",
           strerror(errno));
-    segment_destroy(&segment);
+    shm_segment_destroy(&segment);
 }
 
 static int touch_mapping(void *argument)
@@ -180,10 +181,10 @@ static void fork_has_no_part(void)
     struct segment segment;
     const char *failed;
 
-    if (0 != create(&segment, SEGMENT_MEMFD, &failed))
+    if (create(&segment, SEGMENT_MEMFD, &failed) != 0)
         return;
-    CHECK(-SIGSEGV == in_child(touch_mapping, &segment), "a forked child sees the rings");
-    segment_destroy(&segment);
+    CHECK(in_child(touch_mapping, &segment) == -SIGSEGV, "a forked child sees the rings");
+    shm_segment_destroy(&segment);
 #else
     (void) touch_mapping;
 #endif
@@ -194,31 +195,31 @@ static void bounds_checked(void)
 {
     struct segment segment;
     const char *failed;
-    uint32_t doors;
+    uint32_t connections;
     size_t bytes;
     int descriptor;
 
-    if (0 != create(&segment, SEGMENT_MEMFD, &failed))
+    if (create(&segment, SEGMENT_MEMFD, &failed) != 0)
         return;
     descriptor = open_again(&segment);
     CHECK(descriptor >= 0, "%s", strerror(errno));
-    CHECK(NULL == segment_map(descriptor, segment.bytes, SEGMENT_PAGE) && ESTALE == errno,
+    CHECK(!shm_segment_map(descriptor, segment.bytes, SEGMENT_PAGE) && errno == ESTALE,
           "mapped behind the end");
-    CHECK(NULL == segment_map(descriptor, UINT64_MAX - SEGMENT_PAGE + 1, 2 * SEGMENT_PAGE),
+    CHECK(!shm_segment_map(descriptor, UINT64_MAX - SEGMENT_PAGE + 1, 2 * SEGMENT_PAGE),
           "mapped around the end");
-    CHECK(0 != ftruncate(descriptor, SEGMENT_PAGE) && EPERM == errno, "shrunk under its peers");
-    segment.header->door_count = SEGMENT_DOORS_MAX + 1;
-    CHECK(NULL == segment_map_header(descriptor, &bytes, &doors) && ESTALE == errno,
+    CHECK(ftruncate(descriptor, SEGMENT_PAGE) != 0 && errno == EPERM, "shrunk under its peers");
+    segment.header->connection_count = SEGMENT_CONNECTIONS_MAX + 1;
+    CHECK(!shm_segment_map_header(descriptor, &bytes, &connections) && errno == ESTALE,
           "too many doors");
-    segment.header->door_count = SEGMENT_DOORS_MAX;
-    CHECK(NULL == segment_map_header(descriptor, &bytes, &doors) && ESTALE == errno,
+    segment.header->connection_count = SEGMENT_CONNECTIONS_MAX;
+    CHECK(!shm_segment_map_header(descriptor, &bytes, &connections) && errno == ESTALE,
           "doors not there");
-    segment.header->door_count = 0;
-    CHECK(NULL == segment_map_header(descriptor, &bytes, &doors) && ESTALE == errno, "no doors");
+    segment.header->connection_count = 0;
+    CHECK(!shm_segment_map_header(descriptor, &bytes, &connections) && errno == ESTALE, "no doors");
     /* Closing it takes the owner's own lock away, which only happens in this test: it is its own
      * peer. */
     close(descriptor);
-    segment_destroy(&segment);
+    shm_segment_destroy(&segment);
 }
 
 /* --- death --- */
@@ -234,11 +235,11 @@ static int owner_body(struct heir *heir)
     const char *failed;
     char answer[sizeof(segment.fd) + sizeof(segment.nonce)];
 
-    if (0 != create(&segment, heir->kind, &failed))
+    if (create(&segment, heir->kind, &failed) != 0)
         return 1;
     memcpy(answer, &segment.fd, sizeof(segment.fd));
     memcpy(answer + sizeof(segment.fd), &segment.nonce, sizeof(segment.nonce));
-    if (sizeof(answer) != write(heir->to_parent[1], answer, sizeof(answer)))
+    if (write(heir->to_parent[1], answer, sizeof(answer)) != sizeof(answer))
         return 1;
     for (;;)
         pause();
@@ -252,24 +253,24 @@ static void death_seen(enum segment_kind kind)
     int fd, descriptor;
     pid_t child;
 
-    CHECK(0 == pipe(heir.to_parent), "%s", strerror(errno));
+    CHECK(pipe(heir.to_parent) == 0, "%s", strerror(errno));
     child = fork();
-    if (0 == child)
+    if (child == 0)
         _exit(owner_body(&heir));
-    CHECK(sizeof(answer) == read(heir.to_parent[0], answer, sizeof(answer)), "%s", strerror(errno));
+    CHECK(read(heir.to_parent[0], answer, sizeof(answer)) == sizeof(answer), "%s", strerror(errno));
     memcpy(&fd, answer, sizeof(fd));
     memcpy(&nonce, answer + sizeof(fd), sizeof(nonce));
-    descriptor = segment_open((int32_t) child, SEGMENT_FILE == kind ? -1 : fd, &nonce);
+    descriptor = shm_segment_open((int32_t) child, kind == SEGMENT_FILE ? -1 : fd, &nonce);
     CHECK(descriptor >= 0, "%s: %s", kind_name(kind), strerror(errno));
-    CHECK(segment_owner_lives(descriptor), "%s: taken for dead", kind_name(kind));
+    CHECK(shm_segment_owner_lives(descriptor), "%s: taken for dead", kind_name(kind));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    CHECK(!segment_owner_lives(descriptor), "%s: its death is not seen", kind_name(kind));
+    CHECK(!shm_segment_owner_lives(descriptor), "%s: its death is not seen", kind_name(kind));
     close(descriptor);
     close(heir.to_parent[0]);
     close(heir.to_parent[1]);
-    if (SEGMENT_FILE == kind) {
-        segment_file_path(path, &nonce);
+    if (kind == SEGMENT_FILE) {
+        shm_segment_file_path(path, &nonce);
         unlink(path);
     }
 }
@@ -281,20 +282,20 @@ static int death_seen_without_descriptors(void *argument)
     bool lived, zombie_lives, gone_lives;
 
     (void) argument;
-    if (0 == child) {
+    if (child == 0) {
         pause();
         _exit(0);
     }
-    if (0 != calls_refuse(SYS_pidfd_open, SYS_pidfd_open, ENOSYS))
+    if (calls_refuse(SYS_pidfd_open, SYS_pidfd_open, ENOSYS) != 0)
         return 77;
-    lived = segment_process_lives(child);
+    lived = shm_segment_process_lives(child);
     kill(child, SIGKILL);
-    while (0 != waitid(P_PID, (id_t) child, NULL, WEXITED | WNOWAIT))
-        if (EINTR != errno)
+    while (waitid(P_PID, (id_t) child, NULL, WEXITED | WNOWAIT) != 0)
+        if (errno != EINTR)
             return 1;
-    zombie_lives = segment_process_lives(child);
+    zombie_lives = shm_segment_process_lives(child);
     waitpid(child, NULL, 0);
-    gone_lives = segment_process_lives(child);
+    gone_lives = shm_segment_process_lives(child);
     return !lived ? 2 : zombie_lives ? 3 : gone_lives ? 4 : 0;
 }
 
@@ -307,23 +308,23 @@ static int file_in_full_shm(void *argument)
     int error;
 
     (void) argument;
-    if (0 != unshare(CLONE_NEWNS) || 0 != mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-        0 != mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k"))
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k") != 0)
         return 77;
     /* Header and doors fit, two lanes do, a third does not. */
     error = create(&segment, SEGMENT_FILE, &failed);
-    if (0 != error) {
+    if (error != 0) {
         fprintf(stderr, "cannot %s: %s\n", failed, strerror(error));
         return 1;
     }
-    for (int lanes = 0; lanes < 4; lanes++) {
-        struct lane *lane = segment_lane_get(&segment, -1);
+    for (int channels = 0; channels < 4; channels++) {
+        struct channel *channel = shm_segment_channel_get(&segment, -1);
 
-        if (NULL == lane) {
-            segment_destroy(&segment);
-            return ENOSPC == errno && lanes > 0 ? 0 : 2;
+        if (!channel) {
+            shm_segment_destroy(&segment);
+            return errno == ENOSPC && channels > 0 ? 0 : 2;
         }
-        memset(lane, 1, lane_bytes(LANE_LINES));
+        memset(channel, 1, channel_bytes(LANE_LINES));
     }
     return 3;
 }
@@ -334,10 +335,10 @@ static int file_without_shm(void *argument)
     const char *failed = "";
 
     (void) argument;
-    if (0 != unshare(CLONE_NEWNS) || 0 != mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-        0 != mount("tmpfs", "/dev", "tmpfs", 0, "size=64k"))
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", "/dev", "tmpfs", 0, "size=64k") != 0)
         return 77;
-    return ENOENT == create(&segment, SEGMENT_FILE, &failed) && segment.fd < 0 ? 0 : 1;
+    return create(&segment, SEGMENT_FILE, &failed) == ENOENT && segment.fd < 0 ? 0 : 1;
 }
 
 static int memfd_without_address_space(void *argument)
@@ -347,9 +348,9 @@ static int memfd_without_address_space(void *argument)
     const char *failed = "";
 
     (void) argument;
-    if (0 != setrlimit(RLIMIT_AS, &limit))
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
         return 77;
-    return ENOMEM == create(&segment, SEGMENT_MEMFD, &failed) && segment.fd < 0 ? 0 : 1;
+    return create(&segment, SEGMENT_MEMFD, &failed) == ENOMEM && segment.fd < 0 ? 0 : 1;
 }
 
 static int memfd_without_file_size(void *argument)
@@ -359,19 +360,19 @@ static int memfd_without_file_size(void *argument)
     const char *failed = "";
 
     (void) argument;
-    if (0 != setrlimit(RLIMIT_FSIZE, &limit))
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
         return 77;
-    return EFBIG == create(&segment, SEGMENT_MEMFD, &failed) && segment.fd < 0 ? 0 : 1;
+    return create(&segment, SEGMENT_MEMFD, &failed) == EFBIG && segment.fd < 0 ? 0 : 1;
 }
 
 static void where_it_may(const char *what, int (*body)(void *))
 {
     int status = in_child(body, NULL);
 
-    if (77 == status)
+    if (status == 77)
         printf("%s: not tried, the system does not let us\n", what);
     else
-        CHECK(0 == status, "%s: %d", what, status);
+        CHECK(status == 0, "%s: %d", what, status);
 }
 
 int main(void)

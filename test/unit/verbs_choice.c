@@ -13,24 +13,24 @@
 
 static void lists_name_devices_and_ports(void)
 {
-    HOLDS(choice_is_listed("auto", "mlx5_0", 1));
-    HOLDS(choice_is_listed(NULL, "mlx5_0", 1));
-    HOLDS(choice_is_listed("mlx5_0", "mlx5_0", 2));
-    HOLDS(choice_is_listed("mlx4_0,mlx5_0:2", "mlx5_0", 2));
-    HOLDS(!choice_is_listed("mlx4_0,mlx5_0:2", "mlx5_0", 1));
-    HOLDS(!choice_is_listed("mlx5_1", "mlx5_10", 1));
-    HOLDS(!choice_is_listed("mlx5_10", "mlx5_1", 1));
-    HOLDS(!choice_is_listed("", "mlx5_0", 1));
-    HOLDS(!choice_is_listed(",", "mlx5_0", 1));
+    HOLDS(verbs_choice_is_listed("auto", "mlx5_0", 1));
+    HOLDS(verbs_choice_is_listed(NULL, "mlx5_0", 1));
+    HOLDS(verbs_choice_is_listed("mlx5_0", "mlx5_0", 2));
+    HOLDS(verbs_choice_is_listed("mlx4_0,mlx5_0:2", "mlx5_0", 2));
+    HOLDS(!verbs_choice_is_listed("mlx4_0,mlx5_0:2", "mlx5_0", 1));
+    HOLDS(!verbs_choice_is_listed("mlx5_1", "mlx5_10", 1));
+    HOLDS(!verbs_choice_is_listed("mlx5_10", "mlx5_1", 1));
+    HOLDS(!verbs_choice_is_listed("", "mlx5_0", 1));
+    HOLDS(!verbs_choice_is_listed(",", "mlx5_0", 1));
 }
 
 static void lists_exclude_after_a_caret(void)
 {
-    HOLDS(!choice_is_listed("^mlx5_0", "mlx5_0", 1));
-    HOLDS(choice_is_listed("^mlx5_0", "mlx5_1", 1));
-    HOLDS(!choice_is_listed("^mlx5_1,mlx5_0:1", "mlx5_0", 1));
-    HOLDS(choice_is_listed("^mlx5_1,mlx5_0:1", "mlx5_0", 2));
-    HOLDS(choice_is_listed("^", "mlx5_0", 1));
+    HOLDS(!verbs_choice_is_listed("^mlx5_0", "mlx5_0", 1));
+    HOLDS(verbs_choice_is_listed("^mlx5_0", "mlx5_1", 1));
+    HOLDS(!verbs_choice_is_listed("^mlx5_1,mlx5_0:1", "mlx5_0", 1));
+    HOLDS(verbs_choice_is_listed("^mlx5_1,mlx5_0:1", "mlx5_0", 2));
+    HOLDS(verbs_choice_is_listed("^", "mlx5_0", 1));
 }
 
 /* --- GIDs --- */
@@ -58,9 +58,9 @@ static void gid_of_infiniband_is_the_first(void)
     const struct choice_gid gids[] = {gid(0, CHOICE_INFINIBAND, LINK_LOCAL),
                                       gid(1, CHOICE_INFINIBAND, GLOBAL_V6)};
 
-    HOLDS(0 == choice_gid(gids, 2, -1));
-    HOLDS(1 == choice_gid(gids, 2, 1));
-    HOLDS(-1 == choice_gid(gids, 2, 2));
+    HOLDS(verbs_choice_gid(gids, 2, -1) == 0);
+    HOLDS(verbs_choice_gid(gids, 2, 1) == 1);
+    HOLDS(verbs_choice_gid(gids, 2, 2) == -1);
 }
 
 /* As a two-port RoCE card shows its tables: each address once for v1 and once for v2. */
@@ -71,11 +71,11 @@ static void gid_of_roce_is_v2_and_ipv4_if_there_is_one(void)
         gid(2, CHOICE_ROCE_V1, IPV4),       gid(3, CHOICE_ROCE_V2, IPV4),
         gid(4, CHOICE_ROCE_V1, GLOBAL_V6),  gid(5, CHOICE_ROCE_V2, GLOBAL_V6)};
 
-    HOLDS(3 == choice_gid(gids, 6, -1));
-    HOLDS(1 == choice_gid(gids, 2, -1));
-    HOLDS(2 == choice_gid(gids, 6, 2));
-    HOLDS(1 == choice_gid(gids, 3, -1)); /* a v2 of the link before a v1 of IPv4 */
-    HOLDS(0 == choice_gid(gids, 1, -1));
+    HOLDS(verbs_choice_gid(gids, 6, -1) == 3);
+    HOLDS(verbs_choice_gid(gids, 2, -1) == 1);
+    HOLDS(verbs_choice_gid(gids, 6, 2) == 2);
+    HOLDS(verbs_choice_gid(gids, 3, -1) == 1); /* a v2 of the link before a v1 of IPv4 */
+    HOLDS(verbs_choice_gid(gids, 1, -1) == 0);
 }
 
 static void gid_of_ipv6_of_the_world_before_that_of_the_link(void)
@@ -83,7 +83,7 @@ static void gid_of_ipv6_of_the_world_before_that_of_the_link(void)
     const struct choice_gid gids[] = {gid(0, CHOICE_ROCE_V2, LINK_LOCAL),
                                       gid(3, CHOICE_ROCE_V2, GLOBAL_V6)};
 
-    HOLDS(1 == choice_gid(gids, 2, -1));
+    HOLDS(verbs_choice_gid(gids, 2, -1) == 1);
 }
 
 static void gid_that_is_empty_is_none(void)
@@ -91,10 +91,10 @@ static void gid_that_is_empty_is_none(void)
     const struct choice_gid gids[] = {gid(0, CHOICE_ROCE_V2, EMPTY),
                                       gid(1, CHOICE_ROCE_V1, LINK_LOCAL)};
 
-    HOLDS(-1 == choice_gid(gids, 0, -1));
-    HOLDS(-1 == choice_gid(gids, 1, -1));
-    HOLDS(-1 == choice_gid(gids, 2, 0));
-    HOLDS(1 == choice_gid(gids, 2, -1));
+    HOLDS(verbs_choice_gid(gids, 0, -1) == -1);
+    HOLDS(verbs_choice_gid(gids, 1, -1) == -1);
+    HOLDS(verbs_choice_gid(gids, 2, 0) == -1);
+    HOLDS(verbs_choice_gid(gids, 2, -1) == 1);
 }
 
 /* --- subnets --- */
@@ -106,7 +106,7 @@ static struct choice_address port(enum choice_link link, const char *bytes, uint
     struct choice_address address = {.link = (uint8_t) link, .megabits = megabits};
 
     memcpy(address.gid, made.raw, CHOICE_GID_BYTES);
-    address.subnet_bits = choice_subnet_bits(link, made.raw, mask);
+    address.subnet_bits = verbs_choice_subnet_bits(link, made.raw, mask);
     return address;
 }
 
@@ -121,12 +121,12 @@ static void subnets_are_told_apart_by_the_mask(void)
         port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0005", 30, 0);
     struct choice_address odd_far = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0009", 30, 0);
 
-    HOLDS(NULL == choice_refuses(&a, &near, false));
-    HOLDS(NULL != choice_refuses(&a, &far, false));
-    HOLDS(NULL == choice_refuses(&a, &far, true));
-    HOLDS(NULL == choice_refuses(&a, &wide, false) && NULL == choice_refuses(&wide, &a, false));
-    HOLDS(NULL == choice_refuses(&odd, &odd_near, false));
-    HOLDS(NULL != choice_refuses(&odd, &odd_far, false));
+    HOLDS(!verbs_choice_refuses(&a, &near, false));
+    HOLDS(verbs_choice_refuses(&a, &far, false) != NULL);
+    HOLDS(!verbs_choice_refuses(&a, &far, true));
+    HOLDS(!verbs_choice_refuses(&a, &wide, false) && !verbs_choice_refuses(&wide, &a, false));
+    HOLDS(!verbs_choice_refuses(&odd, &odd_near, false));
+    HOLDS(verbs_choice_refuses(&odd, &odd_far, false) != NULL);
 }
 
 static void subnets_of_infiniband_are_prefixes_whatever_the_pairing(void)
@@ -135,9 +135,9 @@ static void subnets_of_infiniband_are_prefixes_whatever_the_pairing(void)
     struct choice_address b = port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300ffffff", 0, 0);
     struct choice_address other = port(CHOICE_INFINIBAND, "fe80000000000001b8cef60300ffffff", 0, 0);
 
-    HOLDS(NULL == choice_refuses(&a, &b, false));
-    HOLDS(NULL != choice_refuses(&a, &other, false));
-    HOLDS(NULL != choice_refuses(&a, &other, true)); /* no LID leads there */
+    HOLDS(!verbs_choice_refuses(&a, &b, false));
+    HOLDS(verbs_choice_refuses(&a, &other, false) != NULL);
+    HOLDS(verbs_choice_refuses(&a, &other, true) != NULL); /* no LID leads there */
 }
 
 static void links_of_different_kinds_never_pair(void)
@@ -146,8 +146,8 @@ static void links_of_different_kinds_never_pair(void)
     struct choice_address v2 = port(CHOICE_ROCE_V2, IPV4, 24, 0);
     struct choice_address ib = port(CHOICE_INFINIBAND, IPV4, 24, 0);
 
-    HOLDS(NULL != choice_refuses(&v1, &v2, true));
-    HOLDS(NULL != choice_refuses(&v2, &ib, true));
+    HOLDS(verbs_choice_refuses(&v1, &v2, true) != NULL);
+    HOLDS(verbs_choice_refuses(&v2, &ib, true) != NULL);
 }
 
 static void infiniband_is_routed_where_either_end_needs_it(void)
@@ -157,9 +157,9 @@ static void infiniband_is_routed_where_either_end_needs_it(void)
     struct choice_address virtual = b;
 
     virtual.needs_route = 1;
-    HOLDS(!choice_is_routed(&a, &b));
-    HOLDS(choice_is_routed(&a, &virtual) && choice_is_routed(&virtual, &a));
-    HOLDS(choice_is_routed(&virtual, &virtual));
+    HOLDS(!verbs_choice_is_routed(&a, &b));
+    HOLDS(verbs_choice_is_routed(&a, &virtual) && verbs_choice_is_routed(&virtual, &a));
+    HOLDS(verbs_choice_is_routed(&virtual, &virtual));
 }
 
 static void roce_is_always_routed(void)
@@ -167,7 +167,7 @@ static void roce_is_always_routed(void)
     struct choice_address v1 = port(CHOICE_ROCE_V1, IPV4, 24, 0);
     struct choice_address v2 = port(CHOICE_ROCE_V2, IPV4, 24, 0);
 
-    HOLDS(choice_is_routed(&v1, &v1) && choice_is_routed(&v2, &v2));
+    HOLDS(verbs_choice_is_routed(&v1, &v1) && verbs_choice_is_routed(&v2, &v2));
 }
 
 static void a_forged_size_of_a_subnet_reads_nothing_beyond_the_gid(void)
@@ -175,7 +175,7 @@ static void a_forged_size_of_a_subnet_reads_nothing_beyond_the_gid(void)
     struct choice_address a = port(CHOICE_ROCE_V2, IPV4, 24, 0), b = a;
 
     a.subnet_bits = b.subnet_bits = 255;
-    HOLDS(NULL != choice_refuses(&a, &b, false));
+    HOLDS(verbs_choice_refuses(&a, &b, false) != NULL);
 }
 
 /* --- pairs --- */
@@ -185,8 +185,8 @@ static bool pairs_agree(const struct choice_address *a, size_t a_count,
 {
     int from_a[CHOICE_PORTS_MAX], from_b[CHOICE_PORTS_MAX];
 
-    choice_pair(a, a_count, b, b_count, any, from_a);
-    choice_pair(b, b_count, a, a_count, any, from_b);
+    verbs_choice_pair(a, a_count, b, b_count, any, from_a);
+    verbs_choice_pair(b, b_count, a, a_count, any, from_b);
     for (size_t i = 0; i < a_count; i++)
         if (from_a[i] >= 0 && from_b[from_a[i]] != (int) i)
             return false;
@@ -207,10 +207,10 @@ static void rails_pair_within_their_subnet(void)
         port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0002", 24, 100)};
     int pairs[2];
 
-    choice_pair(a, 2, b, 2, false, pairs);
-    HOLDS(1 == pairs[0] && 0 == pairs[1]);
-    choice_pair(a, 2, b, 2, true, pairs);
-    HOLDS(0 == pairs[0] && 1 == pairs[1]);
+    verbs_choice_pair(a, 2, b, 2, false, pairs);
+    HOLDS(pairs[0] == 1 && pairs[1] == 0);
+    verbs_choice_pair(a, 2, b, 2, true, pairs);
+    HOLDS(pairs[0] == 0 && pairs[1] == 1);
 }
 
 static void ports_of_one_fabric_pair_by_speed_then_order(void)
@@ -224,11 +224,11 @@ static void ports_of_one_fabric_pair_by_speed_then_order(void)
         port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300000012", 0, 100000)};
     int pairs[3];
 
-    choice_pair(a, 3, b, 2, false, pairs);
-    HOLDS(-1 == pairs[0] && 0 == pairs[1] && 1 == pairs[2]);
+    verbs_choice_pair(a, 3, b, 2, false, pairs);
+    HOLDS(pairs[0] == -1 && pairs[1] == 0 && pairs[2] == 1);
     HOLDS(pairs_agree(a, 3, b, 2, false));
-    choice_pair(a, 3, b, 0, false, pairs);
-    HOLDS(-1 == pairs[0] && -1 == pairs[1] && -1 == pairs[2]);
+    verbs_choice_pair(a, 3, b, 0, false, pairs);
+    HOLDS(pairs[0] == -1 && pairs[1] == -1 && pairs[2] == -1);
 }
 
 /* Whatever ports two nodes have, both ends come to the same pairs. */
@@ -257,17 +257,17 @@ static void pairs_are_the_same_from_both_ends(void)
                                       24, 100 * speed);
             }
         }
-        HOLDS(pairs_agree(sides[0], counts[0], sides[1], counts[1], 0 == round % 2));
+        HOLDS(pairs_agree(sides[0], counts[0], sides[1], counts[1], round % 2 == 0));
     }
 }
 
 static void speeds_are_those_of_the_specification(void)
 {
-    HOLDS(8000 == choice_megabits(1, 2));     /* SDR 4X */
-    HOLDS(100000 == choice_megabits(32, 2));  /* EDR 4X */
-    HOLDS(200000 == choice_megabits(64, 2));  /* HDR 4X */
-    HOLDS(400000 == choice_megabits(128, 2)); /* NDR 4X */
-    HOLDS(0 == choice_megabits(3, 2) && 0 == choice_megabits(1, 3));
+    HOLDS(verbs_choice_megabits(1, 2) == 8000);     /* SDR 4X */
+    HOLDS(verbs_choice_megabits(32, 2) == 100000);  /* EDR 4X */
+    HOLDS(verbs_choice_megabits(64, 2) == 200000);  /* HDR 4X */
+    HOLDS(verbs_choice_megabits(128, 2) == 400000); /* NDR 4X */
+    HOLDS(verbs_choice_megabits(3, 2) == 0 && verbs_choice_megabits(1, 3) == 0);
 }
 
 int main(void)

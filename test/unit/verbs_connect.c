@@ -7,14 +7,11 @@
 #include <string.h>
 
 #include "btl/verbs/verbs.h"
-#include "common/compat/modex.h"
 
 #define PLACES 256
 #define DEPTH  32u
 #define PEERS  400u
 #define TAG    77
-
-struct verbs_component mca_btl_verbs_component = {.queue_depth = (int) DEPTH, .pkey_index = 0};
 
 /* Nothing of Open MPI is started here, and its own starts something at the first line. */
 void opal_output(int stream, const char *format, ...)
@@ -36,7 +33,7 @@ static struct {
     struct ibv_sge room_part;
     unsigned char sent[256]; /* the last datagram */
     uint32_t sent_bytes;
-    struct ibv_ah_attr way;       /* that was last made */
+    struct ibv_ah_attr path;      /* that was last made */
     struct ibv_async_event event; /* due, if it has a queue pair */
     unsigned unacknowledged;
     unsigned posted;               /* messages and slots */
@@ -44,7 +41,7 @@ static struct {
 } device;
 
 /* Where a greeting goes. */
-struct way {
+struct path {
     struct ibv_ah handle;
     uint16_t lid;
 };
@@ -68,14 +65,14 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 {
     (void) bad;
     CHECK(device.done_count < PLACES, "more than the completion queue holds");
-    if (IBV_QPT_UD == qp->qp_type) {
-        device.greetings[((struct way *) request->wr.ud.ah)->lid]++;
+    if (qp->qp_type == IBV_QPT_UD) {
+        device.greetings[((struct path *) request->wr.ud.ah)->lid]++;
         device.sent_bytes = request->sg_list->length;
         memcpy(device.sent, (void *) (uintptr_t) request->sg_list->addr, device.sent_bytes);
     } else {
         device.posted++;
     }
-    if (0 != (request->send_flags & IBV_SEND_SIGNALED))
+    if ((request->send_flags & IBV_SEND_SIGNALED) != 0)
         device.done[device.done_count++] =
             (struct ibv_wc){.wr_id = request->wr_id, .qp_num = qp->qp_num};
     return 0;
@@ -111,14 +108,14 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attribu
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
     (void) qp, (void) mask;
-    CHECK(IBV_QPS_ERR != attributes->qp_state || 0 == device.unacknowledged,
+    CHECK(attributes->qp_state != IBV_QPS_ERR || device.unacknowledged == 0,
           "%u events are not acknowledged", device.unacknowledged);
     return 0;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-    CHECK(0 == device.unacknowledged, "%u events are not acknowledged", device.unacknowledged);
+    CHECK(device.unacknowledged == 0, "%u events are not acknowledged", device.unacknowledged);
     free(qp);
     return 0;
 }
@@ -149,7 +146,7 @@ int ibv_dereg_mr(struct ibv_mr *region)
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
 {
-    struct way *way;
+    struct path *path;
 
     (void) pd;
     if (attributes->dlid <= device.dead_lids) {
@@ -157,22 +154,22 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
         device.now_ms += 1000;
         return NULL;
     }
-    way = calloc(1, sizeof(*way));
-    way->lid = attributes->dlid;
-    device.way = *attributes;
-    return &way->handle;
+    path = calloc(1, sizeof(*path));
+    path->lid = attributes->dlid;
+    device.path = *attributes;
+    return &path->handle;
 }
 
-int ibv_destroy_ah(struct ibv_ah *way)
+int ibv_destroy_ah(struct ibv_ah *path)
 {
-    free((struct way *) way);
+    free((struct path *) path);
     return 0;
 }
 
 int ibv_get_async_event(struct ibv_context *of, struct ibv_async_event *event)
 {
     (void) of;
-    if (NULL == device.event.element.qp)
+    if (!device.event.element.qp)
         return -1;
     *event = device.event;
     device.event.element.qp = NULL;
@@ -206,34 +203,10 @@ uint64_t verbs_now_ms(void)
     return device.now_ms;
 }
 
-struct verbs_module *verbs_module_at(uint32_t place)
-{
-    return 0 == place ? &module : NULL;
-}
-
-bool device_post_receive(struct verbs_module *it, uint32_t index)
+bool verbs_device_post_receive(struct verbs_module *it, uint32_t index)
 {
     (void) it, (void) index;
     return true;
-}
-
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
-{
-    (void) btl, (void) descriptor;
-    return OPAL_SUCCESS;
-}
-
-uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
-{
-    (void) registration;
-    return 0;
-}
-
-int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
-               size_t *bytes)
-{
-    (void) component, (void) name, (void) data, (void) bytes;
-    return OPAL_ERR_NOT_FOUND;
 }
 
 /* --- what cases need ----------------------------------------------------------------------------
@@ -261,16 +234,18 @@ static void begin(void)
     atomic_init(&module.send_cq_room, PLACES);
     OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
+    verbs.queue_depth = (int) DEPTH;
+    verbs.pkey_index = 0;
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.modules[0] = &module;
     verbs.module_count = 1;
-    CHECK(OPAL_SUCCESS == greeter_open(&module, &qpn), "no greeter");
+    CHECK(verbs_greeter_open(&module, &qpn) == OPAL_SUCCESS, "no greeter");
 }
 
 static void end(void)
 {
-    peers_close(&module);
-    greeter_close(&module);
+    verbs_peers_close(&module);
+    verbs_greeter_close(&module);
     free(module.waiting);
     free(module.expecting);
     OBJ_DESTRUCT(&module.waiting_lock);
@@ -281,17 +256,18 @@ static void end(void)
 static void progress(void)
 {
     for (int i = 0; i < 4096; i++)
-        (void) progress_module(&module);
+        (void) verbs_progress_module(&module);
 }
 
 /* One that has greeted, that our own queue pair is connected with, and that btl_add_procs was never
  * told of. */
 static verbs_peer_t *peer_that_greeted(void)
 {
-    verbs_peer_t *peer = peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
+    verbs_peer_t *peer =
+        verbs_peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
 
-    CHECK(connect_begin(peer), "no queue pair");
-    connect_leave(peer, PEER_ANSWERED);
+    CHECK(verbs_connect_begin(peer), "no queue pair");
+    verbs_peer_state_set(peer, PEER_ANSWERED);
     return peer;
 }
 
@@ -324,7 +300,7 @@ COMPAT_SENDER_CALLBACK(message_heard)
 
     heard.messages++;
     heard.sender = endpoint;
-    heard.answered = NULL != endpoint && OPAL_SUCCESS == work_post_inline(endpoint, &part, 1, TAG);
+    heard.answered = endpoint && verbs_submit_inline(endpoint, &part, 1, TAG) == OPAL_SUCCESS;
     CHECK(btl == &module.super, "another module");
 }
 
@@ -338,9 +314,9 @@ static void message_of_a_process_that_was_not_added_says_who_sent(void)
     message_comes(peer, "a put");
     memset(&heard, 0, sizeof(heard));
     progress();
-    CHECK(1 == heard.messages && PEER_READY == peer->state, "%u messages", heard.messages);
+    CHECK(heard.messages == 1 && peer->state == PEER_READY, "%u messages", heard.messages);
     if (COMPAT_SENDER_IS_TOLD)
-        CHECK(peer == heard.sender && heard.answered && 1 == device.posted, "%u answers",
+        CHECK(peer == heard.sender && heard.answered && device.posted == 1, "%u answers",
               device.posted);
     end();
 }
@@ -352,11 +328,11 @@ static void slot_of_a_process_that_was_not_added_says_who_sent(void)
     begin();
     mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
     peer = peer_that_greeted();
-    connect_leave(peer, PEER_READY);
-    slot_fill(&peer->slots.ring->slots[0], 0, module.slot_depth, "a slot", 7, TAG);
+    verbs_peer_state_set(peer, PEER_READY);
+    verbs_slot_fill(&peer->slots.ring->slots[0], 0, module.slot_depth, "a slot", 7, TAG);
     memset(&heard, 0, sizeof(heard));
     progress();
-    CHECK(1 == heard.messages, "%u messages", heard.messages);
+    CHECK(heard.messages == 1, "%u messages", heard.messages);
     if (COMPAT_SENDER_IS_TOLD)
         CHECK(peer == heard.sender && heard.answered, "%u answers", device.posted);
     end();
@@ -370,16 +346,16 @@ static void wait_ms(uint64_t ms)
     while (device.now_ms < end) {
         device.now_ms += 10;
         for (int i = 0; i < 128; i++)
-            (void) progress_module(&module);
+            (void) verbs_progress_module(&module);
     }
 }
 
 static verbs_peer_t *peer_to(uint16_t lid)
 {
-    verbs_peer_t *peer = peer_create(&module, &(opal_process_name_t){.vpid = lid});
+    verbs_peer_t *peer = verbs_peer_create(&module, &(opal_process_name_t){.vpid = lid});
 
     peer->port.address.lid = lid;
-    CHECK(connect_begin(peer), "no queue pair");
+    CHECK(verbs_connect_begin(peer), "no queue pair");
     return peer;
 }
 
@@ -391,7 +367,7 @@ static void many_peers_are_all_greeted_soon(void)
         (void) peer_to((uint16_t) (1 + i));
     wait_ms(1000);
     for (unsigned i = 0; i < PEERS; i++)
-        CHECK(3 <= device.greetings[1 + i] && device.greetings[1 + i] <= 6,
+        CHECK(device.greetings[1 + i] >= 3 && device.greetings[1 + i] <= 6,
               "peer %u was greeted %u times in a second", i, device.greetings[1 + i]);
     end();
 }
@@ -406,9 +382,9 @@ static void event_is_acknowledged_before_it_is_handled(void)
     device.event =
         (struct ibv_async_event){.event_type = IBV_EVENT_QP_ACCESS_ERR, .element.qp = peers[1]->qp};
     progress();
-    CHECK(0 == device.unacknowledged && NULL == device.event.element.qp, "it was not read");
-    CHECK(PEER_FAILED == peers[1]->state, "state %u", peers[1]->state);
-    CHECK(PEER_ANSWERED == peers[0]->state && PEER_ANSWERED == peers[2]->state, "others failed");
+    CHECK(device.unacknowledged == 0 && !device.event.element.qp, "it was not read");
+    CHECK(peers[1]->state == PEER_FAILED, "state %u", peers[1]->state);
+    CHECK(peers[0]->state == PEER_ANSWERED && peers[2]->state == PEER_ANSWERED, "others failed");
     end();
 }
 
@@ -420,19 +396,20 @@ static void way_to_a_port_that_needs_a_route_has_one(void)
 
         begin();
         module.gid_index = 3;
-        peer = peer_create(&module, &(opal_process_name_t){.vpid = 0});
+        peer = verbs_peer_create(&module, &(opal_process_name_t){.vpid = 0});
         peer->port.address = (struct choice_address){.lid = 9, .gid = {[15] = 7}};
         peer->port.address.needs_route = needed;
-        CHECK(connect_begin(peer), "no queue pair");
-        CHECK(9 == device.way.dlid && needed == device.way.is_global, "%u", device.way.is_global);
+        CHECK(verbs_connect_begin(peer), "no queue pair");
+        CHECK(device.path.dlid == 9 && needed == device.path.is_global, "%u",
+              device.path.is_global);
         if (needed)
-            CHECK(7 == device.way.grh.dgid.raw[15] && 3 == device.way.grh.sgid_index, "to %u",
-                  device.way.grh.dgid.raw[15]);
+            CHECK(device.path.grh.dgid.raw[15] == 7 && device.path.grh.sgid_index == 3, "to %u",
+                  device.path.grh.dgid.raw[15]);
         end();
     }
 }
 
-/* The lanes of other ports wait while this one looks for a way. */
+/* The lanes of other ports wait while this one looks for a path. */
 static void dead_port_takes_little_time(void)
 {
     begin();
@@ -440,12 +417,12 @@ static void dead_port_takes_little_time(void)
     for (unsigned i = 0; i < 50; i++)
         (void) peer_to((uint16_t) (1 + i));
     wait_ms(60000);
-    CHECK(4 <= device.dead_tried && device.dead_tried <= 8, "%u attempts in a minute",
+    CHECK(device.dead_tried >= 4 && device.dead_tried <= 8, "%u attempts in a minute",
           device.dead_tried);
     device.dead_lids = 0;
     wait_ms(33000);
     for (unsigned i = 0; i < 50; i++)
-        CHECK(0 != device.greetings[1 + i], "peer %u", i);
+        CHECK(device.greetings[1 + i] != 0, "peer %u", i);
     end();
 }
 
@@ -457,9 +434,9 @@ static void dead_peer_keeps_nobody_else_waiting(void)
         (void) peer_to((uint16_t) (1 + i));
     wait_ms(2500);
     for (unsigned i = 1; i < 50; i++)
-        CHECK(0 != device.greetings[1 + i], "peer %u", i);
+        CHECK(device.greetings[1 + i] != 0, "peer %u", i);
     wait_ms(60000);
-    CHECK(3 <= device.dead_tried && device.dead_tried <= 6, "%u attempts in a minute",
+    CHECK(device.dead_tried >= 3 && device.dead_tried <= 6, "%u attempts in a minute",
           device.dead_tried);
     end();
 }
@@ -491,12 +468,12 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     peer = peer_to(1);
     peer->name = opal_proc_local_get()->proc_name;
     wait_ms(20000);
-    CHECK(0 == device.greetings[1] && PEER_GREETING == peer->state, "state %u", peer->state);
+    CHECK(device.greetings[1] == 0 && peer->state == PEER_GREETING, "state %u", peer->state);
     device.dead_lids = 0;
     verbs.record.nonce = our_nonce;
     greeting_comes();
-    (void) progress_module(&module);
-    CHECK(PEER_ANSWERED == peer->state && 1 == device.greetings[1], "state %u, %u greetings",
+    (void) verbs_progress_module(&module);
+    CHECK(peer->state == PEER_ANSWERED && device.greetings[1] == 1, "state %u, %u greetings",
           peer->state, device.greetings[1]);
     end();
 }

@@ -77,7 +77,7 @@ static void begin(void)
     driver.init(0);
     driver.primary_retain(&context, 0);
     driver.context_push(context);
-    dmabuf_open(&cache, &pd);
+    verbs_dmabuf_open(&cache, &pd);
 }
 
 static driver_ptr memory_new(size_t size)
@@ -90,12 +90,12 @@ static driver_ptr memory_new(size_t size)
 static struct dmabuf_region *registered(driver_ptr address, size_t size)
 {
     why[0] = '\0';
-    return dmabuf_register(&cache, (void *) (uintptr_t) address, size, why, sizeof(why));
+    return verbs_dmabuf_register(&cache, (void *) (uintptr_t) address, size, why, sizeof(why));
 }
 
 static bool is_supported(void)
 {
-    return dmabuf_is_supported(&pd, why, sizeof(why));
+    return verbs_dmabuf_is_supported(&pd, why, sizeof(why));
 }
 
 /* --- cases --------------------------------------------------------------------------------------
@@ -160,8 +160,8 @@ static void the_same_memory_is_registered_once(void)
     driver_ptr start = memory_new(1 << 20);
     struct dmabuf_region *one = registered(start, 1 << 20);
     CHECK(one && registered(start + 5000, 70000) == one, "a part of it");
-    dmabuf_release(&cache, one);
-    dmabuf_release(&cache, one);
+    verbs_dmabuf_release(&cache, one);
+    verbs_dmabuf_release(&cache, one);
     CHECK(registered(start, 100) == one && device.registered == 1, "%u", device.registered);
     CHECK(registered(memory_new(100), 100) != one && device.registered == 2, "other memory");
 }
@@ -175,7 +175,7 @@ static void freed_memory_is_not_taken_for_what_comes_to_its_place(void)
         struct dmabuf_region *region = registered(start, 100000);
         CHECK(region && device.registered == i + 1, "%u: %u", i, device.registered);
         CHECK(device.mr_count <= 1, "%u registrations are kept", device.mr_count);
-        dmabuf_release(&cache, region);
+        verbs_dmabuf_release(&cache, region);
         driver.mem_free(start);
         driver_ptr next = memory_new(100000);
         met += next == start;
@@ -193,7 +193,7 @@ static void what_is_in_use_stays_when_it_was_freed(void)
     driver.mem_free(start);
     CHECK(registered(memory_new(100000), 100) != region, "the same");
     CHECK(region->mr == mr && device.mr_count == 2, "%u", device.mr_count);
-    dmabuf_release(&cache, region);
+    verbs_dmabuf_release(&cache, region);
     CHECK(registered(memory_new(100000), 100) && device.mr_count == 2, "%u", device.mr_count);
 }
 
@@ -204,9 +204,10 @@ static void the_one_not_used_for_longest_makes_room(void)
     for (unsigned i = 0; i <= DMABUF_REGIONS; i++) {
         struct dmabuf_region *region = registered(starts[i] = memory_new(100), 100);
         CHECK(region, "%u: %s", i, why);
-        dmabuf_release(&cache, region);
+        verbs_dmabuf_release(&cache, region);
         if (i == DMABUF_REGIONS - 1)
-            dmabuf_release(&cache, registered(starts[0], 100)); /* so it is the second's turn */
+            verbs_dmabuf_release(&cache,
+                                 registered(starts[0], 100)); /* so it is the second's turn */
     }
     CHECK(device.mr_count == DMABUF_REGIONS, "%u", device.mr_count);
     CHECK(registered(starts[0], 100) && device.registered == DMABUF_REGIONS + 1, "the first");
@@ -226,7 +227,7 @@ static void a_device_without_room_gets_back_what_nobody_uses(void)
     begin();
     device.most_mr = 3;
     for (unsigned i = 0; i < 3; i++)
-        dmabuf_release(&cache, registered(memory_new(100), 100));
+        verbs_dmabuf_release(&cache, registered(memory_new(100), 100));
     CHECK(registered(memory_new(100), 100) && device.mr_count == 1, "%s", why);
     registered(memory_new(100), 100);
     registered(memory_new(100), 100);
@@ -257,9 +258,9 @@ static void all_is_given_back_at_the_end(void)
 {
     begin();
     for (unsigned i = 0; i < 5; i++)
-        dmabuf_release(&cache, registered(memory_new(100), 100));
-    dmabuf_close(&cache);
-    dmabuf_close(&cache);
+        verbs_dmabuf_release(&cache, registered(memory_new(100), 100));
+    verbs_dmabuf_close(&cache);
+    verbs_dmabuf_close(&cache);
     CHECK(device.mr_count == 0, "%u", device.mr_count);
 }
 

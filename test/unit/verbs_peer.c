@@ -6,14 +6,12 @@
 
 #include <string.h>
 
-#include "btl/verbs/verbs.h"
-#include "common/compat/modex.h"
+#include "btl/verbs/greeting.h"
+#include "common/compat/component.h"
 
 #define PLACES 256
 #define DEPTH  32u
 #define PEERS  200u
-
-struct verbs_component mca_btl_verbs_component = {.queue_depth = (int) DEPTH};
 
 /* Nothing of Open MPI is started here, and its own starts something at the first line. */
 void opal_output(int stream, const char *format, ...)
@@ -38,13 +36,15 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
     (void) bad;
     CHECK(device.due_count <= PLACES, "more than the completion queue holds");
     *due = (struct ibv_wc){.wr_id = request->wr_id, .qp_num = qp->qp_num};
-    if (device.reports_all || 0 != (request->send_flags & IBV_SEND_SIGNALED))
+    if (device.reports_all || (request->send_flags & IBV_SEND_SIGNALED) != 0)
         due->status = IBV_WC_WR_FLUSH_ERR;
     return 0;
 }
 
 static struct ibv_context context = {.ops.post_send = device_post};
-static struct verbs_module module = {.inline_max = 64, .send_cq_size = PLACES};
+static mca_btl_base_component_t component;
+static struct verbs_module module = {
+    .super.btl_component = &component, .inline_max = 64, .send_cq_size = PLACES};
 
 /* What was posted comes back, in order. */
 static void device_breaks(void)
@@ -53,8 +53,8 @@ static void device_breaks(void)
 
     for (unsigned i = 0; i < count; i++) {
         device.due_count--;
-        if (IBV_WC_SUCCESS != device.due[i].status)
-            work_reported(&module, &device.due[i]);
+        if (device.due[i].status != IBV_WC_SUCCESS)
+            verbs_work_completed(&module, &device.due[i]);
         CHECK(module.send_cq_room <= PLACES - (int) device.due_count, "%d free places, %u due",
               (int) module.send_cq_room, device.due_count);
     }
@@ -63,8 +63,18 @@ static void device_breaks(void)
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
     (void) qp, (void) mask;
-    CHECK(IBV_QPS_ERR == attributes->qp_state, "state %d", (int) attributes->qp_state);
+    CHECK(attributes->qp_state == IBV_QPS_ERR || attributes->qp_state == IBV_QPS_INIT, "state %d",
+          (int) attributes->qp_state);
     return 0;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *attributes)
+{
+    struct ibv_qp *qp = calloc(1, sizeof(*qp));
+
+    (void) domain, (void) attributes;
+    *qp = (struct ibv_qp){.context = &context, .qp_num = ++device.last_qpn};
+    return qp;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
@@ -81,42 +91,46 @@ int ibv_destroy_ah(struct ibv_ah *way)
 
 const char *ibv_wc_status_str(enum ibv_wc_status status)
 {
-    return IBV_WC_WR_FLUSH_ERR == status ? "flushed" : "another";
+    return status == IBV_WC_WR_FLUSH_ERR ? "flushed" : "another";
 }
 
 /* --- the other files of btl/verbs ---------------------------------------------------------------
  */
 
-bool connect_begin(verbs_peer_t *peer)
+bool verbs_connect_begin(verbs_peer_t *peer)
 {
-    peer->qp = calloc(1, sizeof(*peer->qp));
-    *peer->qp = (struct ibv_qp){.context = &context, .qp_num = ++device.last_qpn};
-    peer->send_room = DEPTH;
-    peer->unsignaled = 0;
-    atomic_store(&peer->qpn, peer->qp->qp_num);
-    peer->state = PEER_READY;
+    CHECK(verbs_pair_create(peer), "no queue pair");
+    verbs_peer_state_set(peer, PEER_READY);
     return true;
 }
 
-void connect_leave(verbs_peer_t *peer, enum peer_state state)
-{
-    peer->state = (uint8_t) state;
-}
-
-void greeting_sent(struct verbs_module *it, uint32_t index)
+void verbs_greeting_sent(struct verbs_module *it, uint32_t index)
 {
     (void) it, (void) index;
 }
 
-static unsigned fences_asked;
-
-void fence_ask(verbs_peer_t *peer)
+void verbs_greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
 {
-    CHECK(PEER_FAILED == peer->state, "state %u", peer->state);
-    fences_asked++;
+    (void) peer;
+    memset(greeting, 0, sizeof(*greeting));
 }
 
-void slots_close(verbs_peer_t *peer)
+static unsigned fences_asked;
+
+enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *greeting)
+{
+    CHECK(peer->state == PEER_FAILED && greeting->kind == GREETING_FENCE, "state %u, kind %u",
+          peer->state, greeting->kind);
+    fences_asked++;
+    return SENDING_DONE;
+}
+
+void verbs_slots_begin(verbs_peer_t *peer)
+{
+    (void) peer;
+}
+
+void verbs_slots_close(verbs_peer_t *peer)
 {
     (void) peer;
 }
@@ -126,33 +140,28 @@ uint64_t verbs_now_ms(void)
     return 0;
 }
 
-int progress_module(struct verbs_module *it)
+int verbs_progress_module(struct verbs_module *it)
 {
     (void) it;
     return 0;
 }
 
-int send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
-{
-    (void) btl, (void) descriptor;
-    return OPAL_SUCCESS;
-}
-
-uint32_t remote_key_of(const mca_rcache_base_registration_t *registration)
+uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration)
 {
     (void) registration;
     return 0;
 }
 
 /* Each process has one port, which can be reached. */
-int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
-               size_t *bytes)
+void *component_record_of(const mca_btl_base_component_t *of, const opal_proc_t *proc,
+                          bool (*fits)(const void *record, size_t bytes))
 {
-    (void) component, (void) name;
-    *bytes = VERBS_RECORD_BYTES(1);
-    *data = malloc(sizeof(verbs.record));
-    memcpy(*data, &verbs.record, *bytes);
-    return OPAL_SUCCESS;
+    void *record = malloc(sizeof(verbs.record));
+
+    (void) proc;
+    memcpy(record, &verbs.record, sizeof(verbs.record));
+    CHECK(of == &component && fits(record, VERBS_RECORD_BYTES(1)), "a record that does not fit");
+    return record;
 }
 
 /* --- what cases need ----------------------------------------------------------------------------
@@ -169,22 +178,22 @@ static void begin(bool reports_all)
 
 static void end(void)
 {
-    peers_close(&module);
+    verbs_peers_close(&module);
     memset(module.chunks, 0, sizeof(module.chunks));
 }
 
 static verbs_peer_t *peer_new(void)
 {
-    return peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
+    return verbs_peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
 }
 
 static void message(verbs_peer_t *peer)
 {
     struct ibv_sge part = {.length = 8};
 
-    if (PEER_IDLE == peer->state)
-        connect_begin(peer);
-    CHECK(work_post_inline(peer, &part, 1, 0) == OPAL_SUCCESS, "%d free places",
+    if (peer->state == PEER_IDLE)
+        verbs_connect_begin(peer);
+    CHECK(verbs_submit_inline(peer, &part, 1, 0) == OPAL_SUCCESS, "%d free places",
           (int) module.send_cq_room);
 }
 
@@ -197,14 +206,14 @@ static void put(verbs_peer_t *peer, opal_free_list_t *list)
     work->kind = WORK_PUT;
     work->list = list;
     work->size = 4096;
-    CHECK(OPAL_SUCCESS == work_submit(peer, work), "state %u", peer->state);
+    CHECK(verbs_submit(peer, work) == OPAL_SUCCESS, "state %u", peer->state);
 }
 
 static void works_free(opal_free_list_t *list)
 {
     opal_list_item_t *work;
 
-    while (NULL != (work = (opal_list_item_t *) opal_lifo_pop(&list->super)))
+    while ((work = (opal_list_item_t *) opal_lifo_pop(&list->super)))
         OBJ_RELEASE(work);
     OBJ_DESTRUCT(list);
 }
@@ -226,15 +235,15 @@ static void many_failures(bool reports_all)
         put(peer, &list);
         for (unsigned n = 0; n < i % 5; n++)
             message(peer);
-        peer_fail(peer, "it is cut");
+        verbs_peer_fail(peer, "it is cut");
         device_breaks();
-        CHECK(0 == peer->outstanding, "%u", peer->outstanding);
+        CHECK(peer->outstanding == 0, "%u", peer->outstanding);
     }
     /* Messages that are not reported are sent only while half of the places are free. */
     CHECK(module.send_cq_room >= PLACES / 2 - (int) DEPTH, "%d", (int) module.send_cq_room);
     for (unsigned i = 0; i < PEERS; i++)
-        CHECK(peer_renew(peer_at(&module, i)), "peer %u", i);
-    CHECK(PLACES == module.send_cq_room, "%d", (int) module.send_cq_room);
+        CHECK(verbs_peer_renew(verbs_peer_at(&module, i)), "peer %u", i);
+    CHECK(module.send_cq_room == PLACES, "%d", (int) module.send_cq_room);
     end();
     works_free(&list);
 }
@@ -245,7 +254,7 @@ static verbs_peer_t *added(void)
     opal_proc_t *processes = &process;
     verbs_peer_t *peer;
 
-    CHECK(OPAL_SUCCESS == peer_add_procs(&module.super, 1, &processes, &peer, NULL), "an error");
+    CHECK(verbs_add_procs(&module.super, 1, &processes, &peer, NULL) == OPAL_SUCCESS, "an error");
     return peer;
 }
 
@@ -256,17 +265,17 @@ static void added_before_fenced(void)
 
     begin(false);
     peer = added();
-    CHECK(NULL != peer && PEER_IDLE == peer->state, "a process that was not met before");
+    CHECK(peer && peer->state == PEER_IDLE, "a process that was not met before");
     message(peer);
-    peer_fail(peer, "it is cut");
+    verbs_peer_fail(peer, "it is cut");
     device_breaks();
     fences_asked = 0;
-    CHECK(NULL == added() && PEER_FAILED == peer->state, "state %u", peer->state);
-    CHECK(1 == fences_asked, "%u", fences_asked);
-    CHECK(OPAL_ERR_RESOURCE_BUSY == peer_fence(&module.super, peer), "it is fenced");
+    CHECK(!added() && peer->state == PEER_FAILED, "state %u", peer->state);
+    CHECK(fences_asked == 1, "%u", fences_asked);
+    CHECK(verbs_fence(&module.super, peer) == OPAL_ERR_RESOURCE_BUSY, "it is fenced");
     peer->fence_confirmed = true;
-    CHECK(OPAL_SUCCESS == peer_fence(&module.super, peer), "it is not fenced");
-    CHECK(added() == peer && PEER_IDLE == peer->state, "state %u", peer->state);
+    CHECK(verbs_fence(&module.super, peer) == OPAL_SUCCESS, "it is not fenced");
+    CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
 }
 
@@ -281,9 +290,9 @@ static void added_before_drained(void)
     peer = added();
     message(peer);
     put(peer, &list);
-    peer_fail(peer, "it is cut");
+    verbs_peer_fail(peer, "it is cut");
     peer->fence_confirmed = true;
-    CHECK(NULL == added(), "%u under way", peer->outstanding);
+    CHECK(!added(), "%u under way", peer->outstanding);
     device_breaks();
     CHECK(added() == peer, "state %u", peer->state);
     end();
@@ -297,10 +306,10 @@ static void added_before_connected(void)
 
     begin(false);
     peer = added();
-    connect_begin(peer);
-    peer->state = PEER_GREETING;
-    peer_fail(peer, "nobody answers");
-    CHECK(added() == peer && PEER_IDLE == peer->state, "state %u", peer->state);
+    verbs_connect_begin(peer);
+    verbs_peer_state_set(peer, PEER_GREETING);
+    verbs_peer_fail(peer, "nobody answers");
+    CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
 }
 
@@ -313,21 +322,24 @@ static void connection_outlives_what_is_said_of_the_last(void)
 
     begin(false);
     peer = added();
-    connect_begin(peer);
+    verbs_connect_begin(peer);
     last = peer->qpn;
-    peer_fail(peer, "it is cut");
+    verbs_peer_fail(peer, "it is cut");
     peer->fence_confirmed = true;
-    CHECK(peer_renew(peer), "state %u", peer->state);
-    connect_begin(peer);
-    peer_fail_pair(peer, last, "it was cut");
-    CHECK(PEER_READY == peer->state, "state %u", peer->state);
-    peer_fail_pair(peer, peer->qpn, "it is cut");
-    CHECK(PEER_FAILED == peer->state, "state %u", peer->state);
+    CHECK(verbs_peer_renew(peer), "state %u", peer->state);
+    verbs_connect_begin(peer);
+    verbs_peer_fail_pair(peer, last, "it was cut");
+    CHECK(peer->state == PEER_READY, "state %u", peer->state);
+    verbs_peer_fail_pair(peer, peer->qpn, "it is cut");
+    CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
     end();
 }
 
 int main(void)
 {
+    verbs.queue_depth = (int) DEPTH;
+    verbs.modules[0] = &module;
+    verbs.module_count = 1;
     many_failures(false);
     many_failures(true);
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};

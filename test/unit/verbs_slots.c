@@ -16,7 +16,7 @@ static struct slot_ring *ring_new(uint32_t depth)
     size_t bytes = slot_ring_bytes(depth);
     struct slot_ring *ring = aligned_alloc(SLOT_BYTES, bytes);
 
-    if (NULL == ring)
+    if (!ring)
         abort();
     memset(ring, 0, bytes);
     return ring;
@@ -39,7 +39,7 @@ static void slot_make(struct slot *slot, uint32_t number, uint32_t depth)
 
     for (size_t i = 0; i < sizeof(message); i++)
         message[i] = (unsigned char) (7 * number + 13 * i);
-    slot_fill(slot, number, depth, message, length_of(number), (uint8_t) number);
+    verbs_slot_fill(slot, number, depth, message, length_of(number), (uint8_t) number);
 }
 
 /* As a device does: the lap last. */
@@ -49,7 +49,7 @@ static void slot_write(struct slot_ring *ring, uint32_t number, uint32_t depth)
 
     slot_make(&slot, number, depth);
     memcpy(place, &slot, offsetof(struct slot, lap));
-    /* Release: pairs with slot_take. */
+    /* Release: pairs with verbs_slot_take. */
     atomic_store_explicit(&place->lap, atomic_load_explicit(&slot.lap, memory_order_relaxed),
                           memory_order_release);
 }
@@ -59,7 +59,7 @@ static bool is_right(const struct slot *taken, uint32_t number, uint32_t depth)
     struct slot slot;
 
     slot_make(&slot, number, depth);
-    return 0 == memcmp(taken, &slot, offsetof(struct slot, check));
+    return memcmp(taken, &slot, offsetof(struct slot, check)) == 0;
 }
 
 /* --- */
@@ -80,13 +80,13 @@ static void nothing_is_taken_that_was_not_written(void)
     struct slot_ring *ring = ring_new(16);
     struct slot taken;
 
-    HOLDS(SLOT_EMPTY == slot_take(ring, 0, 16, &taken));
+    HOLDS(verbs_slot_take(ring, 0, 16, &taken) == SLOT_EMPTY);
     slot_write(ring, 1, 16); /* out of order */
-    HOLDS(SLOT_EMPTY == slot_take(ring, 0, 16, &taken));
+    HOLDS(verbs_slot_take(ring, 0, 16, &taken) == SLOT_EMPTY);
     slot_write(ring, 0, 16);
-    HOLDS(SLOT_WHOLE == slot_take(ring, 0, 16, &taken) && is_right(&taken, 0, 16));
-    HOLDS(SLOT_WHOLE == slot_take(ring, 1, 16, &taken) && is_right(&taken, 1, 16));
-    HOLDS(SLOT_EMPTY == slot_take(ring, 16, 16, &taken)); /* the same place, a lap later */
+    HOLDS(verbs_slot_take(ring, 0, 16, &taken) == SLOT_WHOLE && is_right(&taken, 0, 16));
+    HOLDS(verbs_slot_take(ring, 1, 16, &taken) == SLOT_WHOLE && is_right(&taken, 1, 16));
+    HOLDS(verbs_slot_take(ring, 16, 16, &taken) == SLOT_EMPTY); /* the same place, a lap later */
     free(ring);
 }
 
@@ -98,9 +98,9 @@ static void numbers_may_go_round(void)
     struct slot taken;
 
     for (uint32_t number = UINT32_MAX - 3 * depth + 1; number != 3 * depth; number++) {
-        HOLDS(SLOT_EMPTY == slot_take(ring, number, depth, &taken));
+        HOLDS(verbs_slot_take(ring, number, depth, &taken) == SLOT_EMPTY);
         slot_write(ring, number, depth);
-        HOLDS(SLOT_WHOLE == slot_take(ring, number, depth, &taken));
+        HOLDS(verbs_slot_take(ring, number, depth, &taken) == SLOT_WHOLE);
         HOLDS(is_right(&taken, number, depth));
     }
     free(ring);
@@ -122,14 +122,14 @@ static void a_slot_that_is_ready_too_early_is_not_taken(void)
         atomic_store_explicit(&place->lap, lap, memory_order_relaxed);
         /* The rest word by word, from the end. */
         for (size_t at = offsetof(struct slot, lap); at > 0; at -= 4) {
-            enum slot_state state = slot_take(ring, number, depth, &taken);
+            enum slot_state state = verbs_slot_take(ring, number, depth, &taken);
 
-            torn += SLOT_TORN == state;
+            torn += state == SLOT_TORN;
             /* What is still missing may be the same as before. */
-            HOLDS(SLOT_TORN == state || (SLOT_WHOLE == state && is_right(&taken, number, depth)));
+            HOLDS(state == SLOT_TORN || (state == SLOT_WHOLE && is_right(&taken, number, depth)));
             memcpy((unsigned char *) place + at - 4, (unsigned char *) &slot + at - 4, 4);
         }
-        HOLDS(SLOT_WHOLE == slot_take(ring, number, depth, &taken) &&
+        HOLDS(verbs_slot_take(ring, number, depth, &taken) == SLOT_WHOLE &&
               is_right(&taken, number, depth));
     }
     HOLDS(torn > 4 * depth);
@@ -165,21 +165,21 @@ static void slots_of_a_running_writer_come_in_order(uint32_t depth)
     struct slot taken;
     pthread_t thread;
 
-    if (0 != pthread_create(&thread, NULL, writer_run, &writer))
+    if (pthread_create(&thread, NULL, writer_run, &writer) != 0)
         abort();
     for (uint32_t number = 0; number < SLOTS; number++) {
         enum slot_state state;
 
-        while (SLOT_EMPTY == (state = slot_take(writer.ring, number, depth, &taken)))
+        while ((state = verbs_slot_take(writer.ring, number, depth, &taken)) == SLOT_EMPTY)
             sched_yield();
-        if (SLOT_WHOLE != state || !is_right(&taken, number, depth))
+        if (state != SLOT_WHOLE || !is_right(&taken, number, depth))
             CHECK(false, "slot %u of a FIFO of %u", number, depth);
-        if (0 == (number + 1) % (depth / 2))
+        if ((number + 1) % (depth / 2) == 0)
             /* Release: pairs with the writer's acquire. */
             atomic_store_explicit(&writer.ring->freed, number + 1, memory_order_release);
     }
     pthread_join(thread, NULL);
-    HOLDS(SLOT_EMPTY == slot_take(writer.ring, SLOTS, depth, &taken));
+    HOLDS(verbs_slot_take(writer.ring, SLOTS, depth, &taken) == SLOT_EMPTY);
     free(writer.ring);
 }
 
@@ -187,12 +187,12 @@ static void slots_of_a_running_writer_come_in_order(uint32_t depth)
 
 static void the_depth_follows_what_is_in_flight(void)
 {
-    HOLDS(SLOTS_DEPTH_LEAST == slot_ring_depth(0, 12288));
-    HOLDS(SLOTS_DEPTH_LEAST == slot_ring_depth(16 * 12288, 12288));
-    HOLDS(32 == slot_ring_depth(16 * 12288 + 1, 12288));
-    HOLDS(128 == slot_ring_depth(100, 1));
-    HOLDS(SLOTS_DEPTH_MOST == slot_ring_depth(1e12, 12288));
-    HOLDS(SLOTS_DEPTH_MOST == slot_ring_depth(1e300 * 1e300, 12288));
+    HOLDS(verbs_slot_ring_depth(0, 12288) == SLOTS_DEPTH_LEAST);
+    HOLDS(verbs_slot_ring_depth(16 * 12288, 12288) == SLOTS_DEPTH_LEAST);
+    HOLDS(verbs_slot_ring_depth(16 * 12288 + 1, 12288) == 32);
+    HOLDS(verbs_slot_ring_depth(100, 1) == 128);
+    HOLDS(verbs_slot_ring_depth(1e12, 12288) == SLOTS_DEPTH_MOST);
+    HOLDS(verbs_slot_ring_depth(1e300 * 1e300, 12288) == SLOTS_DEPTH_MOST);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* eager-short: header and data in one send-immediate. */
-#include "protocol.h"
+#include "protocol/common.h"
 
 #include <string.h>
 
@@ -24,14 +24,7 @@ static int eager_short_post(const struct outgoing *out, const struct route *rout
 
 static int eager_short_start(struct send_request *request)
 {
-    int rc = eager_expect_ack(request);
-    if (rc != OMPI_SUCCESS)
-        return rc;
-    rc = eager_short_post(&request->out, request->route);
-    if (rc != LANE_LEFT)
-        return rc == LANE_FULL ? LANE_AGAIN : eager_send_kept(request);
-    send_request_step(request);
-    return OMPI_SUCCESS;
+    return eager_start(request, eager_short_post);
 }
 
 const struct protocol eager_short = {

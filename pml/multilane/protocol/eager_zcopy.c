@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* eager-zcopy: several fragments without a handshake, in place where the lane can. */
-#include "protocol.h"
+#include "protocol/common.h"
 
 #include <string.h>
 
-#include "../multilane.h"
-#include "../pieces.h"
-#include "../stripe.h"
+#include "base/multilane.h"
+#include "request/pieces.h"
+#include "peer/stripe.h"
 
 /* Each fragment describes the whole message, so the first one to arrive is as good as any. A
  * message in a single fragment looks like any other eager one. */
@@ -56,8 +56,8 @@ static const struct transfer_way eager_zcopy_way = {.start = eager_zcopy_piece,
 static int eager_zcopy_start(struct send_request *request)
 {
     if (request->out.size == 0) { /* it has no piece, and still must arrive */
-        request->protocol = &eager_copy;
-        return eager_copy.start(request);
+        request->protocol = protocols.of_model[MODEL_EAGER_COPY];
+        return request->protocol->start(request);
     }
     int rc = eager_expect_ack(request);
     if (rc != OMPI_SUCCESS)
@@ -71,4 +71,5 @@ const struct protocol eager_zcopy = {
     .name = "eager-zcopy",
     .post = post_by_request,
     .start = eager_zcopy_start,
+    .host_only = true,
 };

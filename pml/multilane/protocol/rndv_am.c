@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-am: RTS, RTR, then the data as active messages. Works on every lane and for every datatype,
  * so it is also what the other rendezvous fall back to. */
-#include "protocol.h"
+#include "protocol/rndv_am.h"
 
-#include "../pieces.h"
+#include "protocol/common.h"
+#include "protocol/rndv_staged.h"
+
+#include "request/pieces.h"
 
 static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
@@ -28,7 +31,7 @@ static const struct transfer_way rndv_am_way = {.start = rndv_am_piece, .finish 
 
 void rndv_am_move(struct send_request *request, size_t from, size_t end)
 {
-    if (OPAL_UNLIKELY(request->view != NULL)) {
+    if (OPAL_UNLIKELY(request->source.view != NULL)) {
         rndv_staged_move(request, from, end);
         return;
     }
@@ -41,12 +44,13 @@ static int rndv_am_start(struct send_request *request)
     return rndv_announce(request, route_lane(request->route, request->out.peer, 0), NULL, NULL);
 }
 
-static void rndv_am_ready(struct send_request *request, struct lane *lane,
+static bool rndv_am_ready(struct send_request *request, struct lane *lane,
                           const struct wire_rtr *rtr, const unsigned char *key)
 {
     (void) lane;
     (void) key;
     rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
+    return true;
 }
 
 static void rndv_am_receive(struct recv_request *request, const struct arrival *arrival)
@@ -58,6 +62,8 @@ static void rndv_am_receive(struct recv_request *request, const struct arrival *
 const struct protocol rndv_am = {
     .name = "rndv-am",
     .method = WIRE_BY_SEND,
+    .carries_all = true,
+    .host_only = true,
     .post = post_by_request,
     .start = rndv_am_start,
     .ready = rndv_am_ready,

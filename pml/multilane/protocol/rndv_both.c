@@ -18,10 +18,29 @@ enum { WORD_CLAIMED, WORD_DONE, WORD_FAILED };
  * failed, as are all chunks after it: the count still ends, and then the receiver asks for the
  * whole message as rndv-am. */
 
-#include "protocol.h"
+#include "protocol/common.h"
+#include "protocol/rndv_am.h"
 
 #include <stdatomic.h>
 #include <string.h>
+
+extern const struct protocol rndv_both;
+
+/* A sender's own part: the line, its own until the lane takes it back; */
+struct obtained {
+    struct multilane_control *control;
+    uint64_t handle;
+    struct lane *lane;
+};
+/* a receiver's, while chunks are copied. */
+struct found {
+    struct multilane_control *control;
+    struct lane *lane;
+    uint32_t ends; /* atomic: our end has copied its last chunk, and one of the ends the last */
+};
+
+_Static_assert(sizeof(struct obtained) <= SEND_OWN_BYTES && sizeof(struct found) <= RECV_OWN_BYTES,
+               "they fit the requests");
 
 /* Chunks: small enough that the ends finish close together, large enough for their system call. */
 #define CHUNK_MIN        ((size_t) 16 << 10)
@@ -77,34 +96,41 @@ static bool chunks_copy(struct lane *lane, struct multilane_control *control, ch
 static int rndv_both_start(struct send_request *request)
 {
     struct lane *lane = route_lane(request->route, request->out.peer, 0);
-    if (!request->control &&
-        lane->extension->control_obtain(lane->btl, lane->endpoint, &request->control,
-                                        &request->control_handle) != OPAL_SUCCESS) {
+    struct obtained *own = send_request_own(request);
+    if (!own->control && lane->extension->control_obtain(lane->btl, lane->endpoint, &own->control,
+                                                         &own->handle) != OPAL_SUCCESS) {
         /* All lines of this peer are in use. */
-        request->protocol = &rndv_get;
+        request->protocol = protocols.of_model[MODEL_RNDV_GET];
         return request->protocol->start(request);
     }
-    request->control_lane = lane;
-    struct wire_key key = {.address = (uintptr_t) request->out.data,
-                           .length = sizeof(request->control_handle)};
-    return rndv_announce(request, lane, &key, &request->control_handle);
+    own->lane = lane;
+    struct wire_key key = {.address = (uintptr_t) request->out.data, .length = sizeof(own->handle)};
+    return rndv_announce(request, lane, &key, &own->handle);
 }
 
-static void rndv_both_ready(struct send_request *request, struct lane *lane,
+static void rndv_both_end(struct send_request *request)
+{
+    struct obtained *own = send_request_own(request);
+    if (own->control)
+        own->lane->extension->control_release(own->lane->btl, own->lane->endpoint, own->handle);
+    own->control = NULL;
+}
+
+static bool rndv_both_ready(struct send_request *request, struct lane *lane,
                             const struct wire_rtr *rtr, const unsigned char *key)
 {
+    struct obtained *own = request->protocol == &rndv_both ? send_request_own(request) : NULL;
     (void) key;
-    if (!request->control || lane != request->control_lane) {
+    if (!own || !own->control || lane != own->lane) {
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
-        return;
+        return true;
     }
     request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
-    /* The request may end while we copy. */
-    struct wire_handle receiver = rtr->receiver;
-    struct peer *peer = request->out.peer;
-    if (chunks_copy(lane, request->control, push, (char *) request->out.data, rtr->key.address,
+    struct wire_handle receiver = rtr->receiver; /* the request may end while we copy */
+    if (chunks_copy(lane, own->control, push, (char *) request->out.data, rtr->key.address,
                     rtr->size))
-        tell_of_bytes(peer, lane, WIRE_FIN, receiver, rtr->size, NULL); /* until the ACK */
+        tell_of_bytes(lane, WIRE_FIN, receiver, rtr->size, NULL); /* until the ACK */
+    return true;
 }
 
 /* --- receiver -----------------------------------------------------------------------------------
@@ -112,31 +138,36 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
 
 static void rndv_both_finish(struct recv_request *request)
 {
-    bool has_failed =
-        atomic_load_explicit(&request->control->words[WORD_FAILED], memory_order_acquire);
-    request->control = NULL;
+    struct found *own = recv_request_own(request);
+    bool has_failed = atomic_load_explicit(&own->control->words[WORD_FAILED], memory_order_acquire);
+    own->control = NULL;
+    request->is_shared = false;
     if (has_failed) {
         /* Over what was copied come the same bytes. */
-        recv_request_ask_on(request, request->control_lane, 0);
+        recv_request_ask_on(request, own->lane, 0);
         return;
     }
     /* Behind the RTR: on a faster lane it would arrive before it at a sender that was away. */
-    recv_request_acknowledge(request, request->control_lane);
+    recv_request_acknowledge(request, own->lane);
 }
 
 /* Two things must have happened, in either order and in any threads: this end is through with the
  * line, and the last chunk is copied. */
 static bool rndv_both_ends(struct recv_request *request, uint32_t ends)
 {
-    uint32_t before = __atomic_fetch_add(&request->control_ends, ends, __ATOMIC_ACQ_REL);
+    struct found *own = recv_request_own(request);
+    uint32_t before = __atomic_fetch_add(&own->ends, ends, __ATOMIC_ACQ_REL);
     if (before + ends == 2)
         rndv_both_finish(request);
     return before < 2;
 }
 
-bool rndv_both_last(struct recv_request *request)
+/* The sender has copied the last chunk. False: that was said already. */
+static bool rndv_both_fin(struct recv_request *request, uint64_t bytes)
 {
-    return rndv_both_ends(request, 1);
+    struct found *own = recv_request_own(request);
+    (void) bytes;
+    return own->control && rndv_both_ends(request, 1);
 }
 
 static struct multilane_control *rndv_both_control(const struct arrival *arrival)
@@ -154,6 +185,8 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
 {
     struct lane *lane = arrival->lane;
     struct multilane_control *control = request->data ? rndv_both_control(arrival) : NULL;
+    struct found *own = recv_request_own(request);
+    own->control = NULL;
     if (!control) {
         recv_request_ask(request, 0);
         return;
@@ -161,9 +194,8 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
     if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
         return;
     struct wire_key key = {.address = (uintptr_t) request->data};
-    request->control = control;
-    request->control_lane = lane;
-    request->control_ends = 0;
+    *own = (struct found){.control = control, .lane = lane};
+    request->is_shared = true;
     uint64_t remote = arrival->key.address; /* the RTR may end the arrival's life */
     recv_request_send_rtr(request, lane, 0, WIRE_BY_BOTH, &key, NULL);
     bool is_last = chunks_copy(lane, control, pull, request->data, remote, request->wanted);
@@ -176,5 +208,8 @@ const struct protocol rndv_both = {
     .post = post_by_request,
     .start = rndv_both_start,
     .ready = rndv_both_ready,
+    .send_end = rndv_both_end,
     .receive = rndv_both_receive,
+    .fin = rndv_both_fin,
+    .host_only = true,
 };

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-get: RTS with the keys of the data, the receiver gets them over all lanes, ACK. */
-#include "protocol.h"
+#include "protocol/common.h"
 
-#include "../device_memory.h"
+extern const struct protocol rndv_get, rndv_device;
 
 /* Without a registration now, the message goes as rndv-am: the receiver asks for it all the same.
  */
 static int rndv_get_start(struct send_request *request)
 {
     struct rma *rma = &request->rma;
-    char *place = device_send_place(request, &rma->is_device);
+    char *place = send_request_place(request, &rma->is_device);
     if (!rma->count && !rma_offer(rma, request->route, request->out.peer, place, request->out.size,
                                   MCA_BTL_REG_FLAG_REMOTE_READ)) {
-        request->protocol = rma->is_device ? &rndv_staged : &rndv_am;
+        request->protocol = rma->is_device ? protocols.for_device : protocols.for_host;
         return request->protocol->start(request);
     }
     unsigned char bytes[WIRE_KEY_MAX];
@@ -25,8 +25,8 @@ static int rndv_get_piece(struct transfer *transfer, size_t offset, size_t *size
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
     bool is_device;
-    return rma_get(&request->rma, device_receive_place(request, &is_device), offset,
-                   request->wanted, size);
+    return rma_get(&request->rma, recv_request_place(request, &is_device), offset, request->wanted,
+                   size);
 }
 
 static void rndv_get_finish(struct transfer *transfer, int status)
@@ -47,7 +47,7 @@ static const struct transfer_way rndv_get_way = {.start = rndv_get_piece,
 static void rndv_get_receive(struct recv_request *request, const struct arrival *arrival)
 {
     struct rma *rma = &request->rma;
-    char *place = device_receive_place(request, &rma->is_device);
+    char *place = recv_request_place(request, &rma->is_device);
     rma_read_keys(rma, request->peer, arrival->lane, &arrival->key, arrival->key_bytes);
     rma->landed = false;
     if (!place || !rma_can_get(rma, place, request->wanted)) {
@@ -57,7 +57,7 @@ static void rndv_get_receive(struct recv_request *request, const struct arrival 
     }
     rma->remote_offset = 0;
     rma->transfer = &request->transfer;
-    recv_request_get_begins(request);
+    recv_request_get_begins(request, &rndv_get);
     transfer_begin(&request->transfer, &rndv_get_way, 0, request->wanted,
                    PIECES_IN_FLIGHT * rma->count);
 }
@@ -68,4 +68,5 @@ const struct protocol rndv_get = {
     .post = post_by_request,
     .start = rndv_get_start,
     .receive = rndv_get_receive,
+    .over_device_lane = &rndv_device,
 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-put: RTS, RTR with the keys of the receive buffer, the sender puts over all lanes, FIN on
  * each lane after its puts. */
-#include "protocol.h"
+#include "protocol/common.h"
+#include "protocol/rndv_am.h"
 
-#include "../device_memory.h"
-#include "../multilane.h"
+#include "base/multilane.h"
+
+extern const struct protocol rndv_put;
 
 static int rndv_put_start(struct send_request *request)
 {
@@ -33,7 +35,7 @@ static bool rndv_put_offer(struct recv_request *request, char *place, const stru
 
 static void rndv_put_receive(struct recv_request *request, const struct arrival *arrival)
 {
-    char *place = device_receive_place(request, &request->rma.is_device);
+    char *place = recv_request_place(request, &request->rma.is_device);
     request->rma.count = 0;
     request->rma.landed = false;
     if (!place || !rndv_put_offer(request, place, arrival)) {
@@ -50,8 +52,8 @@ static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size
 {
     struct send_request *request = send_request_of_transfer(transfer);
     bool is_device;
-    return rma_put(&request->rma, device_send_place(request, &is_device), offset, request->out.size,
-                   size);
+    return rma_put(&request->rma, send_request_place(request, &is_device), offset,
+                   request->out.size, size);
 }
 
 /* Once no put is on its way any more, all goes as messages: the same bytes to the same places. */
@@ -72,7 +74,7 @@ static void rndv_put_finish(struct transfer *transfer, int status)
     struct send_request *request = send_request_of_transfer(transfer);
     if (status != OMPI_SUCCESS) {
         request->pending.retry = rndv_put_again;
-        pending_add(&multilane.pending, &request->pending);
+        pending_add(&request->pending);
         return;
     }
     for (uint32_t i = 0; i < request->rma.count; i++) {
@@ -81,8 +83,7 @@ static void rndv_put_finish(struct transfer *transfer, int status)
             continue;
         /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
         __atomic_add_fetch(&request->unfinished, 1, __ATOMIC_RELAXED);
-        tell_of_bytes(request->out.peer, used->lane, WIRE_FIN, request->receiver, used->bytes,
-                      request);
+        tell_of_bytes(used->lane, WIRE_FIN, request->receiver, used->bytes, request);
     }
     send_request_step(request);
 }
@@ -90,21 +91,35 @@ static void rndv_put_finish(struct transfer *transfer, int status)
 static const struct transfer_way rndv_put_way = {.start = rndv_put_piece,
                                                  .finish = rndv_put_finish};
 
-static void rndv_put_ready(struct send_request *request, struct lane *lane,
+static bool rndv_put_ready(struct send_request *request, struct lane *lane,
                            const struct wire_rtr *rtr, const unsigned char *key)
 {
     struct rma *rma = &request->rma;
-    char *place = device_send_place(request, &rma->is_device);
+    char *place = send_request_place(request, &rma->is_device);
+    if (!place) /* no put was announced, so nothing can be put there */
+        return false;
     rma_read_keys(rma, request->out.peer, lane, &rtr->key, key);
     rma->remote_offset = rtr->offset;
     rma->transfer = &request->transfer;
-    if (place && rma_can_put(rma, place + rtr->offset, rtr->size)) {
+    if (rma_can_put(rma, place + rtr->offset, rtr->size)) {
         transfer_begin(&request->transfer, &rndv_put_way, rtr->offset, rtr->offset + rtr->size,
                        PIECES_IN_FLIGHT * rma->count);
     } else {
         rma_release(rma);
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
     }
+    return true;
+}
+
+/* The FIN of one lane: so many bytes are there. */
+static bool rndv_put_fin(struct recv_request *request, uint64_t bytes)
+{
+    if (request->rma.count == 0 ||
+        bytes > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
+        return false;
+    __atomic_store_n(&request->rma.landed, true, __ATOMIC_RELAXED); /* device_sink_end */
+    recv_request_received(request, bytes);
+    return true;
 }
 
 const struct protocol rndv_put = {
@@ -114,4 +129,6 @@ const struct protocol rndv_put = {
     .start = rndv_put_start,
     .ready = rndv_put_ready,
     .receive = rndv_put_receive,
+    .fin = rndv_put_fin,
+    .puts = true,
 };

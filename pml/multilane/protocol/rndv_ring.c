@@ -6,15 +6,21 @@
  * What cannot go by the ring at one end is asked for as rndv-am. When the ring fails at one end the
  * other is told, by a CANCEL of nothing or by the asking, and stops its own; then all messages that
  * are in it are asked for, and none is sent that way again. */
-#include "protocol.h"
+#include "protocol/common.h"
 
 #include <string.h>
 
-#include "../device_memory.h"
+extern const struct protocol rndv_ring;
 
 #define KEY_BYTES sizeof(struct multilane_ring_key)
 
 _Static_assert(sizeof(struct multilane_ring_key) <= WIRE_KEY_MAX, "it fits a message");
+
+/* A receiver's own part. */
+struct taken {
+    uint32_t ends; /* atomic: the RTR is out, and the ring is done */
+    int status;    /* of the ring, once it is done */
+};
 
 /* The peer's lane with a ring; null: it has none. */
 static struct lane *ring_lane(const struct peer *peer)
@@ -23,7 +29,7 @@ static struct lane *ring_lane(const struct peer *peer)
     return lane && lane->extension->ring_offer ? lane : NULL;
 }
 
-void rndv_ring_stop(struct peer *peer, bool sends)
+static void rndv_ring_stop(struct peer *peer, bool sends)
 {
     const struct lane *lane = ring_lane(peer);
     if (lane)
@@ -38,11 +44,11 @@ static int rndv_ring_start(struct send_request *request)
     struct peer *peer = request->out.peer;
     const struct lane *lane = ring_lane(peer);
     struct multilane_ring_key offer;
-    if (!lane ||
-        lane->extension->ring_offer(lane->btl, lane->endpoint, view_contiguous(request->view),
-                                    &offer) != OPAL_SUCCESS) {
-        peer_ring_missed(peer);
-        request->protocol = &rndv_staged;
+    if (!lane || lane->extension->ring_offer(lane->btl, lane->endpoint,
+                                             view_contiguous(request->source.view),
+                                             &offer) != OPAL_SUCCESS) {
+        peer_declined(peer);
+        request->protocol = protocols.for_device;
         return request->protocol->start(request);
     }
     struct wire_key key = {.length = KEY_BYTES};
@@ -56,28 +62,29 @@ static void ring_sent(void *context, int status)
     /* Relaxed: send_request_ready clears it where the receiver knows. To be told twice does no
      * harm.
      */
-    bool is_awaited = __atomic_exchange_n(&request->in_ring, false, __ATOMIC_RELAXED);
+    bool is_awaited = __atomic_exchange_n(&request->held_by, NULL, __ATOMIC_RELAXED) != NULL;
     if (status != OPAL_SUCCESS && lost_or_dead(request->out.peer))
         send_request_lost(request, request->handle); /* if nobody has told it yet */
     else if (status != OPAL_SUCCESS && is_awaited)
-        tell_of_bytes(request->out.peer, peer_control_lane(request->out.peer), WIRE_CANCEL,
-                      request->receiver, 0, NULL);
+        tell_of_bytes(peer_control_lane(request->out.peer), WIRE_CANCEL, request->receiver, 0,
+                      NULL);
     send_request_step(request);
 }
 
-static void rndv_ring_ready(struct send_request *request, struct lane *from,
+static bool rndv_ring_ready(struct send_request *request, struct lane *from,
                             const struct wire_rtr *rtr, const unsigned char *key)
 {
     const struct lane *lane = ring_lane(request->out.peer);
     /* Of a message that was announced in another way nothing was offered. */
-    const char *data = request->protocol == &rndv_ring ? view_contiguous(request->view) : NULL;
+    const char *data =
+        request->protocol == &rndv_ring ? view_contiguous(request->source.view) : NULL;
     struct peer *peer = request->out.peer; /* the request may be gone when the ring has it */
     struct multilane_ring_key answer;
     int rc = OPAL_ERR_NOT_SUPPORTED;
     (void) from;
     /* Relaxed: what takes the steps back is ordered by itself. */
     __atomic_add_fetch(&request->unfinished, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&request->in_ring, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&request->held_by, &rndv_ring, __ATOMIC_RELAXED);
     request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
     if (lane && data && rtr->key.length == KEY_BYTES) {
         memcpy(&answer, key, KEY_BYTES);
@@ -85,9 +92,10 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
                                         &answer, ring_sent, request);
     }
     if (rc == OPAL_SUCCESS)
-        __atomic_store_n(&peer->ring_misses, 0, __ATOMIC_RELAXED);
+        peer_accepted(peer);
     else
         ring_sent(request, rc);
+    return true;
 }
 
 /* --- receiver -----------------------------------------------------------------------------------
@@ -97,10 +105,11 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
  * does not touch the buffer any more. */
 static void rndv_ring_step(struct recv_request *request)
 {
-    if (__atomic_add_fetch(&request->control_ends, 1, __ATOMIC_ACQ_REL) != 2)
+    struct taken *own = recv_request_own(request);
+    if (__atomic_add_fetch(&own->ends, 1, __ATOMIC_ACQ_REL) != 2)
         return;
-    __atomic_store_n(&request->in_ring, false, __ATOMIC_RELAXED);
-    if (request->ring_status == OPAL_SUCCESS)
+    __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELAXED);
+    if (own->status == OPAL_SUCCESS)
         recv_request_finish(request);
     else
         recv_request_ask(request, 0); /* over what was moved come the same bytes */
@@ -109,7 +118,8 @@ static void rndv_ring_step(struct recv_request *request)
 static void ring_taken(void *context, int status)
 {
     struct recv_request *request = context;
-    request->ring_status = status;
+    struct taken *own = recv_request_own(request);
+    own->status = status;
     rndv_ring_step(request);
 }
 
@@ -117,7 +127,7 @@ static bool rndv_ring_take(struct recv_request *request, const struct arrival *a
                            struct multilane_ring_key *answer)
 {
     const struct lane *lane = ring_lane(request->peer);
-    char *data = request->view ? view_contiguous(request->view) : NULL;
+    char *data = request->sink.view ? view_contiguous(request->sink.view) : NULL;
     struct multilane_ring_key offer;
     if (!lane || !data || arrival->key.length != KEY_BYTES)
         return false;
@@ -132,10 +142,10 @@ static void rndv_ring_receive(struct recv_request *request, const struct arrival
     const struct wire_key key = {.length = KEY_BYTES};
     if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
         return;
-    request->control_ends = 0;
-    __atomic_store_n(&request->in_ring, true, __ATOMIC_RELAXED);
+    *(struct taken *) recv_request_own(request) = (struct taken){.ends = 0};
+    __atomic_store_n(&request->held_by, &rndv_ring, __ATOMIC_RELAXED);
     if (!rndv_ring_take(request, arrival, &answer)) {
-        __atomic_store_n(&request->in_ring, false, __ATOMIC_RELAXED);
+        __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELAXED);
         recv_request_ask(request, 0);
         return;
     }
@@ -151,4 +161,6 @@ const struct protocol rndv_ring = {
     .start = rndv_ring_start,
     .ready = rndv_ring_ready,
     .receive = rndv_ring_receive,
+    .stop = rndv_ring_stop,
+    .can_be_declined = true,
 };

@@ -5,12 +5,16 @@
  * A slot passes two stages: the driver fills it, the lanes empty it. Several are under way, so the
  * stages overlap; what joins them is the queue of copies (staging.c): its tail is moved by what
  * starts a copy, its head by progress that sees one ended, and each slot says how much it holds.
- * The receiver does the same in the other direction (device_memory.c), and does not care what
+ * The receiver does the same in the other direction (device_sink.c), and does not care what
  * memory the sender has: to it this is rndv-am. */
-#include "protocol.h"
+#include "protocol/rndv_staged.h"
 
-#include "../device_memory.h"
-#include "../pieces.h"
+#include "memory/complaint.h"
+#include "protocol/common.h"
+
+#include "request/pieces.h"
+
+extern const struct protocol rndv_staged;
 
 /* The status of a transfer whose data could not be read. No lane says that. */
 #define UNREADABLE 1
@@ -81,7 +85,7 @@ static void slot_filled(struct slot *slot, driver_result result)
         slot_send(slot);
         return;
     }
-    staging_complain("cannot read the device memory of a message", result);
+    driver_complain("cannot read the device memory of a message", result);
     slot_return(slot);
     transfer_piece_done(&request->transfer, UNREADABLE);
 }
@@ -90,17 +94,17 @@ static int rndv_staged_piece(struct transfer *transfer, size_t offset, size_t *s
 {
     struct send_request *request = send_request_of_transfer(transfer);
     size_t wanted = piece_size(request->out.size, *size);
-    struct slot *slot = slot_take(request->view->copier, wanted);
+    struct slot *slot = slot_take(request->source.view->copier, wanted);
     if (!slot)
         return LANE_AGAIN;
     slot->owner = request;
     slot->offset = offset;
     slot->length = wanted < slot->room ? wanted : slot->room;
     *size = slot->length;
-    driver_result result = slot_copy(slot, request->view, COPY_TO_HOST, slot_filled);
+    driver_result result = slot_copy(slot, request->source.view, COPY_TO_HOST, slot_filled);
     if (OPAL_LIKELY(result == DRIVER_SUCCESS))
         return OMPI_SUCCESS;
-    staging_complain("cannot read the device memory of a message", result);
+    driver_complain("cannot read the device memory of a message", result);
     slot_return(slot);
     return UNREADABLE;
 }
@@ -108,8 +112,8 @@ static int rndv_staged_piece(struct transfer *transfer, size_t offset, size_t *s
 /* The receiver is told how much will not come: it would wait for ever. */
 static void rndv_staged_cancel(struct send_request *request)
 {
-    tell_of_bytes(request->out.peer, peer_control_lane(request->out.peer), WIRE_CANCEL,
-                  request->receiver, __atomic_load_n(&request->unsent, __ATOMIC_RELAXED), NULL);
+    tell_of_bytes(peer_control_lane(request->out.peer), WIRE_CANCEL, request->receiver,
+                  __atomic_load_n(&request->unsent, __ATOMIC_RELAXED), NULL);
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
     send_request_step(request); /* the ring may not be through with it, see rndv_ring.c */
 }
@@ -153,6 +157,7 @@ static int rndv_staged_start(struct send_request *request)
 const struct protocol rndv_staged = {
     .name = "rndv-staged",
     .method = WIRE_BY_SEND,
+    .carries_all = true,
     .post = post_by_request,
     .start = rndv_staged_start,
 };

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers that end: how that is detected, and how their pending work ends. */
+#include "btl/shm/shm.h"
+
+#include <time.h>
+
+#include "opal/util/proc.h"
+
+void shm_peer_fail(shm_peer_t *peer, const char *why)
+{
+    bool first;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    first = peer->out_state != OUT_DEAD;
+    peer->out_state = OUT_DEAD;
+    peer->out_direct = false;
+    peer->copy_proven = false;
+    peer->copy_tried = true;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!first)
+        return;
+    SHM_SAY("the lane from process %s to process %s is lost: %s",
+            OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_NAME_PRINT(peer->name), why);
+    shm_send_fail_pending(peer);
+    shm_remote_fail(peer);
+    if (shm.error_callback && peer->proc)
+        shm.error_callback(&shm_module, 0, peer->proc, (char *) "shared memory");
+}
+
+static bool peer_has_ended(shm_peer_t *peer)
+{
+    if (shm_segment_owner_lives(peer->segment_fd) || shm_peer_finalized(peer))
+        return false;
+    return shm.record.pid_namespace != peer->record.pid_namespace ||
+           !shm_segment_process_lives(peer->record.pid);
+}
+
+/* A peer that ended in order needs nothing any more. Open MPI may never tell: it does not take
+ * processes back from its BTLs when a spawned job disconnects. */
+static void peer_part(shm_peer_t *peer)
+{
+    if (peer->gone || !shm_peer_finalized(peer) || shm_segment_owner_lives(peer->segment_fd))
+        return;
+    shm_outbound_leave(peer);
+    peer->gone = true;
+    peer->out_state = OUT_DEAD;
+    shm_outbound_retire(peer);
+}
+
+static const char *peer_loss(shm_peer_t *peer)
+{
+    const char *why = NULL;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (peer->segment_fd >= 0 && peer->out_state != OUT_DEAD) {
+        peer_part(peer);
+        if (peer->gone)
+            why = NULL;
+        else if (peer_has_ended(peer))
+            why = "that process has ended";
+        else if (peer->out_connection &&
+                 atomic_load_explicit(&peer->out_connection->state, memory_order_acquire) ==
+                     CONNECTION_REFUSED)
+            why = "that process cannot open the memory of this one";
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return why;
+}
+
+#define LIFE_CHECK_MS 100u
+#define LIVES_BATCH   16u
+
+/* A few peers in each call, so that its time does not grow with their number. */
+static void peers_check(void)
+{
+    shm_peer_t *peers[LIVES_BATCH];
+    uint32_t count = 0;
+
+    OPAL_THREAD_LOCK(&shm.lock);
+    while (count < LIVES_BATCH && count < shm.peer_count)
+        peers[count++] = shm.peers[shm.life_next++ % shm.peer_count];
+    OPAL_THREAD_UNLOCK(&shm.lock);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *why = peer_loss(peers[i]);
+
+        /* With no lock held: callbacks may do anything. */
+        if (why)
+            shm_peer_fail(peers[i], why);
+    }
+}
+
+void shm_liveness_check(void)
+{
+    struct timespec time;
+    uint64_t now_ms;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    now_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
+    /* Relaxed: if two threads check at once, nothing is lost. */
+    if (now_ms - atomic_load_explicit(&shm.life_checked_ms, memory_order_relaxed) < LIFE_CHECK_MS)
+        return;
+    atomic_store_explicit(&shm.life_checked_ms, now_ms, memory_order_relaxed);
+    peers_check();
+}

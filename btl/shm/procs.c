@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes that Open MPI adds and takes back. */
+#include "btl/shm/shm.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/compat/component.h"
+#include "opal/class/opal_bitmap.h"
+#include "opal/mca/hwloc/hwloc-internal.h"
+#include "opal/util/proc.h"
+
+#define AWAITED_US 100
+
+static bool record_fits(const void *data, size_t bytes)
+{
+    const struct shm_record *record = data;
+
+    return bytes == sizeof(*record) && record->version == SHM_RECORD_VERSION;
+}
+
+static bool file_segment_ready(void)
+{
+    bool ready;
+
+    opal_mutex_lock(&shm.channel_lock);
+    ready = shm_own_segment_ready(SEGMENT_FILE);
+    opal_mutex_unlock(&shm.channel_lock);
+    return ready;
+}
+
+/* Under shm.lock. The peer, or NULL if shared memory does not reach it, which is no error. */
+static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
+{
+    bool same_job = proc->proc_name.jobid == opal_proc_local_get()->proc_name.jobid;
+    enum segment_kind kind = SEGMENT_MEMFD;
+    struct shm_record *record;
+    const char *refusal;
+    shm_peer_t *peer;
+    bool reserved;
+
+    if (proc == opal_proc_local_get() || (same_job && !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags)))
+        return NULL;
+    record = component_record_of(shm_module.btl_component, proc, record_fits);
+    if (!record)
+        return NULL;
+    refusal = shm_identity_refuses(record, same_job, &kind);
+    if (!refusal && kind == SEGMENT_FILE && !file_segment_ready())
+        refusal = "no file could be made for it in /dev/shm";
+    peer = shm_peer_find(&proc->proc_name);
+    reserved = peer && atomic_load_explicit(&peer->reserved, memory_order_relaxed);
+    if (!refusal && !reserved && !shm_ring_reserve(kind, &proc->proc_name))
+        refusal = "all rings are promised to others";
+    if (refusal) {
+        SHM_VERBOSE("no lane to process %s: %s", OPAL_NAME_PRINT(proc->proc_name), refusal);
+        free(record);
+        return NULL;
+    }
+    if (!peer)
+        peer = shm_peer_create(&proc->proc_name);
+    if (!peer) {
+        *status = OPAL_ERR_OUT_OF_RESOURCE;
+    } else {
+        atomic_store_explicit(&peer->reserved, true, memory_order_relaxed);
+        if (peer->gone) {
+            /* The same process has begun anew, with another segment. */
+            peer->gone = false;
+            peer->out_state = OUT_NONE;
+            peer->copy_tried = false;
+        }
+        atomic_store_explicit(&peer->in_left, false, memory_order_relaxed);
+        peer->record = *record;
+        peer->kind = kind;
+        peer->proc = proc;
+        peer->known = true;
+    }
+    free(record);
+    return peer;
+}
+
+int shm_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs, shm_peer_t **peers,
+                  opal_bitmap_t *reachable)
+{
+    int status = OPAL_SUCCESS;
+
+    (void) btl;
+    OPAL_THREAD_LOCK(&shm.lock);
+    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
+        peers[i] = peer_add(procs[i], &status);
+        if (peers[i] && reachable)
+            status = opal_bitmap_set_bit(reachable, (int) i);
+    }
+    OPAL_THREAD_UNLOCK(&shm.lock);
+    return status;
+}
+
+static void outbound_close(shm_peer_t *peer)
+{
+    shm_pending_drain(peer);
+    OPAL_THREAD_LOCK(&peer->lock);
+    /* Otherwise it stays open: the sweep closes it, or the end of the module. */
+    if (shm.finalized || opal_list_is_empty(&peer->pending)) {
+        shm_outbound_leave(peer);
+        if (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING)
+            peer->out_state = OUT_NONE;
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+int shm_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs, shm_peer_t **peers)
+{
+    (void) btl;
+    (void) procs;
+    for (size_t i = 0; i < count; i++) {
+        shm_peer_t *peer = peers[i];
+
+        if (!peer)
+            continue;
+        outbound_close(peer);
+        peer->known = false;
+        peer->proc = NULL;
+    }
+    return OPAL_SUCCESS;
+}
+
+static void peer_destroy(shm_peer_t *peer)
+{
+    outbound_close(peer);
+    shm_accept_end(peer);
+    shm_peer_segment_close(peer);
+    OBJ_DESTRUCT(&peer->remote_operations);
+    OBJ_DESTRUCT(&peer->pending);
+    OBJ_DESTRUCT(&peer->lock);
+    free(peer->stale);
+    free(peer);
+}
+
+/* Whether the peer will still map the ring that we have closed: it holds messages, and the peer has
+ * not seen the connection yet. This happens only to first messages, and only where processes end
+ * without a barrier, as those that use sessions may. */
+static bool peer_awaits(const shm_peer_t *peer)
+{
+    return peer->left_connection && !shm_peer_finalized(peer) &&
+           atomic_load_explicit(&peer->left_connection->state, memory_order_relaxed) ==
+               CONNECTION_CLOSED &&
+           atomic_load_explicit(&peer->left_channel->is_mapped, memory_order_relaxed) == 0 &&
+           shm_segment_owner_lives(peer->segment_fd);
+}
+
+void shm_peers_close(void)
+{
+    for (uint32_t i = 0; i < shm.peer_count; i++)
+        outbound_close(shm.peers[i]);
+    for (uint32_t i = 0; i < shm.peer_count; i++)
+        while (peer_awaits(shm.peers[i]))
+            usleep(AWAITED_US);
+    for (uint32_t i = 0; i < shm.peer_count; i++)
+        peer_destroy(shm.peers[i]);
+    free(shm.peers);
+    free(shm.pending_peers);
+    shm.peers = shm.pending_peers = NULL;
+    shm.peer_count = shm.peer_room = 0;
+    atomic_store_explicit(&shm.pending_count, 0, memory_order_relaxed);
+}

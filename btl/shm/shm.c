@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of btl/shm, with the defaults of its parameters. */
+#include "btl/shm/shm.h"
+
+struct shm_state shm = {
+    .single_copy_text = "auto",
+    .ring_bytes_text = "auto",
+    .memory_max_text = "64m",
+    .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
+};
+
+/* Filled by component.c. */
+mca_btl_base_module_t shm_module;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completions of the send queues. */
+#include "btl/verbs/verbs.h"
+
+#include <stdio.h>
+
+#define BATCH 16
+
+static const char *kind_in_words(uint8_t kind)
+{
+    static const char *const names[] = {[WORK_SEND] = "a message",
+                                        [WORK_PUT] = "a put",
+                                        [WORK_GET] = "a get",
+                                        [WORK_FETCH_ADD] = "an atomic addition",
+                                        [WORK_SWAP_IF] = "an atomic comparison"};
+
+    return names[kind];
+}
+
+static __attribute__((noinline)) void work_broken(verbs_peer_t *peer, const struct ibv_wc *wc,
+                                                  const char *what)
+{
+    char why[192];
+
+    /* Ignore completions of a replaced queue pair. A work that was flushed does not always follow
+     * one that says why: the device may report only signaled works. */
+    if (wc->qp_num != atomic_load_explicit(&peer->qpn, memory_order_relaxed))
+        return;
+    snprintf(why, sizeof(why), "%s ended with status %d (%s)", what, (int) wc->status,
+             ibv_wc_status_str(wc->status));
+    verbs_peer_fail_pair(peer, wc->qp_num, why);
+}
+
+static void inline_reported(const struct ibv_wc *wc)
+{
+    verbs_peer_t *peer = INLINE_ID_PEER(wc->wr_id);
+    uint32_t frees = INLINE_ID_FREES(wc->wr_id);
+
+    if (OPAL_UNLIKELY(wc->status != IBV_WC_SUCCESS))
+        work_broken(peer, wc, "a message");
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (wc->qp_num == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
+        verbs_queue_room_give(peer, frees);
+    if (!opal_list_is_empty(&peer->pending))
+        verbs_queue_wake(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
+{
+    struct verbs_work *work;
+    verbs_peer_t *peer;
+    bool good = wc->status == IBV_WC_SUCCESS;
+
+    if ((wc->wr_id & 3) == GREETING_ID_MARK) {
+        verbs_greeting_sent(module, GREETING_ID_INDEX(wc->wr_id));
+        return;
+    }
+    if ((wc->wr_id & INLINE_ID_MARK) != 0) {
+        inline_reported(wc);
+        return;
+    }
+    work = (struct verbs_work *) (uintptr_t) wc->wr_id;
+    peer = work->peer;
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->outstanding--;
+    /* Also for a broken connection, which may never be renewed. Works that it posted after its last
+     * report keep their entries until then, but none while entries are scarce
+     * (verbs_queue_post_inline). */
+    verbs_queue_room_give(peer, work->frees);
+    if (!opal_list_is_empty(&peer->pending) && peer->state == PEER_READY)
+        verbs_queue_wake(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (OPAL_UNLIKELY(!good))
+        work_broken(peer, wc, kind_in_words(work->kind));
+    verbs_work_complete(work, good ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
+}
+
+int verbs_completions_poll(struct verbs_module *module)
+{
+    struct ibv_wc completions[BATCH];
+    int count = ibv_poll_cq(module->send_cq, BATCH, completions);
+
+    for (int i = 0; i < count; i++)
+        verbs_work_completed(module, &completions[i]);
+    return count < 0 ? 0 : count;
+}

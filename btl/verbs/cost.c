@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cost of a lane, by estimates for its kind of device. */
+#include "btl/verbs/verbs.h"
+
+#include <math.h>
+
+#include "opal/runtime/opal_params.h"
+
+/* Estimates until a profile or the user gives better values: common figures of such devices, not
+ * measurements of this one. The bandwidth is the port's, less headers. */
+struct estimate {
+    double latency_s;
+    double overhead_s; /* at each end */
+    double read_s;     /* one more latency: a get's request */
+};
+
+static const struct estimate estimate_infiniband = {1.0e-6, 0.2e-6, 0.8e-6};
+
+static const struct estimate estimate_roce = {1.5e-6, 0.2e-6, 1.2e-6};
+
+static const struct estimate estimate_soft = {20e-6, 5e-6, 20e-6};
+
+#define SHARE_OF_WIRE    0.95
+#define MEGABITS_UNKNOWN 1000u
+#define COPY_BYTES_S     10e9
+
+/* One registration: found in the cache, or made by the system page by page. */
+#define CACHED_S 0.3e-6
+
+#define REGISTERED_S      20e-6
+#define REGISTERED_S_BYTE (60e-9 / 4096)
+
+static const struct estimate *estimate_of(const struct verbs_module *module, uint8_t link)
+{
+    if (module->soft)
+        return &estimate_soft;
+    return link == CHOICE_INFINIBAND ? &estimate_infiniband : &estimate_roce;
+}
+
+/* The lane has the bandwidth of the slower of its two ports. */
+static double wire_bytes_s(const struct choice_address *mine, const struct choice_address *theirs)
+{
+    uint32_t megabits = mine->megabits;
+
+    if (theirs->megabits != 0 && (megabits == 0 || theirs->megabits < megabits))
+        megabits = theirs->megabits;
+    if (megabits == 0)
+        megabits = MEGABITS_UNKNOWN;
+    return megabits * 1e6 / 8 * SHARE_OF_WIRE;
+}
+
+static void cost_set(struct multilane_lane_attributes *out, const struct estimate *estimate,
+                     double bandwidth)
+{
+    /* Without hooks into the memory allocator nothing is cached. */
+    bool cached = opal_leave_pinned > 0;
+    const struct multilane_lane_range zero_copy = {
+        .largest_bytes = UINT64_MAX,
+        .latency_s = estimate->latency_s,
+        .bandwidth_bytes_s = bandwidth,
+        .overhead_send_s = estimate->overhead_s,
+        .registration_s = cached ? CACHED_S : REGISTERED_S,
+        .registration_s_byte = cached ? 0 : REGISTERED_S_BYTE,
+    };
+
+    for (int way = 0; way < MULTILANE_WAYS; way++) {
+        struct multilane_lane_range *range = &out->cost[way].ranges[0];
+
+        out->cost[way].range_count = 1;
+        *range = zero_copy;
+        if (way == MULTILANE_BY_GET)
+            range->latency_s += estimate->read_s;
+        if (way == MULTILANE_BY_SEND) {
+            range->overhead_receive_s = estimate->overhead_s;
+            range->registration_s = range->registration_s_byte = 0;
+            range->bandwidth_bytes_s = 1 / (1 / bandwidth + 1 / COPY_BYTES_S);
+        }
+        user_attributes_apply(&verbs.user, range, 1);
+    }
+}
+
+/* The bytes that a lane of this port may have in flight, in messages large enough for a slot. */
+uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
+                               const struct choice_address *address)
+{
+    struct multilane_lane_attributes attributes = {0};
+    const struct multilane_lane_range *put = attributes.cost[MULTILANE_BY_PUT].ranges;
+    double round_trip_s, bandwidth;
+
+    if (verbs.slots == 0 || module->inline_max < SLOT_BYTES)
+        return 0;
+    if (verbs.slots > 0)
+        return verbs_slot_ring_depth(verbs.slots, 1);
+    cost_set(&attributes, estimate_of(module, address->link), wire_bytes_s(address, address));
+    round_trip_s = 2 * (put->latency_s + put->overhead_send_s);
+    bandwidth = put->bandwidth_bytes_s == 0 ? INFINITY : put->bandwidth_bytes_s;
+    return verbs_slot_ring_depth(bandwidth * round_trip_s,
+                                 (double) module->super.btl_rndv_eager_limit);
+}
+
+void verbs_cost_fill(const struct verbs_module *module, const struct choice_address *theirs,
+                     struct multilane_lane_attributes *out)
+{
+    const struct choice_address *mine = &verbs.record.ports[module->port_index].address;
+
+    cost_set(out, estimate_of(module, mine->link), wire_bytes_s(mine, theirs));
+}

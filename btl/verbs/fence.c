@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fences: the two ends of a lane agree by greetings that both of their queue pairs are broken. */
+#include "btl/verbs/greeting.h"
+
+bool verbs_peer_is_unfenced(const verbs_peer_t *peer)
+{
+    return peer->state == PEER_FAILED && peer->was_ready && !peer->fence_confirmed;
+}
+
+/* By every port that knows the process: the port of this lane may be cut off. */
+static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
+                                 struct greeting *greeting)
+{
+    greeting->to_nonce = nonce;
+    for (uint32_t i = 0; i < verbs.module_count; i++) {
+        struct verbs_module *module = verbs.modules[i];
+        verbs_peer_t *peer;
+
+        OPAL_THREAD_LOCK(&module->lock);
+        peer = verbs_peer_find(module, to);
+        OPAL_THREAD_UNLOCK(&module->lock);
+        if (!peer)
+            continue;
+        OPAL_THREAD_LOCK(&peer->lock);
+        if (nonce == peer->nonce)
+            (void) verbs_greeting_send(peer, greeting); /* a lost one is sent again by either end */
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    }
+}
+
+void verbs_fence_ask(verbs_peer_t *peer)
+{
+    struct greeting greeting;
+    uint64_t nonce;
+    bool is_broken;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    verbs_greeting_fill(peer, &greeting);
+    nonce = peer->nonce;
+    is_broken = peer->state == PEER_FAILED; /* another thread may have begun anew */
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!is_broken)
+        return;
+    greeting.kind = GREETING_FENCE;
+    greeting_send_anyhow(&peer->name, nonce, &greeting);
+}
+
+/* The peer that a greeting about a fence names; NULL: there is none. */
+static verbs_peer_t *fence_peer(const struct greeting *heard)
+{
+    struct verbs_module *module = verbs_module_of_port(heard->to_port);
+    verbs_peer_t *peer = NULL;
+
+    if (module) {
+        OPAL_THREAD_LOCK(&module->lock);
+        peer = verbs_peer_find(module, &heard->from);
+        OPAL_THREAD_UNLOCK(&module->lock);
+    }
+    return peer && heard->from_nonce == peer->nonce ? peer : NULL;
+}
+
+void verbs_fence_heard(const struct greeting *heard)
+{
+    verbs_peer_t *peer = fence_peer(heard);
+    struct greeting answer = *heard;
+    bool connected = false;
+
+    if (!peer)
+        return;
+    OPAL_THREAD_LOCK(&peer->lock);
+    connected = peer->state >= PEER_ANSWERED && heard->end.qpn == peer->their_qpn;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (connected)
+        verbs_peer_fail(peer, "the other end has closed it");
+    answer.kind = GREETING_FENCED;
+    answer.from = opal_proc_local_get()->proc_name;
+    answer.from_nonce = verbs.record.nonce;
+    answer.from_port = heard->to_port;
+    answer.to_port = heard->from_port;
+    answer.heard_qpn = heard->end.qpn;
+    greeting_send_anyhow(&peer->name, heard->from_nonce, &answer);
+}
+
+void verbs_fenced_heard(const struct greeting *heard)
+{
+    verbs_peer_t *peer = fence_peer(heard);
+
+    if (!peer)
+        return;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (peer->state == PEER_FAILED &&
+        heard->heard_qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
+        peer->fence_confirmed = true;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+#define FENCE_PAUSE_MS 50u
+
+/* Our queue pair is in error: it sends nothing, and receives nothing that it asked for. But what it
+ * had sent may still be in the network, or be sent again by a device that has not noticed. Only
+ * when the queue pair at the other end is broken too can nothing more be written there. */
+int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
+{
+    uint64_t now = verbs_now_ms();
+    bool over, ask = false;
+
+    (void) btl;
+    verbs_peer_fail(peer, "it was closed");
+    OPAL_THREAD_LOCK(&peer->lock);
+    over = peer->state == PEER_IDLE || (peer->outstanding == 0 && !verbs_peer_is_unfenced(peer));
+    if (verbs_peer_is_unfenced(peer) && now >= peer->fence_next_ms) {
+        peer->fence_next_ms = now + FENCE_PAUSE_MS;
+        ask = true;
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (ask)
+        verbs_fence_ask(peer);
+    return over ? OPAL_SUCCESS : OPAL_ERR_RESOURCE_BUSY;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The datagram queue pair of a port, which greetings are sent and received by. */
+#include "btl/verbs/greeting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Datagrams begin with 40 bytes for the route of their sender, used or not. */
+#define ROUTE_BYTES 40u
+
+#define GREETING_BYTES 256u
+#define GREETINGS_IN   32u
+#define GREETINGS_OUT  16u
+#define GREETING_KEY   0x4d4c4e31u
+
+/* Of a port, after a path could not be made. The peer itself waits twice as long, so that other
+ * peers are tried first. */
+#define PATH_PAUSE_FIRST_MS 1000u
+
+#define PATH_PAUSE_LONGEST_MS 16000u
+
+_Static_assert(sizeof(struct greeting) <= GREETING_BYTES, "a greeting is one datagram");
+
+_Static_assert(GREETINGS_OUT < 32, "one bit a buffer");
+
+struct verbs_greeter {
+    struct ibv_qp *qp;
+    unsigned char *memory; /* GREETINGS_IN buffers, then GREETINGS_OUT */
+    struct ibv_mr *mr;
+    opal_mutex_t lock; /* guards `busy` and the send queue; taken inside a peer's lock */
+    uint32_t busy;     /* one bit a buffer to send from */
+    struct verbs_pause path_pause; /* of the port, for all peers; under `lock` */
+};
+
+#define IN_BYTES (ROUTE_BYTES + GREETING_BYTES)
+
+static unsigned char *buffer_in(struct verbs_greeter *greeter, uint32_t index)
+{
+    return greeter->memory + index * IN_BYTES;
+}
+
+static unsigned char *buffer_out(struct verbs_greeter *greeter, uint32_t index)
+{
+    return greeter->memory + GREETINGS_IN * IN_BYTES + index * GREETING_BYTES;
+}
+
+/* --- the datagram queue pair --- */
+
+static bool post_in(struct verbs_greeter *greeter, uint32_t index)
+{
+    struct ibv_sge part = {.addr = (uint64_t) (uintptr_t) buffer_in(greeter, index),
+                           .length = IN_BYTES,
+                           .lkey = greeter->mr->lkey};
+    struct ibv_recv_wr request = {.wr_id = GREETING_ID(index), .sg_list = &part, .num_sge = 1};
+    struct ibv_recv_wr *bad;
+
+    return ibv_post_recv(greeter->qp, &request, &bad) == 0;
+}
+
+static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_INIT,
+                                     .pkey_index = (uint16_t) verbs.pkey_index,
+                                     .port_num = (uint8_t) module->port_number,
+                                     .qkey = GREETING_KEY};
+
+    if (ibv_modify_qp(qp, &attributes,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) != 0)
+        return false;
+    attributes.qp_state = IBV_QPS_RTR;
+    if (ibv_modify_qp(qp, &attributes, IBV_QP_STATE) != 0)
+        return false;
+    attributes.qp_state = IBV_QPS_RTS;
+    return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
+}
+
+int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = module->send_cq,
+        .recv_cq = module->receive_cq,
+        .cap = {.max_send_wr = GREETINGS_OUT,
+                .max_recv_wr = GREETINGS_IN,
+                .max_send_sge = 1,
+                .max_recv_sge = 1},
+        .qp_type = IBV_QPT_UD,
+    };
+    struct verbs_greeter *greeter = calloc(1, sizeof(*greeter));
+    size_t bytes = GREETINGS_IN * IN_BYTES + GREETINGS_OUT * GREETING_BYTES;
+
+    if (!greeter)
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    module->greeter = greeter;
+    OBJ_CONSTRUCT(&greeter->lock, opal_mutex_t);
+    if (posix_memalign((void **) &greeter->memory, 4096, bytes) != 0) {
+        greeter->memory = NULL;
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    memset(greeter->memory, 0, bytes);
+    greeter->mr = ibv_reg_mr(module->pd, greeter->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+    if (greeter->mr)
+        greeter->qp = ibv_create_qp(module->pd, &init);
+    if (!greeter->qp || !greeter_start(module, greeter->qp))
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    for (uint32_t i = 0; i < GREETINGS_IN; i++)
+        if (!post_in(greeter, i))
+            return OPAL_ERR_OUT_OF_RESOURCE;
+    *qpn = greeter->qp->qp_num;
+    return OPAL_SUCCESS;
+}
+
+void verbs_greeter_close(struct verbs_module *module)
+{
+    struct verbs_greeter *greeter = module->greeter;
+
+    if (!greeter)
+        return;
+    module->greeter = NULL;
+    if (greeter->qp)
+        ibv_destroy_qp(greeter->qp);
+    if (greeter->mr)
+        ibv_dereg_mr(greeter->mr);
+    free(greeter->memory);
+    OBJ_DESTRUCT(&greeter->lock);
+    free(greeter);
+}
+
+/* --- the path to a peer --- */
+
+static void pause_begin(struct verbs_pause *pause, uint64_t now, uint32_t times)
+{
+    pause->length_ms = pause->length_ms == 0 ? PATH_PAUSE_FIRST_MS : 2 * pause->length_ms;
+    if (pause->length_ms > PATH_PAUSE_LONGEST_MS)
+        pause->length_ms = PATH_PAUSE_LONGEST_MS;
+    pause->until_ms = now + times * pause->length_ms;
+}
+
+static void pause_end(struct verbs_pause *pause)
+{
+    *pause = (struct verbs_pause){.until_ms = 0};
+}
+
+/* Under peer->lock. */
+static bool path_is_paused(verbs_peer_t *peer)
+{
+    struct verbs_greeter *greeter = peer->module->greeter;
+    uint64_t now = verbs_now_ms();
+    bool paused = now < peer->path_pause.until_ms;
+
+    opal_mutex_lock(&greeter->lock);
+    paused |= now < greeter->path_pause.until_ms;
+    opal_mutex_unlock(&greeter->lock);
+    return paused;
+}
+
+void verbs_path_works(verbs_peer_t *peer)
+{
+    struct verbs_greeter *greeter = peer->module->greeter;
+
+    pause_end(&peer->path_pause);
+    opal_mutex_lock(&greeter->lock);
+    pause_end(&greeter->path_pause);
+    opal_mutex_unlock(&greeter->lock);
+}
+
+/* Under peer->lock. On RoCE a failing attempt to make a path blocks for a second. Growing pauses
+ * follow, or all other lanes would wait for a dead one. */
+static void path_fails(verbs_peer_t *peer)
+{
+    struct verbs_greeter *greeter = peer->module->greeter;
+    uint64_t now = verbs_now_ms();
+
+    pause_begin(&peer->path_pause, now, 2);
+    opal_mutex_lock(&greeter->lock);
+    pause_begin(&greeter->path_pause, now, 1);
+    opal_mutex_unlock(&greeter->lock);
+}
+
+/* Under peer->lock. */
+static bool path_find(verbs_peer_t *peer)
+{
+    struct ibv_ah_attr path;
+
+    if (peer->greeting_path)
+        return true;
+    if (path_is_paused(peer))
+        return false;
+    verbs_path_fill(peer->module, &peer->port.address, &path);
+    peer->greeting_path = ibv_create_ah(peer->module->pd, &path);
+    if (!peer->greeting_path)
+        path_fails(peer);
+    else
+        verbs_path_works(peer);
+    return peer->greeting_path != NULL;
+}
+
+/* --- greetings --- */
+
+void verbs_greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
+{
+    struct verbs_module *module = peer->module;
+
+    memset(greeting, 0, sizeof(*greeting));
+    greeting->version = GREETING_VERSION;
+    greeting->kind = GREETING_HELLO;
+    greeting->bytes = sizeof(*greeting);
+    greeting->to_nonce = peer->nonce;
+    greeting->from_nonce = verbs.record.nonce;
+    greeting->from = opal_proc_local_get()->proc_name;
+    greeting->from_port = module->port_index;
+    greeting->to_port = peer->their_port;
+    verbs_pair_end(peer, &greeting->end);
+    greeting->heard_qpn = peer->state >= PEER_ANSWERED ? peer->their_qpn : 0;
+    greeting->is_sure = peer->state == PEER_READY;
+    verbs_slots_tell(peer, &greeting->slots);
+}
+
+enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *greeting)
+{
+    struct verbs_greeter *greeter = peer->module->greeter;
+    enum sending sending = SENDING_LATER;
+    struct ibv_send_wr request, *bad;
+    struct ibv_sge part;
+    uint32_t index;
+
+    if (!path_find(peer))
+        return SENDING_NOWHERE;
+    opal_mutex_lock(&greeter->lock);
+    index = (uint32_t) __builtin_ctz(~greeter->busy);
+    if (index < GREETINGS_OUT) {
+        memcpy(buffer_out(greeter, index), greeting, sizeof(*greeting));
+        part = (struct ibv_sge){.addr = (uint64_t) (uintptr_t) buffer_out(greeter, index),
+                                .length = sizeof(*greeting),
+                                .lkey = greeter->mr->lkey};
+        request = (struct ibv_send_wr){
+            .wr_id = GREETING_ID(index),
+            .opcode = IBV_WR_SEND,
+            .send_flags = IBV_SEND_SIGNALED,
+            .sg_list = &part,
+            .num_sge = 1,
+            .wr.ud = {.ah = peer->greeting_path,
+                      .remote_qpn = peer->port.greeting_qpn,
+                      .remote_qkey = GREETING_KEY},
+        };
+        sending = ibv_post_send(greeter->qp, &request, &bad) == 0 ? SENDING_DONE : SENDING_NOWHERE;
+        if (sending == SENDING_DONE)
+            greeter->busy |= 1u << index;
+    }
+    opal_mutex_unlock(&greeter->lock);
+    return sending;
+}
+
+void verbs_greeting_sent(struct verbs_module *module, uint32_t index)
+{
+    if (index >= GREETINGS_OUT)
+        return;
+    opal_mutex_lock(&module->greeter->lock);
+    module->greeter->busy &= ~(1u << index);
+    opal_mutex_unlock(&module->greeter->lock);
+}
+
+bool verbs_greeting_take(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc,
+                         struct greeting *heard)
+{
+    bool is_whole = wc->byte_len == ROUTE_BYTES + sizeof(*heard);
+
+    if (index >= GREETINGS_IN || wc->status != IBV_WC_SUCCESS)
+        return false;
+    memcpy(heard, buffer_in(module->greeter, index) + ROUTE_BYTES, sizeof(*heard));
+    (void) post_in(module->greeter, index);
+    heard->end.port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
+    if (!is_whole)
+        atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed);
+    return is_whole;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: made, connected with one at the other end, and destroyed. */
+#include "btl/verbs/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECEIVER_NOT_READY_CODE 12 /* the sender tries again after 0.64 ms */
+#define HOPS_MAX                64
+
+void verbs_path_fill(struct verbs_module *module, const struct choice_address *address,
+                     struct ibv_ah_attr *path)
+{
+    memset(path, 0, sizeof(*path));
+    path->dlid = address->lid;
+    path->sl = (uint8_t) verbs.service_level;
+    path->port_num = (uint8_t) module->port_number;
+    if (!verbs_choice_is_routed(&verbs.record.ports[module->port_index].address, address))
+        return;
+    path->is_global = 1;
+    memcpy(path->grh.dgid.raw, address->gid, CHOICE_GID_BYTES);
+    path->grh.sgid_index = (uint8_t) module->gid_index;
+    path->grh.hop_limit = HOPS_MAX;
+    path->grh.traffic_class = (uint8_t) verbs.traffic_class;
+}
+
+bool verbs_pair_create(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
+    struct ibv_qp_init_attr init = {
+        .send_cq = module->send_cq,
+        .recv_cq = module->receive_cq,
+        .srq = module->srq,
+        .cap = {.max_send_wr = (uint32_t) verbs.queue_depth,
+                .max_send_sge = 2,
+                .max_inline_data = module->inline_max},
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp_attr attributes = {
+        .qp_state = IBV_QPS_INIT,
+        .pkey_index = (uint16_t) verbs.pkey_index,
+        .port_num = (uint8_t) module->port_number,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                           (module->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
+    };
+    struct ibv_qp *qp = ibv_create_qp(module->pd, &init);
+
+    if (!qp ||
+        ibv_modify_qp(qp, &attributes,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {
+        VERBS_SAY("%s: no queue pair for process %s can be made: %s", module->device,
+                  OPAL_NAME_PRINT(peer->name), strerror(errno));
+        if (qp)
+            ibv_destroy_qp(qp);
+        return false;
+    }
+    peer->qp = qp;
+    peer->send_room = (uint32_t) verbs.queue_depth;
+    peer->unsignaled = 0;
+    verbs_slots_begin(peer);
+    peer->my_psn = (uint32_t) (verbs.record.nonce ^ qp->qp_num * 2654435761u) & 0xffffff;
+    atomic_store_explicit(&peer->qpn, qp->qp_num, memory_order_relaxed);
+    return true;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end)
+{
+    const struct verbs_module *module = peer->module;
+
+    end->port = verbs.record.ports[module->port_index];
+    end->qpn = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
+    end->psn = peer->my_psn;
+    end->index = peer->index;
+    end->read_depth = module->read_depth_in;
+}
+
+bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
+{
+    struct verbs_module *module = peer->module;
+    struct ibv_qp_attr attributes = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu =
+            other->port.mtu < (uint32_t) module->mtu ? (enum ibv_mtu) other->port.mtu : module->mtu,
+        .dest_qp_num = other->qpn,
+        .rq_psn = other->psn,
+        .max_dest_rd_atomic = (uint8_t) module->read_depth_in,
+        .min_rnr_timer = RECEIVER_NOT_READY_CODE,
+    };
+
+    verbs_path_fill(module, &other->port.address, &attributes.ah_attr);
+    if (ibv_modify_qp(peer->qp, &attributes,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)
+        return false;
+    attributes = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS,
+        .timeout = (uint8_t) verbs.timeout,
+        .retry_cnt = (uint8_t) verbs.retry_count,
+        .rnr_retry = 7, /* without end: a receiver without buffers is slow, not lost */
+        .sq_psn = peer->my_psn,
+        .max_rd_atomic = (uint8_t) smaller(module->read_depth_out, other->read_depth),
+    };
+    return ibv_modify_qp(peer->qp, &attributes,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0;
+}
+
+bool verbs_pair_to_itself(verbs_peer_t *peer)
+{
+    struct verbs_end own;
+
+    if (!verbs_pair_create(peer))
+        return false;
+    verbs_pair_end(peer, &own);
+    verbs_peer_state_set(peer, verbs_pair_connect(peer, &own) ? PEER_READY : PEER_FAILED);
+    return peer->state == PEER_READY;
+}
+
+/* Under peer->lock. Later completions of the queue pair find no such one. */
+static void pair_destroy(verbs_peer_t *peer)
+{
+    if (!peer->qp)
+        return;
+    ibv_destroy_qp(peer->qp);
+    peer->qp = NULL;
+    atomic_store_explicit(&peer->qpn, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&peer->module->send_cq_room,
+                              (int32_t) ((uint32_t) verbs.queue_depth - peer->send_room),
+                              memory_order_relaxed);
+    peer->send_room = 0;
+    peer->unsignaled = 0;
+}
+
+bool verbs_peer_renew(verbs_peer_t *peer)
+{
+    if (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending))
+        return false;
+    pair_destroy(peer);
+    verbs_peer_state_set(peer, PEER_IDLE);
+    peer->was_ready = peer->fence_confirmed = false;
+    peer->fence_next_ms = 0;
+    return true;
+}
+
+static void peer_destroy(verbs_peer_t *peer)
+{
+    verbs_queue_fail_pending(peer);
+    OPAL_THREAD_LOCK(&peer->lock);
+    pair_destroy(peer);
+    if (peer->greeting_path)
+        ibv_destroy_ah(peer->greeting_path);
+    verbs_slots_close(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    OBJ_DESTRUCT(&peer->pending);
+    OBJ_DESTRUCT(&peer->lock);
+    free(peer);
+}
+
+void verbs_peers_close(struct verbs_module *module)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+
+    for (uint32_t i = 0; i < count; i++)
+        peer_destroy(verbs_peer_at(module, i));
+    atomic_store_explicit(&module->peer_count, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < PEERS_CHUNKS; i++)
+        free(atomic_load_explicit(&module->chunks[i], memory_order_relaxed));
+}

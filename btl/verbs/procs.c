@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes that Open MPI adds and takes back. */
+#include "btl/verbs/verbs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compat/component.h"
+#include "opal/class/opal_bitmap.h"
+
+/* So long works under way may take to end when Open MPI removes a peer. */
+#define DRAIN_MS 1000u
+
+/* Each end sends messages as long as its own buffers; one longer than the other end's buffers would
+ * break the lane. */
+static bool takes_as_long(const opal_proc_t *proc, const struct verbs_record *record)
+{
+    static bool said;
+
+    if (verbs.record.message_bytes == record->message_bytes)
+        return true;
+    if (!said)
+        VERBS_SAY("process %s has a btl_verbs_max_send_size of %llu and this one of %llu; messages "
+                  "between such processes take another lane. Give all of the job the same.",
+                  OPAL_NAME_PRINT(proc->proc_name), (unsigned long long) record->message_bytes,
+                  (unsigned long long) verbs.record.message_bytes);
+    said = true;
+    return false;
+}
+
+static bool record_fits(const void *data, size_t bytes)
+{
+    const struct verbs_record *record = data;
+
+    return bytes >= VERBS_RECORD_BYTES(0) && record->version == VERBS_RECORD_VERSION &&
+           record->port_count <= CHOICE_PORTS_MAX &&
+           VERBS_RECORD_BYTES(record->port_count) == bytes;
+}
+
+/* The record that `proc` published; NULL if it published none that can be used. */
+static struct verbs_record *record_get(const struct verbs_module *module, opal_proc_t *proc)
+{
+    struct verbs_record *record =
+        component_record_of(module->super.btl_component, proc, record_fits);
+
+    if (!record || takes_as_long(proc, record))
+        return record;
+    free(record);
+    return NULL;
+}
+
+/* The index in `record` of the port that this module's leads to; -1: none. */
+static int port_of(const struct verbs_module *module, const struct verbs_record *record)
+{
+    struct choice_address mine[CHOICE_PORTS_MAX], theirs[CHOICE_PORTS_MAX];
+    int pairs[CHOICE_PORTS_MAX];
+
+    for (uint32_t i = 0; i < verbs.record.port_count; i++)
+        mine[i] = verbs.record.ports[i].address;
+    for (uint32_t i = 0; i < record->port_count; i++)
+        theirs[i] = record->ports[i].address;
+    verbs_choice_pair(mine, verbs.record.port_count, theirs, record->port_count, verbs.any_subnet,
+                      pairs);
+    return pairs[module->port_index];
+}
+
+static void port_missing(const struct verbs_module *module, const opal_proc_t *proc,
+                         const struct verbs_record *record)
+{
+    const char *why = "it has no port";
+
+    for (uint32_t i = 0; i < record->port_count; i++) {
+        why = verbs_choice_refuses(&verbs.record.ports[module->port_index].address,
+                                   &record->ports[i].address, verbs.any_subnet);
+        if (!why)
+            why = "its reachable ports are paired with other ports of this process";
+    }
+    VERBS_VERBOSE("%s: no lane to process %s: %s", module->device, OPAL_NAME_PRINT(proc->proc_name),
+                  why);
+}
+
+/* Under module->lock. The peer, or NULL if none of its ports can be reached, which is no error. */
+static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, int *status)
+{
+    struct verbs_record *record;
+    verbs_peer_t *peer = NULL;
+    int index;
+
+    if (proc == opal_proc_local_get())
+        return NULL;
+    record = record_get(module, proc);
+    if (!record)
+        return NULL;
+    index = port_of(module, record);
+    if (index < 0) {
+        port_missing(module, proc, record);
+        free(record);
+        return NULL;
+    }
+    peer = verbs_peer_find(module, &proc->proc_name);
+    if (!peer)
+        peer = verbs_peer_create(module, &proc->proc_name);
+    if (!peer) {
+        *status = OPAL_ERR_OUT_OF_RESOURCE;
+    } else {
+        OPAL_THREAD_LOCK(&peer->lock);
+        if (peer->state == PEER_FAILED && !verbs_peer_is_unfenced(peer))
+            (void) verbs_peer_renew(peer);
+        if (peer->state == PEER_IDLE) {
+            peer->port = record->ports[index];
+            peer->port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
+            peer->their_port = (uint32_t) index;
+            peer->nonce = record->nonce;
+        }
+        peer->proc = proc;
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    }
+    free(record);
+    return peer;
+}
+
+/* A failed peer that cannot be renewed yet is no lane until it is added again. That holds for
+ * callers that had the lane before. Others get it, and failover learns from the first message that
+ * it failed. */
+static bool peer_is_lane(verbs_peer_t *peer)
+{
+    bool failed, unfenced;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    failed = peer->state == PEER_FAILED && peer->known;
+    unfenced = verbs_peer_is_unfenced(peer);
+    peer->known = true;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (unfenced)
+        verbs_fence_ask(peer);
+    return !failed;
+}
+
+int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                    verbs_peer_t **peers, opal_bitmap_t *reachable)
+{
+    struct verbs_module *module = module_of(btl);
+    int status = OPAL_SUCCESS;
+
+    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
+        OPAL_THREAD_LOCK(&module->lock);
+        peers[i] = peer_add(module, procs[i], &status);
+        OPAL_THREAD_UNLOCK(&module->lock);
+        if (peers[i] && !peer_is_lane(peers[i]))
+            peers[i] = NULL;
+        if (peers[i] && reachable)
+            status = opal_bitmap_set_bit(reachable, (int) i);
+    }
+    return status;
+}
+
+/* Whether all its works have ended. */
+static bool peer_is_quiet(verbs_peer_t *peer)
+{
+    bool quiet;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    quiet = peer->state == PEER_IDLE || peer->state == PEER_FAILED ||
+            (peer->outstanding == 0 && opal_list_is_empty(&peer->pending));
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return quiet;
+}
+
+int verbs_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                    verbs_peer_t **peers)
+{
+    uint64_t end = verbs_now_ms() + DRAIN_MS;
+
+    (void) procs;
+    for (size_t i = 0; i < count; i++) {
+        if (!peers[i])
+            continue;
+        while (!peer_is_quiet(peers[i]) && verbs_now_ms() < end)
+            (void) verbs_progress_module(module_of(btl));
+        OPAL_THREAD_LOCK(&peers[i]->lock);
+        peers[i]->known = false;
+        peers[i]->proc = NULL;
+        OPAL_THREAD_UNLOCK(&peers[i]->lock);
+    }
+    return OPAL_SUCCESS;
+}

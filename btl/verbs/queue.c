@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The send queue of a connection: works are posted at once if there is room, and wait if not. */
+#include "btl/verbs/verbs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+/* --- room --- */
+
+/* Completions must not outnumber the entries of the completion queue, or the device ends every
+ * connection. Each posted work may bring one when a connection breaks. */
+static bool room_take(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
+
+    if (peer->send_room == 0)
+        return false;
+    if (atomic_fetch_sub_explicit(&module->send_cq_room, 1, memory_order_relaxed) <= 0) {
+        atomic_fetch_add_explicit(&module->send_cq_room, 1, memory_order_relaxed);
+        return false;
+    }
+    peer->send_room--;
+    return true;
+}
+
+void verbs_queue_room_give(verbs_peer_t *peer, uint32_t places)
+{
+    atomic_fetch_add_explicit(&peer->module->send_cq_room, (int32_t) places, memory_order_relaxed);
+    peer->send_room += places;
+}
+
+/* --- posting --- */
+
+static const enum ibv_wr_opcode opcodes[] = {
+    [WORK_SEND] = IBV_WR_SEND_WITH_IMM,
+    [WORK_PUT] = IBV_WR_RDMA_WRITE,
+    [WORK_GET] = IBV_WR_RDMA_READ,
+    [WORK_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+    [WORK_SWAP_IF] = IBV_WR_ATOMIC_CMP_AND_SWP,
+};
+
+/* The processor reads inline data, and it cannot read device memory. */
+static bool is_of_device(const struct verbs_work *work)
+{
+    return work->kind == WORK_PUT && work->local_handle && work->local_handle->device;
+}
+
+static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv_send_wr *request,
+                         struct ibv_sge *part)
+{
+    memset(request, 0, sizeof(*request));
+    request->wr_id = (uint64_t) (uintptr_t) work;
+    request->opcode = opcodes[work->kind];
+    request->send_flags = IBV_SEND_SIGNALED;
+    request->sg_list = part;
+    switch ((enum work_kind) work->kind) {
+    case WORK_SEND:
+        part->addr = (uint64_t) (uintptr_t) work->segment.seg_addr.pval;
+        part->length = (uint32_t) work->segment.seg_len;
+        part->lkey = verbs_cache_key(work->base.super.registration);
+        request->imm_data = htonl(MESSAGE_WORD(peer->their_index, work->tag));
+        break;
+    case WORK_PUT:
+    case WORK_GET:
+        request->wr.rdma.remote_addr = work->remote;
+        request->wr.rdma.rkey = work->remote_key;
+        break;
+    case WORK_FETCH_ADD:
+    case WORK_SWAP_IF:
+        request->wr.atomic.remote_addr = work->remote;
+        request->wr.atomic.rkey = work->remote_key;
+        request->wr.atomic.compare_add = work->operands[0];
+        request->wr.atomic.swap = work->operands[1];
+        break;
+    }
+    if (work->kind != WORK_SEND) {
+        part->addr = (uint64_t) (uintptr_t) work->local;
+        part->length = (uint32_t) work->size;
+        part->lkey = work->local_key;
+    }
+    if ((work->kind == WORK_SEND || work->kind == WORK_PUT) &&
+        part->length <= peer->module->inline_max && !is_of_device(work))
+        request->send_flags |= IBV_SEND_INLINE;
+    request->num_sge = part->length == 0 ? 0 : 1;
+}
+
+enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
+{
+    struct ibv_send_wr request, *bad;
+    struct ibv_sge part;
+    int error;
+
+    if (!room_take(peer))
+        return POST_FULL;
+    request_fill(peer, work, &request, &part);
+    work->frees = (uint8_t) (peer->unsignaled + 1);
+    error = ibv_post_send(peer->qp, &request, &bad);
+    if (OPAL_UNLIKELY(error != 0)) {
+        verbs_queue_room_give(peer, 1);
+        return error == ENOMEM ? POST_FULL : POST_FAILED;
+    }
+    peer->unsignaled = 0;
+    peer->outstanding++;
+    return POSTED;
+}
+
+/* Unsignaled messages keep their entries until a later one is signaled; many peers together must
+ * not use up all entries. */
+enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_wr *request)
+{
+    struct ibv_send_wr *bad;
+    bool report;
+    int error;
+
+    if (!opal_list_is_empty(&peer->pending))
+        return POST_LATER;
+    if (!room_take(peer))
+        return POST_FULL;
+    report = peer->unsignaled == INLINE_UNSIGNALED_MAX ||
+             atomic_load_explicit(&peer->module->send_cq_room, memory_order_relaxed) <
+                 peer->module->send_cq_size / 2;
+    request->wr_id = INLINE_ID(peer, report ? peer->unsignaled + 1u : 0u);
+    request->send_flags = IBV_SEND_INLINE | (report ? IBV_SEND_SIGNALED : 0);
+    error = ibv_post_send(peer->qp, request, &bad);
+    if (OPAL_UNLIKELY(error != 0)) {
+        verbs_queue_room_give(peer, 1);
+        return error == ENOMEM ? POST_FULL : POST_FAILED;
+    }
+    peer->unsignaled = (uint8_t) (report ? 0 : peer->unsignaled + 1);
+    return POSTED;
+}
+
+/* --- what waits --- */
+
+void verbs_queue_wake(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
+
+    if (peer->queued || opal_list_is_empty(&peer->pending))
+        return;
+    opal_mutex_lock(&module->waiting_lock);
+    {
+        uint32_t count = atomic_load_explicit(&module->waiting_count, memory_order_relaxed);
+
+        if (count < module->waiting_room) {
+            module->waiting[count] = peer;
+            peer->queued = true;
+            atomic_store_explicit(&module->waiting_count, count + 1, memory_order_relaxed);
+        }
+    }
+    opal_mutex_unlock(&module->waiting_lock);
+}
+
+verbs_peer_t *verbs_queue_take_waiting(struct verbs_module *module)
+{
+    verbs_peer_t *peer = NULL;
+
+    opal_mutex_lock(&module->waiting_lock);
+    {
+        uint32_t count = atomic_load_explicit(&module->waiting_count, memory_order_relaxed);
+
+        if (count > 0) {
+            peer = module->waiting[0];
+            memmove(module->waiting, module->waiting + 1, (count - 1) * sizeof(peer));
+            atomic_store_explicit(&module->waiting_count, count - 1, memory_order_relaxed);
+        }
+    }
+    opal_mutex_unlock(&module->waiting_lock);
+    return peer;
+}
+
+void verbs_queue_fail_pending(verbs_peer_t *peer)
+{
+    struct verbs_work *work;
+
+    do {
+        OPAL_THREAD_LOCK(&peer->lock);
+        work = (struct verbs_work *) opal_list_remove_first(&peer->pending);
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (work)
+            verbs_work_complete(work, OPAL_ERR_UNREACH);
+    } while (work);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of btl/verbs, with the defaults of its parameters. */
+#include "btl/verbs/verbs.h"
+
+struct verbs_state verbs = {
+    .devices = "auto",
+    .pairing = "subnet",
+    .dmabuf = "auto",
+    .gid_index = -1,
+    .timeout = 18,
+    .retry_count = 6,
+    .queue_depth = 128,
+    .receive_buffers = 256,
+    .slots = -1,
+};
+
+struct verbs_module *verbs_module_of_port(uint32_t port_index)
+{
+    for (uint32_t i = 0; i < verbs.module_count; i++)
+        if (verbs.modules[i]->port_index == port_index)
+            return verbs.modules[i];
+    return NULL;
+}
+
+__attribute__((noinline)) void verbs_message_broken(struct verbs_module *module, const char *what)
+{
+    if (atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed) == 0)
+        VERBS_SAY("%s: %s; it and others like it are dropped. Do all processes use the same pml?",
+                  module->device, what);
+}

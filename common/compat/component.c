@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the components of our BTLs have in common; see component.h. */
+#include "common/compat/component.h"
+
+#include <stdlib.h>
+
+#include "common/compat/modex.h"
+#include "common/compat/version.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/util/output.h"
+
+static const char *name_of(const mca_btl_base_component_t *component)
+{
+    return component->btl_version.mca_component_name;
+}
+
+int component_register(mca_btl_base_component_t *component, const struct param *rows, size_t count,
+                       mca_btl_base_module_t *module)
+{
+    int status;
+
+    if (!version_accepts_running("btl", name_of(component)))
+        return OPAL_ERR_NOT_AVAILABLE;
+    status = param_register(&component->btl_version, rows, (int) count);
+    if (status != OPAL_SUCCESS || !module)
+        return status;
+    return mca_btl_base_param_register(&component->btl_version, module);
+}
+
+bool component_user_attributes(const mca_btl_base_component_t *component,
+                               struct user_attributes *user)
+{
+    struct model_error error;
+    bool good = user_attributes_read(user, name_of(component), &error);
+
+    if (!good)
+        opal_output(0, "btl/%s: %s", name_of(component), error.text);
+    return good;
+}
+
+mca_btl_base_module_t **component_offer(const mca_btl_base_component_t *component,
+                                        const void *record, size_t bytes, size_t modules)
+{
+    mca_btl_base_module_t **offered = calloc(modules, sizeof(*offered));
+
+    if (offered && modex_send(&component->btl_version, record, bytes) == OPAL_SUCCESS)
+        return offered;
+    free(offered);
+    return NULL;
+}
+
+void *component_record_of(const mca_btl_base_component_t *component, const opal_proc_t *proc,
+                          bool (*fits)(const void *record, size_t bytes))
+{
+    void *record = NULL;
+    size_t bytes = 0;
+
+    if (modex_recv(&component->btl_version, &proc->proc_name, &record, &bytes) != OPAL_SUCCESS)
+        return NULL;
+    if (fits(record, bytes))
+        return record;
+    opal_output(0,
+                "btl/%s: process %s runs another version of btl/%s; messages to it take another "
+                "lane. Install the same version of Multilane for all processes of the job.",
+                name_of(component), OPAL_NAME_PRINT(proc->proc_name), name_of(component));
+    free(record);
+    return NULL;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the components of our BTLs have in common: how they register, publish and are found. */
+#ifndef MULTILANE_COMPAT_COMPONENT_H
+#define MULTILANE_COMPAT_COMPONENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/compat/btl.h"
+#include "common/compat/param.h"
+#include "common/lane/user_attributes.h"
+
+/* Defines the component of that name, as Open MPI finds it. */
+#define COMPONENT_DEFINE(name, register_function, init_function, progress_function)                \
+    extern mca_btl_base_component_t mca_btl_##name##_component;                                    \
+    __attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_##name##_component = { \
+        .btl_version =                                                                             \
+            {                                                                                      \
+                MCA_BTL_DEFAULT_VERSION(#name),                                                    \
+                .mca_register_component_params = (register_function),                              \
+            },                                                                                     \
+        .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},                                 \
+        .btl_init = (init_function),                                                               \
+        .btl_progress = (progress_function),                                                       \
+    }
+
+/* The body of a component's register function: its own rows, and Open MPI's rows for `module` if
+ * that is not null. An Open MPI error code, also where the running Open MPI is not the one that
+ * this was built for. */
+int component_register(mca_btl_base_component_t *component, const struct param *rows, size_t count,
+                       mca_btl_base_module_t *module);
+
+/* Reads the user's attributes of the component's lanes; false: one is no number, which it says. */
+bool component_user_attributes(const mca_btl_base_component_t *component,
+                               struct user_attributes *user);
+
+/* Publishes the record, and returns an array for the modules that btl_init offers; null: neither.
+ */
+mca_btl_base_module_t **component_offer(const mca_btl_base_component_t *component,
+                                        const void *record, size_t bytes, size_t modules);
+
+/* What `proc` published under the same component, for the caller to free. Null where it published
+ * nothing, or a record that does not fit, which is said: a record of another version. */
+void *component_record_of(const mca_btl_base_component_t *component, const opal_proc_t *proc,
+                          bool (*fits)(const void *record, size_t bytes));
+
+static inline bool component_names_equal(const opal_process_name_t *a, const opal_process_name_t *b)
+{
+    return a->jobid == b->jobid && a->vpid == b->vpid;
+}
+
+#endif

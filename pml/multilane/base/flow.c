@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The arithmetic of flow control. */
+#include "base/flow.h"
+
+/* Comparisons see half of what a mark counts. No limit is further ahead of what was drawn than the
+ * half of that, and no window more than a small part of it. */
+#define AHEAD_MAX  (INT32_C(1) << 30)
+#define WINDOW_MAX (UINT32_C(1) << 28)
+
+uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool)
+{
+    uint64_t half = bytes / FLOW_UNIT_BYTES / 2, share = half / (peers ? peers : 1);
+    /* share = window + flow_headers(window) */
+    uint64_t window =
+        share > 64 * FLOW_MESSAGE_UNITS ? (share - 64 * FLOW_MESSAGE_UNITS) / 9 * 8 : 0;
+    pool->left = half < WINDOW_MAX ? (uint32_t) half : WINDOW_MAX;
+    return window < WINDOW_MAX ? (uint32_t) window : WINDOW_MAX;
+}
+
+/* Relaxed, everywhere: whoever reads an old limit comes to the slow path, which holds a lock. */
+static uint32_t limit_of(const struct flow_out *out)
+{
+    return __atomic_load_n(&out->limit, __ATOMIC_RELAXED);
+}
+
+static void limit_set(struct flow_out *out, uint32_t limit)
+{
+    __atomic_store_n(&out->limit, limit, __ATOMIC_RELAXED);
+}
+
+enum flow_way flow_try(struct flow_out *out, uint32_t mark, uint32_t cost)
+{
+    uint32_t saved = cost - FLOW_MESSAGE_UNITS;
+    if (flow_is_within(mark, limit_of(out)))
+        return FLOW_GO;
+    if (cost <= FLOW_SMALL_UNITS)
+        return flow_is_within(mark, out->headers) ? FLOW_GO : FLOW_WAIT;
+    if (!flow_is_within(mark - saved, out->headers))
+        return FLOW_WAIT;
+    out->headers += saved;
+    out->refunded += saved;
+    limit_set(out, limit_of(out) + saved);
+    return FLOW_GO_AS_RTS;
+}
+
+bool flow_is_possible(const struct flow_out *out, uint32_t drawn, uint32_t limit, uint32_t headers)
+{
+    return (int32_t) (limit + out->refunded - drawn) <= AHEAD_MAX &&
+           (int32_t) (headers + out->refunded - drawn) <= AHEAD_MAX;
+}
+
+/* Seen from `drawn`, so that limits which cannot be do not make one that is behind look ahead. */
+static bool is_further(uint32_t limit, uint32_t than, uint32_t drawn)
+{
+    return (int32_t) (limit - drawn) > (int32_t) (than - drawn);
+}
+
+bool flow_moved(struct flow_out *out, uint32_t drawn, uint32_t limit, uint32_t headers)
+{
+    bool has_moved = false;
+    limit += out->refunded;
+    headers += out->refunded;
+    if (is_further(limit, limit_of(out), drawn)) {
+        limit_set(out, limit);
+        has_moved = true;
+    }
+    if (is_further(headers, out->headers, drawn)) {
+        out->headers = headers;
+        has_moved = true;
+    }
+    return has_moved;
+}
+
+void flow_in_init(struct flow_in *in, uint32_t window, uint32_t headers)
+{
+    *in = (struct flow_in){.least = window,
+                           .window = window,
+                           .headers = headers,
+                           .step = (window + headers) / 4,
+                           .told_limit = window,
+                           .told_headers = window + headers};
+}
+
+/* Relaxed: each takes what is there, nothing else hangs on it. */
+static uint32_t pool_take(struct flow_pool *pool, uint32_t wanted)
+{
+    uint32_t left = __atomic_load_n(&pool->left, __ATOMIC_RELAXED), taken;
+    do
+        taken = wanted < left ? wanted : left;
+    while (!__atomic_compare_exchange_n(&pool->left, &left, left - taken, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+    return taken;
+}
+
+static void pool_give(struct flow_pool *pool, uint32_t units)
+{
+    __atomic_fetch_add(&pool->left, units, __ATOMIC_RELAXED);
+}
+
+/* What the window should be now. */
+static uint32_t window_wanted(const struct flow_in *in, const struct flow_pool *pool)
+{
+    uint32_t left = __atomic_load_n(&pool->left, __ATOMIC_RELAXED); /* pool_take */
+    return in->least + (left + (in->window - in->least)) / 2;
+}
+
+/* What the sender may still send of what it knows. */
+static uint32_t unused(const struct flow_in *in, uint32_t used)
+{
+    return flow_is_within(used, in->told_limit) ? in->told_limit - used : 0;
+}
+
+bool flow_hold(struct flow_in *in, struct flow_pool *pool, uint32_t cost)
+{
+    in->held += cost;
+    return unused(in, in->matched + in->held) <= in->window / 4 &&
+           window_wanted(in, pool) > in->window + in->window / 8;
+}
+
+static void window_change(struct flow_in *in, struct flow_pool *pool)
+{
+    uint32_t window = window_wanted(in, pool), promised = unused(in, in->matched);
+    if (window < promised)
+        window = promised; /* that cannot be taken back */
+    if (window > in->window) {
+        in->window += pool_take(pool, window - in->window);
+    } else {
+        pool_give(pool, in->window - window);
+        in->window = window;
+    }
+    in->step = (in->window + in->headers) / 4;
+}
+
+void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint32_t *headers)
+{
+    window_change(in, pool);
+    uint32_t promised = in->told_headers - in->matched;
+    uint32_t wider = promised + FLOW_EXTENSION_UNITS, usual = in->window + in->headers;
+    if (in->extends) /* what was told stays; matches may have moved the rest on */
+        in->extra = wider > usual ? wider - usual : 0;
+    else if (in->held <= in->window)
+        in->extra = 0;
+    in->extends = false;
+    uint32_t wanted = in->matched + in->window + in->headers + in->extra;
+    in->told = in->matched;
+    /* What was told stays, also where flow_end has taken what it was told for. */
+    if (!flow_is_within(in->matched + in->window, in->told_limit))
+        in->told_limit = in->matched + in->window;
+    if (!flow_is_within(wanted, in->told_headers))
+        in->told_headers = wanted;
+    *limit = in->told_limit;
+    *headers = in->told_headers;
+}
+
+void flow_end(struct flow_in *in, struct flow_pool *pool)
+{
+    pool_give(pool, in->window - in->least);
+    in->window = in->least;
+}
+
+bool flow_is_exhausted(const struct flow_in *in)
+{
+    return !flow_is_within(in->matched + in->held + FLOW_SMALL_UNITS, in->told_headers);
+}

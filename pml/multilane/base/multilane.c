@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shared state. */
+#include "base/multilane.h"
+
+struct multilane multilane;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of parameters, and what each may be. */
+#include "base/parameters.h"
+
+#include "common/compat/param.h"
+#include "common/lane/attr.h"
+#include "common/memory/kernels.h"
+#include "common/model/number.h"
+
+struct parameters parameters = {
+    .protocol = "auto",
+    .rndv_bias = "0.99",
+    .unexpected_max = "256m",
+    .queued_max = "1m",
+    .failover = 1,
+    .suspect_ms = 1000,
+    .lost_s = 60,
+    .profile = "auto",
+    .device_code = "auto",
+};
+
+static const struct param rows[] = {
+    {"explain", PARAM_INT, &parameters.explain,
+     "1: at finalize, rank 0 prints the plans it used and how often; 2: every rank does"},
+    {"explain_file", PARAM_STRING, &parameters.explain_file,
+     "where explain writes instead of the standard error; JSON if the name ends in .json"},
+    {"protocol", PARAM_STRING, &parameters.protocol,
+     "auto, a protocol's name, or NAME:LO-HI,... with sizes in bytes (k, m, g, inf)"},
+    {"rndv_bias", PARAM_STRING, &parameters.rndv_bias,
+     "what a rendezvous protocol's predicted time is multiplied by; below 1 favours it"},
+    {"eager_lanes", PARAM_INT, &parameters.eager_lanes,
+     "most lanes that an eager message uses; 0: as many as pay"},
+    {"rndv_lanes", PARAM_INT, &parameters.rndv_lanes,
+     "most lanes that a rendezvous message uses; 0: as many as pay"},
+    {"unexpected_max", PARAM_STRING, &parameters.unexpected_max,
+     "bytes of eager data without a receive that this process will hold (k, m, g)"},
+    {"queued_max", PARAM_STRING, &parameters.queued_max,
+     "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond "
+     "it "
+     "sends wait in their own memory"},
+    {"failover", PARAM_INT, &parameters.failover,
+     "1: go on over the other lanes when one is lost; 0: do not"},
+    {"suspect_ms", PARAM_INT, &parameters.suspect_ms,
+     "milliseconds of silence after which a lane is suspect"},
+    {"lost_s", PARAM_INT, &parameters.lost_s,
+     "seconds of silence on every lane after which a peer counts as lost, unless the kernel or a "
+     "device knows by one of its lanes that it lives"},
+    {"lane_attr", PARAM_STRING, &parameters.lane_attr,
+     "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
+    {"progress_thread", PARAM_INT, &parameters.progress_thread,
+     "1: a thread moves messages on while the program computes"},
+    {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
+    {"device_code", PARAM_STRING, &parameters.device_code,
+     "kernels that pack and move device memory: auto, those that Multilane was built with; none; "
+     "or a file "
+     "with such code"},
+    {"untested", PARAM_INT, &parameters.untested,
+     "1: load into an Open MPI other than the versions known to be laid out alike"},
+};
+
+int parameters_register(const mca_base_component_t *component)
+{
+    return param_register(component, rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+int parameters_register_shown(const mca_base_component_t *component)
+{
+    static const struct param shown[] = {
+        {"profile_used", PARAM_SHOWN, &parameters.profile_used,
+         "which measurements this Multilane uses here"},
+        {"switch_points", PARAM_SHOWN, &parameters.switch_points,
+         "what carries which message size over each lane of the profile alone, sizes in bytes"},
+        {"device_code_off", PARAM_SHOWN, &parameters.device_code_off,
+         "why no kernel packs device memory here, which is copied piece by piece instead, nor "
+         "moves it "
+         "through a ring; empty where one may"},
+    };
+    return param_register(component, shown, sizeof(shown) / sizeof(shown[0]));
+}
+
+static int refuse(const char *name, const char *value, const char *why)
+{
+    opal_output(0, "pml_multilane_%s is \"%s\": %s.", name, value ? value : "", why);
+    return OMPI_ERR_BAD_PARAM;
+}
+
+static int refuse_int(const char *name, int value, const char *why)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%d", value);
+    return refuse(name, text, why);
+}
+
+static int parse_texts(void)
+{
+    struct model_error error;
+    if (!number_parse_real(parameters.rndv_bias, &parameters.bias, &error))
+        return refuse("rndv_bias", parameters.rndv_bias, error.text);
+    if (parameters.bias <= 0 || parameters.bias > MODEL_BIAS_MAX)
+        return refuse("rndv_bias", parameters.rndv_bias, "it must be above 0 and at most 100");
+    if (!number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, &error))
+        return refuse("unexpected_max", parameters.unexpected_max, error.text);
+    if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
+        return refuse("queued_max", parameters.queued_max, error.text);
+    if (!plan_overrides_parse(parameters.protocol, parameters.overrides, &parameters.override_count,
+                              &error))
+        return refuse("protocol", parameters.protocol, error.text);
+    if (!attr_check(parameters.lane_attr, &error))
+        return refuse("lane_attr", parameters.lane_attr, error.text);
+    if (!kernels_choose(parameters.device_code, error.text, sizeof(error.text)))
+        return refuse("device_code", parameters.device_code, error.text);
+    return OMPI_SUCCESS;
+}
+
+int parameters_parse(void)
+{
+    if (parameters.explain < 0 || parameters.explain > 2)
+        return refuse_int("explain", parameters.explain, "it may be 0, 1 or 2");
+    if (parameters.eager_lanes < 0)
+        return refuse_int("eager_lanes", parameters.eager_lanes, "a count of lanes, 0 for all");
+    if (parameters.rndv_lanes < 0)
+        return refuse_int("rndv_lanes", parameters.rndv_lanes, "a count of lanes, 0 for all");
+    if (parameters.suspect_ms <= 0)
+        return refuse_int("suspect_ms", parameters.suspect_ms, "it must be above 0");
+    if (parameters.lost_s <= 0)
+        return refuse_int("lost_s", parameters.lost_s, "it must be above 0");
+    return parse_texts();
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of protocols by index of the model and by method of the wire. */
+#include "base/protocol.h"
+
+struct protocols protocols;
+
+/* Of two with the same method, which differ in what the sender does, the first one answers it. */
+static void method_add(const struct protocol *protocol)
+{
+    if (protocol->method && !protocols.of_method[protocol->method])
+        protocols.of_method[protocol->method] = protocol;
+}
+
+void protocols_use(const struct protocol *const of_model[MODEL_PROTOCOLS])
+{
+    protocols = (struct protocols){.for_host = NULL};
+    for (int i = 0; i < MODEL_PROTOCOLS; i++) {
+        const struct protocol *protocol = of_model[i];
+        protocols.of_model[i] = protocol;
+        if (!protocol)
+            continue;
+        method_add(protocol);
+        if (protocol->over_device_lane)
+            method_add(protocol->over_device_lane);
+        if (protocol->carries_all && protocol->host_only)
+            protocols.for_host = protocol;
+        else if (protocol->carries_all)
+            protocols.for_device = protocol;
+    }
+}
+
+void protocols_stop(struct peer *peer, bool sends)
+{
+    for (int i = 0; i < MODEL_PROTOCOLS; i++)
+        if (protocols.of_model[i] && protocols.of_model[i]->stop)
+            protocols.of_model[i]->stop(peer, sends);
+}

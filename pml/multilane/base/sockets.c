@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asks the kernel about TCP connections of Open MPI's btl/tcp, each by its own socket. Nothing has
+ * to be opened for that: a process without a free descriptor is in trouble itself, not its peers.
+ */
+#include "base/sockets.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "common/compat/tcp.h"
+
+/* A connection sends again after 0.2 s, 0.4 s, ... so that so many times in a row, or so many
+ * unanswered probes of a full receiver, are no accident. */
+#define REPEATS_MIN 3
+/* Or fewer, as what they wait for grows with what the connection took before, and nothing at all
+ * was heard for as long as it was asked. */
+#define REPEATS_FEW 2
+/* Or there was no route to send again over: nothing was acknowledged for so long. */
+#define SILENCE_MS 3000u
+
+/* How bad things are. */
+enum trouble {
+    TROUBLE_NONE,
+    TROUBLE_PERHAPS,
+    TROUBLE_SURE,
+    TROUBLE_UNCONNECTED /* or no TCP socket at all: it may become a connection, and is none */
+};
+
+static enum trouble trouble_of(int fd, uint32_t silence_ms)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof(info);
+    if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+        return TROUBLE_UNCONNECTED;
+    /* The kernel has given a connection up, and the BTL makes another one, again and again. */
+    if (info.tcpi_state == TCP_SYN_SENT && info.tcpi_retransmits > 0)
+        return TROUBLE_SURE;
+    if (info.tcpi_state != TCP_ESTABLISHED)
+        return TROUBLE_UNCONNECTED;
+    bool is_sure =
+        info.tcpi_probes >= REPEATS_MIN || info.tcpi_retransmits >= REPEATS_MIN ||
+        (info.tcpi_retransmits >= REPEATS_FEW && info.tcpi_last_ack_recv >= silence_ms) ||
+        (info.tcpi_unacked > 0 && info.tcpi_last_ack_recv >= SILENCE_MS &&
+         info.tcpi_last_data_sent >= SILENCE_MS);
+    if (is_sure)
+        return TROUBLE_SURE;
+    return info.tcpi_probes || info.tcpi_retransmits ? TROUBLE_PERHAPS : TROUBLE_NONE;
+}
+
+bool socket_is_healthy(int fd, uint32_t silence_ms)
+{
+    enum trouble trouble = trouble_of(fd, silence_ms);
+    return trouble == TROUBLE_NONE || trouble == TROUBLE_PERHAPS;
+}
+
+/* True: what this one is may be seen soon. */
+static bool socket_give_up(int fd)
+{
+    enum trouble trouble = trouble_of(fd, UINT32_MAX); /* no silence was asked about */
+    if (trouble == TROUBLE_SURE)
+        shutdown(fd, SHUT_RDWR);
+    return trouble == TROUBLE_PERHAPS;
+}
+
+/* On every lane that Open MPI has to the process, also where not the PML uses it. */
+static bool process_give_up(const ompi_proc_t *proc)
+{
+    mca_bml_base_endpoint_t *endpoint = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+    bool again = false;
+    size_t count = endpoint ? mca_bml_base_btl_array_get_size(&endpoint->btl_send) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const mca_bml_base_btl_t *bml = mca_bml_base_btl_array_get_index(&endpoint->btl_send, i);
+        if (compat_is_tcp(bml->btl))
+            again |= socket_give_up(compat_tcp_socket(bml->btl, bml->btl_endpoint));
+    }
+    return again;
+}
+
+/* What may be dead is, or is not, after so many looks. */
+#define LOOKS_MAX     80
+#define LOOK_PAUSE_NS 50000000l
+
+static struct sigaction before;
+static bool is_ignored;
+
+void sockets_give_up(ompi_proc_t **procs, size_t count)
+{
+    const struct timespec pause = {0, LOOK_PAUSE_NS};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    if (!is_ignored && sigaction(SIGPIPE, &ignore, &before) == 0)
+        is_ignored = true;
+    bool again = true;
+    for (int look = 0; look < LOOKS_MAX && again; look++) {
+        if (look > 0)
+            nanosleep(&pause, NULL);
+        again = false;
+        for (size_t i = 0; i < count; i++)
+            again |= process_give_up(procs[i]);
+    }
+}
+
+void sockets_end(void)
+{
+    if (is_ignored)
+        sigaction(SIGPIPE, &before, NULL);
+    is_ignored = false;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control messages that have to arrive. */
+#include "delivery/control.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/pending.h"
+#include "delivery/delivery.h"
+#include "lane/lane_events.h"
+
+/* A control message that its lane has refused, or has not handed over yet. */
+struct control {
+    struct pending pending;
+    struct lane *lane;
+    lane_left left; /* atomic: null once its owner was told, or where it has none */
+    void *owner;
+    uint64_t until_ns; /* its owner waits no longer; 0: for ever */
+    uint32_t looks;    /* of its owner's patience: a crowded node leaves little of any time */
+    uint32_t holders;  /* atomic: the queue of what is pending, and the lane */
+    bool is_under_way;
+    size_t length;
+    unsigned char bytes[];
+};
+
+static void control_drop(struct control *control)
+{
+    /* Release and acquire: who frees it comes behind all who used it. */
+    if (__atomic_sub_fetch(&control->holders, 1, __ATOMIC_ACQ_REL) == 0)
+        free(control);
+}
+
+/* The first to come tells the owner. Acquire and release: between the lane's callback and the
+ * queue, which may be in different threads. */
+static void control_tell(struct control *control, int status)
+{
+    lane_left left = __atomic_exchange_n(&control->left, NULL, __ATOMIC_ACQ_REL);
+    if (left)
+        left(control->owner, status);
+}
+
+static void control_left(void *owner, int status)
+{
+    struct control *control = owner;
+    control_tell(control, status);
+    control_drop(control);
+}
+
+static int control_give(struct control *control)
+{
+    struct lane *lane = control->lane;
+    __atomic_add_fetch(&control->holders, 1, __ATOMIC_RELAXED); /* control_drop orders */
+    control->is_under_way = true;
+    int rc =
+        lane->framed
+            ? delivery_send(lane, control->bytes, control->length, false, control_left, control)
+            : lane_send_plain(lane, control->bytes, control->length, control_left, control);
+    if (rc == LANE_UNDER_WAY)
+        return rc;
+    control->is_under_way = false;
+    control_drop(control);
+    return rc;
+}
+
+/* So often a message with an owner is looked at before that stops waiting. */
+#define LOOKS_LEAST 100
+
+/* Does it still have to be looked at? Its owner is told where that is decided. */
+static bool control_waits(struct control *control, int rc)
+{
+    if (rc != LANE_AGAIN && rc != LANE_UNDER_WAY) {
+        if (rc != LANE_LEFT) /* dropped unheard, it would leave the peer waiting for ever */
+            lane_failed(control->lane, "could not send a control message", rc);
+        control_tell(control, rc);
+        return false;
+    }
+    if (rc == LANE_UNDER_WAY && !__atomic_load_n(&control->left, __ATOMIC_ACQUIRE))
+        return false; /* its owner was told: control_tell */
+    if (control->until_ns && ++control->looks >= LOOKS_LEAST &&
+        clock_now_ns() >= control->until_ns) {
+        control_tell(control, OMPI_SUCCESS);
+        control->until_ns = 0;
+    }
+    return rc == LANE_AGAIN || control->until_ns;
+}
+
+static int control_retry(struct pending *pending)
+{
+    struct control *control = (struct control *) pending;
+    if (OPAL_UNLIKELY(lost_or_dead(control->lane->peer))) {
+        control_tell(control, OMPI_ERR_UNREACH);
+        control_drop(control);
+        return OMPI_SUCCESS;
+    }
+    int rc = control->is_under_way ? LANE_UNDER_WAY : control_give(control);
+    if (control_waits(control, rc))
+        return LANE_AGAIN;
+    control_drop(control);
+    return OMPI_SUCCESS;
+}
+
+/* Null: there is no memory, which gives up the lane: the message is not to be lost unheard. */
+static struct control *control_new(struct lane *lane, const struct control_message *message)
+{
+    struct control *control = malloc(sizeof(*control) + message->length);
+    if (!control) {
+        lane_failed(lane, "could not keep a control message", OMPI_ERR_OUT_OF_RESOURCE);
+        return NULL;
+    }
+    *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
+                                .lane = lane,
+                                .holders = 1,
+                                .length = message->length};
+    memcpy(control->bytes, message->bytes, message->length);
+    return control;
+}
+
+static void control_begin(struct control *control)
+{
+    if (control_waits(control, control_give(control)))
+        pending_add(&control->pending);
+    else
+        control_drop(control);
+}
+
+void control_send_owned(struct lane *lane, uint8_t type, const void *body, size_t length,
+                        uint64_t patience_ns, lane_left left, void *owner)
+{
+    struct control_message message;
+    control_write(&message, lane->peer, type, body, length);
+    if (OPAL_LIKELY(lane_send_immediately(lane, message.bytes, message.length) == LANE_LEFT)) {
+        left(owner, OMPI_SUCCESS);
+        return;
+    }
+    struct control *control = control_new(lane, &message);
+    if (!control) {
+        left(owner, OMPI_ERR_OUT_OF_RESOURCE);
+        return;
+    }
+    control->left = left;
+    control->owner = owner;
+    control->until_ns = patience_ns ? clock_now_ns() + patience_ns : 0;
+    control_begin(control);
+}
+
+/* For what has no owner: accepted is as good as left. */
+static int taken(int rc)
+{
+    return rc == LANE_UNDER_WAY ? OMPI_SUCCESS : rc;
+}
+
+int control_try(struct lane *lane, const struct control_message *message)
+{
+    return taken(lane->framed
+                     ? delivery_send(lane, message->bytes, message->length, false, NULL, NULL)
+                     : lane_send_plain(lane, message->bytes, message->length, NULL, NULL));
+}
+
+void control_send_message(struct lane *lane, const struct control_message *message)
+{
+    int rc = control_try(lane, message);
+    if (OPAL_LIKELY(rc == OMPI_SUCCESS))
+        return;
+    if (rc != LANE_AGAIN) {
+        lane_failed(lane, "could not send a control message", rc);
+        return;
+    }
+    struct control *control = control_new(lane, message);
+    if (control)
+        pending_add(&control->pending);
+}
+
+void control_send(struct lane *lane, uint8_t type, const void *body, size_t length)
+{
+    struct control_message message;
+    control_write(&message, lane->peer, type, body, length);
+    control_send_message(lane, &message);
+}
+
+void control_send_expected(struct lane *lane, const struct control_message *message)
+{
+    int rc = lane->framed
+                 ? taken(delivery_send(lane, message->bytes, message->length, true, NULL, NULL))
+                 : lane_send_slot(lane, message->bytes, message->length);
+    if (rc != OMPI_SUCCESS)
+        control_send_message(lane, message);
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers, keeps and forgets what is sent over lanes that may lose it. */
+#include "delivery/delivery.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/multilane.h"
+#include "delivery/health.h"
+#include "delivery/schedule.h"
+#include "lane/lane_events.h"
+#include "peer/control_message.h"
+#include "peer/stripe.h"
+
+/* The peer is told after so many frames or bytes, or when watch.c finds that something is owed for
+ * a while: often enough that its window never fills, rarely beside them. */
+#define OWED_FRAMES_MAX 64
+#define OWED_BYTES_MAX  ((size_t) 256 << 10)
+
+/* Frames given to lanes between two looks at the list. */
+#define RESEND_BATCH 64
+
+static void delivery_free(struct delivery *delivery)
+{
+    while (delivery->first) {
+        struct frame *frame = delivery->first;
+        delivery->first = frame->next;
+        free(frame);
+    }
+    OBJ_DESTRUCT(&delivery->lock);
+    free(delivery);
+}
+
+struct delivery *delivery_of(struct peer *peer)
+{
+    struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE); /* below */
+    if (OPAL_LIKELY(delivery != NULL))
+        return delivery;
+    delivery = calloc(1, sizeof(*delivery));
+    if (!delivery)
+        return NULL;
+    OBJ_CONSTRUCT(&delivery->lock, opal_mutex_t);
+    delivery->peer = peer;
+    delivery->last = &delivery->first;
+    /* A peer may have met us first, so that its frame and our first one race for this. */
+    struct delivery *none = NULL;
+    if (__atomic_compare_exchange_n(&peer->delivery, &none, delivery, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        schedule_begin();
+        return delivery;
+    }
+    delivery_free(delivery);
+    return none;
+}
+
+static void delivery_of_peer_free(struct peer *peer, void *unused)
+{
+    (void) unused;
+    if (peer->delivery)
+        delivery_free(peer->delivery);
+    peer->delivery = NULL;
+}
+
+void deliveries_fini(void)
+{
+    peers_visit(delivery_of_peer_free, NULL);
+}
+
+static bool carries(const struct lane *lane, size_t length, enum lane_state state)
+{
+    return lane_sends(lane) && lane->btl->btl_max_send_size >= length && lane_state(lane) == state;
+}
+
+struct lane *delivery_lane(struct peer *peer, size_t length)
+{
+    if (peer->lane_count == 0)
+        return NULL;
+    struct lane *best = peer_control_lane(peer);
+    if (carries(best, length, LANE_UP))
+        return best;
+    /* A silent one may speak again; a broken one does not. */
+    for (enum lane_state state = LANE_UP; state <= LANE_SILENT; state++)
+        for (int i = 0; i < peer->lane_count; i++)
+            if (carries(&peer->lanes[i], length, state))
+                return &peer->lanes[i];
+    return NULL;
+}
+
+/* --- frames of ours -----------------------------------------------------------------------------
+ */
+
+struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
+{
+    struct peer *peer = lane->peer;
+    struct delivery *delivery = delivery_of(peer);
+    size_t envelope = sizeof(struct wire_base) + sizeof(struct wire_frame) +
+                      (peer->foreign ? sizeof(struct wire_name) : 0);
+    *rc = LANE_AGAIN;
+    if (!delivery)
+        return NULL;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    bool is_full = delivery->next + delivery->begun - delivery->acknowledged >= WIRE_FRAME_WINDOW ||
+                   delivery->kept_bytes >= DELIVERY_WINDOW_BYTES || delivery->unsent > 0;
+    if (!is_full)
+        delivery->begun++;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (is_full)
+        return NULL;
+    struct frame *frame = malloc(sizeof(*frame) + envelope + length);
+    if (!frame) {
+        OPAL_THREAD_LOCK(&delivery->lock);
+        delivery->begun--;
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+        return NULL;
+    }
+    *frame = (struct frame){.delivery = delivery,
+                            .lane = lane,
+                            .meant = lane,
+                            .room = (uint32_t) length,
+                            .length = envelope + length};
+    *rc = OMPI_SUCCESS;
+    return frame;
+}
+
+void frame_drop(struct frame *frame)
+{
+    OPAL_THREAD_LOCK(&frame->delivery->lock);
+    frame->delivery->begun--;
+    OPAL_THREAD_UNLOCK(&frame->delivery->lock);
+    free(frame);
+}
+
+/* With the lock held: the frame is the caller's to give to frame->lane. */
+static void frame_claim(struct frame *frame)
+{
+    struct delivery *delivery = frame->delivery;
+    if (!frame->lane || !lane_is_up(frame->lane)) {
+        struct lane *other = delivery_lane(delivery->peer, frame->length);
+        if (other)
+            frame->lane = other;
+    }
+    frame->busy = true;
+    frame->users++;
+    frame->ask = delivery->ask;
+    frame->heard = delivery->heard;
+    if (!delivery->owes_now) /* the frame tells it */
+        delivery->owed_frames = 0, delivery->owed_bytes = 0;
+}
+
+/* With the lock held: it waits for watch.c. */
+static void frame_defer(struct frame *frame)
+{
+    if (frame->unsent)
+        return;
+    frame->unsent = true;
+    frame->delivery->unsent++;
+}
+
+/* Its owner, if it was not told yet, as the lock is to be released first. */
+struct told {
+    lane_left left;
+    void *owner;
+};
+
+static struct told frame_take_owner(struct frame *frame)
+{
+    struct told told = {frame->left, frame->owner};
+    frame->left = NULL;
+    return told;
+}
+
+static void tell(struct told told, int status)
+{
+    if (told.left)
+        told.left(told.owner, status);
+}
+
+/* With the lock held. True: it is the caller's to free. */
+static bool frame_release(struct frame *frame)
+{
+    return --frame->users == 0 && frame->done;
+}
+
+/* The lane has handed it over, or never will: then it has failed, and watch.c sends the frame
+ * again.
+ */
+static void frame_handed_over(void *owner, int status)
+{
+    struct frame *frame = owner;
+    struct delivery *delivery = frame->delivery;
+    struct told told = {NULL, NULL};
+    OPAL_THREAD_LOCK(&delivery->lock);
+    if (status == OMPI_SUCCESS)
+        told = frame_take_owner(frame);
+    bool is_mine = frame_release(frame);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (is_mine)
+        free(frame);
+    tell(told, OMPI_SUCCESS);
+}
+
+static int frame_give(struct frame *frame)
+{
+    struct lane *lane = frame->lane;
+    if (lane_state(lane) == LANE_BROKEN)
+        return LANE_AGAIN;
+    if (frame->expected && !frame->was_sent &&
+        lane_send_slot(lane, frame->bytes, frame->length) == OMPI_SUCCESS)
+        return LANE_LEFT;
+    return lane_send_plain(lane, frame->bytes, frame->length, frame_handed_over, frame);
+}
+
+static void frame_write(struct frame *frame)
+{
+    struct wire_frame wire = {.number = frame->number, .heard = frame->heard};
+    unsigned char *at = peer_write_base(frame->delivery->peer, frame->bytes, WIRE_FRAME,
+                                        0); /* length was reckoned */
+    ((struct wire_base *) frame->bytes)->mark =
+        (uint16_t) ((frame->striped ? WIRE_STRIPED : 0) |
+                    (frame->lane != frame->meant ? WIRE_MOVED : 0));
+    memcpy(at, &wire, sizeof(wire));
+}
+
+/* Gives a claimed frame to its lane: LANE_LEFT, LANE_UNDER_WAY, or why it waits for watch.c. The
+ * frame may be gone when it returns. */
+static int frame_transmit(struct frame *frame)
+{
+    struct delivery *delivery = frame->delivery;
+    struct lane *lane = frame->lane;
+    struct told told = {NULL, NULL};
+    frame_write(frame);
+    OPAL_THREAD_LOCK(&delivery->lock);
+    frame->users++; /* the lane's, which may end it before it returns */
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    bool is_striped = frame->striped;
+    size_t length = frame->length;
+    if (is_striped) /* first: it may be written off at once */
+        stripe_sent(lane, length);
+    int rc = frame_give(frame);
+    bool is_taken = rc == LANE_LEFT || rc == LANE_UNDER_WAY;
+    if (!is_taken && is_striped)
+        stripe_not_sent(lane, length);
+    if (OPAL_UNLIKELY(!is_taken && rc != LANE_AGAIN))
+        lane_failed(lane, "could not send a message", rc);
+
+    OPAL_THREAD_LOCK(&delivery->lock);
+    if (is_taken && frame->was_sent)
+        counter_add(&multilane.resent_messages, 1);
+    frame->was_sent |= is_taken;
+    frame->busy = false;
+    if (rc == LANE_LEFT)
+        told = frame_take_owner(frame);
+    if (OPAL_UNLIKELY(!is_taken) && !frame->done)
+        frame_defer(frame);
+    if (rc != LANE_UNDER_WAY)
+        frame->users--;
+    bool is_mine = frame_release(frame);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (is_mine)
+        free(frame);
+    tell(told, OMPI_SUCCESS);
+    return rc;
+}
+
+void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner)
+{
+    struct delivery *delivery = frame->delivery;
+    frame->length -= frame->room - length;
+    frame->room = (uint32_t) length;
+    frame->striped = striped;
+    frame->left = left;
+    frame->owner = owner;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    delivery->begun--;
+    bool is_lost = delivery->lost;
+    if (!is_lost) {
+        if (!delivery->first)
+            delivery->moved_ns = active_time_ns();
+        frame->number = delivery->next++;
+        frame->next = NULL;
+        *delivery->last = frame;
+        delivery->last = &frame->next;
+        delivery->kept_bytes += frame->length;
+        frame_claim(frame);
+        schedule_add(delivery);
+    }
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (OPAL_UNLIKELY(is_lost)) {
+        struct told told = frame_take_owner(frame);
+        free(frame);
+        tell(told, OMPI_ERR_UNREACH);
+    } else {
+        frame_transmit(frame);
+    }
+}
+
+int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected,
+                  lane_left left, void *owner)
+{
+    int rc;
+    struct frame *frame = frame_begin(lane, length, &rc);
+    if (!frame)
+        return rc;
+    memcpy(frame_message(frame), bytes, length);
+    frame->expected = is_expected;
+    frame_send(frame, length, false, left, owner);
+    return LANE_UNDER_WAY;
+}
+
+void delivery_resend(struct delivery *delivery)
+{
+    struct frame *batch[RESEND_BATCH];
+    int rc = OMPI_SUCCESS;
+    while (rc == OMPI_SUCCESS) {
+        int count = 0;
+        OPAL_THREAD_LOCK(&delivery->lock);
+        if (delivery->unsent > 0 && delivery_lane(delivery->peer, 0)) {
+            for (struct frame *at = delivery->first; at && count < RESEND_BATCH; at = at->next) {
+                if (!at->unsent || at->busy)
+                    continue;
+                at->unsent = false;
+                delivery->unsent--;
+                frame_claim(at);
+                batch[count++] = at;
+            }
+        }
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+        if (count == 0)
+            return;
+        for (int i = 0; i < count; i++) {
+            int sent = frame_transmit(batch[i]);
+            if (sent != LANE_LEFT && sent != LANE_UNDER_WAY)
+                rc = sent;
+        }
+    }
+}
+
+void delivery_take_back(struct delivery *delivery, struct lane *lane)
+{
+    stripe_lane_lost(lane);
+    for (struct frame *frame = delivery->first; frame; frame = frame->next)
+        if (frame->lane == lane)
+            frame_defer(frame);
+}
+
+void delivery_park(struct delivery *delivery)
+{
+    OPAL_THREAD_LOCK(&delivery->lock);
+    for (struct frame *frame = delivery->first; frame; frame = frame->next) {
+        frame_defer(frame);
+        frame->lane = NULL;
+    }
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+}
+
+/* With the lock held: it is not kept any more, and goes when its users have. */
+static void frame_end(struct frame *frame)
+{
+    frame->done = true;
+    if (frame->left) { /* until it was told, its owner is one of them */
+        frame->users++;
+        frame->next = frame->delivery->departed;
+        frame->delivery->departed = frame;
+    } else if (frame->users == 0) {
+        free(frame);
+    }
+}
+
+/* With the lock held: frees those below `number`, which the peer has. */
+static void frames_forget(struct delivery *delivery, uint32_t number)
+{
+    while (delivery->first && (int32_t) (delivery->first->number - number) < 0) {
+        struct frame *frame = delivery->first;
+        delivery->first = frame->next;
+        delivery->kept_bytes -= frame->length;
+        if (frame->unsent)
+            delivery->unsent--;
+        frame->unsent = false;
+        frame_end(frame);
+    }
+    if (!delivery->first)
+        delivery->last = &delivery->first;
+}
+
+/* Tells owners of frames that are not kept any more. No lock is held. */
+static void owners_tell(struct delivery *delivery, int status)
+{
+    OPAL_THREAD_LOCK(&delivery->lock);
+    struct frame *departed = delivery->departed;
+    delivery->departed = NULL;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    while (departed) {
+        struct frame *frame = departed;
+        departed = frame->next;
+        OPAL_THREAD_LOCK(&delivery->lock);
+        struct told told = frame_take_owner(frame);
+        bool is_mine = frame_release(frame);
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+        if (is_mine)
+            free(frame);
+        tell(told, status);
+    }
+}
+
+void delivery_abandon(struct delivery *delivery)
+{
+    OPAL_THREAD_LOCK(&delivery->lock);
+    delivery->lost = true;
+    delivery->acknowledged = delivery->next;
+    frames_forget(delivery, delivery->next);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    owners_tell(delivery, OMPI_ERR_UNREACH);
+}
+
+/* With the lock held. False: the peer cannot have that many. */
+static bool acknowledge(struct delivery *delivery, uint32_t heard)
+{
+    if ((int32_t) (heard - delivery->acknowledged) <= 0)
+        return true; /* told by another lane before */
+    if ((int32_t) (delivery->next - heard) < 0)
+        return false;
+    delivery->acknowledged = heard;
+    delivery->moved_ns = active_time_ns();
+    frames_forget(delivery, heard);
+    return true;
+}
+
+/* An answer on the lane that a frame went by before the question, and the frame has not come: a
+ * lane keeps order, so it was lost. With the lock held. */
+static void frames_missed(struct delivery *delivery, const struct lane *lane,
+                          const struct wire_heard *heard)
+{
+    for (struct frame *frame = delivery->first; frame; frame = frame->next) {
+        uint32_t beyond = frame->number - heard->heard; /* 0: the first that is missing */
+        if (beyond > 64)
+            return;
+        bool has_come = beyond > 0 && heard->beyond >> (beyond - 1) & 1;
+        if (!has_come && frame->lane == lane && (int32_t) (heard->ask - frame->ask) > 0)
+            frame_defer(frame);
+    }
+}
+
+bool delivery_heard(struct peer *peer, struct lane *lane, const struct wire_heard *heard)
+{
+    struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE);
+    if (!delivery)
+        return false;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    bool good = acknowledge(delivery, heard->heard) && (int32_t) (delivery->ask - heard->ask) >= 0;
+    if (good) {
+        delivery->alive_ns = active_time_ns();
+        if (heard->ask && lane) {
+            if (heard->heard == delivery->acknowledged) /* else it is old, and told on the way */
+                frames_missed(delivery, lane, heard);
+            health_answered(delivery, lane, heard->ask);
+        }
+        if (delivery->unsent > 0)
+            schedule_add(delivery);
+    }
+    good |= delivery->lost;
+    bool any_departed = delivery->departed != NULL;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (OPAL_UNLIKELY(any_departed))
+        owners_tell(delivery, OMPI_SUCCESS);
+    return good;
+}
+
+/* --- frames of the peer -------------------------------------------------------------------------
+ */
+
+static uint64_t *word_of(struct delivery *delivery, uint32_t number)
+{
+    return &delivery->come[number % WIRE_FRAME_WINDOW / 64];
+}
+
+static uint64_t bit_of(uint32_t number)
+{
+    return UINT64_C(1) << number % 64;
+}
+
+/* With the lock held: notes the frame. False: it came before. */
+static bool note(struct delivery *delivery, uint32_t number)
+{
+    if (*word_of(delivery, number) & bit_of(number))
+        return false;
+    *word_of(delivery, number) |= bit_of(number);
+    uint32_t heard = delivery->heard;
+    while (*word_of(delivery, heard) & bit_of(heard)) {
+        *word_of(delivery, heard) &= ~bit_of(heard);
+        heard++;
+    }
+    delivery->heard = heard;
+    return true;
+}
+
+bool delivery_arrived(struct delivery *delivery, const struct wire_frame *wire, size_t length,
+                      bool *good)
+{
+    OPAL_THREAD_LOCK(&delivery->lock);
+    uint32_t ahead = wire->number - delivery->heard;
+    bool is_old = (int32_t) ahead < 0;
+    *good = (is_old || ahead < WIRE_FRAME_WINDOW) &&
+            (acknowledge(delivery, wire->heard) || delivery->lost);
+    bool is_new = *good && !is_old && note(delivery, wire->number);
+    if (*good) {
+        if (delivery->owed_frames == 0)
+            delivery->owed_ns = active_time_ns();
+        delivery->owed_frames++;
+        delivery->owed_bytes += length;
+        delivery->owes_now |= !is_new;
+        delivery->alive_ns = active_time_ns();
+        schedule_add(delivery);
+    }
+    bool any_departed = delivery->departed != NULL;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (OPAL_UNLIKELY(any_departed))
+        owners_tell(delivery, OMPI_SUCCESS);
+    if (*good && !is_new)
+        counter_add(&multilane.duplicates, 1);
+    return is_new;
+}
+
+void delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask)
+{
+    struct wire_heard heard = {.ask = ask};
+    OPAL_THREAD_LOCK(&delivery->lock);
+    heard.heard = delivery->heard;
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t number = heard.heard + 1 + i;
+        if (*word_of(delivery, number) & bit_of(number))
+            heard.beyond |= UINT64_C(1) << i;
+    }
+    uint32_t frames = delivery->owed_frames;
+    size_t bytes = delivery->owed_bytes;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+
+    if (!control_send_bare(lane, WIRE_HEARD, &heard, sizeof(heard)))
+        return; /* still owed */
+    OPAL_THREAD_LOCK(&delivery->lock);
+    delivery->owed_frames -= frames < delivery->owed_frames ? frames : delivery->owed_frames;
+    delivery->owed_bytes -= bytes < delivery->owed_bytes ? bytes : delivery->owed_bytes;
+    delivery->owes_now = false;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+}
+
+void delivery_answer(struct delivery *delivery, struct lane *lane)
+{
+    OPAL_THREAD_LOCK(&delivery->lock);
+    bool is_due =
+        delivery->owed_frames >= OWED_FRAMES_MAX || delivery->owed_bytes >= OWED_BYTES_MAX;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (!is_due)
+        return;
+    if (!lane || !lane_is_up(lane))
+        lane = delivery_lane(delivery->peer, 0);
+    if (lane)
+        delivery_tell(delivery, lane, 0);
+}
+
+void delivery_asked(struct peer *peer, struct lane *lane, const struct wire_ask *ask)
+{
+    struct delivery *delivery = delivery_of(peer);
+    /* Without room now the next question will be answered. */
+    if (delivery && lane && lane_state(lane) != LANE_BROKEN)
+        delivery_tell(delivery, lane, ask->number);
+}
+
+bool delivery_lane_broke(struct lane *lane, const char *what, const char *why)
+{
+    /* Also of a lane that has carried nothing: what was to go by it goes by another one. */
+    struct delivery *delivery = lane->framed ? delivery_of(lane->peer) : NULL;
+    char text[sizeof(lane->health.why)];
+    if (!delivery)
+        return false;
+    snprintf(text, sizeof(text), "%s: %s", what, why);
+    OPAL_THREAD_LOCK(&delivery->lock);
+    health_set(delivery, lane, LANE_BROKEN, text);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    return true;
+}

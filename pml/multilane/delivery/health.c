@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The states of a lane, and what changes them. */
+#include "delivery/health.h"
+
+#include <stdio.h>
+
+#include "base/parameters.h"
+#include "delivery/schedule.h"
+
+void health_set(struct delivery *delivery, struct lane *lane, enum lane_state state,
+                const char *why)
+{
+    if (lane_state(lane) == state || lane_state(lane) == LANE_BROKEN)
+        return;
+    __atomic_store_n(&lane->health.state, (uint8_t) state, __ATOMIC_RELAXED); /* lane_state */
+    lane->health.has_changed = true;
+    lane->health.asked = 0;
+    lane->health.contrast_ns = 0;
+    lane->health.pause_ns = (uint64_t) parameters.suspect_ms * 1000000;
+    lane->health.asked_ns = active_time_ns();
+    snprintf(lane->health.why, sizeof(lane->health.why), "%s", why);
+    if (state != LANE_UP)
+        lane->health.takes_back = true;
+    schedule_add(delivery);
+}
+
+void health_answered(struct delivery *delivery, struct lane *lane, uint32_t ask)
+{
+    struct lane_health *mine = &lane->health;
+    if (lane_state(lane) == LANE_SILENT)
+        health_set(delivery, lane, LANE_UP, "answers again");
+    if (mine->asked && (int32_t) (ask - mine->asked) >= 0) {
+        mine->asked = 0;
+        mine->contrast_ns = 0;
+    }
+    for (int i = 0; i < delivery->peer->lane_count; i++) {
+        struct lane_health *other = &delivery->peer->lanes[i].health;
+        if (other->asked && !other->contrast_ns)
+            other->contrast_ns = active_time_ns();
+    }
+}

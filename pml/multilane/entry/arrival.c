@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What arrives from the lanes: headers read and checked, and handed to whom they concern. */
+#include "entry/arrival.h"
+
+#include <string.h>
+
+#include "delivery/delivery.h"
+#include "delivery/seen.h"
+#include "join/assembly.h"
+#include "join/order.h"
+#include "liveness/errors.h"
+#include "match/credit.h"
+#include "peer/contact.h"
+#include "peer/peer_lanes.h"
+#include "peer/stripe.h"
+#include "request/send_queue.h"
+#include "request/send_start.h"
+#include "liveness/lost.h"
+#include "base/multilane.h"
+#include "request/recv_request.h"
+
+/* A header lies in the first segment; nothing of it is believed before it was checked. */
+
+struct reader {
+    const unsigned char *at;
+    size_t left;
+};
+
+static bool read_bytes(struct reader *reader, void *to, size_t size)
+{
+    if (OPAL_UNLIKELY(reader->left < size))
+        return false;
+    memcpy(to, reader->at, size);
+    reader->at += size;
+    reader->left -= size;
+    return true;
+}
+
+/* What follows the header: the rest of the first segment, and the other segments. */
+static bool read_payload(struct reader *reader, struct arrival *arrival, struct iovec *payload,
+                         const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    int count = 0;
+    size_t length = reader->left;
+    if (reader->left)
+        payload[count++] = (struct iovec){.iov_base = (void *) reader->at, .iov_len = reader->left};
+    for (size_t i = 1; i < segment_count; i++) {
+        if (i >= MCA_BTL_DES_MAX_SEGMENTS)
+            return false;
+        payload[count++] =
+            (struct iovec){.iov_base = segments[i].seg_addr.pval, .iov_len = segments[i].seg_len};
+        length += segments[i].seg_len;
+    }
+    arrival->payload = payload;
+    arrival->payload_count = count;
+    arrival->length = length;
+    return true;
+}
+
+static bool read_part(struct reader *reader, struct arrival *arrival)
+{
+    struct wire_part part;
+    if (!read_bytes(reader, (char *) &part + sizeof(part.match), sizeof(part) - sizeof(part.match)))
+        return false;
+    arrival->size = part.size;
+    arrival->offset = part.offset;
+    /* Room will be made for all of it. Nobody sends more without asking. */
+    return part.size <= EAGER_MAX;
+}
+
+static bool keys_fit(const struct wire_key *key, const struct reader *reader)
+{
+    return wire_keys_length(key) <= WIRE_KEY_MAX && wire_keys_length(key) <= reader->left;
+}
+
+static bool read_rts(struct reader *reader, struct arrival *arrival)
+{
+    struct wire_rts rts;
+    if (!read_bytes(reader, (char *) &rts + sizeof(rts.match), sizeof(rts) - sizeof(rts.match)))
+        return false;
+    arrival->size = rts.size;
+    arrival->sender = rts.sender;
+    arrival->method = rts.method;
+    arrival->key = rts.key;
+    arrival->key_bytes = reader->at;
+    if (rts.method == 0 || rts.method >= WIRE_METHODS || !keys_fit(&rts.key, reader))
+        return false;
+    reader->left = 0;
+    return true;
+}
+
+/* An eager message, a part of one, or a RTS, after base and name. */
+static bool read_message(struct reader *reader, struct arrival *arrival)
+{
+    arrival->sender = (struct wire_handle){0};
+    if (OPAL_UNLIKELY(arrival->flags)) {
+        if (arrival->flags & WIRE_CID && !read_bytes(reader, &arrival->cid, sizeof(arrival->cid)))
+            return false;
+        if (arrival->flags & WIRE_SYNCHRONOUS &&
+            !read_bytes(reader, &arrival->sender, sizeof(arrival->sender)))
+            return false;
+    }
+    if (!read_bytes(reader, &arrival->match, sizeof(arrival->match)) || arrival->match.source < 0 ||
+        arrival->match.tag == MATCH_ANY ||
+        (arrival->match.context > COMPAT_MAX_CONTEXT && !(arrival->flags & WIRE_CID)))
+        return false;
+    if (arrival->type == WIRE_PART)
+        return read_part(reader, arrival);
+    if (arrival->type == WIRE_RTS)
+        return read_rts(reader, arrival);
+    arrival->offset = 0;
+    return true;
+}
+
+static void control_arrived(struct peer *peer, struct lane *lane, const struct arrival *arrival,
+                            struct reader *reader)
+{
+    union {
+        struct wire_rtr rtr;
+        struct wire_data data;
+        struct wire_fin fin;
+        struct wire_ack ack;
+        struct wire_seen seen;
+        struct wire_lane lane;
+        struct wire_heard heard;
+        struct wire_ask ask;
+        struct wire_credit credit;
+    } body;
+    bool good = false;
+
+    switch (arrival->type) {
+    case WIRE_RTR:
+        good = read_bytes(reader, &body.rtr, sizeof(body.rtr)) && keys_fit(&body.rtr.key, reader) &&
+               send_request_ready(peer, lane, &body.rtr, reader->at);
+        break;
+    case WIRE_SEEN:
+        good = read_bytes(reader, &body.seen, sizeof(body.seen));
+        if (good && lane)
+            stripe_seen(lane, &body.seen);
+        break;
+    case WIRE_LANE:
+        good = read_bytes(reader, &body.lane, sizeof(body.lane)) && body.lane.index < UINT8_MAX;
+        if (good && lane) /* atomic, read by lane_of_remote; it is a number of its own */
+            __atomic_store_n(&lane->remote_index, body.lane.index + 1, __ATOMIC_RELAXED);
+        break;
+    case WIRE_HEARD:
+        good = read_bytes(reader, &body.heard, sizeof(body.heard)) &&
+               delivery_heard(peer, lane, &body.heard);
+        break;
+    case WIRE_CREDIT:
+        good = read_bytes(reader, &body.credit, sizeof(body.credit)) &&
+               send_queue_credit(peer, &body.credit);
+        break;
+    case WIRE_ASK:
+        good = read_bytes(reader, &body.ask, sizeof(body.ask));
+        if (good)
+            delivery_asked(peer, lane, &body.ask);
+        break;
+    case WIRE_GONE:
+        good = true;
+        errors_peer_gave_up(peer);
+        break;
+    case WIRE_FIN:
+        good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
+        break;
+    case WIRE_CANCEL:
+        good = read_bytes(reader, &body.fin, sizeof(body.fin)) &&
+               recv_request_cancelled(peer, &body.fin);
+        break;
+    case WIRE_ACK:
+    case WIRE_NACK:
+        good = read_bytes(reader, &body.ack, sizeof(body.ack)) &&
+               send_request_acknowledged(peer, body.ack.sender, arrival->type == WIRE_ACK);
+        break;
+    default:
+        break;
+    }
+    /* Of a process that has died there may come what it sent before, for requests that have ended
+     * since. */
+    if (!good && !lost_or_dead(peer))
+        inbound_reject(arrival->btl, "a control message that fits no request", arrival->type);
+}
+
+/* The shortest way: a whole message from another process of this job, in its turn. False: it is not
+ * that, nothing was done, and the long way decides. */
+static inline __opal_attribute_always_inline__ bool
+eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, bool threads)
+{
+    struct wire_plain header;
+    if (segment_count != 1 || segments->seg_len < sizeof(header))
+        return false;
+    memcpy(&header, segments->seg_addr.pval, sizeof(header));
+    if (header.base.type != WIRE_EAGER || header.base.flags != 0 ||
+        header.base.from >= multilane.local_peer_count || header.match.tag == MATCH_ANY)
+        return false;
+    struct peer *peer =
+        __atomic_load_n(&multilane.local_peers[header.base.from], __ATOMIC_ACQUIRE); /* peer_list */
+    struct mca_pml_comm_t *comm = comm_of_index(header.match.context);
+    if (!peer || !peer->reachable || peer->is_self || !comm ||
+        (uint32_t) header.match.source >= comm->size)
+        return false;
+
+    const unsigned char *data = (unsigned char *) segments->seg_addr.pval + sizeof(header);
+    size_t size = segments->seg_len - sizeof(header);
+    struct recv_request *request = NULL;
+    bool is_kept = false;
+    if (threads)
+        opal_mutex_lock(&peer->lock);
+    if (OPAL_LIKELY(header.match.sequence == peer->next_receive_sequence && !peer->early)) {
+        if (threads)
+            opal_mutex_lock(&comm->lock);
+        if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag))) {
+            request = recv_request_take_posted(comm, &header.match);
+            is_kept = !request && inbound_keep_plain(peer, comm, &header.match, data, size);
+        }
+        if (threads)
+            opal_mutex_unlock(&comm->lock);
+        if (request)
+            credit_matched(peer, flow_cost(size));
+        if (request || is_kept)
+            peer->next_receive_sequence++;
+    }
+    if (threads)
+        opal_mutex_unlock(&peer->lock);
+    if (request || is_kept)
+        credit_tell_if_due(peer);
+    if (request)
+        recv_request_take_whole(request, peer, &header.match, data, size);
+    return request || is_kept;
+}
+
+static __attribute__((noinline)) bool
+eager_taken_among_threads(const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    return eager_taken_by(segments, segment_count, true);
+}
+
+/* Whether there are threads is asked once. */
+static inline __opal_attribute_always_inline__ bool
+eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    if (OPAL_UNLIKELY(opal_using_threads()))
+        return eager_taken_among_threads(segments, segment_count);
+    return eager_taken_by(segments, segment_count, false);
+}
+
+static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
+                         struct reader *reader, uint16_t mark,
+                         const mca_btl_base_segment_t *segments, size_t segment_count);
+
+enum packing {
+    UNFRAMED,
+    FRAMED,
+    FRAMED_ELSEWHERE /* what it says of "this lane" is true of another one */
+};
+
+/* A message as it stands on the wire, or as it was taken out of an envelope. */
+static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
+                         size_t segment_count, enum packing packing)
+{
+    struct iovec payload[MCA_BTL_DES_MAX_SEGMENTS + 1];
+    struct reader reader = {.at = segments[0].seg_addr.pval, .left = segments[0].seg_len};
+    struct wire_base base;
+    struct wire_name name;
+    struct arrival arrival;
+
+    if (OPAL_UNLIKELY(!read_bytes(&reader, &base, sizeof(base)) || base.flags & ~WIRE_FLAGS ||
+                      (base.flags & WIRE_NAMED && !read_bytes(&reader, &name, sizeof(name))))) {
+        inbound_reject(btl, "a message without a whole header", segments[0].seg_len);
+        return;
+    }
+    struct peer *peer = peer_of_sender(&base, &name);
+    if (OPAL_UNLIKELY(!peer)) {
+        inbound_reject(btl, "a sender that is no process of ours, rank", base.from);
+        return;
+    }
+    arrival.peer = peer;
+    arrival.btl = btl;
+    arrival.lane = peer_lane_of(peer, btl);
+    if (OPAL_UNLIKELY(peer_is_lost(peer))) { /* what waited for it has ended */
+        if (arrival.lane && base.type != WIRE_GONE)
+            lost_tell(arrival.lane);
+        return;
+    }
+    if (OPAL_UNLIKELY(!arrival.lane))
+        arrival.lane = peer_late_lane(peer, btl);
+    if (OPAL_UNLIKELY(peer->is_self && !arrival.lane)) {
+        inbound_reject(btl, "a message from another process in our name, rank", base.from);
+        return;
+    }
+    arrival.type = base.type;
+    arrival.flags = base.flags & (uint8_t) ~WIRE_NAMED;
+    if (OPAL_UNLIKELY(packing == FRAMED_ELSEWHERE))
+        arrival.lane = NULL;
+
+    switch (base.type) {
+    case WIRE_EAGER:
+        if (!read_message(&reader, &arrival) ||
+            !read_payload(&reader, &arrival, payload, segments, segment_count))
+            break;
+        arrival.size = arrival.length;
+        message_arrived(&arrival);
+        return;
+    case WIRE_RTS:
+        if (!read_message(&reader, &arrival))
+            break;
+        arrival.length = 0;
+        arrival.payload_count = 0;
+        message_arrived(&arrival);
+        return;
+    case WIRE_PART:
+        if (!read_message(&reader, &arrival) ||
+            !read_payload(&reader, &arrival, payload, segments, segment_count) ||
+            arrival.length == 0 || arrival.offset > arrival.size ||
+            arrival.length > arrival.size - arrival.offset)
+            break;
+        if (base.mark & WIRE_STRIPED && packing == UNFRAMED) /* else its envelope was counted */
+            seen_on_lane(arrival.lane, arrival.length);
+        part_arrived(&arrival);
+        return;
+    case WIRE_DATA: {
+        struct wire_data data;
+        if (!read_bytes(&reader, &data, sizeof(data)) ||
+            !read_payload(&reader, &arrival, payload, segments, segment_count))
+            break;
+        if (base.mark & WIRE_STRIPED && packing == UNFRAMED)
+            seen_on_lane(arrival.lane, arrival.length);
+        if (!recv_request_data(peer, &data, &arrival) && !lost_or_dead(peer)) /* as above */
+            break;
+        return;
+    }
+    case WIRE_FRAME:
+        if (packing != UNFRAMED)
+            break;
+        frame_opened(btl, &arrival, &reader, base.mark, segments, segment_count);
+        return;
+    default:
+        control_arrived(peer, arrival.lane, &arrival, &reader);
+        return;
+    }
+    inbound_reject(btl, "a message whose header makes no sense, type", base.type);
+}
+
+/* Takes the message out of an envelope, if it did not come before. */
+static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
+                         struct reader *reader, uint16_t mark,
+                         const mca_btl_base_segment_t *segments, size_t segment_count)
+{
+    mca_btl_base_segment_t inner[MCA_BTL_DES_MAX_SEGMENTS];
+    struct wire_frame wire;
+    bool good = false;
+    size_t length = 0;
+    if (segment_count > MCA_BTL_DES_MAX_SEGMENTS || !read_bytes(reader, &wire, sizeof(wire))) {
+        inbound_reject(btl, "an envelope that makes no sense, segments", segment_count);
+        return;
+    }
+    for (size_t i = 0; i < segment_count; i++) {
+        inner[i] = segments[i];
+        length += segments[i].seg_len;
+    }
+    struct delivery *delivery = delivery_of(arrival->peer);
+    if (!delivery)
+        return; /* without memory it has not come: the peer will send it again */
+    inner[0].seg_addr.pval = (void *) reader->at;
+    inner[0].seg_len = reader->left;
+    bool is_new = delivery_arrived(delivery, &wire, length, &good);
+    if (!good) {
+        inbound_reject(btl, "an envelope with a number that cannot be", wire.number);
+        return;
+    }
+    if (mark & WIRE_STRIPED)
+        seen_on_lane(arrival->lane, length);
+    if (is_new && !eager_taken(inner, segment_count))
+        message_read(btl, inner, segment_count, mark & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
+    delivery_answer(delivery, arrival->lane);
+}
+
+COMPAT_RECEIVE_CALLBACK(message_received)
+{
+    if (OPAL_UNLIKELY(!eager_taken(segments, segment_count)))
+        message_read(btl, segments, segment_count, UNFRAMED);
+}
+
+int arrivals_listen(void)
+{
+    return mca_bml.bml_register(WIRE_TAG, message_received, NULL);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Communicators come, go, and are revoked. */
+#include <stdlib.h>
+
+#include "join/order.h"
+#include "delivery/control.h"
+#include "base/multilane.h"
+#include "entry/calls.h"
+#include "match/credit.h"
+#include "match/inbound.h"
+
+int module_add_comm(ompi_communicator_t *ompi)
+{
+    uint32_t size = (uint32_t) ompi->c_remote_group->grp_proc_count;
+    uint32_t index = compat_comm_index(ompi);
+    if (index > COMPAT_MAX_CONTEXT)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    struct mca_pml_comm_t *comm = calloc(1, sizeof(*comm) + size * sizeof(comm->peers[0]));
+    if (!comm)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    comm->ompi = ompi;
+    comm->size = size;
+    comm->index = index;
+    if (!compat_comm_has_common_index(ompi)) {
+        comm->wire_flags = WIRE_CID;
+        compat_comm_cid(ompi, &comm->cid.base, &comm->cid.sub);
+    }
+    OBJ_CONSTRUCT(&comm->lock, opal_mutex_t);
+    match_table_init(&comm->posted);
+    match_table_init(&comm->unexpected);
+    compat_comm_subscribe(ompi);
+    ompi->c_pml_comm = comm;
+
+    OPAL_THREAD_LOCK(&multilane.lock);
+    /* Once it is listed other threads deliver to it, which must not be before the orphans. */
+    OPAL_THREAD_LOCK(&comm->lock);
+    int rc = comm_list(comm);
+    if (rc == OMPI_SUCCESS)
+        order_adopt_orphans(comm);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return rc;
+}
+
+/* Messages that nobody received and nobody can receive any more. */
+static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
+{
+    for (uint32_t i = 0; i <= comm->unexpected.mask; i++) {
+        while (comm->unexpected.buckets[i]) {
+            struct inbound *inbound = inbound_of_node(comm->unexpected.buckets[i]);
+            inbound_remove(comm, inbound);
+            inbound_drop(inbound);
+        }
+    }
+}
+
+/* Notes which processes of other jobs are in a communicator, by the number of this search. */
+static void members_note(struct mca_pml_comm_t *comm, void *with)
+{
+    const uint32_t *search = with;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        struct peer *peer = peer_find(comm_name_of(comm, rank));
+        /* Relaxed: of this thread's or a later search, both of which are told that it is there. */
+        if (peer && peer->foreign &&
+            (int32_t) (*search - __atomic_load_n(&peer->found_by, __ATOMIC_RELAXED)) > 0)
+            __atomic_store_n(&peer->found_by, *search, __ATOMIC_RELAXED);
+    }
+}
+
+/* Processes of other jobs, which are in no communicator any more, have disconnected. They may be
+ * met again: what they were promised stays so, and counts again when they use it. Each communicator
+ * is looked through once, however many of them are in it. */
+static void comm_part(const struct mca_pml_comm_t *comm)
+{
+    static uint32_t searches; /* atomic */
+    if (!multilane.foreign_peers)
+        return;
+    uint32_t search = __atomic_add_fetch(&searches, 1, __ATOMIC_RELAXED);
+    comms_visit(members_note, &search);
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        struct peer *peer = peer_find(comm_name_of(comm, rank));
+        if (peer && peer->foreign &&
+            (int32_t) (__atomic_load_n(&peer->found_by, __ATOMIC_RELAXED) - search) < 0)
+            credit_end(peer);
+    }
+}
+
+int module_del_comm(ompi_communicator_t *ompi)
+{
+    struct mca_pml_comm_t *comm = ompi->c_pml_comm;
+    if (!comm)
+        return OMPI_SUCCESS;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    comm_unlist(comm);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    comm_drop_unexpected(comm);
+    comm_part(comm);
+    match_table_fini(&comm->posted);
+    match_table_fini(&comm->unexpected);
+    OBJ_DESTRUCT(&comm->lock);
+    ompi->c_pml_comm = NULL;
+    free(comm);
+    return OMPI_SUCCESS;
+}
+
+/* A chain in this bucket whose messages the revoked communicator must not deliver, or null. All
+ * messages of one chain under an exact key have the same tag, and each message is in one. */
+static struct match_node *bucket_refused(struct mca_pml_comm_t *comm, uint32_t bucket)
+{
+    struct match_node *head = comm->unexpected.buckets[bucket];
+    while (head && (match_kind(head->source, head->tag) != 0 ||
+                    !compat_comm_refuses(comm->ompi, head->tag)))
+        head = head->next_head;
+    return head;
+}
+
+/* Takes them out of the queue. */
+static struct inbound *comm_take_refused(struct mca_pml_comm_t *comm)
+{
+    struct inbound *refused = NULL;
+    struct match_node *node;
+    for (uint32_t i = 0; i <= comm->unexpected.mask; i++) {
+        while ((node = bucket_refused(comm, i))) {
+            struct inbound *inbound = inbound_of_node(node);
+            inbound_remove(comm, inbound);
+            inbound->next = refused;
+            refused = inbound;
+        }
+    }
+    return refused;
+}
+
+int module_revoke_comm(ompi_communicator_t *ompi, bool collectives_only)
+{
+    struct mca_pml_comm_t *comm = ompi->c_pml_comm;
+    if (OMPI_COMM_IS_INTER(ompi))
+        module_revoke_comm(ompi->c_local_comm, collectives_only);
+    if (!comm)
+        return OMPI_SUCCESS;
+    OPAL_THREAD_LOCK(&comm->lock);
+    compat_comm_mark_revoked(ompi, collectives_only);
+    struct inbound *refused = comm_take_refused(comm);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+    while (refused) {
+        struct inbound *next = refused->next;
+        inbound_refuse(refused);
+        refused = next;
+    }
+    return OMPI_SUCCESS;
+}

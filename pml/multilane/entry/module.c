@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The PML module: processes are added, the module enabled and taken down. */
+#include <stdlib.h>
+
+#include "base/handle.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "base/pending.h"
+#include "base/sockets.h"
+#include "delivery/delivery.h"
+#include "delivery/schedule.h"
+#include "entry/arrival.h"
+#include "entry/calls.h"
+#include "entry/module.h"
+#include "entry/progress_thread.h"
+#include "lane/departure.h"
+#include "liveness/errors.h"
+#include "liveness/watch.h"
+#include "match/comm.h"
+#include "match/credit.h"
+#include "match/inbound.h"
+#include "memory/staging.h"
+#include "peer/contact.h"
+#include "peer/peer.h"
+#include "peer/peer_class.h"
+#include "peer/peer_lanes.h"
+#include "report/calibrate_hook.h"
+#include "report/counters.h"
+#include "report/explain.h"
+#include "request/recv_request.h"
+#include "request/send_queue.h"
+#include "request/send_request.h"
+#include "request/send_start.h"
+
+static mca_pml_base_module_t module = {
+    .pml_add_procs = module_add_procs,
+    .pml_del_procs = module_del_procs,
+    .pml_enable = module_enable,
+    .pml_progress = NULL,
+    .pml_add_comm = module_add_comm,
+    .pml_del_comm = module_del_comm,
+    .pml_irecv_init = module_irecv_init,
+    .pml_irecv = module_irecv,
+    .pml_recv = module_recv,
+    .pml_isend_init = module_isend_init,
+    .pml_isend = module_isend,
+    .pml_send = module_send,
+    .pml_iprobe = module_iprobe,
+    .pml_probe = module_probe,
+    .pml_start = module_start,
+    .pml_improbe = module_improbe,
+    .pml_mprobe = module_mprobe,
+    .pml_imrecv = module_imrecv,
+    .pml_mrecv = module_mrecv,
+    .pml_dump = module_dump,
+    COMPAT_PML_MODULE_REST(module_revoke_comm).pml_max_contextid = COMPAT_MAX_CONTEXT,
+    .pml_max_tag = INT_MAX,
+    .pml_flags = COMPAT_PML_FLAGS,
+};
+
+mca_pml_base_module_t *module_of_job(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        /* Else BML r2 would take only the most exclusive of the lanes that the user allowed. */
+        selected->btl_module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
+        if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
+            module.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
+    }
+    return &module;
+}
+
+static void request_list_init(opal_free_list_t *list, size_t size, opal_class_t *class)
+{
+    opal_free_list_init(list, size, opal_cache_line_size, class, 0, opal_cache_line_size, 4, -1, 64,
+                        NULL, 0, NULL, NULL, NULL);
+}
+
+static void *segment_get(void *context, size_t *bytes)
+{
+    (void) context;
+    return malloc(*bytes);
+}
+
+static void segment_return(void *context, void *segment)
+{
+    (void) context;
+    free(segment);
+}
+
+/* What unexpected messages lie in is kept for the next ones: given back to the system each time, as
+ * free does with so much, every page would be faulted in anew, which takes longer than the copy. */
+static bool payloads_open(void)
+{
+    mca_allocator_base_component_t *bucket = mca_allocator_component_lookup("bucket");
+    multilane.payloads =
+        bucket ? bucket->allocator_init(true, segment_get, segment_return, NULL) : NULL;
+    if (!multilane.payloads)
+        opal_output(0,
+                    "multilane: Open MPI's allocator \"bucket\", which keeps unexpected messages, "
+                    "cannot be used; is it left out by --mca allocator?");
+    return multilane.payloads != NULL;
+}
+
+/* What is kept for a peer that is met. What was counted when it was met before goes on. */
+static void peer_met(struct peer *peer, uint32_t window)
+{
+    if (!peer->waiting_pending.retry) {
+        credit_begin(peer);
+        send_queue_begin(peer, window);
+    }
+    watch_met(peer);
+}
+
+/* What lower storeys call of upper ones. */
+static void tables_hand_down(void)
+{
+    errors_begin();
+    contact_events.met = peer_met;
+    request_calls =
+        (struct request_calls){.start = module_start, .cancel_send = send_request_cancel};
+}
+
+int module_enable(bool enable)
+{
+    if (!enable || multilane.enabled)
+        return OMPI_SUCCESS;
+    tables_hand_down();
+    if (!payloads_open())
+        return OMPI_ERR_NOT_AVAILABLE;
+    OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&multilane.comm_lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&multilane.orphans, opal_list_t);
+    OBJ_CONSTRUCT(&multilane.inbound, opal_free_list_t);
+    request_list_init(&multilane.inbound, sizeof(struct inbound), OBJ_CLASS(inbound_t));
+    handle_table_init(&multilane.handles);
+    departures_init();
+    pending_open();
+    schedule_init(watch_progress);
+
+    /* These two lists are Open MPI's: a debugger that shows message queues walks them. */
+    request_list_init(&mca_pml_base_send_requests, sizeof(struct send_request),
+                      OBJ_CLASS(send_request_t));
+    request_list_init(&mca_pml_base_recv_requests, sizeof(struct recv_request),
+                      OBJ_CLASS(recv_request_t));
+
+    multilane.me = ompi_proc_local_proc->super.proc_name;
+    multilane.local_peer_count = ompi_process_info.num_procs;
+    multilane.local_peers = calloc(multilane.local_peer_count, sizeof(*multilane.local_peers));
+    if (!multilane.local_peers)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    multilane.enabled = true;
+    return OMPI_SUCCESS;
+}
+
+/* A lane whose largest eager fragment cannot hold our headers would fail at the first message. */
+static int module_check_btls(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        mca_btl_base_module_t *btl = selected->btl_module;
+        if (!(btl->btl_flags & MCA_BTL_FLAGS_SEND) || btl->btl_eager_limit >= WIRE_CONTROL_MAX)
+            continue;
+        const char *name = btl->btl_component->btl_version.mca_component_name;
+        opal_output(
+            0,
+            "multilane: btl_%s_eager_limit is %zu bytes, and headers need %zu: set it to at "
+            "least that, or leave %s out of --mca btl.",
+            name, btl->btl_eager_limit, WIRE_CONTROL_MAX, name);
+        return OMPI_ERR_BAD_PARAM;
+    }
+    return OMPI_SUCCESS;
+}
+
+int module_add_procs(ompi_proc_t **procs, size_t count)
+{
+    if (count == 0)
+        return OMPI_SUCCESS;
+    int rc = mca_pml_base_pml_check_selected("multilane", procs, count);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+
+    opal_bitmap_t reachable;
+    OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
+    rc = opal_bitmap_init(&reachable, (int) count);
+    if (rc == OMPI_SUCCESS)
+        rc = mca_bml.bml_add_procs(count, procs, &reachable);
+    OBJ_DESTRUCT(&reachable);
+    if (rc != OMPI_SUCCESS || multilane.receiving)
+        return rc;
+
+    rc = module_check_btls();
+    if (rc == OMPI_SUCCESS)
+        rc = arrivals_listen();
+    if (rc == OMPI_SUCCESS)
+        rc = mca_bml.bml_register_error(errors_from_btl);
+    if (rc == OMPI_SUCCESS)
+        rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
+    if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_lose())
+        schedule_begin(); /* also where no process is ever met: see awaited.h */
+    multilane.receiving = rc == OMPI_SUCCESS;
+    if (multilane.receiving)
+        progress_thread_begin();
+    return rc;
+}
+
+int module_del_procs(ompi_proc_t **procs, size_t count)
+{
+    if (schedule_had_any() && errors_are_over())
+        sockets_give_up(procs, count);
+    progress_thread_pause();
+    /* First: a BTL may call back for what it still has, and the callback knows the lane. */
+    int rc = mca_bml.bml_del_procs(count, procs);
+    for (size_t i = 0; i < count; i++) {
+        struct peer *peer = peer_find(procs[i]->super.proc_name);
+        if (!peer)
+            continue;
+        if (peer->delivery)
+            delivery_park(peer->delivery);
+        peer_forget_lanes(peer);
+    }
+    progress_thread_resume();
+    return rc;
+}
+
+static void dump_receive(const struct match_node *node)
+{
+    opal_output(0, "multilane:   receive source %d tag %d", node->source, node->tag);
+}
+
+static void dump_message(const struct match_node *node)
+{
+    if (match_kind(node->source, node->tag) != 0)
+        return; /* it is shown once */
+    opal_output(0, "multilane:   unexpected message source %d tag %d, %llu bytes", node->source,
+                node->tag,
+                (unsigned long long) inbound_of_node((struct match_node *) node)->arrival.size);
+}
+
+int module_dump(ompi_communicator_t *ompi, int verbose)
+{
+    struct mca_pml_comm_t *comm = ompi->c_pml_comm;
+    (void) verbose;
+    OPAL_THREAD_LOCK(&comm->lock);
+    opal_output(0, "multilane: communicator %s, index %u, rank %d of %u: %u receives posted",
+                ompi->c_name, comm->index, ompi->c_my_rank, comm->size, comm->posted.count);
+    match_walk(&comm->posted, dump_receive);
+    match_walk(&comm->unexpected, dump_message);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+    return OMPI_SUCCESS;
+}
+
+void module_fini(void)
+{
+    if (!multilane.enabled)
+        return;
+    progress_thread_end();
+    calibrate_hook_fini();
+    explain_write();
+    multilane.enabled = false;
+    multilane.receiving = false;
+    pending_close();
+    schedule_fini();
+    deliveries_fini();
+    inbounds_fini();
+    peers_fini();
+    classes_fini();
+    comms_fini();
+    handle_table_fini(&multilane.handles);
+    departures_fini();
+    staging_fini();
+    OBJ_DESTRUCT(&multilane.orphans);
+    OBJ_DESTRUCT(&multilane.inbound);
+    (void) multilane.payloads->alc_finalize(multilane.payloads);
+    OBJ_DESTRUCT(&multilane.comm_lock);
+    OBJ_DESTRUCT(&multilane.lock);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread that moves messages on while the program computes. */
+#include "entry/progress_thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/compat/threads.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "memory/staging.h"
+#include "liveness/watch.h"
+#include "base/pending.h"
+#include "base/work.h"
+#include "delivery/schedule.h"
+#include "liveness/handover.h"
+#include "peer/peer_lanes.h"
+
+/* Components, of which ours are three. */
+#define BTLS_MAX 16
+/* Rounds in vain: after each so many the processor is offered to others, and after so many it is
+ * left to them for a while. */
+#define YIELD_ROUNDS 10u
+#define NAP_ROUNDS   1000u
+#define NAP_NS       50000
+
+static struct {
+    pthread_t thread;
+    bool runs;                   /* of whoever begins and ends it */
+    int (*btls[BTLS_MAX])(void); /* progress of each of our BTLs; written before it runs */
+    int btl_count;
+
+    /* Held by the thread while it looks, and by who must not have it look. Whoever waits for it
+     * holds no other lock. */
+    pthread_mutex_t round_lock;
+} state = {.round_lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- the thread ---------------------------------------------------------------------------------
+ */
+
+static int look(void)
+{
+    int events = 0;
+    pthread_mutex_lock(&state.round_lock);
+    for (int i = 0; i < state.btl_count; i++)
+        events += state.btls[i]();
+    events += staging_progress();
+    events += pending_progress();
+    events += watch_progress();
+    pthread_mutex_unlock(&state.round_lock);
+    return events;
+}
+
+static void *run(void *unused)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+    uint32_t idle = 0;
+    (void) unused;
+    handover_is_progress_thread();
+    while (work_wait()) {
+        idle = look() > 0 ? 0 : idle + 1;
+        if (idle >= NAP_ROUNDS)
+            nanosleep(&nap, NULL);
+        else if (idle % YIELD_ROUNDS == YIELD_ROUNDS - 1)
+            sched_yield();
+    }
+    return NULL;
+}
+
+/* --- beginning and end --------------------------------------------------------------------------
+ */
+
+void progress_thread_prepare(void)
+{
+    work_is_counted = parameters.progress_thread != 0;
+    if (work_is_counted)
+        opal_set_using_threads(true);
+}
+
+static void btl_add(const mca_btl_base_module_t *btl)
+{
+    int (*progress)(void) = btl->btl_component->btl_progress;
+    if (!progress || !lane_extension_of(btl) || state.btl_count == BTLS_MAX)
+        return;
+    for (int i = 0; i < state.btl_count; i++)
+        if (state.btls[i] == progress)
+            return;
+    state.btls[state.btl_count++] = progress;
+}
+
+/* Signals are for the program's own threads. */
+static int thread_create(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&state.thread, NULL, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/* Before the thread runs: Open MPI frees its list of functions when it needs a longer one, while
+ * another thread may walk it. */
+static void functions_register(void)
+{
+    handover_begin();
+    pending_listen();
+    if (parameters.failover)
+        schedule_listen();
+    if (driver_is_loaded)
+        staging_listen();
+}
+
+void progress_thread_begin(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    if (!work_is_counted || state.runs)
+        return;
+    state.btl_count = 0;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        btl_add(selected->btl_module);
+    }
+    work_reset();
+    functions_register();
+    int error = thread_create();
+    state.runs = error == 0;
+    if (!state.runs)
+        opal_output(0,
+                    "multilane: pml_multilane_progress_thread: no thread can be made: %s. "
+                    "Messages move on while the program is in MPI.",
+                    strerror(error));
+}
+
+void progress_thread_end(void)
+{
+    if (state.runs) {
+        work_end();
+        pthread_join(state.thread, NULL);
+        state.runs = false;
+    }
+    handover_end();
+}
+
+void progress_thread_pause(void)
+{
+    if (state.runs && !handover_in_progress_thread())
+        pthread_mutex_lock(&state.round_lock);
+}
+
+void progress_thread_resume(void)
+{
+    if (state.runs && !handover_in_progress_thread())
+        pthread_mutex_unlock(&state.round_lock);
+}

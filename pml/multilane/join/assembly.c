@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages in parts. Each part describes its message, so any may come first; an assembly is the
+ * inbound that stands for the message, listed with its peer until the last part is there. While it
+ * has no receive its bytes gather on the heap; from then on each part goes where it belongs. All
+ * fields of an assembly are guarded by the peer's lock. */
+#include "join/assembly.h"
+
+#include "delivery/seen.h"
+#include "join/meet.h"
+#include "join/order.h"
+#include "match/credit.h"
+
+static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
+{
+    struct inbound *assembly = peer->assemblies;
+    while (assembly && assembly->arrival.match.sequence != sequence)
+        assembly = assembly->next_assembly;
+    return assembly;
+}
+
+static void assembly_remove(struct peer *peer, struct inbound *assembly)
+{
+    struct inbound **at = &peer->assemblies;
+    while (*at != assembly)
+        at = &(*at)->next_assembly;
+    *at = assembly->next_assembly;
+}
+
+/* The first part of a message: queues it like any other message. Null: it is a duplicate of what
+ * was delivered, or it was refused (*wrong says why). */
+static struct inbound *assembly_start(struct arrival *part, struct order_rest *rest,
+                                      const char **wrong)
+{
+    struct peer *peer = part->peer;
+    int32_t ahead = (int32_t) (part->match.sequence - peer->next_receive_sequence);
+    if (ahead < 0)
+        return NULL;
+    if (ahead > EARLY_MAX) {
+        *wrong = "a part further ahead of its turn than can be, sequence";
+        return NULL;
+    }
+    struct inbound *assembly = inbound_keep(part);
+    if (!assembly)
+        return NULL;
+    if (ahead > 0 && !order_insert_early(peer, assembly)) {
+        inbound_free(assembly);
+        *wrong = "a part of a message that came whole, sequence";
+        return NULL;
+    }
+    assembly->next_assembly = peer->assemblies;
+    peer->assemblies = assembly;
+    if (ahead > 0)
+        return assembly;
+    peer->next_receive_sequence++;
+    struct recv_request *receiver = order_deliver(&assembly->arrival, assembly, rest);
+    if (receiver)
+        inbound_attach(assembly, receiver);
+    if (peer->early)
+        order_deliver_early(peer, rest);
+    return assembly;
+}
+
+/* Every part describes the message in the same words. */
+static bool assembly_fits(const struct inbound *assembly, const struct arrival *part)
+{
+    const struct arrival *whole = &assembly->arrival;
+    return whole->size == part->size && whole->flags == part->flags &&
+           whole->match.context == part->match.context &&
+           whole->match.source == part->match.source && whole->match.tag == part->match.tag;
+}
+
+/* Where a part of a message without a receive is kept. */
+static bool assembly_gather(struct inbound *assembly, const struct arrival *part)
+{
+    if (assembly->refused)
+        return true;
+    if (!assembly->data && !inbound_make_room(assembly, part->size))
+        return false;
+    arrival_copy(part, assembly->data + part->offset);
+    return true;
+}
+
+/* Counts bytes that are where they belong. True: the message is whole and its receive, if it has
+ * one, is the caller's to complete. */
+static bool assembly_count(struct peer *peer, struct inbound *assembly, size_t bytes)
+{
+    assembly->assembled += bytes;
+    if (assembly->assembled < assembly->arrival.size)
+        return false;
+    assembly_remove(peer, assembly);
+    assembly->arrival.type = WIRE_EAGER; /* from here on it is as if it had come whole */
+    if (!assembly->refused)
+        return assembly->receiver;
+    inbound_free(assembly);
+    return false;
+}
+
+/* Puts a part where it belongs. True: the message is complete, as for assembly_count. With the
+ * peer's lock held. */
+static bool assembly_add(struct peer *peer, struct inbound *assembly, const struct arrival *part,
+                         const char **wrong)
+{
+    size_t fresh = 0;
+    if (!assembly_fits(assembly, part))
+        *wrong = "a part that does not fit the message it belongs to, offset";
+    else if (!spans_add(&assembly->claimed, part->offset, part->offset + part->length, &fresh))
+        *wrong = "a part of a message with too many gaps, offset";
+    if (fresh == 0) /* or a duplicate */
+        return false;
+    if (assembly->receiver) {
+        /* The copy needs no lock: the assembly stays while bytes of it are not counted. */
+        struct recv_request *receiver = assembly->receiver;
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        recv_request_write(receiver, part->offset, part->payload, part->payload_count);
+        OPAL_THREAD_LOCK(&peer->lock);
+    } else if (!assembly_gather(assembly, part)) {
+        *wrong = "a part of a message for which there is no memory, offset";
+        return false;
+    }
+    return assembly_count(peer, assembly, fresh);
+}
+
+void part_arrived(struct arrival *part)
+{
+    struct peer *peer = part->peer;
+    struct order_rest rest = {.ready = NULL};
+    const char *wrong = NULL;
+    bool is_complete = false;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    struct inbound *assembly = assembly_find(peer, part->match.sequence);
+    if (!assembly)
+        assembly = assembly_start(part, &rest, &wrong);
+    if (assembly)
+        is_complete = assembly_add(peer, assembly, part, &wrong);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+
+    if (is_complete) {
+        seen_flush(peer);
+        recv_request_finish(assembly->receiver);
+        inbound_free(assembly);
+    }
+    order_finish(&rest);
+    credit_tell_if_due(peer);
+    if (OPAL_UNLIKELY(wrong != NULL))
+        inbound_reject(part->btl, wrong, part->offset);
+}
+
+void assemblies_lost(struct peer *peer)
+{
+    struct recv_request *receiver;
+    do {
+        receiver = NULL;
+        OPAL_THREAD_LOCK(&peer->lock);
+        for (struct inbound *at = peer->assemblies; at && !receiver; at = at->next_assembly) {
+            receiver = at->receiver;
+            at->receiver = NULL;
+            at->refused = true;
+        }
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (receiver)
+            recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
+    } while (receiver);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a kept message gives to its receive. */
+#include "join/meet.h"
+
+#include "match/credit.h"
+
+/* The message has met its receive; what has gathered goes there. Where parts are missing yet it
+ * copies garbage, which they will overwrite. */
+void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
+{
+    recv_request_match(receiver, &assembly->arrival);
+    if (assembly->data) {
+        struct iovec whole = {.iov_base = assembly->data, .iov_len = assembly->arrival.size};
+        recv_request_write(receiver, 0, &whole, 1);
+    }
+    receiver->held_by = NULL; /* what a former life has left, and a cancel would believe */
+    assembly->receiver = receiver;
+}
+
+void inbound_take(struct inbound *inbound, struct recv_request *receiver)
+{
+    struct arrival *arrival = &inbound->arrival;
+    struct peer *peer = arrival->peer;
+    bool is_plain = inbound->is_plain, is_whole = true, is_lost = false;
+    OPAL_THREAD_LOCK(&peer->lock);
+    inbound_release(inbound);
+    if (arrival->type == WIRE_PART) { /* which goes with its last part, at any time from here on */
+        is_whole = false;
+        is_lost = peer_is_lost(peer);
+        if (!is_lost)
+            inbound_attach(inbound, receiver); /* part_arrived goes on */
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (OPAL_UNLIKELY(is_lost))
+        recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
+    if (is_plain) {
+        recv_request_take_whole(receiver, peer, &arrival->match, inbound->data, arrival->size);
+        inbound_free(inbound);
+    } else if (is_whole) {
+        struct iovec whole = {.iov_base = inbound->data, .iov_len = arrival->size};
+        arrival->payload = &whole;
+        arrival->payload_count = 1;
+        recv_request_take(receiver, arrival);
+        inbound_free(inbound);
+    }
+    credit_tell_if_due(peer);
+}

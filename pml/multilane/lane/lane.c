@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What BTLs do differently, each case handled once. */
+#include "lane/lane.h"
+
+#include <string.h>
+
+#include "common/compat/tsan.h"
+#include "wire/wire.h"
+
+/* The BTL frees the descriptor when it is done with it; nobody waits for it. */
+#define FIRE_AND_FORGET (MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
+
+/* Every descriptor's callback says when its bytes have left: what a BTL returns does not, as vader
+ * queues and hands over with the same answer, and tcp hands over or queues by its socket. */
+#define WITH_CALLBACK (FIRE_AND_FORGET | MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
+
+int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
+                         void *owner)
+{
+    struct wire_handle departure;
+    if (OPAL_UNLIKELY(!departure_begin(lane, lane->peer, descriptor, left, owner, &departure))) {
+        lane->btl->btl_free(lane->btl, descriptor);
+        return LANE_AGAIN;
+    }
+    tsan_release(descriptor); /* to whom the BTL gives it next */
+    int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, WIRE_TAG);
+    /* 1: handed over; 0: under way; busy: queued by the BTL, which is under way too. tcp may call
+     * back with an error, and return it as well: the owner is told then. */
+    if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY || !departure_revoke(departure))
+        return LANE_UNDER_WAY;
+    /* After an error tcp may have it in a list of its own still: there it stays. */
+    if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || lane->extension)
+        lane->btl->btl_free(lane->btl, descriptor);
+    return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
+}
+
+int lane_send_packed(struct lane *lane, const void *header, size_t length,
+                     opal_convertor_t *convertor, size_t size)
+{
+    /* A refusal means that the BTL has no room, not that the bytes are too many: the plan keeps to
+     * its limit. */
+    int rc = lane->sendi(lane->btl, lane->endpoint, convertor, (void *) header, length, size,
+                         MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
+    if (OPAL_LIKELY(rc == OPAL_SUCCESS))
+        return LANE_LEFT;
+    return lane->extension && rc == OPAL_ERR_RESOURCE_BUSY ? LANE_FULL : LANE_AGAIN;
+}
+
+int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
+{
+    /* It takes all of it as "header": so no convertor is needed. */
+    return OPAL_LIKELY(lane->sendi != NULL) ? lane_send_packed(lane, bytes, length, NULL, 0)
+                                            : LANE_AGAIN;
+}
+
+/* Through a descriptor of the lane's. */
+static int lane_send_copied(struct lane *lane, const void *bytes, size_t length, lane_left left,
+                            void *owner)
+{
+    mca_btl_base_module_t *btl = lane->btl;
+    mca_btl_base_descriptor_t *descriptor =
+        btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, WITH_CALLBACK);
+    if (!descriptor)
+        return LANE_AGAIN;
+    tsan_acquire(descriptor);
+    if (descriptor->des_segments[0].seg_len < length) {
+        btl->btl_free(btl, descriptor);
+        return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
+    }
+    memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, length);
+    descriptor->des_segments[0].seg_len = length;
+    return lane_send_descriptor(lane, descriptor, left, owner);
+}
+
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
+                    void *owner)
+{
+    mca_btl_base_module_t *btl = lane->btl;
+    if (lane->plain_sendi &&
+        lane->plain_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
+                          FIRE_AND_FORGET, WIRE_TAG, NULL) == OPAL_SUCCESS)
+        return LANE_LEFT;
+    return lane_send_copied(lane, bytes, length, left, owner);
+}
+
+int lane_fence(struct lane *lane)
+{
+    if (lane_state(lane) != LANE_BROKEN)
+        return OMPI_SUCCESS; /* made anew, so the old one is over at both ends */
+    int rc = lane->extension->fence(lane->btl, lane->endpoint);
+    return rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
+}
+
+int lane_send_slot(struct lane *lane, const void *bytes, size_t length)
+{
+    if (!lane->extension || !lane->extension->slot_send ||
+        lane->extension->slot_send(lane->btl, lane->endpoint, bytes, length, WIRE_TAG) !=
+            OPAL_SUCCESS)
+        return LANE_AGAIN;
+    return OMPI_SUCCESS;
+}
+
+void lane_expect(struct lane *lane, bool expects)
+{
+    if (lane->extension && lane->extension->slot_expect)
+        lane->extension->slot_expect(lane->btl, lane->endpoint, expects);
+}
+
+static bool is_aligned(uint64_t value, size_t alignment)
+{
+    return alignment < 2 || value % alignment == 0;
+}
+
+bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size)
+{
+    size_t alignment = lane->btl->btl_get_alignment;
+    return (lane->flags & MCA_BTL_FLAGS_GET) && lane->btl->btl_get &&
+           is_aligned(remote, alignment) && is_aligned((uintptr_t) local, alignment) &&
+           is_aligned(size, alignment);
+}
+
+bool lane_can_put(const struct lane *lane)
+{
+    return (lane->flags & MCA_BTL_FLAGS_PUT) && lane->btl->btl_put &&
+           lane->btl->btl_put_alignment < 2;
+}
+
+int lane_register(struct lane *lane, void *address, size_t size, uint32_t access,
+                  struct registration *registration)
+{
+    registration->lane = lane;
+    registration->handle = NULL;
+    if (!lane->btl->btl_register_mem)
+        return OMPI_SUCCESS;
+    registration->handle =
+        lane->btl->btl_register_mem(lane->btl, lane->endpoint, address, size, access);
+    if (registration->handle)
+        return OMPI_SUCCESS;
+    registration->lane = NULL;
+    return LANE_AGAIN;
+}
+
+int lane_flush(const struct registration *registration, const void *address, size_t size,
+               multilane_flush_done done, void *context)
+{
+    const struct lane *lane = registration->lane;
+    return lane->extension->flush(lane->btl, lane->endpoint, registration->handle, address, size,
+                                  done, context);
+}
+
+void lane_deregister(struct registration *registration)
+{
+    if (registration->lane && registration->handle)
+        registration->lane->btl->btl_deregister_mem(registration->lane->btl, registration->handle);
+    registration->lane = NULL;
+    registration->handle = NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is done when a lane fails. The storeys above hand it down once, before there are lanes. */
+#ifndef MULTILANE_LANE_EVENTS_H
+#define MULTILANE_LANE_EVENTS_H
+
+#include "common/compat/pml.h"
+
+struct lane;
+
+/* Called by any thread, also in a callback of a BTL: these functions mark what failed, and progress
+ * acts on it. */
+struct lane_events {
+    void (*lane_failed)(struct lane *lane, const char *what, int rc);
+    void (*btl_failed)(mca_btl_base_module_t *btl, const char *what, int rc);
+};
+
+extern __attribute__((visibility("hidden"))) struct lane_events lane_events;
+
+/* A lane to a known peer failed while doing `what`, with Open MPI's error `rc`. */
+static inline void lane_failed(struct lane *lane, const char *what, int rc)
+{
+    lane_events.lane_failed(lane, what, rc);
+}
+
+/* A BTL failed toward an unknown process. */
+static inline void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
+{
+    lane_events.btl_failed(btl, what, rc);
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The owner's loop of a transfer. */
+#include "lane/transfer.h"
+
+#include "lane/lane.h"
+#include "base/multilane.h"
+
+/* More than all pieces that can be under way. */
+#define TRANSFER_KICK 0x10000u
+
+/* Starts pieces until there are enough, none are left, or the lanes have no room. */
+static bool transfer_fill(struct transfer *transfer)
+{
+    while (transfer->next < transfer->end && transfer->in_flight < transfer->depth &&
+           __atomic_load_n(&transfer->status, __ATOMIC_RELAXED) == OMPI_SUCCESS) {
+        size_t size = transfer->end - transfer->next;
+        int rc = transfer->way->start(transfer, transfer->next, &size);
+        if (rc == LANE_AGAIN)
+            return false;
+        if (rc != OMPI_SUCCESS) {
+            __atomic_store_n(&transfer->status, rc, __ATOMIC_RELAXED);
+            break;
+        }
+        transfer->next += size;
+        transfer->in_flight++;
+    }
+    return true;
+}
+
+/* True: no lane has room and nothing is under way, so it has to be tried again; nothing else knows
+ * of the transfer then. */
+static bool transfer_event(struct transfer *transfer, uint32_t event)
+{
+    /* Acquire, against the release below: what the last owner wrote is ours to read. Release,
+     * against the acquire of the owner: it sees what came before the event. */
+    uint32_t seen = event;
+    if (__atomic_fetch_add(&transfer->guard, event, __ATOMIC_ACQ_REL) != 0)
+        return false;
+    for (;;) {
+        transfer->in_flight -= seen % TRANSFER_KICK;
+        bool had_room = transfer_fill(transfer);
+        int status = __atomic_load_n(&transfer->status, __ATOMIC_RELAXED);
+        if (transfer->in_flight == 0 &&
+            (status != OMPI_SUCCESS || transfer->next == transfer->end)) {
+            transfer->way->finish(transfer, status);
+            return false;
+        }
+        /* With pieces under way, the end of one is the sign to try again, and brings its owner. */
+        bool waits = !had_room && transfer->in_flight == 0;
+        uint32_t left = __atomic_sub_fetch(&transfer->guard, seen, __ATOMIC_ACQ_REL);
+        if (left == 0)
+            return waits;
+        seen = left;
+    }
+}
+
+static int transfer_retry(struct pending *pending)
+{
+    struct transfer *transfer =
+        (struct transfer *) ((char *) pending - offsetof(struct transfer, pending));
+    return transfer_event(transfer, TRANSFER_KICK) ? LANE_AGAIN : OMPI_SUCCESS;
+}
+
+static void transfer_go(struct transfer *transfer, uint32_t event)
+{
+    if (transfer_event(transfer, event))
+        pending_add(&transfer->pending);
+}
+
+void transfer_begin(struct transfer *transfer, const struct transfer_way *way, size_t from,
+                    size_t end, uint32_t depth)
+{
+    transfer->depth = depth;
+    transfer->way = way;
+    transfer->guard = 0;
+    transfer->status = OMPI_SUCCESS;
+    transfer->in_flight = 0;
+    transfer->next = from;
+    transfer->end = end;
+    transfer->pending = (struct pending){.retry = transfer_retry, .is_unsent = true};
+    transfer_go(transfer, TRANSFER_KICK);
+}
+
+void transfer_piece_done(struct transfer *transfer, int status)
+{
+    if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) {
+        int none = OMPI_SUCCESS;
+        __atomic_compare_exchange_n(&transfer->status, &none, status, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    }
+    transfer_go(transfer, 1);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks through receives and probes for processes that were never met. Not for those who wait for
+ * anybody: that would connect everybody with everybody. */
+#include "liveness/awaited.h"
+
+#include "match/comm.h"
+#include "delivery/delivery.h"
+#include "liveness/errors.h"
+#include "base/multilane.h"
+#include "peer/contact.h"
+
+/* Met in one look; the others are found by the next. */
+#define STRANGERS_MAX 16
+
+struct strangers {
+    opal_process_name_t names[STRANGERS_MAX];
+    int count;
+};
+
+static void stranger_note(struct strangers *strangers, const struct mca_pml_comm_t *comm,
+                          int32_t source)
+{
+    if (source < 0 || (uint32_t) source >= comm->size || strangers->count == STRANGERS_MAX)
+        return;
+    if (compat_comm_receive_error(comm->ompi, source, 0) != OMPI_SUCCESS)
+        return; /* known to be dead, as whoever waits for it will learn */
+    opal_process_name_t name = ompi_group_get_proc_name(comm->ompi->c_remote_group, source);
+    if (!peer_find(name))
+        strangers->names[strangers->count++] = name;
+}
+
+static void strangers_look(struct mca_pml_comm_t *comm, void *with)
+{
+    struct strangers *strangers = with;
+    if (compat_comm_errors_end_job(comm->ompi))
+        return;
+    if (__atomic_load_n(&comm->probe_missed, __ATOMIC_RELAXED)) /* both: probe.c */
+        stranger_note(strangers, comm, __atomic_load_n(&comm->probe_source, __ATOMIC_RELAXED));
+    OPAL_THREAD_LOCK(&comm->lock);
+    for (uint32_t i = 0; i <= comm->posted.mask; i++)
+        for (const struct match_node *head = comm->posted.buckets[i]; head; head = head->next_head)
+            stranger_note(strangers, comm, head->source);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+}
+
+static bool loses_messages(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (peer->lanes[i].framed)
+            return true;
+    return false;
+}
+
+void awaited_meet(void)
+{
+    struct strangers strangers = {.count = 0};
+    comms_visit(strangers_look, &strangers);
+    for (int i = 0; i < strangers.count; i++) {
+        struct peer *peer = peer_contact(strangers.names[i], NULL);
+        if (peer && !peer->reachable)
+            peer_lost(peer, "no lane reaches it, and somebody waits for it");
+        else if (peer && loses_messages(peer))
+            delivery_of(peer); /* what watch.c knows a peer by */
+    }
+}

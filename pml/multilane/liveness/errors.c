@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happens when a lane fails. */
+#include "liveness/errors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "match/comm.h"
+#include "common/compat/btl.h"
+#include "lane/lane.h"
+#include "delivery/delivery.h"
+#include "lane/lane_events.h"
+#include "liveness/handover.h"
+#include "liveness/lost.h"
+#include "base/multilane.h"
+#include "peer/peer.h"
+
+/* BTLs report lost connections while everybody is leaving; nobody needs to hear of it. */
+bool errors_are_over(void)
+{
+    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
+}
+
+static void process_lost(ompi_proc_t *proc, const char *sentence)
+{
+    struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
+    if ((peer && lost_or_dead(peer)) || handover_take(process_lost, proc, sentence))
+        return; /* that was said, or will be said by the rank */
+    if (peer && peer->foreign && !comms_have(peer))
+        return;
+    opal_output(0, "%s", sentence);
+    if (!compat_proc_failed(proc) && !(peer && lost_is_returned(peer)))
+        ompi_mpi_errors_are_fatal_comm_handler(NULL, NULL, (char *) sentence);
+}
+
+static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_proc_t *proc,
+                     const char *what, const char *why)
+{
+    char *host = proc ? compat_proc_hostname(&proc->super) : NULL;
+    if (proc)
+        snprintf(
+            text, size,
+            "multilane: lane %s to rank %u of job %u on %s %s: %s. What it carried may be lost, so "
+            "that process counts as failed.",
+            btl->btl_component->btl_version.mca_component_name, proc->super.proc_name.vpid,
+            proc->super.proc_name.jobid, host ? host : "an unknown host", what, why);
+    else
+        snprintf(text, size, "multilane: lane %s %s: %s.",
+                 btl->btl_component->btl_version.mca_component_name, what, why);
+    free(host);
+}
+
+static void errors_of_lane(struct lane *lane, const char *what, int rc)
+{
+    char text[512];
+    if (errors_are_over() || delivery_lane_broke(lane, what, opal_strerror(rc)))
+        return;
+    describe(text, sizeof(text), lane->btl, lane->peer->proc, what, opal_strerror(rc));
+    process_lost(lane->peer->proc, text);
+}
+
+static void errors_of_btl(mca_btl_base_module_t *btl, const char *what, int rc)
+{
+    char text[512];
+    if (errors_are_over())
+        return;
+    describe(text, sizeof(text), btl, NULL, what, opal_strerror(rc));
+    process_lost(NULL, text);
+}
+
+void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
+{
+    const opal_process_name_t *name = &lane->peer->name;
+    if (errors_are_over())
+        return;
+    char *host = compat_proc_hostname(&lane->peer->proc->super);
+    opal_output(0, "multilane: lane %s (%d of %d) to rank %u of job %u on %s %s: it %s.%s",
+                lane_name(lane), lane->index + 1, lane->peer->lane_count, name->vpid, name->jobid,
+                host ? host : "an unknown host",
+                is_up ? "is used again"
+                      : "is left out, and what it carried goes over the other lanes",
+                why, last ? " Further changes of this lane are only counted." : "");
+    free(host);
+}
+
+void peer_lost(struct peer *peer, const char *why)
+{
+    char text[512];
+    if (errors_are_over())
+        return;
+    char *host = compat_proc_hostname(&peer->proc->super);
+    snprintf(text, sizeof(text), "multilane: rank %u of job %u on %s counts as failed: %s.",
+             peer->name.vpid, peer->name.jobid, host ? host : "an unknown host", why);
+    free(host);
+    process_lost(peer->proc, text);
+}
+
+/* What carried on in place of a BTL that failed, and may have failed toward any peer. */
+struct broken {
+    const mca_btl_base_module_t *btl;
+    const char *why;
+    bool any, all; /* any peer is left; another lane carries on to all of them */
+};
+
+/* Is there another lane for everything that this one carried to this peer? */
+static bool lane_broke(struct peer *peer, const struct broken *broken)
+{
+    struct lane *lane = peer_lane_of(peer, broken->btl);
+    return !lane || /* it carried nothing */
+           delivery_lane_broke(lane, "reported an error", broken->why);
+}
+
+static void lane_broke_to(struct peer *peer, void *with)
+{
+    struct broken *broken = with;
+    if (peer->is_self)
+        return;
+    broken->any = true;
+    broken->all &= lane_broke(peer, broken);
+}
+
+/* The same for all peers, where the BTL does not say which one. */
+static bool lanes_broke(const mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why)
+{
+    struct broken broken = {.btl = btl, .why = why, .all = true};
+    if (proc) {
+        struct peer *peer = peer_find(proc->proc_name);
+        return peer && lane_broke(peer, &broken);
+    }
+    peers_visit(lane_broke_to, &broken);
+    return broken.any && broken.all;
+}
+
+void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
+{
+    char text[512];
+    const char *why = info && *info ? info : "no reason given";
+    if (flags & COMPAT_BTL_SAYS_IPC) /* no error: smcuda has found another way to this peer */
+        return;
+    if (errors_are_over() || lanes_broke(btl, proc, why))
+        return;
+    describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error", why);
+    process_lost((ompi_proc_t *) proc, text);
+}
+
+void errors_peer_gave_up(struct peer *peer)
+{
+    struct delivery *delivery =
+        __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE); /* delivery_of */
+    if (delivery)
+        delivery_abandon(delivery);
+    peer_lost(peer, "it has given up this process, which it did not reach any more");
+}
+
+void errors_begin(void)
+{
+    lane_events = (struct lane_events){.lane_failed = errors_of_lane, .btl_failed = errors_of_btl};
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queue of losses that the program has yet to hear of. */
+#include "liveness/handover.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the program's own threads are to hear of. */
+struct report {
+    struct report *next;
+    loss_function lost;
+    ompi_proc_t *proc; /* retained, or null */
+    char sentence[];
+};
+
+static struct {
+    pthread_mutex_t lock; /* guards first and last; a leaf */
+    struct report *first, **last;
+    bool has_reports; /* atomic: a hint, the lock orders the rest */
+    bool listens;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local bool is_progress_thread;
+
+void handover_is_progress_thread(void)
+{
+    is_progress_thread = true;
+}
+
+bool handover_in_progress_thread(void)
+{
+    return is_progress_thread;
+}
+
+bool handover_take(loss_function lost, ompi_proc_t *proc, const char *sentence)
+{
+    if (OPAL_LIKELY(!is_progress_thread))
+        return false;
+    struct report *report = malloc(sizeof(*report) + strlen(sentence) + 1);
+    if (!report)
+        return false;
+    *report = (struct report){.lost = lost, .proc = proc};
+    strcpy(report->sentence, sentence);
+    if (proc)
+        OBJ_RETAIN(proc);
+    pthread_mutex_lock(&state.lock);
+    *state.last = report;
+    state.last = &report->next;
+    __atomic_store_n(&state.has_reports, true, __ATOMIC_RELAXED); /* reports_progress */
+    pthread_mutex_unlock(&state.lock);
+    return true;
+}
+
+static struct report *reports_take(void)
+{
+    pthread_mutex_lock(&state.lock);
+    struct report *reports = state.first;
+    state.first = NULL;
+    state.last = &state.first;
+    __atomic_store_n(&state.has_reports, false, __ATOMIC_RELAXED); /* reports_progress */
+    pthread_mutex_unlock(&state.lock);
+    return reports;
+}
+
+static void report_free(struct report *report)
+{
+    if (report->proc)
+        OBJ_RELEASE(report->proc);
+    free(report);
+}
+
+/* Of Open MPI's progress, so in a thread of the program's, unless something that the thread called
+ * waits in there. */
+static int reports_progress(void)
+{
+    if (OPAL_LIKELY(!__atomic_load_n(&state.has_reports, __ATOMIC_RELAXED)) || is_progress_thread)
+        return 0;
+    struct report *report = reports_take();
+    while (report) {
+        struct report *heard = report;
+        report = heard->next;
+        heard->lost(heard->proc, heard->sentence);
+        report_free(heard);
+    }
+    return 1;
+}
+
+void handover_begin(void)
+{
+    state.last = &state.first;
+    state.listens = opal_progress_register(reports_progress) == OPAL_SUCCESS;
+}
+
+void handover_end(void)
+{
+    if (!state.listens)
+        return;
+    opal_progress_unregister(reports_progress);
+    state.listens = false;
+    struct report *report = reports_take();
+    while (report) { /* the job is ending */
+        struct report *unheard = report;
+        report = unheard->next;
+        report_free(unheard);
+    }
+}

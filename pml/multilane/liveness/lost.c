@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ends what waits for a lost peer. */
+#include "liveness/lost.h"
+
+#include "base/pending.h"
+#include "base/protocol.h"
+#include "join/assembly.h"
+#include "match/credit.h"
+#include "peer/control_message.h"
+#include "request/recv_request.h"
+#include "request/send_queue.h"
+#include "lane/departure.h"
+
+/* What is looked for, and found, in each communicator. */
+struct search {
+    struct peer *peer;
+    struct match_node *taken; /* receives, linked by `next` */
+    bool wants_errors;
+};
+
+static void handler_look(struct mca_pml_comm_t *comm, void *with)
+{
+    struct search *search = with;
+    if (!compat_comm_errors_end_job(comm->ompi) && comm_has(comm, MATCH_ANY, search->peer))
+        search->wants_errors = true;
+}
+
+static void posted_take_all(struct mca_pml_comm_t *comm, void *with)
+{
+    struct search *search = with;
+    OPAL_THREAD_LOCK(&comm->lock);
+    for (uint32_t i = 0; i <= comm->posted.mask; i++) {
+        struct match_node *head = comm->posted.buckets[i];
+        while (head) {
+            if (!comm_has(comm, head->source, search->peer)) {
+                head = head->next_head;
+                continue;
+            }
+            match_remove(&comm->posted, head);
+            recv_request_of_node(head)->matched = true;
+            head->next = search->taken;
+            search->taken = head;
+            head = comm->posted.buckets[i];
+        }
+    }
+    OPAL_THREAD_UNLOCK(&comm->lock);
+}
+
+static void posted_end(struct peer *peer)
+{
+    struct search search = {.peer = peer};
+    comms_visit(posted_take_all, &search);
+    while (search.taken) {
+        struct match_node *node = search.taken;
+        search.taken = node->next;
+        recv_request_fail(recv_request_of_node(node), COMPAT_ERR_PROC_FAILED);
+    }
+}
+
+/* Those that were announced, or asked for. */
+static void handles_end(struct peer *peer)
+{
+    struct send_request *send;
+    struct recv_request *receive;
+    struct wire_handle handle;
+    uint32_t at = 0;
+    while ((send = handle_next(&multilane.handles, HANDLE_SEND, &at, &handle)))
+        if (send->out.peer == peer)
+            send_request_lost(send, handle);
+    at = 0;
+    while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at, &handle)))
+        if (receive->peer == peer && !recv_request_is_held(receive))
+            recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
+}
+
+void lost_tell(struct lane *lane)
+{
+    if (lane_sends(lane) && lane_state(lane) != LANE_BROKEN)
+        control_send_bare(lane, WIRE_GONE, NULL,
+                          0); /* without room now: when the peer asks again */
+}
+
+/* From progress: no lock is held, and user requests may end. */
+static int lost_end(struct pending *pending)
+{
+    struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, lost_pending));
+    for (int i = 0; i < peer->lane_count; i++)
+        lost_tell(&peer->lanes[i]);
+    protocols_stop(peer, true);
+    protocols_stop(peer, false);
+    posted_end(peer);
+    handles_end(peer);
+    departures_lost(peer);
+    assemblies_lost(peer);
+    credit_end(peer);
+    send_queue_lost(peer);
+    return OMPI_SUCCESS;
+}
+
+bool lost_would_be_returned(struct peer *peer)
+{
+    struct search search = {.peer = peer};
+    comms_visit(handler_look, &search);
+    return search.wants_errors;
+}
+
+bool lost_is_returned(struct peer *peer)
+{
+    if (peer_is_lost(peer))
+        return true;
+    if (!lost_would_be_returned(peer))
+        return false;
+    if (__atomic_exchange_n(&peer->lost, true, __ATOMIC_RELAXED)) /* peer_is_lost */
+        return true;
+    __atomic_fetch_add(&multilane.lost_peers, 1, __ATOMIC_RELAXED); /* comm_lost */
+    peer->reachable = false;
+    peer->lost_pending.retry = lost_end;
+    pending_add(&peer->lost_pending);
+    return true;
+}

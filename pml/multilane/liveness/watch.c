@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Suspicion: when a lane is left out, taken back, and when a peer counts as lost.
+ *
+ * Nothing moved for T/2 though something is kept: every lane is asked. Once one lane has answered,
+ * another that does not for T/2 more is silent: what went by it goes by another one, and new plans
+ * do without it. It is asked again now and then, and is used again when it answers. A lane whose
+ * BTL reports an error is broken. Open MPI's stay so: tcp goes on in the middle of a fragment. One
+ * of ours is made anew, while another one is left, and counts as silent then.
+ */
+#include "liveness/watch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "delivery/delivery.h"
+#include "delivery/health.h"
+#include "delivery/schedule.h"
+#include "liveness/awaited.h"
+#include "peer/control_message.h"
+#include "peer/peer_lanes.h"
+#include "base/clock.h"
+#include "common/compat/tcp.h"
+#include "liveness/errors.h"
+#include "liveness/lost.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "peer/peer_class.h"
+#include "base/sockets.h"
+
+#define MILLISECOND UINT64_C(1000000)
+#define SECOND      UINT64_C(1000000000)
+
+/* Looks are not closer than this. */
+#define LOOK_NS (MILLISECOND / 5)
+/* Progress that is called more rarely than this counts as if it were not. */
+#define ATTENDED_NS (50 * MILLISECOND)
+/* What has come is acknowledged after so long, if nothing else told it. */
+#define OWED_NS (2 * MILLISECOND)
+/* A silent lane is asked ever more rarely, up to this multiple of T. */
+#define ASK_PAUSE_MAX 16
+/* A broken lane that can be is made anew after this multiple of T. */
+#define RENEW_AFTER 2
+/* How often the system is asked whether a peer lives that answers on no lane. */
+#define VERIFY_NS SECOND
+/* How often peers for which nothing is kept are looked at, and, between, how many calls of progress
+ * do without a look at the clock. */
+#define QUIET_NS    SECOND
+#define QUIET_CALLS 16
+
+/* Of one lane's changes so many are said. */
+#define SAID_MAX 6
+
+/* Of the thread that is inside, but for the last two. */
+static struct {
+    uint64_t looked_ns; /* by the system's clock */
+    uint64_t quiet_ns;  /* when peers for which nothing is kept were looked at, */
+    uint64_t met_ns;    /* and those met that a receive waits for */
+    uint32_t calls;     /* atomic: of progress while nothing is kept */
+    bool inside;        /* atomic: a thread is */
+} watch;
+
+static uint64_t lost_ns(void)
+{
+    return (uint64_t) parameters.lost_s * SECOND;
+}
+
+/* Silence after which a peer for which nothing is kept is asked. */
+static uint64_t ask_after_ns(void)
+{
+    return lost_ns() / 3;
+}
+
+static uint64_t suspect_ns(void)
+{
+    return (uint64_t) parameters.suspect_ms * MILLISECOND;
+}
+
+/* --- one look at one peer -----------------------------------------------------------------------
+ */
+
+/* What is to be done when the lock is released. */
+struct look {
+    uint64_t now;
+    bool tell;
+    bool send;
+    bool lanes_changed;
+    bool is_lost;
+    bool keep;
+    uint64_t ask_lanes; /* bit i: ask on lane i; further lanes have none to ask for */
+    uint64_t renew_lanes;
+    uint32_t ask;
+    char why[160];
+};
+
+static void ask_next(struct delivery *delivery)
+{
+    if (++delivery->ask == 0)
+        delivery->ask = 1; /* 0 is no question */
+}
+
+static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *look)
+{
+    if (lane->index >= 64)
+        return;
+    look->ask_lanes |= UINT64_C(1) << lane->index;
+    if (!lane->health.asked) {
+        lane->health.asked = delivery->ask;
+        lane->health.contrast_ns = 0;
+    }
+    lane->health.asked_ns = look->now;
+}
+
+/* On every lane that is used. */
+static void ask_all(struct delivery *delivery, struct look *look)
+{
+    ask_next(delivery);
+    delivery->asked_ns = look->now;
+    for (int i = 0; i < delivery->peer->lane_count; i++)
+        if (lane_is_up(&delivery->peer->lanes[i]) && delivery->peer->lanes[i].framed)
+            lane_ask(delivery, &delivery->peer->lanes[i], look);
+}
+
+/* Nothing moves. */
+static void look_ask(struct delivery *delivery, struct look *look)
+{
+    uint64_t half = suspect_ns() / 2;
+    if (delivery->first && look->now - delivery->moved_ns >= half &&
+        look->now - delivery->asked_ns >= half)
+        ask_all(delivery, look);
+}
+
+static bool any_lane_left(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (lane_sends(&peer->lanes[i]) && lane_state(&peer->lanes[i]) != LANE_BROKEN)
+            return true;
+    return false;
+}
+
+static void look_lane(struct delivery *delivery, struct lane *lane, struct look *look)
+{
+    struct lane_health *mine = &lane->health;
+    char why[sizeof(mine->why)];
+    /* The peer must have gone on answering: it may have begun to compute after its first answer. */
+    if (lane_is_up(lane) && mine->asked && mine->contrast_ns &&
+        look->now - mine->contrast_ns >= suspect_ns() / 2 &&
+        delivery->alive_ns - mine->contrast_ns >= suspect_ns() / 4 &&
+        delivery->alive_ns > mine->contrast_ns) {
+        snprintf(why, sizeof(why),
+                 "did not answer for %d ms, while that process answered over another lane",
+                 parameters.suspect_ms);
+        health_set(delivery, lane, LANE_SILENT, why);
+    }
+    if (lane_state(lane) == LANE_SILENT) {
+        look->keep = true;
+        if (look->now - mine->asked_ns >= mine->pause_ns) {
+            ask_next(delivery);
+            if (mine->pause_ns < ASK_PAUSE_MAX * suspect_ns())
+                mine->pause_ns *= 2;
+            lane_ask(delivery, lane, look);
+        }
+    }
+    /* Also where what is left is silent: that lane may never come back, and this one may. */
+    if (lane_state(lane) == LANE_BROKEN && lane->renewable && lane->index < 64 &&
+        any_lane_left(delivery->peer)) {
+        look->keep = true;
+        if (look->now - mine->asked_ns >= RENEW_AFTER * suspect_ns()) {
+            mine->asked_ns = look->now;
+            look->renew_lanes |= UINT64_C(1) << lane->index;
+        }
+    }
+    look->lanes_changed |= mine->has_changed;
+    if (mine->takes_back)
+        delivery_take_back(delivery, lane);
+    mine->takes_back = false;
+}
+
+static uint8_t alone_of(const struct delivery *delivery)
+{
+    return __atomic_load_n(&delivery->alone, __ATOMIC_RELAXED);
+}
+
+/* Open MPI's tcp is the lane that a cut wire makes silent for a quarter of an hour; but a peer that
+ * computes is as silent, and only the kernel can tell. Others report errors in time. */
+static bool is_silent_when_cut(const struct lane *lane)
+{
+    return lane_state(lane) != LANE_BROKEN && compat_is_tcp(lane->btl);
+}
+
+/* A peer that is silent for lost_s is asked at least every third of it, so for so long the kernel
+ * should have heard that a question came. */
+static uint32_t asked_for_ms(void)
+{
+    uint64_t ms = (lost_ns() - ask_after_ns()) / MILLISECOND;
+    return ms < UINT32_MAX ? (uint32_t) ms : UINT32_MAX;
+}
+
+/* Does the system know by this lane that the peer lives, however long it computes? The kernel and
+ * devices acknowledge for a process. A device reports one that does not; not on a silent lane,
+ * which may have no connection since it was made anew. A lane whose messages are not kept knows
+ * itself when the peer is gone. */
+static bool lane_shows_life(const struct lane *lane)
+{
+    if (is_silent_when_cut(lane))
+        return socket_is_healthy(compat_tcp_socket(lane->btl, lane->endpoint), asked_for_ms());
+    return lane_is_up(lane) && (lane->renewable || (lane_sends(lane) && !lane->framed));
+}
+
+/* One healthy lane is life; what is known of others' lanes is nothing. */
+static bool system_knows_it_alive(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (lane_shows_life(&peer->lanes[i]))
+            return true;
+    return false;
+}
+
+static void look_lost(struct delivery *delivery, struct look *look)
+{
+    if (!any_lane_left(delivery->peer)) {
+        look->is_lost = true;
+        snprintf(look->why, sizeof(look->why), "no lane is left");
+        return;
+    }
+    uint64_t since =
+        delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
+    if (!delivery->first && !alone_of(delivery)) {
+        if (delivery->waited_ns <= since)
+            return; /* nobody waits for it, or it answered */
+        since = delivery->waited_ns;
+    }
+    if (look->now - since < lost_ns() || look->now - delivery->verified_ns < VERIFY_NS)
+        return;
+    delivery->verified_ns = look->now;
+    if (system_knows_it_alive(delivery->peer))
+        return;
+    look->is_lost = true;
+    snprintf(look->why, sizeof(look->why), "no lane answered for %d s (pml_multilane_lost_s)",
+             parameters.lost_s);
+}
+
+/* With the lock held: what is to be done? */
+static void look_at(struct delivery *delivery, struct look *look)
+{
+    if (delivery->lost || delivery->peer->lane_count == 0)
+        return;
+    look->tell = delivery->owes_now ||
+                 (delivery->owed_frames > 0 && look->now - delivery->owed_ns >= OWED_NS);
+    look->keep = delivery->first != NULL || delivery->owed_frames > 0 || delivery->owes_now;
+    look_ask(delivery, look);
+    for (int i = 0; i < delivery->peer->lane_count; i++)
+        look_lane(delivery, &delivery->peer->lanes[i], look);
+    look_lost(delivery, look);
+    look->send = delivery->unsent > 0;
+    look->ask = delivery->ask;
+}
+
+/* Plans anew, and says so. */
+static void act_on_changes(struct delivery *delivery)
+{
+    struct peer *peer = delivery->peer;
+    for (int i = 0; i < peer->lane_count; i++) {
+        struct lane_health *mine = &peer->lanes[i].health;
+        char why[sizeof(mine->why)];
+        OPAL_THREAD_LOCK(&delivery->lock);
+        bool has_changed = mine->has_changed;
+        bool is_up = lane_is_up(&peer->lanes[i]);
+        mine->has_changed = false;
+        memcpy(why, mine->why, sizeof(why));
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+        if (!has_changed)
+            continue;
+        /* Only the first ones are said: a lane may come and go for hours. */
+        uint32_t said = mine->said < SAID_MAX ? ++mine->said : 0;
+        counter_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1);
+        lane_set_lost(&peer->lanes[i], !is_up);
+        if (said)
+            lane_say_changed(&peer->lanes[i], is_up, why, said == SAID_MAX);
+    }
+}
+
+/* Whether they are there again is asked from now on. */
+static void renew_lanes(struct delivery *delivery, uint64_t lanes)
+{
+    struct peer *peer = delivery->peer;
+    for (int i = 0; i < peer->lane_count && i < 64; i++) {
+        struct lane *lane = &peer->lanes[i];
+        if (!(lanes >> i & 1) || !lane_renew(lane))
+            continue;
+        OPAL_THREAD_LOCK(&delivery->lock);
+        __atomic_store_n(&lane->health.state, LANE_SILENT, __ATOMIC_RELAXED); /* lane_state */
+        lane->health.asked_ns = 0;
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+    }
+}
+
+static void send_questions(struct delivery *delivery, const struct look *look)
+{
+    struct peer *peer = delivery->peer;
+    for (int i = 0; i < peer->lane_count && i < 64; i++) {
+        struct wire_ask ask = {.number = look->ask};
+        if (look->ask_lanes >> i & 1) /* without room now it is asked again */
+            control_send_bare(&peer->lanes[i], WIRE_ASK, &ask, sizeof(ask));
+    }
+}
+
+/* Does what is due; no lock is held. */
+static void delivery_act(struct delivery *delivery, const struct look *look)
+{
+    if (look->lanes_changed)
+        act_on_changes(delivery);
+    if (look->is_lost) {
+        delivery_abandon(delivery);
+        peer_lost(delivery->peer, look->why);
+        return;
+    }
+    if (look->renew_lanes)
+        renew_lanes(delivery, look->renew_lanes);
+    if (look->ask_lanes)
+        send_questions(delivery, look);
+    if (look->send)
+        delivery_resend(delivery);
+    struct lane *lane = look->tell ? delivery_lane(delivery->peer, 0) : NULL;
+    if (lane)
+        delivery_tell(delivery, lane, 0);
+}
+
+/* True: look again. */
+static bool delivery_look(struct delivery *delivery, uint64_t now)
+{
+    struct look look = {.now = now};
+    OPAL_THREAD_LOCK(&delivery->lock);
+    look_at(delivery, &look);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    delivery_act(delivery, &look);
+    return look.keep && !look.is_lost;
+}
+
+/* --- peers for which nothing is kept -------------------------------------------------------------
+ */
+
+/* The lane of a peer without another one for messages; null if there are more. */
+static struct lane *only_sender(struct peer *peer)
+{
+    struct lane *only = NULL;
+    for (int i = 0; i < peer->lane_count; i++) {
+        if (!lane_sends(&peer->lanes[i]))
+            continue;
+        if (only)
+            return NULL;
+        only = &peer->lanes[i];
+    }
+    return only;
+}
+
+void watch_met(struct peer *peer)
+{
+    struct lane *lane = parameters.failover ? only_sender(peer) : NULL;
+    struct delivery *delivery = lane && is_silent_when_cut(lane) ? delivery_of(lane->peer) : NULL;
+    if (!delivery)
+        return;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    delivery->alive_ns = active_time_ns();
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    __atomic_store_n(&delivery->alone, lane->index + 1, __ATOMIC_RELAXED); /* alone_of */
+}
+
+/* Nothing was heard or asked for long. */
+static bool is_quiet(struct delivery *delivery, uint64_t now)
+{
+    uint64_t pause = ask_after_ns();
+    OPAL_THREAD_LOCK(&delivery->lock);
+    bool is_quiet = !delivery->lost && delivery->peer->lane_count > 0 &&
+                    now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    return is_quiet;
+}
+
+/* Else one is left that loses nothing, and knows itself when the peer is gone. */
+static bool every_lane_loses(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (lane_sends(&peer->lanes[i]) && !peer->lanes[i].framed)
+            return false;
+    return true;
+}
+
+/* Who only receives keeps nothing. Where errors end the job it need not notice that its peer is
+ * lost: who sends will, and end it. Where they are returned the job goes on, so it has to ask. */
+static void quiet_look(struct peer *peer, uint64_t now)
+{
+    struct look look = {.now = now};
+    struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE);
+    if (!delivery) /* acquire: delivery_of */
+        return;
+    uint8_t alone = alone_of(delivery);
+    bool quiet = is_quiet(delivery, now);
+    if (quiet && peer->foreign && !comms_have(peer)) {
+        OPAL_THREAD_LOCK(&delivery->lock);
+        delivery->asked_ns = now; /* not asked, and left alone for as long */
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+        return;
+    }
+    bool asks = quiet && (alone || (every_lane_loses(peer) && lost_would_be_returned(peer)));
+    OPAL_THREAD_LOCK(&delivery->lock);
+    if (!delivery->lost && peer->lane_count >= alone && peer->lane_count > 0) {
+        if (asks && delivery->waited_ns <= delivery->alive_ns)
+            delivery->waited_ns = now;
+        if (asks && alone) {
+            ask_next(delivery);
+            delivery->asked_ns = now;
+            look.ask_lanes = UINT64_C(1) << (alone - 1) % 64;
+        } else if (asks) {
+            ask_all(delivery, &look);
+        }
+        look_lost(delivery, &look);
+        look.ask = delivery->ask;
+    }
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    delivery_act(delivery, &look);
+}
+
+static void quiet_look_at(struct peer *peer, void *now)
+{
+    quiet_look(peer, *(const uint64_t *) now);
+}
+
+/* --- all of them --------------------------------------------------------------------------------
+ */
+
+/* One thread at a time. */
+static void watch_all(void)
+{
+    uint64_t system = clock_now_ns(), passed = system - watch.looked_ns;
+    if (passed < LOOK_NS)
+        return;
+    watch.looked_ns = system;
+    uint64_t now = active_time_ns() + (passed < ATTENDED_NS ? passed : ATTENDED_NS);
+    active_time_set(now);
+
+    if (now - watch.quiet_ns >= QUIET_NS) {
+        watch.quiet_ns = now;
+        if (now - watch.met_ns >= ask_after_ns()) {
+            watch.met_ns = now;
+            awaited_meet();
+        }
+        peers_visit(quiet_look_at, &now);
+    }
+    struct delivery *round = schedule_take();
+    while (round) {
+        struct delivery *delivery = round;
+        round = delivery->next_watched;
+        __atomic_store_n(&delivery->watched, false, __ATOMIC_RELEASE); /* schedule_add */
+        if (delivery_look(delivery, now))
+            schedule_add(delivery);
+    }
+}
+
+int watch_progress(void)
+{
+    if (!schedule_has_begun())
+        return 0;
+    /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
+    if (!schedule_has_any()) {
+        uint32_t calls =
+            __atomic_load_n(&watch.calls, __ATOMIC_RELAXED); /* a lost one is nothing */
+        __atomic_store_n(&watch.calls, calls + 1, __ATOMIC_RELAXED);
+        if (calls % QUIET_CALLS)
+            return 0;
+    }
+    /* Acquire and release: the next thread inside sees looked_ns. */
+    if (__atomic_exchange_n(&watch.inside, true, __ATOMIC_ACQUIRE))
+        return 0;
+    watch_all();
+    __atomic_store_n(&watch.inside, false, __ATOMIC_RELEASE);
+    return 0;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tables of communicators: by index, by name, and who is in them. */
+#include "match/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/multilane.h"
+#include "peer/contact.h"
+#include "peer/control_message.h"
+
+/* Found by index without a lock: two levels, of which the first is never moved and the second only
+ * added to. Written with the component's lock held. */
+#define COMM_CHUNK  256
+#define COMM_CHUNKS ((COMPAT_MAX_CONTEXT + COMM_CHUNK) / COMM_CHUNK)
+
+static struct mca_pml_comm_t **chunks[COMM_CHUNKS];
+static struct mca_pml_comm_t *comms_by_cid; /* a list, guarded by the component's lock */
+
+struct mca_pml_comm_t *comm_of_index(uint32_t index)
+{
+    if (OPAL_UNLIKELY(index / COMM_CHUNK >= COMM_CHUNKS))
+        return NULL;
+    struct mca_pml_comm_t **chunk =
+        __atomic_load_n(&chunks[index / COMM_CHUNK], __ATOMIC_ACQUIRE); /* comm_list */
+    return chunk ? __atomic_load_n(&chunk[index % COMM_CHUNK], __ATOMIC_ACQUIRE) : NULL;
+}
+
+size_t comm_write_extended(const struct mca_pml_comm_t *comm, const struct peer *peer, void *at,
+                           uint8_t type, uint32_t sequence, int tag, struct wire_handle synchronous)
+{
+    const struct wire_match match = comm_match(comm, sequence, tag);
+    uint8_t flags = comm->wire_flags;
+    if (synchronous.generation)
+        flags |= WIRE_SYNCHRONOUS;
+    unsigned char *end = peer_write_base(peer, at, type, flags);
+    if (flags & WIRE_CID) {
+        memcpy(end, &comm->cid, sizeof(comm->cid));
+        end += sizeof(comm->cid);
+    }
+    if (flags & WIRE_SYNCHRONOUS) {
+        memcpy(end, &synchronous, sizeof(synchronous));
+        end += sizeof(synchronous);
+    }
+    memcpy(end, &match, sizeof(match));
+    return (size_t) (end + sizeof(match) - (unsigned char *) at);
+}
+
+static struct mca_pml_comm_t *comm_find_cid(const struct wire_cid *cid)
+{
+    struct mca_pml_comm_t *comm = comms_by_cid;
+    while (comm && (comm->cid.sub != cid->sub || comm->cid.base != cid->base))
+        comm = comm->next_by_cid;
+    return comm;
+}
+
+struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid)
+{
+    OPAL_THREAD_LOCK(&multilane.comm_lock);
+    struct mca_pml_comm_t *comm = comm_find_cid(cid);
+    OPAL_THREAD_UNLOCK(&multilane.comm_lock);
+    return comm;
+}
+
+/* Release, against comm_of_index: what is found is whole. */
+int comm_list(struct mca_pml_comm_t *comm)
+{
+    struct mca_pml_comm_t **chunk = chunks[comm->index / COMM_CHUNK];
+    if (!chunk) {
+        chunk = calloc(COMM_CHUNK, sizeof(*chunk));
+        if (!chunk)
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        __atomic_store_n(&chunks[comm->index / COMM_CHUNK], chunk, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&chunk[comm->index % COMM_CHUNK], comm, __ATOMIC_RELEASE);
+    if (comm->wire_flags & WIRE_CID) {
+        OPAL_THREAD_LOCK(&multilane.comm_lock);
+        comm->next_by_cid = comms_by_cid;
+        comms_by_cid = comm;
+        OPAL_THREAD_UNLOCK(&multilane.comm_lock);
+    }
+    return OMPI_SUCCESS;
+}
+
+void comm_unlist(struct mca_pml_comm_t *comm)
+{
+    __atomic_store_n(&chunks[comm->index / COMM_CHUNK][comm->index % COMM_CHUNK], NULL,
+                     __ATOMIC_RELEASE);
+    if (!(comm->wire_flags & WIRE_CID))
+        return;
+    OPAL_THREAD_LOCK(&multilane.comm_lock);
+    struct mca_pml_comm_t **at = &comms_by_cid;
+    while (*at && *at != comm)
+        at = &(*at)->next_by_cid;
+    if (*at)
+        *at = comm->next_by_cid;
+    OPAL_THREAD_UNLOCK(&multilane.comm_lock);
+}
+
+void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
+{
+    OPAL_THREAD_LOCK(&multilane.lock);
+    for (uint32_t i = 0; i < COMM_CHUNKS; i++)
+        for (uint32_t j = 0; chunks[i] && j < COMM_CHUNK; j++)
+            if (chunks[i][j])
+                visit(chunks[i][j], with);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+}
+
+struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank)
+{
+    ompi_proc_t *proc = ompi_comm_peer_lookup(comm->ompi, (int) rank);
+    struct peer *peer = proc ? peer_contact(proc->super.proc_name, proc) : NULL;
+    if (peer && peer->reachable)
+        __atomic_store_n(&comm->peers[rank], peer, __ATOMIC_RELEASE); /* comm_peer */
+    return peer;
+}
+
+opal_process_name_t comm_name_of(const struct mca_pml_comm_t *comm, uint32_t rank)
+{
+    return ompi_group_get_proc_name(comm->ompi->c_remote_group, (int) rank);
+}
+
+static bool is_of(const struct mca_pml_comm_t *comm, uint32_t rank, const struct peer *peer)
+{
+    if (rank >= comm->size)
+        return false;
+    opal_process_name_t name = comm_name_of(comm, rank);
+    return name.jobid == peer->name.jobid && name.vpid == peer->name.vpid;
+}
+
+/* Who has not been sent to may have sent: the communicator's peers are not all. */
+bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer)
+{
+    if (source != MATCH_ANY)
+        return is_of(comm, (uint32_t) source, peer);
+    for (uint32_t rank = 0; rank < comm->size; rank++)
+        if (is_of(comm, rank, peer))
+            return true;
+    return false;
+}
+
+struct membership {
+    const struct peer *peer;
+    bool is_member;
+};
+
+static void membership_look(struct mca_pml_comm_t *comm, void *with)
+{
+    struct membership *membership = with;
+    if (!membership->is_member && comm_has(comm, MATCH_ANY, membership->peer))
+        membership->is_member = true;
+}
+
+bool comms_have(const struct peer *peer)
+{
+    struct membership membership = {.peer = peer};
+    comms_visit(membership_look, &membership);
+    return membership.is_member;
+}
+
+struct loss {
+    const struct mca_pml_comm_t *comm;
+    int32_t source;
+    bool is_lost;
+};
+
+static void loss_look(struct peer *peer, void *with)
+{
+    struct loss *loss = with;
+    if (!loss->is_lost && peer_is_lost(peer) && comm_has(loss->comm, loss->source, peer))
+        loss->is_lost = true;
+}
+
+bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source)
+{
+    struct loss loss = {.comm = comm, .source = source};
+    peers_visit(loss_look, &loss);
+    return loss.is_lost;
+}
+
+void comms_fini(void)
+{
+    for (unsigned i = 0; i < COMM_CHUNKS; i++) {
+        free(chunks[i]);
+        chunks[i] = NULL;
+    }
+    comms_by_cid = NULL;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the PML keeps for each communicator: its peers by rank, and the two queues of matching. */
+#ifndef MULTILANE_COMM_H
+#define MULTILANE_COMM_H
+
+#include "common/compat/pml.h"
+
+#include "match/match.h"
+#include "peer/peer.h"
+
+/* Open MPI declares this name and leaves its contents to the PML. */
+struct mca_pml_comm_t {
+    ompi_communicator_t *ompi;
+    struct mca_pml_comm_t *next_by_cid; /* among those without a common index */
+    uint32_t index;
+    uint8_t wire_flags;  /* WIRE_CID where the index differs from process to process */
+    struct wire_cid cid; /* then its name */
+
+    opal_mutex_t lock;             /* guards all to stamp */
+    struct match_table posted;     /* struct recv_request */
+    struct match_table unexpected; /* struct inbound, under the key it has, */
+    bool wildcards;                /* and under each key it can be asked by */
+    uint64_t stamp;
+
+    /* Somebody looked for a message of this rank (or of any, below 0) and found none. Atomic, both;
+     * written by probes, cleared by credit.c. */
+    bool probe_missed;
+    int probe_source;
+
+    uint32_t size;
+    struct peer *peers[]; /* by rank, null until the first contact */
+};
+
+/* The communicator that a message names, or null if this process has not made it yet. Needs
+ * no lock of the caller. */
+struct mca_pml_comm_t *comm_of_index(uint32_t index);
+struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid);
+
+/* Lists a communicator, which is found from then on; OMPI_ERR_OUT_OF_RESOURCE without memory. Both
+ * with the component's lock held. */
+int comm_list(struct mca_pml_comm_t *comm);
+void comm_unlist(struct mca_pml_comm_t *comm);
+void comms_fini(void);
+
+/* Shows all communicators that this process has made. With the component's lock held meanwhile. */
+void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
+
+/* The process of a rank, by name: to look the process itself up would make those never met. */
+opal_process_name_t comm_name_of(const struct mca_pml_comm_t *comm, uint32_t rank);
+
+/* May the peer be meant by this source, a rank or MATCH_ANY? */
+bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer);
+/* Is the peer in any communicator? A process of another job with which none is left may have ended,
+ * and nobody minds. Takes the component's lock. */
+bool comms_have(const struct peer *peer);
+
+/* Can no message from `source`, or from one of all that it may be, come any more, as its process is
+ * lost? */
+bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source);
+
+static inline bool comm_lost(const struct mca_pml_comm_t *comm, int32_t source)
+{
+    return OPAL_UNLIKELY(__atomic_load_n(&multilane.lost_peers, __ATOMIC_RELAXED) > 0) &&
+           comm_lost_any(comm, source);
+}
+
+/* The peer of a rank that no message was exchanged with yet; null as for peer_contact. */
+struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank);
+
+static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
+{
+    struct peer *peer = __atomic_load_n(&comm->peers[rank], __ATOMIC_ACQUIRE); /* comm_contact */
+    if (OPAL_UNLIKELY(!peer))
+        peer = comm_contact(comm, (uint32_t) rank);
+    return peer;
+}
+
+/* The lane that a message from `source` most likely comes on; null if anybody may send, or nothing
+ * was ever exchanged. */
+static inline struct lane *comm_likely_lane(struct mca_pml_comm_t *comm, int source)
+{
+    if (source == OMPI_ANY_SOURCE)
+        return NULL;
+    struct peer *peer = __atomic_load_n(&comm->peers[source], __ATOMIC_ACQUIRE); /* comm_contact */
+    return peer && peer->lane_count ? peer_control_lane(peer) : NULL;
+}
+
+/* Does a message to this peer go without extensions? */
+static inline bool comm_is_plain(const struct mca_pml_comm_t *comm, const struct peer *peer,
+                                 struct wire_handle synchronous)
+{
+    return OPAL_LIKELY(!(comm->wire_flags | peer->foreign | synchronous.generation));
+}
+
+/* The length of what comm_write_match will write. */
+static inline size_t comm_match_length(const struct mca_pml_comm_t *comm, const struct peer *peer,
+                                       struct wire_handle synchronous)
+{
+    if (comm_is_plain(comm, peer, synchronous))
+        return sizeof(struct wire_plain);
+    return sizeof(struct wire_plain) + (peer->foreign ? sizeof(struct wire_name) : 0) +
+           (comm->wire_flags & WIRE_CID ? sizeof(struct wire_cid) : 0) +
+           (synchronous.generation ? sizeof(struct wire_handle) : 0);
+}
+
+static inline struct wire_match comm_match(const struct mca_pml_comm_t *comm, uint32_t sequence,
+                                           int tag)
+{
+    return (struct wire_match){
+        .sequence = sequence, .context = comm->index, .source = comm->ompi->c_my_rank, .tag = tag};
+}
+
+/* Member by member: a copy of the whole would have to wait until its parts are out of the
+ * processor's store buffer. */
+static inline void comm_write_plain(const struct mca_pml_comm_t *comm, void *at, uint8_t type,
+                                    uint32_t sequence, int tag)
+{
+    struct anywhere {
+        struct wire_plain plain;
+    } __attribute__((packed, may_alias)) *to = at;
+    to->plain.base = (struct wire_base){.type = type, .from = multilane.me.vpid};
+    to->plain.match.sequence = sequence;
+    to->plain.match.context = comm->index;
+    to->plain.match.source = comm->ompi->c_my_rank;
+    to->plain.match.tag = tag;
+}
+
+size_t comm_write_extended(const struct mca_pml_comm_t *comm, const struct peer *peer, void *at,
+                           uint8_t type, uint32_t sequence, int tag,
+                           struct wire_handle synchronous);
+
+/* Writes base, extensions and match body of an eager message or RTS; returns its length. */
+static inline size_t comm_write_match(const struct mca_pml_comm_t *comm, const struct peer *peer,
+                                      void *at, uint8_t type, uint32_t sequence, int tag,
+                                      struct wire_handle synchronous)
+{
+    if (!comm_is_plain(comm, peer, synchronous))
+        return comm_write_extended(comm, peer, at, type, sequence, tag, synchronous);
+    comm_write_plain(comm, at, type, sequence, tag);
+    return sizeof(struct wire_plain);
+}
+
+#endif

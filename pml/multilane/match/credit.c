@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Telling senders how much room there is for their messages. */
+#include "match/credit.h"
+
+#include "base/pending.h"
+#include "base/clock.h"
+#include "match/comm.h"
+#include "delivery/control.h"
+#include "base/multilane.h"
+
+/* How long a receive waits for a sender without room before that gets some more. */
+#define STARVED_NS UINT64_C(2000000)
+
+static void due(struct peer *peer)
+{
+    __atomic_store_n(&peer->credit_due, true, __ATOMIC_RELAXED); /* credit_tell_if_due */
+}
+
+void credit_look(struct peer *peer)
+{
+    if (OPAL_UNLIKELY(!peer->starved && flow_is_exhausted(&peer->in))) {
+        peer->starved = true;
+        pending_add(&peer->starved_pending);
+    }
+}
+
+void credit_hold(struct peer *peer, uint32_t cost)
+{
+    if (OPAL_UNLIKELY(flow_hold(&peer->in, &multilane.pool, cost)))
+        due(peer);
+    credit_look(peer);
+}
+
+void credit_release(struct peer *peer, uint32_t cost)
+{
+    if (cost && flow_release(&peer->in, cost))
+        due(peer);
+}
+
+void credit_tell(struct peer *peer)
+{
+    struct wire_credit credit;
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_due = __atomic_load_n(&peer->credit_due, __ATOMIC_RELAXED);
+    if (is_due) {
+        flow_tell(&peer->in, &multilane.pool, &credit.limit, &credit.headers);
+        __atomic_store_n(&peer->credit_due, false, __ATOMIC_RELAXED);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!is_due)
+        return;
+    control_send(peer_control_lane(peer), WIRE_CREDIT, &credit, sizeof(credit));
+}
+
+/* What waits is looked for in each communicator. */
+struct search {
+    const struct peer *peer;
+    bool found;
+};
+
+static void one_waits(struct mca_pml_comm_t *comm, void *with)
+{
+    struct search *search = with;
+    if (search->found)
+        return;
+    OPAL_THREAD_LOCK(&comm->lock);
+    for (uint32_t i = 0; i <= comm->posted.mask && !search->found; i++)
+        for (const struct match_node *head = comm->posted.buckets[i]; head && !search->found;
+             head = head->next_head)
+            search->found = comm_has(comm, head->source, search->peer);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+    /* Relaxed: a probe that is missed now will miss its message again. */
+    if (!search->found && __atomic_exchange_n(&comm->probe_missed, false, __ATOMIC_RELAXED))
+        search->found =
+            comm_has(comm, __atomic_load_n(&comm->probe_source, __ATOMIC_RELAXED), search->peer);
+}
+
+/* Does a receive or a probe wait that a message of this peer may end? */
+static bool anybody_waits(const struct peer *peer)
+{
+    struct search search = {.peer = peer};
+    comms_visit(one_waits, &search);
+    return search.found;
+}
+
+/* From progress, while the sender has no room left: does anybody wait for what it may have? */
+static int starved_retry(struct pending *pending)
+{
+    struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, starved_pending));
+    uint64_t now = clock_now_ns();
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_over = !peer->reachable || !flow_is_exhausted(&peer->in);
+    if (is_over) {
+        peer->starved = false;
+        peer->starved_ns = 0;
+    } else if (peer->starved_ns == 0) {
+        peer->starved_ns = now;
+    }
+    bool is_time = !is_over && now - peer->starved_ns >= STARVED_NS;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (is_over)
+        return OMPI_SUCCESS;
+    if (!is_time)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    bool is_wanted = anybody_waits(peer);
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->starved_ns = now;
+    if (is_wanted) {
+        flow_extend(&peer->in);
+        due(peer);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    credit_tell_if_due(peer);
+    return OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+void credit_end(struct peer *peer)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    flow_end(&peer->in, &multilane.pool);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+void credit_begin(struct peer *peer)
+{
+    flow_in_init(&peer->in, multilane.window, flow_headers(multilane.window));
+    peer->starved_pending.retry = starved_retry;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of messages that are kept, and the queue of those that were not expected. */
+#include "match/inbound.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compat/tsan.h"
+#include "delivery/control.h"
+#include "lane/lane_events.h"
+#include "match/credit.h"
+#include "base/multilane.h"
+
+_Static_assert(sizeof(((struct inbound *) NULL)->bytes) == FLOW_INSIDE_BYTES,
+               "what lies inside of it is counted with it");
+_Static_assert(sizeof(struct inbound) <= FLOW_MESSAGE_UNITS * FLOW_UNIT_BYTES,
+               "what keeping a message takes is counted");
+
+static void inbound_construct(struct inbound *inbound)
+{
+    inbound->receiver = NULL;
+    inbound->next = NULL;
+    inbound->claimed = (struct spans){0};
+    tsan_release(inbound); /* tsan_list_get */
+}
+
+OBJ_CLASS_INSTANCE(inbound_t, opal_free_list_item_t, inbound_construct, NULL);
+
+void inbound_free(struct inbound *inbound)
+{
+    if (inbound->data && inbound->data != inbound->bytes) {
+        tsan_release(inbound->data); /* inbound_make_room */
+        multilane.payloads->alc_free(multilane.payloads, inbound->data);
+    }
+    if (OPAL_UNLIKELY(inbound->assembled)) {
+        inbound->receiver = NULL;
+        spans_clear(&inbound->claimed);
+    }
+    tsan_list_return(&multilane.inbound, &inbound->super);
+}
+
+void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value)
+{
+    char text[256];
+    if (__atomic_fetch_add(&multilane.bad_headers, 1, __ATOMIC_RELAXED) != 0)
+        return; /* said once; the lane is given up already */
+    snprintf(text, sizeof(text), "received %s (%llu)", what, (unsigned long long) value);
+    btl_failed(btl, text, OMPI_ERR_BAD_PARAM);
+}
+
+size_t arrival_copy(const struct arrival *arrival, unsigned char *to)
+{
+    size_t copied = 0;
+    for (int i = 0; i < arrival->payload_count; i++) {
+        memcpy(to + copied, arrival->payload[i].iov_base, arrival->payload[i].iov_len);
+        copied += arrival->payload[i].iov_len;
+    }
+    return copied;
+}
+
+static void say_no_memory(size_t bytes)
+{
+    opal_output(0,
+                "multilane: out of memory for an unexpected message of %zu bytes; fewer or smaller "
+                "messages must be sent before their receives are posted",
+                bytes);
+    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
+}
+
+/* An inbound without a payload; null without memory. */
+static inline struct inbound *inbound_new(void)
+{
+    struct inbound *inbound = (struct inbound *) tsan_list_get(&multilane.inbound);
+    if (OPAL_UNLIKELY(!inbound))
+        return NULL;
+    inbound->data = NULL;
+    inbound->assembled = 0;
+    inbound->held = 0;
+    inbound->refused = false;
+    inbound->is_plain = false;
+    return inbound;
+}
+
+bool inbound_make_room(struct inbound *inbound, size_t bytes)
+{
+    inbound->data = inbound->bytes;
+    if (bytes > sizeof(inbound->bytes)) {
+        inbound->data = multilane.payloads->alc_alloc(multilane.payloads, bytes, 0);
+        if (inbound->data)
+            tsan_acquire(inbound->data);
+    }
+    return inbound->data != NULL;
+}
+
+struct inbound *inbound_keep(const struct arrival *arrival)
+{
+    struct inbound *inbound = inbound_new();
+    if (!inbound) {
+        say_no_memory(sizeof(*inbound));
+        return NULL;
+    }
+    inbound->arrival = *arrival;
+    inbound->is_plain = arrival->type == WIRE_EAGER && !handle_is_set(arrival->sender);
+    if (arrival->type == WIRE_PART)
+        return inbound;
+    bool is_rts = arrival->type == WIRE_RTS;
+    if (!inbound_make_room(inbound, is_rts ? wire_keys_length(&arrival->key) : arrival->length)) {
+        say_no_memory(arrival->length);
+        inbound_free(inbound);
+        return NULL;
+    }
+    if (is_rts) {
+        memcpy(inbound->data, arrival->key_bytes, wire_keys_length(&arrival->key));
+        inbound->arrival.key_bytes = inbound->data;
+    } else {
+        arrival_copy(arrival, inbound->data);
+    }
+    return inbound;
+}
+
+struct inbound *inbound_refusal(const struct arrival *arrival)
+{
+    struct inbound *inbound = inbound_new();
+    if (!inbound) {
+        say_no_memory(sizeof(*inbound));
+        return NULL;
+    }
+    inbound->arrival = *arrival;
+    inbound->arrival.type = WIRE_EAGER;
+    return inbound;
+}
+
+void inbound_hold(struct inbound *inbound)
+{
+    inbound->held = arrival_cost(&inbound->arrival);
+    credit_hold(inbound->arrival.peer, inbound->held);
+}
+
+void inbound_release(struct inbound *inbound)
+{
+    credit_release(inbound->arrival.peer, inbound->held);
+    inbound->held = 0;
+}
+
+/* Lists the message under the keys with a wildcard. With the communicator's lock held. */
+static void inbound_list_wildcards(struct mca_pml_comm_t *comm, struct inbound *inbound)
+{
+    const struct wire_match *match = &inbound->arrival.match;
+    unsigned step = match_key_step(match->tag);
+    for (unsigned kind = step; kind < 4; kind += step) {
+        struct match_node *node = &inbound->wildcard_keys[kind - 1];
+        node->source = kind & 2 ? MATCH_ANY : match->source;
+        node->tag = kind & 1 ? MATCH_ANY : match->tag;
+        node->stamp = inbound->key.stamp;
+        match_add(&comm->unexpected, node);
+    }
+}
+
+void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound)
+{
+    inbound->key.source = inbound->arrival.match.source;
+    inbound->key.tag = inbound->arrival.match.tag;
+    inbound->key.stamp = comm->stamp++;
+    match_add(&comm->unexpected, &inbound->key);
+    if (OPAL_UNLIKELY(comm->wildcards))
+        inbound_list_wildcards(comm, inbound);
+    counter_add(&multilane.unexpected_messages, 1);
+}
+
+struct inbound *inbound_of_node(struct match_node *node)
+{
+    unsigned kind = match_kind(node->source, node->tag);
+    if (OPAL_LIKELY(kind == 0))
+        return (struct inbound *) ((char *) node - offsetof(struct inbound, key));
+    return (struct inbound *) ((char *) (node - (kind - 1)) -
+                               offsetof(struct inbound, wildcard_keys));
+}
+
+void inbound_remove(struct mca_pml_comm_t *comm, struct inbound *inbound)
+{
+    match_remove(&comm->unexpected, &inbound->key);
+    unsigned step = match_key_step(inbound->arrival.match.tag);
+    for (unsigned kind = step; comm->wildcards && kind < 4; kind += step)
+        match_remove(&comm->unexpected, &inbound->wildcard_keys[kind - 1]);
+}
+
+static int compare_stamps(const void *a, const void *b)
+{
+    const struct inbound *x = *(struct inbound *const *) a, *y = *(struct inbound *const *) b;
+    return (x->key.stamp > y->key.stamp) - (x->key.stamp < y->key.stamp);
+}
+
+/* Somebody asks for any source or any tag, for the first time in this communicator: from now on
+ * messages are listed under those keys too, and what waits is so now, in its order. Programs that
+ * never ask so do not pay for it. With the communicator's lock held. */
+static void wildcards_begin(struct mca_pml_comm_t *comm)
+{
+    struct match_table *table = &comm->unexpected;
+    uint32_t count = 0;
+    struct inbound **all = malloc(table->count * sizeof(*all));
+    if (!all) {
+        say_no_memory(table->count * sizeof(*all));
+        return;
+    }
+    for (uint32_t i = 0; i <= table->mask; i++)
+        for (struct match_node *head = table->buckets[i]; head; head = head->next_head)
+            for (struct match_node *node = head; node; node = node->next)
+                all[count++] = inbound_of_node(node);
+    qsort(all, count, sizeof(struct inbound *), compare_stamps);
+    comm->wildcards = true;
+    for (uint32_t i = 0; i < count; i++)
+        inbound_list_wildcards(comm, all[i]);
+    free(all);
+}
+
+struct inbound *inbound_find(struct mca_pml_comm_t *comm, int source, int tag)
+{
+    if (comm->unexpected.count == 0)
+        return NULL;
+    if (OPAL_UNLIKELY(match_kind(source, tag) != 0 && !comm->wildcards))
+        wildcards_begin(comm);
+    struct match_node *node = match_first(&comm->unexpected, source, tag);
+    return node ? inbound_of_node(node) : NULL;
+}
+
+bool inbound_keep_plain(struct peer *peer, struct mca_pml_comm_t *comm,
+                        const struct wire_match *match, const void *data, size_t size)
+{
+    struct inbound *inbound = inbound_new();
+    if (OPAL_UNLIKELY(!inbound))
+        return false;
+    if (OPAL_UNLIKELY(!inbound_make_room(inbound, size))) {
+        inbound_free(inbound);
+        return false;
+    }
+    inbound->is_plain = true;
+    inbound->arrival.peer = peer;
+    inbound->arrival.match = *match;
+    inbound->arrival.sender = (struct wire_handle){0};
+    inbound->arrival.size = size;
+    inbound->arrival.type = WIRE_EAGER;
+    inbound->arrival.flags = 0;
+    memcpy(inbound->data, data, size);
+    inbound_hold(inbound);
+    inbound_enqueue(comm, inbound);
+    return true;
+}
+
+struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int tag, size_t room)
+{
+    OPAL_THREAD_LOCK(&comm->lock);
+    struct inbound *inbound = inbound_find(comm, source, tag);
+    if (inbound && (!inbound->is_plain || inbound->arrival.size > room))
+        inbound = NULL;
+    if (inbound)
+        inbound_remove(comm, inbound);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+    if (!inbound)
+        return NULL;
+    struct peer *peer = inbound->arrival.peer;
+    OPAL_THREAD_LOCK(&peer->lock);
+    inbound_release(inbound);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return inbound;
+}
+
+void inbound_forget(struct peer *peer, const struct recv_request *receiver)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    for (struct inbound *at = peer->assemblies; at; at = at->next_assembly)
+        if (at->receiver == receiver) {
+            at->receiver = NULL;
+            at->refused = true;
+        }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+static void early_free(struct peer *peer, void *unused)
+{
+    (void) unused;
+    while (peer->early) {
+        struct inbound *inbound = peer->early;
+        peer->early = inbound->next;
+        inbound_free(inbound);
+    }
+}
+
+void inbounds_fini(void)
+{
+    peers_visit(early_free, NULL);
+}
+
+void inbound_drop(struct inbound *inbound)
+{
+    struct peer *peer = inbound->arrival.peer;
+    OPAL_THREAD_LOCK(&peer->lock);
+    inbound_release(inbound);
+    bool is_in_parts = inbound->arrival.type == WIRE_PART;
+    inbound->refused = true; /* it goes with its last part */
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!is_in_parts)
+        inbound_free(inbound);
+    if (peer->reachable)
+        credit_tell_if_due(peer);
+}
+
+void inbound_refuse_sender(struct peer *peer, struct wire_handle sender)
+{
+    struct wire_ack nack = {.sender = sender};
+    control_send(peer_control_lane(peer), WIRE_NACK, &nack, sizeof(nack));
+}
+
+void inbound_refuse(struct inbound *inbound)
+{
+    struct peer *peer = inbound->arrival.peer;
+    struct wire_handle sender = inbound->arrival.sender;
+    inbound_drop(inbound);
+    if (handle_is_set(sender))
+        inbound_refuse_sender(peer, sender);
+}

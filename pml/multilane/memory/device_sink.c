@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device memory on its way in. */
+#include "memory/device_sink.h"
+
+#include <string.h>
+
+#include "memory/complaint.h"
+#include "memory/device_buffer.h"
+
+void device_sink_construct(struct device_sink *sink, void (*done)(struct device_sink *sink))
+{
+    sink->view = NULL;
+    sink->done = done;
+    sink->error = MPI_SUCCESS;
+    OBJ_CONSTRUCT(&sink->lock, opal_mutex_t);
+}
+
+void device_sink_destruct(struct device_sink *sink)
+{
+    OBJ_DESTRUCT(&sink->lock);
+}
+
+bool device_sink_begin(struct device_sink *sink, const void *buffer, size_t count,
+                       const ompi_datatype_t *datatype, size_t bytes)
+{
+    const char *address = buffer_first_byte(buffer, datatype);
+    struct memory memory;
+    driver_result result = DRIVER_SUCCESS;
+    memory_ask(address, &memory);
+    if (memory.kind == MEMORY_HOST)
+        return false;
+    sink->error = buffer_gone(&memory, address);
+    if (OPAL_UNLIKELY(sink->error != MPI_SUCCESS))
+        return true;
+    sink->view = view_new(buffer, count, datatype, &memory, &result);
+    if (!sink->view) {
+        driver_complain("cannot use the device memory of a receive", result);
+        sink->error = MPI_ERR_OTHER;
+        return true;
+    }
+    sink->bytes = bytes;
+    sink->filling = NULL;
+    sink->copies = 1; /* until device_sink_end */
+    sink->no_more = false;
+    return true;
+}
+
+/* True: it was the last one, and the message is known to be whole. */
+static bool copy_ended(struct device_sink *sink)
+{
+    /* Release: our result. Acquire: the others', before the sink completes. */
+    return __atomic_sub_fetch(&sink->copies, 1, __ATOMIC_ACQ_REL) == 0;
+}
+
+static void sink_free(struct device_sink *sink)
+{
+    view_free(sink->view);
+    sink->view = NULL;
+}
+
+static void slot_written(struct slot *slot, driver_result result)
+{
+    struct device_sink *sink = slot->owner;
+    slot_return(slot);
+    if (OPAL_UNLIKELY(result != DRIVER_SUCCESS)) {
+        driver_complain("cannot write the device memory of a receive", result);
+        sink->error = MPI_ERR_OTHER;
+    }
+    if (!copy_ended(sink))
+        return;
+    sink_free(sink);
+    sink->done(sink);
+}
+
+/* Starts the copy of the slot that is being filled. With the lock held. */
+static void filling_copy(struct device_sink *sink)
+{
+    struct slot *slot = sink->filling;
+    if (!slot)
+        return;
+    sink->filling = NULL;
+    __atomic_fetch_add(&sink->copies, 1, __ATOMIC_RELAXED); /* ours is counted still */
+    driver_result result = slot_copy(slot, sink->view, COPY_TO_DEVICE, slot_written);
+    if (OPAL_LIKELY(result == DRIVER_SUCCESS))
+        return;
+    driver_complain("cannot write the device memory of a receive", result);
+    sink->error = MPI_ERR_OTHER;
+    slot_return(slot);
+    __atomic_fetch_sub(&sink->copies, 1, __ATOMIC_RELAXED);
+}
+
+/* All slots are in use: the driver takes the bytes from where they are. It waits for copies only,
+ * so this ends. */
+static void write_now(struct device_sink *sink, size_t offset, const char *bytes, size_t length)
+{
+    const struct view *view = sink->view;
+    driver_result result =
+        view_copy(view, COPY_TO_DEVICE, offset, length, (void *) (uintptr_t) bytes);
+    driver_result waited = copier_wait(view->copier, COPY_TO_DEVICE);
+    if (result == DRIVER_SUCCESS)
+        result = waited;
+    if (result == DRIVER_SUCCESS)
+        return;
+    driver_complain("cannot write the device memory of a receive", result);
+    sink->error = MPI_ERR_OTHER;
+}
+
+/* The slot that takes the byte at `offset`: pieces that follow each other share one. */
+static struct slot *filling_at(struct device_sink *sink, size_t offset)
+{
+    struct slot *slot = sink->filling;
+    if (slot && slot->offset + slot->length == offset && slot->length < slot->room)
+        return slot;
+    filling_copy(sink);
+    slot = slot_take(sink->view->copier, sink->bytes - offset);
+    if (slot) {
+        slot->owner = sink;
+        slot->offset = offset;
+        slot->length = 0;
+    }
+    sink->filling = slot;
+    return slot;
+}
+
+void device_sink_write(struct device_sink *sink, size_t offset, const char *bytes, size_t length)
+{
+    OPAL_THREAD_LOCK(&sink->lock);
+    while (length) {
+        struct slot *slot = filling_at(sink, offset);
+        if (!slot) {
+            write_now(sink, offset, bytes, length);
+            break;
+        }
+        size_t taken = slot->room - slot->length < length ? slot->room - slot->length : length;
+        memcpy(slot->bytes + slot->length, bytes, taken);
+        slot->length += taken;
+        if (slot->length == slot->room)
+            filling_copy(sink);
+        offset += taken;
+        bytes += taken;
+        length -= taken;
+    }
+    OPAL_THREAD_UNLOCK(&sink->lock);
+}
+
+/* Its rail died after the last write, say. Another device's read would not push what this one
+ * wrote, and a sender of puts has heard that all arrived and may have its buffer back: so the
+ * driver flushes, for all devices, and only where it cannot does the receive end in an error. */
+static void flush_failed(struct device_sink *sink, int status)
+{
+    char words[160];
+    driver_result result = copier_flush(sink->view->copier);
+    if (result == DRIVER_SUCCESS)
+        return;
+    opal_output(0,
+                "multilane: what a lane wrote to device memory may not have reached it: the "
+                "device's own read of it ended with %d (%s), and of a flush the CUDA driver says "
+                "%s.",
+                status, opal_strerror(status), driver_words(result, words, sizeof(words)));
+    sink->error = MPI_ERR_OTHER;
+}
+
+static void flush_ended(void *context, int status)
+{
+    struct device_sink *sink = context;
+    if (OPAL_UNLIKELY(status != OPAL_SUCCESS))
+        flush_failed(sink, status);
+    if (!copy_ended(sink))
+        return;
+    sink_free(sink);
+    sink->done(sink);
+}
+
+/* Each lane that may have written there is flushed, once for the message. */
+static void flushes_start(struct device_sink *sink, const struct rma *rma)
+{
+    const char *place = view_contiguous(sink->view);
+    for (uint32_t i = 0; i < rma->count; i++) {
+        __atomic_fetch_add(&sink->copies, 1, __ATOMIC_RELAXED); /* ours is counted still */
+        int rc = lane_flush(&rma->lanes[i].local, place, sink->bytes, flush_ended, sink);
+        if (OPAL_LIKELY(rc == OMPI_SUCCESS))
+            continue;
+        flush_failed(sink, rc);
+        __atomic_fetch_sub(&sink->copies, 1, __ATOMIC_RELAXED);
+    }
+}
+
+bool device_sink_end(struct device_sink *sink, const struct rma *rma)
+{
+    /* The peer may be lost, or the receive cancelled, while the last copies are under way: they
+     * end it. Relaxed: only the one count that it stands for depends on it. */
+    if (__atomic_exchange_n(&sink->no_more, true, __ATOMIC_RELAXED))
+        return true;
+    OPAL_THREAD_LOCK(&sink->lock);
+    filling_copy(sink);
+    OPAL_THREAD_UNLOCK(&sink->lock);
+    /* Relaxed: who brought the last bytes has ordered it, see recv_request_received. */
+    if (rma->count && __atomic_load_n(&rma->landed, __ATOMIC_RELAXED))
+        flushes_start(sink, rma);
+    if (!copy_ended(sink))
+        return true;
+    sink_free(sink);
+    return false;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The slots, and the queues of copies under way.
+ *
+ * A queue belongs to a stream: what fills it (a copy that was started) adds at the tail, what
+ * empties it (progress) takes from the head, and a slot says how many bytes it holds. Copies of one
+ * stream end in order, so only the head is looked at. */
+#include "memory/staging.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "memory/complaint.h"
+#include "base/multilane.h"
+
+enum { POOL_SMALL, POOL_LARGE, POOLS, POOL_HEAP = POOLS };
+
+#define SMALL_BYTES ((size_t) 8 << 10)
+
+static const struct {
+    size_t slot_bytes;
+    unsigned slots;
+} pool_sizes[POOLS] = {[POOL_SMALL] = {SMALL_BYTES, 64}, [POOL_LARGE] = {SLOT_BYTES, 16}};
+
+struct slot_queue {
+    struct slot *head;
+    struct slot **tail; /* null: as if it were &head */
+};
+
+static struct {
+    bool is_registered; /* atomic: staging_progress with opal_progress */
+    uint32_t under_way; /* atomic: copies, for a look without the lock */
+
+    opal_mutex_t lock; /* guards all below */
+    struct {
+        struct slot *slots; /* null: not made yet */
+        unsigned char *bytes;
+        struct copier *copier; /* that has pinned the bytes; null: none could */
+        struct slot *free;
+    } pools[POOLS];
+    struct slot_queue queues[COPIERS_MAX][COPY_DIRECTIONS];
+    unsigned used; /* copiers with queues: those below */
+} staging = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+/* --- slots --------------------------------------------------------------------------------------
+ */
+
+static void slot_init(struct slot *slot, unsigned char *bytes, size_t room, uint8_t pool)
+{
+    slot->bytes = bytes;
+    slot->room = room;
+    slot->pool = pool;
+    OBJ_CONSTRUCT(&slot->convertor, opal_convertor_t);
+}
+
+static size_t pool_bytes(uint8_t pool)
+{
+    return pool_sizes[pool].slots * pool_sizes[pool].slot_bytes;
+}
+
+/* Whole pages of ours, which a child that the program forks does not get: the kernel would part
+ * them from those that the device copies to, where it is older than Linux 5.12. */
+static void *pages_new(size_t bytes)
+{
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        return NULL;
+    madvise(pages, bytes, MADV_DONTFORK);
+    return pages;
+}
+
+/* The memory is ours and not the driver's, as messages of one device may be in it when the program
+ * ends the context of another, which had pinned it. */
+static void pool_pin(uint8_t pool, struct copier *copier)
+{
+    driver_result result = copier_pin_pages(copier, staging.pools[pool].bytes, pool_bytes(pool));
+    staging.pools[pool].copier = result == DRIVER_SUCCESS ? copier : NULL;
+    if (result != DRIVER_SUCCESS)
+        driver_complain("no pinned memory, so that copies of device memory go slower", result);
+}
+
+/* With the lock held. False without memory. */
+static bool pool_make(uint8_t pool, struct copier *copier)
+{
+    unsigned count = pool_sizes[pool].slots;
+    size_t room = pool_sizes[pool].slot_bytes;
+    struct slot *slots = calloc(count, sizeof(*slots));
+    void *bytes = slots ? pages_new(pool_bytes(pool)) : NULL;
+    if (!bytes) {
+        free(slots);
+        return false;
+    }
+    staging.pools[pool].slots = slots;
+    staging.pools[pool].bytes = bytes;
+    pool_pin(pool, copier);
+    for (unsigned i = 0; i < count; i++) {
+        slot_init(&slots[i], staging.pools[pool].bytes + i * room, room, pool);
+        slots[i].next = staging.pools[pool].free;
+        staging.pools[pool].free = &slots[i];
+    }
+    return true;
+}
+
+struct slot *slot_take(struct copier *copier, size_t bytes)
+{
+    uint8_t pool = bytes <= SMALL_BYTES ? POOL_SMALL : POOL_LARGE;
+    struct slot *slot = NULL;
+    OPAL_THREAD_LOCK(&staging.lock);
+    if (staging.pools[pool].copier && copier_is_gone(staging.pools[pool].copier))
+        pool_pin(pool, copier);
+    if (staging.pools[pool].slots || pool_make(pool, copier))
+        slot = staging.pools[pool].free;
+    if (slot)
+        staging.pools[pool].free = slot->next;
+    OPAL_THREAD_UNLOCK(&staging.lock);
+    return slot;
+}
+
+struct slot *slot_take_whole(struct copier *copier, size_t bytes)
+{
+    struct slot *slot = bytes <= SLOT_BYTES ? slot_take(copier, bytes) : NULL;
+    return slot ? slot : slot_new(bytes);
+}
+
+struct slot *slot_new(size_t bytes)
+{
+    struct slot *slot = calloc(1, sizeof(*slot));
+    unsigned char *memory = slot ? malloc(bytes) : NULL;
+    if (!memory) {
+        free(slot);
+        return NULL;
+    }
+    slot_init(slot, memory, bytes, POOL_HEAP);
+    return slot;
+}
+
+void slot_return(struct slot *slot)
+{
+    if (slot->pool == POOL_HEAP) {
+        OBJ_DESTRUCT(&slot->convertor);
+        free(slot->bytes);
+        free(slot);
+        return;
+    }
+    OPAL_THREAD_LOCK(&staging.lock);
+    slot->next = staging.pools[slot->pool].free;
+    staging.pools[slot->pool].free = slot;
+    OPAL_THREAD_UNLOCK(&staging.lock);
+}
+
+/* --- copies under way ---------------------------------------------------------------------------
+ */
+
+static void queue_add(struct slot_queue *queue, struct slot *slot)
+{
+    __atomic_fetch_add(&staging.under_way, 1, __ATOMIC_RELAXED);
+    slot->next = NULL;
+    if (!queue->tail)
+        queue->tail = &queue->head;
+    *queue->tail = slot;
+    queue->tail = &slot->next;
+}
+
+/* Takes a slot whose copy has ended; null if the oldest has not. */
+static struct slot *queue_take(struct slot_queue *queue, driver_result *result)
+{
+    struct slot *slot = queue->head;
+    if (!slot)
+        return NULL;
+    *result = copier_event_test(slot->event);
+    if (*result == DRIVER_NOT_READY)
+        return NULL;
+    queue->head = slot->next;
+    if (!queue->head)
+        queue->tail = &queue->head;
+    __atomic_fetch_sub(&staging.under_way, 1, __ATOMIC_RELAXED);
+    copier_event_return(slot->copier, slot->event);
+    return slot;
+}
+
+/* One slot of any queue. Starts behind `*from`, so that no queue waits for another. */
+static struct slot *ended_take(unsigned *from, driver_result *result)
+{
+    struct slot *slot = NULL;
+    OPAL_THREAD_LOCK(&staging.lock);
+    while (!slot && *from < staging.used * COPY_DIRECTIONS) {
+        slot =
+            queue_take(&staging.queues[*from / COPY_DIRECTIONS][*from % COPY_DIRECTIONS], result);
+        if (!slot)
+            (*from)++;
+    }
+    OPAL_THREAD_UNLOCK(&staging.lock);
+    return slot;
+}
+
+int staging_progress(void)
+{
+    int ended = 0;
+    unsigned from = 0;
+    driver_result result = DRIVER_SUCCESS;
+    struct slot *slot;
+    if (__atomic_load_n(&staging.under_way, __ATOMIC_RELAXED) == 0)
+        return 0; /* a copy that was just added is seen by the next look */
+    while ((slot = ended_take(&from, &result)) != NULL) {
+        slot->done(slot, result); /* with no lock held */
+        ended++;
+    }
+    return ended;
+}
+
+void staging_listen(void)
+{
+    if (!__atomic_exchange_n(&staging.is_registered, true, __ATOMIC_RELAXED)) /* once is enough */
+        opal_progress_register(staging_progress);
+}
+
+driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction way,
+                        void (*done)(struct slot *slot, driver_result result))
+{
+    struct copier *copier = view->copier;
+    slot->done = done;
+    slot->copier = copier;
+    /* The lock keeps the order of the queue that of the stream. */
+    OPAL_THREAD_LOCK(&staging.lock);
+    driver_result result = view_copy(view, way, slot->offset, slot->length, slot->bytes);
+    if (result == DRIVER_SUCCESS)
+        result = copier_event_record(copier, way, &slot->event);
+    if (result == DRIVER_SUCCESS)
+        queue_add(&staging.queues[copier->index][way], slot);
+    else
+        copier_wait(copier, way); /* what was started of it uses the slot */
+    if (copier->index >= staging.used)
+        staging.used = copier->index + 1;
+    OPAL_THREAD_UNLOCK(&staging.lock);
+    staging_listen();
+    return result;
+}
+
+driver_result slot_read(struct slot *slot, const struct view *view)
+{
+    driver_result result = view_copy(view, COPY_TO_HOST, 0, slot->length, slot->bytes);
+    driver_result waited = copier_wait(view->copier, COPY_TO_HOST);
+    return result == DRIVER_SUCCESS ? waited : result;
+}
+
+static void pool_free(uint8_t pool)
+{
+    if (!staging.pools[pool].slots)
+        return;
+    for (unsigned i = 0; i < pool_sizes[pool].slots; i++)
+        OBJ_DESTRUCT(&staging.pools[pool].slots[i].convertor);
+    struct copier *copier = staging.pools[pool].copier;
+    if (!copier || copier_unpin_pages(copier, staging.pools[pool].bytes))
+        munmap(staging.pools[pool].bytes, pool_bytes(pool)); /* else it stays ours for ever */
+    free(staging.pools[pool].slots);
+    memset(&staging.pools[pool], 0, sizeof(staging.pools[pool]));
+}
+
+void staging_fini(void)
+{
+    if (staging.is_registered)
+        opal_progress_unregister(staging_progress);
+    staging.is_registered = false;
+    copiers_check();
+    for (uint8_t pool = 0; pool < POOLS; pool++)
+        pool_free(pool);
+    memset(staging.queues, 0, sizeof(staging.queues));
+    staging.used = staging.under_way = 0;
+    packers_close();
+    copiers_close();
+}

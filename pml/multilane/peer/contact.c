@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Meeting peers, whoever of the two sends first. */
+#include "peer/contact.h"
+
+#include <stdlib.h>
+
+#include "base/multilane.h"
+#include "common/compat/btl.h"
+#include "peer/peer_lanes.h"
+#include "peer/record.h"
+
+struct contact_events contact_events;
+
+static void peer_say_unreachable(const struct peer *peer)
+{
+    char *host = compat_proc_hostname(&peer->proc->super);
+    opal_output(
+        0,
+        "multilane: no lane reaches rank %u of job %u on %s; --mca btl must name a BTL that "
+        "does, such as self,vader,tcp (sm instead of vader from Open MPI 5.0 on).",
+        peer->name.vpid, peer->name.jobid, host ? host : "an unknown host");
+    free(host);
+}
+
+struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
+{
+    struct peer *peer = peer_find(name);
+    if (peer && (peer->reachable || peer_is_lost(peer)))
+        return peer;
+    if (!proc)
+        proc = (ompi_proc_t *) ompi_proc_for_name(name);
+    if (!proc || (name.jobid == multilane.me.jobid && name.vpid >= multilane.local_peer_count))
+        return NULL;
+
+    OPAL_THREAD_LOCK(&multilane.lock);
+    peer = peer_find(name);
+    bool is_new = !peer;
+    if (is_new)
+        peer = peer_new(name, proc);
+    if (peer && !peer->reachable) {
+        peer->is_self = proc == ompi_proc_local_proc;
+        peer->proc = proc;
+        uint32_t window = multilane.window;
+        if (!peer->is_self && !record_accepts(proc, &window)) {
+            ; /* which said why */
+        } else if (!peer_take_lanes(peer)) {
+            peer_say_unreachable(peer);
+        } else {
+            contact_events.met(peer, window);
+            peer->reachable = true; /* from here on there can be messages */
+        }
+        if (is_new)
+            peer_list(peer);
+    }
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return peer;
+}
+
+struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name *name)
+{
+    if (OPAL_LIKELY(!(base->flags & WIRE_NAMED))) {
+        if (OPAL_UNLIKELY(base->from >= multilane.local_peer_count))
+            return NULL;
+        struct peer *peer =
+            __atomic_load_n(&multilane.local_peers[base->from], __ATOMIC_ACQUIRE); /* peer_list */
+        if (OPAL_LIKELY(peer && peer->reachable))
+            return peer;
+    }
+    opal_process_name_t sender = {.jobid = multilane.me.jobid, .vpid = base->from};
+    if (base->flags & WIRE_NAMED)
+        sender = (opal_process_name_t){.jobid = name->jobid, .vpid = name->vpid};
+    struct peer *peer = peer_find(sender);
+    if (OPAL_LIKELY(peer && peer->reachable))
+        return peer;
+    ompi_proc_t *proc = NULL;
+    if (base->flags & WIRE_NAMED) {
+        /* Processes of other jobs were added before anything is sent; others are not looked for,
+         * which might wait for ever for an answer about a name that nobody has. Once for each: Open
+         * MPI looks without a lock, and another thread may just add one. */
+        proc = (ompi_proc_t *) ompi_proc_lookup(sender);
+        if (sender.jobid != multilane.me.jobid && !proc)
+            return NULL;
+    }
+    peer = peer_contact(sender, proc);
+    return peer && (peer->reachable || peer_is_lost(peer)) ? peer : NULL;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer: another process (or this one), whatever communicators it is met in, and the lanes to it.
+ */
+#ifndef MULTILANE_PEER_H
+#define MULTILANE_PEER_H
+
+#include "base/pending.h"
+#include "common/compat/pml.h"
+
+#include "base/flow.h"
+#include "lane/lane.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "wire/wire.h"
+
+struct inbound;
+struct peer_class;
+
+struct peer {
+    struct peer *next_foreign;
+    struct peer *next_in_bucket; /* see peer_find */
+    ompi_proc_t *proc;
+    opal_process_name_t name;
+    bool foreign; /* of another job: we introduce ourselves by name in every header */
+    bool reachable;
+    bool is_self;
+    bool lost;         /* atomic: errors are returned for all that concerns it, see lost.h */
+    uint32_t found_by; /* atomic: the last search that found it in a communicator; see comm.c */
+    struct pending lost_pending;
+
+    /* Lanes and plan change with the component's lock held, see peer_lanes.c. */
+    uint8_t lane_count; /* atomic; it only grows */
+    uint8_t lane_room;
+    uint8_t control;          /* index of the lane for control messages: of the lowest latency */
+    struct lane *lanes;       /* it never moves, and each keeps its place */
+    struct peer_class *class; /* atomic; plans, shared by all peers with equal lanes */
+    /* The lane that gets device memory and carries no messages, so that BML r2 does not know it and
+     * it is not among the others; null where there is none. */
+    struct lane *device_lane;
+
+    struct delivery *delivery; /* atomic: made once; null while no message has to be kept */
+
+    /* The next number of a message below, the units drawn with those before it (flow.h) above.
+     * Written by every sending thread (atomic where there are threads), read by nobody else. After
+     * 2^32 messages the number's carry makes the units one too many, which is nothing. */
+    uint64_t drawn;
+    struct flow_out out;
+
+    /* Atomic: what copies of eager messages take that no lane has handed over yet. */
+    uint64_t queued;
+
+    opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
+    uint32_t next_receive_sequence; /* what has a smaller one was matched or queued */
+    bool credit_due;  /* atomic: the peer is to be told of its limits; set with the lock held */
+    uint8_t declined; /* atomic, see peer_declined */
+    bool starved;     /* it has used them up; starved_pending is in the queue */
+    struct flow_in in;
+    struct inbound *early;      /* arrived before their turn, by ascending sequence */
+    struct inbound *early_last; /* the last of them, if there is one */
+    struct inbound *assemblies; /* eager messages of which parts are missing */
+    uint64_t starved_ns;        /* since when it is, or when it got some more */
+    struct pending starved_pending;
+
+    opal_mutex_t credit_lock;     /* guards out (but for out.limit) and what follows; a leaf */
+    struct send_request *waiting; /* atomic: for room at the peer or on a lane, by mark */
+    struct send_request *waiting_last;
+    bool waiting_is_pending; /* waiting_pending is in the queue */
+    struct pending waiting_pending;
+};
+
+/* Relaxed: what is asked of a peer in the moment that it is lost is found by lost_end (lost.c). */
+static inline bool peer_is_lost(const struct peer *peer)
+{
+    return __atomic_load_n(&peer->lost, __ATOMIC_RELAXED);
+}
+
+/* The same, or Open MPI's fault tolerance says so: then it deals with what waits for the process.
+ */
+static inline bool lost_or_dead(const struct peer *peer)
+{
+    return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
+}
+
+/* A peer that was met before, or null. Needs no lock: peers are never removed while the component
+ * is open, and appear whole. */
+struct peer *peer_find(opal_process_name_t name);
+
+/* Makes one, or null without memory; lists one, after which it is found, and is whole. With the
+ * component's lock held. */
+struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc);
+void peer_list(struct peer *peer);
+
+/* Shows all peers that were met, of this job and of others. Needs no lock, as above. */
+void peers_visit(void (*visit)(struct peer *peer, void *with), void *with);
+
+/* Frees all of them. */
+void peers_fini(void);
+
+/* A message that is offered in a way that this peer declines (struct protocol) has cost a
+ * handshake. After some in a row messages are planned without it; now and then one is offered
+ * again. Relaxed: a count that is lost between threads delays that. */
+#define DECLINED_MANY  4
+#define DECLINED_AGAIN 64
+
+static inline bool peer_declines(const struct peer *peer)
+{
+    return __atomic_load_n(&peer->declined, __ATOMIC_RELAXED) >= DECLINED_MANY;
+}
+
+static inline void peer_declined(struct peer *peer)
+{
+    uint8_t declined = __atomic_load_n(&peer->declined, __ATOMIC_RELAXED);
+    bool is_again = declined >= DECLINED_AGAIN;
+    __atomic_store_n(&peer->declined, is_again ? DECLINED_MANY - 1 : declined + 1,
+                     __ATOMIC_RELAXED);
+}
+
+static inline void peer_accepted(struct peer *peer)
+{
+    __atomic_store_n(&peer->declined, 0, __ATOMIC_RELAXED);
+}
+
+/* The peer's lane over this BTL, or null. */
+struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);
+
+/* The lane for control messages. Relaxed: any lane will do. */
+static inline struct lane *peer_control_lane(struct peer *peer)
+{
+    return &peer->lanes[__atomic_load_n(&peer->control, __ATOMIC_RELAXED)];
+}
+
+/* Is there room for one more copy, of that cost? There always is for one. Then peer_unqueue
+ * follows. Relaxed, as all of this: a count, which orders nothing. */
+static inline bool peer_queue(struct peer *peer, size_t cost)
+{
+    uint64_t queued = __atomic_load_n(&peer->queued, __ATOMIC_RELAXED);
+    if (queued && queued + cost > parameters.queued_max_bytes)
+        return false;
+    __atomic_fetch_add(&peer->queued, cost, __ATOMIC_RELAXED);
+    return true;
+}
+
+static inline void peer_unqueue(struct peer *peer, size_t cost)
+{
+    __atomic_fetch_sub(&peer->queued, cost, __ATOMIC_RELAXED);
+}
+
+/* Draws the number of a message of that cost, and its mark. */
+static inline void peer_draw(struct peer *peer, uint32_t cost, uint32_t *sequence, uint32_t *mark)
+{
+    uint64_t step = (uint64_t) cost << 32 | 1, before;
+    if (opal_using_threads()) {
+        before = __atomic_fetch_add(&peer->drawn, step, __ATOMIC_RELAXED);
+    } else {
+        before = peer->drawn;
+        peer->drawn = before + step;
+    }
+    *sequence = (uint32_t) before;
+    *mark = (uint32_t) ((before + step) >> 32);
+}
+
+/* Gives the last number back. False: a later one was drawn. */
+static inline bool peer_undraw(struct peer *peer, uint32_t cost, uint32_t sequence)
+{
+    uint64_t drawn = __atomic_load_n(&peer->drawn, __ATOMIC_RELAXED);
+    /* Relaxed: it is a count, nothing was sent with the number. */
+    return (uint32_t) drawn == sequence + 1 &&
+           __atomic_compare_exchange_n(&peer->drawn, &drawn, drawn - ((uint64_t) cost << 32 | 1),
+                                       false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+#endif

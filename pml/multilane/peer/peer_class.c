@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans for classes of peers: attributes gathered, plans built, turned into routes. */
+#include "peer/peer_class.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer/attributes.h"
+#include "common/memory/driver.h"
+#include "peer/nic.h"
+#include "peer/used_profile.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+
+static void class_free(struct peer_class *class)
+{
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        plan_free(class->plans[i]);
+        free(class->routes[i]);
+    }
+    free(class->lanes);
+    free(class->btls);
+    free(class->flags);
+    free(class);
+}
+
+/* Lanes are equal when the model is told the same of them: two peers may differ in what one BTL can
+ * do toward them. */
+static bool class_equals(const struct peer_class *one, const struct peer_class *other)
+{
+    size_t count = (size_t) class_lanes_described(one);
+    return one->lane_count == other->lane_count && one->placement == other->placement &&
+           one->has_device_lane == other->has_device_lane &&
+           memcmp(one->btls, other->btls, count * sizeof(*one->btls)) == 0 &&
+           memcmp(one->flags, other->flags, count * sizeof(*one->flags)) == 0 &&
+           memcmp(one->lanes, other->lanes, count * sizeof(*one->lanes)) == 0;
+}
+
+/* Lanes inside a node are all driven by the same cores: they do not add up. Nor do others that were
+ * measured together and carried less than each alone. */
+#define CLASS_GROUP UINT32_MAX
+
+/* --- plans
+ * ---------------------------------------------------------------------------------------- */
+
+/* The protocols that messages of such memory do not go by. */
+static uint32_t protocols_without(const struct peer_class *class, enum class_buffer buffer)
+{
+    bool is_device = buffer >= CLASS_DEVICE;
+    uint32_t without = 0;
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
+        const struct protocol *protocol = protocols.of_model[i];
+        if (!protocol || (is_device && protocol->host_only) ||
+            (is_device && class->has_device_lane && protocol->puts) ||
+            (buffer == CLASS_DEVICE_DECLINED && protocol->can_be_declined))
+            without |= 1u << i;
+    }
+    return without;
+}
+
+/* Of one copy between a device and pinned host memory: what starting it and hearing of its end
+ * takes, and a bus of 12 GB/s, which is the slowest in use. */
+static const struct model_copy device_copy = {.fixed_s = 6e-6, .s_byte = 1 / 12e9};
+
+static void plan_input_of_device(const struct peer_class *class, struct plan_input *input)
+{
+    input->lane_count += class->has_device_lane;
+    input->around.buffer.memory = MODEL_MEMORY_CUDA;
+    input->around.copy[1] = device_copy;
+}
+
+bool class_registration_cached(void)
+{
+    return opal_leave_pinned > 0; /* -1: not known yet */
+}
+
+void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
+                      struct plan_input *input)
+{
+    plan_input_init(input);
+    input->lanes = class->lanes;
+    input->lane_count = class->lane_count;
+    input->around.bias = parameters.bias;
+    input->around.header_bytes = WIRE_EAGER_HEADER_MAX;
+    input->around.eager_max_bytes = EAGER_MAX;
+    input->around.buffer.pieces = buffer == CLASS_PACKED || buffer == CLASS_DEVICE_PACKED ? 0 : 1;
+    input->around.registration_cached = class_registration_cached();
+    input->around.groups = &class->group;
+    input->around.group_count = class->group.bandwidth_bytes_s > 0;
+    input->overrides = parameters.overrides;
+    input->override_count = parameters.override_count;
+    input->most_eager_lanes = (uint32_t) parameters.eager_lanes;
+    input->most_rndv_lanes = (uint32_t) parameters.rndv_lanes;
+    input->without = protocols_without(class, buffer);
+    if (buffer >= CLASS_DEVICE)
+        plan_input_of_device(class, input);
+}
+
+bool class_shows(const struct peer_class *class, enum class_buffer buffer)
+{
+    const struct plan *plan = class->plans[buffer];
+    bool shows = plan && buffer != CLASS_DEVICE_DECLINED;
+    for (uint32_t i = 0; plan && i < plan->entry_count; i++)
+        shows |= class->routes[buffer][i].messages > 0;
+    return shows;
+}
+
+/* Says once what the user forced and cannot have. */
+static void say_note(const struct plan *plan)
+{
+    static bool was_said;
+    if (plan->note[0] && !was_said)
+        opal_output(0, "multilane: %s", plan->note);
+    was_said = was_said || plan->note[0];
+}
+
+static bool plan_stripes(const struct plan *plan)
+{
+    bool stripes = false;
+    for (uint32_t i = 0; i < plan->entry_count; i++)
+        stripes |= plan->entries[i].lane_count > 1;
+    return stripes;
+}
+
+struct route *routes_of_plan(const struct plan *plan)
+{
+    struct route *routes = calloc(plan->entry_count, sizeof(*routes));
+    bool stripes = plan_stripes(plan);
+    for (uint32_t i = 0; routes && i < plan->entry_count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        routes[i].largest = entry->largest_bytes;
+        routes[i].protocol = protocols.of_model[entry->protocol_index];
+        routes[i].eager_mask = routes[i].protocol->method ? 0 : SIZE_MAX;
+        routes[i].lane_count = (uint8_t) entry->lane_count;
+        routes[i].counted = stripes;
+        memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));
+    }
+    return routes;
+}
+
+/* The lane of device memory carries no RTS, so what goes over it may be done in another way. */
+static void routes_mark_device(const struct peer_class *class, const struct plan *plan,
+                               struct route *routes)
+{
+    for (uint32_t i = 0; i < plan->entry_count; i++)
+        if (class->has_device_lane && routes[i].protocol->over_device_lane &&
+            plan->entries[i].lanes[0] == class->lane_count)
+            routes[i].protocol = routes[i].protocol->over_device_lane;
+}
+
+static bool class_plan(struct peer_class *class, enum class_buffer buffer)
+{
+    struct plan_input input;
+    struct model_error error;
+    if (buffer >= CLASS_DEVICE && !driver_is_loaded)
+        return true;
+    class_plan_input(class, buffer, &input);
+    class->plans[buffer] = plan_build(&input, &error);
+    if (!class->plans[buffer]) {
+        opal_output(0, "multilane: %s.", error.text);
+        return false;
+    }
+    if (buffer == CLASS_CONTIGUOUS) /* elsewhere what was forced may well be impossible */
+        say_note(class->plans[buffer]);
+    class->routes[buffer] = routes_of_plan(class->plans[buffer]);
+    if (class->routes[buffer] && buffer >= CLASS_DEVICE)
+        routes_mark_device(class, class->plans[buffer], class->routes[buffer]);
+    return class->routes[buffer] != NULL;
+}
+
+static uint8_t control_lane(const struct peer_class *class)
+{
+    uint8_t best = 0;
+    double best_s = INFINITY;
+    for (uint8_t i = 0; i < class->lane_count; i++) {
+        const struct model_lane *lane = &class->lanes[i];
+        if (!(lane->can & MODEL_CAN_SEND) || !lane->cost[MODEL_BY_SEND].range_count)
+            continue;
+        const struct model_lane_range *range = &lane->cost[MODEL_BY_SEND].ranges[0];
+        double lane_s = range->latency_s + range->overhead_send_s + range->overhead_receive_s;
+        if (lane_s < best_s || (lane_s == best_s && lane->distance < class->lanes[best].distance)) {
+            best = i;
+            best_s = lane_s;
+        }
+    }
+    return best;
+}
+
+/* What the model is told of the peer's lanes. */
+static struct peer_class *class_describe(const struct peer *peer)
+{
+    struct peer_class *class = calloc(1, sizeof(*class));
+    if (!class)
+        return NULL;
+    class->lane_count = peer->lane_count;
+    class->has_device_lane = peer->device_lane && peer->lane_count < MODEL_LANES_MAX;
+    class->placement = attributes_placement(peer);
+    class->group = (struct model_group){
+        CLASS_GROUP, used_profile() ? profile_together(used_profile(), class->placement) : 0};
+    bool share = class->placement != PROFILE_HOST || class->group.bandwidth_bytes_s > 0;
+    size_t count = (size_t) class_lanes_described(class);
+    class->btls = calloc(count, sizeof(*class->btls));
+    class->flags = calloc(count, sizeof(*class->flags));
+    class->lanes = calloc(count, sizeof(*class->lanes));
+    bool good = class->btls && class->flags && class->lanes;
+    for (int i = 0; good && i < peer->lane_count; i++) {
+        const struct lane *lane = &peer->lanes[i];
+        class->btls[i] = lane->btl;
+        class->flags[i] = lane->lost ? 0 : lane->flags;
+        good = attributes_of_lane(lane, share ? CLASS_GROUP : 0, &class->lanes[i]);
+        if (lane->lost) /* it keeps its place, and no protocol is allowed to use it */
+            class->lanes[i].can = 0;
+        /* A message has one way to device memory: where there is a lane for just that, no other. */
+        if (!lane->takes_device || class->has_device_lane)
+            class->lanes[i].reach &= ~(uint32_t) MODEL_MEMORY_CUDA;
+    }
+    if (good && class->has_device_lane) {
+        class->btls[class->lane_count] = peer->device_lane->btl;
+        class->flags[class->lane_count] = peer->device_lane->flags;
+        good = attributes_of_lane(peer->device_lane, 0, &class->lanes[class->lane_count]);
+    }
+    if (good)
+        return class;
+    class_free(class);
+    return NULL;
+}
+
+static bool class_plans(struct peer_class *class)
+{
+    class->control = control_lane(class);
+    for (int i = 0; i < CLASS_BUFFERS; i++)
+        if (!class_plan(class, (enum class_buffer) i))
+            return false;
+    return true;
+}
+
+struct peer_class *class_of_peer(const struct peer *peer)
+{
+    struct peer_class *class = multilane.peer_classes, *fresh = class_describe(peer);
+    if (!fresh)
+        return NULL;
+    while (class && !class_equals(class, fresh))
+        class = class->next;
+    if (class || !class_plans(fresh)) {
+        class_free(fresh);
+    } else {
+        class = fresh;
+        class->next = multilane.peer_classes;
+        /* Release: who walks the list without the lock, as reports do, finds it whole. */
+        __atomic_store_n(&multilane.peer_classes, class, __ATOMIC_RELEASE);
+    }
+    if (class)
+        class->peers++;
+    return class;
+}
+
+void classes_fini(void)
+{
+    while (multilane.peer_classes) {
+        struct peer_class *class = multilane.peer_classes;
+        multilane.peer_classes = class->next;
+        class_free(class);
+    }
+    nics_fini();
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A class of peers: all with equal lanes, who therefore share plans. */
+#ifndef MULTILANE_PEER_CLASS_H
+#define MULTILANE_PEER_CLASS_H
+
+#include "common/compat/pml.h"
+#include "common/lane/profile.h"
+#include "common/model/plan.h"
+#include "base/counter.h"
+#include "base/protocol.h"
+#include "peer/peer.h"
+
+/* What a plan says for one range of sizes, in the words of the data path. */
+struct route {
+    size_t largest;    /* of the last one: SIZE_MAX */
+    size_t eager_mask; /* 0 where the data waits for the receiver, else all ones */
+    const struct protocol *protocol;
+    uint8_t lane_count;
+    bool counted;                   /* some route of the plan stripes: pieces are marked */
+    uint8_t lanes[MODEL_LANES_MAX]; /* indices into the peer's lanes */
+    uint64_t messages;              /* sent this way; for people, so exact only without threads */
+    uint64_t bytes;
+};
+
+/* What a message's memory may look like, as far as plans differ by it. */
+enum class_buffer {
+    CLASS_CONTIGUOUS, /* in host memory, */
+    CLASS_PACKED,     /* there in several pieces, */
+    CLASS_DEVICE,     /* in device memory, */
+    CLASS_DEVICE_PACKED,
+    CLASS_DEVICE_DECLINED, /* in one piece there, for a peer that declines a protocol */
+    CLASS_BUFFERS
+};
+
+struct peer_class {
+    struct peer_class *next;
+    uint32_t peers; /* how many share it now; their lanes may have changed since */
+    enum profile_placement placement; /* of these peers */
+    struct model_group group; /* what all lanes carry together; bandwidth 0: nobody measured it */
+    uint8_t lane_count;
+    uint8_t control;                     /* the lane for control messages */
+    bool has_device_lane;                /* which stands behind the others in what follows */
+    mca_btl_base_module_t **btls;        /* of the lanes, and */
+    uint32_t *flags;                     /* what BML r2 made of their flags */
+    struct model_lane *lanes;            /* what the model was told of them */
+    struct plan *plans[CLASS_BUFFERS];   /* null for device memory where there is no driver */
+    struct route *routes[CLASS_BUFFERS]; /* one for each entry of the plan */
+};
+
+/* The lane of device memory among them. */
+static inline int class_lanes_described(const struct peer_class *class)
+{
+    return class->lane_count + class->has_device_lane;
+}
+
+/* The class of a peer with the lanes that it has now; null if they cannot carry messages of all
+ * sizes, which was said. With the component's lock held. */
+struct peer_class *class_of_peer(const struct peer *peer);
+
+/* What the data path walks instead of a plan; null: no memory. The caller frees it. */
+struct route *routes_of_plan(const struct plan *plan);
+
+/* Does memory that a message has registered stay so for the next one? */
+bool class_registration_cached(void);
+
+/* The inputs of the plan for such messages, for reports. */
+void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
+                      struct plan_input *input);
+
+/* Is there a plan for such messages that reports are to show? */
+bool class_shows(const struct peer_class *class, enum class_buffer buffer);
+
+/* Where the plan over each lane of the profile alone switches, as one line of text, made anew in a
+ * place of its own by each call. */
+const char *class_switch_points(void);
+
+/* What holds for messages to this peer that are sent now. */
+static inline struct peer_class *peer_class_now(const struct peer *peer)
+{
+    return __atomic_load_n(&peer->class, __ATOMIC_ACQUIRE); /* peer_plan */
+}
+
+static inline struct route *class_route_of(struct peer_class *class, enum class_buffer buffer,
+                                           size_t size)
+{
+    struct route *route = class->routes[buffer];
+    while (size > route->largest)
+        route++;
+    return route;
+}
+
+/* The same, for a message that is now sent this way: each is counted once. */
+static inline struct route *class_route(struct peer_class *class, enum class_buffer buffer,
+                                        size_t size)
+{
+    struct route *route = class_route_of(class, buffer, size);
+    counter_add(&route->messages, 1);
+    counter_add(&route->bytes, size);
+    return route;
+}
+
+static inline struct lane *route_lane(const struct route *route, const struct peer *peer, int index)
+{
+    return &peer->lanes[route->lanes[index]];
+}
+
+void classes_fini(void);
+
+#endif

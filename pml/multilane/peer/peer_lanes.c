@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lanes of a peer: taken over from the BML, lost, found again, and the plan that follows.
+ *
+ * The array of lanes never moves and a lane keeps its place in it, so a request under way may keep
+ * pointers to lanes and the route that it has, whatever happens to the plan meanwhile; classes, and
+ * with them routes, live until the component closes. A change only decides what is sent from then
+ * on. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/compat/btl.h"
+#include "common/lane/stock_btl.h"
+#include "common/memory/driver.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "peer/peer_lanes.h"
+#include "peer/peer_class.h"
+#include "peer/stripe.h"
+
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
+{
+    char symbol[128];
+    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
+             btl->btl_component->btl_version.mca_component_name);
+    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
+    return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
+                   extension->struct_bytes >= sizeof(*extension)
+               ? extension
+               : NULL;
+}
+
+/* A peer has at most one lane for each module, and a plan knows no more than this. */
+static uint8_t most_lanes(void)
+{
+    size_t modules = opal_list_get_size(&mca_btl_base_modules_initialized);
+    return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
+}
+
+/* What a lane whose messages are kept does not do, unless it can be fenced: memory that one lane
+ * was told to write could not be given to another. */
+#define NOT_FRAMED ((uint32_t) (MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT))
+
+/* May the lane lose what it took, while the peer lives on? */
+static bool lane_loses(struct lane *lane)
+{
+    struct multilane_lane_attributes attributes = {.capabilities = 0};
+    if (!lane->extension)
+        return !stock_btl_delivers(lane_name(lane));
+    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
+    bool breaks = attributes.capabilities & MULTILANE_CAN_BREAK;
+    lane->renewable = breaks && attributes.capabilities & MULTILANE_CAN_FENCE;
+    return breaks || !(attributes.capabilities & MULTILANE_CAN_DELIVER);
+}
+
+static uint32_t not_offered(const struct lane *lane)
+{
+    return lane->framed && !lane->renewable ? NOT_FRAMED : 0;
+}
+
+/* Decides for the lanes from `first` on, once, whether their messages travel in envelopes (see
+ * delivery.h). What went by one lane must fit any other that it may have to be sent by again. */
+static void lanes_frame(struct peer *peer, uint8_t first)
+{
+    size_t largest = SIZE_MAX;
+    int senders = 0;
+    for (int i = 0; i < peer->lane_count; i++) {
+        const struct lane *lane = &peer->lanes[i];
+        senders += lane_sends(lane);
+        if (lane_sends(lane) && lane->largest < largest)
+            largest = lane->largest;
+    }
+    if (senders < 2 || !parameters.failover)
+        return;
+    for (int i = first; i < peer->lane_count; i++) {
+        struct lane *lane = &peer->lanes[i];
+        if (!lane_sends(lane) || !lane_loses(lane))
+            continue;
+        lane->framed = true;
+        lane->sendi = NULL;
+        lane->reserve = NULL;
+        lane->largest = largest - WIRE_ENVELOPE_MAX;
+        lane->flags &= ~not_offered(lane);
+    }
+}
+
+static bool takes_device(const struct lane *lane)
+{
+    struct multilane_lane_attributes attributes = {.capabilities = 0};
+    if (!driver_is_loaded || !lane->extension || !lane->extension->flush)
+        return false;
+    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
+    return attributes.capabilities & MULTILANE_CAN_DEVICE_MEMORY;
+}
+
+/* Copies what the BML knows: its own arrays shift when a lane is removed. */
+static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
+{
+    const mca_btl_base_module_t *btl = bml_btl->btl;
+    struct lane *lane = peer_lane_of(peer, btl);
+    if (lane)
+        lane->flags |= bml_btl->btl_flags & ~not_offered(lane);
+    if (lane || peer->lane_count == peer->lane_room)
+        return;
+    lane = &peer->lanes[peer->lane_count];
+    const struct multilane_extension *extension = lane_extension_of(btl);
+    bool is_exact = extension || stock_btl_sendi_leaves(lane_name_of(btl));
+    mca_btl_base_module_sendi_fn_t sendi = is_exact ? btl->btl_sendi : NULL;
+    *lane = (struct lane){.btl = bml_btl->btl,
+                          .endpoint = bml_btl->btl_endpoint,
+                          .peer = peer,
+                          .extension = extension,
+                          .sendi = sendi,
+                          .plain_sendi = sendi,
+                          .reserve = extension ? extension->reserve : NULL,
+                          .flags = bml_btl->btl_flags,
+                          .index = peer->lane_count,
+                          .largest = btl->btl_max_send_size};
+    lane->takes_device = takes_device(lane);
+    /* Release: with the acquire of peer_lane_of. */
+    __atomic_store_n(&peer->lane_count, peer->lane_count + 1, __ATOMIC_RELEASE);
+}
+
+static void lanes_add(struct peer *peer, mca_bml_base_btl_array_t *array)
+{
+    size_t count = mca_bml_base_btl_array_get_size(array);
+    for (size_t i = 0; i < count; i++)
+        lane_add(peer, mca_bml_base_btl_array_get_index(array, i));
+}
+
+bool lanes_may_lose(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        const mca_btl_base_module_t *btl = selected->btl_module;
+        if ((btl->btl_flags & MCA_BTL_FLAGS_SEND) && !lane_extension_of(btl) &&
+            !stock_btl_delivers(lane_name_of(btl)))
+            return true;
+    }
+    return false;
+}
+
+/* Our BTL that moves device memory, if this job has it. */
+static mca_btl_base_module_t *device_btl(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        mca_btl_base_module_t *btl = selected->btl_module;
+        if (!(btl->btl_flags & MCA_BTL_FLAGS_SEND) && (btl->btl_flags & MCA_BTL_FLAGS_GET) &&
+            lane_extension_of(btl))
+            return btl;
+    }
+    return NULL;
+}
+
+/* Asks it for this peer, which BML r2 does only for BTLs that carry messages. Null: it does not
+ * reach the peer, or there is no such lane. */
+static struct lane *device_lane_new(struct peer *peer)
+{
+    mca_btl_base_module_t *btl = driver_is_loaded ? device_btl() : NULL;
+    opal_proc_t *proc = &peer->proc->super;
+    struct mca_btl_base_endpoint_t *endpoint = NULL;
+    if (!btl || btl->btl_add_procs(btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS || !endpoint)
+        return NULL;
+    struct lane *lane = calloc(1, sizeof(*lane));
+    if (lane)
+        *lane = (struct lane){.btl = btl,
+                              .endpoint = endpoint,
+                              .peer = peer,
+                              .extension = lane_extension_of(btl),
+                              .flags = btl->btl_flags};
+    return lane;
+}
+
+static bool has_lane(const struct peer *peer)
+{
+    for (int i = 0; i < peer->lane_count; i++)
+        if (!peer->lanes[i].lost)
+            return true;
+    return false;
+}
+
+/* Gives the peer the plan for the lanes that it has now. False: they carry nothing, which was said,
+ * and the plan stays as it was. */
+static bool peer_plan(struct peer *peer)
+{
+    struct peer_class *class = class_of_peer(peer);
+    if (!class)
+        return false;
+    if (peer->class)
+        peer->class->peers--;
+    for (int i = 0; i < peer->lane_count; i++)
+        if (peer->lanes[i].speed.bytes_s == 0)
+            stripe_init(&peer->lanes[i], &class->lanes[i]);
+    __atomic_store_n(&peer->control, class->control, __ATOMIC_RELAXED);
+    /* Release: who finds the class finds it whole. peer_class_now */
+    __atomic_store_n(&peer->class, class, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool peer_take_lanes(struct peer *peer)
+{
+    mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(peer->proc);
+    uint8_t before = peer->lane_count;
+    if (!endpoint)
+        return false;
+    if (!peer->lanes) {
+        peer->lane_room = most_lanes();
+        peer->lanes = calloc(peer->lane_room, sizeof(*peer->lanes));
+        if (!peer->lanes)
+            return false;
+        peer->device_lane = device_lane_new(peer);
+    }
+    lanes_add(peer, &endpoint->btl_eager);
+    lanes_add(peer, &endpoint->btl_send);
+    lanes_frame(peer, before);
+    bool is_planned = peer->class && peer->lane_count == before;
+    return has_lane(peer) && (is_planned || peer_plan(peer));
+}
+
+struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
+{
+    OPAL_THREAD_LOCK(&multilane.lock);
+    if (peer->reachable && !peer->is_self)
+        peer_take_lanes(peer);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return peer_lane_of(peer, btl);
+}
+
+bool lane_set_lost(struct lane *lane, bool is_lost)
+{
+    struct peer *peer = lane->peer;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    bool was_lost = lane->lost;
+    __atomic_store_n(&lane->lost, is_lost, __ATOMIC_RELAXED); /* a hint to requests under way */
+    bool carries = has_lane(peer) && (was_lost == is_lost || peer_plan(peer));
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return carries;
+}
+
+void peer_forget_lanes(struct peer *peer)
+{
+    peer->reachable = false;
+    peer->lane_count = 0; /* its class keeps it: reports are written after this */
+    free(peer->lanes);
+    peer->lanes = NULL;
+    free(peer->device_lane);
+    peer->device_lane = NULL;
+}
+
+bool lane_renew(struct lane *lane)
+{
+    opal_proc_t *proc = &lane->peer->proc->super;
+    struct mca_btl_base_endpoint_t *endpoint = NULL;
+    if (lane->btl->btl_add_procs(lane->btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS ||
+        endpoint != lane->endpoint)
+        return false;
+    /* What introduced it to the peer may have been lost with it. Relaxed: see rma.c. */
+    __atomic_store_n(&lane->introduced, false, __ATOMIC_RELAXED);
+    return true;
+}

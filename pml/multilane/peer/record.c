@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The modex record. */
+#include "peer/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/compat/btl.h"
+#include "common/compat/modex.h"
+#include "base/multilane.h"
+#include "wire/wire.h"
+
+static uint32_t longest_key(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    size_t longest = 0;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        mca_btl_base_module_t *btl = selected->btl_module;
+        if (btl->btl_register_mem && btl->btl_registration_handle_size > longest)
+            longest = btl->btl_registration_handle_size;
+    }
+    return (uint32_t) longest;
+}
+
+int record_publish(uint32_t window)
+{
+    struct record record = {.magic = RECORD_MAGIC,
+                            .wire_version = WIRE_VERSION,
+                            .pointer_bytes = sizeof(void *),
+                            .record_bytes = sizeof(record),
+                            .byte_order = RECORD_BYTE_ORDER,
+                            .key_bytes = longest_key(),
+                            .pid = (uint32_t) getpid(),
+                            .window = window,
+                            .pid_namespace = host_namespace("pid"),
+                            .user_namespace = host_namespace("user")};
+    host_boot(record.boot_id);
+    return modex_send(&mca_pml_multilane_component.pmlm_version, &record, sizeof(record));
+}
+
+const char *record_check(const void *data, size_t bytes, char *text, size_t text_size)
+{
+    struct record record = {.magic = ""};
+    memcpy(&record, data, bytes < sizeof(record) ? bytes : sizeof(record));
+    if (bytes < offsetof(struct record, window) + sizeof(record.window) ||
+        memcmp(record.magic, RECORD_MAGIC, sizeof(record.magic)) != 0) {
+        snprintf(text, text_size, "its record of %zu bytes is not one of Multilane's", bytes);
+        return text;
+    }
+    if (record.wire_version != WIRE_VERSION) {
+        snprintf(
+            text, text_size,
+            "it speaks wire version %u and this process speaks %u; install one Multilane on all "
+            "nodes",
+            record.wire_version, WIRE_VERSION);
+        return text;
+    }
+    if (record.byte_order != RECORD_BYTE_ORDER || record.pointer_bytes != sizeof(void *)) {
+        snprintf(
+            text, text_size,
+            "its byte order (%08x) or pointer size (%u) is not that of this process (%08x, %zu); "
+            "Multilane needs equal architectures",
+            record.byte_order, record.pointer_bytes, RECORD_BYTE_ORDER, sizeof(void *));
+        return text;
+    }
+    if (record.features) {
+        snprintf(
+            text, text_size,
+            "it wants features (%08x) that this process does not have; install one Multilane on "
+            "all nodes",
+            record.features);
+        return text;
+    }
+    if (record.key_bytes > WIRE_KEY_MAX) {
+        snprintf(text, text_size, "a lane of it has registration keys of %u bytes, more than %u",
+                 record.key_bytes, WIRE_KEY_MAX);
+        return text;
+    }
+    return NULL;
+}
+
+bool record_accepts(const ompi_proc_t *proc, uint32_t *window)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    char text[256];
+    const char *reason = "it published no record of Multilane: it runs another PML, so it was not "
+                         "started with --mca pml multilane";
+    int rc = modex_recv(&mca_pml_multilane_component.pmlm_version, &proc->super.proc_name, &data,
+                        &bytes);
+    if (rc == OPAL_SUCCESS && data)
+        reason = record_check(data, bytes, text, sizeof(text));
+    if (!reason)
+        memcpy(window, (char *) data + offsetof(struct record, window), sizeof(*window));
+    free(data);
+    if (!reason)
+        return true;
+    char *host = compat_proc_hostname(&proc->super);
+    opal_output(0, "multilane: cannot talk to rank %u of job %u on %s: %s.",
+                proc->super.proc_name.vpid, proc->super.proc_name.jobid,
+                host ? host : "an unknown host", reason);
+    free(host);
+    return false;
+}

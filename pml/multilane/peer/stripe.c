@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Speeds of lanes, measured while they are used.
+ *
+ * The receiver counts the striped bytes of each lane and sends the count back on that lane. What
+ * the sender has sent and not seen reported is under way; between two reports with something under
+ * way all the time the lane was busy, so their distance in time is its speed. No clock of the peer
+ * and no completion of a BTL is believed: a completed send may sit in a kernel for a second. */
+#include "peer/stripe.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/multilane.h"
+
+/* A piece takes its lane so long, so that the last ones of all lanes end close together; shorter
+ * than PIECE_MIN it costs more than that wins. */
+#define PIECE_S        1e-3
+#define PIECE_MIN      ((size_t) 16 << 10)
+#define PIECE_ALIGN    ((size_t) 4096) /* no lane wants more of what it gets or puts */
+#define FRAGMENT_ALIGN ((size_t) 64)
+/* A message is cut into so many pieces a lane, where they do not get too short. */
+#define PIECES_A_LANE 8
+
+/* What is given to a lane is bound to it. So a lane gets no more than keeps it busy until the next
+ * report, and the rest of a message waits for whichever lane is free first. In time, because a fast
+ * lane needs more; in bytes, so that a lane whose reports are late, as on a host with more
+ * processes than cores, is not held up; little while nobody knows how fast it is. */
+#define WINDOW_S      8e-3
+#define WINDOW_BYTES  ((uint64_t) 4 << 20)
+#define WINDOW_OF_NEW ((uint64_t) 512 << 10)
+
+/* What a shorter burst takes is mostly latency. */
+#define MEASURE_BYTES (64u << 10)
+
+/* How far back the average of a lane's speed reaches. */
+#define MEMORY_NS 100000000u
+
+/* All words of a lane's speed are read and written relaxed: each is a number of its own, written by
+ * whoever sends or reads on the lane, and a stale one makes a piece take the second best lane. */
+static uint64_t load(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static void store(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+static void speed_init(struct lane_speed *speed, const struct model_lane_cost *cost)
+{
+    *speed = (struct lane_speed){.bytes_s = 1000000000};
+    if (cost->range_count) {
+        const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
+        if (range->bandwidth_bytes_s < 1e15)
+            speed->bytes_s = (uint64_t) range->bandwidth_bytes_s;
+        speed->latency_s = range->latency_s;
+    }
+}
+
+void stripe_init(struct lane *lane, const struct model_lane *attributes)
+{
+    enum model_way way = attributes->cost[MODEL_BY_GET].range_count ? MODEL_BY_GET : MODEL_BY_PUT;
+    speed_init(&lane->speed, &attributes->cost[MODEL_BY_SEND]);
+    speed_init(&lane->copy_speed, &attributes->cost[way]);
+}
+
+/* What was written off and is reported all the same makes it less than nothing for a moment. */
+static uint64_t under_way(const struct lane_speed *speed)
+{
+    uint64_t unseen = load(&speed->sent) - load(&speed->seen);
+    uint64_t written_off = load(&speed->written_off);
+    return unseen > written_off ? unseen - written_off : 0;
+}
+
+void stripe_lane_lost(struct lane *lane)
+{
+    struct lane_speed *speed = &lane->speed;
+    store(&speed->written_off, load(&speed->sent) - load(&speed->seen));
+}
+
+/* When would a piece be there that is sent now? */
+static double arrival_s(const struct lane_speed *speed, size_t size)
+{
+    return (double) (under_way(speed) + size) / (double) load(&speed->bytes_s) + speed->latency_s;
+}
+
+static size_t piece_of(const struct lane_speed *speed, size_t most, size_t left)
+{
+    double piece = (double) load(&speed->bytes_s) * PIECE_S;
+    size_t size = piece < (double) most ? (size_t) piece : most;
+    size = size < PIECE_MIN ? PIECE_MIN : size & ~(PIECE_ALIGN - 1);
+    return size < left ? size : left;
+}
+
+static bool has_enough(const struct lane_speed *speed)
+{
+    uint64_t window = WINDOW_OF_NEW;
+    if (load(&speed->measured_ns)) {
+        window = (uint64_t) ((double) load(&speed->bytes_s) * WINDOW_S);
+        if (window < WINDOW_BYTES)
+            window = WINDOW_BYTES;
+    }
+    return under_way(speed) >= window;
+}
+
+/* The lane on which the next piece arrives first. */
+struct choice {
+    size_t most, left; /* of a piece, of the message */
+    double best_s;
+    size_t size;
+    int index; /* below 0: no lane yet */
+};
+
+static struct choice choice_of(size_t total, size_t left, int lanes)
+{
+    return (struct choice){.most = total / (PIECES_A_LANE * (size_t) lanes),
+                           .left = left,
+                           .best_s = INFINITY,
+                           .size = left,
+                           .index = -1};
+}
+
+static void choice_weigh(struct choice *choice, int index, const struct lane_speed *speed)
+{
+    size_t piece = piece_of(speed, choice->most, choice->left);
+    double lane_s = arrival_s(speed, piece);
+    if (lane_s < choice->best_s) {
+        choice->index = index;
+        choice->best_s = lane_s;
+        choice->size = piece;
+    }
+}
+
+struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
+                           bool may_wait)
+{
+    struct lane *first = route_lane(route, peer, 0);
+    if (OPAL_LIKELY(route->lane_count == 1))
+        return first;
+    struct choice choice = choice_of(total, *size, route->lane_count);
+    for (int i = 0; i < route->lane_count; i++)
+        if (!lane_is_lost(route_lane(route, peer, i)))
+            choice_weigh(&choice, i, &route_lane(route, peer, i)->speed);
+    *size = choice.size;
+    if (choice.index < 0)
+        return first;
+    struct lane *best = route_lane(route, peer, choice.index);
+    /* What a framed lane loses is never reported, so nobody may wait for that: the frames that the
+     * peer has not acknowledged bound what is under way there. */
+    return may_wait && !best->framed && has_enough(&best->speed) ? NULL : best;
+}
+
+size_t stripe_fragment(size_t left, size_t most)
+{
+    size_t fragments = (left + most - 1) / most;
+    if (fragments < 2)
+        return left;
+    size_t share = (left + fragments - 1) / fragments;
+    share = (share + FRAGMENT_ALIGN - 1) & ~(FRAGMENT_ALIGN - 1);
+    return share < most ? share : most;
+}
+
+int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_t *size)
+{
+    if (OPAL_LIKELY(count == 1))
+        return 0;
+    struct choice choice = choice_of(total, *size, count);
+    for (int i = 0; i < count; i++)
+        if (!lane_is_lost(lanes[i]))
+            choice_weigh(&choice, i, &lanes[i]->copy_speed);
+    *size = choice.size;
+    if (choice.index < 0)
+        return 0;
+    return has_enough(&lanes[choice.index]->copy_speed) ? -1 : choice.index;
+}
+
+static void speed_sent(struct lane_speed *speed, size_t size)
+{
+    if (under_way(speed) == 0) { /* it is idle: what follows is measured from here */
+        store(&speed->since_bytes, load(&speed->seen));
+        store(&speed->since_ns, clock_now_ns());
+    }
+    __atomic_fetch_add(&speed->sent, size, __ATOMIC_RELAXED);
+}
+
+void stripe_sent(struct lane *lane, size_t size)
+{
+    speed_sent(&lane->speed, size);
+}
+
+void stripe_not_sent(struct lane *lane, size_t size)
+{
+    __atomic_fetch_sub(&lane->speed.sent, size, __ATOMIC_RELAXED);
+}
+
+void stripe_copying(struct lane *lane, size_t size)
+{
+    if (lane->peer->lane_count > 1)
+        speed_sent(&lane->copy_speed, size);
+}
+
+/* `total` bytes are through by now, counted since the lane exists. */
+static void speed_seen(struct lane_speed *speed, uint64_t total)
+{
+    uint64_t now = clock_now_ns(), since = load(&speed->since_ns);
+    uint64_t bytes = total - load(&speed->since_bytes);
+    if (now <= since)
+        return;
+    double average = (double) load(&speed->bytes_s);
+    double sample = (double) bytes * 1e9 / (double) (now - since);
+    /* Too little to tell, or a lane that may have waited for more, or for its report, shows at
+     * least how fast it is, but not at most. The measurement goes on, or begins anew with the next
+     * byte. */
+    uint64_t measured = load(&speed->measured_ns);
+    bool may_have_waited = measured && under_way(speed) == 0;
+    if (sample <= average && (bytes < MEASURE_BYTES || may_have_waited))
+        return;
+    /* Each sample counts by how long it took: so the average is bytes by time also where reports
+     * come in a heap, because nobody looked for them for a while. The first one counts alone. */
+    measured += now - since;
+    average += (double) (now - since) / (double) measured * (sample - average);
+    store(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
+    store(&speed->bytes_s, average > 1e3 ? (uint64_t) average : 1000);
+    store(&speed->since_bytes, total);
+    store(&speed->since_ns, now);
+}
+
+void stripe_seen(struct lane *lane, const struct wire_seen *seen)
+{
+    struct lane_speed *speed = &lane->speed;
+    if (seen->bytes > load(&speed->sent) || seen->bytes <= load(&speed->seen))
+        return; /* overtaken by a later report, or nonsense that would only mislead us */
+    store(&speed->seen, seen->bytes);
+    uint64_t unseen = load(&speed->sent) - seen->bytes;
+    if (OPAL_UNLIKELY(load(&speed->written_off) > unseen)) /* some of it has come */
+        store(&speed->written_off, unseen);
+    speed_seen(speed, seen->bytes);
+}
+
+void stripe_copied(struct lane *lane, size_t size)
+{
+    if (lane->peer->lane_count == 1)
+        return;
+    speed_seen(&lane->copy_speed,
+               __atomic_add_fetch(&lane->copy_speed.seen, size, __ATOMIC_RELAXED));
+}
+
+void stripe_copy_failed(struct lane *lane, size_t size)
+{
+    struct lane_speed *speed = &lane->copy_speed;
+    if (lane->peer->lane_count == 1)
+        return;
+    __atomic_fetch_sub(&speed->sent, size, __ATOMIC_RELAXED);
+    store(&speed->since_bytes, load(&speed->seen));
+    store(&speed->since_ns, clock_now_ns());
+}
+
+void stripe_not_copying(struct lane *lane, size_t size)
+{
+    if (lane->peer->lane_count > 1)
+        __atomic_fetch_sub(&lane->copy_speed.sent, size, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The profile in use. Every process reads it by itself: it is a few KiB that the node has in its
+ * page cache after the first one, and handing it on would cost each of them more than reading it.
+ */
+#include "peer/used_profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compat/version.h"
+#include "common/lane/startup.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+
+static struct {
+    bool looked;
+    struct lane_file *profile; /* null: none in use */
+    char story[PROFILE_PATH_CHARS + 128];
+    struct model_error complaint;
+    struct startup_costs startup;
+} measured;
+
+/* Takes the file if it is one for this machine; else says why not, in the story. */
+static enum profile_state take(const char *path, const struct fingerprint *here)
+{
+    struct model_error why = {"no memory for a profile"};
+    struct lane_file *file = calloc(1, sizeof(*file));
+    enum profile_state state = file ? profile_read(path, here, file, &why) : PROFILE_REFUSED;
+    if (state == PROFILE_READ) {
+        measured.profile = file;
+        snprintf(measured.story, sizeof(measured.story), "profile %s of %s", path,
+                 file->profile.made);
+        return state;
+    }
+    free(file);
+    snprintf(measured.story, sizeof(measured.story), "no profile: %s", why.text);
+    if (state == PROFILE_REFUSED)
+        measured.complaint = why;
+    return state;
+}
+
+static void look_around(const struct fingerprint *here)
+{
+    char path[PROFILE_PATH_CHARS];
+    enum profile_state state = PROFILE_ABSENT;
+    for (int i = 0; i < PROFILE_FOLDERS && state == PROFILE_ABSENT; i++) {
+        profile_path((enum profile_folder) i, MULTILANE_SITE_DIR, here, path);
+        if (path[0])
+            state = take(path, here);
+    }
+    if (state == PROFILE_ABSENT)
+        snprintf(measured.story, sizeof(measured.story),
+                 "no profile of this machine; mpirun -n 2 multilane-calibrate makes one");
+}
+
+void used_profile_load(void)
+{
+    struct fingerprint here;
+    const char *name = parameters.profile;
+    if (measured.looked)
+        return;
+    measured.looked = true;
+    fingerprint_take(version_built, &here);
+    if (!name || strcmp(name, "auto") == 0) {
+        look_around(&here);
+    } else if (strcmp(name, "none") == 0) {
+        snprintf(measured.story, sizeof(measured.story),
+                 "no profile: pml_multilane_profile is none");
+    } else if (take(name, &here) == PROFILE_ABSENT) { /* who names one wants it */
+        model_fail(&measured.complaint, "pml_multilane_profile: %.200s: there is no such file",
+                   name);
+    }
+}
+
+const char *used_profile_story(void)
+{
+    return measured.story;
+}
+
+const char *used_profile_complaint(void)
+{
+    return measured.complaint.text[0] ? measured.complaint.text : NULL;
+}
+
+const struct lane_file *used_profile(void)
+{
+    return measured.profile;
+}
+
+void used_profile_apply(enum profile_placement placement, struct model_lane *lane)
+{
+    if (measured.profile && profile_apply(measured.profile, placement, lane))
+        return;
+    if (placement != PROFILE_HOST && startup_measure(&measured.startup))
+        startup_apply(&measured.startup, lane);
+}
+
+void used_profile_fini(void)
+{
+    free(measured.profile);
+    memset(&measured, 0, sizeof(measured));
+}

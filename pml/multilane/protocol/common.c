@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps that several protocols make. */
+#include "protocol/common.h"
+
+#include <string.h>
+
+#include "base/multilane.h"
+#include "common/compat/tsan.h"
+#include "delivery/control.h"
+#include "delivery/delivery.h"
+
+int post_by_request(const struct outgoing *out, const struct route *route)
+{
+    (void) out;
+    (void) route;
+    return LANE_AGAIN;
+}
+
+/* The answer is one more thing that the request waits for. */
+static int answer_expect(struct send_request *request)
+{
+    if (handle_is_set(request->handle))
+        return OMPI_SUCCESS;
+    request->unfinished++; /* before anybody finds the request, and makes a step */
+    int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
+    if (rc != OMPI_SUCCESS)
+        request->unfinished--;
+    else if (OPAL_UNLIKELY(peer_is_lost(request->out.peer)))
+        send_request_lost(request, request->handle); /* lost_end may have looked before */
+    return rc;
+}
+
+int eager_expect_ack(struct send_request *request)
+{
+    if (request->base.req_send_mode != MCA_PML_BASE_SEND_SYNCHRONOUS)
+        return OMPI_SUCCESS;
+    int rc = answer_expect(request);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    request->out.synchronous = request->handle;
+    handle_goes_out(request);
+    return OMPI_SUCCESS;
+}
+
+/* --- by a copy that stays until it has left -----------------------------------------------------
+ */
+
+/* What the copy takes: a BTL's fragments are as long as its longest eager message. */
+static size_t kept_cost(const struct send_request *request)
+{
+    const struct lane *lane = route_lane(request->route, request->out.peer, 0);
+    size_t least = lane->framed ? 0 : lane->btl->btl_eager_limit;
+    return request->out.size < least ? least : request->out.size;
+}
+
+static void kept_left(void *owner, int status)
+{
+    struct send_request *request = owner;
+    peer_unqueue(request->out.peer, kept_cost(request));
+    if (OPAL_LIKELY(status == OMPI_SUCCESS))
+        send_request_step(request);
+    else
+        send_request_broke(request);
+}
+
+static int kept_by_frame(struct send_request *request, struct lane *lane)
+{
+    int rc;
+    const struct outgoing *out = &request->out;
+    unsigned char header[WIRE_EAGER_HEADER_MAX];
+    size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
+                                     out->tag, out->synchronous);
+    struct frame *frame = frame_begin(lane, length + out->size, &rc);
+    if (!frame)
+        return rc;
+    memcpy(frame_message(frame), header, length);
+    outgoing_copy(out, frame_message(frame) + length);
+    frame_send(frame, length + out->size, false, kept_left, request);
+    return LANE_UNDER_WAY;
+}
+
+static int kept_by_fragment(struct send_request *request, struct lane *lane)
+{
+    const struct outgoing *out = &request->out;
+    unsigned char header[WIRE_EAGER_HEADER_MAX];
+    size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
+                                     out->tag, out->synchronous);
+    mca_btl_base_descriptor_t *descriptor =
+        lane->btl->btl_alloc(lane->btl, lane->endpoint, MCA_BTL_NO_ORDER, length + out->size,
+                             MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP |
+                                 MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
+    if (OPAL_UNLIKELY(!descriptor))
+        return LANE_AGAIN;
+    tsan_acquire(descriptor);
+    if (OPAL_UNLIKELY(descriptor->des_segments[0].seg_len < length + out->size)) {
+        lane->btl->btl_free(lane->btl, descriptor);
+        return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
+    }
+    unsigned char *bytes = descriptor->des_segments[0].seg_addr.pval;
+    memcpy(bytes, header, length);
+    outgoing_copy(out, bytes + length);
+    descriptor->des_segments[0].seg_len = length + out->size;
+    return lane_send_descriptor(lane, descriptor, kept_left, request);
+}
+
+static int eager_send_kept(struct send_request *request)
+{
+    struct peer *peer = request->out.peer;
+    size_t cost = kept_cost(request); /* the request may be gone when its lane has it */
+    struct lane *lane = route_lane(request->route, peer, 0);
+    if (!peer_queue(peer, cost))
+        return LANE_AGAIN;
+    int rc = lane->framed ? kept_by_frame(request, lane) : kept_by_fragment(request, lane);
+    if (rc == LANE_UNDER_WAY)
+        return OMPI_SUCCESS;
+    peer_unqueue(peer, cost);
+    return rc;
+}
+
+int eager_start(struct send_request *request,
+                int (*post)(const struct outgoing *out, const struct route *route))
+{
+    int rc = eager_expect_ack(request);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    rc = post(&request->out, request->route);
+    if (rc != LANE_LEFT)
+        return rc == LANE_FULL ? LANE_AGAIN : eager_send_kept(request);
+    send_request_step(request);
+    return OMPI_SUCCESS;
+}
+
+/* --- rendezvous ---------------------------------------------------------------------------------
+ */
+
+int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
+                  const void *key_bytes)
+{
+    int rc = answer_expect(request);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    const struct outgoing *out = &request->out;
+    struct control_message message;
+    message.length = comm_write_match(out->comm, out->peer, message.bytes, WIRE_RTS, out->sequence,
+                                      out->tag, (struct wire_handle){0});
+    struct wire_rts rts = {
+        .size = out->size, .sender = request->handle, .method = request->protocol->method};
+    if (key)
+        rts.key = *key;
+    control_append(&message, (char *) &rts + sizeof(rts.match), sizeof(rts) - sizeof(rts.match));
+    control_append(&message, key_bytes, wire_keys_length(&rts.key));
+    request->state = SEND_ANNOUNCED; /* before it is true: the answer may come inside the send */
+    handle_goes_out(request);
+    rc = control_try(lane, &message);
+    if (rc == OMPI_SUCCESS)
+        send_request_step(request);
+    else
+        request->state = SEND_STARTED;
+    return rc;
+}
+
+bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
+{
+    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    unsigned char *bytes = lane_reserve(lane, header, out->size);
+    if (!bytes)
+        return false;
+    outgoing_copy(out, bytes + header);
+    comm_write_extended(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
+                        out->synchronous);
+    lane_commit(lane, header, out->size);
+    return true;
+}
+
+static void told_of_bytes(void *owner, int status)
+{
+    if (OPAL_LIKELY(status == OMPI_SUCCESS))
+        send_request_step(owner);
+    else
+        send_request_broke(owner);
+}
+
+void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver, uint64_t bytes,
+                   struct send_request *request)
+{
+    struct wire_fin fin = {.receiver = receiver, .size = bytes};
+    if (request)
+        control_send_owned(lane, type, &fin, sizeof(fin), 0, told_of_bytes, request);
+    else
+        control_send(lane, type, &fin, sizeof(fin));
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Forcing protocols and lanes at run time, for programs that measure: a class of peers is given
+ * other plans, which are kept, because a request may still name a route of them. */
+#include "report/calibrate_hook.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer/attributes.h"
+#include "common/compat/version.h"
+#include "base/multilane.h"
+#include "multilane/measure.h"
+#include "base/parameters.h"
+#include "peer/contact.h"
+#include "peer/peer_class.h"
+
+/* Plans of host memory: device memory goes as planned, whatever is forced. */
+#define FORCED_BUFFERS CLASS_DEVICE
+
+/* The plans of one class for one choice of protocol and lanes. */
+struct forced {
+    struct forced *next;
+    struct peer_class *class;
+    int protocol;
+    uint32_t mask;
+    struct model_lane *lanes; /* those of the class, unused ones marked so */
+    struct plan *plans[FORCED_BUFFERS];
+    struct route *routes[FORCED_BUFFERS];
+};
+
+/* Guarded by the component's lock. The first one of a class holds the plans that it was born with.
+ */
+static struct forced *all_forced;
+
+static struct peer *peer_of_rank(int rank)
+{
+    opal_process_name_t name = {.jobid = multilane.me.jobid, .vpid = (opal_vpid_t) rank};
+    struct peer *peer = rank < 0 || !multilane.enabled ? NULL : peer_contact(name, NULL);
+    return peer && peer->reachable ? peer : NULL;
+}
+
+static struct forced *find(const struct peer_class *class, int protocol, uint32_t mask)
+{
+    for (struct forced *forced = all_forced; forced; forced = forced->next)
+        if (forced->class == class && forced->protocol == protocol && forced->mask == mask)
+            return forced;
+    return NULL;
+}
+
+static void list(struct forced *forced)
+{
+    forced->next = all_forced;
+    all_forced = forced;
+}
+
+static void forced_free(struct forced *forced)
+{
+    for (int i = 0; i < FORCED_BUFFERS; i++) {
+        plan_free(forced->plans[i]);
+        free(forced->routes[i]);
+    }
+    free(forced->lanes);
+    free(forced);
+}
+
+/* As planned: the class's own plans, remembered before they are replaced for the first time. */
+static bool remember(struct peer_class *class)
+{
+    if (find(class, MULTILANE_MEASURE_PLANNED, 0))
+        return true;
+    struct forced *own = calloc(1, sizeof(*own));
+    if (!own)
+        return false;
+    own->class = class;
+    own->protocol = MULTILANE_MEASURE_PLANNED;
+    memcpy(own->plans, class->plans, sizeof(own->plans));
+    memcpy(own->routes, class->routes, sizeof(own->routes));
+    list(own);
+    return true;
+}
+
+static bool build(struct forced *forced)
+{
+    const struct peer_class *class = forced->class;
+    for (int i = 0; i < FORCED_BUFFERS; i++) {
+        struct plan_override override = {(uint32_t) forced->protocol, 0, UINT64_MAX};
+        struct plan_input input;
+        struct model_error error;
+        class_plan_input(class, (enum class_buffer) i, &input);
+        input.lanes = forced->lanes;
+        if (forced->protocol >= 0) {
+            input.overrides = &override;
+            input.override_count = 1;
+        }
+        forced->plans[i] = plan_build(&input, &error);
+        forced->routes[i] = forced->plans[i] ? routes_of_plan(forced->plans[i]) : NULL;
+        if (!forced->routes[i])
+            return false;
+    }
+    return true;
+}
+
+static struct forced *forced_new(struct peer_class *class, int protocol, uint32_t mask)
+{
+    struct forced *forced = calloc(1, sizeof(*forced));
+    if (!forced)
+        return NULL;
+    *forced = (struct forced){.class = class, .protocol = protocol, .mask = mask};
+    forced->lanes = calloc(class->lane_count, sizeof(*forced->lanes));
+    for (int i = 0; forced->lanes && i < class->lane_count; i++) {
+        forced->lanes[i] = class->lanes[i];
+        if (mask && !(mask >> i & 1))
+            forced->lanes[i].use = 0;
+    }
+    if (forced->lanes && build(forced)) {
+        list(forced);
+        return forced;
+    }
+    forced_free(forced);
+    return NULL;
+}
+
+static int measure_force(int rank, int protocol, uint32_t mask)
+{
+    struct peer *peer = peer_of_rank(rank);
+    if (!peer || protocol >= MODEL_PROTOCOLS)
+        return OMPI_ERR_BAD_PARAM;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    struct forced *forced = NULL;
+    if (remember(peer->class)) {
+        forced = find(peer->class, protocol, mask);
+        if (!forced)
+            forced = forced_new(peer->class, protocol, mask);
+    }
+    if (forced) {
+        memcpy(peer->class->plans, forced->plans, sizeof(forced->plans));
+        memcpy(peer->class->routes, forced->routes, sizeof(forced->routes));
+    }
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
+}
+
+static int measure_lanes(int rank, struct model_lane *lanes, uint32_t *count,
+                         enum profile_placement *placement)
+{
+    struct peer *peer = peer_of_rank(rank);
+    if (!peer)
+        return OMPI_ERR_UNREACH;
+    if (peer->class->lane_count > *count)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    *count = peer->class->lane_count;
+    *placement = peer->class->placement;
+    memcpy(lanes, peer->class->lanes, *count * sizeof(*lanes));
+    return OMPI_SUCCESS;
+}
+
+static int measure_route(int rank, uint64_t bytes, struct multilane_route *out)
+{
+    struct peer *peer = peer_of_rank(rank);
+    if (!peer)
+        return OMPI_ERR_UNREACH;
+    const struct plan_entry *entry = plan_lookup(peer->class->plans[CLASS_CONTIGUOUS], bytes);
+    struct plan_input input;
+    struct cost cost;
+    class_plan_input(peer->class, CLASS_CONTIGUOUS, &input);
+    *out = (struct multilane_route){.protocol = (int) entry->protocol_index, .predicted_s = NAN};
+    for (uint32_t i = 0; i < entry->lane_count; i++)
+        out->lanes |= UINT32_C(1) << entry->lanes[i];
+    if (plan_predict(&input, entry, bytes, &cost))
+        out->predicted_s = cost_of(&cost, COST_OF_MESSAGE, bytes);
+    return OMPI_SUCCESS;
+}
+
+static int measure_registration(int rank, uint32_t index, void *address, size_t bytes)
+{
+    struct peer *peer = peer_of_rank(rank);
+    struct registration registration;
+    if (!peer || index >= peer->lane_count)
+        return OMPI_ERR_BAD_PARAM;
+    int rc = lane_register(&peer->lanes[index], address, bytes, MCA_BTL_REG_FLAG_REMOTE_READ,
+                           &registration);
+    if (rc == OMPI_SUCCESS)
+        lane_deregister(&registration);
+    return rc;
+}
+
+static const char *measure_open_mpi(void)
+{
+    return version_built;
+}
+
+/* Gives the classes their own plans back, so that the rest of the end finds them as ever. */
+void calibrate_hook_fini(void)
+{
+    while (all_forced) {
+        struct forced *forced = all_forced;
+        all_forced = forced->next;
+        if (!forced->lanes) { /* what the class was born with */
+            memcpy(forced->class->plans, forced->plans, sizeof(forced->plans));
+            memcpy(forced->class->routes, forced->routes, sizeof(forced->routes));
+            free(forced);
+        } else {
+            forced_free(forced);
+        }
+    }
+}
+
+__attribute__((visibility("default")))
+const struct multilane_measure mca_pml_multilane_measure_v2 = {
+    .version = MULTILANE_MEASURE_VERSION,
+    .lane_bytes = sizeof(struct model_lane),
+    .header_bytes = WIRE_EAGER_HEADER_MAX,
+    .eager_max_bytes = EAGER_MAX,
+    .open_mpi = measure_open_mpi,
+    .lanes = measure_lanes,
+    .force = measure_force,
+    .route = measure_route,
+    .registration_cached = class_registration_cached,
+    .registration = measure_registration,
+};

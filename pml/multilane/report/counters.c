@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_T variables. They cost nothing while nobody reads them: the data path counts by route, and
+ * reading adds up. */
+#include "report/counters.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/mca/base/mca_base_pvar.h"
+
+#include "common/model/protocol.h"
+#include "base/multilane.h"
+#include "peer/peer_class.h"
+#include "base/protocol.h"
+
+typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,
+                             const void *what);
+
+/* Adds up messages or bytes over all routes that pass. */
+static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
+{
+    uint64_t sum = 0;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    for (struct peer_class *class = multilane.peer_classes; class; class = class->next) {
+        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+            if (!class->plans[buffer])
+                continue;
+            for (uint32_t i = 0; i < class->plans[buffer]->entry_count; i++) {
+                const struct route *route = &class->routes[buffer][i];
+                if (passes(class, route, what))
+                    sum += __atomic_load_n(bytes ? &route->bytes : &route->messages,
+                                           __ATOMIC_RELAXED); /* counter_add */
+            }
+        }
+    }
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return sum;
+}
+
+static bool is_of_protocol(const struct peer_class *class, const struct route *route,
+                           const void *what)
+{
+    (void) class;
+    /* By name: rndv-get is two protocols here, one to the user. */
+    return strcmp(route->protocol->name, ((const struct protocol *) what)->name) == 0;
+}
+
+static bool is_of_component(const struct peer_class *class, const struct route *route,
+                            const void *what)
+{
+    return class->btls[route->lanes[0]]->btl_component == what;
+}
+
+static int read_sum(route_filter passes, const struct mca_base_pvar_t *variable, void *value,
+                    bool bytes)
+{
+    *(unsigned long long *) value =
+        multilane.enabled ? routes_sum(passes, variable->ctx, bytes) : 0;
+    return OMPI_SUCCESS;
+}
+
+static int read_protocol_messages(const struct mca_base_pvar_t *variable, void *value, void *object)
+{
+    (void) object;
+    return read_sum(is_of_protocol, variable, value, false);
+}
+
+static int read_protocol_bytes(const struct mca_base_pvar_t *variable, void *value, void *object)
+{
+    (void) object;
+    return read_sum(is_of_protocol, variable, value, true);
+}
+
+static int read_lane_messages(const struct mca_base_pvar_t *variable, void *value, void *object)
+{
+    (void) object;
+    return read_sum(is_of_component, variable, value, false);
+}
+
+static int read_lane_bytes(const struct mca_base_pvar_t *variable, void *value, void *object)
+{
+    (void) object;
+    return read_sum(is_of_component, variable, value, true);
+}
+
+static int read_plain(const struct mca_base_pvar_t *variable, void *value, void *object)
+{
+    (void) object;
+    *(unsigned long long *) value = __atomic_load_n((uint64_t *) variable->ctx, __ATOMIC_RELAXED);
+    return OMPI_SUCCESS;
+}
+
+static int counter_register(const mca_base_component_t *component, const char *name,
+                            const char *help, mca_base_get_value_fn_t read, const void *what)
+{
+    int index = mca_base_component_pvar_register(
+        component, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
+        MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read, NULL, NULL,
+        (void *) what);
+    return index >= 0 ? OMPI_SUCCESS : index;
+}
+
+/* "eager-short" as part of a variable's name: "eager_short". */
+static void variable_name(char *text, size_t size, const char *what, const char *of)
+{
+    snprintf(text, size, "%s_%s", what, of);
+    for (char *at = text; *at; at++)
+        if (*at == '-')
+            *at = '_';
+}
+
+static int counters_of(const mca_base_component_t *component, const char *of, const char *kind,
+                       const void *what, mca_base_get_value_fn_t messages,
+                       mca_base_get_value_fn_t bytes)
+{
+    char name[96], help[160];
+    variable_name(name, sizeof(name), "messages", of);
+    snprintf(help, sizeof(help), "Messages sent by this process %s %s", kind, of);
+    int rc = counter_register(component, name, help, messages, what);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    variable_name(name, sizeof(name), "bytes", of);
+    snprintf(help, sizeof(help), "Bytes sent by this process %s %s", kind, of);
+    return counter_register(component, name, help, bytes, what);
+}
+
+int counters_register(const mca_base_component_t *component)
+{
+    static const struct {
+        const char *name;
+        const char *help;
+        uint64_t *value;
+    } plain[] = {
+        {"unexpected_messages", "Messages that came before their receive was posted",
+         &multilane.unexpected_messages},
+        {"early_messages", "Messages that came before one that was sent earlier",
+         &multilane.early_messages},
+        {"bad_headers", "Messages whose header made no sense", &multilane.bad_headers},
+        {"waited_messages", "Messages that had to wait for room at their receiver",
+         &multilane.waited_messages},
+        {"lanes_lost", "Times that a lane to a peer was left out", &multilane.lanes_lost},
+        {"lanes_returned", "Times that such a lane was taken back", &multilane.lanes_returned},
+        {"resent_messages", "Messages sent again over another lane", &multilane.resent_messages},
+        {"duplicate_messages", "Messages that came twice", &multilane.duplicates},
+    };
+    int rc = OMPI_SUCCESS;
+    for (int i = 0; i < MODEL_PROTOCOLS && rc == OMPI_SUCCESS; i++)
+        if (protocols.of_model[i])
+            rc = counters_of(component, protocols.of_model[i]->name, "by", protocols.of_model[i],
+                             read_protocol_messages, read_protocol_bytes);
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]) && rc == OMPI_SUCCESS; i++)
+        rc = counter_register(component, plain[i].name, plain[i].help, read_plain, plain[i].value);
+    return rc;
+}
+
+int counters_register_lanes(const mca_base_component_t *component)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        const mca_btl_base_component_t *btl = selected->btl_module->btl_component;
+        int rc = counters_of(component, btl->btl_version.mca_component_name, "whose first lane is",
+                             btl, read_lane_messages, read_lane_bytes);
+        if (rc != OMPI_SUCCESS)
+            return rc;
+    }
+    return OMPI_SUCCESS;
+}

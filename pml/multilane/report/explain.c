@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The explain report, as a table for people or as JSON for programs. */
+#include "report/explain.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/number.h"
+#include "common/report/table.h"
+#include "peer/used_profile.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "peer/peer_class.h"
+
+static const char *const buffer_names[CLASS_BUFFERS] = {
+    "contiguous memory", "memory in several pieces", "device memory",
+    "device memory in several pieces", "device memory, not by the ring"};
+
+static double predict(const struct peer_class *class, int buffer, uint32_t entry, uint64_t bytes)
+{
+    struct plan_input input;
+    struct cost cost;
+    class_plan_input(class, (enum class_buffer) buffer, &input);
+    if (!plan_predict(&input, &class->plans[buffer]->entries[entry], bytes, &cost))
+        return NAN;
+    return cost_of(&cost, COST_OF_MESSAGE, bytes);
+}
+
+/* The largest size of a range that a prediction makes sense for. */
+static uint64_t last_shown(const struct plan_entry *entry)
+{
+    uint64_t most = UINT64_C(64) << 20;
+    if (most < entry->first_bytes)
+        most = entry->first_bytes;
+    return entry->largest_bytes < most ? entry->largest_bytes : most;
+}
+
+/* --- the table
+ * ------------------------------------------------------------------------------------ */
+
+/* Who gave most of the numbers of one way, and those that somebody else gave. */
+static void sources_text(const struct model_lane *lane, int way, char *text, size_t size)
+{
+    const uint8_t *source = lane->source[way];
+    int counts[MODEL_SOURCES] = {0}, most = 0;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        counts[source[i]]++;
+    for (int i = 0; i < MODEL_SOURCES; i++)
+        if (counts[i] > counts[most])
+            most = i;
+    int length = snprintf(text, size, "%s", model_source_name((enum model_source) most));
+    for (int i = 0; i < MODEL_ATTRIBUTES && length > 0 && (size_t) length < size; i++)
+        if (source[i] != most)
+            length += snprintf(text + length, size - (size_t) length, ", %s %s",
+                               model_attribute_name((enum model_attribute) i),
+                               model_source_name((enum model_source) source[i]));
+}
+
+static void print_lanes(FILE *file, const struct peer_class *class)
+{
+    static const char *const header[] = {"lane",     "way",       "up to",        "latency",
+                                         "overhead", "bandwidth", "registration", "given by"};
+    struct plan_input input;
+    struct table table;
+    class_plan_input(class, CLASS_CONTIGUOUS, &input);
+    table_init(&table, 8, header);
+    for (int i = 0; i < class_lanes_described(class); i++) {
+        const struct model_lane *lane = &class->lanes[i];
+        for (int way = 0; way < MODEL_WAYS; way++) {
+            for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
+                const struct model_lane_range *range = &lane->cost[way].ranges[r];
+                struct cost_line registration = model_registration(lane, range, &input.around);
+                char size[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS], sources[200];
+                table_row(&table);
+                table_cell(&table, 0, "%s", lane->name);
+                table_cell(&table, 1, "%s", model_way_name((enum model_way) way));
+                table_cell(&table, 2, "%s", number_print_size(range->largest_bytes, size));
+                table_cell(&table, 3, "%s", number_print_time(range->latency_s, time));
+                table_cell(
+                    &table, 4, "%s",
+                    number_print_time(range->overhead_send_s + range->overhead_receive_s, time));
+                table_cell(&table, 5, "%.4g GB/s", range->bandwidth_bytes_s / 1e9);
+                table_cell(&table, 6, "%s", number_print_time(registration.fixed_s, time));
+                sources_text(lane, way, sources, sizeof(sources));
+                table_cell(&table, 7, "%s", sources);
+            }
+        }
+    }
+    table_print(&table, file, "  ");
+    table_fini(&table);
+}
+
+/* The lanes of a range and, where they are several, the part of a message that each has at the
+ * speeds the plan knows. */
+static const char *lanes_text(const struct peer_class *class, const struct plan_entry *entry,
+                              char *text, size_t size)
+{
+    size_t length = 0;
+    for (uint32_t i = 0; i < entry->lane_count && length < size; i++) {
+        const char *name = class->lanes[entry->lanes[i]].name;
+        int written = entry->lane_count == 1
+                          ? snprintf(text, size, "%s", name)
+                          : snprintf(text + length, size - length, "%s%s %.0f%%", i ? " + " : "",
+                                     name, 100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
+        length += (size_t) written;
+    }
+    return text;
+}
+
+static void print_plan(FILE *file, const struct peer_class *class, int buffer)
+{
+    static const char *const header[] = {"from",      "to",       "protocol", "lane",
+                                         "predicted", "messages", "bytes"};
+    const struct plan *plan = class->plans[buffer];
+    struct table table;
+    table_init(&table, 7, header);
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        const struct route *route = &class->routes[buffer][i];
+        char size[NUMBER_SIZE_CHARS], low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
+        char lanes[MODEL_LANES_MAX * 60];
+        table_row(&table);
+        table_cell(&table, 0, "%s", number_print_size(entry->first_bytes, size));
+        table_cell(&table, 1, "%s", number_print_size(entry->largest_bytes, size));
+        table_cell(&table, 2, "%s", entry->protocol->name);
+        table_cell(&table, 3, "%s", lanes_text(class, entry, lanes, sizeof(lanes)));
+        table_cell(&table, 4, "%s to %s",
+                   number_print_time(predict(class, buffer, i, entry->first_bytes), low),
+                   number_print_time(predict(class, buffer, i, last_shown(entry)), high));
+        table_cell(&table, 5, "%llu", (unsigned long long) route->messages);
+        table_cell(&table, 6, "%llu", (unsigned long long) route->bytes);
+    }
+    table_print(&table, file, "    ");
+    table_fini(&table);
+}
+
+static void print_text(FILE *file)
+{
+    fprintf(file, "multilane: plans of rank %u and their use", multilane.me.vpid);
+    fprintf(file, " (%llu unexpected, %llu early messages received)\n",
+            (unsigned long long) multilane.unexpected_messages,
+            (unsigned long long) multilane.early_messages);
+    fprintf(file, "  %s\n", used_profile_story());
+    for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
+        fprintf(file, "  %u peer%s over", class->peers, class->peers == 1 ? "" : "s");
+        for (int i = 0; i < class->lane_count; i++)
+            fprintf(file, " %s", class->lanes[i].name);
+        fputc('\n', file);
+        print_lanes(file, class);
+        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+            if (!class_shows(class, (enum class_buffer) buffer))
+                continue;
+            fprintf(file, "  %s:\n", buffer_names[buffer]);
+            print_plan(file, class, buffer);
+        }
+    }
+}
+
+/* --- JSON
+ * ----------------------------------------------------------------------------------------- */
+
+static void print_json_lanes(FILE *file, const struct peer_class *class,
+                             const struct plan_entry *entry)
+{
+    fprintf(file, "\"lanes\": [");
+    for (uint32_t i = 0; i < entry->lane_count; i++)
+        fprintf(file, "%s{\"lane\": \"%s\", \"share\": %.6g}", i ? ", " : "",
+                class->lanes[entry->lanes[i]].name, (double) entry->weights[i] / PLAN_WEIGHT_ONE);
+    fprintf(file, "], ");
+}
+
+static void print_json_plan(FILE *file, const struct peer_class *class, int buffer)
+{
+    const struct plan *plan = class->plans[buffer];
+    fprintf(file, "{\"buffer\": \"%s\", \"ranges\": [", buffer_names[buffer]);
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        const struct route *route = &class->routes[buffer][i];
+        fprintf(file, "%s{\"first\": %llu, \"last\": %llu, \"protocol\": \"%s\", ", i ? ", " : "",
+                (unsigned long long) entry->first_bytes, (unsigned long long) entry->largest_bytes,
+                entry->protocol->name);
+        print_json_lanes(file, class, entry);
+        fprintf(file, "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
+                predict(class, buffer, i, last_shown(entry)), (unsigned long long) route->messages,
+                (unsigned long long) route->bytes);
+    }
+    fprintf(file, "]}");
+}
+
+/* Text of ours or a path: what JSON does not take as it is becomes an escape. */
+static void print_json_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char) *text;
+        if (c < 0x20 || c == '"' || c == '\\')
+            fprintf(file, "\\u%04x", c);
+        else
+            fputc(c, file);
+    }
+    fputc('"', file);
+}
+
+/* JSON knows no infinity: such a bandwidth is null. */
+static void print_json_bandwidth(FILE *file, double bytes_s)
+{
+    if (isinf(bytes_s))
+        fprintf(file, "null");
+    else
+        fprintf(file, "%.9g", bytes_s);
+}
+
+static void print_json_range(FILE *file, const struct model_lane *lane, int way,
+                             const struct model_lane_range *range,
+                             const struct model_surroundings *around)
+{
+    struct cost_line registration = model_registration(lane, range, around);
+    fprintf(file, "{\"lane\": ");
+    print_json_text(file, lane->name);
+    fprintf(file,
+            ", \"way\": \"%s\", \"last\": %llu, \"latency_s\": %.9g, \"overhead_send_s\": %.9g, "
+            "\"overhead_receive_s\": %.9g, \"bandwidth_bytes_s\": ",
+            model_way_name((enum model_way) way), (unsigned long long) range->largest_bytes,
+            range->latency_s, range->overhead_send_s, range->overhead_receive_s);
+    print_json_bandwidth(file, range->bandwidth_bytes_s);
+    fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
+            registration.fixed_s, registration.growth_s_byte);
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        fprintf(file, "%s\"%s\": \"%s\"", i ? ", " : "",
+                model_attribute_name((enum model_attribute) i),
+                model_source_name((enum model_source) lane->source[way][i]));
+    fprintf(file, "}}");
+}
+
+static void print_json_attributes(FILE *file, const struct peer_class *class)
+{
+    const char *between = "";
+    struct plan_input input;
+    class_plan_input(class, CLASS_CONTIGUOUS, &input);
+    for (int i = 0; i < class_lanes_described(class); i++)
+        for (int way = 0; way < MODEL_WAYS; way++)
+            for (uint32_t r = 0; r < class->lanes[i].cost[way].range_count; r++) {
+                fputs(between, file);
+                between = ", ";
+                print_json_range(file, &class->lanes[i], way, &class->lanes[i].cost[way].ranges[r],
+                                 &input.around);
+            }
+}
+
+static void print_json(FILE *file)
+{
+    fprintf(file, "{\"rank\": %u, \"unexpected\": %llu, \"early\": %llu, \"measured\": ",
+            multilane.me.vpid, (unsigned long long) multilane.unexpected_messages,
+            (unsigned long long) multilane.early_messages);
+    print_json_text(file, used_profile_story());
+    fprintf(file, ", \"classes\": [");
+    for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
+        fprintf(file, "%s{\"peers\": %u, \"lanes\": [", class == multilane.peer_classes ? "" : ", ",
+                class->peers);
+        for (int i = 0; i < class_lanes_described(class); i++)
+            fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);
+        fprintf(file, "], \"attributes\": [");
+        print_json_attributes(file, class);
+        fprintf(file, "], \"plans\": [");
+        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+            if (!class_shows(class, (enum class_buffer) buffer))
+                continue;
+            fputs(buffer ? ", " : "", file);
+            print_json_plan(file, class, buffer);
+        }
+        fprintf(file, "]}");
+    }
+    fprintf(file, "]}\n");
+}
+
+/* --- where it goes
+ * ---------------------------------------------------------------------------------- */
+
+/* Several ranks cannot share a file: each then writes one of its own, NAME.RANK or NAME.RANK.json.
+ */
+static void file_name(char *name, size_t size, bool is_json)
+{
+    const char *given = parameters.explain_file;
+    int stem = (int) strlen(given) - (is_json ? 5 : 0);
+    if (parameters.explain == 2)
+        snprintf(name, size, "%.*s.%u%s", stem, given, multilane.me.vpid, is_json ? ".json" : "");
+    else
+        snprintf(name, size, "%s", given);
+}
+
+static void print_to_file(void)
+{
+    char name[4096];
+    size_t length = strlen(parameters.explain_file);
+    bool is_json = length > 5 && strcmp(parameters.explain_file + length - 5, ".json") == 0;
+    file_name(name, sizeof(name), is_json);
+    FILE *file = fopen(name, "we");
+    if (!file) {
+        opal_output(0, "multilane: pml_multilane_explain_file: cannot write %s: %s.", name,
+                    strerror(errno));
+        return;
+    }
+    if (is_json)
+        print_json(file);
+    else
+        print_text(file);
+    fclose(file);
+}
+
+/* In one write, so that the reports of several ranks do not mix. */
+static void print_to_stderr(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return;
+    print_text(file);
+    fclose(file);
+    fwrite(text, 1, size, stderr);
+    fflush(stderr);
+    free(text);
+}
+
+void explain_write(void)
+{
+    if (parameters.explain == 0 || (parameters.explain == 1 && multilane.me.vpid != 0))
+        return;
+    /* Numbers have a decimal point, whatever the program has set: JSON knows no comma. */
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t) 0);
+    locale_t before = plain == (locale_t) 0 ? plain : uselocale(plain);
+    if (parameters.explain_file && *parameters.explain_file)
+        print_to_file();
+    else
+        print_to_stderr();
+    if (plain != (locale_t) 0) {
+        uselocale(before);
+        freelocale(plain);
+    }
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a receive. */
+#include "request/recv_request.h"
+
+#include <string.h>
+
+#include "common/compat/tsan.h"
+#include "delivery/control.h"
+#include "delivery/seen.h"
+#include "match/inbound.h"
+#include "base/multilane.h"
+#include "request/request.h"
+#include "base/work.h"
+
+/* Does what MCA_PML_BASE_RECV_REQUEST_FINI does, to a convertor only where there is one. */
+static inline __opal_attribute_always_inline__ void request_return(struct recv_request *request)
+{
+    if (OPAL_UNLIKELY(request->has_convertor)) {
+        opal_convertor_cleanup(&request->base.req_base.req_convertor);
+        request->has_convertor = false;
+    }
+    OMPI_REQUEST_FINI(&request->base.req_base.req_ompi);
+    OBJ_RELEASE(request->base.req_base.req_comm);
+    OMPI_DATATYPE_RELEASE(request->base.req_base.req_datatype);
+    tsan_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
+}
+
+void recv_request_return(struct recv_request *request)
+{
+    request_return(request);
+}
+
+static int recv_request_free(ompi_request_t **ompi)
+{
+    struct recv_request *request = (struct recv_request *) *ompi;
+    tsan_acquire(request); /* request_complete */
+    request->base.req_base.req_free_called = true;
+    if (request_ended(&request->ends))
+        request_return(request);
+    *ompi = MPI_REQUEST_NULL;
+    if (OPAL_UNLIKELY(pending_any_unsent()))
+        pending_move_on(); /* of a wait or test that found it complete */
+    return OMPI_SUCCESS;
+}
+
+static int recv_request_cancel(ompi_request_t *ompi, int complete)
+{
+    struct recv_request *request = (struct recv_request *) ompi;
+    struct mca_pml_comm_t *comm = request->base.req_base.req_comm->c_pml_comm;
+    (void) complete;
+
+    OPAL_THREAD_LOCK(&comm->lock);
+    bool can_cancel = !request_is_complete(ompi) && !request->matched;
+    if (can_cancel) {
+        match_remove(&comm->posted, &request->node);
+        request->matched = true;
+        request->size = request->wanted = 0;
+    }
+    OPAL_THREAD_UNLOCK(&comm->lock);
+
+    /* Relaxed: the peer was known to all threads before the receive met it. */
+    struct peer *peer = __atomic_load_n(&request->peer, __ATOMIC_RELAXED);
+    const struct protocol *holder =
+        __atomic_load_n(&request->held_by, __ATOMIC_ACQUIRE); /* recv_request_get_failed */
+    /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
+    if (!can_cancel &&
+        (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) ||
+         (holder && !holder->stop) || __atomic_load_n(&request->is_answering, __ATOMIC_RELAXED)))
+        return OMPI_SUCCESS;
+    if (!can_cancel && holder) { /* it ends when that has stopped */
+        holder->stop(peer, false);
+        return OMPI_SUCCESS;
+    }
+    if (!can_cancel)
+        inbound_forget(peer, request);
+    ompi->req_status._cancelled = true;
+    recv_request_complete(request);
+    return OMPI_SUCCESS;
+}
+
+static void sink_done(struct device_sink *sink)
+{
+    recv_request_complete(
+        (struct recv_request *) ((char *) sink - offsetof(struct recv_request, sink)));
+}
+
+static void recv_request_construct(struct recv_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    ompi->req_start = request_calls.start;
+    ompi->req_free = recv_request_free;
+    ompi->req_cancel = recv_request_cancel;
+    request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
+    request->handle = (struct wire_handle){0};
+    request->rma.count = 0;
+    request->has_convertor = false;
+    request->held_by = NULL;
+    request->is_shared = false;
+    request->claimed = (struct spans){0};
+    device_sink_construct(&request->sink, sink_done);
+    OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
+    tsan_release(request); /* tsan_list_get */
+}
+
+static void recv_request_destruct(struct recv_request *request)
+{
+    device_sink_destruct(&request->sink);
+    OBJ_DESTRUCT(&request->lock);
+}
+
+OBJ_CLASS_INSTANCE(recv_request_t, mca_pml_base_recv_request_t, recv_request_construct,
+                   recv_request_destruct);
+
+struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_t *datatype,
+                                      int source, int tag, ompi_communicator_t *comm,
+                                      bool persistent)
+{
+    struct recv_request *request =
+        (struct recv_request *) tsan_list_get(&mca_pml_base_recv_requests);
+    if (OPAL_LIKELY(request != NULL))
+        recv_request_init(request, buffer, count, datatype, source, tag, comm, persistent);
+    return request;
+}
+
+void recv_request_fail(struct recv_request *request, int mpi_error)
+{
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
+    request->size = request->wanted = request->received = 0;
+    recv_request_complete(request);
+}
+
+static void recv_request_prepare_convertor(struct recv_request *request)
+{
+    mca_pml_base_request_t *base = &request->base.req_base;
+    if (request->has_convertor)
+        opal_convertor_cleanup(&base->req_convertor);
+    opal_convertor_copy_and_prepare_for_recv(request->peer->proc->super.proc_convertor,
+                                             &base->req_datatype->super, base->req_count,
+                                             base->req_addr, 0, &base->req_convertor);
+    request->has_convertor = true;
+}
+
+/* Pieces may come in any order and end within an element. Open MPI's convertor, moved on from
+ * within an element, loses the bytes of it that it had; from the beginning it finds every place. */
+static void position_set(opal_convertor_t *convertor, size_t offset)
+{
+    size_t position = 0;
+    if (offset == convertor->bConverted)
+        return;
+    if (convertor->partial_length)
+        opal_convertor_set_position(convertor, &position);
+    position = offset;
+    opal_convertor_set_position(convertor, &position);
+}
+
+void recv_request_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
+                        int count)
+{
+    for (int i = 0; i < count && offset < request->wanted; i++) {
+        size_t length = pieces[i].iov_len;
+        if (length > request->wanted - offset)
+            length = request->wanted - offset;
+        if (OPAL_LIKELY(request->data != NULL)) {
+            memcpy(request->data + offset, pieces[i].iov_base, length);
+        } else if (OPAL_UNLIKELY(request->sink.view != NULL)) {
+            device_sink_write(&request->sink, offset, pieces[i].iov_base, length);
+        } else if (length) {
+            struct iovec iov = {.iov_base = pieces[i].iov_base, .iov_len = length};
+            uint32_t iov_count = 1;
+            size_t unpacked = length;
+            opal_convertor_t *convertor = &request->base.req_base.req_convertor;
+            OPAL_THREAD_LOCK(&request->lock);
+            position_set(convertor, offset);
+            opal_convertor_unpack(convertor, &iov, &iov_count, &unpacked);
+            OPAL_THREAD_UNLOCK(&request->lock);
+        }
+        offset += length;
+    }
+}
+
+static void recv_request_forget_handle(struct recv_request *request)
+{
+    OPAL_THREAD_LOCK(&request->lock);
+    handle_release(&multilane.handles, &request->handle);
+    spans_clear(&request->claimed);
+    OPAL_THREAD_UNLOCK(&request->lock);
+}
+
+void recv_request_complete(struct recv_request *request)
+{
+    if (OPAL_UNLIKELY(request->sink.view != NULL) && device_sink_end(&request->sink, &request->rma))
+        return;
+    if (OPAL_UNLIKELY(request->sink.error != MPI_SUCCESS)) {
+        request->base.req_base.req_ompi.req_status.MPI_ERROR = request->sink.error;
+        request->sink.error = MPI_SUCCESS;
+    }
+    if (OPAL_UNLIKELY(handle_is_set(request->handle)))
+        recv_request_forget_handle(request);
+    if (OPAL_UNLIKELY(request->rma.count))
+        rma_release(&request->rma);
+    recv_request_end(request, request->size, request->wanted);
+}
+
+void recv_request_received(struct recv_request *request, size_t bytes)
+{
+    /* Release: our bytes before the count. Acquire: the others' bytes before completion. Only who
+     * brings the last byte completes it, also if a FIN says more than there was. */
+    size_t wanted = request->wanted;
+    size_t before = __atomic_fetch_add(&request->received, bytes, __ATOMIC_ACQ_REL);
+    if (before >= wanted || bytes < wanted - before)
+        return;
+    seen_flush(request->peer);
+    recv_request_complete(request);
+}
+
+static inline void recv_request_meet(struct recv_request *request, struct peer *peer,
+                                     const struct wire_match *match, size_t size)
+{
+    mca_pml_base_request_t *base = &request->base.req_base;
+    const opal_datatype_t *datatype = &base->req_datatype->super;
+    size_t room = datatype->size * base->req_count;
+
+    base->req_ompi.req_status.MPI_SOURCE = match->source;
+    base->req_ompi.req_status.MPI_TAG = match->tag;
+    base->req_proc = peer->proc;
+    __atomic_store_n(&request->peer, peer, __ATOMIC_RELAXED); /* recv_request_cancel */
+    request->size = size;
+    request->base.req_bytes_packed = size;
+    request->wanted = size < room ? size : room;
+    if (OPAL_UNLIKELY(driver_is_loaded) && request->wanted &&
+        device_sink_begin(&request->sink, base->req_addr, base->req_count, base->req_datatype,
+                          request->wanted)) {
+        request->data = NULL;
+        if (!request->sink.view) /* its bytes are dropped, and it ends in an error */
+            request->size = request->wanted = 0;
+        return;
+    }
+    if (OPAL_LIKELY(datatype_is_contiguous(base->req_datatype, base->req_count))) {
+        request->data = (char *) base->req_addr + datatype->true_lb;
+    } else {
+        request->data = NULL;
+        if (request->wanted)
+            recv_request_prepare_convertor(request);
+    }
+}
+
+void recv_request_match(struct recv_request *request, const struct arrival *arrival)
+{
+    recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
+    request->sender = arrival->sender;
+    request->received = 0;
+}
+
+void recv_request_take_packed(struct recv_request *request, struct peer *peer,
+                              const struct wire_match *match, const unsigned char *data,
+                              size_t size)
+{
+    struct iovec payload = {.iov_base = (void *) data, .iov_len = size};
+    recv_request_meet(request, peer, match, size);
+    recv_request_write(request, 0, &payload, 1);
+    recv_request_complete(request);
+}
+
+void recv_request_take(struct recv_request *request, const struct arrival *arrival)
+{
+    recv_request_match(request, arrival);
+    if (OPAL_LIKELY(arrival->type == WIRE_EAGER)) {
+        recv_request_write(request, 0, arrival->payload, arrival->payload_count);
+        recv_request_finish(request);
+        return;
+    }
+    if (request->wanted == 0) {
+        recv_request_finish(request);
+        return;
+    }
+    if (OPAL_UNLIKELY(peer_is_lost(arrival->peer))) { /* its announcement was kept */
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        return;
+    }
+    /* What a former life that did not come to its end has left; nobody else knows of this one yet.
+     */
+    request->held_by = NULL;
+    request->is_shared = false;
+    request->protocol = protocol_of_method(arrival->method);
+    request->protocol->receive(request, arrival);
+}
+
+void recv_request_finish(struct recv_request *request)
+{
+    if (OPAL_UNLIKELY(handle_is_set(request->sender)))
+        recv_request_acknowledge(request, peer_control_lane(request->peer));
+    else
+        recv_request_complete(request);
+}
+
+/* So long a receive waits until its answer has left, for a sender that waits for it while we
+ * compute: a connection is made meanwhile. A sender that is not in MPI, and whose lane is full, is
+ * not waited for. */
+#define ANSWER_PATIENCE_NS UINT64_C(20000000)
+
+static void acknowledged(void *owner, int status)
+{
+    struct recv_request *request = owner;
+    (void) status; /* the message is here, whatever becomes of the answer */
+    recv_request_complete(request);
+}
+
+void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
+{
+    struct wire_ack ack = {.sender = request->sender};
+    /* From here on nothing else ends it. Relaxed: cancelling it too early or too late is the same
+     * to who cancels. */
+    if (handle_is_set(request->handle))
+        recv_request_forget_handle(request);
+    __atomic_store_n(&request->is_answering, true, __ATOMIC_RELAXED);
+    control_send_owned(lane, WIRE_ACK, &ack, sizeof(ack), ANSWER_PATIENCE_NS, acknowledged,
+                       request);
+}
+
+bool recv_request_can_answer(struct recv_request *request)
+{
+    if (handle_is_set(request->handle) ||
+        OPAL_LIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request, &request->handle) ==
+                    OMPI_SUCCESS))
+        return true;
+    inbound_refuse_sender(request->peer, request->sender);
+    recv_request_fail(request, MPI_ERR_NO_MEM);
+    return false;
+}
+
+void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
+                           uint32_t method, const struct wire_key *key, const void *key_bytes)
+{
+    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
+        return;
+    struct wire_rtr rtr = {.sender = request->sender,
+                           .receiver = request->handle,
+                           .offset = offset,
+                           .size = request->wanted - offset,
+                           .method = method};
+    if (key)
+        rtr.key = *key;
+    struct control_message message;
+    control_write(&message, request->peer, WIRE_RTR, &rtr, sizeof(rtr));
+    control_append(&message, key_bytes, wire_keys_length(&rtr.key));
+    handle_goes_out(request);
+    /* Who proposed a put waits for it, see send_request_expect. */
+    if (method == WIRE_BY_PUT)
+        control_send_expected(lane, &message);
+    else
+        control_send_message(lane, &message);
+}
+
+void recv_request_get_begins(struct recv_request *request, const struct protocol *protocol)
+{
+    __atomic_store_n(&request->held_by, protocol, __ATOMIC_RELAXED);
+}
+
+void recv_request_get_failed(struct recv_request *request)
+{
+    recv_request_ask(request, 0); /* over what was got come the same bytes */
+    /* Release: a cancel that sees it finds the request as it is left here. Last, though the request
+     * may have ended: its next get, if it has one yet, is one of another life. */
+    __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELEASE);
+}
+
+void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset)
+{
+    if (OPAL_UNLIKELY(lost_or_dead(request->peer)))
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+    else
+        recv_request_send_rtr(request, lane, offset, WIRE_BY_SEND, NULL, NULL);
+}
+
+void recv_request_ask(struct recv_request *request, size_t offset)
+{
+    recv_request_ask_on(request, peer_control_lane(request->peer), offset);
+}
+
+/* Claims the bytes for the caller, who then writes them and counts the fresh ones; until they are
+ * counted the request stays. Its memory is never given back, so that a handle which goes at this
+ * moment does no harm. */
+static bool recv_request_claim(struct recv_request *request, struct peer *peer,
+                               const struct wire_data *data, size_t length, size_t *fresh)
+{
+    OPAL_THREAD_LOCK(&request->lock);
+    bool good = request->handle.index == data->receiver.index &&
+                request->handle.generation == data->receiver.generation && request->peer == peer &&
+                length != 0 && data->offset <= request->wanted &&
+                length <= request->wanted - data->offset &&
+                spans_add(&request->claimed, data->offset, data->offset + length, fresh);
+    OPAL_THREAD_UNLOCK(&request->lock);
+    return good;
+}
+
+bool recv_request_data(struct peer *peer, const struct wire_data *data,
+                       const struct arrival *arrival)
+{
+    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, data->receiver);
+    size_t fresh;
+    if (!request || recv_request_is_held(request) ||
+        !recv_request_claim(request, peer, data, arrival->length, &fresh))
+        return false;
+    if (fresh == 0)
+        return true; /* a duplicate */
+    recv_request_write(request, data->offset, arrival->payload, arrival->payload_count);
+    recv_request_received(request, fresh);
+    return true;
+}
+
+bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
+{
+    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
+    return request && request->peer == peer && request->protocol->fin &&
+           request->protocol->fin(request, fin->size);
+}
+
+bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
+{
+    if (fin->size == 0) { /* its receive may have gone on without the ring, and ended */
+        protocols_stop(peer, false);
+        return true;
+    }
+    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
+    if (!request || request->peer != peer || request->is_shared || recv_request_is_held(request) ||
+        fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
+        return false;
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
+    /* Counted as if they were here: what was sent may still be on its way on another lane. */
+    recv_request_received(request, fin->size);
+    return true;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for one request. */
+#include "request/request.h"
+
+#include "common/ring/ring.h"
+
+struct request_calls request_calls;
+
+/* The lane that brings the answer is looked at this often for each turn of Open MPI's progress,
+ * whose round over all components costs more than one look. */
+#define LOOKS_PER_PROGRESS 16
+/* After so many turns the answer is not near, and Open MPI's own loop does better: it yields, it
+ * sleeps, it knows of failed processes. */
+#define TURNS 256
+
+void request_look(struct lane *lane)
+{
+    if (!lane || opal_progress_yield_when_idle)
+        return;
+    for (int look = 0; look < LOOKS_PER_PROGRESS && !lane_poll(lane); look++)
+        ring_relax();
+}
+
+/* False: it is not complete yet, and the answer is not near. */
+static bool poll_completes(ompi_request_t *request, struct lane *lane)
+{
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (int look = 0; look < LOOKS_PER_PROGRESS; look++) {
+            if (request_is_complete(request))
+                return true;
+            if (!lane_poll(lane))
+                ring_relax();
+        }
+        opal_progress();
+    }
+    return false;
+}
+
+void request_wait(ompi_request_t *request, struct lane *lane)
+{
+    if (!lane || opal_progress_yield_when_idle || !poll_completes(request, lane))
+        ompi_request_wait_completion(request);
+    tsan_acquire(request); /* request_complete */
+}

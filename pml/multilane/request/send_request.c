@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a send that could not be done at once. */
+#include "request/send_request.h"
+
+#include <string.h>
+
+#include "common/compat/tsan.h"
+#include "base/multilane.h"
+#include "request/request.h"
+#include "base/work.h"
+#include "lane/lane_events.h"
+
+static int send_request_free(ompi_request_t **ompi)
+{
+    struct send_request *request = (struct send_request *) *ompi;
+    tsan_acquire(request); /* request_complete */
+    request->base.req_base.req_free_called = true;
+    if (request_ended(&request->ends))
+        send_request_return(request);
+    *ompi = MPI_REQUEST_NULL;
+    if (OPAL_UNLIKELY(pending_any_unsent()))
+        pending_move_on(); /* of a wait or test that found it complete */
+    return OMPI_SUCCESS;
+}
+
+static void send_request_construct(struct send_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    ompi->req_start = request_calls.start;
+    ompi->req_free = send_request_free;
+    ompi->req_cancel = request_calls.cancel_send;
+    request->base.req_base.req_type = MCA_PML_REQUEST_SEND;
+    request->handle = (struct wire_handle){0};
+    request->rma.count = 0;
+    request->source = (struct device_source){.view = NULL};
+    request->expecting = 0;
+    request->held_by = NULL;
+    memset(request->own, 0, sizeof(request->own));
+    request->is_waiting = false;
+    tsan_release(request); /* tsan_list_get */
+}
+
+OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_construct, NULL);
+
+void outgoing_pack(const struct outgoing *out, void *to)
+{
+    opal_convertor_t convertor;
+    struct iovec iov = {.iov_base = to, .iov_len = out->size};
+    uint32_t iov_count = 1;
+    size_t packed = out->size;
+    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+    opal_convertor_copy_and_prepare_for_send(out->peer->proc->super.proc_convertor,
+                                             &out->datatype->super, out->count, out->buffer, 0,
+                                             &convertor);
+    opal_convertor_pack(&convertor, &iov, &iov_count, &packed);
+    OBJ_DESTRUCT(&convertor);
+}
+
+struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_send_mode_t mode,
+                                      bool persistent)
+{
+    struct send_request *request =
+        (struct send_request *) tsan_list_get(&mca_pml_base_send_requests);
+    if (OPAL_UNLIKELY(!request))
+        return NULL;
+    request->out = *out;
+    request->state = SEND_IDLE;
+    request->ends = persistent; /* the PML has nothing to do with it until it is started */
+    request->base.req_base.req_proc = out->peer->proc;
+    /* The macro needs this name: it also replaces the member that it assigns it to. */
+    ompi_communicator_t *comm = out->comm->ompi;
+    MCA_PML_BASE_SEND_REQUEST_INIT(&request->base, out->buffer, out->count, out->datatype,
+                                   out->destination, out->tag, comm, mode, persistent, 0);
+    return request;
+}
+
+void send_request_return(struct send_request *request)
+{
+    MCA_PML_BASE_SEND_REQUEST_FINI(&request->base);
+    tsan_list_return(&mca_pml_base_send_requests, (opal_free_list_item_t *) request);
+}
+
+bool send_request_is_buffered(const struct send_request *request)
+{
+    return request->base.req_send_mode == MCA_PML_BASE_SEND_BUFFERED;
+}
+
+void send_request_expect(struct send_request *request, bool expects)
+{
+    struct peer *peer = request->out.peer;
+    /* Acquire: pairs with the lanes that are added to the array, see peer_lanes.c. */
+    uint8_t lanes =
+        expects ? __atomic_load_n(&peer->lane_count, __ATOMIC_ACQUIRE) : request->expecting;
+    for (uint8_t i = 0; i < lanes; i++)
+        lane_expect(&peer->lanes[i], expects);
+    request->expecting = expects ? lanes : 0;
+}
+
+void send_request_complete(struct send_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    handle_release(&multilane.handles, &request->handle);
+    rma_release(&request->rma);
+    if (OPAL_LIKELY(request->protocol != NULL) && request->protocol->send_end)
+        request->protocol->send_end(request);
+    if (OPAL_UNLIKELY(request->source.view != NULL))
+        device_source_end(&request->source);
+    send_request_expect(request, false);
+    request_work_ends(&request->counted);
+    request->state = SEND_IDLE;
+    request->base.req_base.req_pml_complete = true;
+    if (send_request_is_buffered(request))
+        mca_pml_base_bsend_request_fini(ompi);
+    if (!request_is_complete(ompi)) /* a buffered one is so from its start, as a rule */
+        request_complete(ompi);
+    if (request_ended(&request->ends))
+        send_request_return(request);
+}
+
+void send_request_step(struct send_request *request)
+{
+    /* Each step sees what the earlier ones did. */
+    if (__atomic_sub_fetch(&request->unfinished, 1, __ATOMIC_ACQ_REL) == 0)
+        send_request_complete(request);
+}
+
+void send_request_fail(struct send_request *request, int mpi_error)
+{
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
+    /* Else another thread, which says that no answer comes, makes that step. */
+    if (handle_is_set(request->handle) && handle_take(&multilane.handles, request->handle))
+        send_request_step(request);
+    send_request_step(request);
+}
+
+void send_request_lost(struct send_request *request, struct wire_handle handle)
+{
+    ompi_status_public_t *status = &request->base.req_base.req_ompi.req_status;
+    if (request->state == SEND_MOVING) { /* the end of its pieces is its own */
+        status->MPI_ERROR = COMPAT_ERR_PROC_FAILED;
+        return;
+    }
+    if (!handle_take(&multilane.handles, handle))
+        return;
+    status->MPI_ERROR = COMPAT_ERR_PROC_FAILED;
+    send_request_step(request);
+}
+
+void send_request_broke(struct send_request *request)
+{
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
+    send_request_step(request);
+}
+
+int send_request_try(struct send_request *request)
+{
+    if (OPAL_UNLIKELY(lost_or_dead(request->out.peer))) {
+        send_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        return OMPI_SUCCESS;
+    }
+    int rc = request->protocol->start(request);
+    if (rc == LANE_AGAIN || rc == OMPI_SUCCESS)
+        return rc;
+    lane_failed(route_lane(request->route, request->out.peer, 0), "could not start a send", rc);
+    send_request_fail(request, MPI_ERR_OTHER);
+    return OMPI_SUCCESS;
+}
+
+void send_request_begin(struct send_request *request)
+{
+    ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    request->base.req_base.req_pml_complete = false;
+    ompi->req_complete = REQUEST_PENDING;
+    ompi->req_state = OMPI_REQUEST_ACTIVE;
+    ompi->req_status.MPI_ERROR = OMPI_SUCCESS;
+    ompi->req_status._cancelled = 0;
+    /* 4.1's osc/pt2pt tells by the tag of a send that has ended whose operation it was. */
+    ompi->req_status.MPI_SOURCE = ompi_comm_rank(request->base.req_base.req_comm);
+    ompi->req_status.MPI_TAG = request->base.req_base.req_tag;
+    ompi->req_status._ucount = request->out.size;
+    request->base.req_bytes_packed = request->out.size;
+    request->ends = 0;
+    request->unfinished = 1;
+    request->receiver = (struct wire_handle){0};
+    request->protocol = NULL;
+    request->state = SEND_STARTED;
+    request_work_begins(&request->counted);
+}
+
+void send_request_admitted(struct send_request *request, enum flow_way way)
+{
+    if (way == FLOW_GO_AS_RTS && !request->protocol->method)
+        request->protocol = request->source.view ? protocols.for_device : protocols.for_host;
+}

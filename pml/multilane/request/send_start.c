@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps of a send that others cause. */
+#include "request/send_start.h"
+
+#include <string.h>
+
+#include "base/work.h"
+#include "base/multilane.h"
+#include "request/send_queue.h"
+
+/* Moves a buffered message into the buffer that the user attached, whence it is sent. */
+static int send_request_buffer(struct send_request *request)
+{
+    mca_pml_base_request_t *base = &request->base.req_base;
+    if (request->out.size == 0)
+        return OMPI_SUCCESS;
+    /* Not mca_pml_base_bsend_request_start, which packs as well: up to 5.0 it counts without the
+     * lock that every other count is made with. */
+    int rc = mca_pml_base_bsend_request_alloc(&base->req_ompi);
+    void *room = (void *) (uintptr_t) request->base.req_addr;
+    if (OPAL_LIKELY(rc == OMPI_SUCCESS)) {
+        if (OPAL_UNLIKELY(request->source.bounce != NULL))
+            memcpy(room, request->source.bounce->bytes, request->out.size);
+        else
+            outgoing_pack(&request->out, room);
+    }
+    if (OPAL_UNLIKELY(request->source.view != NULL))
+        device_source_end(&request->source);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    opal_convertor_cleanup(&base->req_convertor);
+    opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
+                                             &ompi_mpi_packed.dt.super, request->out.size, room, 0,
+                                             &base->req_convertor);
+    request->out.data = request->base.req_addr;
+    request->out.memory.kind = MEMORY_HOST;
+    return rc;
+}
+
+/* Which memory its protocol takes the message from, if that has to be the host's. */
+static enum device_bounce bounce_of(const struct send_request *request)
+{
+    const struct outgoing *out = &request->out;
+    bool is_eager = class_route_of(peer_class_now(out->peer), outgoing_buffer(out), out->size)
+                        ->protocol->method == 0;
+    if (!send_request_is_buffered(request) && !is_eager)
+        return BOUNCE_NONE;
+    return request->base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? BOUNCE_LONG : BOUNCE_SOON;
+}
+
+static int send_request_view(struct send_request *request)
+{
+    struct outgoing *out = &request->out;
+    int rc = device_source_begin(&request->source, out->buffer, out->count, out->datatype,
+                                 &out->memory, out->size, bounce_of(request));
+    if (rc == OMPI_SUCCESS && request->source.bounce)
+        out->data = (char *) request->source.bounce->bytes;
+    return rc;
+}
+
+/* What has to be done before the message gets its number, and may fail. */
+static int send_request_prepare(struct send_request *request)
+{
+    int rc = OMPI_SUCCESS;
+    if (OPAL_UNLIKELY(request->out.memory.kind != MEMORY_HOST))
+        rc = send_request_view(request);
+    if (rc == OMPI_SUCCESS && send_request_is_buffered(request))
+        rc = send_request_buffer(request);
+    return rc;
+}
+
+int send_request_start(struct send_request *request, bool is_numbered)
+{
+    send_request_begin(request);
+    if (OPAL_UNLIKELY(peer_is_lost(request->out.peer))) {
+        send_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        return OMPI_SUCCESS;
+    }
+    if (!is_numbered) {
+        int rc = send_request_prepare(request);
+        if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
+            request_work_ends(&request->counted);
+            request->state = SEND_IDLE;
+            request->ends = 1;
+            request->base.req_base.req_pml_complete = true;
+            request->base.req_base.req_ompi.req_state = OMPI_REQUEST_INACTIVE;
+            request->base.req_base.req_ompi.req_complete = REQUEST_COMPLETED;
+            return rc;
+        }
+    }
+    /* Another plan than the one that it was prepared for: it may have changed meanwhile. */
+    bool must_stage = request->source.view != NULL && !request->source.bounce;
+    if (is_numbered) { /* and counted */
+        request->route = request->out.route;
+    } else {
+        /* Only now: a number that was given out and not sent would stop all that follow. */
+        enum class_buffer buffer = outgoing_buffer(&request->out);
+        struct route *route =
+            class_route(peer_class_now(request->out.peer), buffer, request->out.size);
+        if (OPAL_UNLIKELY(buffer == CLASS_DEVICE_DECLINED))
+            peer_declined(request->out.peer);
+        outgoing_draw(&request->out, route, OPAL_UNLIKELY(must_stage) ? 0 : route->eager_mask);
+        request->route = route;
+    }
+    request->base.req_base.req_sequence = request->out.sequence;
+    request->protocol = request->route->protocol;
+    if (OPAL_UNLIKELY(must_stage) && request->protocol->method == 0)
+        request->protocol = protocols.for_device;
+    if (send_request_is_buffered(request))
+        request_complete(&request->base.req_base.req_ompi);
+    enum flow_way way = send_queue_admit(request);
+    if (OPAL_UNLIKELY(way == FLOW_WAIT))
+        return OMPI_SUCCESS;
+    send_request_admitted(request, way);
+    if (send_request_try(request) == LANE_AGAIN)
+        send_queue_await_lane(request);
+    return OMPI_SUCCESS;
+}
+
+bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,
+                        const unsigned char *key)
+{
+    struct send_request *request = handle_find(&multilane.handles, HANDLE_SEND, rtr->sender);
+    if (!request || request->out.peer != peer || request->state != SEND_ANNOUNCED ||
+        rtr->offset > request->out.size || rtr->size > request->out.size - rtr->offset)
+        return false;
+    const struct protocol *way = protocol_of_method(rtr->method);
+    if (!way || !way->ready)
+        return false;
+    const struct protocol *holder = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
+    if (OPAL_UNLIKELY(holder != NULL) && holder != way) {
+        /* The receiver has given that way up, and need not be told. */
+        __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELAXED);
+        holder->stop(peer, true);
+    }
+    if (OPAL_UNLIKELY(request->protocol->can_be_declined) && request->protocol != way)
+        peer_declined(peer);
+    request->state = SEND_MOVING;
+    send_request_expect(request, false);
+    request->receiver = rtr->receiver;
+    if (OPAL_LIKELY(way->ready(request, lane, rtr, key)))
+        return true;
+    request->state = SEND_ANNOUNCED;
+    return false;
+}
+
+bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, bool taken)
+{
+    struct send_request *request = handle_find(&multilane.handles, HANDLE_SEND, handle);
+    if (!request || request->out.peer != peer || request->state == SEND_MOVING ||
+        !handle_take(&multilane.handles, handle))
+        return false;
+    /* Its own lane may not be done with it yet: it ends when both are, in error or not. */
+    if (!taken)
+        request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_REVOKED;
+    send_request_step(request);
+    return true;
+}
+
+int send_request_cancel(ompi_request_t *ompi, int flag)
+{
+    struct send_request *request = (struct send_request *) ompi;
+    /* MPI lets an implementation never cancel a send. One to a dead process must end, though. */
+    if (request_is_complete(ompi))
+        return OMPI_SUCCESS;
+    if (compat_proc_is_active(request->out.peer->proc))
+        return compat_send_cancel(ompi, flag);
+    const struct protocol *holder = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
+    if (holder) { /* it ends when that has stopped */
+        holder->stop(request->out.peer, true);
+        return OMPI_SUCCESS;
+    }
+    ompi->req_status._cancelled = true;
+    ompi->req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
+    /* Where pieces of it may be under way, or it waits to be tried again, only the program is done
+     * with it: it is given back when they are, and stays with us if a BTL never says so. */
+    if (send_queue_withdraw(request)) {
+        send_request_complete(request);
+        return OMPI_SUCCESS;
+    }
+    /* No answer comes. */
+    if (request->state != SEND_MOVING && handle_is_set(request->handle) &&
+        handle_take(&multilane.handles, request->handle))
+        send_request_step(request);
+    if (!request_is_complete(ompi))
+        request_complete(ompi);
+    return OMPI_SUCCESS;
+}
