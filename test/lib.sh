@@ -226,13 +226,13 @@ check() {
 }
 
 # A script that runs tests on its own (test/mpi/run, test/install-check) says as its last act that it
-# got there, whatever failed: else what it did not come to would be missed by nobody.
+# got there, whatever failed: else the tests that it did not reach would not be missed.
 results_end() {
     : >"$results.end"
 }
 
 # results_take NAME FILE: adds the results of such a script, which may be elsewhere (a root folder);
-# the test NAME fails if it broke off. Whoever starts the script removes FILE.end first.
+# the test NAME fails if it broke off. The caller removes FILE.end before it starts the script.
 results_take() {
     [ "$2" = "$results" ] || $sudo cat "$2" >>"$results"
     [ -e "$2.end" ] ||

@@ -24,10 +24,10 @@
 #define COMPAT_BTL_SAYS_IPC                MCA_BTL_ERROR_FLAGS_ADD_CUDA_IPC
 #endif
 
-/* Hands a fragment that came in to whoever registered `tag`. The segments need to live only as long
- * as the call. False: nobody registered the tag, as when the peer runs another PML; the fragment is
- * lost and the caller says so. `endpoint` is for 5.0 and later; 4.1's callback does not say who
- * sent. */
+/* Hands a fragment that came in to the function that was registered for `tag`. The segments need to
+ * live only as long as the call. False: no function is, as when the peer runs another PML; the
+ * fragment is lost and the caller says so. `endpoint` is for 5.0 and later; 4.1's callback does not
+ * name the sender. */
 static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
                                       struct mca_btl_base_endpoint_t *endpoint,
                                       mca_btl_base_tag_t tag, mca_btl_base_segment_t *segments,
@@ -35,9 +35,8 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
 {
     const mca_btl_active_message_callback_t *handler = &mca_btl_base_active_message_trigger[tag];
 
-    if (tag >= MCA_BTL_TAG_MAX || NULL == handler->cbfunc) {
+    if (tag >= MCA_BTL_TAG_MAX || handler->cbfunc == NULL)
         return false;
-    }
 #if COMPAT_SERIES >= 50000
     const mca_btl_base_receive_descriptor_t descriptor = {.endpoint = endpoint,
                                                           .des_segments = segments,
@@ -46,7 +45,7 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
                                                           .cbdata = handler->cbdata};
     handler->cbfunc(btl, &descriptor);
 #else
-    /* Only this much of it means anything to who receives, and clearing the rest of its 100 bytes
+    /* Only this much of it means anything to the receiver, and clearing the rest of its 100 bytes
      * would take longer than a small message does. */
     mca_btl_base_descriptor_t descriptor;
     descriptor.des_segments = segments;
@@ -93,7 +92,7 @@ static inline char *compat_proc_hostname(const opal_proc_t *proc)
     return opal_get_proc_hostname(proc);
 #else
     const char *name = opal_get_proc_hostname(proc);
-    return NULL == name ? NULL : strdup(name);
+    return name == NULL ? NULL : strdup(name);
 #endif
 }
 

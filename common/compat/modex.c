@@ -61,9 +61,8 @@ static int modex_get(const mca_base_component_t *component, const opal_process_n
 
 int modex_remove_at_exit(const char *path)
 {
-    if (NULL == opal_pmix.register_cleanup) {
+    if (opal_pmix.register_cleanup == NULL)
         return OPAL_ERR_NOT_SUPPORTED;
-    }
     return opal_pmix.register_cleanup((char *) path, false, false, false);
 }
 
@@ -76,10 +75,9 @@ int modex_recv(const mca_base_component_t *component, const opal_process_name_t 
     *bytes = 0;
     int status = modex_get(component, name, data, bytes);
 
-    if (OPAL_SUCCESS == status && (NULL == *data || 0 == *bytes)) {
+    if (status == OPAL_SUCCESS && (*data == NULL || *bytes == 0))
         status = OPAL_ERR_NOT_FOUND;
-    }
-    if (OPAL_SUCCESS != status) {
+    if (status != OPAL_SUCCESS) {
         free(*data);
         *data = NULL;
         *bytes = 0;

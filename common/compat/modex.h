@@ -17,8 +17,8 @@ int modex_send(const mca_base_component_t *component, const void *data, size_t b
 int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
                size_t *bytes);
 
-/* Asks for `path` to be removed when this process ends, however it ends. Nobody may be there to do
- * it (a program started without mpirun), and then that is the answer. */
+/* Asks for `path` to be removed when this process ends, however it ends. An error where there is no
+ * runtime to do it (a program started without mpirun). */
 int modex_remove_at_exit(const char *path);
 
 #endif

@@ -14,11 +14,10 @@ static bool list_contains(const char *list, const char *word)
 {
     size_t length = strlen(word);
 
-    for (const char *at = list; '\0' != *at; at += '\0' != *at) {
+    for (const char *at = list; *at != '\0'; at += *at != '\0') {
         size_t span = strcspn(at, ",");
-        if (span == length && 0 == strncmp(at, word, length)) {
+        if (span == length && strncmp(at, word, length) == 0)
             return true;
-        }
         at += span;
     }
     return false;
@@ -26,15 +25,14 @@ static bool list_contains(const char *list, const char *word)
 
 bool named_in_selection(const char *selection, const char *component)
 {
-    return NULL != selection && '^' != selection[0] && list_contains(selection, component);
+    return selection != NULL && selection[0] != '^' && list_contains(selection, component);
 }
 
 bool named_excluded(const char *selection, const char *component)
 {
-    if (NULL == selection || '\0' == selection[0]) {
+    if (selection == NULL || selection[0] == '\0')
         return false;
-    }
-    return '^' == selection[0] ? list_contains(selection + 1, component)
+    return selection[0] == '^' ? list_contains(selection + 1, component)
                                : !list_contains(selection, component);
 }
 
@@ -55,7 +53,7 @@ bool named_is_wanted(const char *framework, const char *component)
     char *selection = param_peek_string(framework, NULL, NULL);
     bool wanted = named_in_selection(selection, component);
 
-    if (!wanted && 0 == strcmp(framework, "btl") && !named_excluded(selection, component)) {
+    if (!wanted && strcmp(framework, "btl") == 0 && !named_excluded(selection, component)) {
         char *pml = param_peek_string("pml", NULL, NULL);
         wanted = named_in_selection(pml, "multilane");
         free(pml);

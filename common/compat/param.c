@@ -12,17 +12,16 @@
 
 static int row_register(const mca_base_component_t *component, const struct param *row)
 {
-    char **text = PARAM_STRING == row->type ? row->storage : NULL;
-    const char *by_default = NULL == text ? NULL : *text;
+    char **text = row->type == PARAM_STRING ? row->storage : NULL;
+    const char *by_default = text == NULL ? NULL : *text;
     int index = mca_base_component_var_register(
         component, row->name, row->help,
-        PARAM_INT == row->type ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING, NULL, 0,
-        PARAM_SHOWN == row->type ? MCA_BASE_VAR_FLAG_DEFAULT_ONLY : 0, OPAL_INFO_LVL_4,
+        row->type == PARAM_INT ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+        row->type == PARAM_SHOWN ? MCA_BASE_VAR_FLAG_DEFAULT_ONLY : 0, OPAL_INFO_LVL_4,
         MCA_BASE_VAR_SCOPE_READONLY, row->storage);
     /* Given as nothing at all it is NULL now. Open MPI frees it. */
-    if (index >= 0 && NULL != text && NULL == *text && NULL != by_default) {
+    if (index >= 0 && text != NULL && *text == NULL && by_default != NULL)
         *text = strdup(by_default);
-    }
     return index;
 }
 
@@ -35,9 +34,8 @@ static int lane_register(const mca_base_component_t *component, const struct par
         char name[64], help[160];
         const struct param key = {name, PARAM_STRING, &user->texts[i], help};
 
-        if (model_attribute_shares_key(i)) {
+        if (model_attribute_shares_key(i))
             continue;
-        }
         snprintf(name, sizeof(name), "%s_%s", row->name, model_attributes[i].user_key);
         snprintf(help, sizeof(help), "%s, or auto", model_attributes[i].meaning);
         user->texts[i] = "auto";
@@ -49,12 +47,11 @@ static int lane_register(const mca_base_component_t *component, const struct par
 int param_register(const mca_base_component_t *component, const struct param *rows, int count)
 {
     for (int i = 0; i < count; ++i) {
-        int index = PARAM_LANE == rows[i].type ? lane_register(component, &rows[i])
+        int index = rows[i].type == PARAM_LANE ? lane_register(component, &rows[i])
                                                : row_register(component, &rows[i]);
 
-        if (index < 0) {
+        if (index < 0)
             return index;
-        }
     }
     return OPAL_SUCCESS;
 }
@@ -69,9 +66,8 @@ static bool param_register_briefly(const char *framework, const char *component,
                                    int *index)
 {
     *index = mca_base_var_find("ompi", framework, component, variable);
-    if (*index >= 0) {
+    if (*index >= 0)
         return false;
-    }
     *index = mca_base_var_register("ompi", framework, component, variable, NULL, type, NULL, 0,
                                    MCA_BASE_VAR_FLAG_SETTABLE | MCA_BASE_VAR_FLAG_DWG,
                                    OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
@@ -86,12 +82,12 @@ char *param_peek_string(const char *framework, const char *component, const char
 
     if (param_register_briefly(framework, component, variable, MCA_BASE_VAR_TYPE_STRING, &given,
                                &index)) {
-        copy = NULL == given ? NULL : strdup(given);
+        copy = given == NULL ? NULL : strdup(given);
         if (index >= 0) {
             mca_base_var_deregister(index); /* frees `given` */
         }
-    } else if (OPAL_SUCCESS == mca_base_var_get_value(index, &registered, NULL, NULL) &&
-               NULL != registered && NULL != *registered) {
+    } else if (mca_base_var_get_value(index, &registered, NULL, NULL) == OPAL_SUCCESS &&
+               registered != NULL && *registered != NULL) {
         copy = strdup(*registered);
     }
     return copy;
@@ -106,11 +102,10 @@ int param_peek_int(const char *framework, const char *component, const char *var
 
     if (param_register_briefly(framework, component, variable, MCA_BASE_VAR_TYPE_INT, &value,
                                &index)) {
-        if (index >= 0) {
+        if (index >= 0)
             mca_base_var_deregister(index);
-        }
-    } else if (OPAL_SUCCESS == mca_base_var_get_value(index, &registered, NULL, NULL) &&
-               NULL != registered) {
+    } else if (mca_base_var_get_value(index, &registered, NULL, NULL) == OPAL_SUCCESS &&
+               registered != NULL) {
         value = *registered;
     }
     return value;

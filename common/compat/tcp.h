@@ -14,7 +14,7 @@
 
 static inline bool compat_is_tcp(const mca_btl_base_module_t *btl)
 {
-    return 0 == strcmp(btl->btl_component->btl_version.mca_component_name, "tcp");
+    return strcmp(btl->btl_component->btl_version.mca_component_name, "tcp") == 0;
 }
 
 /* How struct mca_btl_base_endpoint_t of btl/tcp begins, in 4.1, 5.0 and 6.0 alike. */
@@ -33,9 +33,8 @@ static inline int compat_tcp_socket(const mca_btl_base_module_t *btl,
 {
     const struct compat_tcp_endpoint *tcp =
         (const struct compat_tcp_endpoint *) (const void *) endpoint;
-    if (NULL == tcp || tcp->module != btl) {
+    if (tcp == NULL || tcp->module != btl)
         return -1;
-    }
     /* Relaxed, against plain stores of btl/tcp, in a thread of its own where it has one: who sees
      * an old one asks for a socket that was closed, and is told so, or for once of another one. */
     return __atomic_load_n(&tcp->socket, __ATOMIC_RELAXED);

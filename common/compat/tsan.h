@@ -20,8 +20,8 @@ void __tsan_acquire(void *address);
 void __tsan_release(void *address);
 #endif
 
-/* What this thread did before tsan_release is seen by who comes back from tsan_acquire of the
- * same object later. */
+/* What this thread did before tsan_release is seen by a thread that comes back from tsan_acquire of
+ * the same object later. */
 static inline void tsan_release(void *object)
 {
 #ifdef ORDER_IS_CHECKED

@@ -39,9 +39,9 @@ static bool version_read(const char *text, struct version *version)
 {
     int end = 0;
 
-    return 3 == sscanf(text, "%d.%d.%d%n", &version->major, &version->minor, &version->release,
-                       &end) &&
-           '\0' == text[end];
+    return sscanf(text, "%d.%d.%d%n", &version->major, &version->minor, &version->release, &end) ==
+               3 &&
+           text[end] == '\0';
 }
 
 /* The row of version_alike that `version` belongs to, or -1. */
@@ -50,9 +50,8 @@ static int version_row(const struct version *version)
     for (size_t i = 0; i < sizeof(version_alike) / sizeof(version_alike[0]); ++i) {
         if (version->major == version_alike[i].major && version->minor == version_alike[i].minor &&
             version->release >= version_alike[i].first_release &&
-            version->release <= version_alike[i].last_release) {
+            version->release <= version_alike[i].last_release)
             return (int) i;
-        }
     }
     return -1;
 }
@@ -61,24 +60,20 @@ bool version_is_compatible(const char *built, const char *running)
 {
     struct version built_for, found;
 
-    if (0 == strcmp(built, running)) {
+    if (strcmp(built, running) == 0)
         return true;
-    }
-    if (!version_read(built, &built_for) || !version_read(running, &found)) {
+    if (!version_read(built, &built_for) || !version_read(running, &found))
         return false;
-    }
     return version_row(&built_for) >= 0 && version_row(&built_for) == version_row(&found);
 }
 
 bool version_accepts_running(const char *framework, const char *component)
 {
-    if (version_is_compatible(version_built, opal_version_string)) {
+    if (version_is_compatible(version_built, opal_version_string))
         return true;
-    }
-    if (0 != param_peek_int("pml", "multilane", "untested", 0)) {
+    if (param_peek_int("pml", "multilane", "untested", 0) != 0)
         return true;
-    }
-    /* Said aloud only to those who asked for it: the plugin is silent in other people's jobs. */
+    /* Printed only in jobs that ask for the component: the plugin is silent in all others. */
     if (named_is_wanted(framework, component)) {
         opal_output(0,
                     "multilane: %s/%s was built for Open MPI %s and will not load into the running "

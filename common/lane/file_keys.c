@@ -58,7 +58,7 @@ const struct key reader_copy_keys[] = {
 /* --- of what a profile is ------------------------------------------------------------------------
  */
 
-/* At once: what another schema means by what follows, nobody here knows. */
+/* At once: what follows may mean something else in another schema. */
 static bool read_schema(struct reader *reader, const char *value, const struct key *key)
 {
     struct model_error why;

@@ -14,7 +14,7 @@ uint64_t host_namespace(const char *kind)
     struct stat status;
 
     snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-    return 0 == stat(path, &status) ? (uint64_t) status.st_ino : 0;
+    return stat(path, &status) == 0 ? (uint64_t) status.st_ino : 0;
 }
 
 void host_boot(char text[HOST_BOOT_BYTES])

@@ -132,7 +132,7 @@ static bool read_reach(struct reader *reader, const char *value, const struct ke
     return reader_read_bits(reader, value, key, memory_name, MODEL_MEMORIES, &reader->lane->reach);
 }
 
-/* What profiles say that were written before; nobody ever made use of it. */
+/* Older profiles have this key; it is not used. */
 static bool read_in_vain(struct reader *reader, const char *value, const struct key *key)
 {
     uint64_t read;

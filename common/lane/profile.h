@@ -29,7 +29,7 @@ void profile_path(enum profile_folder folder, const char *site_folder,
                   const struct fingerprint *machine, char path[PROFILE_PATH_CHARS]);
 
 enum profile_state {
-    PROFILE_ABSENT, /* nobody measured yet */
+    PROFILE_ABSENT, /* not measured yet */
     PROFILE_READ,
     PROFILE_REFUSED /* *error says why */
 };

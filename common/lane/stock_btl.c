@@ -9,7 +9,7 @@
 #define MEGABIT_S  (1e6 / 8)
 #define MEBIBYTE_S 1048576.0
 
-/* What a BTL costs where nobody measured it. Times are effective, as the equation wants them: what
+/* What a BTL costs where it was not measured. Times are effective, as the equation wants them: what
  * its lines leave out is in the overheads. vader, sm and self: measured on two cores of one socket
  * by ping-pongs of the protocols; the others: their own defaults and public figures. */
 struct stock_btl_default {
@@ -50,7 +50,7 @@ static const struct stock_btl_default defaults[] = {
     {"portals4", MEGABIT_S, 0, 1.5e-6, ANY_SIZE, 0, 0, 0.6e-6, 10e9, 0.6e-6, 10e9, 0, 0},
 };
 
-/* For a BTL that nobody knows. */
+/* For a BTL that is not in the table. */
 static const struct stock_btl_default unknown = {"", MEGABIT_S, A_LINK, 10e-6, ANY_SIZE, 0, 0, 2e-6,
                                                  0,  2e-6,      0,      16e-6, 0.06e-9};
 

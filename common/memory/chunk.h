@@ -15,9 +15,9 @@
 
 #include "common/memory/pack.h"
 
-/* Who includes this for the device says how counters are read and written, for all that use the
- * device's memory or have it mapped, and how the threads of a block meet. As functions of C a block
- * is one thread. */
+/* The file that includes this for the device says how counters are read and written, for all that
+ * use the device's memory or have it mapped, and how the threads of a block meet. As functions of C
+ * a block is one thread. */
 #ifndef KERNEL_BARRIER
 #define KERNEL_BARRIER()
 #define KERNEL_SHARED static __thread

@@ -11,7 +11,7 @@
 static struct {
     pthread_mutex_t lock; /* guards all below, but for copiers that are whole */
     struct copier copiers[COPIERS_MAX];
-    unsigned count; /* atomic: written under the lock with release, after the copier it counts */
+    _Atomic unsigned count; /* written under the lock with release, after the copier it counts */
     struct {
         driver_event kept[EVENTS_KEPT];
         unsigned count;
@@ -63,7 +63,7 @@ void context_leave(void)
 /* --- contexts that end --------------------------------------------------------------------------
  */
 
-/* 0: nobody's. */
+/* 0: it belongs to no allocation. */
 static driver_result buffer_id_at(driver_ptr address, uint64_t *id)
 {
     static const int attribute[] = {DRIVER_POINTER_BUFFER_ID};
@@ -99,10 +99,10 @@ static enum witness witness_ask(const struct copier *copier)
                : WITNESS_SILENT;
 }
 
-/* Relaxed: who uses a context while it ends is lost anyway. */
+/* Relaxed: a use of a context while it ends fails anyway. */
 static void copier_mark_gone(struct copier *copier)
 {
-    __atomic_store_n(&copier->is_gone, true, __ATOMIC_RELAXED);
+    atomic_store_explicit(&copier->is_gone, true, memory_order_relaxed);
 }
 
 bool copier_is_alive(struct copier *copier)
@@ -118,7 +118,7 @@ bool copier_is_alive(struct copier *copier)
 
 static struct copier *copier_find(driver_context context)
 {
-    unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
+    unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
     for (unsigned i = 0; i < count; i++)
         if (all.copiers[i].context == context && copier_is_alive(&all.copiers[i]))
             return &all.copiers[i];
@@ -129,20 +129,21 @@ static struct copier *copier_find(driver_context context)
  * there is the context it was in. */
 static struct copier *copier_find_for(const struct memory *memory)
 {
-    unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
+    unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
     for (unsigned i = 0; i < count; i++)
         if (all.copiers[i].context == memory->context && !copier_is_gone(&all.copiers[i]) &&
-            __atomic_load_n(&all.copiers[i].last_buffer, __ATOMIC_RELAXED) == memory->buffer_id)
+            atomic_load_explicit(&all.copiers[i].last_buffer, memory_order_relaxed) ==
+                memory->buffer_id)
             return &all.copiers[i];
     struct copier *copier = copier_find(memory->context);
     if (copier)
-        __atomic_store_n(&copier->last_buffer, memory->buffer_id, __ATOMIC_RELAXED);
+        atomic_store_explicit(&copier->last_buffer, memory->buffer_id, memory_order_relaxed);
     return copier;
 }
 
 void copiers_check(void)
 {
-    unsigned count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE); /* copier_make */
+    unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
     for (unsigned i = 0; i < count; i++)
         if (witness_ask(&all.copiers[i]) != WITNESS_THERE)
             copier_mark_gone(&all.copiers[i]);
@@ -187,7 +188,7 @@ static struct copier *copier_make(driver_context context, int device, bool is_re
     *result = streams_create(copier);
     if (*result != DRIVER_SUCCESS)
         return NULL;
-    __atomic_store_n(&all.count, all.count + 1, __ATOMIC_RELEASE); /* copier_find */
+    atomic_store_explicit(&all.count, all.count + 1, memory_order_release); /* copier_find */
     return copier;
 }
 
@@ -227,22 +228,22 @@ struct copier *copier_get(const struct memory *memory, driver_result *result)
     return copier;
 }
 
-/* Numbers of allocations that are settled, each at the place that its remainder gives it. Atomic;
- * relaxed, as what was under way has ended before the number is there, outside of our memory. */
+/* Numbers of allocations that are settled, each at the place that its remainder gives it.
+ * Relaxed, as what was under way has ended before the number is there, outside of our memory. */
 #define SETTLED_MAX 256
-static uint64_t settled[SETTLED_MAX];
+static _Atomic uint64_t settled[SETTLED_MAX];
 
 void copier_settle(const struct copier *copier, const struct memory *memory)
 {
     static const unsigned yes = 1;
-    uint64_t *place = &settled[memory->buffer_id % SETTLED_MAX];
+    _Atomic uint64_t *place = &settled[memory->buffer_id % SETTLED_MAX];
     if (memory->kind != MEMORY_DEVICE || !driver.pointer_set ||
-        __atomic_load_n(place, __ATOMIC_RELAXED) == memory->buffer_id ||
+        atomic_load_explicit(place, memory_order_relaxed) == memory->buffer_id ||
         copier_enter(copier) != DRIVER_SUCCESS)
         return;
     driver.pointer_set(&yes, DRIVER_POINTER_SYNC_COPIES, memory->start);
     context_leave();
-    __atomic_store_n(place, memory->buffer_id, __ATOMIC_RELAXED);
+    atomic_store_explicit(place, memory->buffer_id, memory_order_relaxed);
 }
 
 /* --- copies -------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 #ifndef COMMON_MEMORY_COPIER_H
 #define COMMON_MEMORY_COPIER_H
 
+#include <stdatomic.h>
+
 #include "common/memory/memory.h"
 
 /* Each has a stream, so that the directions overlap; copies of one stream end in their order. */
@@ -15,18 +17,18 @@ enum copy_direction { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_DIRECTION
  * copiers_close.
  *
  * A program may end its contexts, or reset a device, while we go on; then all that was of the
- * context is gone, and the driver crashes on whoever uses it. It does not tell, and may give the
+ * context is gone, and the driver crashes when it is used. It does not tell, and may give the
  * next context the same address. But the number of an allocation is never used again: so each
  * copier has one of its own, the witness, and while its number is there the context is. */
 struct copier {
     driver_context context;
     int device;
-    unsigned index;   /* below COPIERS_MAX */
-    bool is_retained; /* the context is the device's primary one, and we hold it */
-    bool is_gone;     /* atomic: its context is; it is entered no more */
+    unsigned index;       /* below COPIERS_MAX */
+    bool is_retained;     /* the context is the device's primary one, and we hold it */
+    _Atomic bool is_gone; /* its context is; it is entered no more */
     driver_ptr witness;
-    uint64_t witness_id;  /* 0: there was no memory for one, and nothing is known */
-    uint64_t last_buffer; /* atomic: id of the memory that copier_get was last asked for */
+    uint64_t witness_id;          /* 0: there was no memory for one, and nothing is known */
+    _Atomic uint64_t last_buffer; /* id of the memory that copier_get was last asked for */
     driver_stream streams[COPY_DIRECTIONS];
 };
 
@@ -49,11 +51,11 @@ bool copier_is_alive(struct copier *copier);
 /* The same, as far as it was found out before. */
 static inline bool copier_is_gone(const struct copier *copier)
 {
-    return __atomic_load_n(&copier->is_gone, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&copier->is_gone, memory_order_relaxed);
 }
 
-/* Before all is given back: whatever context is not surely there counts as gone, so that nobody
- * touches what is of it. */
+/* Before all is given back: a context that may have ended counts as gone, so that nothing of
+ * it is touched. */
 void copiers_check(void);
 
 /* Starts a copy of `bytes`; it may be under way when this returns. */

@@ -23,68 +23,13 @@ struct function {
     size_t offset; /* of its place in struct driver */
 };
 
-static const struct function functions[] = {
-    {"cuInit", offsetof(struct driver, init)},
-    {"cuGetErrorName", offsetof(struct driver, error_name)},
-    {"cuGetErrorString", offsetof(struct driver, error_text)},
-    {"cuDeviceGetCount", offsetof(struct driver, device_count)},
-    {"cuDeviceGetUuid", offsetof(struct driver, device_uuid)},
-    {"cuDeviceCanAccessPeer", offsetof(struct driver, device_can_access)},
-    {"cuDevicePrimaryCtxRetain", offsetof(struct driver, primary_retain)},
-    {"cuDevicePrimaryCtxRelease", offsetof(struct driver, primary_release)},
-    {"cuCtxPushCurrent", offsetof(struct driver, context_push)},
-    {"cuCtxPopCurrent", offsetof(struct driver, context_pop)},
-    {"cuThreadExchangeStreamCaptureMode", offsetof(struct driver, capture_exchange)},
-    {"cuPointerGetAttributes", offsetof(struct driver, pointer_attributes)},
-    {"cuMemAlloc", offsetof(struct driver, mem_alloc)},
-    {"cuMemAllocManaged", offsetof(struct driver, mem_alloc_managed)},
-    {"cuMemFree", offsetof(struct driver, mem_free)},
-    {"cuMemHostAlloc", offsetof(struct driver, mem_host_alloc)},
-    {"cuMemFreeHost", offsetof(struct driver, mem_host_free)},
-    {"cuMemHostRegister", offsetof(struct driver, host_pin)},
-    {"cuMemHostUnregister", offsetof(struct driver, host_unpin)},
-    {"cuMemcpy", offsetof(struct driver, copy)},
-    {"cuMemcpyAsync", offsetof(struct driver, copy_async)},
-    {"cuMemcpy2DAsync", offsetof(struct driver, copy_2d_async)},
-    {"cuMemcpy3DAsync", offsetof(struct driver, copy_3d_async)},
-    {"cuStreamCreate", offsetof(struct driver, stream_create)},
-    {"cuStreamSynchronize", offsetof(struct driver, stream_synchronize)},
-    {"cuStreamDestroy", offsetof(struct driver, stream_destroy)},
-    {"cuEventCreate", offsetof(struct driver, event_create)},
-    {"cuEventRecord", offsetof(struct driver, event_record)},
-    {"cuEventQuery", offsetof(struct driver, event_query)},
-    {"cuEventDestroy", offsetof(struct driver, event_destroy)},
-    {"cuIpcGetMemHandle", offsetof(struct driver, ipc_export)},
-    {"cuIpcOpenMemHandle", offsetof(struct driver, ipc_open)},
-    {"cuIpcCloseMemHandle", offsetof(struct driver, ipc_close)},
-};
-
-static const struct function optional_functions[] = {
-    {"cuDevicePrimaryCtxReset", offsetof(struct driver, primary_reset)},
-    {"cuMemCreate", offsetof(struct driver, chunk_create)},
-    {"cuMemRetainAllocationHandle", offsetof(struct driver, chunk_retain)},
-    {"cuMemRelease", offsetof(struct driver, chunk_release)},
-    {"cuMemExportToShareableHandle", offsetof(struct driver, chunk_export)},
-    {"cuMemImportFromShareableHandle", offsetof(struct driver, chunk_import)},
-    {"cuMemAddressReserve", offsetof(struct driver, range_reserve)},
-    {"cuMemAddressFree", offsetof(struct driver, range_free)},
-    {"cuMemMap", offsetof(struct driver, range_map)},
-    {"cuMemUnmap", offsetof(struct driver, range_unmap)},
-    {"cuMemSetAccess", offsetof(struct driver, range_allow)},
-    {"cuMemGetAddressRange", offsetof(struct driver, mapping_find)},
-    {"cuModuleLoadData", offsetof(struct driver, module_load)},
-    {"cuModuleUnload", offsetof(struct driver, module_unload)},
-    {"cuModuleGetFunction", offsetof(struct driver, module_function)},
-    {"cuLaunchKernel", offsetof(struct driver, launch)},
-    {"cuDeviceGetAttribute", offsetof(struct driver, device_attribute)},
-    {"cuPointerSetAttribute", offsetof(struct driver, pointer_set)},
-    {"cuFlushGPUDirectRDMAWrites", offsetof(struct driver, remote_flush)},
-};
-
+#define ROW(member, name, ...) {name, offsetof(struct driver, member)},
+static const struct function functions[] = {DRIVER_FUNCTIONS(ROW)};
+static const struct function optional_functions[] = {DRIVER_OPTIONAL_FUNCTIONS(ROW)};
+/* The newer form of device_uuid takes the place of the older one. */
 static const struct function later_functions[] = {
-    {"cuDeviceGetUuid", offsetof(struct driver, device_uuid)},
-    {"cuMemGetHandleForAddressRange", offsetof(struct driver, range_handle)},
-};
+    DRIVER_LATER_FUNCTIONS(ROW){"cuDeviceGetUuid", offsetof(struct driver, device_uuid)}};
+#undef ROW
 
 /* ISO C has no conversion between pointers to data and to functions. */
 static void function_set(void *place, void *function)

@@ -106,7 +106,7 @@ enum driver_device_attribute {
     DRIVER_DEVICE_DMA_BUF = 124  /* int, 0 or 1 */
 };
 
-/* Of remote_flush: what was written to the current context, for whoever may read it. */
+/* Of remote_flush: what was written to the current context, for all that may read it. */
 enum driver_flush {
     DRIVER_FLUSHES_BY_CALL = 1,
     DRIVER_FLUSH_CURRENT_CONTEXT = 0,
@@ -164,74 +164,91 @@ struct driver_copy_3d {
 
 _Static_assert(sizeof(struct driver_copy_3d) == 200, "the driver's layout");
 
-/* The functions, as the driver of version 11.3 and every later one has them. */
-struct driver {
-    driver_result (*init)(unsigned flags);
-    driver_result (*error_name)(driver_result result, const char **name);
-    driver_result (*error_text)(driver_result result, const char **text);
-    driver_result (*device_count)(int *count);
-    driver_result (*device_uuid)(struct driver_uuid *uuid, driver_device device);
-    driver_result (*device_can_access)(int *can, driver_device device, driver_device peer);
-    driver_result (*primary_retain)(driver_context *context, driver_device device);
-    driver_result (*primary_release)(driver_device device);
-    driver_result (*context_push)(driver_context context);
-    driver_result (*context_pop)(driver_context *context);
-    driver_result (*capture_exchange)(int *mode);
-    driver_result (*pointer_attributes)(unsigned count, const int *attributes, void **values,
-                                        driver_ptr pointer);
-    driver_result (*mem_alloc)(driver_ptr *pointer, size_t bytes);
-    driver_result (*mem_alloc_managed)(driver_ptr *pointer, size_t bytes, unsigned flags);
-    driver_result (*mem_free)(driver_ptr pointer);
-    driver_result (*mem_host_alloc)(void **pointer, size_t bytes, unsigned flags);
-    driver_result (*mem_host_free)(void *pointer);
-    driver_result (*host_pin)(void *pointer, size_t bytes, unsigned flags);
-    driver_result (*host_unpin)(void *pointer);
-    driver_result (*copy)(driver_ptr to, driver_ptr from, size_t bytes);
-    driver_result (*copy_async)(driver_ptr to, driver_ptr from, size_t bytes, driver_stream stream);
-    driver_result (*copy_2d_async)(const struct driver_copy_2d *copy, driver_stream stream);
-    driver_result (*copy_3d_async)(const struct driver_copy_3d *copy, driver_stream stream);
-    driver_result (*stream_create)(driver_stream *stream, unsigned flags);
-    driver_result (*stream_synchronize)(driver_stream stream);
-    driver_result (*stream_destroy)(driver_stream stream);
-    driver_result (*event_create)(driver_event *event, unsigned flags);
-    driver_result (*event_record)(driver_event event, driver_stream stream);
-    driver_result (*event_query)(driver_event event);
-    driver_result (*event_destroy)(driver_event event);
-    driver_result (*ipc_export)(struct driver_ipc_handle *handle, driver_ptr pointer);
-    driver_result (*ipc_open)(driver_ptr *pointer, struct driver_ipc_handle handle, unsigned flags);
-    driver_result (*ipc_close)(driver_ptr pointer);
+/* The functions, as the driver of version 11.3 and every later one has them: the name here, the
+ * driver's, the arguments. */
+/* clang-format off */
+#define DRIVER_FUNCTIONS(F) \
+    F(init, "cuInit", unsigned flags) \
+    F(error_name, "cuGetErrorName", driver_result result, const char **name) \
+    F(error_text, "cuGetErrorString", driver_result result, const char **text) \
+    F(device_count, "cuDeviceGetCount", int *count) \
+    F(device_uuid, "cuDeviceGetUuid", struct driver_uuid *uuid, driver_device device) \
+    F(device_can_access, "cuDeviceCanAccessPeer", int *can, driver_device device, \
+      driver_device peer) \
+    F(primary_retain, "cuDevicePrimaryCtxRetain", driver_context *context, driver_device device) \
+    F(primary_release, "cuDevicePrimaryCtxRelease", driver_device device) \
+    F(context_push, "cuCtxPushCurrent", driver_context context) \
+    F(context_pop, "cuCtxPopCurrent", driver_context *context) \
+    F(capture_exchange, "cuThreadExchangeStreamCaptureMode", int *mode) \
+    F(pointer_attributes, "cuPointerGetAttributes", unsigned count, const int *attributes, \
+      void **values, driver_ptr pointer) \
+    F(mem_alloc, "cuMemAlloc", driver_ptr *pointer, size_t bytes) \
+    F(mem_alloc_managed, "cuMemAllocManaged", driver_ptr *pointer, size_t bytes, unsigned flags) \
+    F(mem_free, "cuMemFree", driver_ptr pointer) \
+    F(mem_host_alloc, "cuMemHostAlloc", void **pointer, size_t bytes, unsigned flags) \
+    F(mem_host_free, "cuMemFreeHost", void *pointer) \
+    F(host_pin, "cuMemHostRegister", void *pointer, size_t bytes, unsigned flags) \
+    F(host_unpin, "cuMemHostUnregister", void *pointer) \
+    F(copy, "cuMemcpy", driver_ptr to, driver_ptr from, size_t bytes) \
+    F(copy_async, "cuMemcpyAsync", driver_ptr to, driver_ptr from, size_t bytes, \
+      driver_stream stream) \
+    F(copy_2d_async, "cuMemcpy2DAsync", const struct driver_copy_2d *copy, driver_stream stream) \
+    F(copy_3d_async, "cuMemcpy3DAsync", const struct driver_copy_3d *copy, driver_stream stream) \
+    F(stream_create, "cuStreamCreate", driver_stream *stream, unsigned flags) \
+    F(stream_synchronize, "cuStreamSynchronize", driver_stream stream) \
+    F(stream_destroy, "cuStreamDestroy", driver_stream stream) \
+    F(event_create, "cuEventCreate", driver_event *event, unsigned flags) \
+    F(event_record, "cuEventRecord", driver_event event, driver_stream stream) \
+    F(event_query, "cuEventQuery", driver_event event) \
+    F(event_destroy, "cuEventDestroy", driver_event event) \
+    F(ipc_export, "cuIpcGetMemHandle", struct driver_ipc_handle *handle, driver_ptr pointer) \
+    F(ipc_open, "cuIpcOpenMemHandle", driver_ptr *pointer, struct driver_ipc_handle handle, \
+      unsigned flags) \
+    F(ipc_close, "cuIpcCloseMemHandle", driver_ptr pointer)
 
-    /* Null where the driver has them not. */
-    driver_result (*primary_reset)(driver_device device);
-    driver_result (*chunk_create)(driver_chunk *chunk, size_t bytes,
-                                  const struct driver_chunk_properties *properties, uint64_t flags);
-    driver_result (*chunk_retain)(driver_chunk *chunk, void *address);
-    driver_result (*chunk_release)(driver_chunk chunk);
-    driver_result (*chunk_export)(void *handle, driver_chunk chunk, int handle_type,
-                                  uint64_t flags);
-    driver_result (*chunk_import)(driver_chunk *chunk, void *handle, int handle_type);
-    driver_result (*range_reserve)(driver_ptr *pointer, size_t bytes, size_t alignment,
-                                   driver_ptr wanted, uint64_t flags);
-    driver_result (*range_free)(driver_ptr pointer, size_t bytes);
-    driver_result (*range_map)(driver_ptr pointer, size_t bytes, size_t offset, driver_chunk chunk,
-                               uint64_t flags);
-    driver_result (*range_unmap)(driver_ptr pointer, size_t bytes);
-    driver_result (*range_allow)(driver_ptr pointer, size_t bytes,
-                                 const struct driver_access *access, size_t count);
-    driver_result (*mapping_find)(driver_ptr *start, size_t *bytes, driver_ptr pointer);
-    driver_result (*module_load)(driver_module *module, const void *code);
-    driver_result (*module_unload)(driver_module module);
-    driver_result (*module_function)(driver_function *function, driver_module module,
-                                     const char *name);
-    driver_result (*launch)(driver_function function, unsigned grid_x, unsigned grid_y,
-                            unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                            unsigned shared_bytes, driver_stream stream, void **arguments,
-                            void **extra);
-    driver_result (*device_attribute)(int *value, int attribute, driver_device device);
-    driver_result (*pointer_set)(const void *value, int attribute, driver_ptr pointer);
-    driver_result (*remote_flush)(int target, int scope);
-    driver_result (*range_handle)(void *handle, driver_ptr pointer, size_t bytes, int handle_type,
-                                  uint64_t flags);
+/* Null where the driver has them not. */
+#define DRIVER_OPTIONAL_FUNCTIONS(F) \
+    F(primary_reset, "cuDevicePrimaryCtxReset", driver_device device) \
+    F(chunk_create, "cuMemCreate", driver_chunk *chunk, size_t bytes, \
+      const struct driver_chunk_properties *properties, uint64_t flags) \
+    F(chunk_retain, "cuMemRetainAllocationHandle", driver_chunk *chunk, void *address) \
+    F(chunk_release, "cuMemRelease", driver_chunk chunk) \
+    F(chunk_export, "cuMemExportToShareableHandle", void *handle, driver_chunk chunk, \
+      int handle_type, uint64_t flags) \
+    F(chunk_import, "cuMemImportFromShareableHandle", driver_chunk *chunk, void *handle, \
+      int handle_type) \
+    F(range_reserve, "cuMemAddressReserve", driver_ptr *pointer, size_t bytes, \
+      size_t alignment, driver_ptr wanted, uint64_t flags) \
+    F(range_free, "cuMemAddressFree", driver_ptr pointer, size_t bytes) \
+    F(range_map, "cuMemMap", driver_ptr pointer, size_t bytes, size_t offset, \
+      driver_chunk chunk, uint64_t flags) \
+    F(range_unmap, "cuMemUnmap", driver_ptr pointer, size_t bytes) \
+    F(range_allow, "cuMemSetAccess", driver_ptr pointer, size_t bytes, \
+      const struct driver_access *access, size_t count) \
+    F(mapping_find, "cuMemGetAddressRange", driver_ptr *start, size_t *bytes, driver_ptr pointer) \
+    F(module_load, "cuModuleLoadData", driver_module *module, const void *code) \
+    F(module_unload, "cuModuleUnload", driver_module module) \
+    F(module_function, "cuModuleGetFunction", driver_function *function, driver_module module, \
+      const char *name) \
+    F(launch, "cuLaunchKernel", driver_function function, unsigned grid_x, unsigned grid_y, \
+      unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
+      unsigned shared_bytes, driver_stream stream, void **arguments, void **extra) \
+    F(device_attribute, "cuDeviceGetAttribute", int *value, int attribute, driver_device device) \
+    F(pointer_set, "cuPointerSetAttribute", const void *value, int attribute, driver_ptr pointer) \
+    F(remote_flush, "cuFlushGPUDirectRDMAWrites", int target, int scope)
+
+/* Of version 11.7; null likewise. */
+#define DRIVER_LATER_FUNCTIONS(F) \
+    F(range_handle, "cuMemGetHandleForAddressRange", void *handle, driver_ptr pointer, \
+      size_t bytes, int handle_type, uint64_t flags)
+/* clang-format on */
+
+struct driver {
+#define DRIVER_MEMBER(member, name, ...) driver_result (*member)(__VA_ARGS__);
+    DRIVER_FUNCTIONS(DRIVER_MEMBER)
+    DRIVER_OPTIONAL_FUNCTIONS(DRIVER_MEMBER)
+    DRIVER_LATER_FUNCTIONS(DRIVER_MEMBER)
+#undef DRIVER_MEMBER
 };
 
 extern struct driver driver;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static struct {
     pthread_mutex_t lock; /* guards the loading of all below */
     struct loaded {
         struct copier *copier;
-        bool is_tried; /* atomic: set with release, after the rest */
+        _Atomic bool is_tried; /* set with release, after the rest */
         driver_result result;
         driver_module module;
         driver_function functions[KERNELS];
@@ -143,12 +144,12 @@ driver_result kernels_ready(struct copier *copier)
     struct loaded *loaded = &kernels.of[copier->index];
     if (!kernels_offered())
         return DRIVER_NOT_SUPPORTED;
-    if (__atomic_load_n(&loaded->is_tried, __ATOMIC_ACQUIRE)) /* the store below */
+    if (atomic_load_explicit(&loaded->is_tried, memory_order_acquire)) /* the store below */
         return loaded->result;
     pthread_mutex_lock(&kernels.lock);
     if (!loaded->is_tried) {
         load(loaded, copier);
-        __atomic_store_n(&loaded->is_tried, true, __ATOMIC_RELEASE); /* the load above */
+        atomic_store_explicit(&loaded->is_tried, true, memory_order_release); /* the load above */
     }
     pthread_mutex_unlock(&kernels.lock);
     return loaded->result;

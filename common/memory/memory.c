@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -18,9 +19,9 @@ static struct {
     struct {
         driver_ptr start, end;
     } ranges[RANGES];
-    /* Around all ranges, atomic: widened under the lock, read without it. Relaxed: what another
+    /* Around all ranges: widened under the lock, read without it. Relaxed: what another
      * thread is adding right now was not freed before that. */
-    driver_ptr lowest, highest;
+    _Atomic driver_ptr lowest, highest;
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .lowest = ~0ull};
 
 static bool seen_contains(driver_ptr address)
@@ -40,9 +41,9 @@ static void seen_add(const struct memory *memory)
         seen.ranges[seen.next].end = end;
         seen.next = (seen.next + 1) % RANGES;
         if (memory->start < seen.lowest)
-            __atomic_store_n(&seen.lowest, memory->start, __ATOMIC_RELAXED);
+            atomic_store_explicit(&seen.lowest, memory->start, memory_order_relaxed);
         if (end > seen.highest)
-            __atomic_store_n(&seen.highest, end, __ATOMIC_RELAXED);
+            atomic_store_explicit(&seen.highest, end, memory_order_relaxed);
     }
     pthread_mutex_unlock(&seen.lock);
 }
@@ -58,8 +59,8 @@ static bool is_readable(driver_ptr address)
 
 static enum memory_kind kind_of_unknown(driver_ptr address)
 {
-    if (address < __atomic_load_n(&seen.lowest, __ATOMIC_RELAXED) ||
-        address >= __atomic_load_n(&seen.highest, __ATOMIC_RELAXED))
+    if (address < atomic_load_explicit(&seen.lowest, memory_order_relaxed) ||
+        address >= atomic_load_explicit(&seen.highest, memory_order_relaxed))
         return MEMORY_HOST;
     pthread_mutex_lock(&seen.lock);
     bool was_device = seen_contains(address);

@@ -9,7 +9,7 @@ enum memory_kind {
     MEMORY_HOST,    /* the processor may touch it; pinned memory is this too */
     MEMORY_DEVICE,  /* only the driver's copies may */
     MEMORY_MANAGED, /* moves between both: treated as a device's, which is always right */
-    MEMORY_FREED,   /* was a device's when it was last asked about, and is nobody's now */
+    MEMORY_FREED,   /* was a device's when it was last asked about, and belongs to none now */
     MEMORY_LOST     /* the driver fails to say, and the processor cannot read there */
 };
 

@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-/* Who includes this says how an address of the device is reached: KERNEL_PLACE(type, address) is a
- * pointer to what is there, and KERNEL_FUNCTION stands before each function. */
+/* The file that includes this says how an address of the device is reached: KERNEL_PLACE(type,
+ * address) is a pointer to what is there, and KERNEL_FUNCTION stands before each function. */
 #ifndef KERNEL_PLACE
 #define KERNEL_PLACE(type, address) ((type *) (uintptr_t) (address))
 #define KERNEL_FUNCTION             static inline

@@ -5,6 +5,7 @@
 #include "common/memory/packer.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,13 +51,13 @@ static struct {
 
 void layout_end(struct layout *layout)
 {
-    static uint64_t last_serial;
+    static _Atomic uint64_t last_serial;
     uint64_t bits = (uint64_t) (uintptr_t) layout->base | (uint64_t) layout->extent | 8;
     for (uint32_t i = 0; i <= layout->block_count; i++)
         bits |= layout->blocks[i].offset | (uint64_t) layout->blocks[i].displacement;
     layout->word = (uint32_t) (bits & (~bits + 1)); /* its lowest bit that is set */
     /* Relaxed: only that each is given once. */
-    layout->serial = __atomic_add_fetch(&last_serial, 1, __ATOMIC_RELAXED);
+    layout->serial = atomic_fetch_add_explicit(&last_serial, 1, memory_order_relaxed) + 1;
 }
 
 uint32_t layout_block_at(const struct layout *layout, size_t within)

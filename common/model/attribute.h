@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The attributes of a lane: the one table that all walk who name, read, write or check them. */
+/* The attributes of a lane: one table, from which all code takes their names, places and checks. */
 #ifndef COMMON_MODEL_ATTRIBUTE_H
 #define COMMON_MODEL_ATTRIBUTE_H
 

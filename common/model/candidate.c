@@ -269,7 +269,7 @@ static void exact_difference(const struct candidate *a, const struct candidate *
     cost_exact_difference(&of_a, &of_b, offset, slope);
 }
 
-/* Who wins where both take equally long? */
+/* Which one wins where both take equally long? */
 static bool wins_tie(const struct candidate *a, const struct candidate *b)
 {
     if (a->protocol->kind != b->protocol->kind)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who is busy. A single message takes the sum of the stages; in a stream of messages the stages of
+/* What is busy. A single message takes the sum of the stages; in a stream of messages the stages of
  * different messages overlap and the largest of the first three counts (no processor is busy with
  * latency). */
 enum cost_stage { COST_SENDER, COST_WIRE, COST_RECEIVER, COST_LATENCY, COST_STAGES };

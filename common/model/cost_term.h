@@ -13,14 +13,14 @@
 /* scale * (fixed + bytes * (growth + 1 / bandwidth)), of all stages together */
 struct cost_exact {
     uint64_t fingerprint;  /* equal for costs made of equal terms, in whatever order */
-    bool only_fingerprint; /* set by who asks: the rest is not wanted */
+    bool only_fingerprint; /* set by the caller: the rest is not wanted */
     bool bounded;          /* there is a bandwidth and it is finite */
     double scale;
     struct exact fixed, growth, bandwidth;
 };
 
 /* Empties the cost; what is added is multiplied by `scale` in the end. Only cost->exact is kept:
- * who asks for a cost sets it, to null or to where the exact terms go. */
+ * the caller sets it, to null or to where the exact terms go. */
 void cost_begin(struct cost *cost, double scale);
 
 /* The same terms for cost->exact. */

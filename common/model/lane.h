@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A lane as the model sees it: numbers and abilities, nothing of who provides them. */
+/* A lane as the model sees it: numbers and abilities, whatever BTL provides them. */
 #ifndef COMMON_MODEL_LANE_H
 #define COMMON_MODEL_LANE_H
 
@@ -14,7 +14,7 @@
 #define MODEL_LANES_MAX       16
 #define MODEL_LANE_RANGES_MAX 40
 
-/* Who gave a value, the strongest first: a stronger source replaces a weaker one. */
+/* Where a value comes from, the strongest first: a stronger source replaces a weaker one. */
 enum model_source {
     MODEL_SOURCE_USER,      /* a parameter or the file that the user wrote */
     MODEL_SOURCE_PROFILE,   /* a profile that multilane-calibrate measured earlier */
@@ -33,7 +33,7 @@ enum model_way {
     MODEL_BY_SEND, /* active messages */
     MODEL_BY_GET,  /* the reader works */
     MODEL_BY_PUT,  /* the writer works */
-    MODEL_BY_BOTH, /* both work at once; where nobody measured it, as a get beside a put */
+    MODEL_BY_BOTH, /* both work at once; where it was not measured, as a get beside a put */
     MODEL_WAYS
 };
 
@@ -109,7 +109,7 @@ struct model_lane {
     uint8_t source[MODEL_WAYS][MODEL_ATTRIBUTES]; /* enum model_source */
 };
 
-/* Lanes of one group count together at most this. A group that nobody measured carries what its
+/* Lanes of one group count together at most this. A group that was not measured carries what its
  * fastest lane carries alone. */
 struct model_group {
     uint32_t id;
@@ -124,8 +124,8 @@ void model_lane_init(struct model_lane *lane, const char *name);
 void model_lane_set_cost(struct model_lane *lane, enum model_way way,
                          const struct model_lane_range *range);
 
-/* Says who gave an attribute of one way, or of every way with MODEL_WAYS; every attribute with
- * MODEL_ATTRIBUTES. */
+/* Says where an attribute of one way comes from, or of every way with MODEL_WAYS; every attribute
+ * with MODEL_ATTRIBUTES. */
 void model_lane_set_source(struct model_lane *lane, enum model_way way,
                            enum model_attribute attribute, enum model_source source);
 

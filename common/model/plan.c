@@ -138,7 +138,7 @@ static void walk_gather(struct walk *walk, uint64_t bytes)
     }
 }
 
-/* The last size up to which nobody joins, nobody leaves and no line bends. */
+/* The last size up to which the same candidates compete and no line bends. */
 static uint64_t interval_end(const struct walk *walk, uint64_t bytes)
 {
     uint64_t end = override_bound(walk->input, bytes, bytes ? UINT64_MAX : 0);
@@ -160,7 +160,8 @@ static struct candidate *best_at(const struct walk *walk, uint64_t bytes)
     return best;
 }
 
-/* Who overtakes `best` first, and from which size on; *size is 0 if nobody does up to `end`. */
+/* The candidate that overtakes `best` first, and from which size on; *size is 0 if none does up to
+ * `end`. */
 static struct candidate *next_best(const struct walk *walk, const struct candidate *best,
                                    uint64_t from, uint64_t end, uint64_t *size)
 {

@@ -31,7 +31,7 @@ enum model_protocol_kind { MODEL_EAGER, MODEL_RNDV };
 /* What a message's memory looks like. */
 struct model_buffer {
     enum model_memory memory;
-    uint32_t pieces; /* 1: contiguous; 0: many, or nobody counted */
+    uint32_t pieces; /* 1: contiguous; 0: many, or not counted */
 };
 
 /* "contiguous host memory", for errors and reports. */

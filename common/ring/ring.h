@@ -107,7 +107,7 @@ enum ring_result {
 };
 
 /* Between two looks in vain: leaves the core to its other thread, and the line that both look at to
- * who is about to write it. */
+ * the one that is about to write it. */
 static inline void ring_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -140,7 +140,7 @@ static inline size_t ring_bytes(uint32_t lines)
 
 static inline bool ring_lines_valid(uint64_t lines)
 {
-    return RING_LINES_MIN <= lines && lines <= RING_LINES_MAX && 0 == (lines & (lines - 1));
+    return lines >= RING_LINES_MIN && lines <= RING_LINES_MAX && (lines & (lines - 1)) == 0;
 }
 
 /* Words of the bitmap that a sender needs. */
@@ -156,7 +156,7 @@ static inline uint32_t ring_length_max(uint32_t lines)
     return lines / 4 * RING_LINE_BYTES - RING_LINE_BYTES;
 }
 
-/* Lines, feedback and bitmap are cleared memory, or were left so by nobody else. */
+/* Lines, feedback and bitmap are cleared memory, or are as this ring left them. */
 void ring_sender_init(struct ring_sender *sender, struct ring_line *lines, uint32_t line_count,
                       struct ring_feedback *feedback, uint64_t *stale);
 void ring_receiver_init(struct ring_receiver *receiver, struct ring_line *lines,
@@ -201,7 +201,7 @@ static inline void ring_clear_stale(struct ring_sender *sender, uint64_t positio
     uint32_t line = (uint32_t) position & sender->mask;
     uint64_t bit = UINT64_C(1) << (line & 63);
 
-    if (__builtin_expect(0 != (sender->stale[line / 64] & bit), 0)) {
+    if (__builtin_expect((sender->stale[line / 64] & bit) != 0, 0)) {
         sender->stale[line / 64] &= ~bit;
         /* Relaxed: the store-release of the header before it makes it visible in time. */
         atomic_store_explicit(&sender->lines[line].header, 0, memory_order_relaxed);
@@ -218,7 +218,7 @@ static inline void ring_publish_lines(struct ring_sender *sender, uint8_t tag, u
         ring_mark_stale(sender, first, lines);
     sender->head += lines;
     ring_clear_stale(sender, sender->head);
-    /* Release: payload and clearing are seen by whoever sees this header (ring_peek). */
+    /* Release: payload and clearing are seen by a receiver that sees this header (ring_peek). */
     atomic_store_explicit(&sender->lines[first].header,
                           ring_header(lap, tag, kind, start_bytes, (uint32_t) length),
                           memory_order_release);
@@ -253,7 +253,7 @@ static inline void ring_publish_line(struct ring_sender *sender, uint8_t tag, un
  * look at rings it does not attend now and then. */
 static inline bool ring_is_attended(const struct ring_sender *sender)
 {
-    return 0 != atomic_load_explicit(&sender->feedback->attended, memory_order_relaxed);
+    return atomic_load_explicit(&sender->feedback->attended, memory_order_relaxed) != 0;
 }
 
 static inline void ring_attend(struct ring_receiver *receiver, bool attended)

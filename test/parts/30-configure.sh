@@ -18,7 +18,7 @@ refused() {
     [ "$status" = 1 ] && [ "$errors" = 1 ]
 }
 
-# A prefix whose mpicc and headers belong to an Open MPI that nobody knows.
+# A prefix whose mpicc and headers belong to an Open MPI that is not supported.
 unknown_ompi() {
     local prefix=$build_root/unknown-ompi
     rm -rf "$prefix"

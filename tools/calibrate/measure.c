@@ -128,7 +128,7 @@ static void measure_rounds(struct session *session, int peer, uint32_t index,
         for (uint32_t i = 0; i < size_count; i++) {
             double longest_s = 0;
             for (int j = 0; j < MODEL_PROTOCOLS; j++) {
-                /* Who comes first changes, so that none is always the one after another. */
+                /* The order changes, so that none is always the one after another. */
                 int protocol = (j + round) % MODEL_PROTOCOLS;
                 if (sizes[i] > limits[protocol])
                     continue;
@@ -280,8 +280,8 @@ static bool measure_point(struct session *session, int peer, struct order *order
         return false;
     double gap_s = fmax(median_of(gap, (uint32_t) k), 1e-9),
            gap_in_s = fmax(median_of(gap_in, (uint32_t) k), 1e-9);
-    /* Whoever sends or receives one after another takes no longer for each than the gap: a single
-     * one, after a pause, is slowed by what has left the caches meanwhile. */
+    /* A process that sends or receives one after another takes no longer for each than the gap: a
+     * single one, after a pause, is slowed by what has left the caches meanwhile. */
     double send_s = fmin(gap_s, fmax(median_of(send, (uint32_t) sent) - clock_s, 1e-9));
     double user_s = fmin(gap_in_s / 2, fmax(median_of(receive, (uint32_t) seen) - clock_s, 1e-9));
     double receive_s =

@@ -216,7 +216,7 @@ void report_cluster(FILE *out, const char *lane, const struct cluster_model *mod
         fprintf(out, "  %-34s %10s and %.4g ns a KiB\n", rows[i].name,
                 number_print_time(rows[i].line->fixed_s, fixed),
                 rows[i].line->growth_s_byte * 1024e9);
-    fprintf(out, "  %-34s %10s%s\n", "B_L  taken while nobody receives",
+    fprintf(out, "  %-34s %10s%s\n", "B_L  taken before one is received",
             number_print_size(model->buffer_bytes, size),
             model->buffer_bytes >= CALIBRATE_IN_FLIGHT_MOST ? " or more" : "");
 }

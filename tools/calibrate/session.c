@@ -120,7 +120,8 @@ static void broadcast_part(const struct session *session, const struct order *or
         done_to(0);
 }
 
-/* --- the part of those who obey ------------------------------------------------------------------
+/* --- the part of the other ranks
+ * ------------------------------------------------------------------
  */
 
 /* Spins while orders come thick, naps while others are at it: they may need the processor. */

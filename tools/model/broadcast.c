@@ -11,7 +11,8 @@
  * What the printed formulas leave out:
  *  - (2.8) counts g between the root's sends; the root cannot be quicker than its processor, so
  *    max(g, O_s) stands for g.
- *  - With p = 2 the receiver has nobody to send to and may be the slowest: max(g, O_s, O_r + U_r).
+ *  - With p = 2 the receiver has no child to send to and may be the slowest: max(g, O_s, O_r +
+ * U_r).
  *  - p that is no power of two: the root has ceil(log2 p) children, and the depth of the tree is
  * that of the p processes that exist, not log2 p.
  *  - The first packet reaches the root's last child after all of the root's sends, which is later
@@ -19,9 +20,9 @@
  *  - (2.9) counts O_s between the sends of the process that is in trouble; where g > O_s they are g
  *    apart, and O_r of the next packet may fall into the gaps.
  * So the correction is: the first packet through the tree that exists, and every other one later by
- * the time that the slowest process takes for one. Nobody is disturbed where (2.8) applies, and it
- * is then what the tree gives. Elsewhere it is a bound from below: interrupts of many packets that
- * arrive early hold up the sends of the first ones, and the subtree starves for longer. */
+ * the time that the slowest process takes for one. No process is disturbed where (2.8) applies, and
+ * it is then what the tree gives. Elsewhere it is a bound from below: interrupts of many packets
+ * that arrive early hold up the sends of the first ones, and the subtree starves for longer. */
 #include "tools/model/broadcast.h"
 
 #include <math.h>

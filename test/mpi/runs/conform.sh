@@ -112,7 +112,7 @@ if [ -n "${MULTILANE_LONG:-}" ]; then
         --thorough --seconds 140
 elif [ "$series" = 4.1 ] && [ -z "$sanitizer" ]; then
     mpi conform.large.one.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
-        --case a_count_of_more_than_two_gib_of_bytes_arrives --seconds 100
+        --case a_count_of_more_than_two_gib_of_bytes_arrives --seconds 140
 else
     skip "${prefix}conform.large" "4.1 runs it without a sanitizer, and --long does here"
 fi
