@@ -103,6 +103,29 @@ configured_checkout() {
     grep -q 'no mpicc in /nonexistent/bin' "$checkout/said" && rm -rf "$checkout"
 }
 
+# A protocol is a file of its own and a line in a list: a sample is added, built, and carries messages.
+sample_protocol() {
+    local sample=$build_root/sample changed
+    rm -rf "$sample" && mkdir -p "$sample/build" || return 1
+    (sources=$sample/source && sources_copy) && "$top/test/sample/add" "$sample/source" || return 1
+    changed=$(cd "$sample/source" && while IFS= read -r file; do
+        cmp -s "$file" "$top/$file" || echo "$file"
+    done <MANIFEST)
+    printf 'changed: %s\n' "$changed"
+    [ "$changed" = "common/model/protocol.c
+common/model/protocol.h
+pml/multilane/local.mk" ] || return 1
+    (cd "$sample/source" && ./autogen.sh) >"$sample/log" 2>&1 &&
+        (cd "$sample/build" && ../source/configure --without-verbs --enable-werror &&
+            make -j"$jobs" mca_pml_multilane.la mca_btl_shm.la test/mpi/ring) >>"$sample/log" 2>&1 ||
+        { tail -n 20 "$sample/log"; return 1; }
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    OMPI_MCA_mca_base_component_path=$sample/build/.libs:SYS_DEFAULT:USER_DEFAULT \
+        timeout 60 mpirun -n 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_explain 1 \
+        --mca pml_multilane_protocol rndv-sample "$sample/build/test/mpi/ring" 2>&1 | tee "$sample/said"
+    grep -Eq ' rndv-sample +shm.* [1-9][0-9]* +[1-9][0-9]*$' "$sample/said" && rm -rf "$sample"
+}
+
 part_run() {
     check configure.ready eval 'packages_need_to_build && sources_prepare' || return 1
     check configure.no-openmpi no_ompi
@@ -121,6 +144,11 @@ part_run() {
     check configure.broken-nvcc broken_nvcc
     check configure.unknown-part unknown_part
     check configure.configured-checkout configured_checkout
+    if [ -n "$MULTILANE_FULL" ]; then # a minute
+        check configure.sample-protocol sample_protocol
+    else
+        skip configure.sample-protocol "it takes a minute: with --full"
+    fi
 }
 
 # The same manners in test/all itself.
