@@ -9,6 +9,7 @@
 #include "lanes_standin.h"
 #include "base/parameters.h"
 #include "peer/peer_class.h"
+#include "peer/peer_lanes.h"
 
 static mca_btl_base_module_t *rails[3];
 

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "lanes_standin.h"
+#include "delivery/seen.h"
 #include "peer/peer_class.h"
+#include "peer/peer_lanes.h"
 #include "peer/stripe.h"
 
 #define M             ((size_t) 1 << 20)

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lane/lane.h"
-#include "base/multilane.h"
 #include "lane/transfer.h"
 #include "progress_standin.h"
 
