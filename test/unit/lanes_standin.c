@@ -177,7 +177,10 @@ mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth)
 
 struct peer *standin_peer(void)
 {
-    static struct peer *all[4096]; /* so that none of them counts as lost memory */
+    static struct {
+        struct peer *peer;
+        ompi_proc_t *proc;
+    } all[4096]; /* so that none of them counts as lost memory */
     static uint32_t count;
     ompi_proc_t *proc = malloc(sizeof(*proc));
     mca_bml_base_endpoint_t *endpoint = OBJ_NEW(mca_bml_base_endpoint_t);
@@ -192,7 +195,8 @@ struct peer *standin_peer(void)
     mca_bml_base_btl_array_reserve(&endpoint->btl_eager, MODEL_LANES_MAX);
     mca_bml_base_btl_array_reserve(&endpoint->btl_send, MODEL_LANES_MAX);
     proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML] = endpoint;
-    return all[count] = peer_new(proc->super.proc_name, proc);
+    all[count].proc = proc;
+    return all[count].peer = peer_new(proc->super.proc_name, proc);
 }
 
 void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
@@ -208,16 +212,26 @@ void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
     }
 }
 
-void standin_begin(void)
+void standin_count_failures(void)
+{
+    lane_events = (struct lane_events){.lane_failed = lane_failure, .btl_failed = btl_failure};
+}
+
+void standin_surround(void)
 {
     parameters.profile = "none";
     parameters.bias = 0.99;
     parameters.failover = false; /* messages are not kept, unless the test says so */
     parameters.queued_max_bytes = 1 << 20;
+    OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
     protocol_table_use();
-    lane_events = (struct lane_events){.lane_failed = lane_failure, .btl_failed = btl_failure};
+}
+
+void standin_begin(void)
+{
+    standin_surround();
+    standin_count_failures();
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
     pending_open();
     departures_init();
-    OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
 }

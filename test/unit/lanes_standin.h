@@ -37,7 +37,11 @@ extern char standin_sentence[512];
 extern bool standin_expects_failures;
 extern unsigned standin_failures;
 
-/* The state that the code under test expects. */
+/* What lies around; standin_begin opens as well what of the PML lanes need. */
+void standin_surround(void);
 void standin_begin(void);
+
+/* From now on failures are counted as above. */
+void standin_count_failures(void);
 
 #endif

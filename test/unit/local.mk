@@ -102,6 +102,29 @@ test_unit_pml_watch_SOURCES = test/unit/pml_watch.c test/unit/lanes_standin.c te
 test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(pml_ldadd)
 
+# The whole of it in a job without a job.
+job_tests = test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_recv \
+	test/unit/pml_queue
+check_PROGRAMS += $(job_tests)
+TESTS += $(job_tests)
+noinst_HEADERS += test/unit/job_standin.h
+job_standin = test/unit/job_standin.c test/unit/lanes_standin.c test/unit/progress_standin.c
+test_unit_pml_credit_SOURCES = test/unit/pml_credit.c $(job_standin)
+test_unit_pml_credit_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_credit_LDADD = $(pml_ldadd)
+test_unit_pml_inbound_SOURCES = test/unit/pml_inbound.c $(job_standin)
+test_unit_pml_inbound_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_inbound_LDADD = $(pml_ldadd)
+test_unit_pml_join_SOURCES = test/unit/pml_join.c $(job_standin)
+test_unit_pml_join_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_join_LDADD = $(pml_ldadd)
+test_unit_pml_recv_SOURCES = test/unit/pml_recv.c $(job_standin)
+test_unit_pml_recv_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_recv_LDADD = $(pml_ldadd)
+test_unit_pml_queue_SOURCES = test/unit/pml_queue.c $(job_standin)
+test_unit_pml_queue_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_queue_LDADD = $(pml_ldadd)
+
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_foreign \
 	test/unit/lane_given test/unit/lane_place test/unit/lane_profile test/unit/report_table
