@@ -197,6 +197,7 @@ void job_end(void)
     OBJ_DESTRUCT(&job_ompi_comm.super);
     OBJ_DESTRUCT(&mca_pml_base_send_requests);
     OBJ_DESTRUCT(&mca_pml_base_recv_requests);
+    OPAL_LIST_DESTRUCT(&mca_btl_base_modules_initialized);
     job_forget();
 }
 

@@ -44,7 +44,8 @@ static void piece(int rank, int lane, struct wire_handle receiver, size_t offset
 {
     const struct wire_data data = {.receiver = receiver, .offset = offset};
     static const unsigned char no_bytes[2 * SIZE];
-    const unsigned char *bytes = offset + length <= SIZE ? sent + offset : no_bytes;
+    const unsigned char *bytes =
+        offset < SIZE && length <= SIZE - offset ? sent + offset : no_bytes;
     job_control(rank, lane, WIRE_DATA, &data, sizeof(data), bytes, length);
 }
 
