@@ -18,6 +18,7 @@ ompi_communicator_t job_ompi_comm;
 struct job_sent job_sent[SENT_MAX];
 unsigned job_sent_count;
 bool job_has_room = true;
+unsigned job_refusals;
 
 static ompi_group_t group;
 static ompi_proc_t *procs[JOB_RANKS];
@@ -27,6 +28,22 @@ static mca_btl_base_module_t *btls[JOB_LANES];
 struct mca_pml_comm_t *job_comm(void)
 {
     return job_ompi_comm.c_pml_comm;
+}
+
+size_t job_kept(void)
+{
+    opal_free_list_item_t *item, *items = NULL;
+    size_t kept = multilane.inbound.fl_num_allocated;
+    while ((item = (void *) opal_lifo_pop_st(&multilane.inbound.super))) {
+        item->super.opal_list_next = (void *) items;
+        items = item;
+        kept--;
+    }
+    while ((item = items)) {
+        items = (void *) item->super.opal_list_next;
+        opal_free_list_return_st(&multilane.inbound, item);
+    }
+    return kept;
 }
 
 struct peer *job_peer(int rank)
@@ -121,8 +138,10 @@ static bool keep_sent(const mca_btl_base_module_t *btl,
                       size_t length)
 {
     struct job_sent *sent = &job_sent[job_sent_count];
-    if (!job_has_room)
+    if (!job_has_room || job_refusals) {
+        job_refusals -= job_refusals > 0;
         return false;
+    }
     if (job_sent_count++ == SENT_MAX)
         abort();
     *sent = (struct job_sent){.type = bytes[0], .length = length};

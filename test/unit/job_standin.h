@@ -19,6 +19,8 @@ void job_end(void);
 
 extern ompi_communicator_t job_ompi_comm;
 struct mca_pml_comm_t *job_comm(void);
+/* How many messages are kept, wherever they are listed. */
+size_t job_kept(void);
 struct peer *job_peer(int rank);
 
 /* --- what comes from a rank, over its lane of that index ---------------------------------------
@@ -56,6 +58,8 @@ extern struct job_sent job_sent[];
 extern unsigned job_sent_count;
 /* Do lanes take messages now? */
 extern bool job_has_room;
+/* So many more they refuse in any case. */
+extern unsigned job_refusals;
 
 /* The body of the last message of that type to the rank; null: there was none. */
 const void *job_last(int rank, uint8_t type);

@@ -54,6 +54,7 @@ static void deliver_in_order(unsigned order, int posted)
     }
     CHECK(job_comm()->unexpected.count == 0 && !job_peer(1)->early, "something is left");
     CHECK(multilane.bad_headers == 0, "a duplicate is an error");
+    CHECK(job_kept() == 0, "%zu messages are kept", job_kept());
     job_end();
 }
 
@@ -183,6 +184,7 @@ static void parts_in_any_order_make_the_message(void)
         for (int posted = 0; posted <= PARTS; posted++)
             assemble(seed * UINT64_C(0x9e3779b97f4a7c15), posted);
     CHECK(job_peer(1)->in.held == 0, "%u units are held", job_peer(1)->in.held);
+    CHECK(job_kept() == 0, "%zu messages are kept", job_kept());
     job_end();
 }
 
@@ -258,7 +260,7 @@ static void a_lost_peer_ends_a_message_of_which_parts_are_missing(void)
     job_peer(1)->lost = false;
     job_part(1, 0, 0, TAG, whole, SIZE, 10, SIZE - 10); /* what was still on its way */
     job_part(1, 0, 1, TAG, whole, SIZE, 10, SIZE - 10);
-    CHECK(!job_peer(1)->assemblies, "a refused message stays");
+    CHECK(!job_peer(1)->assemblies && job_kept() == 0, "%zu refused messages stay", job_kept());
     job_end();
 }
 

@@ -177,6 +177,21 @@ static void what_a_lane_refuses_goes_before_what_comes_later(void)
     job_end();
 }
 
+/* Room comes just when a later one is sent. */
+static void what_comes_later_waits_behind_what_a_lane_has_refused(void)
+{
+    begin();
+    for (int i = 0; i < 5; i++) {
+        job_refusals = 1; /* of the first one, again and again */
+        send_one(8);
+        CHECK(job_sent_count == 0, "message %u overtakes", job_sequence(&job_sent[0]));
+    }
+    progress_standin_run();
+    CHECK(check_order() == 5, "%u went", check_order());
+    free_all(MPI_SUCCESS);
+    job_end();
+}
+
 /* Rooms come and go; a receiver that receives each message some time after it came. */
 static void messages_go_in_order_whatever_has_room(uint64_t seed)
 {
@@ -268,6 +283,7 @@ int main(void)
     a_long_message_beyond_the_window_is_announced();
     limits_that_cannot_be_are_refused();
     what_a_lane_refuses_goes_before_what_comes_later();
+    what_comes_later_waits_behind_what_a_lane_has_refused();
     for (uint64_t seed = 1; seed <= (check_is_long() ? 1000 : 40); seed++)
         messages_go_in_order_whatever_has_room(seed * UINT64_C(0x9e3779b97f4a7c15));
     one_that_is_withdrawn_is_not_sent();

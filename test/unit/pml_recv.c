@@ -90,23 +90,40 @@ static void pieces_in_any_order_are_received_once(uint64_t seed)
     job_end();
 }
 
-/* Pieces end within elements, and elements lie apart. */
-static void pieces_of_an_element_find_their_places(uint64_t seed)
+/* What came is not written again, whatever a second copy of it says. */
+static void a_duplicate_changes_nothing(void)
 {
-    enum { COUNT = 50, ELEMENT = 6, APART = 11 };
+    struct wire_rtr rtr;
+    unsigned char other[100];
+    begin();
+    memset(other, CANARY, sizeof(other));
+    struct recv_request *request = asked_for(SIZE, SIZE, &rtr);
+    const struct wire_data data = {.receiver = rtr.receiver, .offset = 50};
+    piece(1, 0, rtr.receiver, 0, 500);
+    job_control(1, 1, WIRE_DATA, &data, sizeof(data), other, sizeof(other));
+    CHECK(multilane.bad_headers == 0, "it is an error");
+    piece(1, 0, rtr.receiver, 500, SIZE - 500);
+    check_received(request, SIZE, SIZE, MPI_SUCCESS);
+    job_end();
+}
+
+/* Pieces end within numbers, of which some lie together. */
+static void pieces_of_a_number_find_their_places(uint64_t seed)
+{
+    enum { COUNT = 20, NUMBERS = 3, APART = 5, NUMBER = sizeof(double) };
     ompi_datatype_t *datatype;
     struct wire_rtr rtr;
-    uint16_t order[COUNT * ELEMENT];
-    unsigned char apart[COUNT * APART];
+    uint16_t order[COUNT * NUMBERS * NUMBER];
+    unsigned char apart[COUNT * APART * NUMBER];
     uint64_t chance = seed;
-    size_t piece_bytes = 1 + chance_below(&chance, 20);
-    size_t pieces = (COUNT * ELEMENT + piece_bytes - 1) / piece_bytes;
+    size_t size = sizeof(order) / sizeof(order[0]), piece_bytes = 1 + chance_below(&chance, 50);
+    size_t pieces = (size + piece_bytes - 1) / piece_bytes;
     begin();
     memset(apart, CANARY, sizeof(apart));
-    ompi_datatype_create_vector(COUNT, ELEMENT, APART, &ompi_mpi_byte.dt, &datatype);
+    ompi_datatype_create_vector(COUNT, NUMBERS, APART, &ompi_mpi_double.dt, &datatype);
     ompi_datatype_commit(&datatype);
     struct recv_request *request = job_receive_type(apart, 1, datatype, 1, 0);
-    job_rts(1, 0, sequence++, 0, COUNT * ELEMENT, WIRE_BY_SEND, sender);
+    job_rts(1, 0, sequence++, 0, size, WIRE_BY_SEND, sender);
     memcpy(&rtr, job_last(1, WIRE_RTR), sizeof(rtr));
     for (size_t i = 0; i < pieces; i++)
         order[i] = (uint16_t) i;
@@ -114,14 +131,15 @@ static void pieces_of_an_element_find_their_places(uint64_t seed)
         size_t other = i + chance_below(&chance, pieces - i);
         uint16_t next = order[other];
         order[other] = order[i];
-        size_t offset = next * piece_bytes, left = COUNT * ELEMENT - offset;
+        size_t offset = next * piece_bytes, left = size - offset;
         CHECK(!job_is_complete(request), "%zu of %zu pieces", i, pieces);
         piece(1, 0, rtr.receiver, offset, left < piece_bytes ? left : piece_bytes);
     }
     CHECK(job_is_complete(request), "it goes on");
     for (size_t i = 0; i < sizeof(apart); i++) {
-        bool is_gap = i % APART >= ELEMENT;
-        CHECK(apart[i] == (is_gap ? CANARY : sent[i / APART * ELEMENT + i % APART]),
+        size_t block = i / (APART * NUMBER), within = i % (APART * NUMBER);
+        bool is_gap = within >= NUMBERS * NUMBER;
+        CHECK(apart[i] == (is_gap ? CANARY : sent[block * NUMBERS * NUMBER + within]),
               "byte %zu, pieces of %zu", i, piece_bytes);
     }
     job_free(job_ompi(request));
@@ -361,8 +379,9 @@ int main(void)
 {
     for (uint64_t seed = 1; seed <= (check_is_long() ? 1000 : 30); seed++) {
         pieces_in_any_order_are_received_once(seed * UINT64_C(0x9e3779b97f4a7c15));
-        pieces_of_an_element_find_their_places(seed * UINT64_C(0x9e3779b97f4a7c15));
+        pieces_of_a_number_find_their_places(seed * UINT64_C(0x9e3779b97f4a7c15));
     }
+    a_duplicate_changes_nothing();
     pieces_that_fit_no_receive_change_nothing();
     what_is_too_long_is_cut();
     of_an_announced_message_without_room_nothing_is_asked_for();
