@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stand-ins for what lies around lanes and plans: BTLs, the BML's tables, the protocols' functions,
- * and the sending of reports. */
+/* What lies around lanes and plans: BTLs, the BML's tables, a clock. */
 #include "lanes_standin.h"
 
 #include <stdarg.h>
@@ -8,41 +7,47 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "delivery/delivery.h"
-#include "lane/departure.h"
 #include "base/parameters.h"
-#include "protocol/common.h"
-#include "liveness/watch.h"
+#include "lane/departure.h"
+#include "lane/lane_events.h"
+#include "protocol/table.h"
 
-struct multilane multilane;
 uint64_t standin_now_ns = 1000000000;
+unsigned standin_said, standin_failures;
+char standin_sentence[512];
+bool standin_expects_failures;
+bool (*standin_takes)(const mca_btl_base_module_t *btl,
+                      const struct mca_btl_base_endpoint_t *endpoint, const unsigned char *bytes,
+                      size_t length);
+
+/* Named by the product; Open MPI reads it. */
+mca_pml_base_component_t mca_pml_multilane_component;
 
 uint64_t clock_now_ns(void)
 {
     return standin_now_ns;
 }
 
-struct parameters parameters = {.lane_attr = NULL, .profile = "none", .bias = 0.99};
-
-static const struct protocol standin_protocols[MODEL_PROTOCOLS] = {
-    {.name = "eager-short"}, {.name = "eager-copy"}, {.name = "eager-zcopy"}, {.name = "rndv-am"},
-    {.name = "rndv-get"},    {.name = "rndv-put"},   {.name = "rndv-both"}};
-const struct protocol *const protocols[MODEL_PROTOCOLS] = {
-    &standin_protocols[0], &standin_protocols[1], &standin_protocols[2], &standin_protocols[3],
-    &standin_protocols[4], &standin_protocols[5], &standin_protocols[6]};
-const struct protocol rndv_device = {.name = "rndv-get"};
-
-/* Open MPI's own needs a process that was initialised. */
+/* Open MPI's own need a process that was initialised. */
 __attribute__((visibility("default"))) void opal_output(int stream, const char *format, ...);
+__attribute__((visibility("default"))) __typeof__(opal_get_proc_hostname(NULL))
+opal_get_proc_hostname(const opal_proc_t *proc);
 
 void opal_output(int stream, const char *format, ...)
 {
     va_list values;
     (void) stream;
     va_start(values, format);
-    vfprintf(stderr, format, values);
+    vsnprintf(standin_sentence, sizeof(standin_sentence), format, values);
     va_end(values);
-    fputc('\n', stderr);
+    standin_said++;
+    fprintf(stderr, "%s\n", standin_sentence);
+}
+
+__typeof__(opal_get_proc_hostname(NULL)) opal_get_proc_hostname(const opal_proc_t *proc)
+{
+    (void) proc;
+    return NULL;
 }
 
 /* The end of a lane toward one peer: it keeps what was last said there. */
@@ -55,32 +60,59 @@ struct mca_btl_base_endpoint_t {
 struct fragment {
     mca_btl_base_descriptor_t super;
     mca_btl_base_segment_t segment;
-    unsigned char bytes[256];
+    unsigned char bytes[];
 };
 
 static mca_btl_base_descriptor_t *standin_alloc(mca_btl_base_module_t *btl,
                                                 struct mca_btl_base_endpoint_t *endpoint,
                                                 uint8_t order, size_t size, uint32_t flags)
 {
-    static struct fragment fragment; /* one at a time */
+    struct fragment *fragment = malloc(sizeof(*fragment) + size);
     (void) btl;
     (void) endpoint;
     (void) order;
-    if (size > sizeof(fragment.bytes))
-        abort();
-    fragment.segment.seg_addr.pval = fragment.bytes;
-    fragment.segment.seg_len = size;
-    fragment.super.des_segments = &fragment.segment;
-    fragment.super.des_segment_count = 1;
-    fragment.super.des_flags = flags;
-    return &fragment.super;
+    memset(fragment, 0, sizeof(*fragment));
+    fragment->segment.seg_addr.pval = fragment->bytes;
+    fragment->segment.seg_len = size;
+    fragment->super.des_segments = &fragment->segment;
+    fragment->super.des_segment_count = 1;
+    fragment->super.des_flags = flags;
+    return &fragment->super;
+}
+
+static int standin_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+{
+    (void) btl;
+    free(descriptor);
+    return OPAL_SUCCESS;
+}
+
+/* The message is packed behind the room for its header. */
+static mca_btl_base_descriptor_t *standin_prepare_src(mca_btl_base_module_t *btl,
+                                                      struct mca_btl_base_endpoint_t *endpoint,
+                                                      struct opal_convertor_t *convertor,
+                                                      uint8_t order, size_t reserve, size_t *size,
+                                                      uint32_t flags)
+{
+    mca_btl_base_descriptor_t *descriptor =
+        standin_alloc(btl, endpoint, order, reserve + *size, flags);
+    struct iovec iov = {.iov_base =
+                            (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve,
+                        .iov_len = *size};
+    uint32_t count = 1;
+    opal_convertor_pack(convertor, &iov, &count, size);
+    descriptor->des_segments[0].seg_len = reserve + *size;
+    return descriptor;
 }
 
 static int standin_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
-    const struct wire_base *base = descriptor->des_segments[0].seg_addr.pval;
+    const mca_btl_base_segment_t *segment = descriptor->des_segments;
+    const struct wire_base *base = segment->seg_addr.pval;
     (void) tag;
+    if (standin_takes && !standin_takes(btl, endpoint, segment->seg_addr.pval, segment->seg_len))
+        return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     if (base->type == WIRE_SEEN)
         memcpy(&endpoint->reported, base + 1, sizeof(endpoint->reported));
     if (base->type == WIRE_LANE) {
@@ -88,31 +120,8 @@ static int standin_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
         endpoint->introduced++;
     }
     descriptor->des_cbfunc(btl, endpoint, descriptor, OPAL_SUCCESS);
+    free(descriptor);
     return 1;
-}
-
-/* No message is kept here. */
-int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected,
-                  lane_left left, void *owner)
-{
-    (void) lane;
-    (void) bytes;
-    (void) length;
-    (void) is_expected;
-    (void) left;
-    (void) owner;
-    abort();
-}
-
-void delivery_park(struct delivery *delivery)
-{
-    (void) delivery;
-    abort();
-}
-
-void watch_alone(struct lane *lane)
-{
-    (void) lane;
 }
 
 uint64_t standin_reported(const struct lane *lane)
@@ -125,10 +134,23 @@ uint32_t standin_introduced(const struct lane *lane)
     return lane->endpoint->introduced;
 }
 
-void lane_failed(struct lane *lane, const char *what, int rc)
+static void failure(const char *name, const char *what, int rc)
 {
-    fprintf(stderr, "lane %d %s: %d\n", lane->index, what, rc);
+    standin_failures++;
+    if (standin_expects_failures)
+        return;
+    fprintf(stderr, "lane %s %s: %d\n", name, what, rc);
     abort();
+}
+
+static void lane_failure(struct lane *lane, const char *what, int rc)
+{
+    failure(lane_name(lane), what, rc);
+}
+
+static void btl_failure(mca_btl_base_module_t *btl, const char *what, int rc)
+{
+    failure(lane_name_of(btl), what, rc);
 }
 
 mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth)
@@ -142,6 +164,8 @@ mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth)
     btl->btl_flags = MCA_BTL_FLAGS_SEND;
     btl->btl_bandwidth = bandwidth;
     btl->btl_alloc = standin_alloc;
+    btl->btl_free = standin_free;
+    btl->btl_prepare_src = standin_prepare_src;
     btl->btl_send = standin_send;
     btl->btl_eager_limit = 64 << 10;
     btl->btl_max_send_size = 128 << 10;
@@ -153,16 +177,26 @@ mca_btl_base_module_t *standin_btl(const char *name, uint32_t bandwidth)
 
 struct peer *standin_peer(void)
 {
-    static struct peer *all; /* so that none of them counts as lost memory */
-    struct peer *peer = calloc(1, sizeof(*peer));
-    peer->next_foreign = all;
-    all = peer;
+    static struct {
+        struct peer *peer;
+        ompi_proc_t *proc;
+    } all[4096]; /* so that none of them counts as lost memory */
+    static uint32_t count;
+    ompi_proc_t *proc = malloc(sizeof(*proc));
     mca_bml_base_endpoint_t *endpoint = OBJ_NEW(mca_bml_base_endpoint_t);
+    memset(proc, true, sizeof(*proc)); /* it lives, where Open MPI knows: see lost_or_dead */
+    OBJ_CONSTRUCT(&proc->super.super, opal_list_item_t); /* it is only counted */
+    proc->super.proc_flags = 0;
+    proc->super.proc_convertor = NULL;
+    proc->super.proc_name = (opal_process_name_t){.vpid = ++count};
+    if (count == sizeof(all) / sizeof(all[0]))
+        abort();
+    memset(&proc->proc_endpoints, 0, sizeof(proc->proc_endpoints));
     mca_bml_base_btl_array_reserve(&endpoint->btl_eager, MODEL_LANES_MAX);
     mca_bml_base_btl_array_reserve(&endpoint->btl_send, MODEL_LANES_MAX);
-    peer->proc = calloc(1, sizeof(*peer->proc));
-    peer->proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML] = endpoint;
-    return peer;
+    proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML] = endpoint;
+    all[count].proc = proc;
+    return all[count].peer = peer_new(proc->super.proc_name, proc);
 }
 
 void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
@@ -178,10 +212,26 @@ void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
     }
 }
 
+void standin_count_failures(void)
+{
+    lane_events = (struct lane_events){.lane_failed = lane_failure, .btl_failed = btl_failure};
+}
+
+void standin_surround(void)
+{
+    parameters.profile = "none";
+    parameters.bias = 0.99;
+    parameters.failover = false; /* messages are not kept, unless the test says so */
+    parameters.queued_max_bytes = 1 << 20;
+    OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
+    protocol_table_use();
+}
+
 void standin_begin(void)
 {
+    standin_surround();
+    standin_count_failures();
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
     pending_open();
     departures_init();
-    OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
 }

@@ -43,74 +43,87 @@ test_unit_ring_test_SOURCES = test/unit/ring_test.c
 test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
 test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit/walk.h
 
-# The PML's parts that need no job.
-check_PROGRAMS += test/unit/pml_match test/unit/pml_spans test/unit/flow_model
-TESTS += test/unit/pml_match test/unit/pml_spans test/unit/flow_model
-test_unit_flow_model_CPPFLAGS = $(PML_CPPFLAGS) $(AM_CPPFLAGS)
-test_unit_pml_match_CPPFLAGS = $(PML_CPPFLAGS) $(AM_CPPFLAGS)
-test_unit_pml_spans_CPPFLAGS = $(PML_CPPFLAGS) $(AM_CPPFLAGS)
-test_unit_flow_model_SOURCES = test/unit/flow_model.c pml/multilane/base/flow.c
-test_unit_pml_match_SOURCES = test/unit/pml_match.c pml/multilane/match/match.c
-test_unit_pml_spans_SOURCES = test/unit/pml_spans.c pml/multilane/base/spans.c
-
-# Those that need Open MPI's classes and locks, and no job.
-pml_tests = test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes test/unit/pml_peer \
-	test/unit/pml_pieces test/unit/pml_rma test/unit/pml_send test/unit/pml_stripe \
-	test/unit/pml_transfer test/unit/pml_record test/unit/pml_sockets test/unit/pml_watch
+# The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
+# Of the PML's library each takes the files that it needs.
+pml_tests = test/unit/flow_model test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes \
+	test/unit/pml_match test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
+	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
+	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
-noinst_HEADERS += test/unit/progress_standin.h test/unit/lanes_standin.h
+noinst_HEADERS += test/unit/lanes_standin.h test/unit/progress_standin.h
 PML_TEST_CPPFLAGS = $(PML_CPPFLAGS) $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
 PML_TEST_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS) -lpthread
-test_unit_pml_handle_SOURCES = test/unit/pml_handle.c pml/multilane/base/handle.c
-test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_handle_LDADD = $(PML_TEST_LDADD)
-lanes_under_test = test/unit/lanes_standin.c pml/multilane/peer/attributes.c pml/multilane/peer/nic.c \
-	pml/multilane/lane/departure.c pml/multilane/base/handle.c pml/multilane/lane/lane.c \
-	pml/multilane/peer/used_profile.c pml/multilane/peer/peer_class.c \
-	pml/multilane/peer/peer_lanes.c pml/multilane/base/pending.c pml/multilane/request/rma.c \
-	pml/multilane/peer/stripe.c pml/multilane/lane/transfer.c pml/multilane/base/work.c
-lanes_cppflags = $(PML_TEST_CPPFLAGS) -DMULTILANE_SITE_DIR='"/nonexistent"'
-test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c $(lanes_under_test)
-test_unit_pml_lanes_CPPFLAGS = $(lanes_cppflags)
-test_unit_pml_lanes_LDADD = $(PML_TEST_LDADD) -ldl
-test_unit_pml_rma_SOURCES = test/unit/pml_rma.c $(lanes_under_test)
-test_unit_pml_rma_CPPFLAGS = $(lanes_cppflags)
-test_unit_pml_rma_LDADD = $(PML_TEST_LDADD) -ldl
-test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c $(lanes_under_test)
-test_unit_pml_stripe_CPPFLAGS = $(lanes_cppflags)
-test_unit_pml_stripe_LDADD = $(PML_TEST_LDADD) -ldl
-test_unit_pml_explain_SOURCES = test/unit/pml_explain.c pml/multilane/report/explain.c $(lanes_under_test)
-test_unit_pml_explain_CPPFLAGS = $(lanes_cppflags)
-test_unit_pml_explain_LDADD = $(PML_TEST_LDADD) -ldl
+pml_ldadd = libmultilane_pml.la $(PML_TEST_LDADD) -ldl -lm
 EXTRA_DIST += test/unit/explain.txt test/unit/explain.json
-test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c \
-	pml/multilane/lane/transfer.c pml/multilane/base/pending.c pml/multilane/base/work.c
-test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_transfer_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_peer_SOURCES = test/unit/pml_peer.c pml/multilane/peer/peer.c
+test_unit_flow_model_SOURCES = test/unit/flow_model.c
+test_unit_flow_model_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_flow_model_LDADD = $(pml_ldadd)
+test_unit_pml_explain_SOURCES = test/unit/pml_explain.c test/unit/lanes_standin.c
+test_unit_pml_explain_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_explain_LDADD = $(pml_ldadd)
+test_unit_pml_handle_SOURCES = test/unit/pml_handle.c
+test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_handle_LDADD = $(pml_ldadd)
+test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c test/unit/lanes_standin.c
+test_unit_pml_lanes_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_lanes_LDADD = $(pml_ldadd)
+test_unit_pml_match_SOURCES = test/unit/pml_match.c
+test_unit_pml_match_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_match_LDADD = $(pml_ldadd)
+test_unit_pml_peer_SOURCES = test/unit/pml_peer.c test/unit/lanes_standin.c
 test_unit_pml_peer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_peer_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_pieces_SOURCES = test/unit/pml_pieces.c test/unit/progress_standin.c \
-	pml/multilane/base/pending.c pml/multilane/request/pieces.c pml/multilane/lane/transfer.c pml/multilane/base/work.c
+test_unit_pml_peer_LDADD = $(pml_ldadd)
+test_unit_pml_pieces_SOURCES = test/unit/pml_pieces.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_pieces_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_send_SOURCES = test/unit/pml_send.c test/unit/progress_standin.c \
-	pml/multilane/base/handle.c pml/multilane/base/pending.c pml/multilane/protocol/protocol.c \
-	pml/multilane/request/request.c \
-	pml/multilane/request/send_request.c pml/multilane/base/work.c
-test_unit_pml_send_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_send_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_sockets_SOURCES = test/unit/pml_sockets.c pml/multilane/base/sockets.c
-test_unit_pml_sockets_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_sockets_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_watch_SOURCES = test/unit/pml_watch.c test/unit/progress_standin.c \
-	pml/multilane/delivery/delivery.c pml/multilane/liveness/watch.c
-test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_watch_LDADD = $(PML_TEST_LDADD)
-test_unit_pml_record_SOURCES = test/unit/pml_record.c pml/multilane/peer/record.c
+test_unit_pml_pieces_LDADD = $(pml_ldadd)
+test_unit_pml_record_SOURCES = test/unit/pml_record.c test/unit/lanes_standin.c
 test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_record_LDADD = $(PML_TEST_LDADD)
+test_unit_pml_record_LDADD = $(pml_ldadd)
+test_unit_pml_rma_SOURCES = test/unit/pml_rma.c test/unit/lanes_standin.c
+test_unit_pml_rma_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_rma_LDADD = $(pml_ldadd)
+test_unit_pml_send_SOURCES = test/unit/pml_send.c test/unit/lanes_standin.c test/unit/progress_standin.c
+test_unit_pml_send_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_send_LDADD = $(pml_ldadd)
+test_unit_pml_sockets_SOURCES = test/unit/pml_sockets.c
+test_unit_pml_sockets_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_sockets_LDADD = $(pml_ldadd)
+test_unit_pml_spans_SOURCES = test/unit/pml_spans.c
+test_unit_pml_spans_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_spans_LDADD = $(pml_ldadd)
+test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c test/unit/lanes_standin.c
+test_unit_pml_stripe_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_stripe_LDADD = $(pml_ldadd)
+test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c
+test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_transfer_LDADD = $(pml_ldadd)
+test_unit_pml_watch_SOURCES = test/unit/pml_watch.c test/unit/lanes_standin.c test/unit/progress_standin.c
+test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_watch_LDADD = $(pml_ldadd)
+
+# The whole of it in a job without a job.
+job_tests = test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_recv \
+	test/unit/pml_queue
+check_PROGRAMS += $(job_tests)
+TESTS += $(job_tests)
+noinst_HEADERS += test/unit/job_standin.h
+job_standin = test/unit/job_standin.c test/unit/lanes_standin.c test/unit/progress_standin.c
+test_unit_pml_credit_SOURCES = test/unit/pml_credit.c $(job_standin)
+test_unit_pml_credit_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_credit_LDADD = $(pml_ldadd)
+test_unit_pml_inbound_SOURCES = test/unit/pml_inbound.c $(job_standin)
+test_unit_pml_inbound_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_inbound_LDADD = $(pml_ldadd)
+test_unit_pml_join_SOURCES = test/unit/pml_join.c $(job_standin)
+test_unit_pml_join_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_join_LDADD = $(pml_ldadd)
+test_unit_pml_recv_SOURCES = test/unit/pml_recv.c $(job_standin)
+test_unit_pml_recv_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_recv_LDADD = $(pml_ldadd)
+test_unit_pml_queue_SOURCES = test/unit/pml_queue.c $(job_standin)
+test_unit_pml_queue_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_queue_LDADD = $(pml_ldadd)
 
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_stock_btl \

@@ -104,9 +104,9 @@ int main(void)
     multilane.early_messages = 1;
     struct peer_class *class = class_new();
     for (int i = 0; i < CLASS_BUFFERS && class->routes[i]; i++) {
-        class_route(class, (enum class_buffer) i, 8);
-        class_route(class, (enum class_buffer) i, 100000);
-        class_route(class, (enum class_buffer) i, 10000000);
+        class_route_use(class, (enum class_buffer) i, 8);
+        class_route_use(class, (enum class_buffer) i, 100000);
+        class_route_use(class, (enum class_buffer) i, 10000000);
     }
     multilane.peer_classes = class;
     report_is_golden("explain.txt");

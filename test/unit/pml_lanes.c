@@ -9,6 +9,7 @@
 #include "lanes_standin.h"
 #include "base/parameters.h"
 #include "peer/peer_class.h"
+#include "peer/peer_lanes.h"
 
 static mca_btl_base_module_t *rails[3];
 
@@ -33,7 +34,7 @@ static struct peer *peer_over(unsigned rail_bits)
 
 static const struct route *large_route(const struct peer *peer)
 {
-    return class_route_of(peer_class_now(peer), CLASS_CONTIGUOUS, 64 << 20);
+    return class_route_at(peer_class_now(peer), CLASS_CONTIGUOUS, 64 << 20);
 }
 
 static void peers_with_equal_lanes_share_plans(void)

@@ -3,81 +3,29 @@
  * when the receiver, who would send them, is lost. */
 #include "check.h"
 
-#include <string.h>
-
-#include "delivery/delivery.h"
-#include "request/pieces.h"
+#include "lanes_standin.h"
+#include "peer/peer_lanes.h"
 #include "peer/stripe.h"
 #include "progress_standin.h"
+#include "request/pieces.h"
 
-#define SIZE ((size_t) 1 << 20)
+#define SIZE  ((size_t) 1 << 20)
+#define LANES 2
 
-static struct peer peer;
+static const struct route route = {.lane_count = LANES, .lanes = {0, 1}, .counted = true};
 static struct send_request request;
 static int ended, status_at_end;
 
-/* --- what lies around --------------------------------------------------------------------------
- */
-
-struct lane *stripe_choose(const struct route *route, struct peer *to, size_t total, size_t *size,
-                           bool may_wait)
+static bool nothing_is_sent(const mca_btl_base_module_t *btl,
+                            const struct mca_btl_base_endpoint_t *endpoint,
+                            const unsigned char *bytes, size_t length)
 {
-    (void) route;
-    (void) size;
-    CHECK(to == &peer && total == SIZE && may_wait, "%zu bytes", total);
-    return NULL;
+    (void) btl;
+    (void) endpoint;
+    (void) bytes;
+    CHECK(false, "%zu bytes go to a lane that has enough to do", length);
+    return true;
 }
-
-size_t stripe_fragment(size_t left, size_t most)
-{
-    (void) left;
-    (void) most;
-    abort();
-}
-
-void stripe_sent(struct lane *lane, size_t size)
-{
-    (void) lane;
-    (void) size;
-    abort();
-}
-
-struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
-{
-    (void) lane;
-    (void) length;
-    (void) rc;
-    abort();
-}
-
-void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner)
-{
-    (void) frame;
-    (void) length;
-    (void) striped;
-    (void) left;
-    (void) owner;
-    abort();
-}
-
-void frame_drop(struct frame *frame)
-{
-    (void) frame;
-    abort();
-}
-
-int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
-                         void *owner)
-{
-    (void) left;
-    (void) owner;
-    (void) lane;
-    (void) descriptor;
-    abort();
-}
-
-/* --- the test ----------------------------------------------------------------------------------
- */
 
 static int piece_start(struct transfer *transfer, size_t offset, size_t *size)
 {
@@ -92,21 +40,26 @@ static void pieces_finish(struct transfer *transfer, int status)
     status_at_end = status;
 }
 
-static const struct transfer_way way = {.start = piece_start, .finish = pieces_finish};
+static const struct transfer_steps way = {.start = piece_start, .finish = pieces_finish};
 
 int main(void)
 {
-    static ompi_proc_t process;
-    memset(&process, true, sizeof(process)); /* it lives, where Open MPI knows: see lost_or_dead */
-    pending_open();
-    peer.proc = &process;
-    request.out.peer = &peer;
+    standin_begin();
+    standin_takes = nothing_is_sent;
+    struct peer *peer = standin_peer();
+    for (int i = 0; i < LANES; i++)
+        standin_reach(peer, standin_btl("tcp", 1000));
+    CHECK(peer_take_lanes(peer), "no lanes");
+    for (int i = 0; i < LANES; i++)
+        stripe_sent(&peer->lanes[i], 64 * SIZE);
+    request.route = &route;
+    request.out.peer = peer;
     request.out.size = SIZE;
     transfer_begin(&request.transfer, &way, 0, SIZE, 4);
     for (int i = 0; i < 100; i++)
         progress_standin_run();
     CHECK(!ended, "it ended while the receiver may still report");
-    peer.lost = true;
+    peer->lost = true;
     for (int i = 0; i < 100; i++)
         progress_standin_run();
     CHECK(ended == 1 && status_at_end == OMPI_ERR_UNREACH, "%d ends, the last one %d", ended,

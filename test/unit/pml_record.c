@@ -8,9 +8,6 @@
 #include "peer/record.h"
 #include "wire/wire.h"
 
-/* Named by record.c as what it publishes under. */
-mca_pml_base_component_t mca_pml_multilane_component;
-
 static struct record good_record(void)
 {
     return (struct record){.magic = RECORD_MAGIC,

@@ -7,6 +7,7 @@
 
 #include "lanes_standin.h"
 #include "memory/rma.h"
+#include "peer/peer_lanes.h"
 
 #define LANES 4
 #define M     ((size_t) 1 << 20)
@@ -293,7 +294,7 @@ static void get_finish(struct transfer *transfer, int status)
 
 static double get_s(size_t size)
 {
-    static const struct transfer_way way = {get_piece, get_finish};
+    static const struct transfer_steps way = {get_piece, get_finish};
     static struct transfer transfer;
     struct rma offered = {0};
     struct wire_key key;

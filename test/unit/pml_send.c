@@ -6,30 +6,28 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "match/credit.h"
-#include "request/device_memory.h"
-#include "base/multilane.h"
-#include "protocol/common.h"
+#include "lanes_standin.h"
+#include "peer/peer_lanes.h"
 #include "progress_standin.h"
+#include "protocol/common.h"
+#include "request/send_queue.h"
+#include "request/send_start.h"
 
 static ompi_communicator_t communicator;
 static struct mca_pml_comm_t comm = {.ompi = &communicator};
-static ompi_proc_t process;
-static struct lane lane;
-static struct peer peer = {.proc = &process, .lanes = &lane, .lane_count = 1};
+static struct peer *peer;
 static struct send_request request;
 static bool has_room;             /* does the lane take messages now? */
 static bool is_lost_before_start; /* the receiver, when the send has looked whether it is */
-static bool is_refused;           /* the request, by the lane: it is tried again */
 static struct wire_handle announced;
 
-/* What lost_end does about sends. */
+/* What lost_end does about sends that wait for an answer. */
 static void receiver_is_lost(void)
 {
     struct send_request *send;
     struct wire_handle handle;
     uint32_t at = 0;
-    peer.lost = true;
+    peer->lost = true;
     while ((send = handle_next(&multilane.handles, HANDLE_SEND, &at, &handle)))
         send_request_lost(send, handle);
 }
@@ -37,144 +35,48 @@ static void receiver_is_lost(void)
 /* --- what lies around --------------------------------------------------------------------------
  */
 
-int lane_send_copy(struct lane *to, const void *bytes, size_t length)
+static bool rts_taken(const mca_btl_base_module_t *btl,
+                      const struct mca_btl_base_endpoint_t *endpoint, const unsigned char *bytes,
+                      size_t length)
 {
     struct wire_rts rts;
-    CHECK(to == &lane && length == sizeof(struct wire_base) + sizeof(rts), "%zu bytes", length);
-    memcpy(&rts, (const struct wire_base *) bytes + 1, sizeof(rts));
+    CHECK(btl == peer->lanes[0].btl && endpoint == peer->lanes[0].endpoint &&
+              length == sizeof(struct wire_base) + sizeof(rts),
+          "%zu bytes", length);
+    memcpy(&rts, bytes + sizeof(struct wire_base), sizeof(rts));
     announced = rts.sender;
-    return has_room ? OMPI_SUCCESS : LANE_AGAIN;
+    return has_room;
 }
 
-enum flow_way send_queue_admit(struct send_request *admitted)
-{
-    CHECK(admitted == &request, "another request");
-    if (is_lost_before_start)
-        receiver_is_lost();
-    return FLOW_GO;
-}
-
-void send_queue_await_lane(struct send_request *refused)
-{
-    CHECK(refused == &request, "another request");
-    is_refused = true;
-}
-
-/* What credit.c does from progress. */
 static void progress(void)
 {
-    if (is_refused)
-        is_refused = send_request_try(&request) == LANE_AGAIN;
-}
-
-bool send_queue_withdraw(struct send_request *withdrawn)
-{
-    (void) withdrawn;
-    return false;
+    progress_standin_run();
 }
 
 static int announce(struct send_request *started)
 {
-    return rndv_announce(started, &lane, NULL, NULL);
+    if (is_lost_before_start)
+        receiver_is_lost();
+    return rndv_announce(started, &peer->lanes[0], NULL, NULL);
 }
 
-const struct protocol rndv_am = {.name = "rndv-am", .method = WIRE_BY_SEND, .start = announce};
-const struct protocol eager_short, eager_copy, eager_zcopy;
-const struct protocol rndv_get, rndv_put, rndv_both, rndv_staged, rndv_device, rndv_ring;
-
-void rndv_ring_stop(struct peer *stopped, bool sends)
-{
-    (void) stopped;
-    (void) sends;
-}
-
-int device_send_begin(struct send_request *begun)
-{
-    (void) begun;
-    return OMPI_SUCCESS;
-}
-
-void device_send_end(struct send_request *ended)
-{
-    (void) ended;
-}
-
-char *view_contiguous(const struct view *view)
-{
-    (void) view;
-    abort();
-}
-
-size_t comm_write_extended(const struct mca_pml_comm_t *of, const struct peer *to, void *at,
-                           uint8_t type, uint32_t sequence, int tag, struct wire_handle synchronous)
-{
-    (void) of;
-    (void) to;
-    (void) at;
-    (void) type;
-    (void) sequence;
-    (void) tag;
-    (void) synchronous;
-    abort();
-}
-
-int lane_send_control(struct lane *to, const void *bytes, size_t length)
-{
-    (void) to;
-    (void) bytes;
-    (void) length;
-    abort();
-}
-
-void lane_send_owned(struct lane *to, const void *bytes, size_t length, uint64_t patience_ns,
-                     lane_left left, void *owner)
-{
-    (void) to;
-    (void) bytes;
-    (void) length;
-    (void) patience_ns;
-    (void) left;
-    (void) owner;
-    abort();
-}
-
-void lane_expect(struct lane *expecting, bool expects)
-{
-    (void) expecting;
-    (void) expects;
-}
-
-void lane_failed(struct lane *failed, const char *what, int rc)
-{
-    CHECK(false, "lane %d %s: %d", failed->index, what, rc);
-}
-
-void rma_release(struct rma *rma)
-{
-    (void) rma;
-}
-
-int module_start(size_t count, ompi_request_t **requests)
-{
-    (void) count;
-    (void) requests;
-    abort();
-}
+static const struct protocol rndv = {
+    .name = "rndv", .method = WIRE_BY_SEND, .carries_all = true, .start = announce};
 
 /* --- the tests ---------------------------------------------------------------------------------
  */
 
 static void begin(void)
 {
-    static const struct route route = {.protocol = &rndv_am, .lane_count = 1};
+    static const struct route route = {.protocol = &rndv, .lane_count = 1};
     OBJ_CONSTRUCT(&request, send_request_t);
-    peer.lost = is_lost_before_start = is_refused = false;
+    peer->lost = is_lost_before_start = false;
     has_room = true;
     handle_table_init(&multilane.handles);
     request.base.req_base.req_comm = &communicator;
-    request.base.req_base.req_proc = &process;
+    request.base.req_base.req_proc = peer->proc;
     request.out = (struct outgoing){.comm = &comm,
-                                    .peer = &peer,
+                                    .peer = peer,
                                     .size = 1 << 20,
                                     .route = &route,
                                     .memory = {.kind = MEMORY_HOST}};
@@ -210,8 +112,8 @@ static void test_acknowledged(void)
     has_room = true;
     progress();
     check_goes_on("nobody has acknowledged it");
-    CHECK(send_request_acknowledged(&peer, announced, true), "it was announced");
-    CHECK(!send_request_acknowledged(&peer, announced, true), "it was acknowledged before");
+    CHECK(send_request_acknowledged(peer, announced, true), "it was announced");
+    CHECK(!send_request_acknowledged(peer, announced, true), "it was acknowledged before");
     check_ended(OMPI_SUCCESS);
 }
 
@@ -221,7 +123,7 @@ static void test_lost_while_it_waits_for_an_answer(void)
     start();
     check_goes_on("nobody has acknowledged it");
     receiver_is_lost();
-    CHECK(!send_request_acknowledged(&peer, announced, true), "too late");
+    CHECK(!send_request_acknowledged(peer, announced, true), "too late");
     check_ended(COMPAT_ERR_PROC_FAILED);
 }
 
@@ -277,7 +179,7 @@ static void test_answer_and_loss_at_once(void)
         start();
         request.unfinished = 3; /* so that it does not end here */
         pthread_barrier_wait(&barrier);
-        send_request_acknowledged(&peer, announced, true);
+        send_request_acknowledged(peer, announced, true);
         pthread_barrier_wait(&barrier);
         twice += request.unfinished != 2;
         handle_table_fini(&multilane.handles);
@@ -290,8 +192,14 @@ static void test_answer_and_loss_at_once(void)
 
 int main(void)
 {
-    memset(&process, true, sizeof(process)); /* it lives, where Open MPI knows: see lost_or_dead */
-    pending_open();
+    static const struct protocol *const one[MODEL_PROTOCOLS] = {[MODEL_RNDV_AM] = &rndv};
+    standin_begin();
+    standin_takes = rts_taken;
+    peer = standin_peer();
+    standin_reach(peer, standin_btl("tcp", 1000));
+    CHECK(peer_take_lanes(peer), "no lanes");
+    protocols_use(one);
+    send_queue_begin(peer, 1 << 20);
     test_acknowledged();
     test_lost_while_it_waits_for_an_answer();
     test_lost_before_it_could_be_found();

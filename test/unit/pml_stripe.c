@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "lanes_standin.h"
+#include "delivery/seen.h"
 #include "peer/peer_class.h"
+#include "peer/peer_lanes.h"
 #include "peer/stripe.h"
 
 #define M             ((size_t) 1 << 20)
@@ -95,7 +97,7 @@ static void sim_step(void)
 static double window_s(size_t size, unsigned count)
 {
     uint64_t began_ns = standin_now_ns, wanted = sim.bytes_received + size * count;
-    const struct route *route = class_route_of(peer_class_now(sim.sender), CLASS_CONTIGUOUS, size);
+    const struct route *route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, size);
     CHECK(route->lane_count == sim.count, "%d lanes of %d", route->lane_count, sim.count);
     size_t left = size;
     while (sim.bytes_received < wanted && standin_now_ns - began_ns < UINT64_C(100000000000)) {
@@ -218,7 +220,7 @@ static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
     static const double mbit[] = {10, 10, 10};
     sim_begin(3, mbit, 100000);
     const struct route *route =
-        class_route_of(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
+        class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
     for (int i = 0; i < 2000; i++) {
         size_t size = 100000;
         struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, false);
@@ -229,7 +231,7 @@ static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
     CHECK(!stripe_choose(route, sim.sender, M, &size, true), "a lane with %u MB before it is free",
           60);
     sim_begin(3, mbit, 100000);
-    route = class_route_of(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
+    route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
     lane_set_lost(&sim.sender->lanes[1], true);
     for (int i = 0; i < 100; i++) {
         size = 100000;

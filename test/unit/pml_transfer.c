@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lane/lane.h"
-#include "base/multilane.h"
 #include "lane/transfer.h"
 #include "progress_standin.h"
 
@@ -34,7 +33,7 @@ static const struct manner manners[] = {
 struct trial {
     struct transfer transfer; /* first: the callbacks are given it */
     const struct manner *manner;
-    struct transfer_way way;
+    struct transfer_steps way;
     uint32_t depth;
     uint64_t chance; /* of the one thread that starts pieces */
     size_t from, end, started;
@@ -137,7 +136,7 @@ static void trial_init(struct trial *trial, uint64_t *chance, const struct manne
 {
     memset(trial, 0, sizeof(*trial));
     trial->manner = manner;
-    trial->way = (struct transfer_way){.start = piece_start, .finish = trial_finish};
+    trial->way = (struct transfer_steps){.start = piece_start, .finish = trial_finish};
     trial->depth = 1 + (uint32_t) chance_below(chance, DEPTH_MAX);
     trial->chance = chance_next(chance) | 1;
     trial->from = trial->started = chance_below(chance, 1000);

@@ -4,19 +4,18 @@
  * own lanes shows life, and else does not. */
 #include "check.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
 
-#include "common/compat/tcp.h"
-#include "liveness/awaited.h"
-#include "base/clock.h"
-#include "match/comm.h"
-#include "delivery/delivery.h"
-#include "liveness/errors.h"
-#include "liveness/lost.h"
-#include "base/multilane.h"
 #include "base/parameters.h"
-#include "base/sockets.h"
-#include "peer/stripe.h"
+#include "common/compat/tcp.h"
+#include "delivery/delivery.h"
+#include "delivery/schedule.h"
+#include "lanes_standin.h"
+#include "liveness/errors.h"
 #include "liveness/watch.h"
 #include "progress_standin.h"
 
@@ -27,14 +26,10 @@
 #define LONG_MS     (3 * LOST_MS)
 #define RENEWED_MS  500
 
-struct parameters parameters = {.failover = true, .suspect_ms = 40, .lost_s = LOST_MS / 1000};
-
-static uint64_t now_ns = 1000 * MILLISECOND;
-static mca_btl_base_component_t component, tcp_component;
-static mca_btl_base_module_t btl, tcp;
+static mca_btl_base_module_t *verbs[LANES], *tcp[LANES];
 static struct peer all_peers[PEERS];
 static struct peer *const peer = &all_peers[0], *const other = &all_peers[1];
-static struct peer *peers[PEERS] = {&all_peers[0], &all_peers[1]};
+static struct peer *by_rank[PEERS + 1]; /* as of standin_peer: from rank 1 on */
 static struct lane all_lanes[PEERS][LANES];
 static struct lane *const lanes = all_lanes[0];
 static struct compat_tcp_endpoint endpoints[PEERS][LANES];
@@ -47,110 +42,71 @@ static bool answers[LANES], is_lost, other_is_lost;
 /* --- what lies around --------------------------------------------------------------------------
  */
 
-uint64_t clock_now_ns(void)
+/* The end of a job, of which Open MPI's own would tell all others. */
+__attribute__((visibility("default"))) void
+ompi_mpi_errors_are_fatal_comm_handler(struct ompi_communicator_t **comm, int *error_code, ...);
+
+void ompi_mpi_errors_are_fatal_comm_handler(struct ompi_communicator_t **comm, int *error_code, ...)
 {
-    return now_ns;
+    va_list values;
+    unsigned rank = 0;
+    (void) comm;
+    va_start(values, error_code);
+    const char *sentence = va_arg(values, const char *);
+    va_end(values);
+    CHECK(sscanf(sentence, "multilane: rank %u of job 0", &rank) == 1 && rank >= 1 && rank <= PEERS,
+          "%s", sentence);
+    *(rank == 1 ? &is_lost : &other_is_lost) = true;
 }
 
-int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
-                    void *owner)
+static struct lane *lane_of(const struct mca_btl_base_endpoint_t *endpoint)
 {
-    const struct wire_base *base = bytes;
-    struct wire_ask ask;
-    (void) length;
-    (void) left;
-    (void) owner;
-    if (base->type == WIRE_ASK) {
-        memcpy(&ask, base + 1, sizeof(ask));
-        asked[lane->peer - all_peers][lane->index] = ask.number;
-    }
-    return LANE_LEFT;
-}
-
-struct lane *peer_lane_of(struct peer *of, const mca_btl_base_module_t *module)
-{
-    (void) of;
-    (void) module;
+    for (int i = 0; i < PEERS * LANES; i++)
+        if (all_lanes[i / LANES][i % LANES].endpoint == endpoint)
+            return &all_lanes[i / LANES][i % LANES];
     abort();
 }
 
-int lane_send_slot(struct lane *lane, const void *bytes, size_t length)
+static bool question_taken(const mca_btl_base_module_t *btl,
+                           const struct mca_btl_base_endpoint_t *endpoint,
+                           const unsigned char *bytes, size_t length)
 {
-    (void) lane;
-    (void) bytes;
-    (void) length;
-    return LANE_AGAIN;
-}
-
-bool lane_renew(struct lane *lane)
-{
-    renewed[lane->index]++;
+    const struct lane *lane = lane_of(endpoint);
+    struct wire_base base;
+    struct wire_ask ask;
+    CHECK(btl == lane->btl && length >= sizeof(base), "%zu bytes", length);
+    memcpy(&base, bytes, sizeof(base));
+    if (base.type == WIRE_ASK) {
+        memcpy(&ask, bytes + sizeof(base), sizeof(ask));
+        asked[lane->peer - all_peers][lane->index] = ask.number;
+    }
     return true;
 }
 
-bool lane_set_lost(struct lane *lane, bool is_lost_now)
+/* A lane is made anew. */
+static int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                           struct mca_btl_base_endpoint_t **ends, struct opal_bitmap_t *reachable)
 {
-    lane->lost = is_lost_now;
-    return true;
+    int index = btl == verbs[0] ? 0 : 1;
+    (void) reachable;
+    CHECK(count == 1 && btl == verbs[index], "%zu processes", count);
+    renewed[index]++;
+    ends[0] = all_lanes[procs[0]->proc_name.vpid - 1][index].endpoint;
+    return OPAL_SUCCESS;
 }
 
-void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
+/* The kernel, which has sent again twice on each connection: one is healthy if the other end was
+ * heard of just now, and is not if that is as long ago as the peer was asked. */
+int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict length)
 {
-    (void) lane;
-    (void) is_up;
-    (void) why;
-    (void) last;
-}
-
-void lane_failed(struct lane *lane, const char *what, int rc)
-{
-    CHECK(false, "lane %d %s: %d", lane->index, what, rc);
-}
-
-void peer_lost(struct peer *lost, const char *why)
-{
-    CHECK(lost == peer || lost == other, "%s", why);
-    *(lost == peer ? &is_lost : &other_is_lost) = true;
-}
-
-void stripe_sent(struct lane *lane, size_t size)
-{
-    (void) lane;
-    (void) size;
-}
-
-void stripe_not_sent(struct lane *lane, size_t size)
-{
-    (void) lane;
-    (void) size;
-}
-
-void stripe_lane_lost(struct lane *lane)
-{
-    (void) lane;
-}
-
-bool lost_would_be_returned(struct peer *asked_for)
-{
-    (void) asked_for;
-    return false;
-}
-
-bool comms_have(const struct peer *asked_for)
-{
-    (void) asked_for;
-    return true;
-}
-
-bool socket_is_healthy(int fd, uint32_t silence_ms)
-{
+    struct tcp_info info = {.tcpi_state = TCP_ESTABLISHED, .tcpi_retransmits = 2};
+    CHECK(level == IPPROTO_TCP && name == TCP_INFO && *length == sizeof(info), "option %d", name);
     looks++;
-    CHECK(silence_ms > 0 && silence_ms < LOST_MS, "%u ms", silence_ms);
-    return fd >= 0 && fd < PEERS * LANES && healthy[fd];
-}
-
-void awaited_meet(void)
-{
+    if (fd < 0 || fd >= PEERS * LANES)
+        return -1;
+    info.tcpi_last_ack_recv = healthy[fd] ? 0 : LOST_MS - 1;
+    memcpy(value, &info, sizeof(info));
+    return 0;
 }
 
 /* --- the tests ---------------------------------------------------------------------------------
@@ -159,41 +115,41 @@ void awaited_meet(void)
 static void peer_begin(struct peer *this)
 {
     int number = (int) (this - all_peers);
-    if (this->delivery)
-        delivery_free(this->delivery);
+    ompi_proc_t *proc = this->proc;
     memset(this, 0, sizeof(*this));
+    this->proc = proc;
+    this->name = proc->super.proc_name;
     this->lanes = all_lanes[number];
     this->lane_count = LANES;
     this->reachable = true;
-    for (int i = 0; i < LANES; i++)
-        this->lanes[i] = (struct lane){.btl = &btl,
-                                       .peer = this,
-                                       .flags = MCA_BTL_FLAGS_SEND,
-                                       .index = (uint8_t) i,
-                                       .framed = true,
-                                       .renewable = true};
+    for (int i = 0; i < LANES; i++) {
+        struct compat_tcp_endpoint *endpoint = &endpoints[number][i];
+        this->lanes[i] =
+            (struct lane){.btl = verbs[i],
+                          .endpoint = (struct mca_btl_base_endpoint_t *) (void *) endpoint,
+                          .peer = this,
+                          .flags = MCA_BTL_FLAGS_SEND,
+                          .index = (uint8_t) i,
+                          .framed = true,
+                          .renewable = true,
+                          .largest = 64 << 10};
+    }
 }
 
 static void begin(void)
 {
+    deliveries_fini();
     memset(asked, 0, sizeof(asked));
     memset(renewed, 0, sizeof(renewed));
     memset(healthy, 0, sizeof(healthy));
     is_lost = other_is_lost = false;
     looks = 0;
-    multilane.local_peers = peers;
-    multilane.local_peer_count = PEERS;
-    strcpy(component.btl_version.mca_component_name, "verbs");
-    strcpy(tcp_component.btl_version.mca_component_name, "tcp");
-    btl.btl_component = &component;
-    tcp.btl_component = &tcp_component;
-    btl.btl_max_send_size = tcp.btl_max_send_size = 64 << 10;
     for (int i = 0; i < LANES; i++)
         answers[i] = true;
     for (int i = 0; i < PEERS; i++)
         peer_begin(&all_peers[i]);
-    watch_init();
-    watch_begin();
+    schedule_init(watch_progress);
+    schedule_begin();
 }
 
 /* One of Open MPI's tcp from now on, with a socket. */
@@ -201,17 +157,16 @@ static void lane_make_tcp(struct lane *lane, bool is_healthy)
 {
     int number = (int) (lane->peer - all_peers), socket = number * LANES + lane->index;
     struct compat_tcp_endpoint *endpoint = &endpoints[number][lane->index];
-    endpoint->module = &tcp;
+    endpoint->module = tcp[lane->index];
     endpoint->socket = socket;
-    lane->btl = &tcp;
+    lane->btl = tcp[lane->index];
     lane->renewable = false;
-    lane->endpoint = (struct mca_btl_base_endpoint_t *) (void *) endpoint;
     healthy[socket] = is_healthy;
 }
 
 static void end(void)
 {
-    watch_fini();
+    schedule_fini();
 }
 
 static void answer_all(void)
@@ -227,7 +182,7 @@ static void answer_all(void)
 static void pass(unsigned milliseconds)
 {
     for (unsigned i = 0; i < milliseconds; i++) {
-        now_ns += MILLISECOND;
+        standin_now_ns += MILLISECOND;
         progress_standin_run();
         answer_all();
     }
@@ -248,7 +203,7 @@ static void keep_one(void)
 static void break_lane(int index)
 {
     answers[index] = false;
-    CHECK(watch_lane_broke(&lanes[index], "reported an error", "a cut wire"), "lane %d", index);
+    CHECK(delivery_lane_broke(&lanes[index], "reported an error", "a cut wire"), "lane %d", index);
 }
 
 /* The first is made anew and never comes back; then the other one breaks. */
@@ -404,7 +359,7 @@ static void test_unknown_endpoint_shows_nothing(void)
     begin();
     for (int i = 0; i < LANES; i++) {
         lane_make_tcp(&lanes[i], true);
-        endpoints[0][i].module = &btl;
+        endpoints[0][i].module = verbs[i];
     }
     answers[0] = answers[1] = false;
     keep_one();
@@ -431,8 +386,30 @@ static void test_sockets_are_asked_once_a_second(void)
     end();
 }
 
+static void around_begin(void)
+{
+    standin_begin();
+    standin_takes = question_taken;
+    errors_begin();
+    parameters.failover = true;
+    parameters.suspect_ms = 40;
+    parameters.lost_s = LOST_MS / 1000;
+    for (int i = 0; i < LANES; i++) {
+        verbs[i] = standin_btl("verbs", 1000);
+        verbs[i]->btl_add_procs = verbs_add_procs;
+        tcp[i] = standin_btl("tcp", 1000);
+    }
+    for (int i = 0; i < PEERS; i++) {
+        all_peers[i].proc = standin_peer()->proc;
+        by_rank[all_peers[i].proc->super.proc_name.vpid] = &all_peers[i];
+    }
+    multilane.local_peers = by_rank;
+    multilane.local_peer_count = PEERS + 1;
+}
+
 int main(void)
 {
+    around_begin();
     test_lost_when_no_lane_comes_back();
     test_kept_when_the_last_lane_comes_back();
     test_kept_while_it_computes();
@@ -444,8 +421,6 @@ int main(void)
     test_lane_that_delivers_shows_life();
     test_unknown_endpoint_shows_nothing();
     test_sockets_are_asked_once_a_second();
-    for (int i = 0; i < PEERS; i++)
-        if (all_peers[i].delivery)
-            delivery_free(all_peers[i].delivery);
+    deliveries_fini();
     return check_end();
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stand-in for Open MPI's progress, and the PML's state, of which the code under test uses only
- * the queue of things to be tried again. */
+/* The stand-in for Open MPI's progress. */
 #include "progress_standin.h"
 
-#include "base/multilane.h"
+#include <stdlib.h>
+
+#include "common/compat/pml.h"
 
 /* Found before those of libopen-pal, because a program's own come first. */
 __attribute__((visibility("default"))) int
@@ -11,26 +12,37 @@ opal_progress_register(opal_progress_callback_t callback);
 __attribute__((visibility("default"))) int
 opal_progress_unregister(opal_progress_callback_t callback);
 
-struct multilane multilane;
+#define CALLBACKS_MAX 8
 
-static opal_progress_callback_t registered; /* atomic: progress_standin_run reads it */
+/* Atomic: progress_standin_run reads them while one is added. */
+static opal_progress_callback_t registered[CALLBACKS_MAX];
 
 int opal_progress_register(opal_progress_callback_t callback)
 {
-    __atomic_store_n(&registered, callback, __ATOMIC_RELEASE);
+    int i = 0;
+    while (i < CALLBACKS_MAX && registered[i])
+        i++;
+    if (i == CALLBACKS_MAX)
+        abort();
+    __atomic_store_n(&registered[i], callback, __ATOMIC_RELEASE); /* progress_standin_run */
     return OPAL_SUCCESS;
 }
 
 int opal_progress_unregister(opal_progress_callback_t callback)
 {
-    if (callback == registered)
-        registered = NULL;
+    for (int i = 0; i < CALLBACKS_MAX; i++)
+        if (registered[i] == callback)
+            registered[i] = NULL;
     return OPAL_SUCCESS;
 }
 
 int progress_standin_run(void)
 {
-    opal_progress_callback_t callback =
-        __atomic_load_n(&registered, __ATOMIC_ACQUIRE); /* opal_progress_register */
-    return callback ? callback() : 0;
+    int done = 0;
+    for (int i = 0; i < CALLBACKS_MAX; i++) {
+        opal_progress_callback_t callback =
+            __atomic_load_n(&registered[i], __ATOMIC_ACQUIRE); /* opal_progress_register */
+        done += callback ? callback() : 0;
+    }
+    return done;
 }
