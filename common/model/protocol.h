@@ -10,8 +10,9 @@
 #include "common/model/error.h"
 #include "common/model/lane.h"
 
-/* The protocols of this product: the one list of them, for the model's table and for that of the PML
- * (pml/multilane/protocol/table.c). Its order settles ties of equal kind. EACH(index, object). */
+/* The protocols of this product: the one list of them, for the model's table and for that of the
+ * PML (pml/multilane/protocol/table.c). Its order settles ties of equal kind. EACH(index, object).
+ */
 #define MODEL_PROTOCOL_LIST(EACH)                                                                  \
     EACH(EAGER_SHORT, eager_short)                                                                 \
     EACH(EAGER_COPY, eager_copy)                                                                   \

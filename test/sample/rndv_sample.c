@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rndv-sample: a protocol that does nothing of its own. It shows what a new one takes; test/sample/add
- * says where it is named. It announces a message, and its data follow as those of rndv-am. */
+/* rndv-sample: a protocol that does nothing of its own. It shows what a new one takes;
+ * test/sample/add says where it is named. It announces a message, and its data follow as those of
+ * rndv-am. */
 #include "protocol/common.h"
 
 static int rndv_sample_start(struct send_request *request)
