@@ -30,8 +30,6 @@ uint64_t clock_now_ns(void)
 
 /* Open MPI's own need a process that was initialised. */
 __attribute__((visibility("default"))) void opal_output(int stream, const char *format, ...);
-__attribute__((visibility("default"))) __typeof__(opal_get_proc_hostname(NULL))
-opal_get_proc_hostname(const opal_proc_t *proc);
 
 void opal_output(int stream, const char *format, ...)
 {
@@ -44,11 +42,30 @@ void opal_output(int stream, const char *format, ...)
     fprintf(stderr, "%s\n", standin_sentence);
 }
 
-__typeof__(opal_get_proc_hostname(NULL)) opal_get_proc_hostname(const opal_proc_t *proc)
+static __typeof__(opal_get_proc_hostname(NULL)) standin_hostname(const opal_proc_t *proc)
 {
     (void) proc;
     return NULL;
 }
+
+/* A variable from Open MPI 5.0 on, a function before. */
+#if COMPAT_SERIES >= 50000
+static void hostname_replace(void)
+{
+    opal_get_proc_hostname = standin_hostname;
+}
+#else
+__attribute__((visibility("default"))) char *opal_get_proc_hostname(const opal_proc_t *proc);
+
+char *opal_get_proc_hostname(const opal_proc_t *proc)
+{
+    return standin_hostname(proc);
+}
+
+static void hostname_replace(void)
+{
+}
+#endif
 
 /* The end of a lane toward one peer: it keeps what was last said there. */
 struct mca_btl_base_endpoint_t {
@@ -229,6 +246,7 @@ void standin_surround(void)
 
 void standin_begin(void)
 {
+    hostname_replace();
     standin_surround();
     standin_count_failures();
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
