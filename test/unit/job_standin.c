@@ -12,6 +12,10 @@
 #include "peer/contact.h"
 #include "peer/peer_lanes.h"
 
+#if COMPAT_SERIES >= 50000
+#include "opal/mca/accelerator/accelerator.h"
+#endif
+
 #define SENT_MAX 4096
 
 ompi_communicator_t job_ompi_comm;
@@ -115,6 +119,26 @@ static int bml_register(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t
     return OMPI_SUCCESS;
 }
 
+/* Convertors ask the accelerator framework, which is not open here, from Open MPI 5.0 on. */
+#if COMPAT_SERIES >= 50000
+static int host_memory(const void *address, int *device, uint64_t *flags)
+{
+    (void) address;
+    (void) device;
+    *flags = 0;
+    return 0;
+}
+
+static void accelerator_begin(void)
+{
+    opal_accelerator.check_addr = host_memory;
+}
+#else
+static void accelerator_begin(void)
+{
+}
+#endif
+
 static void comm_begin(void)
 {
     group.grp_proc_count = JOB_RANKS;
@@ -124,6 +148,9 @@ static void comm_begin(void)
     memset(&job_ompi_comm, 0, sizeof(job_ompi_comm));
     OBJ_CONSTRUCT(&job_ompi_comm.super, opal_infosubscriber_t);
     job_ompi_comm.c_my_rank = 0;
+#if COMPAT_SERIES >= 50000
+    job_ompi_comm.c_flags = OMPI_COMM_GLOBAL_INDEX; /* its index is that of all its processes */
+#endif
     job_ompi_comm.c_local_group = job_ompi_comm.c_remote_group = &group;
     job_ompi_comm.error_handler = &ompi_mpi_errors_return.eh;
     if (module_add_comm(&job_ompi_comm) != OMPI_SUCCESS)
@@ -206,6 +233,7 @@ void job_begin(uint32_t window, uint32_t pool)
         btls[i] = standin_btl("tcp", 1000);
     for (int rank = 1; rank < JOB_RANKS; rank++)
         peer_meet(rank, window);
+    accelerator_begin();
     comm_begin();
 }
 
