@@ -28,8 +28,8 @@ struct protocol {
     /* Carries any message of host memory, or, without host_only, of device memory, over whatever
      * lane: what another protocol cannot move goes this way. */
     bool carries_all;
-    bool host_only;       /* the processor reads or writes the data where they lie */
-    bool puts;            /* not over the lane of device memory, which is only got from */
+    bool host_only; /* the processor reads or writes the data where they lie */
+    bool puts;      /* not over the lane of device memory, which is only got from; from one place */
     bool can_be_declined; /* the receiver may ask for another way, and then again and again */
 
     /* The same over the lane of device memory, where that is done in another way; else null. */
@@ -38,16 +38,15 @@ struct protocol {
     /* --- the sender's end; null: nothing is to be done --- */
 
     /* Sends a message at once and without a request: LANE_LEFT; anything else: nothing is done.
-     * Null: it needs a request. */
+     * Never null: one that needs a request says LANE_AGAIN. */
     int (*post)(const struct outgoing *out, const struct route *route);
 
     /* Starts a request, which ends when its bytes have left, or later; LANE_AGAIN: nothing is done,
      * call again from progress. */
     int (*start)(struct send_request *request);
 
-    /* The receiver is ready to have its bytes this way, whatever the RTS has proposed. False: what
-     * it asks for cannot be, and nothing is done. */
-    bool (*ready)(struct send_request *request, struct lane *lane, const struct wire_rtr *rtr,
+    /* The receiver is ready to have its bytes this way, whatever the RTS has proposed. */
+    void (*ready)(struct send_request *request, struct lane *lane, const struct wire_rtr *rtr,
                   const unsigned char *key);
 
     /* The request ends: what the protocol holds for it is given back. */

@@ -575,7 +575,8 @@ bool delivery_lane_broke(struct lane *lane, const char *what, const char *why)
         return false;
     snprintf(text, sizeof(text), "%s: %s", what, why);
     OPAL_THREAD_LOCK(&delivery->lock);
-    health_set(delivery, lane, LANE_BROKEN, text);
+    if (health_set(delivery, lane, LANE_BROKEN, text))
+        delivery_take_back(delivery, lane);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     return true;
 }

@@ -7,11 +7,11 @@
 #include "base/parameters.h"
 #include "delivery/schedule.h"
 
-void health_set(struct delivery *delivery, struct lane *lane, enum lane_state state,
+bool health_set(struct delivery *delivery, struct lane *lane, enum lane_state state,
                 const char *why)
 {
     if (lane_state(lane) == state || lane_state(lane) == LANE_BROKEN)
-        return;
+        return false;
     __atomic_store_n(&lane->health.state, (uint8_t) state, __ATOMIC_RELAXED); /* lane_state */
     lane->health.has_changed = true;
     lane->health.asked = 0;
@@ -19,9 +19,8 @@ void health_set(struct delivery *delivery, struct lane *lane, enum lane_state st
     lane->health.pause_ns = (uint64_t) parameters.suspect_ms * 1000000;
     lane->health.asked_ns = active_time_ns();
     snprintf(lane->health.why, sizeof(lane->health.why), "%s", why);
-    if (state != LANE_UP)
-        lane->health.takes_back = true;
     schedule_add(delivery);
+    return true;
 }
 
 void health_answered(struct delivery *delivery, struct lane *lane, uint32_t ask)

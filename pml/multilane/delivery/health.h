@@ -5,8 +5,9 @@
 
 #include "delivery/delivery_state.h"
 
-/* Both with the delivery's lock held. */
-void health_set(struct delivery *delivery, struct lane *lane, enum lane_state state,
+/* Both with the delivery's lock held. False: nothing changes. True: if the lane is up no more, the
+ * caller has what went by it go by another one (delivery_take_back). */
+bool health_set(struct delivery *delivery, struct lane *lane, enum lane_state state,
                 const char *why);
 /* The peer answered this question on this lane. */
 void health_answered(struct delivery *delivery, struct lane *lane, uint32_t ask);

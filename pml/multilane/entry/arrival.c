@@ -83,7 +83,8 @@ static bool read_rts(struct reader *reader, struct arrival *arrival)
     arrival->method = rts.method;
     arrival->key = rts.key;
     arrival->key_bytes = reader->at;
-    if (rts.method == 0 || rts.method >= WIRE_METHODS || !keys_fit(&rts.key, reader))
+    const struct protocol *protocol = protocol_of_method(rts.method);
+    if (!protocol || !protocol->receive || !keys_fit(&rts.key, reader))
         return false;
     reader->left = 0;
     return true;

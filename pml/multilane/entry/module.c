@@ -199,7 +199,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS)
         rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
     if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_lose())
-        schedule_begin(); /* also where no process is ever met: see awaited.h */
+        schedule_begin(); /* also where no process is ever met: see unmet_senders.h */
     multilane.receiving = rc == OMPI_SUCCESS;
     if (multilane.receiving)
         progress_thread_begin();
@@ -217,6 +217,7 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
         struct peer *peer = peer_find(procs[i]->super.proc_name);
         if (!peer)
             continue;
+        peer->reachable = false;
         if (peer->delivery)
             delivery_park(peer->delivery);
         peer_forget_lanes(peer);

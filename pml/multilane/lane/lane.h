@@ -36,8 +36,7 @@ enum lane_state {
 /* Whether a lane answers; guarded by the peer's delivery but for the state. See health.c. */
 struct lane_health {
     uint8_t state;    /* atomic, enum lane_state; written by health.c and watch.c */
-    bool has_changed; /* progress has yet to act on it, */
-    bool takes_back;  /* and what went by the lane has to go by another one */
+    bool has_changed; /* progress has yet to act on it */
     uint32_t asked;   /* the first question since its last answer; 0: none is open */
     uint64_t asked_ns;
     uint64_t contrast_ns; /* since then another lane has answered, and this one has not; 0: none */

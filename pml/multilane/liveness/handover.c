@@ -94,9 +94,8 @@ void handover_begin(void)
 
 void handover_end(void)
 {
-    if (!state.listens)
-        return;
-    opal_progress_unregister(reports_progress);
+    if (state.listens)
+        opal_progress_unregister(reports_progress);
     state.listens = false;
     struct report *report = reports_take();
     while (report) { /* the job is ending */

@@ -5,7 +5,6 @@
 #include "base/pending.h"
 #include "base/protocol.h"
 #include "join/assembly.h"
-#include "match/credit.h"
 #include "peer/control_message.h"
 #include "request/recv_request.h"
 #include "request/send_queue.h"
@@ -92,7 +91,6 @@ static int lost_end(struct pending *pending)
     handles_end(peer);
     departures_lost(peer);
     assemblies_lost(peer);
-    credit_end(peer);
     send_queue_lost(peer);
     return OMPI_SUCCESS;
 }

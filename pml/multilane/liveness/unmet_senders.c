@@ -58,7 +58,7 @@ void unmet_senders_meet(void)
     for (int i = 0; i < strangers.count; i++) {
         struct peer *peer = peer_contact(strangers.names[i], NULL);
         if (peer && !peer->reachable)
-            peer_lost(peer, "no lane reaches it, and a receive waits for it");
+            peer_lost(peer, "no lane reaches it, and a receive or probe waits for it");
         else if (peer && loses_messages(peer))
             delivery_of(peer); /* what watch.c knows a peer by */
     }

@@ -149,7 +149,8 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
         snprintf(why, sizeof(why),
                  "did not answer for %d ms, while that process answered over another lane",
                  parameters.suspect_ms);
-        health_set(delivery, lane, LANE_SILENT, why);
+        if (health_set(delivery, lane, LANE_SILENT, why))
+            delivery_take_back(delivery, lane);
     }
     if (lane_state(lane) == LANE_SILENT) {
         look->keep = true;
@@ -170,9 +171,6 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
         }
     }
     look->lanes_changed |= mine->has_changed;
-    if (mine->takes_back)
-        delivery_take_back(delivery, lane);
-    mine->takes_back = false;
 }
 
 static uint8_t alone_of(const struct delivery *delivery)

@@ -24,8 +24,9 @@ struct peer {
     bool is_of_other_job; /* of another job: we introduce ourselves by name in every header */
     bool reachable;
     bool is_self;
-    bool lost;         /* atomic: errors are returned for all that concerns it, see lost.h */
-    uint32_t found_by; /* atomic: the last search that found it in a communicator; see comm.c */
+    bool lost; /* atomic: errors are returned for all that concerns it, see lost.h */
+    uint32_t
+        found_by; /* atomic: the last search that found it in a communicator; see entry/comms.c */
     struct pending lost_pending;
 
     /* Lanes and plan change with the component's lock held, see peer_lanes.c. */

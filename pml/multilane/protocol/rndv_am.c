@@ -44,13 +44,12 @@ static int rndv_am_start(struct send_request *request)
     return rndv_announce(request, route_lane(request->route, request->out.peer, 0), NULL, NULL);
 }
 
-static bool rndv_am_ready(struct send_request *request, struct lane *lane,
+static void rndv_am_ready(struct send_request *request, struct lane *lane,
                           const struct wire_rtr *rtr, const unsigned char *key)
 {
     (void) lane;
     (void) key;
     rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
-    return true;
 }
 
 static void rndv_am_receive(struct recv_request *request, const struct arrival *arrival)

@@ -113,24 +113,23 @@ static void rndv_both_end(struct send_request *request)
     struct obtained *own = send_request_own(request);
     if (own->control)
         own->lane->extension->control_release(own->lane->btl, own->lane->endpoint, own->handle);
-    own->control = NULL;
+    *own = (struct obtained){.control = NULL};
 }
 
-static bool rndv_both_ready(struct send_request *request, struct lane *lane,
+static void rndv_both_ready(struct send_request *request, struct lane *lane,
                             const struct wire_rtr *rtr, const unsigned char *key)
 {
     struct obtained *own = request->protocol == &rndv_both ? send_request_own(request) : NULL;
     (void) key;
     if (!own || !own->control || lane != own->lane) {
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
-        return true;
+        return;
     }
     request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
     struct wire_handle receiver = rtr->receiver; /* the request may end while we copy */
     if (chunks_copy(lane, own->control, push, (char *) request->out.data, rtr->key.address,
                     rtr->size))
         tell_of_bytes(lane, WIRE_FIN, receiver, rtr->size, NULL); /* until the ACK */
-    return true;
 }
 
 /* --- receiver -----------------------------------------------------------------------------------

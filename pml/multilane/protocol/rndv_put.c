@@ -91,13 +91,11 @@ static void rndv_put_finish(struct transfer *transfer, int status)
 static const struct transfer_steps rndv_put_way = {.start = rndv_put_piece,
                                                    .finish = rndv_put_finish};
 
-static bool rndv_put_ready(struct send_request *request, struct lane *lane,
+static void rndv_put_ready(struct send_request *request, struct lane *lane,
                            const struct wire_rtr *rtr, const unsigned char *key)
 {
     struct rma *rma = &request->rma;
     char *place = send_request_place(request, &rma->is_device);
-    if (!place) /* no put was announced, so nothing can be put there */
-        return false;
     rma_read_keys(rma, request->out.peer, lane, &rtr->key, key);
     rma->remote_offset = rtr->offset;
     rma->transfer = &request->transfer;
@@ -108,7 +106,6 @@ static bool rndv_put_ready(struct send_request *request, struct lane *lane,
         rma_release(rma);
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
     }
-    return true;
 }
 
 /* The FIN of one lane: so many bytes are there. */

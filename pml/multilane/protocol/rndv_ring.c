@@ -71,7 +71,7 @@ static void ring_sent(void *context, int status)
     send_request_step(request);
 }
 
-static bool rndv_ring_ready(struct send_request *request, struct lane *from,
+static void rndv_ring_ready(struct send_request *request, struct lane *from,
                             const struct wire_rtr *rtr, const unsigned char *key)
 {
     const struct lane *lane = ring_lane(request->out.peer);
@@ -95,7 +95,6 @@ static bool rndv_ring_ready(struct send_request *request, struct lane *from,
         peer_accepted(peer);
     else
         ring_sent(request, rc);
-    return true;
 }
 
 /* --- receiver -----------------------------------------------------------------------------------

@@ -191,7 +191,8 @@ void recv_request_complete(struct recv_request *request)
     if (OPAL_UNLIKELY(request->sink.view != NULL) && device_sink_end(&request->sink, &request->rma))
         return;
     if (OPAL_UNLIKELY(request->sink.error != MPI_SUCCESS)) {
-        request->base.req_base.req_ompi.req_status.MPI_ERROR = request->sink.error;
+        if (request->base.req_base.req_ompi.req_status.MPI_ERROR == MPI_SUCCESS)
+            request->base.req_base.req_ompi.req_status.MPI_ERROR = request->sink.error;
         request->sink.error = MPI_SUCCESS;
     }
     if (OPAL_UNLIKELY(handle_is_set(request->handle)))
@@ -359,10 +360,12 @@ void recv_request_get_begins(struct recv_request *request, const struct protocol
 
 void recv_request_get_failed(struct recv_request *request)
 {
+    const struct protocol *mine = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
     recv_request_ask(request, 0); /* over what was got come the same bytes */
     /* Release: a cancel that sees it finds the request as it is left here. Last, though the request
-     * may have ended: its next get, if it has one yet, is one of another life. */
-    __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELEASE);
+     * may have ended: then it is another protocol's, or a get of another life. */
+    __atomic_compare_exchange_n(&request->held_by, &mine, NULL, false, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
 }
 
 void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset)

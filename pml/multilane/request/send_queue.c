@@ -4,6 +4,7 @@
 
 #include "base/multilane.h"
 #include "base/pending.h"
+#include "match/credit.h"
 
 /* By mark: threads may come here in another order than that in which they drew their numbers. With
  * the credit lock held. */
@@ -103,6 +104,7 @@ bool send_queue_withdraw(struct send_request *request)
 void send_queue_lost(struct peer *peer)
 {
     struct send_request *request;
+    credit_end(peer);
     do {
         OPAL_THREAD_LOCK(&peer->credit_lock);
         request = peer->waiting ? waiting_pop(peer) : NULL;

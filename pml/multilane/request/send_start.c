@@ -125,7 +125,8 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
         rtr->offset > request->out.size || rtr->size > request->out.size - rtr->offset)
         return false;
     const struct protocol *way = protocol_of_method(rtr->method);
-    if (!way || !way->ready)
+    bool is_device;
+    if (!way || !way->ready || (way->puts && !send_request_place(request, &is_device)))
         return false;
     const struct protocol *holder = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
     if (OPAL_UNLIKELY(holder != NULL) && holder != way) {
@@ -138,10 +139,8 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     request->state = SEND_MOVING;
     send_request_expect(request, false);
     request->receiver = rtr->receiver;
-    if (OPAL_LIKELY(way->ready(request, lane, rtr, key)))
-        return true;
-    request->state = SEND_ANNOUNCED;
-    return false;
+    way->ready(request, lane, rtr, key);
+    return true;
 }
 
 bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, bool taken)
