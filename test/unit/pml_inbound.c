@@ -180,7 +180,7 @@ static void a_message_waits_for_its_communicator(void)
     job_end();
 }
 
-/* What nobody has received when the communicator ends is given back, and so is what it took. */
+/* What no receive has taken when the communicator ends is given back, and so is what it took. */
 static void what_is_dropped_takes_nothing(void)
 {
     static char bytes[LONG_BYTES];

@@ -6,7 +6,7 @@
 
 #include "peer/peer.h"
 
-/* The peer has nothing to send, for now: what it has of the pool is for the others. No lock is
+/* The peer has nothing to send at the moment: what it has of the pool is for the others. No lock is
  * held. */
 void credit_end(struct peer *peer);
 

@@ -190,7 +190,7 @@ static int compare_stamps(const void *a, const void *b)
     return (x->key.stamp > y->key.stamp) - (x->key.stamp < y->key.stamp);
 }
 
-/* Somebody asks for any source or any tag, for the first time in this communicator: from now on
+/* A receive asks for any source or any tag, for the first time in this communicator: from now on
  * messages are listed under those keys too, and what waits is so now, in its order. Programs that
  * never ask so do not pay for it. With the communicator's lock held. */
 static void wildcards_begin(struct mca_pml_comm_t *comm)
