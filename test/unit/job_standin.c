@@ -14,6 +14,7 @@
 
 #if COMPAT_SERIES >= 50000
 #include "opal/mca/accelerator/accelerator.h"
+#include "opal/runtime/opal.h"
 #endif
 
 #define SENT_MAX 4096
@@ -129,12 +130,16 @@ static int host_memory(const void *address, int *device, uint64_t *flags)
     return 0;
 }
 
-static void accelerator_begin(void)
+static void open_mpi_begin(void)
 {
+    static opal_finalize_domain_t domain; /* what datatypes give back at the end is noted there */
+    OBJ_CONSTRUCT(&domain, opal_finalize_domain_t);
+    opal_finalize_domain_init(&domain, "unit test");
+    opal_finalize_set_domain(&domain);
     opal_accelerator.check_addr = host_memory;
 }
 #else
-static void accelerator_begin(void)
+static void open_mpi_begin(void)
 {
 }
 #endif
@@ -214,6 +219,7 @@ void job_begin(uint32_t window, uint32_t pool)
     allocator_begin();
     opal_progress_set_event_flag(0); /* there is no loop of events in Open MPI's progress */
     if (!convertor) {
+        open_mpi_begin();
         ompi_datatype_init();
         convertor = opal_convertor_create((int32_t) opal_local_arch, 0);
     }
@@ -233,7 +239,6 @@ void job_begin(uint32_t window, uint32_t pool)
         btls[i] = standin_btl("tcp", 1000);
     for (int rank = 1; rank < JOB_RANKS; rank++)
         peer_meet(rank, window);
-    accelerator_begin();
     comm_begin();
 }
 
