@@ -27,7 +27,7 @@ static struct {
     uint32_t last_qpn;
     struct ibv_wc done[PLACES], came[PLACES]; /* sends that ended, receives that were filled */
     int done_count, came_count;
-    uint16_t dead_lids; /* up to this one nobody answers, which takes a second to find */
+    uint16_t dead_lids; /* up to this one no peer answers, which takes a second to find */
     unsigned dead_tried;
     struct ibv_recv_wr room; /* for the next datagram */
     struct ibv_sge room_part;

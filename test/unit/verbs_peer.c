@@ -308,7 +308,7 @@ static void added_before_connected(void)
     peer = added();
     verbs_connect_begin(peer);
     verbs_peer_state_set(peer, PEER_GREETING);
-    verbs_peer_fail(peer, "nobody answers");
+    verbs_peer_fail(peer, "the peer does not answer");
     CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
 }

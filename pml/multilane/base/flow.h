@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flow control: how much unmatched data a sender may leave with a receiver. Arithmetic only, so
- * that test/unit/flow_model.c can try all orders of events; credit.c puts it between processes.
+ * that test/unit/flow_model.c can try all orders of events; credit.c and send_queue.c put it
+ * between processes.
  *
  * Both ends count in units, by the same rule, what a message takes of the receiver until a receive
  * is found for it: flow_cost. The sender adds it up as it numbers its messages, in one word with
