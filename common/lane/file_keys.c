@@ -21,12 +21,25 @@ static bool read_bias(struct reader *reader, const char *value, const struct key
     return true;
 }
 
+static bool read_eager_bound(struct reader *reader, const char *value, const struct key *key)
+{
+    uint64_t bytes;
+    bool is_credit = !strcmp(key->name, "credit");
+    if (!reader_read_size(reader, value, key, &bytes))
+        return false;
+    if (bytes)
+        model_bound_eager(&reader->file->around,
+                          is_credit ? MODEL_BOUND_CREDIT : MODEL_BOUND_EAGER_MAX, bytes);
+    return true;
+}
+
 const struct key reader_top_keys[] = {
     {"bias", read_bias, 0},
     {"eager_lanes", reader_store_count, offsetof(struct lane_file, most_eager_lanes)},
     {"rndv_lanes", reader_store_count, offsetof(struct lane_file, most_rndv_lanes)},
     {"header", reader_store_count, offsetof(struct lane_file, around.header_bytes)},
-    {"eager_max", reader_store_size, offsetof(struct lane_file, around.eager_max_bytes)},
+    {"eager_max", read_eager_bound, 0},
+    {"credit", read_eager_bound, 0},
     {"stage", reader_store_size, offsetof(struct lane_file, around.stage_bytes)},
     {NULL, NULL, 0}};
 
@@ -68,7 +81,7 @@ static bool read_schema(struct reader *reader, const char *value, const struct k
     if (read != LANE_FILE_SCHEMA)
         return reader_refuse_value(
             reader, key->name, value,
-            "this Multilane reads schema 1; measure anew by multilane-calibrate");
+            "this Multilane reads schema 2; measure anew by multilane-calibrate");
     reader->file->profile.schema = (uint32_t) read;
     return true;
 }
@@ -91,6 +104,9 @@ const struct key reader_profile_keys[] = {{"schema", read_schema, 0},
                                           {"kernel", PROFILE_TEXT(machine.kernel)},
                                           {"open_mpi", PROFILE_TEXT(machine.open_mpi)},
                                           {"multilane", PROFILE_TEXT(machine.multilane)},
+                                          {"header", reader_store_count,
+                                           offsetof(struct lane_file, around.header_bytes)},
+                                          {"credit", read_eager_bound, 0},
                                           {NULL, NULL, 0}};
 
 const struct key reader_no_keys[] = {{NULL, NULL, 0}};

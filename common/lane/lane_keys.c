@@ -132,13 +132,6 @@ static bool read_reach(struct reader *reader, const char *value, const struct ke
     return reader_read_bits(reader, value, key, memory_name, MODEL_MEMORIES, &reader->lane->reach);
 }
 
-/* Older profiles have this key; it is not used. */
-static bool read_in_vain(struct reader *reader, const char *value, const struct key *key)
-{
-    uint64_t read;
-    return reader_read_size(reader, value, key, &read);
-}
-
 static bool read_reg_cached(struct reader *reader, const char *value, const struct key *key)
 {
     return reader_read_real(reader, value, key, &reader->lane->reg_cached_s);
@@ -183,6 +176,5 @@ const struct key reader_lane_keys[] = {
     {"zcopied_max", reader_store_size, offsetof(struct model_lane, zcopied_max_bytes)},
     {"piece_min", reader_store_size, offsetof(struct model_lane, piece_min_bytes)},
     {"align", reader_store_size, offsetof(struct model_lane, align_bytes)},
-    {"in_flight_max", read_in_vain, 0},
     {"reg_cached", read_reg_cached, 0},
     {NULL, NULL, 0}};

@@ -175,6 +175,12 @@ bool candidate_init(struct candidate *candidate, const struct plan_input *input,
     if (protocol->largest &&
         !protocol->largest(candidate->lanes, set->count, &input->around, &candidate->largest_bytes))
         return false;
+    candidate->bound = MODEL_BOUND_LANE;
+    if (protocol->kind == MODEL_EAGER && input->around.eager_max_bytes &&
+        input->around.eager_max_bytes < candidate->largest_bytes) {
+        candidate->largest_bytes = input->around.eager_max_bytes;
+        candidate->bound = input->around.eager_max_is;
+    }
     return candidate->largest_bytes >= candidate->first_bytes;
 }
 

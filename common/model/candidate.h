@@ -25,6 +25,7 @@ struct candidate {
     struct lane_set set;
     const struct model_lane *lanes[MODEL_LANES_MAX];
     uint64_t first_bytes, largest_bytes; /* what it can carry */
+    enum model_bound bound;              /* what keeps it from more */
 
     /* The cost where the walk is: one line, which holds from line_first to line_last. Both are 0
      * before the first candidate_evaluate. */

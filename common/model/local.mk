@@ -7,6 +7,7 @@ libmultilane_common_la_SOURCES += \
 	common/model/cost_term.c common/model/cost_term.h \
 	common/model/error.h \
 	common/model/exact.c common/model/exact.h \
+	common/model/flow.c common/model/flow.h \
 	common/model/group.c common/model/group.h \
 	common/model/lane.c common/model/lane.h \
 	common/model/number.c common/model/number.h \

@@ -19,8 +19,19 @@ struct walk {
     uint32_t active_count;
     struct plan_entry *entries;
     uint32_t entry_count, entry_room;
-    char *note; /* the plan's */
+    const struct candidate *last; /* that of the newest entry */
+    char *note;                   /* the plan's */
 };
+
+const char *plan_decider_name(enum plan_decider decider)
+{
+    static const char *const names[PLAN_DECIDERS] = {[PLAN_BY_LANE_LIMIT] = "lane limit",
+                                                     [PLAN_BY_CREDIT] = "credit",
+                                                     [PLAN_BY_EAGER_MAX] = "eager_max",
+                                                     [PLAN_BY_EQUATION] = "equation",
+                                                     [PLAN_BY_FORCE] = "forced"};
+    return decider < PLAN_DECIDERS ? names[decider] : "unknown";
+}
 
 /* --- what is walked along --------------------------------------------------------------------- */
 
@@ -247,7 +258,7 @@ static struct plan_entry *entry_append(struct walk *walk)
 
 /* Sizes first to last go to the candidate; equal neighbours become one entry. */
 static bool walk_emit(struct walk *walk, const struct candidate *candidate, uint64_t first,
-                      uint64_t last)
+                      uint64_t last, enum plan_decider decider)
 {
     struct plan_entry *entry = walk->entry_count ? &walk->entries[walk->entry_count - 1] : NULL;
     if (!entry || !same_choice(entry, candidate)) {
@@ -255,14 +266,26 @@ static bool walk_emit(struct walk *walk, const struct candidate *candidate, uint
         if (!entry)
             return false;
         entry->first_bytes = first;
+        entry->decided_by = decider;
         entry->protocol = candidate->protocol;
         entry->protocol_index = candidate->protocol_index;
         entry->lane_count = candidate->set.count;
         memcpy(entry->lanes, candidate->set.lane, candidate->set.count);
     }
     entry->largest_bytes = last;
+    walk->last = candidate;
     set_weights(walk, candidate, last, entry);
     return true;
+}
+
+/* What decides, where an interval begins, that it is not carried on as the last one was? */
+static enum plan_decider interval_decider(const struct walk *walk, uint64_t bytes)
+{
+    if (!walk->last)
+        return PLAN_BY_EQUATION;
+    if (override_at(walk->input, bytes) != override_at(walk->input, bytes - 1))
+        return PLAN_BY_FORCE;
+    return carries(walk->last, bytes) ? PLAN_BY_EQUATION : (enum plan_decider) walk->last->bound;
 }
 
 /* --- putting it together ---------------------------------------------------------------------- */
@@ -297,15 +320,17 @@ static bool fail_uncovered(const struct walk *walk, uint64_t bytes, struct model
 static bool walk_interval(struct walk *walk, uint64_t from, uint64_t end)
 {
     struct candidate *best = best_at(walk, from);
+    enum plan_decider decider = interval_decider(walk, from);
     for (;;) {
         uint64_t switch_bytes;
         struct candidate *next = next_best(walk, best, from, end, &switch_bytes);
-        if (!walk_emit(walk, best, from, next ? switch_bytes - 1 : end))
+        if (!walk_emit(walk, best, from, next ? switch_bytes - 1 : end, decider))
             return false;
         if (!next)
             return true;
         best = next;
         from = switch_bytes;
+        decider = PLAN_BY_EQUATION;
     }
 }
 

@@ -8,9 +8,23 @@
 /* The weights of one entry's lanes add up to this. */
 #define PLAN_WEIGHT_ONE 65536u
 
+/* What decides that an entry begins where it does. */
+enum plan_decider {
+    PLAN_BY_LANE_LIMIT = MODEL_BOUND_LANE, /* the entry before cannot carry more: the lane, */
+    PLAN_BY_CREDIT = MODEL_BOUND_CREDIT,   /* the receiver's memory */
+    PLAN_BY_EAGER_MAX = MODEL_BOUND_EAGER_MAX, /* or the user bounds it */
+    PLAN_BY_EQUATION,                          /* its line falls below that of the entry before */
+    PLAN_BY_FORCE,                             /* a protocol is forced from here on, or to here */
+    PLAN_DECIDERS
+};
+
+/* "equation", "credit", "eager_max", "lane limit", "forced". */
+const char *plan_decider_name(enum plan_decider decider);
+
 struct plan_entry {
     uint64_t first_bytes; /* for reports; the data path reads plan->largest */
     uint64_t largest_bytes;
+    enum plan_decider decided_by; /* has no meaning in the first entry, which begins at 0 */
     const struct model_protocol *protocol;
     uint32_t protocol_index;           /* in the table that the plan was built from */
     uint32_t lane_count;               /* at least 1 */

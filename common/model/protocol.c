@@ -66,6 +66,14 @@ static enum model_way way_of(const struct model_lane *lane, enum model_way way)
     return way;
 }
 
+void model_bound_eager(struct model_surroundings *around, enum model_bound is, uint64_t bytes)
+{
+    if (around->eager_max_bytes && around->eager_max_bytes <= bytes)
+        return;
+    around->eager_max_bytes = bytes;
+    around->eager_max_is = is;
+}
+
 struct cost_line model_registration(const struct model_lane *lane,
                                     const struct model_lane_range *range,
                                     const struct model_surroundings *around)
@@ -277,14 +285,12 @@ static void add_sent_data(lane_set lanes, uint32_t count, const struct model_sur
 
 /* --- the eager protocols ---------------------------------------------------------------------- */
 
-static bool eager_bound(const struct model_surroundings *around, uint64_t lane_bytes,
+static bool eager_fits(const struct model_surroundings *around, uint64_t lane_bytes,
                         uint64_t *bytes)
 {
     if (lane_bytes < around->header_bytes)
         return false;
     *bytes = lane_bytes - around->header_bytes;
-    if (around->eager_max_bytes && *bytes > around->eager_max_bytes)
-        *bytes = around->eager_max_bytes;
     return true;
 }
 
@@ -292,23 +298,14 @@ static bool eager_short_largest(lane_set lanes, uint32_t count,
                                 const struct model_surroundings *around, uint64_t *bytes)
 {
     (void) count;
-    return lanes[0]->short_max_bytes && eager_bound(around, lanes[0]->short_max_bytes, bytes);
+    return lanes[0]->short_max_bytes && eager_fits(around, lanes[0]->short_max_bytes, bytes);
 }
 
 static bool eager_copy_largest(lane_set lanes, uint32_t count,
                                const struct model_surroundings *around, uint64_t *bytes)
 {
     (void) count;
-    return lanes[0]->copied_max_bytes && eager_bound(around, lanes[0]->copied_max_bytes, bytes);
-}
-
-static bool eager_zcopy_largest(lane_set lanes, uint32_t count,
-                                const struct model_surroundings *around, uint64_t *bytes)
-{
-    (void) lanes;
-    (void) count;
-    *bytes = around->eager_max_bytes ? around->eager_max_bytes : UINT64_MAX;
-    return true;
+    return lanes[0]->copied_max_bytes && eager_fits(around, lanes[0]->copied_max_bytes, bytes);
 }
 
 /* eager-short and eager-copy: one message, a copy at either end. */
@@ -476,7 +473,6 @@ static const struct model_protocol eager_zcopy = {
     .name = "eager-zcopy",
     .kind = MODEL_EAGER,
     .needs = {.all_of = MODEL_CAN_SEND, .memory = ANY_MEMORY, .way = MODEL_BY_SEND},
-    .largest = eager_zcopy_largest,
     .cost = eager_zcopy_cost};
 
 static const struct model_protocol rndv_am = {

@@ -38,6 +38,13 @@ struct model_buffer {
 /* "contiguous host memory", for errors and reports. */
 const char *model_buffer_name(struct model_buffer buffer);
 
+/* What keeps a protocol from carrying more. */
+enum model_bound {
+    MODEL_BOUND_LANE,     /* the largest message that the lane takes this way */
+    MODEL_BOUND_CREDIT,   /* eager: what a receiver promises to keep (flow.h) */
+    MODEL_BOUND_EAGER_MAX /* eager: what the user sets */
+};
+
 enum model_operation {
     MODEL_OPERATION_SEND,     /* complete when the buffer may be used again */
     MODEL_OPERATION_SEND_SYNC /* complete when it has met its receive: an eager one is acknowledged
@@ -68,9 +75,13 @@ struct model_surroundings {
     uint64_t stage_bytes;                   /* one slot of the staging ring; 0: 512 KiB */
     uint32_t header_bytes;                  /* of the PML, in every first fragment */
     uint64_t eager_max_bytes;               /* no eager protocol above; 0: no such bound */
+    enum model_bound eager_max_is;          /* what sets it */
     const struct model_group *groups;
     uint32_t group_count;
 };
+
+/* No eager message is larger than `bytes`, which is such a bound; the least bound holds. */
+void model_bound_eager(struct model_surroundings *around, enum model_bound is, uint64_t bytes);
 
 /* What registering with one lane costs one end of a message: {0, 0} for a lane that need not. */
 struct cost_line model_registration(const struct model_lane *lane,
@@ -93,7 +104,7 @@ struct model_protocol {
     enum model_protocol_kind kind;
     struct model_needs needs;
 
-    /* The largest message over these lanes; false if not even an empty one fits. Null: no bound.
+    /* The largest message that the lanes take; false if not even an empty one fits. Null: no bound.
      * The smallest is 0 bytes for eager protocols and 1 for rendezvous. */
     bool (*largest)(const struct model_lane *const *lanes, uint32_t count,
                     const struct model_surroundings *around, uint64_t *bytes);

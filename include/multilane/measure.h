@@ -9,14 +9,14 @@
 #include <stdint.h>
 
 #include "common/lane/profile.h"
-#include "common/model/lane.h"
+#include "common/model/protocol.h"
 
 /* The PML exports one constant of type struct multilane_measure under this name, which carries the
  * version of this header; Open MPI opens components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds
  * it after MPI_Init. Only programs of the same build use it: `lane_bytes` tells another. Ranks are
  * those of MPI_COMM_WORLD. Every function returns MPI_SUCCESS's 0 or an Open MPI error below it. */
-#define MULTILANE_MEASURE_VERSION 2
-#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v2"
+#define MULTILANE_MEASURE_VERSION 3
+#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v3"
 
 #define MULTILANE_MEASURE_PLANNED (-1)
 
@@ -29,9 +29,6 @@ struct multilane_route {
 struct multilane_measure {
     uint32_t version;
     uint32_t lane_bytes; /* sizeof(struct model_lane) */
-    uint32_t header_bytes;
-    uint32_t reserved;
-    uint64_t eager_max_bytes;
 
     /* The version of Open MPI that the component was built for. */
     const char *(*open_mpi)(void);
@@ -49,8 +46,8 @@ struct multilane_measure {
     /* How a message of so many bytes would go now. */
     int (*route)(int rank, uint64_t bytes, struct multilane_route *route);
 
-    /* Does memory that a message has registered stay so for the next one? */
-    bool (*registration_cached)(void);
+    /* What plans depend on here beside lanes and buffers. */
+    void (*surroundings)(struct model_surroundings *around);
 
     /* Registers memory with lane `lane` and takes that back: what a caller times. */
     int (*registration)(int rank, uint32_t lane, void *address, size_t bytes);

@@ -10,7 +10,6 @@ multilane_sources = \
 	pml/multilane/base/clock.c pml/multilane/base/clock.h \
 	pml/multilane/base/counter.h \
 	pml/multilane/base/datatype.h \
-	pml/multilane/base/flow.c pml/multilane/base/flow.h \
 	pml/multilane/base/handle.c pml/multilane/base/handle.h \
 	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \

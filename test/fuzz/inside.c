@@ -367,7 +367,7 @@ static void parts_are_refused(void)
     }
     /* Nobody has posted a receive for this tag. */
     match = match_next(1, 500);
-    forge_part(&forged, 1, &match, EAGER_MAX + 1, 0, 8);
+    forge_part(&forged, 1, &match, UINT64_MAX / 2, 0, 8);
     refused("a part of a message that is too long to come unasked", &forged, 1);
     match = match_next(1, 501);
     uint64_t before = multilane.bad_headers;

@@ -38,14 +38,14 @@ static int standin_registration(int rank, uint32_t lane, void *address, size_t b
     return 0;
 }
 
-static bool standin_cached(void)
+static void standin_surroundings(struct model_surroundings *around)
 {
-    return is_cached;
+    around->registration_cached = is_cached;
 }
 
 static void what_is_timed_as_new_is_new(void)
 {
-    const struct multilane_measure pml = {.registration_cached = standin_cached,
+    const struct multilane_measure pml = {.surroundings = standin_surroundings,
                                           .registration = standin_registration};
     const struct model_lane_range range = {.largest_bytes = UINT64_MAX, .bandwidth_bytes_s = 1e9};
     struct session session = {.pml = &pml};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/flow.h"
+#include "common/model/flow.h"
 
 #define MESSAGES_MAX 5
 #define CREDITS_MAX  3 /* limits under way at once; a further one waits for room */

@@ -151,18 +151,6 @@ static void refused(const char *because)
     CHECK(!strchr(error.text, '\n'), "one line: %s", error.text);
 }
 
-/* A key that profiles had before, and have no more. */
-static void older_profiles_are_read(void)
-{
-    static const char older[] = "[profile]\nschema = 1\n[lane shm@node]\nsend_bandwidth = 1e9\n"
-                                "in_flight_max = 9312k\n[end]\n";
-    static struct lane_file read;
-    struct fingerprint here = {0};
-    struct model_error error = {""};
-    text_write(older, sizeof(older) - 1);
-    CHECK(profile_read(path, &here, &read, &error) == PROFILE_READ, "%s", error.text);
-}
-
 static void every_truncation_is_refused(void)
 {
     static struct lane_file written, read;
@@ -193,18 +181,18 @@ static void what_does_not_fit_is_refused(void)
     CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
     refused("its kernel is \"0.1-ancient\", this one's");
 
-    static const char other_schema[] = "[profile]\nschema = 2\nnew_key = 5\n[end]\n";
+    static const char other_schema[] = "[profile]\nschema = 9\nnew_key = 5\n[end]\n";
     text_write(other_schema, sizeof(other_schema) - 1);
-    refused("reads schema 1");
+    refused("reads schema 2");
     static const char lanes_only[] = "[lane a]\nbandwidth = 1e9\n";
     text_write(lanes_only, sizeof(lanes_only) - 1);
     refused("no section [profile]");
     static const char impossible[] =
-        "[profile]\nschema = 1\n[lane a@node]\nsend_bandwidth = 0\n[end]\n";
+        "[profile]\nschema = 2\n[lane a@node]\nsend_bandwidth = 0\n[end]\n";
     text_write(impossible, sizeof(impossible) - 1);
     refused("bandwidth");
     static const char negative[] =
-        "[profile]\nschema = 1\n[lane a@node]\nsend_bandwidth = 1\nsend_latency = -1\n[end]\n";
+        "[profile]\nschema = 2\n[lane a@node]\nsend_bandwidth = 1\nsend_latency = -1\n[end]\n";
     text_write(negative, sizeof(negative) - 1);
     refused("send_latency = -1");
     text_write("\x7f"
@@ -337,7 +325,6 @@ int main(void)
     }
     snprintf(path, sizeof(path), "%s/profile", folder);
     profiles_are_read_as_they_were_written();
-    older_profiles_are_read();
     every_truncation_is_refused();
     what_does_not_fit_is_refused();
     absence_is_no_complaint();

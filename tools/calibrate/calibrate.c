@@ -413,9 +413,7 @@ static int calibrate(struct calibration *calibration)
     int status = EXIT_SUCCESS;
     plan_input_init(&defaults);
     calibration->around = defaults.around;
-    calibration->around.header_bytes = calibration->session.pml->header_bytes;
-    calibration->around.eager_max_bytes = calibration->session.pml->eager_max_bytes;
-    calibration->around.registration_cached = calibration->session.pml->registration_cached();
+    calibration->session.pml->surroundings(&calibration->around);
     lane_file_init(&calibration->profile);
     calibration->profile.around = calibration->around;
     profile_stamp(calibration);

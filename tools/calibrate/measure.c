@@ -437,6 +437,7 @@ static void time_registrations(struct session *session, int peer, uint32_t index
     struct sample samples[REGISTRATION_SIZES * REGISTRATION_TURNS];
     double again[REGISTRATION_SIZES * REGISTRATION_TURNS];
     struct line_fit fit;
+    struct model_surroundings around = {.registration_cached = false};
     uint32_t count = 0;
     for (int turn = 0; turn < REGISTRATION_TURNS; turn++)
         for (int i = 0; i < REGISTRATION_SIZES; i++) {
@@ -454,7 +455,8 @@ static void time_registrations(struct session *session, int peer, uint32_t index
     if (!line_fit(samples, count, 0.5, &fit, NULL))
         return;
     set_registration(lane, &fit.line);
-    if (session->pml->registration_cached())
+    session->pml->surroundings(&around);
+    if (around.registration_cached)
         lane->reg_cached_s = median_of(again, count);
 }
 

@@ -106,6 +106,9 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
     print_size(out, "copied_max", lane->copied_max_bytes);
     fprintf(out, "zcopied_max = %s\n", number_print_size(lane->zcopied_max_bytes, size));
     print_size(out, "piece_min", lane->piece_min_bytes);
+    print_size(out, "align", lane->align_bytes);
+    fprintf(out, "pieces_max = %u\ndistance = %u\ncard = %u\n", (unsigned) lane->pieces_max,
+            (unsigned) lane->distance, (unsigned) lane->card);
     if (lane->reg_cached_s >= 0)
         print_real(out, "reg_cached", lane->reg_cached_s);
     print_ways(out, lane, UINT64_MAX);
@@ -127,6 +130,8 @@ static void print_profile(FILE *out, const struct lane_file *file,
         "open_mpi = %s\nmultilane = %s\n",
         LANE_FILE_SCHEMA, file->profile.made, machine->processor, machine->processors,
         machine->kernel, machine->open_mpi, machine->multilane);
+    fprintf(out, "header = %u\n", (unsigned) file->around.header_bytes);
+    print_size(out, "credit", file->around.eager_max_bytes);
     for (uint32_t i = 0; i < file->group_count; i++) {
         fprintf(out, "\n[group %s]\n", file->group_names[file->groups[i].id - 1].name);
         print_real(out, "bandwidth", file->groups[i].bandwidth_bytes_s);

@@ -8,7 +8,7 @@
 #include "opal/mca/allocator/base/base.h"
 
 #include "base/counter.h"
-#include "base/flow.h"
+#include "common/model/flow.h"
 #include "base/handle.h"
 
 struct peer;

@@ -7,9 +7,12 @@
 #include "common/memory/kernels.h"
 #include "common/model/number.h"
 
+#define UNEXPECTED_MAX_DEFAULT (UINT64_C(256) << 20) /* as in the text below */
+
 struct parameters parameters = {
     .protocol = "auto",
     .rndv_bias = "0.99",
+    .eager_max = "auto",
     .unexpected_max = "256m",
     .queued_max = "1m",
     .failover = 1,
@@ -28,6 +31,9 @@ static const struct param rows[] = {
      "auto, a protocol's name, or NAME:LO-HI,... with sizes in bytes (k, m, g, inf)"},
     {"rndv_bias", PARAM_STRING, &parameters.rndv_bias,
      "what a rendezvous protocol's predicted time is multiplied by; below 1 favours it"},
+    {"eager_max", PARAM_STRING, &parameters.eager_max,
+     "largest message that is sent before its receiver asks for it (k, m, g); auto: what a receiver "
+     "promises to keep, by unexpected_max"},
     {"eager_lanes", PARAM_INT, &parameters.eager_lanes,
      "most lanes that an eager message uses; 0: as many as pay"},
     {"rndv_lanes", PARAM_INT, &parameters.rndv_lanes,
@@ -91,14 +97,45 @@ static int refuse_int(const char *name, int value, const char *why)
     return refuse(name, text, why);
 }
 
+static bool parse_bias(struct model_error *why)
+{
+    return number_parse_real(parameters.rndv_bias, &parameters.bias, why) &&
+           ((parameters.bias > 0 && parameters.bias <= MODEL_BIAS_MAX) ||
+            model_fail(why, "it must be above 0 and at most 100"));
+}
+
+static bool parse_eager_max(struct model_error *why)
+{
+    parameters.eager_max_bytes = 0;
+    return strcmp(parameters.eager_max, "auto") == 0 ||
+           (number_parse_size(parameters.eager_max, &parameters.eager_max_bytes, why) &&
+            (parameters.eager_max_bytes > 0 || model_fail(why, "it must be above 0")));
+}
+
+static bool parse_unexpected_max(struct model_error *why)
+{
+    return number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, why);
+}
+
+void parameters_expect(void)
+{
+    struct model_error why;
+    if (!parse_bias(&why))
+        parameters.bias = MODEL_BIAS_DEFAULT;
+    if (!parse_eager_max(&why))
+        parameters.eager_max_bytes = 0;
+    if (!parse_unexpected_max(&why))
+        parameters.unexpected_max_bytes = UNEXPECTED_MAX_DEFAULT;
+}
+
 static int parse_texts(void)
 {
     struct model_error error;
-    if (!number_parse_real(parameters.rndv_bias, &parameters.bias, &error))
+    if (!parse_bias(&error))
         return refuse("rndv_bias", parameters.rndv_bias, error.text);
-    if (parameters.bias <= 0 || parameters.bias > MODEL_BIAS_MAX)
-        return refuse("rndv_bias", parameters.rndv_bias, "it must be above 0 and at most 100");
-    if (!number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, &error))
+    if (!parse_eager_max(&error))
+        return refuse("eager_max", parameters.eager_max, error.text);
+    if (!parse_unexpected_max(&error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
     if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
         return refuse("queued_max", parameters.queued_max, error.text);

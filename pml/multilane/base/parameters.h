@@ -11,16 +11,13 @@
  * its headers it still fits vader's fast path, which takes a quarter of its 4 KiB box. */
 #define EAGER_SHORT_MAX 936
 
-/* No message above goes eagerly: one that comes before its receive is copied once more, and holds
- * the receiver's memory meanwhile. */
-#define EAGER_MAX ((size_t) 128 << 10)
-
 struct parameters {
     /* As given. */
     int explain;
     const char *explain_file;
     const char *protocol;
     const char *rndv_bias;
+    const char *eager_max;
     int eager_lanes;
     int rndv_lanes;
     const char *unexpected_max;
@@ -39,6 +36,7 @@ struct parameters {
 
     /* As understood. */
     double bias;
+    uint64_t eager_max_bytes; /* 0: as much as unexpected_max allows */
     uint64_t unexpected_max_bytes;
     uint64_t queued_max_bytes;
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
@@ -51,6 +49,10 @@ int parameters_register(const mca_base_component_t *component);
 
 /* Registers what only ompi_info shows: which profile is used, and where its lanes switch. */
 int parameters_register_shown(const mca_base_component_t *component);
+
+/* For what is shown at registration, where nothing is refused yet: the numbers that plans depend on,
+ * the defaults' where one makes no sense. */
+void parameters_expect(void);
 
 /* OMPI_ERR_BAD_PARAM after a sentence that names the parameter, its value and what it may be. */
 int parameters_parse(void);

@@ -6,7 +6,7 @@
 #include "common/compat/version.h"
 #include "common/memory/kernels.h"
 #include "report/counters.h"
-#include "base/flow.h"
+#include "common/model/flow.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "entry/module.h"
@@ -50,6 +50,7 @@ static int component_register(void)
     protocol_table_use();
     used_profile_load();
     parameters.profile_used = used_profile_story();
+    parameters_expect();
     parameters.switch_points = class_switch_points();
     parameters.device_code_off = kernels_expected(parameters.device_code);
     rc = parameters_register_shown(&mca_pml_multilane_component.pmlm_version);

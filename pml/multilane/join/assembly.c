@@ -39,6 +39,10 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
         *wrong = "a part further ahead of its turn than can be, sequence";
         return NULL;
     }
+    if (!flow_may_come(&peer->in, part->size)) { /* room would be made for all of it */
+        *wrong = "a part of a message that is larger than its sender was given room for, sequence";
+        return NULL;
+    }
     struct inbound *assembly = inbound_keep(part);
     if (!assembly)
         return NULL;

@@ -7,7 +7,7 @@
 #include "base/pending.h"
 #include "common/compat/pml.h"
 
-#include "base/flow.h"
+#include "common/model/flow.h"
 #include "lane/lane.h"
 #include "base/multilane.h"
 #include "base/parameters.h"

@@ -70,9 +70,14 @@ static void plan_input_of_device(const struct peer_class *class, struct plan_inp
     input->around.copy[1] = device_copy;
 }
 
-bool class_registration_cached(void)
+void class_surroundings(struct model_surroundings *around)
 {
-    return opal_leave_pinned > 0; /* -1: not known yet */
+    around->bias = parameters.bias;
+    around->header_bytes = WIRE_EAGER_HEADER_MAX;
+    around->registration_cached = opal_leave_pinned > 0; /* -1: not known yet */
+    model_bound_eager(around, MODEL_BOUND_CREDIT, flow_eager_max(parameters.unexpected_max_bytes));
+    if (parameters.eager_max_bytes)
+        model_bound_eager(around, MODEL_BOUND_EAGER_MAX, parameters.eager_max_bytes);
 }
 
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
@@ -81,11 +86,8 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     plan_input_init(input);
     input->lanes = class->lanes;
     input->lane_count = class->lane_count;
-    input->around.bias = parameters.bias;
-    input->around.header_bytes = WIRE_EAGER_HEADER_MAX;
-    input->around.eager_max_bytes = EAGER_MAX;
+    class_surroundings(&input->around);
     input->around.buffer.pieces = buffer == CLASS_PACKED || buffer == CLASS_DEVICE_PACKED ? 0 : 1;
-    input->around.registration_cached = class_registration_cached();
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;

@@ -60,8 +60,8 @@ struct peer_class *class_of_peer(const struct peer *peer);
 /* What the data path walks instead of a plan; null: no memory. The caller frees it. */
 struct route *routes_of_plan(const struct plan *plan);
 
-/* Does memory that a message has registered stay so for the next one? */
-bool class_registration_cached(void);
+/* What plans depend on beside lanes and buffers. */
+void class_surroundings(struct model_surroundings *around);
 
 /* The inputs of the plan for such messages, for reports. */
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,

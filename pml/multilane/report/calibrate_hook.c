@@ -207,15 +207,13 @@ void calibrate_hook_fini(void)
 }
 
 __attribute__((visibility("default")))
-const struct multilane_measure mca_pml_multilane_measure_v2 = {
+const struct multilane_measure mca_pml_multilane_measure_v3 = {
     .version = MULTILANE_MEASURE_VERSION,
     .lane_bytes = sizeof(struct model_lane),
-    .header_bytes = WIRE_EAGER_HEADER_MAX,
-    .eager_max_bytes = EAGER_MAX,
     .open_mpi = measure_open_mpi,
     .lanes = measure_lanes,
     .force = measure_force,
     .route = measure_route,
-    .registration_cached = class_registration_cached,
+    .surroundings = class_surroundings,
     .registration = measure_registration,
 };

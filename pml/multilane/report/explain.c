@@ -113,11 +113,11 @@ static const char *lanes_text(const struct peer_class *class, const struct plan_
 
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 {
-    static const char *const header[] = {"from",      "to",       "protocol", "lane",
-                                         "predicted", "messages", "bytes"};
+    static const char *const header[] = {"from", "to",        "protocol", "decided by",
+                                         "lane", "predicted", "messages", "bytes"};
     const struct plan *plan = class->plans[buffer];
     struct table table;
-    table_init(&table, 7, header);
+    table_init(&table, 8, header);
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
         const struct route *route = &class->routes[buffer][i];
@@ -127,12 +127,13 @@ static void print_plan(FILE *file, const struct peer_class *class, int buffer)
         table_cell(&table, 0, "%s", number_print_size(entry->first_bytes, size));
         table_cell(&table, 1, "%s", number_print_size(entry->largest_bytes, size));
         table_cell(&table, 2, "%s", entry->protocol->name);
-        table_cell(&table, 3, "%s", lanes_text(class, entry, lanes, sizeof(lanes)));
-        table_cell(&table, 4, "%s to %s",
+        table_cell(&table, 3, "%s", i ? plan_decider_name(entry->decided_by) : "");
+        table_cell(&table, 4, "%s", lanes_text(class, entry, lanes, sizeof(lanes)));
+        table_cell(&table, 5, "%s to %s",
                    number_print_time(predict(class, buffer, i, entry->first_bytes), low),
                    number_print_time(predict(class, buffer, i, last_shown(entry)), high));
-        table_cell(&table, 5, "%llu", (unsigned long long) route->messages);
-        table_cell(&table, 6, "%llu", (unsigned long long) route->bytes);
+        table_cell(&table, 6, "%llu", (unsigned long long) route->messages);
+        table_cell(&table, 7, "%llu", (unsigned long long) route->bytes);
     }
     table_print(&table, file, "    ");
     table_fini(&table);
@@ -183,6 +184,8 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
         fprintf(file, "%s{\"first\": %llu, \"last\": %llu, \"protocol\": \"%s\", ", i ? ", " : "",
                 (unsigned long long) entry->first_bytes, (unsigned long long) entry->largest_bytes,
                 entry->protocol->name);
+        if (i)
+            fprintf(file, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
         print_json_lanes(file, class, entry);
         fprintf(file, "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
                 predict(class, buffer, i, last_shown(entry)), (unsigned long long) route->messages,

@@ -31,9 +31,6 @@ static void lane_add(struct text *text, const struct model_lane *lane)
     struct model_error error;
     char size[NUMBER_SIZE_CHARS];
     class_plan_input(&class, CLASS_CONTIGUOUS, &input);
-    if (!number_parse_real(parameters.rndv_bias, &input.around.bias, NULL) ||
-        !(input.around.bias > 0))
-        input.around.bias = MODEL_BIAS_DEFAULT;
     struct plan *plan = plan_build(&input, &error);
     if (!plan)
         return;

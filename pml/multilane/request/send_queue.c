@@ -45,7 +45,7 @@ enum flow_verdict send_queue_admit(struct send_request *request)
     struct peer *peer = request->out.peer;
     if (OPAL_LIKELY(
             !send_queue_any(peer) &&
-            flow_is_within(request->out.mark, __atomic_load_n(&peer->out.limit, __ATOMIC_RELAXED))))
+            flow_is_within(request->out.mark, atomic_load_explicit(&peer->out.limit, memory_order_relaxed))))
         return FLOW_GO;
     OPAL_THREAD_LOCK(&peer->credit_lock);
     enum flow_verdict verdict = FLOW_WAIT;

@@ -28,9 +28,10 @@
  * threshold). Limits only move on, so a window that has to shrink waits until messages are matched;
  * what a sender was promised and does not use stays its own. That no process waits for ever does
  * not depend on how large a window is. */
-#ifndef MULTILANE_FLOW_H
-#define MULTILANE_FLOW_H
+#ifndef COMMON_MODEL_FLOW_H
+#define COMMON_MODEL_FLOW_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -76,20 +77,24 @@ static inline uint32_t flow_headers(uint32_t window)
 
 /* What all peers share: units that no window has. */
 struct flow_pool {
-    uint32_t left; /* atomic */
+    _Atomic uint32_t left;
 };
 
 /* The window that each of `peers` has in any case, and the pool, so that `bytes` are not exceeded.
  */
 uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool);
 
+/* The largest message that a sender has room for whenever nothing of it is kept, if receivers keep
+ * `bytes` at most: what bounds an eager message. */
+uint64_t flow_eager_max(uint64_t bytes);
+
 /* --- the sender's end --- */
 
 struct flow_out {
-    uint32_t limit;    /* atomic: marks up to here may go as they are; send.c reads it */
-    uint32_t headers;  /* up to here as RTS */
-    uint32_t refunded; /* what RTS in place of eager messages have saved: the receiver's limits do
-                        * not know of it */
+    _Atomic uint32_t limit; /* marks up to here may go as they are; send.c reads it */
+    uint32_t headers;       /* up to here as RTS */
+    uint32_t refunded;      /* what RTS in place of eager messages have saved: the receiver's limits
+                             * do not know of it */
 };
 
 enum flow_verdict { FLOW_GO, FLOW_GO_AS_RTS, FLOW_WAIT };
@@ -117,6 +122,7 @@ struct flow_in {
     bool extends;          /* one waits: there is to be more of that */
     uint32_t told_limit;   /* the limits that the sender knows: for eager data, */
     uint32_t told_headers; /* and for RTS */
+    uint32_t most;         /* the most units that the sender ever had room for */
 };
 
 void flow_in_init(struct flow_in *in, uint32_t window, uint32_t headers);
@@ -127,6 +133,9 @@ static inline bool flow_matched(struct flow_in *in, uint32_t cost)
     in->matched += cost;
     return in->matched - in->told >= in->step;
 }
+
+/* Can a sender that keeps to what it was told send an eager message so large? */
+bool flow_may_come(const struct flow_in *in, uint64_t eager_bytes);
 
 /* One that is kept, and then meets it, or is thrown away. True: the sender is to be told. */
 bool flow_hold(struct flow_in *in, struct flow_pool *pool, uint32_t cost);

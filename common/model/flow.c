@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The arithmetic of flow control. */
-#include "base/flow.h"
+#include "common/model/flow.h"
 
 /* Comparisons see half of what a mark counts. No limit is further ahead of what was drawn than the
  * half of that, and no window more than a small part of it. */
 #define AHEAD_MAX  (INT32_C(1) << 30)
 #define WINDOW_MAX (UINT32_C(1) << 28)
+
+/* The pool that such a bound on memory makes. */
+static uint32_t pool_units(uint64_t bytes)
+{
+    uint64_t half = bytes / FLOW_UNIT_BYTES / 2;
+    return half < WINDOW_MAX ? (uint32_t) half : WINDOW_MAX;
+}
 
 uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool)
 {
@@ -13,20 +20,31 @@ uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool)
     /* share = window + flow_headers(window) */
     uint64_t window =
         share > 64 * FLOW_MESSAGE_UNITS ? (share - 64 * FLOW_MESSAGE_UNITS) / 9 * 8 : 0;
-    pool->left = half < WINDOW_MAX ? (uint32_t) half : WINDOW_MAX;
+    atomic_init(&pool->left, pool_units(bytes));
     return window < WINDOW_MAX ? (uint32_t) window : WINDOW_MAX;
+}
+
+/* Of the pool a sender that is alone comes to have the half. It is told of matches by the quarter of
+ * its room, so that three quarters are there whenever nothing of it waits for a receive. */
+uint64_t flow_eager_max(uint64_t bytes)
+{
+    uint32_t units = pool_units(bytes) / 2 / 4 * 3;
+    if (units < FLOW_SMALL_UNITS)
+        units = FLOW_SMALL_UNITS; /* those always may */
+    uint64_t data = (units - FLOW_MESSAGE_UNITS) * (uint64_t) FLOW_UNIT_BYTES;
+    return (UINT64_C(1) << (63 - __builtin_clzll(data))) - FLOW_BUCKET_BYTES;
 }
 
 /* Relaxed, everywhere: a sender that reads an old limit comes to the slow path, which holds a lock.
  */
 static uint32_t limit_of(const struct flow_out *out)
 {
-    return __atomic_load_n(&out->limit, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&out->limit, memory_order_relaxed);
 }
 
 static void limit_set(struct flow_out *out, uint32_t limit)
 {
-    __atomic_store_n(&out->limit, limit, __ATOMIC_RELAXED);
+    atomic_store_explicit(&out->limit, limit, memory_order_relaxed);
 }
 
 enum flow_verdict flow_try(struct flow_out *out, uint32_t mark, uint32_t cost)
@@ -79,29 +97,35 @@ void flow_in_init(struct flow_in *in, uint32_t window, uint32_t headers)
                            .headers = headers,
                            .step = (window + headers) / 4,
                            .told_limit = window,
-                           .told_headers = window + headers};
+                           .told_headers = window + headers,
+                           .most = window + headers};
+}
+
+bool flow_may_come(const struct flow_in *in, uint64_t eager_bytes)
+{
+    return eager_bytes / FLOW_UNIT_BYTES <= in->most && flow_cost(eager_bytes) <= in->most;
 }
 
 /* Relaxed: each takes what is there, nothing else hangs on it. */
 static uint32_t pool_take(struct flow_pool *pool, uint32_t wanted)
 {
-    uint32_t left = __atomic_load_n(&pool->left, __ATOMIC_RELAXED), taken;
+    uint32_t left = atomic_load_explicit(&pool->left, memory_order_relaxed), taken;
     do
         taken = wanted < left ? wanted : left;
-    while (!__atomic_compare_exchange_n(&pool->left, &left, left - taken, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED));
+    while (!atomic_compare_exchange_weak_explicit(
+        &pool->left, &left, left - taken, memory_order_relaxed, memory_order_relaxed));
     return taken;
 }
 
 static void pool_give(struct flow_pool *pool, uint32_t units)
 {
-    __atomic_fetch_add(&pool->left, units, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&pool->left, units, memory_order_relaxed);
 }
 
 /* What the window should be now. */
 static uint32_t window_wanted(const struct flow_in *in, const struct flow_pool *pool)
 {
-    uint32_t left = __atomic_load_n(&pool->left, __ATOMIC_RELAXED); /* pool_take */
+    uint32_t left = atomic_load_explicit(&pool->left, memory_order_relaxed); /* pool_take */
     return in->least + (left + (in->window - in->least)) / 2;
 }
 
@@ -149,6 +173,8 @@ void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint
         in->told_limit = in->matched + in->window;
     if (!flow_is_within(wanted, in->told_headers))
         in->told_headers = wanted;
+    if (in->told_headers - in->matched > in->most)
+        in->most = in->told_headers - in->matched;
     *limit = in->told_limit;
     *headers = in->told_headers;
 }
