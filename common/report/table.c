@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables. Without memory a row or a cell is left out: a report is no reason to end a job. */
+/* Tables. Without memory a row is left out: a report is no reason to end a job. */
+#define _GNU_SOURCE
 #include "common/report/table.h"
 
 #include <ctype.h>
@@ -8,92 +9,78 @@
 #include <stdlib.h>
 #include <string.h>
 
-void table_init(struct table *table, int columns, const char *const *header)
+void table_init(struct table *table, const char *header)
 {
-    table->columns = columns < TABLE_COLUMNS_MAX ? columns : TABLE_COLUMNS_MAX;
-    table->rows = 0;
-    table->cells = NULL;
-    table_row(table);
-    for (int i = 0; i < table->columns; i++)
-        table_cell(table, i, "%s", header[i]);
+    *table = (struct table){.columns = 1};
+    for (const char *c = header; *c; c++)
+        table->columns += *c == '\t';
+    table_row(table, "%s", header);
 }
 
-void table_row(struct table *table)
+void table_row(struct table *table, const char *format, ...)
 {
-    char ***cells = realloc(table->cells, (size_t) (table->rows + 1) * sizeof(*cells));
-    if (!cells)
-        return;
-    table->cells = cells;
-    cells[table->rows] = calloc(TABLE_COLUMNS_MAX, sizeof(**cells));
-    if (cells[table->rows])
-        table->rows++;
-}
-
-void table_cell(struct table *table, int column, const char *format, ...)
-{
-    char text[256];
+    char **rows = realloc(table->rows, (size_t) (table->row_count + 1) * sizeof(*rows));
     va_list arguments;
-    if (table->rows == 0 || column < 0 || column >= table->columns)
+    if (!rows)
         return;
+    table->rows = rows;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    if (vasprintf(&rows[table->row_count], format, arguments) >= 0)
+        table->row_count++;
     va_end(arguments);
-    char **cell = &table->cells[table->rows - 1][column];
-    free(*cell);
-    *cell = strdup(text);
 }
 
-static const char *cell_text(const struct table *table, int row, int column)
+/* The text of a cell, which is not ended; a row may have fewer cells than the header. */
+static const char *cell_of(const struct table *table, int row, int column, int *length)
 {
-    const char *text = table->cells[row][column];
-    return text ? text : "";
+    const char *text = table->rows[row];
+    for (; column > 0; column--) {
+        text += strcspn(text, "\t");
+        text += *text == '\t';
+    }
+    *length = (int) strcspn(text, "\t");
+    return text;
 }
 
 static bool is_numeric(const struct table *table, int column)
 {
-    for (int row = 1; row < table->rows; row++) {
-        const char *text = cell_text(table, row, column);
-        if (*text && !isdigit((unsigned char) *text))
+    for (int row = 1; row < table->row_count; row++) {
+        int length;
+        const char *text = cell_of(table, row, column, &length);
+        if (length && !isdigit((unsigned char) *text))
             return false;
     }
-    return table->rows > 1;
+    return table->row_count > 1;
 }
 
 static int column_width(const struct table *table, int column)
 {
-    size_t width = 0;
-    for (int row = 0; row < table->rows; row++)
-        if (strlen(cell_text(table, row, column)) > width)
-            width = strlen(cell_text(table, row, column));
-    return (int) width;
+    int width = 0;
+    for (int row = 0; row < table->row_count; row++) {
+        int length;
+        cell_of(table, row, column, &length);
+        width = length > width ? length : width;
+    }
+    return width;
 }
 
-void table_print(const struct table *table, FILE *file, const char *indent)
+void table_print(struct table *table, FILE *file, const char *indent)
 {
-    for (int row = 0; row < table->rows; row++) {
+    for (int row = 0; row < table->row_count; row++) {
         fputs(indent, file);
         for (int column = 0; column < table->columns; column++) {
+            int length, width = column_width(table, column);
+            const char *text = cell_of(table, row, column, &length);
             bool is_last = column + 1 == table->columns;
-            int width = column_width(table, column);
             if (is_numeric(table, column))
-                fprintf(file, "%*s", width, cell_text(table, row, column));
+                fprintf(file, "%*.*s", width, length, text);
             else
-                fprintf(file, "%-*s", is_last ? 0 : width, cell_text(table, row, column));
-            if (!is_last)
-                fputs("  ", file);
+                fprintf(file, "%-*.*s", is_last ? 0 : width, length, text);
+            fputs(is_last ? "\n" : "  ", file);
         }
-        fputc('\n', file);
     }
-}
-
-void table_fini(struct table *table)
-{
-    for (int row = 0; row < table->rows; row++) {
-        for (int column = 0; column < TABLE_COLUMNS_MAX; column++)
-            free(table->cells[row][column]);
-        free(table->cells[row]);
-    }
-    free(table->cells);
-    table->cells = NULL;
-    table->rows = 0;
+    for (int row = 0; row < table->row_count; row++)
+        free(table->rows[row]);
+    free(table->rows);
+    *table = (struct table){0};
 }

@@ -5,27 +5,20 @@
 
 #include <stdio.h>
 
-#define TABLE_COLUMNS_MAX 12
-
 struct table {
     int columns;
-    int rows; /* the header row included */
-    char ***cells;
+    int row_count; /* the header row included */
+    char **rows;   /* each with its cells between tabs */
 };
 
-/* An empty table; the strings of `header` name the columns. */
-void table_init(struct table *table, int columns, const char *const *header);
+/* An empty table; `header` names the columns, with a tab between two. */
+void table_init(struct table *table, const char *header);
 
-/* Adds a row of empty cells. */
-void table_row(struct table *table);
+/* Adds a row: its cells with a tab between two. */
+__attribute__((format(printf, 2, 3))) void table_row(struct table *table, const char *format, ...);
 
-/* Writes a cell of the last row. */
-__attribute__((format(printf, 3, 4))) void table_cell(struct table *table, int column,
-                                                      const char *format, ...);
-
-/* Prints it, each line after `indent`. Columns whose cells all start with a digit go to the right.
- */
-void table_print(const struct table *table, FILE *file, const char *indent);
-void table_fini(struct table *table);
+/* Prints it, each line after `indent`, and empties it. Columns whose cells all start with a digit
+ * go to the right. */
+void table_print(struct table *table, FILE *file, const char *indent);
 
 #endif

@@ -16,23 +16,17 @@
 
 static void quality_table(FILE *out, const struct lane_result *result)
 {
-    static const char *const header[] = {"protocol", "sizes", "off, median", "off, worst", "at"};
     struct table table;
-    table_init(&table, 5, header);
+    table_init(&table, "protocol\tsizes\toff, median\toff, worst\tat");
     for (int i = 0; i < MODEL_PROTOCOLS; i++) {
         const struct effective_quality *quality = &result->quality[i];
         char size[NUMBER_SIZE_CHARS];
-        if (!quality->sizes)
-            continue;
-        table_row(&table);
-        table_cell(&table, 0, "%s", model_protocols[i]->name);
-        table_cell(&table, 1, "%u", (unsigned) quality->sizes);
-        table_cell(&table, 2, "%.1f %%", 100 * quality->median);
-        table_cell(&table, 3, "%.1f %%", 100 * quality->worst);
-        table_cell(&table, 4, "%s", number_print_size(quality->worst_bytes, size));
+        if (quality->sizes)
+            table_row(&table, "%s\t%u\t%.1f %%\t%.1f %%\t%s", model_protocols[i]->name,
+                      (unsigned) quality->sizes, 100 * quality->median, 100 * quality->worst,
+                      number_print_size(quality->worst_bytes, size));
     }
     table_print(&table, out, "  ");
-    table_fini(&table);
 }
 
 static struct plan *plan_of(const struct lane_result *result,
@@ -51,31 +45,27 @@ static struct plan *plan_of(const struct lane_result *result,
 static void switch_table(FILE *out, const struct lane_result *result,
                          const struct model_surroundings *around, const struct plan *plan)
 {
-    static const char *const header[] = {"from", "protocol", "may lie from", "to", "takes"};
     struct table table;
-    table_init(&table, 5, header);
+    table_init(&table, "from\tprotocol\tmay lie from\tto\ttakes");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        char size[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS];
-        table_row(&table);
-        table_cell(&table, 0, "%s", number_print_size(entry->first_bytes, size));
-        table_cell(&table, 1, "%s", entry->protocol->name);
-        table_cell(&table, 4, "%s",
-                   number_print_time(effective_predict(&result->lane, around, entry->protocol_index,
-                                                       entry->first_bytes),
-                                     time));
-        if (!i)
-            continue;
-        uint32_t below = plan->entries[i - 1].protocol_index, above = entry->protocol_index;
-        uint64_t least, most;
-        effective_confidence(&result->lane, around, below, above, entry->first_bytes,
-                             result->quality[below].median + result->quality[above].median, &least,
-                             &most);
-        table_cell(&table, 2, "%s", number_print_size(least, size));
-        table_cell(&table, 3, "%s", number_print_size(most, size));
+        char from[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS];
+        char least_text[NUMBER_SIZE_CHARS] = "", most_text[NUMBER_SIZE_CHARS] = "";
+        if (i) {
+            uint32_t below = entry[-1].protocol_index, above = entry->protocol_index;
+            uint64_t least, most;
+            effective_confidence(&result->lane, around, below, above, entry->first_bytes,
+                                 result->quality[below].median + result->quality[above].median,
+                                 &least, &most);
+            number_print_size(least, least_text);
+            number_print_size(most, most_text);
+        }
+        double takes_s =
+            effective_predict(&result->lane, around, entry->protocol_index, entry->first_bytes);
+        table_row(&table, "%s\t%s\t%s\t%s\t%s", number_print_size(entry->first_bytes, from),
+                  entry->protocol->name, least_text, most_text, number_print_time(takes_s, time));
     }
     table_print(&table, out, "  ");
-    table_fini(&table);
 }
 
 /* --- regret: the plan's choice beside the fastest, as measured
@@ -172,24 +162,20 @@ void report_lane(FILE *out, const struct lane_result *result,
 
 void report_pairs(FILE *out, const char *what, const struct measure_pair *pairs, uint32_t count)
 {
-    static const char *const header[] = {"bytes", "measured", "predicted", "off"};
     struct table table;
     double *off = calloc(count + 1, sizeof(*off));
     if (!off)
         return;
     fprintf(out, "\n%s\n", what);
-    table_init(&table, 4, header);
+    table_init(&table, "bytes\tmeasured\tpredicted\toff");
     for (uint32_t i = 0; i < count; i++) {
-        char size[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS];
+        char size[NUMBER_SIZE_CHARS], measured[NUMBER_TIME_CHARS], predicted[NUMBER_TIME_CHARS];
         off[i] = fabs(pairs[i].predicted_s / pairs[i].measured_s - 1);
-        table_row(&table);
-        table_cell(&table, 0, "%s", number_print_size(pairs[i].bytes, size));
-        table_cell(&table, 1, "%s", number_print_time(pairs[i].measured_s, time));
-        table_cell(&table, 2, "%s", number_print_time(pairs[i].predicted_s, time));
-        table_cell(&table, 3, "%.1f %%", 100 * off[i]);
+        table_row(&table, "%s\t%s\t%s\t%.1f %%", number_print_size(pairs[i].bytes, size),
+                  number_print_time(pairs[i].measured_s, measured),
+                  number_print_time(pairs[i].predicted_s, predicted), 100 * off[i]);
     }
     table_print(&table, out, "  ");
-    table_fini(&table);
     if (count)
         fprintf(out, "  off in the median: %.1f %%\n", 100 * median_of(off, count));
     free(off);

@@ -60,38 +60,35 @@ static void sources_text(const struct model_lane *lane, int way, char *text, siz
                                model_source_name((enum model_source) source[i]));
 }
 
+static void print_way(struct table *table, const struct model_lane *lane, int way,
+                      const struct model_surroundings *around)
+{
+    for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
+        const struct model_lane_range *range = &lane->cost[way].ranges[r];
+        double overhead_s = range->overhead_send_s + range->overhead_receive_s;
+        double registration_s = model_registration(lane, range, around).fixed_s;
+        char size[NUMBER_SIZE_CHARS], latency[NUMBER_TIME_CHARS], overhead[NUMBER_TIME_CHARS],
+            registration[NUMBER_TIME_CHARS], sources[200];
+        sources_text(lane, way, sources, sizeof(sources));
+        table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s\t%s\t%s", lane->name,
+                  model_way_name((enum model_way) way),
+                  number_print_size(range->largest_bytes, size),
+                  number_print_time(range->latency_s, latency),
+                  number_print_time(overhead_s, overhead), range->bandwidth_bytes_s / 1e9,
+                  number_print_time(registration_s, registration), sources);
+    }
+}
+
 static void print_lanes(FILE *file, const struct peer_class *class)
 {
-    static const char *const header[] = {"lane",     "way",       "up to",        "latency",
-                                         "overhead", "bandwidth", "registration", "given by"};
     struct plan_input input;
     struct table table;
     class_plan_input(class, CLASS_CONTIGUOUS, &input);
-    table_init(&table, 8, header);
-    for (int i = 0; i < class_lanes_described(class); i++) {
-        const struct model_lane *lane = &class->lanes[i];
-        for (int way = 0; way < MODEL_WAYS; way++) {
-            for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
-                const struct model_lane_range *range = &lane->cost[way].ranges[r];
-                struct cost_line registration = model_registration(lane, range, &input.around);
-                char size[NUMBER_SIZE_CHARS], time[NUMBER_TIME_CHARS], sources[200];
-                table_row(&table);
-                table_cell(&table, 0, "%s", lane->name);
-                table_cell(&table, 1, "%s", model_way_name((enum model_way) way));
-                table_cell(&table, 2, "%s", number_print_size(range->largest_bytes, size));
-                table_cell(&table, 3, "%s", number_print_time(range->latency_s, time));
-                table_cell(
-                    &table, 4, "%s",
-                    number_print_time(range->overhead_send_s + range->overhead_receive_s, time));
-                table_cell(&table, 5, "%.4g GB/s", range->bandwidth_bytes_s / 1e9);
-                table_cell(&table, 6, "%s", number_print_time(registration.fixed_s, time));
-                sources_text(lane, way, sources, sizeof(sources));
-                table_cell(&table, 7, "%s", sources);
-            }
-        }
-    }
+    table_init(&table, "lane\tway\tup to\tlatency\toverhead\tbandwidth\tregistration\tgiven by");
+    for (int i = 0; i < class_lanes_described(class); i++)
+        for (int way = 0; way < MODEL_WAYS; way++)
+            print_way(&table, &class->lanes[i], way, &input.around);
     table_print(&table, file, "  ");
-    table_fini(&table);
 }
 
 /* The lanes of a range and, where they are several, the part of a message that each has at the
@@ -113,30 +110,24 @@ static const char *lanes_text(const struct peer_class *class, const struct plan_
 
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 {
-    static const char *const header[] = {"from", "to",        "protocol", "decided by",
-                                         "lane", "predicted", "messages", "bytes"};
     const struct plan *plan = class->plans[buffer];
     struct table table;
-    table_init(&table, 8, header);
+    table_init(&table, "from\tto\tprotocol\tdecided by\tlane\tpredicted\tmessages\tbytes");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
         const struct route *route = &class->routes[buffer][i];
-        char size[NUMBER_SIZE_CHARS], low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
-        char lanes[MODEL_LANES_MAX * 60];
-        table_row(&table);
-        table_cell(&table, 0, "%s", number_print_size(entry->first_bytes, size));
-        table_cell(&table, 1, "%s", number_print_size(entry->largest_bytes, size));
-        table_cell(&table, 2, "%s", entry->protocol->name);
-        table_cell(&table, 3, "%s", i ? plan_decider_name(entry->decided_by) : "");
-        table_cell(&table, 4, "%s", lanes_text(class, entry, lanes, sizeof(lanes)));
-        table_cell(&table, 5, "%s to %s",
-                   number_print_time(predict(class, buffer, i, entry->first_bytes), low),
-                   number_print_time(predict(class, buffer, i, last_shown(entry)), high));
-        table_cell(&table, 6, "%llu", (unsigned long long) route->messages);
-        table_cell(&table, 7, "%llu", (unsigned long long) route->bytes);
+        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[MODEL_LANES_MAX * 60];
+        char low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
+        table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s to %s\t%llu\t%llu",
+                  number_print_size(entry->first_bytes, from),
+                  number_print_size(entry->largest_bytes, to), entry->protocol->name,
+                  i ? plan_decider_name(entry->decided_by) : "",
+                  lanes_text(class, entry, lanes, sizeof(lanes)),
+                  number_print_time(predict(class, buffer, i, entry->first_bytes), low),
+                  number_print_time(predict(class, buffer, i, last_shown(entry)), high),
+                  (unsigned long long) route->messages, (unsigned long long) route->bytes);
     }
     table_print(&table, file, "    ");
-    table_fini(&table);
 }
 
 static void print_text(FILE *file)
