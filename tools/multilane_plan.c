@@ -113,7 +113,7 @@ static bool take_memory(struct arguments *arguments)
     if (!value)
         return false;
     for (int i = 0; i < MODEL_MEMORIES; i++)
-        if (!strcmp(value, model_memory_name((enum model_memory)(1 << i)))) {
+        if (!strcmp(value, model_memory_name(UINT32_C(1) << i))) {
             arguments->options->buffer.memory = (enum model_memory)(1 << i);
             return true;
         }

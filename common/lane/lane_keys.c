@@ -96,16 +96,6 @@ bool reader_read_attribute(struct reader *reader, const char *value, const struc
     return true;
 }
 
-static const char *ability_name(uint32_t bit)
-{
-    return model_ability_name((enum model_ability) bit);
-}
-
-static const char *memory_name(uint32_t bit)
-{
-    return model_memory_name((enum model_memory) bit);
-}
-
 /* --- keys of a lane --------------------------------------------------------------------------- */
 
 static bool read_use(struct reader *reader, const char *value, const struct key *key)
@@ -124,12 +114,14 @@ static bool read_use(struct reader *reader, const char *value, const struct key 
 
 static bool read_can(struct reader *reader, const char *value, const struct key *key)
 {
-    return reader_read_bits(reader, value, key, ability_name, MODEL_ABILITIES, &reader->lane->can);
+    return reader_read_bits(reader, value, key, model_ability_name, MODEL_ABILITIES,
+                            &reader->lane->can);
 }
 
 static bool read_reach(struct reader *reader, const char *value, const struct key *key)
 {
-    return reader_read_bits(reader, value, key, memory_name, MODEL_MEMORIES, &reader->lane->reach);
+    return reader_read_bits(reader, value, key, model_memory_name, MODEL_MEMORIES,
+                            &reader->lane->reach);
 }
 
 static bool read_reg_cached(struct reader *reader, const char *value, const struct key *key)

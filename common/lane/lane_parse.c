@@ -90,8 +90,7 @@ static bool begin_group(struct reader *reader, const char *name, const char *res
 static bool begin_copy(struct reader *reader, const char *name, const char *rest)
 {
     for (reader->copy = 0; reader->copy < MODEL_MEMORIES; reader->copy++)
-        if (!rest &&
-            !strcmp(name, model_memory_name((enum model_memory)(UINT32_C(1) << reader->copy)))) {
+        if (!rest && !strcmp(name, model_memory_name(UINT32_C(1) << reader->copy))) {
             struct model_copy *copy = &reader->file->around.copy[reader->copy];
             if (copy->fixed_s < 0)
                 *copy = (struct model_copy){0, 0};

@@ -31,18 +31,18 @@ static const char *bit_name(uint32_t bits, const char *const *names, uint32_t co
     return "nothing";
 }
 
-const char *model_ability_name(enum model_ability ability)
+const char *model_ability_name(uint32_t abilities)
 {
     static const char *const names[MODEL_ABILITIES] = {"send",    "short",   "get",  "put",
                                                        "atomics", "control", "copy", "stage",
                                                        "deliver", "fence",   "ring"};
-    return bit_name((uint32_t) ability, names, MODEL_ABILITIES);
+    return bit_name(abilities, names, MODEL_ABILITIES);
 }
 
-const char *model_memory_name(enum model_memory memory)
+const char *model_memory_name(uint32_t memories)
 {
     static const char *const names[MODEL_MEMORIES] = {"host", "cuda", "managed"};
-    return bit_name((uint32_t) memory, names, MODEL_MEMORIES);
+    return bit_name(memories, names, MODEL_MEMORIES);
 }
 
 void model_lane_init(struct model_lane *lane, const char *name)

@@ -63,7 +63,8 @@ enum model_ability {
     MODEL_ABILITIES = 11      /* how many there are */
 };
 
-const char *model_ability_name(enum model_ability ability);
+/* The name of the lowest of these bits. */
+const char *model_ability_name(uint32_t abilities);
 
 /* Kinds of memory, as bits: what a lane reaches directly, or where one buffer lies. */
 enum model_memory {
@@ -73,7 +74,7 @@ enum model_memory {
     MODEL_MEMORIES = 3             /* how many there are */
 };
 
-const char *model_memory_name(enum model_memory memory);
+const char *model_memory_name(uint32_t memories);
 
 /* For which part of the traffic the lane is meant. */
 enum model_use { MODEL_USE_EAGER = 1 << 0, MODEL_USE_RNDV = 1 << 1, MODEL_USE_BOTH = 3 };

@@ -25,8 +25,8 @@ static bool check_surroundings(const struct model_surroundings *around, struct m
         if (!(around->copy[i].fixed_s <= 1e9) ||
             !(around->copy[i].s_byte >= 0 && around->copy[i].s_byte <= 1e9))
             return model_fail(error, "copying %s memory: %g s and %g s a byte are no times",
-                              model_memory_name((enum model_memory)(1 << i)),
-                              around->copy[i].fixed_s, around->copy[i].s_byte);
+                              model_memory_name(UINT32_C(1) << i), around->copy[i].fixed_s,
+                              around->copy[i].s_byte);
     for (uint32_t i = 0; i < around->group_count; i++)
         if (!(around->groups[i].bandwidth_bytes_s > 0))
             return model_fail(error, "group %u: bandwidth = %g is not above 0",

@@ -544,8 +544,7 @@ static bool allows_abilities(const struct model_protocol *protocol, const struct
         missing = protocol->needs.any_of;
     if (missing)
         return model_fail(error, "%s needs a lane with the ability \"%s\", which \"%s\" lacks",
-                          protocol->name, model_ability_name((enum model_ability) missing),
-                          lane->name);
+                          protocol->name, model_ability_name(missing), lane->name);
     return true;
 }
 

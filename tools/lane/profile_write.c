@@ -84,22 +84,12 @@ static void print_bits(FILE *out, const char *key, uint32_t bits, int count,
     fputc('\n', out);
 }
 
-static const char *ability_name(uint32_t bit)
-{
-    return model_ability_name((enum model_ability) bit);
-}
-
-static const char *memory_name(uint32_t bit)
-{
-    return model_memory_name((enum model_memory) bit);
-}
-
 static void print_lane(FILE *out, const struct lane_file *file, const struct model_lane *lane)
 {
     char size[NUMBER_SIZE_CHARS];
     fprintf(out, "\n[lane %s]\n", lane->name);
-    print_bits(out, "can", lane->can, MODEL_ABILITIES, ability_name);
-    print_bits(out, "reach", lane->reach, MODEL_MEMORIES, memory_name);
+    print_bits(out, "can", lane->can, MODEL_ABILITIES, model_ability_name);
+    print_bits(out, "reach", lane->reach, MODEL_MEMORIES, model_memory_name);
     if (lane->group)
         fprintf(out, "group = %s\n", file->group_names[lane->group - 1].name);
     print_size(out, "short_max", lane->short_max_bytes);
