@@ -211,19 +211,34 @@ void session_dismiss(struct session *session)
         order_give(session, rank, &order, ORDER_END);
 }
 
+/* Seconds of a round, of order->count of them; the first warms up, unless it is the only one. */
+static double rounds_time(struct session *session, int peer, const struct order *order,
+                          enum order_kind kind)
+{
+    double start = 0;
+    if (!order_give(session, peer, order, kind))
+        return -1;
+    for (int i = 0; i < order->count; i++) {
+        if (i == 1 || order->count == 1)
+            start = seconds_now();
+        if (kind == ORDER_EXCHANGE) {
+            exchange_with(session, peer, order->bytes);
+        } else {
+            send_to(session, peer, order, i);
+            receive_from(session, peer, order, i);
+        }
+    }
+    return (seconds_now() - start) / (order->count > 1 ? order->count - 1 : 1);
+}
+
 double session_trips(struct session *session, int peer, const struct order *order)
 {
-    if (!order_give(session, peer, order, ORDER_TRIPS))
-        return -1;
-    double start = 0;
-    for (int i = 0; i < order->count; i++) {
-        if (i == 1 || order->count == 1) /* the first trip warms up, unless it is the only one */
-            start = seconds_now();
-        send_to(session, peer, order, i);
-        receive_from(session, peer, order, i);
-    }
-    int timed = order->count > 1 ? order->count - 1 : 1;
-    return (seconds_now() - start) / (2 * timed);
+    return rounds_time(session, peer, order, ORDER_TRIPS) / 2;
+}
+
+double session_exchange(struct session *session, int peer, const struct order *order)
+{
+    return rounds_time(session, peer, order, ORDER_EXCHANGE);
 }
 
 double session_stream(struct session *session, int peer, const struct order *order)
@@ -250,20 +265,6 @@ double session_gap_in(struct session *session, int peer, const struct order *ord
             start = seconds_now();
     }
     return (seconds_now() - start) / (order->count - 1 - steady);
-}
-
-double session_exchange(struct session *session, int peer, const struct order *order)
-{
-    if (!order_give(session, peer, order, ORDER_EXCHANGE))
-        return -1;
-    double start = 0;
-    for (int i = 0; i < order->count; i++) {
-        if (i == 1 || order->count == 1)
-            start = seconds_now();
-        exchange_with(session, peer, order->bytes);
-    }
-    int timed = order->count > 1 ? order->count - 1 : 1;
-    return (seconds_now() - start) / timed;
 }
 
 /* Waits without calling MPI, so that what arrives meanwhile is met by the next call. */
