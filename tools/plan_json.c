@@ -40,27 +40,11 @@ static void json_real(FILE *out, const char *key, double value)
 
 static void json_terms(FILE *out, const struct equation_terms *terms)
 {
-    const struct {
-        const char *key;
-        double value;
-    } reals[] = {{"d", terms->bias},
-                 {"rrc", terms->rrc},
-                 {"ecost_s", terms->ecost_s},
-                 {"egro_s_byte", terms->egro_s_byte},
-                 {"ebw_bytes_s", terms->ebw_bytes_s},
-                 {"eover_s", terms->eover_s},
-                 {"elat_s", terms->elat_s},
-                 {"rcost_s", terms->rcost_s},
-                 {"rgro_s_byte", terms->rgro_s_byte},
-                 {"rbw_bytes_s", terms->rbw_bytes_s},
-                 {"rover_s", terms->rover_s},
-                 {"rlat_s", terms->rlat_s},
-                 {"num_s", terms->num_s},
-                 {"den_s_byte", terms->den_s_byte}};
     fputs("\"terms\": {", out);
-    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
+    for (int i = 0; i < EQUATION_TERMS; i++) {
+        const struct equation_term *row = &equation_term_rows[i];
         fputs(i ? ", " : "", out);
-        json_real(out, reals[i].key, reals[i].value);
+        json_real(out, row->key, equation_term_of(terms, row));
     }
     fputc('}', out);
 }

@@ -27,7 +27,6 @@ static uint64_t next_bend(const struct lane_file *file, uint64_t bytes)
 bool plan_report_equations(const struct plan_report *report, struct equation_range *ranges,
                            uint32_t *count, struct model_error *error)
 {
-    const struct plan_input *input = report->input;
     uint64_t bytes = 1;
     *count = 0;
     for (;;) {
@@ -35,9 +34,8 @@ bool plan_report_equations(const struct plan_report *report, struct equation_ran
         range->first_bytes = bytes;
         range->last_bytes = next_bend(report->file, bytes);
         for (int i = 0; i < EQUATION_VARIANTS; i++)
-            if (!equation_solve(input->lanes, input->lane_count, input->around.groups,
-                                input->around.group_count, input->around.bias,
-                                (enum equation_variant) i, bytes, &range->result[i], error))
+            if (!equation_solve(report->input, (enum equation_variant) i, bytes, &range->result[i],
+                                error))
                 return false;
         if (range->last_bytes == UINT64_MAX || *count == EQUATION_RANGES_MAX)
             return true;
@@ -48,7 +46,7 @@ bool plan_report_equations(const struct plan_report *report, struct equation_ran
 static void print_term(FILE *out, const char *name, double value, const char *unit)
 {
     char text[NUMBER_REAL_CHARS];
-    fprintf(out, "  %s %s%s\n", name, number_print_real(value, text), unit);
+    fprintf(out, "  %-5s %s%s\n", name, number_print_real(value, text), unit);
 }
 
 static void print_times(FILE *out, const struct equation_result *result)
@@ -65,22 +63,10 @@ static void print_times(FILE *out, const struct equation_result *result)
 
 static void print_terms(FILE *out, const struct equation_result *result)
 {
-    const struct equation_terms *terms = &result->terms;
-    print_term(out, "d    ", terms->bias, "");
-    print_term(out, "rrc  ", terms->rrc, "");
-    print_term(out, "ecost", terms->ecost_s, " s");
-    print_term(out, "egro ", terms->egro_s_byte, " s/B");
-    print_term(out, "ebw  ", terms->ebw_bytes_s, " B/s");
-    print_term(out, "eover", terms->eover_s, " s");
-    print_term(out, "elat ", terms->elat_s, " s (does not enter)");
-    print_term(out, "rcost", terms->rcost_s, " s");
-    print_term(out, "rgro ", terms->rgro_s_byte, " s/B");
-    print_term(out, "rbw  ", terms->rbw_bytes_s, " B/s");
-    print_term(out, "rover", terms->rover_s, " s");
-    print_term(out, "rlat ", terms->rlat_s, " s");
-    print_term(out, "num = d*((1+rrc)*rcost + 4*rlat + 3*rover) - ecost - eover =", terms->num_s,
-               " s");
-    print_term(out, "den = egro + 1/ebw - d*((1+rrc)*rgro + 1/rbw) =", terms->den_s_byte, " s/B");
+    for (int i = 0; i < EQUATION_TERMS; i++) {
+        const struct equation_term *row = &equation_term_rows[i];
+        print_term(out, row->name, equation_term_of(&result->terms, row), row->unit);
+    }
     print_times(out, result);
 }
 

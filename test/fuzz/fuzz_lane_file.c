@@ -53,8 +53,7 @@ static void plan_what_was_read(const struct lane_file *file)
     else
         require_sentence(&error);
     plan_free(plan);
-    if (!equation_solve(file->lanes, file->lane_count, file->groups, file->group_count,
-                        file->around.bias, EQUATION_RNDV_GET, 1, &result, &error))
+    if (!equation_solve(&input, EQUATION_RNDV_GET, 1, &result, &error))
         require_sentence(&error);
     else
         require(result.bytes <= EQUATION_BYTES_MAX, "a threshold is within bounds");

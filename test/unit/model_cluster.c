@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "tools/model/broadcast.h"
-#include "tools/model/fit.h"
+#include "tools/model/fit_pieces.h"
 
 static bool close_to(double a, double b)
 {
@@ -214,7 +214,7 @@ static void lines_are_found_through_noise_and_outliers(void)
 {
     uint64_t chance = 41;
     struct sample samples[SAMPLES_MAX];
-    struct line_fit fit;
+    struct cost_line line;
     struct model_error error = {""};
     for (int i = 0; i < 200; i++) {
         double fixed = 1e-6 * (0.1 + chance_real(&chance));
@@ -222,15 +222,11 @@ static void lines_are_found_through_noise_and_outliers(void)
         uint32_t count = sample_line(samples, &chance, fixed, growth, 0.02, 8);
         for (uint32_t j = 0; j < count; j += 7) /* one in seven was interrupted */
             samples[j].seconds *= 2 + 50 * chance_real(&chance);
-        bool fitted = line_fit(samples, count, 0.1, &fit, &error);
+        bool fitted = line_fit(samples, count, 0.1, &line, &error);
         CHECK(fitted, "%s", error.text);
-        CHECK(fabs(fit.line.fixed_s / fixed - 1.01) < 0.015 &&
-                  fabs(fit.line.growth_s_byte / growth - 1.01) < 0.03,
-              "%g + %g m, not %g + %g m", fit.line.fixed_s, fit.line.growth_s_byte, fixed, growth);
-        CHECK(fit.break_bytes == 0, "no break, not at %llu", (unsigned long long) fit.break_bytes);
-        CHECK(fit.outliers >= count / 7 && fit.residual_median < 0.02 && fit.residual_worst > 0.4,
-              "%u outliers of %u, residuals %g and %g", (unsigned) fit.outliers, (unsigned) count,
-              fit.residual_median, fit.residual_worst);
+        CHECK(fabs(line.fixed_s / fixed - 1.01) < 0.015 &&
+                  fabs(line.growth_s_byte / growth - 1.01) < 0.03,
+              "%g + %g m, not %g + %g m", line.fixed_s, line.growth_s_byte, fixed, growth);
     }
 }
 
@@ -238,13 +234,14 @@ static void exact_lines_are_found_exactly(void)
 {
     uint64_t chance = 42;
     struct sample samples[SAMPLES_MAX];
-    struct line_fit fit;
+    struct cost_line line;
     uint32_t count = sample_line(samples, &chance, 1e-6, 1e-10, 0, 1);
-    CHECK(line_fit(samples, count, 0.1, &fit, NULL) && fit.residual_worst < 1e-9, "%g",
-          fit.residual_worst);
+    CHECK(line_fit(samples, count, 0.1, &line, NULL) && fabs(line.fixed_s / 1e-6 - 1) < 1e-9 &&
+              fabs(line.growth_s_byte / 1e-10 - 1) < 1e-9,
+          "%g + %g m", line.fixed_s, line.growth_s_byte);
     count = sample_line(samples, &chance, 1e-6, 0, 0, 1);
-    CHECK(line_fit(samples, count, 0.1, &fit, NULL) && fit.line.growth_s_byte < 1e-20 &&
-              fabs(fit.line.fixed_s - 1e-6) < 1e-15,
+    CHECK(line_fit(samples, count, 0.1, &line, NULL) && line.growth_s_byte < 1e-20 &&
+              fabs(line.fixed_s - 1e-6) < 1e-15,
           "a constant");
 }
 
@@ -253,55 +250,57 @@ static void parts_are_never_negative(void)
 {
     const struct sample falling[] = {{1, 1.1e-6}, {1000, 1e-6}, {2000, 0.95e-6}};
     const struct sample late[] = {{1000, 0.8e-6}, {2000, 2e-6}, {4000, 4.2e-6}};
-    struct line_fit fit;
-    CHECK(line_fit(falling, 3, 0.2, &fit, NULL) && fit.line.growth_s_byte == 0, "%g",
-          fit.line.growth_s_byte);
-    CHECK(line_fit(late, 3, 0.3, &fit, NULL) && fit.line.fixed_s == 0 &&
-              fit.line.growth_s_byte > 0.8e-9,
-          "%g + %g m", fit.line.fixed_s, fit.line.growth_s_byte);
+    struct cost_line line;
+    CHECK(line_fit(falling, 3, 0.2, &line, NULL) && line.growth_s_byte == 0, "%g",
+          line.growth_s_byte);
+    CHECK(line_fit(late, 3, 0.3, &line, NULL) && line.fixed_s == 0 && line.growth_s_byte > 0.8e-9,
+          "%g + %g m", line.fixed_s, line.growth_s_byte);
 }
 
 static void a_change_of_protocol_is_noticed(void)
 {
     uint64_t chance = 43;
     struct sample samples[SAMPLES_MAX];
-    struct line_fit fit;
+    struct cost_line line;
     struct model_error error = {""};
     uint32_t count = sample_line(samples, &chance, 1e-6, 1e-10, 0.01, 5);
     for (uint32_t i = 0; i < count; i++)
         if (samples[i].bytes > 8192)
             samples[i].seconds = 6e-6 + 0.5e-10 * (double) samples[i].bytes;
-    line_fit(samples, count, 0.5, &fit, &error);
-    CHECK(fit.break_bytes == 8192, "at 8192, not %llu", (unsigned long long) fit.break_bytes);
-    CHECK(!line_fit(samples, count, 0.001, &fit, &error) && strstr(error.text, "8192"), "%s",
-          error.text);
+    struct line_piece pieces[LINE_PIECES_MAX];
+    uint32_t found = line_fit_pieces(samples, count, 4, 0.1, pieces, &error);
+    CHECK(found == 2 && pieces[0].largest_bytes == 8192 && pieces[1].first_bytes == 16384,
+          "%u pieces, the first to %llu", found, (unsigned long long) pieces[0].largest_bytes);
+    CHECK(!line_fit(samples, count, 0.001, &line, &error) && strstr(error.text, "off the line"),
+          "%s", error.text);
 }
 
 static void bad_samples_and_bad_fits_are_refused(void)
 {
     const struct sample good[] = {{1, 1}, {2, 2}, {3, 3}, {4, 2}};
     struct sample bad[4];
-    struct line_fit fit;
+    struct cost_line line;
     struct model_error error = {""};
-    CHECK(line_fit(good, 2, 0.1, &fit, &error), "two samples: %s", error.text);
-    CHECK(!line_fit(good, 0, 0.1, &fit, &error), "no sample");
+    CHECK(line_fit(good, 2, 0.1, &line, &error), "two samples: %s", error.text);
+    CHECK(!line_fit(good, 0, 0.1, &line, &error), "no sample");
     for (int i = 0; i < 4; i++) {
         static const double times[] = {0, -1, NAN, INFINITY};
         memcpy(bad, good, sizeof bad);
         bad[2].seconds = times[i];
-        CHECK(!line_fit(bad, 4, 0.1, &fit, &error) && strstr(error.text, "3 bytes"), "%s",
+        CHECK(!line_fit(bad, 4, 0.1, &line, &error) && strstr(error.text, "3 bytes"), "%s",
               error.text);
     }
     for (int i = 0; i < 4; i++)
         bad[i] = (struct sample){7, 1};
-    CHECK(!line_fit(bad, 4, 0.1, &fit, &error) && strstr(error.text, "one size"), "%s", error.text);
+    CHECK(!line_fit(bad, 4, 0.1, &line, &error) && strstr(error.text, "one size"), "%s",
+          error.text);
     uint64_t chance = 44;
     struct sample noise[SAMPLES_MAX];
     for (uint32_t i = 0; i < SAMPLES_MAX; i++) {
         noise[i].bytes = 1 + chance_below(&chance, 1000);
         noise[i].seconds = exp(8 * chance_real(&chance));
     }
-    CHECK(!line_fit(noise, SAMPLES_MAX, 0.1, &fit, &error) && strstr(error.text, "off the line"),
+    CHECK(!line_fit(noise, SAMPLES_MAX, 0.1, &line, &error) && strstr(error.text, "off the line"),
           "%s", error.text);
 }
 

@@ -26,7 +26,7 @@ static void add_real(double value)
 static void add_equation(const struct plan_input *input, enum equation_variant variant)
 {
     struct equation_result result;
-    if (!equation_solve(input->lanes, input->lane_count, NULL, 0, 0.99, variant, 1, &result, NULL))
+    if (!equation_solve(input, variant, 1, &result, NULL))
         return;
     add((uint64_t) result.kind);
     add(result.bytes);
@@ -73,7 +73,7 @@ static void add_cluster(uint64_t *chance)
     struct cluster_point point;
     struct cluster_broadcast broadcast;
     struct sample samples[20];
-    struct line_fit fit;
+    struct cost_line line;
     point.send_overhead_s = chance_value(chance, 1e-6);
     point.gap_s = chance_value(chance, 1e-6);
     point.latency_s = chance_value(chance, 1e-6);
@@ -87,9 +87,9 @@ static void add_cluster(uint64_t *chance)
         samples[i].bytes = chance_below(chance, 100000);
         samples[i].seconds = 1e-6 * (1 + chance_real(chance));
     }
-    if (line_fit(samples, 20, 1, &fit, NULL)) {
-        add_real(fit.line.fixed_s);
-        add_real(fit.line.growth_s_byte);
+    if (line_fit(samples, 20, 1, &line, NULL)) {
+        add_real(line.fixed_s);
+        add_real(line.growth_s_byte);
     }
 }
 

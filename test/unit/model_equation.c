@@ -12,6 +12,20 @@ struct side {
     double latency, bandwidth, overhead, cost, growth;
 };
 
+static bool solve_lanes(const struct model_lane *lanes, uint32_t count,
+                        const struct model_group *group, double bias, enum equation_variant variant,
+                        struct equation_result *result, struct model_error *error)
+{
+    struct plan_input input;
+    plan_input_init(&input);
+    input.lanes = lanes;
+    input.lane_count = count;
+    input.around.groups = group;
+    input.around.group_count = group != NULL;
+    input.around.bias = bias;
+    return equation_solve(&input, variant, 1, result, error);
+}
+
 static struct equation_result solve(double bias, struct side eager, struct side rndv,
                                     enum equation_variant variant)
 {
@@ -22,7 +36,7 @@ static struct equation_result solve(double bias, struct side eager, struct side 
               eager.cost, eager.growth);
     fake_lane(&lanes[1], "r", MODEL_USE_RNDV, rndv.latency, rndv.bandwidth, rndv.overhead,
               rndv.cost, rndv.growth);
-    CHECK(equation_solve(lanes, 2, NULL, 0, bias, variant, 1, &result, &error), "%s", error.text);
+    CHECK(solve_lanes(lanes, 2, NULL, bias, variant, &result, &error), "%s", error.text);
     return result;
 }
 
@@ -131,24 +145,20 @@ static void sums_over_lanes(void)
     fake_lane(&lanes[1], "e1", MODEL_USE_EAGER, 0, 1, 0, 0.5, 0);
     fake_lane(&lanes[2], "r2", MODEL_USE_RNDV, 2, 3, 1, 0, 0);
     fake_lane(&lanes[3], "e2", MODEL_USE_EAGER, 0, 1, 0, 0.25, 0);
-    CHECK(equation_solve(lanes, 4, NULL, 0, 0.5, EQUATION_RNDV_AM, 1, &result, &error), "%s",
-          error.text);
+    CHECK(solve_lanes(lanes, 4, NULL, 0.5, EQUATION_RNDV_AM, &result, &error), "%s", error.text);
     CHECK(!strcmp(equation_print(&result, text), "at 17"), "%s", text);
 
     /* The rendezvous lanes share what carries 2: den = 1/2 - 1/4; 25 */
     const struct model_group group = {7, 2};
     lanes[0].group = lanes[2].group = 7;
-    CHECK(equation_solve(lanes, 4, &group, 1, 0.5, EQUATION_RNDV_AM, 1, &result, &error), "%s",
-          error.text);
+    CHECK(solve_lanes(lanes, 4, &group, 0.5, EQUATION_RNDV_AM, &result, &error), "%s", error.text);
     CHECK(!strcmp(equation_print(&result, text), "at 25"), "%s", text);
     /* Not measured: as much as the faster, 3: den = 1/2 - 1/6; 18.75 */
-    CHECK(equation_solve(lanes, 4, NULL, 0, 0.5, EQUATION_RNDV_AM, 1, &result, &error), "%s",
-          error.text);
+    CHECK(solve_lanes(lanes, 4, NULL, 0.5, EQUATION_RNDV_AM, &result, &error), "%s", error.text);
     CHECK(!strcmp(equation_print(&result, text), "at 19"), "%s", text);
 
     lanes[0].can = lanes[2].can = MODEL_CAN_SEND;
-    CHECK(equation_solve(lanes, 4, NULL, 0, 0.5, EQUATION_RNDV_GET, 1, &result, &error), "%s",
-          error.text);
+    CHECK(solve_lanes(lanes, 4, NULL, 0.5, EQUATION_RNDV_GET, &result, &error), "%s", error.text);
     CHECK(!strcmp(equation_print(&result, text), "never (no lane can do it)"), "%s", text);
 }
 
@@ -176,8 +186,8 @@ static void nonsense_is_refused(void)
                 &lane.cost[0].ranges[0].overhead_send_s, &lane.cost[0].ranges[0].overhead_receive_s,
                 &lane.cost[0].ranges[0].reg_cost_s,      &lane.cost[0].ranges[0].reg_growth_s_byte};
             *values[attribute] = bad[i];
-            CHECK(!equation_solve(&lane, 1, NULL, 0, 0.99, EQUATION_RNDV_AM, 1, &result, &error),
-                  "%s = %g", model_attribute_name((enum model_attribute) attribute), bad[i]);
+            CHECK(!solve_lanes(&lane, 1, NULL, 0.99, EQUATION_RNDV_AM, &result, &error), "%s = %g",
+                  model_attribute_name((enum model_attribute) attribute), bad[i]);
             CHECK(strstr(error.text, "odd") &&
                       strstr(error.text, model_attribute_name((enum model_attribute) attribute)),
                   "%s", error.text);
@@ -185,13 +195,13 @@ static void nonsense_is_refused(void)
     struct model_lane lane;
     struct model_error error = {""};
     fake_lane(&lane, "odd", MODEL_USE_BOTH, 1, 0, 1, 1, 1);
-    CHECK(!equation_solve(&lane, 1, NULL, 0, 0.99, EQUATION_RNDV_AM, 1, &result, &error), "bw 0");
+    CHECK(!solve_lanes(&lane, 1, NULL, 0.99, EQUATION_RNDV_AM, &result, &error), "bw 0");
     lane.cost[0].ranges[0].bandwidth_bytes_s = lane.cost[1].ranges[0].bandwidth_bytes_s = 1;
     lane.cost[2].ranges[0].bandwidth_bytes_s = 1;
-    CHECK(!equation_solve(&lane, 1, NULL, 0, 0, EQUATION_RNDV_AM, 1, &result, &error), "d = 0");
-    CHECK(!equation_solve(&lane, 1, NULL, 0, NAN, EQUATION_RNDV_AM, 1, &result, &error), "d = NaN");
+    CHECK(!solve_lanes(&lane, 1, NULL, 0, EQUATION_RNDV_AM, &result, &error), "d = 0");
+    CHECK(!solve_lanes(&lane, 1, NULL, NAN, EQUATION_RNDV_AM, &result, &error), "d = NaN");
     lane.use = MODEL_USE_EAGER;
-    CHECK(!equation_solve(&lane, 1, NULL, 0, 0.5, EQUATION_RNDV_AM, 1, &result, &error), "no rndv");
+    CHECK(!solve_lanes(&lane, 1, NULL, 0.5, EQUATION_RNDV_AM, &result, &error), "no rndv");
 }
 
 int main(void)

@@ -55,8 +55,7 @@ static void check_engine_is_equation(uint64_t *chance)
     input.without = ~(1u << MODEL_EAGER_ZCOPY | 1u << protocol);
     input.around.bias = chance_below(chance, 3) ? 0.99 : 0.5 + chance_real(chance);
 
-    bool solved = equation_solve(lanes, input.lane_count, NULL, 0, input.around.bias, variant, 1,
-                                 &result, &error);
+    bool solved = equation_solve(&input, variant, 1, &result, &error);
     struct plan *plan = plan_build(&input, &error);
     CHECK(solved && plan, "%s", error.text);
     if (solved && plan) {

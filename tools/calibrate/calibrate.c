@@ -290,10 +290,10 @@ static void exchange_report(struct calibration *calibration, const struct placed
         for (uint32_t j = 0; j < found; j++)
             if (sizes[i].bytes >= pieces[j].first_bytes &&
                 sizes[i].bytes <= pieces[j].largest_bytes)
-                pairs[pair_count++] = (struct measure_pair){
-                    sizes[i].bytes, sizes[i].seconds,
-                    pieces[j].fit.line.fixed_s +
-                        (double) sizes[i].bytes * pieces[j].fit.line.growth_s_byte};
+                pairs[pair_count++] = (struct measure_pair){sizes[i].bytes, sizes[i].seconds,
+                                                            pieces[j].line.fixed_s +
+                                                                (double) sizes[i].bytes *
+                                                                    pieces[j].line.growth_s_byte};
     struct cluster_point point;
     bool holds = false;
     if (calibration->profile.has_cluster) {

@@ -188,12 +188,11 @@ double measure_bandwidth(struct session *session, int peer, uint32_t lanes,
 #define COPY_SIZES  4
 
 /* A copy of each size; a side that is not in the cache walks through memory larger than any. */
-static bool copy_line(unsigned char *region, bool from_memory, bool to_memory,
+static void copy_line(unsigned char *region, bool from_memory, bool to_memory,
                       struct cost_line *line)
 {
     static const size_t sizes[COPY_SIZES] = {1024, 4096, 8192, 16384};
     struct sample samples[COPY_SIZES * 5];
-    struct line_fit fit;
     uint32_t count = 0;
     size_t at = 0;
     for (int round = 0; round < 5; round++)
@@ -212,9 +211,8 @@ static bool copy_line(unsigned char *region, bool from_memory, bool to_memory,
             if (middle_s > 0)
                 samples[count++] = (struct sample){sizes[i], middle_s};
         }
-    bool good = line_fit(samples, count, 0.5, &fit, NULL);
-    *line = good ? fit.line : (struct cost_line){0, 0};
-    return good;
+    if (!line_fit(samples, count, 0.5, line, NULL))
+        *line = (struct cost_line){0, 0};
 }
 
 static void measure_copies(struct cluster_model *model)
@@ -340,10 +338,8 @@ static bool fit_lines(const struct point_samples *points, struct cluster_model *
                 {"one way", points->trip, &trip, 0.5}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct model_error why;
-        struct line_fit fit;
-        if (!line_fit(rows[i].samples, points->count, rows[i].most_residual, &fit, &why))
+        if (!line_fit(rows[i].samples, points->count, rows[i].most_residual, rows[i].line, &why))
             return model_fail(error, "%s: %.280s", rows[i].name, why.text);
-        *rows[i].line = fit.line;
     }
     model->latency[0].line = latency_of(&trip, model);
     model->latency[0].processes = 2;
@@ -436,7 +432,7 @@ static void time_registrations(struct session *session, int peer, uint32_t index
 {
     struct sample samples[REGISTRATION_SIZES * REGISTRATION_TURNS];
     double again[REGISTRATION_SIZES * REGISTRATION_TURNS];
-    struct line_fit fit;
+    struct cost_line line;
     struct model_surroundings around = {.registration_cached = false};
     uint32_t count = 0;
     for (int turn = 0; turn < REGISTRATION_TURNS; turn++)
@@ -452,9 +448,9 @@ static void time_registrations(struct session *session, int peer, uint32_t index
             samples[count++] = (struct sample){bytes, middle - start};
             memory += bytes;
         }
-    if (!line_fit(samples, count, 0.5, &fit, NULL))
+    if (!line_fit(samples, count, 0.5, &line, NULL))
         return;
-    set_registration(lane, &fit.line);
+    set_registration(lane, &line);
     session->pml->surroundings(&around);
     if (around.registration_cached)
         lane->reg_cached_s = median_of(again, count);

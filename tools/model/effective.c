@@ -46,8 +46,8 @@ static bool fit_curve(uint32_t protocol, const struct sample *samples, uint32_t 
     if (!found)
         return model_fail(error, "%s %.250s", model_protocols[protocol]->name, why.text);
     for (uint32_t i = 0; i < found; i++)
-        segments[(*segment_count)++] = (struct segment){
-            protocol, pieces[i].first_bytes, pieces[i].largest_bytes, pieces[i].fit.line};
+        segments[(*segment_count)++] = (struct segment){protocol, pieces[i].first_bytes,
+                                                        pieces[i].largest_bytes, pieces[i].line};
     return true;
 }
 

@@ -6,20 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/exact.h"
+#include "common/model/cost_term.h"
 #include "common/model/group.h"
 
-/* The sums of one side of the equation, exact and rounded. */
+/* One side of the equation: its terms without rounding, and rounded sums for people. */
 struct equation_side {
-    struct exact cost, growth, bandwidth, overhead;
+    struct cost cost;
+    struct cost_exact exact;
     double cost_s, growth_s_byte, bandwidth_bytes_s, overhead_s;
     double latency_s; /* the largest */
     uint32_t lane_count;
 };
 
-/* num and den times both bandwidths, so that nothing is divided. */
+/* How often each term counts, on every lane. */
+struct equation_weights {
+    int registration, overhead, latency;
+};
+
+/* rtime - etime = offset + size * slope, but for a factor above 0 */
 struct equation_exact {
-    struct exact num, den;
+    struct exact offset, slope;
 };
 
 const char *equation_variant_name(enum equation_variant variant)
@@ -27,109 +33,65 @@ const char *equation_variant_name(enum equation_variant variant)
     return variant == EQUATION_RNDV_AM ? "rndv-am" : "rndv-get";
 }
 
-static void side_add(struct equation_side *side, const struct model_lane_range *range)
+#define TERM(member) offsetof(struct equation_terms, member)
+
+const struct equation_term equation_term_rows[EQUATION_TERMS] = {
+    {"d", "d", "", TERM(bias)},
+    {"rrc", "rrc", "", TERM(rrc)},
+    {"ecost_s", "ecost", " s", TERM(ecost_s)},
+    {"egro_s_byte", "egro", " s/B", TERM(egro_s_byte)},
+    {"ebw_bytes_s", "ebw", " B/s", TERM(ebw_bytes_s)},
+    {"eover_s", "eover", " s", TERM(eover_s)},
+    {"elat_s", "elat", " s (does not enter)", TERM(elat_s)},
+    {"rcost_s", "rcost", " s", TERM(rcost_s)},
+    {"rgro_s_byte", "rgro", " s/B", TERM(rgro_s_byte)},
+    {"rbw_bytes_s", "rbw", " B/s", TERM(rbw_bytes_s)},
+    {"rover_s", "rover", " s", TERM(rover_s)},
+    {"rlat_s", "rlat", " s", TERM(rlat_s)},
+    {"num_s", "num = d*((1+rrc)*rcost + 4*rlat + 3*rover) - ecost - eover =", " s", TERM(num_s)},
+    {"den_s_byte", "den = egro + 1/ebw - d*((1+rrc)*rgro + 1/rbw) =", " s/B", TERM(den_s_byte)},
+};
+
+static void side_add(struct equation_side *side, const struct equation_weights *weights,
+                     const struct model_lane_range *range)
 {
-    exact_add_double(&side->cost, range->reg_cost_s);
-    exact_add_double(&side->growth, range->reg_growth_s_byte);
-    exact_add_double(&side->overhead, range->overhead_send_s);
-    exact_add_double(&side->overhead, range->overhead_receive_s);
+    cost_add_fixed(&side->cost, COST_SENDER, weights->registration, range->reg_cost_s);
+    cost_add_growth(&side->cost, COST_SENDER, weights->registration, range->reg_growth_s_byte);
+    cost_add_fixed(&side->cost, COST_SENDER, weights->overhead, range->overhead_send_s);
+    cost_add_fixed(&side->cost, COST_SENDER, weights->overhead, range->overhead_receive_s);
     side->cost_s += range->reg_cost_s;
     side->growth_s_byte += range->reg_growth_s_byte;
     side->overhead_s += range->overhead_send_s + range->overhead_receive_s;
     side->latency_s = fmax(side->latency_s, range->latency_s);
 }
 
-static void side_add_bandwidths(struct equation_side *side, const struct group_member *members,
-                                const struct model_group *groups, uint32_t group_count)
-{
-    double parts[MODEL_LANES_MAX];
-    uint32_t count = group_bandwidths(members, side->lane_count, groups, group_count, parts);
-    for (uint32_t i = 0; i < count; i++) {
-        side->bandwidth_bytes_s += parts[i];
-        if (isfinite(parts[i]))
-            exact_add_double(&side->bandwidth, parts[i]);
-    }
-}
-
 /* Lanes of the right use and ability, at the range of attributes that holds for `at_bytes`. */
-static void side_sum(const struct model_lane *lanes, uint32_t lane_count,
-                     const struct model_group *groups, uint32_t group_count, enum model_use use,
-                     enum model_way way, uint64_t at_bytes, struct equation_side *side)
+static void side_sum(const struct plan_input *input, enum model_use use, enum model_way way,
+                     uint64_t at_bytes, double scale, struct equation_weights weights,
+                     struct equation_side *side)
 {
     uint32_t ability = way == MODEL_BY_GET ? MODEL_CAN_GET : MODEL_CAN_SEND;
     struct group_member members[MODEL_LANES_MAX];
+    double parts[MODEL_LANES_MAX];
     memset(side, 0, sizeof *side);
-    for (uint32_t i = 0; i < lane_count; i++) {
-        const struct model_lane_range *range = model_lane_range_at(&lanes[i], way, at_bytes);
-        if (!(lanes[i].use & (uint32_t) use) || !(lanes[i].can & ability) || !range)
+    side->cost.exact = &side->exact;
+    cost_begin(&side->cost, scale);
+    for (uint32_t i = 0; i < input->lane_count; i++) {
+        const struct model_lane *lane = &input->lanes[i];
+        const struct model_lane_range *range = model_lane_range_at(lane, way, at_bytes);
+        if (!(lane->use & (uint32_t) use) || !(lane->can & ability) || !range)
             continue;
-        members[side->lane_count].group = lanes[i].group;
+        members[side->lane_count].group = lane->group;
         members[side->lane_count++].bandwidth_bytes_s = range->bandwidth_bytes_s;
-        side_add(side, range);
+        side_add(side, &weights, range);
     }
-    side_add_bandwidths(side, members, groups, group_count);
-}
-
-static bool bounded(const struct equation_side *side)
-{
-    return isfinite(side->bandwidth_bytes_s);
-}
-
-/* number *= ebw * rbw, an infinite one counting as 1: its reciprocal is left out instead. */
-static void multiply_bandwidths(struct exact *number, const struct equation_side *eager,
-                                const struct equation_side *rndv)
-{
-    if (bounded(eager))
-        exact_multiply_by(number, &eager->bandwidth);
-    if (bounded(rndv))
-        exact_multiply_by(number, &rndv->bandwidth);
-}
-
-/* d * ((1 + rrc) * rcost + 4 * rlat + 3 * rover) - ecost - eover, times ebw * rbw */
-static void exact_num(const struct equation_side *eager, const struct equation_side *rndv,
-                      const struct exact *bias, int rrc, struct exact *num)
-{
-    struct exact term = rndv->overhead;
-    *num = rndv->cost;
-    if (rrc)
-        exact_add(num, &rndv->cost);
-    for (int i = 0; i < 3; i++)
-        exact_add(num, &term);
-    for (int i = 0; i < 4; i++)
-        exact_add_double(num, rndv->latency_s);
-    exact_multiply_by(num, bias);
-    term = eager->cost;
-    exact_add(&term, &eager->overhead);
-    exact_negate(&term);
-    exact_add(num, &term);
-    multiply_bandwidths(num, eager, rndv);
-}
-
-/* egro + 1/ebw - d * ((1 + rrc) * rgro + 1/rbw), times ebw * rbw */
-static void exact_den(const struct equation_side *eager, const struct equation_side *rndv,
-                      const struct exact *bias, int rrc, struct exact *den)
-{
-    struct exact term = rndv->growth;
-    if (rrc)
-        exact_add(&term, &rndv->growth);
-    exact_multiply_by(&term, bias);
-    exact_negate(&term);
-    *den = eager->growth;
-    exact_add(den, &term);
-    multiply_bandwidths(den, eager, rndv);
-    if (bounded(eager)) {
-        exact_set(&term, 1);
-        if (bounded(rndv))
-            exact_multiply_by(&term, &rndv->bandwidth);
-        exact_add(den, &term);
-    }
-    if (bounded(rndv)) {
-        term = *bias;
-        if (bounded(eager))
-            exact_multiply_by(&term, &eager->bandwidth);
-        exact_negate(&term);
-        exact_add(den, &term);
-    }
+    cost_add_fixed(&side->cost, COST_LATENCY, weights.latency, side->latency_s);
+    uint32_t count = group_bandwidths(members, side->lane_count, input->around.groups,
+                                      input->around.group_count, parts);
+    for (uint32_t i = 0; i < count; i++)
+        cost_add_bandwidth(&side->cost, parts[i]);
+    side->bandwidth_bytes_s = side->cost.bandwidth_bytes_s;
+    cost_end(&side->cost);
 }
 
 static double reciprocal(double bandwidth)
@@ -157,12 +119,10 @@ static void fill_terms(const struct equation_side *eager, const struct equation_
                         bias * ((1 + rrc) * terms->rgro_s_byte + reciprocal(terms->rbw_bytes_s));
 }
 
-/* Is rendezvous chosen: size * den >= num? A tie is. */
+/* Is rendezvous chosen? A tie is. */
 static bool rndv_wins(const struct equation_exact *exact, uint64_t size)
 {
-    struct exact minus_num = exact->num;
-    exact_negate(&minus_num);
-    return exact_sign_at(&minus_num, &exact->den, size) >= 0;
+    return exact_sign_at(&exact->offset, &exact->slope, size) <= 0;
 }
 
 /* The largest size from `low` to `high` at which rndv_wins is what it is at `low`; at `high` it is
@@ -224,7 +184,7 @@ static void solve_below(const struct equation_exact *exact, double guess,
 static void solve(const struct equation_exact *exact, struct equation_result *result)
 {
     double guess = result->terms.num_s / result->terms.den_s_byte;
-    int num = exact->num.sign, den = exact->den.sign;
+    int num = exact->offset.sign, den = -exact->slope.sign;
     if (num > 0 && den > 0)
         solve_at(exact, guess, result);
     else if (num <= 0 && den >= 0)
@@ -235,47 +195,45 @@ static void solve(const struct equation_exact *exact, struct equation_result *re
         result->kind = EQUATION_NEVER;
 }
 
-static bool check_use(const struct model_lane *lanes, uint32_t lane_count, enum model_use use,
-                      struct model_error *error)
+static bool check_use(const struct plan_input *input, enum model_use use, struct model_error *error)
 {
-    for (uint32_t i = 0; i < lane_count; i++)
-        if (lanes[i].use & (uint32_t) use)
+    for (uint32_t i = 0; i < input->lane_count; i++)
+        if (input->lanes[i].use & (uint32_t) use)
             return true;
     return model_fail(error, "no lane is for %s, and the equation compares both",
                       use == MODEL_USE_EAGER ? "eager" : "rndv");
 }
 
-static bool check_input(const struct model_lane *lanes, uint32_t lane_count, double bias,
-                        struct model_error *error)
+static bool check_input(const struct plan_input *input, struct model_error *error)
 {
-    if (!(bias > 0 && bias <= 100))
+    double bias = input->around.bias;
+    if (!(bias > 0 && bias <= MODEL_BIAS_MAX))
         return model_fail(error, "bias = %g is not a number above 0 and up to 100", bias);
-    if (lane_count > MODEL_LANES_MAX)
-        return model_fail(error, "%u lanes are more than %d", (unsigned) lane_count,
+    if (input->lane_count > MODEL_LANES_MAX)
+        return model_fail(error, "%u lanes are more than %d", (unsigned) input->lane_count,
                           MODEL_LANES_MAX);
-    for (uint32_t i = 0; i < lane_count; i++)
-        if (!model_lane_check(&lanes[i], error))
+    for (uint32_t i = 0; i < input->lane_count; i++)
+        if (!model_lane_check(&input->lanes[i], error))
             return false;
-    return check_use(lanes, lane_count, MODEL_USE_EAGER, error) &&
-           check_use(lanes, lane_count, MODEL_USE_RNDV, error);
+    return check_use(input, MODEL_USE_EAGER, error) && check_use(input, MODEL_USE_RNDV, error);
 }
 
-bool equation_solve(const struct model_lane *lanes, uint32_t lane_count,
-                    const struct model_group *groups, uint32_t group_count, double bias,
-                    enum equation_variant variant, uint64_t at_bytes,
-                    struct equation_result *result, struct model_error *error)
+bool equation_solve(const struct plan_input *input, enum equation_variant variant,
+                    uint64_t at_bytes, struct equation_result *result, struct model_error *error)
 {
     struct equation_side eager, rndv;
     struct equation_exact exact;
-    struct exact exact_bias;
     enum model_way way = variant == EQUATION_RNDV_AM ? MODEL_BY_SEND : MODEL_BY_GET;
     int rrc = variant == EQUATION_RNDV_GET;
+    double bias = input->around.bias;
 
-    if (!check_input(lanes, lane_count, bias, error))
+    if (!check_input(input, error))
         return false;
-    side_sum(lanes, lane_count, groups, group_count, MODEL_USE_EAGER, MODEL_BY_SEND, at_bytes,
-             &eager);
-    side_sum(lanes, lane_count, groups, group_count, MODEL_USE_RNDV, way, at_bytes, &rndv);
+    side_sum(input, MODEL_USE_EAGER, MODEL_BY_SEND, at_bytes, 1,
+             (struct equation_weights){.registration = 1, .overhead = 1}, &eager);
+    side_sum(input, MODEL_USE_RNDV, way, at_bytes, bias,
+             (struct equation_weights){.registration = 1 + rrc, .overhead = 3, .latency = 4},
+             &rndv);
     memset(result, 0, sizeof *result);
     if (!eager.lane_count)
         return model_fail(error, "no eager lane can send");
@@ -284,9 +242,7 @@ bool equation_solve(const struct model_lane *lanes, uint32_t lane_count,
         result->no_lane = true;
         return true;
     }
-    exact_set(&exact_bias, bias);
-    exact_num(&eager, &rndv, &exact_bias, rrc, &exact.num);
-    exact_den(&eager, &rndv, &exact_bias, rrc, &exact.den);
+    cost_exact_difference(&rndv.exact, &eager.exact, &exact.offset, &exact.slope);
     fill_terms(&eager, &rndv, bias, rrc, &result->terms);
     solve(&exact, result);
     return true;

@@ -5,10 +5,11 @@
 #define TOOLS_MODEL_EQUATION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/model/error.h"
-#include "common/model/lane.h"
+#include "common/model/plan_input.h"
 
 /* Sizes above this are not told apart: a double no longer counts bytes there with room to spare,
  * and no memory holds such a message. */
@@ -31,10 +32,25 @@ struct equation_terms {
     double ecost_s, egro_s_byte, ebw_bytes_s, eover_s, elat_s;
     double rcost_s, rgro_s_byte, rbw_bytes_s, rover_s, rlat_s;
     double bias;       /* d */
-    int rrc;           /* 0 or 1 */
+    double rrc;        /* 0 or 1 */
     double num_s;      /* d*((1+rrc)*rcost + 4*rlat + 3*rover) - ecost - eover */
     double den_s_byte; /* egro + 1/ebw - d*((1+rrc)*rgro + 1/rbw) */
 };
+
+/* How a term is reported: its key for programs, its name and unit for people. */
+struct equation_term {
+    const char *key, *name, *unit;
+    size_t offset; /* of a double in struct equation_terms */
+};
+
+#define EQUATION_TERMS 14
+extern const struct equation_term equation_term_rows[EQUATION_TERMS];
+
+static inline double equation_term_of(const struct equation_terms *terms,
+                                      const struct equation_term *row)
+{
+    return *(const double *) (const void *) ((const char *) terms + row->offset);
+}
 
 struct equation_result {
     enum equation_kind kind;
@@ -45,14 +61,13 @@ struct equation_result {
 };
 
 /* Solves the equation for messages whose size lies in the range of attributes that holds for
- * `at_bytes` (any size where the lanes have one range only). The eager lanes are those of `lanes`
- * whose use has MODEL_USE_EAGER, the rendezvous lanes those with MODEL_USE_RNDV; neither may be
- * empty. Lanes that cannot send, or for rndv-get those that cannot get, do not enter. Capacity
- * groups count as in a plan. False: *error says which lane or value is wrong. */
-bool equation_solve(const struct model_lane *lanes, uint32_t lane_count,
-                    const struct model_group *groups, uint32_t group_count, double bias,
-                    enum equation_variant variant, uint64_t at_bytes,
-                    struct equation_result *result, struct model_error *error);
+ * `at_bytes` (any size where the lanes have one range only), by the lanes, the groups and the bias
+ * of the input. The eager lanes are those whose use has MODEL_USE_EAGER, the rendezvous lanes those
+ * with MODEL_USE_RNDV; neither may be empty. Lanes that cannot send, or for rndv-get those that
+ * cannot get, do not enter. Capacity groups count as in a plan. False: *error says which lane or
+ * value is wrong. */
+bool equation_solve(const struct plan_input *input, enum equation_variant variant,
+                    uint64_t at_bytes, struct equation_result *result, struct model_error *error);
 
 /* etime and rtime themselves, rounded. */
 double equation_eager_time(const struct equation_terms *terms, uint64_t bytes);

@@ -9,18 +9,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ABSOLUTE_ROUNDS 40
 #define BIWEIGHT_ROUNDS 20
 #define BIWEIGHT_REACH  4.685 /* in standard deviations: 95 % efficiency on normal noise */
 #define MEDIAN_TO_SIGMA 1.4826
 #define RESIDUAL_TINY   1e-12
-
-/* Two lines instead of one are a change of protocol if they leave this part of the squares, and if
- * the one line was off by more than this. */
-#define BREAK_GAIN     0.25
-#define BREAK_RESIDUAL 0.02
-#define BREAK_SIZES    3 /* on either side */
 
 void line_sums_add(struct line_sums *sums, const struct sample *sample, double weight)
 {
@@ -97,8 +92,7 @@ static double sample_weight(uint32_t round, double off, double reach)
 }
 
 /* `room` holds two reals a sample. */
-static struct cost_line line_through(const struct sample *samples, uint32_t count, double *room,
-                                     double *reach)
+static struct cost_line line_through(const struct sample *samples, uint32_t count, double *room)
 {
     double *deviations = room, *sorted = room + count;
     struct line_sums sums = {0};
@@ -107,10 +101,10 @@ static struct cost_line line_through(const struct sample *samples, uint32_t coun
     struct cost_line line = line_of_sums(&sums);
     for (uint32_t round = 0; round < ABSOLUTE_ROUNDS + BIWEIGHT_ROUNDS; round++) {
         double middle = deviations_from(&line, samples, count, deviations, sorted);
-        *reach = BIWEIGHT_REACH * fmax(MEDIAN_TO_SIGMA * middle, RESIDUAL_TINY);
+        double reach = BIWEIGHT_REACH * fmax(MEDIAN_TO_SIGMA * middle, RESIDUAL_TINY);
         sums = (struct line_sums){0};
         for (uint32_t i = 0; i < count; i++)
-            line_sums_add(&sums, &samples[i], sample_weight(round, deviations[i], *reach));
+            line_sums_add(&sums, &samples[i], sample_weight(round, deviations[i], reach));
         if (!(sums.w > 0))
             break; /* all are outliers of a line through none: keep it, its residual tells */
         line = line_of_sums(&sums);
@@ -118,32 +112,7 @@ static struct cost_line line_through(const struct sample *samples, uint32_t coun
     return line;
 }
 
-/* --- a change of protocol --------------------------------------------------------------------- */
-
-/* One sample a size, its median time: outliers must not look like a change. Samples are sorted. */
-static uint32_t medians_by_size(const struct sample *samples, uint32_t count, struct sample *out)
-{
-    uint32_t written = 0;
-    for (uint32_t first = 0, next; first < count; first = next) {
-        for (next = first + 1; next < count && samples[next].bytes == samples[first].bytes;)
-            next++;
-        out[written].bytes = samples[first].bytes;
-        out[written++].seconds = samples[first + (next - first - 1) / 2].seconds;
-    }
-    return written;
-}
-
-static double squares_left(const struct sample *samples, uint32_t count)
-{
-    struct line_sums sums = {0};
-    double squares = 0;
-    for (uint32_t i = 0; i < count; i++)
-        line_sums_add(&sums, &samples[i], 1);
-    struct cost_line line = line_of_sums(&sums);
-    for (uint32_t i = 0; i < count; i++)
-        squares += deviation(&line, &samples[i]) * deviation(&line, &samples[i]);
-    return squares;
-}
+/* --- samples by size -------------------------------------------------------------------------- */
 
 uint32_t sample_medians(const struct sample *samples, uint32_t count, struct sample *out)
 {
@@ -151,10 +120,14 @@ uint32_t sample_medians(const struct sample *samples, uint32_t count, struct sam
     uint32_t sizes = 0;
     if (!sorted)
         return 0;
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = samples[i];
+    memcpy(sorted, samples, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, compare_samples);
-    sizes = medians_by_size(sorted, count, out);
+    for (uint32_t first = 0, next; first < count; first = next) {
+        for (next = first + 1; next < count && sorted[next].bytes == sorted[first].bytes;)
+            next++;
+        out[sizes].bytes = sorted[first].bytes;
+        out[sizes++].seconds = sorted[first + (next - first - 1) / 2].seconds;
+    }
     free(sorted);
     return sizes;
 }
@@ -173,23 +146,6 @@ uint32_t samples_steady(struct sample *samples, uint32_t count)
     return kept;
 }
 
-/* The size after which a second line explains the rest much better than one line does both. */
-static uint64_t find_break(const struct sample *samples, uint32_t count, struct sample *sizes)
-{
-    uint32_t size_count = medians_by_size(samples, count, sizes), at = 0;
-    double one = squares_left(sizes, size_count), best = one;
-    for (uint32_t i = BREAK_SIZES; i + BREAK_SIZES <= size_count; i++) {
-        double two = squares_left(sizes, i) + squares_left(sizes + i, size_count - i);
-        if (two < best) {
-            best = two;
-            at = i;
-        }
-    }
-    if (!at || best > BREAK_GAIN * one || sqrt(one / size_count) < BREAK_RESIDUAL)
-        return 0;
-    return sizes[at - 1].bytes;
-}
-
 /* --- all of it -------------------------------------------------------------------------------- */
 
 static bool check_samples(const struct sample *samples, uint32_t count, struct model_error *error)
@@ -202,54 +158,24 @@ static bool check_samples(const struct sample *samples, uint32_t count, struct m
         two_sizes = two_sizes || samples[i].bytes != samples[0].bytes;
     }
     if (!two_sizes)
-        return model_fail(error, "a line needs samples of 2 sizes at least, not %u%s",
-                          (unsigned) count, two_sizes ? "" : " of one size");
+        return model_fail(error, "a line needs samples of 2 sizes at least, not %u of one size",
+                          (unsigned) count);
     return true;
 }
 
-static void fit_samples(const struct sample *sorted, uint32_t count, double *room,
-                        struct sample *sizes, struct line_fit *fit)
-{
-    double reach;
-    fit->line = line_through(sorted, count, room, &reach);
-    fit->residual_median = deviations_from(&fit->line, sorted, count, room, room + count);
-    fit->residual_worst = room[2 * count - 1];
-    fit->outliers = 0;
-    for (uint32_t i = 0; i < count; i++)
-        fit->outliers += room[i] > fmax(reach, BREAK_RESIDUAL);
-    fit->break_bytes = find_break(sorted, count, sizes);
-}
-
-static bool judge(const struct line_fit *fit, double most_residual, struct model_error *error)
-{
-    if (fit->residual_median <= most_residual)
-        return true;
-    if (fit->break_bytes)
-        return model_fail(error,
-                          "half of the samples are off the line by more than %.1f %%; it bends "
-                          "after %llu bytes: fit both sides alone",
-                          100 * fit->residual_median, (unsigned long long) fit->break_bytes);
-    return model_fail(error,
-                      "half of the samples are off the line by more than %.1f %%: measure again",
-                      100 * fit->residual_median);
-}
-
 bool line_fit(const struct sample *samples, uint32_t count, double most_residual,
-              struct line_fit *fit, struct model_error *error)
+              struct cost_line *line, struct model_error *error)
 {
-    *fit = (struct line_fit){{0, 0}, INFINITY, INFINITY, 0, 0};
     if (!check_samples(samples, count, error))
         return false;
-    struct sample *sorted = malloc(2 * (size_t) count * sizeof *sorted);
     double *room = malloc(2 * (size_t) count * sizeof *room);
-    if (sorted && room) {
-        for (uint32_t i = 0; i < count; i++)
-            sorted[i] = samples[i];
-        qsort(sorted, count, sizeof *sorted, compare_samples);
-        fit_samples(sorted, count, room, sorted + count, fit);
-    }
-    bool enough = sorted && room;
-    free(sorted);
+    if (!room)
+        return model_fail(error, "no memory for a fit");
+    *line = line_through(samples, count, room);
+    double residual = deviations_from(line, samples, count, room, room + count);
     free(room);
-    return enough ? judge(fit, most_residual, error) : model_fail(error, "no memory for a fit");
+    return residual <= most_residual ||
+           model_fail(error,
+                      "half of the samples are off the line by more than %.1f %%: measure again",
+                      100 * residual);
 }

@@ -15,14 +15,6 @@ struct sample {
     double seconds;
 };
 
-struct line_fit {
-    struct cost_line line;
-    double residual_median; /* median of |measured - line| / measured */
-    double residual_worst;
-    uint32_t outliers;    /* samples that hardly count */
-    uint64_t break_bytes; /* the first size after which another line holds; 0: none seen */
-};
-
 /* Sorts the values. Of none it is not a number. */
 double median_of(double *values, uint32_t count);
 
@@ -44,12 +36,10 @@ uint32_t samples_steady(struct sample *samples, uint32_t count);
 
 /* Fits fixed + bytes * growth to the samples by least squares in which a sample counts less the
  * farther it lies off, relative to its time. Neither part may be negative; one that would be
- * becomes 0. Refused, with a sentence: fewer than 2 sizes, a time that is not
- * positive, a median residual above `most_residual` (0.1 is a good bound). A change of protocol
- * inside the samples is reported in break_bytes and is a reason to fit both parts, not an error by
- * itself. */
+ * becomes 0. Refused, with a sentence: fewer than 2 sizes, a time that is not positive, a median
+ * residual, relative to the measured times, above `most_residual` (0.1 is a good bound). */
 bool line_fit(const struct sample *samples, uint32_t count, double most_residual,
-              struct line_fit *fit, struct model_error *error);
+              struct cost_line *line, struct model_error *error);
 
 /* The median of the samples of each size, sizes growing; returns how many sizes. `out` has room for
  * all samples. */

@@ -89,7 +89,7 @@ static bool piece_fit(const struct sample *samples, uint32_t count, double most_
                       struct line_piece *piece, struct model_error *error)
 {
     struct model_error why;
-    if (line_fit(samples, count, most_residual, &piece->fit, &why))
+    if (line_fit(samples, count, most_residual, &piece->line, &why))
         return true;
     return model_fail(error, "from %llu to %llu bytes: %.220s",
                       (unsigned long long) piece->first_bytes,

@@ -11,7 +11,7 @@
 struct line_piece {
     uint64_t first_bytes;   /* the smallest and */
     uint64_t largest_bytes; /* the largest size that was measured and that the line is for */
-    struct line_fit fit;
+    struct cost_line line;
 };
 
 /* Divides the samples where that explains them best, into as few ranges as describe them well and
