@@ -7,7 +7,7 @@
 #include "common/memory/kernels.h"
 #include "common/model/number.h"
 
-#define UNEXPECTED_MAX_DEFAULT (UINT64_C(256) << 20) /* as in the text below */
+#define UNEXPECTED_MAX_DEFAULT (UINT64_C(256) << 20) /* what the text below says */
 
 struct parameters parameters = {
     .protocol = "auto",
@@ -20,6 +20,8 @@ struct parameters parameters = {
     .lost_s = 60,
     .profile = "auto",
     .device_code = "auto",
+    .bias = MODEL_BIAS_DEFAULT,
+    .unexpected_max_bytes = UNEXPECTED_MAX_DEFAULT,
 };
 
 static const struct param rows[] = {
