@@ -66,8 +66,7 @@ static struct {
     bool is_said;
 } rings;
 
-/* --- making -------------------------------------------------------------------------------------
- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 bool cuda_ring_is_offered(const cuda_peer_t *peer)
 {
@@ -233,8 +232,7 @@ static bool ring_open(struct cuda_ring *ring, const cuda_key_t *key)
     return is_open;
 }
 
-/* --- messages -----------------------------------------------------------------------------------
- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 /* Under the lock. Starts the first job, if it is its turn. */
 static void job_start(struct cuda_ring *ring, struct ring_direction *direction)
@@ -430,8 +428,7 @@ void cuda_ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends)
     OPAL_THREAD_UNLOCK(&rings.lock);
 }
 
-/* --- beginning and end --------------------------------------------------------------------------
- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 void cuda_rings_init(void)
 {

@@ -68,8 +68,7 @@ static bool read_copy(struct reader *reader, const char *value, const struct key
 const struct key reader_copy_keys[] = {
     {"cost", read_copy, 0}, {"growth", read_copy, 0}, {NULL, NULL, 0}};
 
-/* --- of what a profile is ------------------------------------------------------------------------
- */
+/* --- of what a profile is --------------------------------------------------------------------- */
 
 /* At once: what follows may mean something else in another schema. */
 static bool read_schema(struct reader *reader, const char *value, const struct key *key)

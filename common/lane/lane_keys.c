@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- attributes, which may stand for all ways or one -------------------------------------------
- */
+/* --- attributes, which may stand for all ways or one ------------------------------------------ */
 
 /* A key for one way wins over the same key for all of them, in whatever order they stand. */
 static void set_attribute(struct reader *reader, enum model_way way, enum model_attribute attribute,

@@ -60,8 +60,7 @@ void context_leave(void)
     driver.context_pop(&context);
 }
 
-/* --- contexts that end --------------------------------------------------------------------------
- */
+/* --- contexts that end ------------------------------------------------------------------------ */
 
 /* 0: it belongs to no allocation. */
 static driver_result buffer_id_at(driver_ptr address, uint64_t *id)
@@ -149,8 +148,7 @@ void copiers_check(void)
             copier_mark_gone(&all.copiers[i]);
 }
 
-/* --- making -------------------------------------------------------------------------------------
- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static void streams_destroy(struct copier *copier)
 {
@@ -246,8 +244,7 @@ void copier_settle(const struct copier *copier, const struct memory *memory)
     atomic_store_explicit(place, memory->buffer_id, memory_order_relaxed);
 }
 
-/* --- copies -------------------------------------------------------------------------------------
- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 driver_result copier_copy(struct copier *copier, enum copy_direction direction, driver_ptr to,
                           driver_ptr from, size_t bytes)

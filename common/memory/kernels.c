@@ -37,8 +37,7 @@ static struct {
     } of[COPIERS_MAX];
 } kernels = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- which --------------------------------------------------------------------------------------
- */
+/* --- which ------------------------------------------------------------------------------------ */
 
 static bool is_auto(const char *setting)
 {
@@ -100,8 +99,7 @@ bool kernels_choose(const char *setting, char *why, size_t why_size)
     return chosen.code != NULL;
 }
 
-/* --- loading ------------------------------------------------------------------------------------
- */
+/* --- loading ---------------------------------------------------------------------------------- */
 
 static bool driver_has_kernels(void)
 {
@@ -169,8 +167,7 @@ void kernels_close(void)
     pthread_mutex_unlock(&kernels.lock);
 }
 
-/* --- starting -----------------------------------------------------------------------------------
- */
+/* --- starting --------------------------------------------------------------------------------- */
 
 driver_result kernels_start(struct copier *copier, enum copy_direction direction,
                             enum kernel kernel, const void *argument, uint64_t threads)

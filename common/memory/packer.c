@@ -46,8 +46,7 @@ static struct {
     } of[COPIERS_MAX][COPY_DIRECTIONS];
 } packers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- layouts ------------------------------------------------------------------------------------
- */
+/* --- layouts ---------------------------------------------------------------------------------- */
 
 void layout_end(struct layout *layout)
 {
@@ -73,8 +72,7 @@ uint32_t layout_block_at(const struct layout *layout, size_t within)
     return low;
 }
 
-/* --- memory -------------------------------------------------------------------------------------
- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static void packer_free(struct packer *packer)
 {
@@ -165,8 +163,7 @@ void packers_close(void)
     pthread_mutex_unlock(&packers.lock);
 }
 
-/* --- tables -------------------------------------------------------------------------------------
- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static bool table_holds(const struct table *table, const struct layout *layout, uint32_t block)
 {
@@ -232,8 +229,7 @@ static struct table *table_get(struct packer *packer, enum copy_direction direct
     return oldest;
 }
 
-/* --- packing ------------------------------------------------------------------------------------
- */
+/* --- packing ---------------------------------------------------------------------------------- */
 
 /* How many of the bytes from `offset` on one kernel moves: those of the table, and what there is
  * room for. */

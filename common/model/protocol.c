@@ -84,8 +84,7 @@ struct cost_line model_registration(const struct model_lane *lane,
     return (struct cost_line){range->reg_cost_s, range->reg_growth_s_byte};
 }
 
-/* --- terms that several protocols share ---------------------------------------------------------
- */
+/* --- terms that several protocols share ------------------------------------------------------- */
 
 /* The range of a lane that holds at `bytes`; the cost holds no farther than the range does. */
 static const struct model_lane_range *range_for(const struct model_lane *lane, enum model_way way,
@@ -212,8 +211,7 @@ static void add_pipeline(struct cost *cost, const struct pipeline *pipeline, uin
     add_stage(cost, pipeline, COST_RECEIVER, pipeline->receiver);
 }
 
-/* --- data by active messages --------------------------------------------------------------------
- */
+/* --- data by active messages ------------------------------------------------------------------ */
 
 static bool all_in_place(lane_set lanes, uint32_t count, const struct model_surroundings *around)
 {
@@ -336,8 +334,7 @@ static void eager_zcopy_cost(lane_set lanes, uint32_t count,
     cost_end(cost);
 }
 
-/* --- the rendezvous protocols -------------------------------------------------------------------
- */
+/* --- the rendezvous protocols ----------------------------------------------------------------- */
 
 /* RTS there and RTR back before the data, on every lane: 2 overheads and 4 latencies in all, of
  * which the equation counts two for the data. */

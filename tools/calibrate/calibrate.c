@@ -74,8 +74,7 @@ static int complain(const char *what, const char *why)
     return EXIT_MEASURED;
 }
 
-/* --- progress
- * ----------------------------------------------------------------------------------------- */
+/* --- progress --------------------------------------------------------------------------------- */
 
 static struct {
     const char *what;
@@ -101,8 +100,7 @@ static void progress_show(double part, const char *what)
     fflush(stderr);
 }
 
-/* --- what is measured
- * ------------------------------------------------------------------------------------ */
+/* --- what is measured ------------------------------------------------------------------------- */
 
 #define RESULTS_MAX MODEL_LANES_MAX
 
@@ -318,8 +316,7 @@ static void broadcast_report(struct calibration *calibration)
                  count);
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------------------------- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 static bool is_measured(const struct model_lane *lane)
 {

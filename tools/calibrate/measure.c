@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- one lane, protocol by protocol -------------------------------------------------------------
- */
+/* --- one lane, protocol by protocol ----------------------------------------------------------- */
 
 #define SIZES_MAX 120
 
@@ -156,8 +155,7 @@ void measure_lane(struct session *session, int peer, uint32_t index, const struc
     }
 }
 
-/* --- several lanes
- * -------------------------------------------------------------------------------- */
+/* --- several lanes ---------------------------------------------------------------------------- */
 
 #define WINDOW_MESSAGES 8
 
@@ -181,8 +179,7 @@ double measure_bandwidth(struct session *session, int peer, uint32_t lanes,
     return median_of(values, (uint32_t) count);
 }
 
-/* --- the cluster model
- * ----------------------------------------------------------------------------- */
+/* --- the cluster model ------------------------------------------------------------------------ */
 
 #define COPY_REGION ((size_t) 64 << 20)
 #define COPY_SIZES  4
@@ -409,8 +406,7 @@ uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t pro
     return count;
 }
 
-/* --- registration
- * ------------------------------------------------------------------------------------ */
+/* --- registration ----------------------------------------------------------------------------- */
 
 #define REGISTRATION_SIZES 4
 #define REGISTRATION_TURNS 8
@@ -471,8 +467,7 @@ void measure_registration(struct session *session, int peer, uint32_t index,
     memory_free(memory, bytes);
 }
 
-/* --- beyond one message one way
- * ----------------------------------------------------------------------- */
+/* --- beyond one message one way --------------------------------------------------------------- */
 
 #define EXCHANGE_MOST_S 4.0
 

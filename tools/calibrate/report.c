@@ -11,8 +11,7 @@
 #include "common/report/table.h"
 #include "tools/drawing.h"
 
-/* --- tables
- * --------------------------------------------------------------------------------------- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static void quality_table(FILE *out, const struct lane_result *result)
 {
@@ -68,8 +67,7 @@ static void switch_table(FILE *out, const struct lane_result *result,
     table_print(&table, out, "  ");
 }
 
-/* --- regret: the plan's choice beside the fastest, as measured
- * ------------------------------------- */
+/* --- regret: the plan's choice beside the fastest, as measured -------------------------------- */
 
 struct regret {
     uint64_t bytes;

@@ -57,8 +57,7 @@ void session_end(struct session *session)
     memory_free(session->receive, session->buffer_bytes);
 }
 
-/* --- both ends' parts ---------------------------------------------------------------------------
- */
+/* --- both ends' parts ------------------------------------------------------------------------- */
 
 /* Where the order's message i lies, in the memory it is sent from or received into. */
 static char *message_at(const struct session *session, char *memory, const struct order *order,
@@ -190,8 +189,7 @@ void session_obey(struct session *session)
     }
 }
 
-/* --- rank 0's part
- * -------------------------------------------------------------------------------- */
+/* --- rank 0's part ---------------------------------------------------------------------------- */
 
 /* Sends the order and forces what it says on this side too. */
 static bool order_give(struct session *session, int peer, const struct order *order, int kind)

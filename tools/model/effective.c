@@ -169,8 +169,7 @@ static void set_sends(const struct effective_curve *am, const struct segment *se
     }
 }
 
-/* --- gets, puts, both --------------------------------------------------------------------------
- */
+/* --- gets, puts, both ------------------------------------------------------------------------- */
 
 /* What one end paid for its registration, twice in the line, comes off it; what is left is
  * handshake and wire. */

@@ -87,8 +87,7 @@ struct lane *delivery_lane(struct peer *peer, size_t length)
     return NULL;
 }
 
-/* --- frames of ours -----------------------------------------------------------------------------
- */
+/* --- frames of ours --------------------------------------------------------------------------- */
 
 struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
 {
@@ -466,8 +465,7 @@ bool delivery_heard(struct peer *peer, struct lane *lane, const struct wire_hear
     return good;
 }
 
-/* --- frames of the peer -------------------------------------------------------------------------
- */
+/* --- frames of the peer ----------------------------------------------------------------------- */
 
 static uint64_t *word_of(struct delivery *delivery, uint32_t number)
 {

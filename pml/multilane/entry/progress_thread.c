@@ -39,8 +39,7 @@ static struct {
     pthread_mutex_t round_lock;
 } state = {.round_lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- the thread ---------------------------------------------------------------------------------
- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static int look(void)
 {
@@ -71,8 +70,7 @@ static void *run(void *unused)
     return NULL;
 }
 
-/* --- beginning and end --------------------------------------------------------------------------
- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 void progress_thread_prepare(void)
 {

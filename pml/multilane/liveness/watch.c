@@ -75,8 +75,7 @@ static uint64_t suspect_ns(void)
     return (uint64_t) parameters.suspect_ms * MILLISECOND;
 }
 
-/* --- one look at one peer -----------------------------------------------------------------------
- */
+/* --- one look at one peer --------------------------------------------------------------------- */
 
 /* What is to be done when the lock is released. */
 struct look {
@@ -334,8 +333,7 @@ static bool delivery_look(struct delivery *delivery, uint64_t now)
     return look.keep && !look.is_lost;
 }
 
-/* --- peers for which nothing is kept -------------------------------------------------------------
- */
+/* --- peers for which nothing is kept ---------------------------------------------------------- */
 
 /* The lane of a peer without another one for messages; null if there are more. */
 static struct lane *only_sender(struct peer *peer)
@@ -423,8 +421,7 @@ static void quiet_look_at(struct peer *peer, void *now)
     quiet_look(peer, *(const uint64_t *) now);
 }
 
-/* --- all of them --------------------------------------------------------------------------------
- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 /* One thread at a time. */
 static void watch_all(void)

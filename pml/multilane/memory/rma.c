@@ -12,8 +12,7 @@
 /* No BTL is asked for more at once. */
 #define PIECE_MAX ((size_t) 1 << 30)
 
-/* --- the end that offers its memory
- * ------------------------------------------------------------------ */
+/* --- the end that offers its memory ----------------------------------------------------------- */
 
 static size_t keys_length(const struct rma *rma)
 {
@@ -86,8 +85,7 @@ void rma_write_keys(const struct rma *rma, struct wire_key *key, unsigned char b
     key->more = (uint32_t) (at - bytes) - key->length;
 }
 
-/* --- the end that works
- * ------------------------------------------------------------------------------ */
+/* --- the end that works ----------------------------------------------------------------------- */
 
 static void rma_add(struct rma *rma, struct lane *lane, const unsigned char *key, size_t length)
 {

@@ -42,8 +42,7 @@ static struct {
     unsigned used; /* copiers with queues: those below */
 } staging = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-/* --- slots --------------------------------------------------------------------------------------
- */
+/* --- slots ------------------------------------------------------------------------------------ */
 
 static void slot_init(struct slot *slot, unsigned char *bytes, size_t room, uint8_t pool)
 {
@@ -148,8 +147,7 @@ void slot_return(struct slot *slot)
     OPAL_THREAD_UNLOCK(&staging.lock);
 }
 
-/* --- copies under way ---------------------------------------------------------------------------
- */
+/* --- copies under way ------------------------------------------------------------------------- */
 
 static void queue_add(struct slot_queue *queue, struct slot *slot)
 {

@@ -8,8 +8,7 @@
 #include "memory/complaint.h"
 #include "base/datatype.h"
 
-/* --- the blocks of a datatype ------------------------------------------------------------------
- */
+/* --- the blocks of a datatype ----------------------------------------------------------------- */
 
 /* The blocks of one element, which Open MPI finds without touching them. True: all of them. */
 static bool blocks_list(const ompi_datatype_t *datatype, char *base, struct iovec *blocks,
@@ -119,8 +118,7 @@ char *view_contiguous(const struct view *view)
     return view->is_contiguous ? view->layout.base + view->blocks[0].displacement : NULL;
 }
 
-/* --- copies -------------------------------------------------------------------------------------
- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 /* The driver takes no larger distance between rows (2 GiB less a byte on every device known). */
 #define PITCH_MAX ((size_t) 1 << 30)

@@ -41,8 +41,7 @@ static bool class_equals(const struct peer_class *one, const struct peer_class *
  * measured together and carried less than each alone. */
 #define CLASS_GROUP UINT32_MAX
 
-/* --- plans
- * ---------------------------------------------------------------------------------------- */
+/* --- plans ------------------------------------------------------------------------------------ */
 
 /* The protocols that messages of such memory do not go by. */
 static uint32_t protocols_without(const struct peer_class *class, enum class_buffer buffer)

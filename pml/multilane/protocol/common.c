@@ -42,8 +42,7 @@ int eager_expect_ack(struct send_request *request)
     return OMPI_SUCCESS;
 }
 
-/* --- by a copy that stays until it has left -----------------------------------------------------
- */
+/* --- by a copy that stays until it has left --------------------------------------------------- */
 
 /* What the copy takes: a BTL's fragments are as long as its longest eager message. */
 static size_t kept_cost(const struct send_request *request)
@@ -130,8 +129,7 @@ int eager_start(struct send_request *request,
     return OMPI_SUCCESS;
 }
 
-/* --- rendezvous ---------------------------------------------------------------------------------
- */
+/* --- rendezvous ------------------------------------------------------------------------------- */
 
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
                   const void *key_bytes)

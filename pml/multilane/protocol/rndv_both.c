@@ -90,8 +90,7 @@ static bool chunks_copy(struct lane *lane, struct multilane_control *control, ch
     }
 }
 
-/* --- sender -------------------------------------------------------------------------------------
- */
+/* --- sender ----------------------------------------------------------------------------------- */
 
 static int rndv_both_start(struct send_request *request)
 {
@@ -132,8 +131,7 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
         tell_of_bytes(lane, WIRE_FIN, receiver, rtr->size, NULL); /* until the ACK */
 }
 
-/* --- receiver -----------------------------------------------------------------------------------
- */
+/* --- receiver --------------------------------------------------------------------------------- */
 
 static void rndv_both_finish(struct recv_request *request)
 {

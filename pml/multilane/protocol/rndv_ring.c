@@ -36,8 +36,7 @@ static void rndv_ring_stop(struct peer *peer, bool sends)
         lane->extension->ring_stop(lane->btl, lane->endpoint, sends);
 }
 
-/* --- sender -------------------------------------------------------------------------------------
- */
+/* --- sender ----------------------------------------------------------------------------------- */
 
 static int rndv_ring_start(struct send_request *request)
 {
@@ -97,8 +96,7 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
         ring_sent(request, rc);
 }
 
-/* --- receiver -----------------------------------------------------------------------------------
- */
+/* --- receiver --------------------------------------------------------------------------------- */
 
 /* Two things must have happened, in either order and in any threads: the RTR is out, and the ring
  * does not touch the buffer any more. */

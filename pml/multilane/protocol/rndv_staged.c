@@ -42,8 +42,7 @@ static struct slot *slot_of_transfer(struct transfer *transfer)
     return (struct slot *) ((char *) transfer - offsetof(struct slot, transfer));
 }
 
-/* --- the second stage: a slot is sent -----------------------------------------------------------
- */
+/* --- the second stage: a slot is sent --------------------------------------------------------- */
 
 static int slot_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
@@ -75,8 +74,7 @@ static void slot_send(struct slot *slot)
                    PIECES_IN_FLIGHT * request->route->lane_count);
 }
 
-/* --- the first stage: a slot is filled ----------------------------------------------------------
- */
+/* --- the first stage: a slot is filled -------------------------------------------------------- */
 
 static void slot_filled(struct slot *slot, driver_result result)
 {

@@ -39,8 +39,7 @@ static uint64_t last_shown(const struct plan_entry *entry)
     return entry->largest_bytes < most ? entry->largest_bytes : most;
 }
 
-/* --- the table
- * ------------------------------------------------------------------------------------ */
+/* --- the table -------------------------------------------------------------------------------- */
 
 /* Who gave most of the numbers of one way, and those that another source gave. */
 static void sources_text(const struct model_lane *lane, int way, char *text, size_t size)
@@ -152,8 +151,7 @@ static void print_text(FILE *file)
     }
 }
 
-/* --- JSON
- * ----------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void print_json_lanes(FILE *file, const struct peer_class *class,
                              const struct plan_entry *entry)
@@ -271,8 +269,7 @@ static void print_json(FILE *file)
     fprintf(file, "]}\n");
 }
 
-/* --- where it goes
- * ---------------------------------------------------------------------------------- */
+/* --- where it goes ---------------------------------------------------------------------------- */
 
 /* Several ranks cannot share a file: each then writes one of its own, NAME.RANK or NAME.RANK.json.
  */
