@@ -102,8 +102,6 @@ static void kernels_take(void)
 static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads)
 {
     struct cuda_record record = {.version = CUDA_RECORD_VERSION, .key_bytes = sizeof(cuda_key_t)};
-    bool has_rings;
-    mca_btl_base_module_t **modules;
 
     (void) progress_threads;
     (void) mpi_threads;
@@ -114,12 +112,12 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
         CUDA_VERBOSE("offers no lane: %s", driver_why());
         return NULL;
     }
-    modules = parameters_are_good() ? calloc(1, sizeof(*modules)) : NULL;
+    mca_btl_base_module_t **modules = parameters_are_good() ? calloc(1, sizeof(*modules)) : NULL;
     if (!modules)
         return NULL;
     record.pid_namespace = cuda.pid_namespace = host_namespace("pid");
     kernels_take();
-    has_rings = kernels_offered() && cuda.rings_max > 0;
+    bool has_rings = kernels_offered() && cuda.rings_max > 0;
     record.chunk_bytes = has_rings ? CHUNK_BYTES : 0;
     record.ring_chunks = has_rings ? RING_CHUNKS : 0;
     if (modex_send(&mca_btl_cuda_component.btl_version, &record, sizeof(record)) != OPAL_SUCCESS) {

@@ -66,10 +66,9 @@ int cuda_copies_progress(void)
 
     while (atomic_load_explicit(&copies.count, memory_order_relaxed) != 0) {
         driver_result result = DRIVER_SUCCESS;
-        struct cuda_copy *copy;
 
         OPAL_THREAD_LOCK(&copies.lock);
-        copy = ended_take(&result);
+        struct cuda_copy *copy = ended_take(&result);
         OPAL_THREAD_UNLOCK(&copies.lock);
         if (!copy)
             break;
@@ -83,10 +82,9 @@ int cuda_copies_progress(void)
 static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_ptr from, size_t size)
 {
     unsigned index = copy->copier->index;
-    driver_result result;
 
     OPAL_THREAD_LOCK(&copies.lock);
-    result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
+    driver_result result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
     if (result == DRIVER_SUCCESS) {
         result = copier_event_record(copy->copier, COPY_BETWEEN, &copy->event);
         if (result != DRIVER_SUCCESS) /* its end could not be detected otherwise */
@@ -118,7 +116,6 @@ static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_cop
                        driver_ptr *start)
 {
     driver_result result;
-    int status;
 
     if (peer->is_self) {
         struct memory memory;
@@ -130,7 +127,7 @@ static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_cop
         copy->copier = copier_get(&memory, &result);
         return !copy->copier ? OPAL_ERR_NOT_SUPPORTED : OPAL_SUCCESS;
     }
-    status = cuda_mapping_get(peer, key, copier_here(copy->local), &copy->mapping);
+    int status = cuda_mapping_get(peer, key, copier_here(copy->local), &copy->mapping);
     if (status != OPAL_SUCCESS)
         return status;
     copy->copier = copy->mapping->copier;

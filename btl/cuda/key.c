@@ -9,13 +9,11 @@
 static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memory,
                               driver_ptr first, driver_ptr last, cuda_key_t *key)
 {
-    driver_result result;
-
     *key =
         (cuda_key_t){.buffer_id = memory->buffer_id, .start = memory->start, .size = memory->size};
     if (peer->is_self)
         return DRIVER_SUCCESS;
-    result = driver.device_uuid(&key->device, memory->device);
+    driver_result result = driver.device_uuid(&key->device, memory->device);
     return result == DRIVER_SUCCESS ? cuda_share_export(memory, peer, first, last, key) : result;
 }
 
@@ -25,9 +23,7 @@ cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *b
                           uint32_t flags)
 {
     struct memory memory;
-    struct copier *copier;
     driver_result result;
-    cuda_key_t *key;
     char words[160];
 
     (void) btl;
@@ -35,8 +31,8 @@ cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *b
     memory_ask(base, &memory);
     if (memory.kind != MEMORY_DEVICE || (uintptr_t) base - memory.start + size > memory.size)
         return NULL;
-    copier = copier_get(&memory, &result);
-    key = !copier ? NULL : malloc(sizeof(*key));
+    struct copier *copier = copier_get(&memory, &result);
+    cuda_key_t *key = !copier ? NULL : malloc(sizeof(*key));
     if (!key)
         return NULL;
     result = copier_enter(copier);

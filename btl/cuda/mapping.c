@@ -148,13 +148,11 @@ static int mapping_open_past_others(struct cuda_mapping *mapping, const cuda_pee
 static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
                         struct cuda_mapping **mapping)
 {
-    struct cuda_mapping *made;
     char why[160];
-    int status;
 
     if (!room_make())
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
-    made = calloc(1, sizeof(*made));
+    struct cuda_mapping *made = calloc(1, sizeof(*made));
     if (!made)
         return OPAL_ERR_OUT_OF_RESOURCE;
     *made = (struct cuda_mapping){.peer = peer,
@@ -163,7 +161,7 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
                                   .start = key->start,
                                   .size = key->size,
                                   .copier = copier};
-    status = mapping_open_past_others(made, peer, key, why, sizeof(why));
+    int status = mapping_open_past_others(made, peer, key, why, sizeof(why));
     if (status == OPAL_ERR_TEMP_OUT_OF_RESOURCE) {
         free(made);
         return status;

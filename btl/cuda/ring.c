@@ -128,14 +128,13 @@ static void ring_free(struct cuda_ring *ring)
 static struct cuda_ring *ring_make(cuda_peer_t *peer, struct copier *copier)
 {
     struct cuda_ring *ring = calloc(1, sizeof(*ring));
-    driver_result result;
     char words[160] = "its memory cannot be shared";
 
     if (!ring)
         return NULL;
     ring->peer = peer;
     ring->copier = copier;
-    result = block_make(ring);
+    driver_result result = block_make(ring);
     if (result == DRIVER_SUCCESS)
         ring->key =
             cuda_key_make(&cuda_module, peer, (void *) (uintptr_t) ring->block, BLOCK_BYTES, 0);
@@ -156,7 +155,6 @@ static struct cuda_ring *ring_make(cuda_peer_t *peer, struct copier *copier)
 static struct cuda_ring *ring_for(cuda_peer_t *peer, const void *local)
 {
     struct memory memory;
-    struct copier *copier;
     driver_result result;
 
     if (!cuda_ring_is_offered(peer) || peer->ring_is_refused)
@@ -164,7 +162,7 @@ static struct cuda_ring *ring_for(cuda_peer_t *peer, const void *local)
     memory_ask(local, &memory);
     if (memory.kind != MEMORY_DEVICE && memory.kind != MEMORY_MANAGED)
         return NULL;
-    copier = copier_get(&memory, &result);
+    struct copier *copier = copier_get(&memory, &result);
     if (!copier)
         return NULL;
     if (!peer->ring && rings.count < cuda.rings_max)
@@ -213,12 +211,11 @@ static driver_result ends_init(struct cuda_ring *ring)
 static bool ring_open(struct cuda_ring *ring, const cuda_key_t *key)
 {
     char why[160];
-    bool is_open;
     driver_result result;
 
     if (ring->theirs != 0)
         return memcmp(&ring->opened, key, sizeof(*key)) == 0;
-    is_open = block_open(ring, key, why, sizeof(why));
+    bool is_open = block_open(ring, key, why, sizeof(why));
     if (is_open) {
         ring->opened = *key;
         result = ends_init(ring);
@@ -238,12 +235,11 @@ static bool ring_open(struct cuda_ring *ring, const cuda_key_t *key)
 static void job_start(struct cuda_ring *ring, struct ring_direction *direction)
 {
     const struct ring_job *job = direction->jobs;
-    driver_result result;
     char words[160];
 
     if (!job || direction->is_running || direction->is_stopped || job->first != direction->end.next)
         return;
-    result = chunk_end_start(&direction->end, job->user, job->bytes);
+    driver_result result = chunk_end_start(&direction->end, job->user, job->bytes);
     direction->is_running = result == DRIVER_SUCCESS;
     if (direction->is_running)
         return;
@@ -349,13 +345,11 @@ int cuda_ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *l
                     struct multilane_ring_key *offer)
 {
     struct ring_key key = {.first = 0};
-    struct cuda_ring *ring;
-    bool can;
 
     (void) btl;
     OPAL_THREAD_LOCK(&rings.lock);
-    ring = ring_for(peer, local);
-    can = ring && !ring->directions[RING_SENDS].is_stopped;
+    struct cuda_ring *ring = ring_for(peer, local);
+    bool can = ring && !ring->directions[RING_SENDS].is_stopped;
     if (can)
         key.block = *ring->key;
     OPAL_THREAD_UNLOCK(&rings.lock);

@@ -29,10 +29,9 @@ static bool can_map(void)
 static driver_result chunk_export(driver_chunk chunk, const cuda_peer_t *peer, cuda_key_t *key)
 {
     int fd = -1;
-    driver_result result;
 
     key->kind = SHARE_FABRIC;
-    result = driver.chunk_export(&key->handle.fabric, chunk, DRIVER_HANDLE_FABRIC, 0);
+    driver_result result = driver.chunk_export(&key->handle.fabric, chunk, DRIVER_HANDLE_FABRIC, 0);
     if (result == DRIVER_SUCCESS || !peer->knows_pids)
         return result;
     key->kind = SHARE_FD;
@@ -49,13 +48,12 @@ static driver_result mapped_export(const cuda_peer_t *peer, driver_ptr first, dr
                                    cuda_key_t *key)
 {
     driver_chunk chunk, other;
-    driver_result result;
     driver_ptr start = 0;
     size_t size = 0;
 
     if (!can_map())
         return DRIVER_NOT_SUPPORTED;
-    result = driver.mapping_find(&start, &size, first);
+    driver_result result = driver.mapping_find(&start, &size, first);
     key->start = start;
     key->size = size;
     if (result == DRIVER_SUCCESS)
@@ -149,13 +147,12 @@ static driver_result mapped_open(const cuda_key_t *key, int device, driver_ptr *
                                  size_t why_size)
 {
     driver_chunk chunk;
-    driver_result result;
 
     if (!can_map()) {
         snprintf(why, why_size, "the CUDA driver is too old for memory that a program maps");
         return DRIVER_NOT_SUPPORTED;
     }
-    result = chunk_import(key, &chunk, why, why_size);
+    driver_result result = chunk_import(key, &chunk, why, why_size);
     if (result != DRIVER_SUCCESS)
         return result;
     result = range_make(chunk, device, key->size, here);
@@ -185,13 +182,11 @@ static driver_result ipc_open(const cuda_key_t *key, driver_ptr *here, char *why
 driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
                               char *why, size_t why_size)
 {
-    driver_result result;
-
     if (!cuda_device_may_reach(copier, &key->device)) {
         snprintf(why, why_size, "this process's device has no access to that one's");
         return DRIVER_NOT_SUPPORTED;
     }
-    result = copier_enter(copier);
+    driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS) {
         driver_words(result, why, why_size);
         return result;

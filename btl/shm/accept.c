@@ -30,8 +30,6 @@ void shm_accept_end(shm_peer_t *peer)
 /* Why the sender's ring cannot be mapped, or NULL. *error is 0, or the errno. */
 static const char *ring_map(shm_peer_t *peer, const struct connection *connection, int *error)
 {
-    int descriptor;
-
     *error = 0;
 
     if (in_is_open(peer))
@@ -39,7 +37,7 @@ static const char *ring_map(shm_peer_t *peer, const struct connection *connectio
     if (!ring_lines_valid(connection->lines) || connection->channel % SEGMENT_ALIGN != 0 ||
         connection->pid <= 0)
         return "its ring has an impossible size or address";
-    descriptor = shm_segment_open(connection->pid, connection->fd, &connection->nonce);
+    int descriptor = shm_segment_open(connection->pid, connection->fd, &connection->nonce);
     if (descriptor >= 0) {
         peer->in_bytes = channel_bytes(connection->lines);
         peer->in_channel = shm_segment_map(descriptor, connection->channel, peer->in_bytes);

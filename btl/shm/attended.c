@@ -8,13 +8,12 @@
 static int entry_find(void)
 {
     uint32_t at = shm.attended_next;
-    shm_peer_t *old;
 
     for (int i = 0; i < (int) SHM_ATTENDED_MAX; i++)
         if (!atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
             return i;
     shm.attended_next = (at + 1) % SHM_ATTENDED_MAX;
-    old = atomic_load_explicit(&shm.attended[at], memory_order_relaxed);
+    shm_peer_t *old = atomic_load_explicit(&shm.attended[at], memory_order_relaxed);
     if (old->in.tail != old->in_tail_seen) {
         old->in_tail_seen = old->in.tail;
         return -1;
@@ -31,11 +30,9 @@ static int entry_find(void)
 
 void shm_attended_add(shm_peer_t *peer)
 {
-    int at;
-
     if (peer->in_attended || !in_is_open(peer))
         return;
-    at = entry_find();
+    int at = entry_find();
     if (at < 0)
         return;
     peer->in_attended = true;

@@ -194,15 +194,13 @@ static void readers_allow(void)
 
 static int lists_init(void)
 {
-    int status;
-
     OBJ_CONSTRUCT(&shm.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.channel_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.pending_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.frags_small, opal_free_list_t);
     OBJ_CONSTRUCT(&shm.frags_large, opal_free_list_t);
     shm_registration_init();
-    status = shm_remote_init();
+    int status = shm_remote_init();
     if (status != OPAL_SUCCESS)
         return status;
     status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
@@ -228,13 +226,11 @@ static void lists_finish(void)
 
 static bool begin(void)
 {
-    int error;
-
     if (!single_copy_read() || !component_user_attributes(&mca_btl_shm_component, &shm.user) ||
         !sizes_read())
         return false;
     limits_clip();
-    error = shm_identity_fill(&shm.record);
+    int error = shm_identity_fill(&shm.record);
     if (error != 0) {
         SHM_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
                 strerror(error));
@@ -251,8 +247,6 @@ static bool begin(void)
 
 static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads)
 {
-    mca_btl_base_module_t **modules;
-
     (void) progress_threads;
     (void) mpi_threads;
     *count = 0;
@@ -260,9 +254,10 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
         return NULL;
     if (!begin())
         return NULL;
-    modules = lists_init() == OPAL_SUCCESS
-                  ? component_offer(&mca_btl_shm_component, &shm.record, sizeof(shm.record), 1)
-                  : NULL;
+    mca_btl_base_module_t **modules =
+        lists_init() == OPAL_SUCCESS
+            ? component_offer(&mca_btl_shm_component, &shm.record, sizeof(shm.record), 1)
+            : NULL;
     if (!modules) {
         shm_own_segments_destroy();
         return NULL;

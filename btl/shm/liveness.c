@@ -8,10 +8,8 @@
 
 void shm_peer_fail(shm_peer_t *peer, const char *why)
 {
-    bool first;
-
     OPAL_THREAD_LOCK(&peer->lock);
-    first = peer->out_state != OUT_DEAD;
+    bool first = peer->out_state != OUT_DEAD;
     peer->out_state = OUT_DEAD;
     peer->out_direct = false;
     peer->copy_proven = false;
@@ -92,10 +90,9 @@ static void peers_check(void)
 void shm_liveness_check(void)
 {
     struct timespec time;
-    uint64_t now_ms;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    now_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
+    uint64_t now_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
     /* Relaxed: if two threads check at once, nothing is lost. */
     if (now_ms - atomic_load_explicit(&shm.life_checked_ms, memory_order_relaxed) < LIFE_CHECK_MS)
         return;

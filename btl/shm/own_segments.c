@@ -19,13 +19,12 @@ bool shm_own_segment_ready(enum segment_kind kind)
 {
     struct segment *segment = &shm.segments[kind];
     const char *failed;
-    int error;
 
     if (segment->fd >= 0)
         return true;
-    error = shm_segment_create(segment, kind,
-                               kind == SEGMENT_FILE ? &shm.record.file : &shm.record.memfd,
-                               shm.connection_count, shm.channel_count, shm.channel_lines, &failed);
+    int error = shm_segment_create(
+        segment, kind, kind == SEGMENT_FILE ? &shm.record.file : &shm.record.memfd,
+        shm.connection_count, shm.channel_count, shm.channel_lines, &failed);
     if (error == 0 && kind == SEGMENT_FILE)
         (void) modex_remove_at_exit(segment->path);
     if (error == 0) {

@@ -19,16 +19,15 @@ shm_peer_t *shm_peer_find(const opal_process_name_t *name)
 static bool tables_grow(void)
 {
     uint32_t room = shm.peer_room ? 2 * shm.peer_room : 64;
-    shm_peer_t **peers, **pending;
 
     if (shm.peer_count < shm.peer_room)
         return true;
-    peers = realloc(shm.peers, room * sizeof(*peers));
+    shm_peer_t **peers = realloc(shm.peers, room * sizeof(*peers));
     if (!peers)
         return false;
     shm.peers = peers;
     opal_mutex_lock(&shm.pending_lock);
-    pending = realloc(shm.pending_peers, room * sizeof(*pending));
+    shm_peer_t **pending = realloc(shm.pending_peers, room * sizeof(*pending));
     if (pending) {
         shm.pending_peers = pending;
         shm.peer_room = room;
@@ -39,12 +38,10 @@ static bool tables_grow(void)
 
 shm_peer_t *shm_peer_create(const opal_process_name_t *name)
 {
-    shm_peer_t *peer;
-
     if (!tables_grow())
         return NULL;
-    peer = aligned_alloc(RING_LINE_BYTES,
-                         (sizeof(*peer) + RING_LINE_BYTES - 1) / RING_LINE_BYTES * RING_LINE_BYTES);
+    shm_peer_t *peer = aligned_alloc(RING_LINE_BYTES, (sizeof(*peer) + RING_LINE_BYTES - 1) /
+                                                          RING_LINE_BYTES * RING_LINE_BYTES);
     if (!peer)
         return NULL;
     memset(peer, 0, sizeof(*peer));
@@ -74,10 +71,9 @@ void shm_peer_list_pending(shm_peer_t *peer)
 shm_peer_t *shm_peer_take_pending(void)
 {
     shm_peer_t *peer = NULL;
-    uint32_t count;
 
     opal_mutex_lock(&shm.pending_lock);
-    count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
+    uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
     if (count > 0) {
         peer = shm.pending_peers[0];
         memmove(shm.pending_peers, shm.pending_peers + 1, (count - 1) * sizeof(peer));

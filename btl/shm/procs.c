@@ -21,10 +21,8 @@ static bool record_fits(const void *data, size_t bytes)
 
 static bool file_segment_ready(void)
 {
-    bool ready;
-
     opal_mutex_lock(&shm.channel_lock);
-    ready = shm_own_segment_ready(SEGMENT_FILE);
+    bool ready = shm_own_segment_ready(SEGMENT_FILE);
     opal_mutex_unlock(&shm.channel_lock);
     return ready;
 }
@@ -34,21 +32,17 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
 {
     bool same_job = proc->proc_name.jobid == opal_proc_local_get()->proc_name.jobid;
     enum segment_kind kind = SEGMENT_MEMFD;
-    struct shm_record *record;
-    const char *refusal;
-    shm_peer_t *peer;
-    bool reserved;
 
     if (proc == opal_proc_local_get() || (same_job && !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags)))
         return NULL;
-    record = component_record_of(shm_module.btl_component, proc, record_fits);
+    struct shm_record *record = component_record_of(shm_module.btl_component, proc, record_fits);
     if (!record)
         return NULL;
-    refusal = shm_identity_refuses(record, same_job, &kind);
+    const char *refusal = shm_identity_refuses(record, same_job, &kind);
     if (!refusal && kind == SEGMENT_FILE && !file_segment_ready())
         refusal = "no file could be made for it in /dev/shm";
-    peer = shm_peer_find(&proc->proc_name);
-    reserved = peer && atomic_load_explicit(&peer->reserved, memory_order_relaxed);
+    shm_peer_t *peer = shm_peer_find(&proc->proc_name);
+    bool reserved = peer && atomic_load_explicit(&peer->reserved, memory_order_relaxed);
     if (!refusal && !reserved && !shm_ring_reserve(kind, &proc->proc_name))
         refusal = "all rings are promised to others";
     if (refusal) {

@@ -142,12 +142,11 @@ static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t ad
 {
     struct shm_operation *operation =
         operation_create(peer, op, local, address, size, handle, callback, context, data);
-    int status;
 
     if (!operation)
         return OPAL_ERR_OUT_OF_RESOURCE;
     operation->local_handle = local_handle;
-    status = pieces_ask(peer, operation);
+    int status = pieces_ask(peer, operation);
     if (status != OPAL_SUCCESS && operation->asked == 0)
         return operation_abandon(peer, operation, status);
     /* The rest is asked for when an answer comes. */
@@ -159,8 +158,6 @@ static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addr
                         mca_btl_base_registration_handle_t *remote_handle,
                         mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    int status;
-
     if (!remote_handle)
         return OPAL_ERR_NOT_AVAILABLE;
     if (size == 0) { /* no answer would come */
@@ -169,8 +166,8 @@ static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addr
         return OPAL_SUCCESS;
     }
     OPAL_THREAD_LOCK(&remote.lock);
-    status = transfer_begin(peer, op, local, address, size, local_handle, remote_handle, callback,
-                            context, data);
+    int status = transfer_begin(peer, op, local, address, size, local_handle, remote_handle,
+                                callback, context, data);
     OPAL_THREAD_UNLOCK(&remote.lock);
     return status;
 }
@@ -226,15 +223,14 @@ static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t addres
                                      .atomic = atomic,
                                      .address = address,
                                      .operands = {first, second}};
-    struct shm_operation *operation;
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
     if (!handle)
         return OPAL_ERR_NOT_AVAILABLE;
     message.handle = *handle;
     OPAL_THREAD_LOCK(&remote.lock);
-    operation = operation_create(peer, op, local, address, remote_atomic_bytes(&message), handle,
-                                 callback, context, data);
+    struct shm_operation *operation = operation_create(
+        peer, op, local, address, remote_atomic_bytes(&message), handle, callback, context, data);
     if (operation) {
         operation->local_handle = local_handle;
         operation->asked = operation->size;
@@ -345,10 +341,9 @@ bool shm_remote_answered(shm_peer_t *peer, const struct remote_message *answer, 
                          size_t data_bytes)
 {
     struct shm_operation *ended = NULL;
-    bool fits;
 
     OPAL_THREAD_LOCK(&remote.lock);
-    fits = answer_count(peer, answer, data, data_bytes, &ended);
+    bool fits = answer_count(peer, answer, data, data_bytes, &ended);
     OPAL_THREAD_UNLOCK(&remote.lock);
     if (ended)
         operation_report(peer, ended, ended->status);

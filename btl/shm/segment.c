@@ -114,14 +114,12 @@ bool shm_segment_owner_lives(int descriptor)
 static bool process_is_zombie(int32_t pid)
 {
     char path[32], text[512], *name_end;
-    int fd;
-    ssize_t got;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    got = read(fd, text, sizeof(text) - 1);
+    ssize_t got = read(fd, text, sizeof(text) - 1);
     close(fd);
     text[got > 0 ? got : 0] = 0;
     /* "PID (NAME) STATE ...", and the name may hold anything. */
@@ -132,13 +130,12 @@ static bool process_is_zombie(int32_t pid)
 bool shm_segment_process_lives(int32_t pid)
 {
     struct pollfd end = {.fd = (int) syscall(SYS_pidfd_open, (pid_t) pid, 0), .events = POLLIN};
-    bool lives;
 
     /* An older kernel has no such descriptors, a container may refuse them. */
     if (end.fd < 0)
         return kill((pid_t) pid, 0) != 0 ? errno != ESRCH : !process_is_zombie(pid);
     /* Readable as soon as the process has ended, whether or not its parent has noticed. */
-    lives = poll(&end, 1, 0) != 1;
+    bool lives = poll(&end, 1, 0) != 1;
     close(end.fd);
     return lives;
 }
@@ -171,7 +168,6 @@ static size_t channel_stride(uint32_t lines)
 void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes)
 {
     struct stat status;
-    void *memory;
 
     if (fstat(descriptor, &status) != 0)
         return NULL;
@@ -179,7 +175,8 @@ void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes)
         errno = ESTALE;
         return NULL;
     }
-    memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t) offset);
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t) offset);
     if (memory == MAP_FAILED)
         return NULL;
     /* A child of fork must not move rings that its parent uses. */
@@ -308,12 +305,12 @@ void shm_segment_channel_put(struct segment *segment, struct channel *channel)
 static bool segment_is(int descriptor, const struct segment_nonce *nonce)
 {
     struct segment_header *header = shm_segment_map(descriptor, 0, SEGMENT_PAGE);
-    bool same;
 
     if (!header)
         return false;
-    same = atomic_load_explicit(&header->state, memory_order_acquire) != 0 &&
-           header->layout == SEGMENT_LAYOUT && memcmp(&header->nonce, nonce, sizeof(*nonce)) == 0;
+    bool same = atomic_load_explicit(&header->state, memory_order_acquire) != 0 &&
+                header->layout == SEGMENT_LAYOUT &&
+                memcmp(&header->nonce, nonce, sizeof(*nonce)) == 0;
     shm_segment_unmap(header, SEGMENT_PAGE);
     return same;
 }
@@ -322,7 +319,6 @@ int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
 {
     struct stat status;
     char path[64];
-    int descriptor;
 
     if (fd < 0)
         shm_segment_file_path(path, nonce);
@@ -330,7 +326,8 @@ int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
     /* No O_NOFOLLOW for /proc, where every entry is a link; in /dev/shm no link is followed. And
      * O_NONBLOCK: the descriptor of an unrelated process may be a pipe. */
-    descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (fd < 0 ? O_NOFOLLOW : 0));
+    int descriptor =
+        open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (fd < 0 ? O_NOFOLLOW : 0));
     if (descriptor < 0)
         return -1;
     if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && segment_is(descriptor, nonce))

@@ -92,11 +92,10 @@ static inline int message_write(shm_peer_t *peer, opal_convertor_t *convertor, c
 static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t flags)
 {
     opal_free_list_t *list = size <= SHM_FRAG_SMALL ? &shm.frags_small : &shm.frags_large;
-    struct shm_frag *frag;
 
     if (OPAL_UNLIKELY(size > shm_module.btl_max_send_size))
         return NULL;
-    frag = (struct shm_frag *) tsan_list_get(list);
+    struct shm_frag *frag = (struct shm_frag *) tsan_list_get(list);
     if (OPAL_UNLIKELY(!frag))
         return NULL;
     frag->list = list;
@@ -224,15 +223,13 @@ int shm_send_start(mca_btl_base_module_t *btl, shm_peer_t *peer,
                    mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
     struct shm_frag *frag = (struct shm_frag *) descriptor;
-    bool callback;
-    int status;
 
     (void) btl;
     frag->tag = tag;
-    status = frag_submit(peer, frag);
+    int status = frag_submit(peer, frag);
     if (status != 1)
         return status;
-    callback = (frag->base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0;
+    bool callback = (frag->base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0;
     frag_complete(peer, frag, callback, OPAL_SUCCESS);
     return 1;
 }
@@ -329,7 +326,6 @@ static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size
     mca_btl_base_descriptor_t *descriptor =
         frag_get(MCA_BTL_NO_ORDER, header_size + size, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     struct shm_frag *frag = (struct shm_frag *) descriptor;
-    int status;
 
     if (!frag)
         return OPAL_ERR_OUT_OF_RESOURCE;
@@ -338,7 +334,7 @@ static int remote_queue(shm_peer_t *peer, const void *header, size_t header_size
     memcpy(frag->data, header, header_size);
     if (size != 0)
         memcpy(frag->data + header_size, data, size);
-    status = frag_submit(peer, frag);
+    int status = frag_submit(peer, frag);
     if (status == 1 || status < 0)
         shm_send_free(&shm_module, descriptor);
     return status == 1 ? OPAL_SUCCESS : status;

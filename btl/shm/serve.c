@@ -47,15 +47,14 @@ static uint64_t memory_load(uint64_t address, bool narrow)
 static bool memory_swap_if(uint64_t address, bool narrow, uint64_t *expected, uint64_t value)
 {
     uint32_t narrow_expected = (uint32_t) *expected;
-    bool swapped;
 
     if (!narrow)
         return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *) (uintptr_t) address,
                                                        expected, value, memory_order_seq_cst,
                                                        memory_order_seq_cst);
-    swapped = atomic_compare_exchange_strong_explicit((_Atomic uint32_t *) (uintptr_t) address,
-                                                      &narrow_expected, (uint32_t) value,
-                                                      memory_order_seq_cst, memory_order_seq_cst);
+    bool swapped = atomic_compare_exchange_strong_explicit(
+        (_Atomic uint32_t *) (uintptr_t) address, &narrow_expected, (uint32_t) value,
+        memory_order_seq_cst, memory_order_seq_cst);
     *expected = narrow_expected;
     return swapped;
 }
@@ -123,7 +122,6 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
     struct remote_message answer = {
         .op = REMOTE_ANSWER, .status = OPAL_SUCCESS, .id = request->id, .piece = request->piece};
     const void *found = NULL;
-    int status;
 
     if (!shm_registration_allows(&request->handle, request->address, size,
                                  access_needed(request->op))) {
@@ -138,8 +136,8 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
     } else {
         answer.status = atomic_perform(request, &answer.operands[0]);
     }
-    status = found ? found_send(peer, &answer, found)
-                   : shm_send_remote(peer, &answer, sizeof(answer), NULL, 0);
+    int status = found ? found_send(peer, &answer, found)
+                       : shm_send_remote(peer, &answer, sizeof(answer), NULL, 0);
     if (status != OPAL_SUCCESS)
         shm_peer_fail(peer, "there is no memory to answer it");
 }
@@ -147,15 +145,13 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
 bool shm_serve(shm_peer_t *peer, const void *message, size_t length)
 {
     struct remote_message seen;
-    const void *data;
-    size_t data_bytes;
 
     if (length < sizeof(seen))
         return false;
     /* A copy: the peer may write while we check. */
     memcpy(&seen, message, sizeof(seen));
-    data = (const unsigned char *) message + sizeof(seen);
-    data_bytes = length - sizeof(seen);
+    const void *data = (const unsigned char *) message + sizeof(seen);
+    size_t data_bytes = length - sizeof(seen);
     if (seen.op == REMOTE_ANSWER)
         return shm_remote_answered(peer, &seen, data, data_bytes);
     if (!peer->known || !request_is_well_formed(&seen, data_bytes))

@@ -30,11 +30,9 @@ static bool word_names(const char *word, size_t length, const char *device, uint
 
 bool verbs_choice_is_listed(const char *list, const char *device, uint32_t port)
 {
-    bool all_but;
-
     if (!list || strcmp(list, "auto") == 0)
         return true;
-    all_but = list[0] == '^';
+    bool all_but = list[0] == '^';
     for (const char *word = list + all_but; *word != '\0';) {
         size_t length = strcspn(word, ",");
 
@@ -130,14 +128,13 @@ static bool bits_equal(const uint8_t *a, const uint8_t *b, unsigned bits)
 const char *verbs_choice_refuses(const struct choice_address *mine,
                                  const struct choice_address *theirs, bool any_subnet)
 {
-    unsigned bits;
-
     if (mine->link != theirs->link)
         return "the two ports are of different kinds";
     if (any_subnet && mine->link != CHOICE_INFINIBAND)
         return NULL;
     /* If the two ends see subnets of different sizes, the larger one counts. */
-    bits = mine->subnet_bits < theirs->subnet_bits ? mine->subnet_bits : theirs->subnet_bits;
+    unsigned bits =
+        mine->subnet_bits < theirs->subnet_bits ? mine->subnet_bits : theirs->subnet_bits;
     if (bits > 8 * CHOICE_GID_BYTES || !bits_equal(mine->gid, theirs->gid, bits))
         return "the two ports are in different subnets";
     return NULL;

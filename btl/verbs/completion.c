@@ -48,8 +48,6 @@ static void inline_reported(const struct ibv_wc *wc)
 
 void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
 {
-    struct verbs_work *work;
-    verbs_peer_t *peer;
     bool good = wc->status == IBV_WC_SUCCESS;
 
     if ((wc->wr_id & 3) == GREETING_ID_MARK) {
@@ -60,8 +58,8 @@ void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
         inline_reported(wc);
         return;
     }
-    work = (struct verbs_work *) (uintptr_t) wc->wr_id;
-    peer = work->peer;
+    struct verbs_work *work = (struct verbs_work *) (uintptr_t) wc->wr_id;
+    verbs_peer_t *peer = work->peer;
     OPAL_THREAD_LOCK(&peer->lock);
     peer->outstanding--;
     /* Also for a broken connection, which may never be renewed. Works that it posted after its last

@@ -191,15 +191,14 @@ static bool begin(void)
 
 static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, bool mpi_threads)
 {
-    mca_btl_base_module_t **modules;
-
     (void) progress_threads;
     (void) mpi_threads;
     *count = 0;
     if (!named_btl_is_wanted("verbs") || !begin())
         return NULL;
-    modules = component_offer(&mca_btl_verbs_component, &verbs.record,
-                              VERBS_RECORD_BYTES(verbs.record.port_count), verbs.module_count);
+    mca_btl_base_module_t **modules =
+        component_offer(&mca_btl_verbs_component, &verbs.record,
+                        VERBS_RECORD_BYTES(verbs.record.port_count), verbs.module_count);
     if (!modules) {
         while (verbs.module_count > 0)
             verbs_device_close(verbs.modules[--verbs.module_count]);

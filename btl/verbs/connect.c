@@ -21,10 +21,9 @@
 static enum sending greet(verbs_peer_t *peer)
 {
     struct greeting greeting;
-    enum sending sending;
 
     verbs_greeting_fill(peer, &greeting);
-    sending = verbs_greeting_send(peer, &greeting);
+    enum sending sending = verbs_greeting_send(peer, &greeting);
     if (sending == SENDING_LATER)
         peer->greet_next_ms = 0;
     return sending;
@@ -86,11 +85,9 @@ static bool is_greeted(const verbs_peer_t *peer)
 /* Under peer->lock. Greets again if it is due; false: there was no buffer. */
 static bool greet_again(verbs_peer_t *peer, uint64_t now)
 {
-    enum sending sending;
-
     if (!is_greeted(peer) || now < peer->greet_next_ms)
         return true;
-    sending = greet(peer);
+    enum sending sending = greet(peer);
     if (sending == SENDING_LATER)
         return false;
     now = verbs_now_ms(); /* making a path may have taken long */
@@ -105,10 +102,10 @@ static bool greet_again(verbs_peer_t *peer, uint64_t now)
 static bool greet_or_give_up(verbs_peer_t *peer, uint64_t now)
 {
     const struct verbs_module *module = peer->module;
-    bool useless, sent;
+    bool useless;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    sent = greet_again(peer, now);
+    bool sent = greet_again(peer, now);
     useless =
         is_greeted(peer) && module->port_down && now - module->port_down_since_ms > DOWN_LONGEST_MS;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -139,10 +136,8 @@ void verbs_greetings_repeat(struct verbs_module *module)
 /* The peer that greets, made known if it was not; NULL: the greeting is not for us. */
 static verbs_peer_t *greeting_peer(struct verbs_module *module, const struct greeting *heard)
 {
-    verbs_peer_t *peer;
-
     OPAL_THREAD_LOCK(&module->lock);
-    peer = verbs_peer_find(module, &heard->from);
+    verbs_peer_t *peer = verbs_peer_find(module, &heard->from);
     if (!peer)
         peer = verbs_peer_create(module, &heard->from);
     OPAL_THREAD_UNLOCK(&module->lock);
@@ -177,8 +172,6 @@ static void peer_learn(verbs_peer_t *peer, const struct greeting *heard)
 /* Under peer->lock. Returns why the connection that there was is over, or NULL. */
 static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
 {
-    uint32_t mine;
-
     if (peer->state == PEER_FAILED && !verbs_peer_renew(peer))
         return NULL; /* it greets again */
     if (peer->state >= PEER_ANSWERED && peer->state != PEER_FAILED &&
@@ -191,7 +184,7 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
         verbs_peer_state_set(peer, PEER_GREETING);
         greet_soon(peer);
     }
-    mine = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
+    uint32_t mine = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
     if (heard->heard_qpn != 0 && mine != heard->heard_qpn) {
         /* It names an earlier queue pair of ours. Our greeting makes it begin anew. */
         (void) greet(peer);
@@ -225,12 +218,11 @@ static void hello_heard(struct verbs_module *module, const struct greeting *hear
 {
     verbs_peer_t *peer = greeting_peer(module, heard);
     const char *over = NULL;
-    bool late;
 
     if (!peer)
         return;
     OPAL_THREAD_LOCK(&peer->lock);
-    late = is_of_failed(peer, heard);
+    bool late = is_of_failed(peer, heard);
     if (!late)
         over = peer_hear(peer, heard);
     OPAL_THREAD_UNLOCK(&peer->lock);

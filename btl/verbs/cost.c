@@ -85,15 +85,14 @@ uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
 {
     struct multilane_lane_attributes attributes = {0};
     const struct multilane_lane_range *put = attributes.cost[MULTILANE_BY_PUT].ranges;
-    double round_trip_s, bandwidth;
 
     if (verbs.slots == 0 || module->inline_max < SLOT_BYTES)
         return 0;
     if (verbs.slots > 0)
         return verbs_slot_ring_depth(verbs.slots, 1);
     cost_set(&attributes, estimate_of(module, address->link), wire_bytes_s(address, address));
-    round_trip_s = 2 * (put->latency_s + put->overhead_send_s);
-    bandwidth = put->bandwidth_bytes_s == 0 ? INFINITY : put->bandwidth_bytes_s;
+    double round_trip_s = 2 * (put->latency_s + put->overhead_send_s);
+    double bandwidth = put->bandwidth_bytes_s == 0 ? INFINITY : put->bandwidth_bytes_s;
     return verbs_slot_ring_depth(bandwidth * round_trip_s,
                                  (double) module->super.btl_rndv_eager_limit);
 }

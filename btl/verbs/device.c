@@ -420,14 +420,12 @@ static void groups_set(void)
 
 static void port_open(const mca_btl_base_module_t *model, struct ibv_device *device, uint32_t port)
 {
-    struct verbs_module *module;
-
     if (verbs.module_count == CHOICE_PORTS_MAX) {
         REFUSE("%s: %u ports are lanes already, which is the most", ibv_get_device_name(device),
                (unsigned) CHOICE_PORTS_MAX);
         return;
     }
-    module = module_create(model, device, port);
+    struct verbs_module *module = module_create(model, device, port);
     if (!module)
         return;
     if (!module_open(module, &verbs.record.ports[verbs.module_count])) {

@@ -125,16 +125,13 @@ static int range_export(const struct memory *memory, driver_ptr start, driver_pt
 static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *memory,
                                      driver_ptr start, driver_ptr end, char *why, size_t why_size)
 {
-    struct ibv_mr *mr;
-    int fd;
-
     if (!step_done(context_enter(memory->context), "its context cannot be used", why, why_size))
         return NULL;
-    fd = range_export(memory, start, end, why, why_size);
+    int fd = range_export(memory, start, end, why, why_size);
     context_leave();
     if (fd < 0)
         return NULL;
-    mr = region_register(pd, start, (size_t) (end - start), fd);
+    struct ibv_mr *mr = region_register(pd, start, (size_t) (end - start), fd);
     if (!mr)
         snprintf(why, why_size, "the RDMA device does not register its dmabuf: %s",
                  strerror(errno));
@@ -233,16 +230,14 @@ static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struc
 {
     driver_ptr start = page_down(first);
     driver_ptr stop = page_down(end + (driver_ptr) sysconf(_SC_PAGESIZE) - 1);
-    struct dmabuf_region *region;
-    struct ibv_mr *mr;
 
     (void) regions_forget(cache, false);
-    region = region_place(cache);
+    struct dmabuf_region *region = region_place(cache);
     if (!region) {
         snprintf(why, why_size, "%d pieces are registered already, and in use", DMABUF_REGIONS);
         return NULL;
     }
-    mr = range_register(cache->pd, memory, start, stop, why, why_size);
+    struct ibv_mr *mr = range_register(cache->pd, memory, start, stop, why, why_size);
     if (!mr && regions_forget(cache, true)) /* the resources they held may be missing here */
         mr = range_register(cache->pd, memory, start, stop, why, why_size);
     *region = (struct dmabuf_region){
@@ -254,7 +249,6 @@ struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const vo
                                             size_t size, char *why, size_t why_size)
 {
     driver_ptr first = (driver_ptr) (uintptr_t) base, end = first + size;
-    struct dmabuf_region *region;
     struct memory memory;
 
     memory_ask(base, &memory);
@@ -267,7 +261,7 @@ struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const vo
         return NULL;
     }
     pthread_mutex_lock(&cache->lock);
-    region = region_find(cache, &memory, first, end);
+    struct dmabuf_region *region = region_find(cache, &memory, first, end);
     if (!region)
         region = region_make(cache, &memory, first, end, why, why_size);
     if (region) {

@@ -18,15 +18,14 @@ static void peer_break(verbs_peer_t *peer)
 static void pair_fail(verbs_peer_t *peer, uint32_t qpn, const char *why)
 {
     struct verbs_module *module = peer->module;
-    bool first, quiet, tell;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    first = peer->state != PEER_FAILED && peer->state != PEER_IDLE &&
-            (qpn == ANY_PAIR || qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed));
+    bool first = peer->state != PEER_FAILED && peer->state != PEER_IDLE &&
+                 (qpn == ANY_PAIR || qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed));
     if (first)
         peer_break(peer);
-    quiet = module->finalized || !peer->known;
-    tell = first && !quiet && (peer->was_ready || !peer->said);
+    bool quiet = module->finalized || !peer->known;
+    bool tell = first && !quiet && (peer->was_ready || !peer->said);
     peer->said |= tell;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!first)

@@ -14,10 +14,9 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
     greeting->to_nonce = nonce;
     for (uint32_t i = 0; i < verbs.module_count; i++) {
         struct verbs_module *module = verbs.modules[i];
-        verbs_peer_t *peer;
 
         OPAL_THREAD_LOCK(&module->lock);
-        peer = verbs_peer_find(module, to);
+        verbs_peer_t *peer = verbs_peer_find(module, to);
         OPAL_THREAD_UNLOCK(&module->lock);
         if (!peer)
             continue;
@@ -31,13 +30,11 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
 void verbs_fence_ask(verbs_peer_t *peer)
 {
     struct greeting greeting;
-    uint64_t nonce;
-    bool is_broken;
 
     OPAL_THREAD_LOCK(&peer->lock);
     verbs_greeting_fill(peer, &greeting);
-    nonce = peer->nonce;
-    is_broken = peer->state == PEER_FAILED; /* another thread may have begun anew */
+    uint64_t nonce = peer->nonce;
+    bool is_broken = peer->state == PEER_FAILED; /* another thread may have begun anew */
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!is_broken)
         return;

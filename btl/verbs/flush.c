@@ -32,10 +32,8 @@ static bool loop_make(struct verbs_module *module)
 
 bool verbs_flush_is_ready(struct verbs_module *module)
 {
-    bool ready;
-
     OPAL_THREAD_LOCK(&module->lock);
-    ready = loop_make(module);
+    bool ready = loop_make(module);
     OPAL_THREAD_UNLOCK(&module->lock);
     if (!ready)
         return false;
@@ -71,15 +69,15 @@ int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
 {
     struct verbs_module *module = module_of(btl);
     mca_btl_base_registration_handle_t scratch = {.remote_key = 0};
-    struct verbs_work *work;
 
     (void) peer;
     if (!registration->device || length == 0 || !verbs_flush_is_ready(module))
         return OPAL_ERR_NOT_AVAILABLE;
     scratch.local_key = module->flush_region->lkey;
-    work = verbs_work_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
-                          length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
-                          flush_ended, context, NULL);
+    struct verbs_work *work =
+        verbs_work_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
+                       length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
+                       flush_ended, context, NULL);
     if (work) {
         work->local_handle = NULL; /* it does not outlive this */
         work->data = work;

@@ -221,12 +221,11 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
     enum sending sending = SENDING_LATER;
     struct ibv_send_wr request, *bad;
     struct ibv_sge part;
-    uint32_t index;
 
     if (!path_find(peer))
         return SENDING_NOWHERE;
     opal_mutex_lock(&greeter->lock);
-    index = (uint32_t) __builtin_ctz(~greeter->busy);
+    uint32_t index = (uint32_t) __builtin_ctz(~greeter->busy);
     if (index < GREETINGS_OUT) {
         memcpy(buffer_out(greeter, index), greeting, sizeof(*greeting));
         part = (struct ibv_sge){.addr = (uint64_t) (uintptr_t) buffer_out(greeter, index),

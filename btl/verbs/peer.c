@@ -9,13 +9,12 @@
 
 verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index)
 {
-    verbs_peer_t **chunk;
-
     /* Acquire: pairs with the release in verbs_peer_create; a thread that sees the count sees the
      * peer. */
     if (index >= atomic_load_explicit(&module->peer_count, memory_order_acquire))
         return NULL;
-    chunk = atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
+    verbs_peer_t **chunk =
+        atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
     return chunk[index % PEERS_CHUNK];
 }
 
@@ -36,15 +35,14 @@ verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_na
 static bool waiting_grow(struct verbs_module *module, uint32_t count)
 {
     uint32_t room = module->waiting_room ? 2 * module->waiting_room : 64;
-    verbs_peer_t **waiting, **expecting;
 
     if (count < module->waiting_room)
         return true;
     opal_mutex_lock(&module->waiting_lock);
-    waiting = realloc(module->waiting, room * sizeof(*waiting));
+    verbs_peer_t **waiting = realloc(module->waiting, room * sizeof(*waiting));
     if (waiting)
         module->waiting = waiting;
-    expecting = realloc(module->expecting, room * sizeof(*expecting));
+    verbs_peer_t **expecting = realloc(module->expecting, room * sizeof(*expecting));
     if (expecting)
         module->expecting = expecting;
     if (waiting && expecting)
@@ -56,20 +54,19 @@ static bool waiting_grow(struct verbs_module *module, uint32_t count)
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name)
 {
     uint32_t index = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
-    verbs_peer_t **chunk;
-    verbs_peer_t *peer;
 
     if (index >= PEERS_CHUNK * PEERS_CHUNKS || !waiting_grow(module, index))
         return NULL;
-    chunk = atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
+    verbs_peer_t **chunk =
+        atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
     if (!chunk) {
         chunk = calloc(PEERS_CHUNK, sizeof(*chunk));
         if (!chunk)
             return NULL;
         atomic_store_explicit(&module->chunks[index / PEERS_CHUNK], chunk, memory_order_relaxed);
     }
-    peer = aligned_alloc(PEER_ALIGNMENT,
-                         (sizeof(*peer) + PEER_ALIGNMENT - 1) / PEER_ALIGNMENT * PEER_ALIGNMENT);
+    verbs_peer_t *peer = aligned_alloc(PEER_ALIGNMENT, (sizeof(*peer) + PEER_ALIGNMENT - 1) /
+                                                           PEER_ALIGNMENT * PEER_ALIGNMENT);
     if (!peer)
         return NULL;
     memset(peer, 0, sizeof(*peer));

@@ -82,16 +82,14 @@ static void port_missing(const struct verbs_module *module, const opal_proc_t *p
 /* Under module->lock. The peer, or NULL if none of its ports can be reached, which is no error. */
 static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, int *status)
 {
-    struct verbs_record *record;
     verbs_peer_t *peer = NULL;
-    int index;
 
     if (proc == opal_proc_local_get())
         return NULL;
-    record = record_get(module, proc);
+    struct verbs_record *record = record_get(module, proc);
     if (!record)
         return NULL;
-    index = port_of(module, record);
+    int index = port_of(module, record);
     if (index < 0) {
         port_missing(module, proc, record);
         free(record);
@@ -124,11 +122,9 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
  * it failed. */
 static bool peer_is_lane(verbs_peer_t *peer)
 {
-    bool failed, unfenced;
-
     OPAL_THREAD_LOCK(&peer->lock);
-    failed = peer->state == PEER_FAILED && peer->known;
-    unfenced = verbs_peer_is_unfenced(peer);
+    bool failed = peer->state == PEER_FAILED && peer->known;
+    bool unfenced = verbs_peer_is_unfenced(peer);
     peer->known = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (unfenced)
@@ -157,11 +153,9 @@ int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **proc
 /* Whether all its works have ended. */
 static bool peer_is_quiet(verbs_peer_t *peer)
 {
-    bool quiet;
-
     OPAL_THREAD_LOCK(&peer->lock);
-    quiet = peer->state == PEER_IDLE || peer->state == PEER_FAILED ||
-            (peer->outstanding == 0 && opal_list_is_empty(&peer->pending));
+    bool quiet = peer->state == PEER_IDLE || peer->state == PEER_FAILED ||
+                 (peer->outstanding == 0 && opal_list_is_empty(&peer->pending));
     OPAL_THREAD_UNLOCK(&peer->lock);
     return quiet;
 }

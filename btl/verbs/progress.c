@@ -192,18 +192,15 @@ static __attribute__((noinline)) int round_extra(struct verbs_module *module, ui
 
 int verbs_progress_module(struct verbs_module *module)
 {
-    uint32_t round;
-    int events;
-
     if (!polling_take(module))
         return 0;
-    events = receives_handle(module);
+    int events = receives_handle(module);
     events += verbs_completions_poll(module);
     if (atomic_load_explicit(&module->expecting_count, memory_order_relaxed) != 0)
         events += verbs_slots_read_expected(module);
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))
         events += verbs_submit_waiting(module);
-    round = module->round++;
+    uint32_t round = module->round++;
     if (OPAL_UNLIKELY(round % GREETING_ROUNDS == 0))
         events += round_extra(module, round);
     polling_leave(module);
@@ -232,11 +229,10 @@ static bool module_is_quiet(struct verbs_module *module)
 
     for (uint32_t i = 0; i < count; i++) {
         verbs_peer_t *peer = verbs_peer_at(module, i);
-        bool busy;
 
         OPAL_THREAD_LOCK(&peer->lock);
-        busy = peer->state != PEER_FAILED &&
-               (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending));
+        bool busy = peer->state != PEER_FAILED &&
+                    (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending));
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (busy)
             return false;

@@ -89,13 +89,12 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
 {
     struct ibv_send_wr request, *bad;
     struct ibv_sge part;
-    int error;
 
     if (!room_take(peer))
         return POST_FULL;
     request_fill(peer, work, &request, &part);
     work->frees = (uint8_t) (peer->unsignaled + 1);
-    error = ibv_post_send(peer->qp, &request, &bad);
+    int error = ibv_post_send(peer->qp, &request, &bad);
     if (OPAL_UNLIKELY(error != 0)) {
         verbs_queue_room_give(peer, 1);
         return error == ENOMEM ? POST_FULL : POST_FAILED;
@@ -110,19 +109,17 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
 enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_wr *request)
 {
     struct ibv_send_wr *bad;
-    bool report;
-    int error;
 
     if (!opal_list_is_empty(&peer->pending))
         return POST_LATER;
     if (!room_take(peer))
         return POST_FULL;
-    report = peer->unsignaled == INLINE_UNSIGNALED_MAX ||
-             atomic_load_explicit(&peer->module->send_cq_room, memory_order_relaxed) <
-                 peer->module->send_cq_size / 2;
+    bool report = peer->unsignaled == INLINE_UNSIGNALED_MAX ||
+                  atomic_load_explicit(&peer->module->send_cq_room, memory_order_relaxed) <
+                      peer->module->send_cq_size / 2;
     request->wr_id = INLINE_ID(peer, report ? peer->unsignaled + 1u : 0u);
     request->send_flags = IBV_SEND_INLINE | (report ? IBV_SEND_SIGNALED : 0);
-    error = ibv_post_send(peer->qp, request, &bad);
+    int error = ibv_post_send(peer->qp, request, &bad);
     if (OPAL_UNLIKELY(error != 0)) {
         verbs_queue_room_give(peer, 1);
         return error == ENOMEM ? POST_FULL : POST_FAILED;

@@ -101,12 +101,10 @@ static int atomic_submit(mca_btl_base_module_t *btl, verbs_peer_t *peer, enum wo
                          uint64_t second, int flags, mca_btl_base_rdma_completion_fn_t callback,
                          void *context, void *data)
 {
-    struct verbs_work *work;
-
     if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) || remote_address % 8 != 0 || !local_handle)
         return OPAL_ERR_NOT_SUPPORTED;
-    work = verbs_work_get(module_of(btl), kind, local_address, remote_address, 8, local_handle,
-                          remote_handle, callback, context, data);
+    struct verbs_work *work = verbs_work_get(module_of(btl), kind, local_address, remote_address, 8,
+                                             local_handle, remote_handle, callback, context, data);
     if (work) {
         work->operands[0] = first;
         work->operands[1] = second;

@@ -119,13 +119,11 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
 int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
                      size_t length, uint8_t tag)
 {
-    bool sent;
-
     (void) btl;
     if (length > SLOT_MESSAGE_MAX)
         return OPAL_ERR_OUT_OF_RESOURCE;
     OPAL_THREAD_LOCK(&peer->lock);
-    sent = slot_write(peer, bytes, length, tag);
+    bool sent = slot_write(peer, bytes, length, tag);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (sent)
         atomic_fetch_add_explicit(&peer->module->slots_written, 1, memory_order_relaxed);

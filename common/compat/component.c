@@ -17,11 +17,9 @@ static const char *name_of(const mca_btl_base_component_t *component)
 int component_register(mca_btl_base_component_t *component, const struct param *rows, size_t count,
                        mca_btl_base_module_t *module)
 {
-    int status;
-
     if (!version_accepts_running("btl", name_of(component)))
         return OPAL_ERR_NOT_AVAILABLE;
-    status = param_register(&component->btl_version, rows, (int) count);
+    int status = param_register(&component->btl_version, rows, (int) count);
     if (status != OPAL_SUCCESS || !module)
         return status;
     return mca_btl_base_param_register(&component->btl_version, module);
