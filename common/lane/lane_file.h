@@ -5,7 +5,6 @@
 #define COMMON_LANE_LANE_FILE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "common/lane/fingerprint.h"
 #include "common/model/plan.h"

@@ -6,9 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/file_keys.h"
 #include "common/lane/lane_keys.h"
 #include "common/model/number.h"
+
+void lane_file_init(struct lane_file *file)
+{
+    struct plan_input defaults;
+    memset(file, 0, sizeof *file);
+    plan_input_init(&defaults);
+    file->around = defaults.around;
+}
 
 /* --- sections --------------------------------------------------------------------------------- */
 

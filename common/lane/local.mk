@@ -5,9 +5,8 @@ libmultilane_common_la_SOURCES += \
 	common/lane/declared.c common/lane/declared.h \
 	common/lane/fingerprint.c common/lane/fingerprint.h \
 	common/lane/stock_btl.c common/lane/stock_btl.h \
-	common/lane/file_keys.c common/lane/file_keys.h \
 	common/lane/host.c common/lane/host.h \
-	common/lane/lane_file.c common/lane/lane_file.h \
+	common/lane/lane_file.h \
 	common/lane/lane_keys.c common/lane/lane_keys.h \
 	common/lane/lane_parse.c common/lane/lane_parse.h \
 	common/lane/lane_reader.c common/lane/lane_reader.h \

@@ -4,7 +4,6 @@
 #define COMMON_LANE_LOCALITY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct hwloc_topology;

@@ -23,13 +23,6 @@ static double now_s(void)
     return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
 }
 
-static bool copy_here(unsigned char *to, unsigned char *from, size_t bytes)
-{
-    memcpy(to, from, bytes);
-    __asm__ volatile("" : : "r"(to) : "memory"); /* the copy is wanted for its time alone */
-    return true;
-}
-
 /* Reading one's own memory takes the way that reading another process's takes. */
 static bool copy_by_kernel(unsigned char *to, unsigned char *from, size_t bytes)
 {
@@ -38,28 +31,25 @@ static bool copy_by_kernel(unsigned char *to, unsigned char *from, size_t bytes)
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t) bytes;
 }
 
-typedef bool (*copy_function)(unsigned char *to, unsigned char *from, size_t bytes);
-
 /* The shortest of some times: what disturbs only ever adds. Infinite: it does not work, or there is
  * no time left. */
-static double copy_time(copy_function copy, unsigned char *memory, size_t bytes, double until_s)
+static double copy_time(unsigned char *memory, size_t bytes, double until_s)
 {
     double shortest_s = INFINITY;
     for (int i = 0; i < ROUNDS; i++) {
         double start_s = now_s();
         if (start_s >= until_s ||
-            !copy(memory, memory + LARGE_BYTES * (size_t) (1 + i % SOURCES), bytes))
+            !copy_by_kernel(memory, memory + LARGE_BYTES * (size_t) (1 + i % SOURCES), bytes))
             return INFINITY;
         shortest_s = fmin(shortest_s, now_s() - start_s);
     }
     return shortest_s;
 }
 
-static void line_measure(copy_function copy, unsigned char *memory, double until_s,
-                         struct cost_line *line)
+static void line_measure(unsigned char *memory, double until_s, struct cost_line *line)
 {
-    double little_s = copy_time(copy, memory, LITTLE_BYTES, until_s);
-    double large_s = copy_time(copy, memory, LARGE_BYTES, until_s);
+    double little_s = copy_time(memory, LITTLE_BYTES, until_s);
+    double large_s = copy_time(memory, LARGE_BYTES, until_s);
     double growth = (large_s - little_s) / (double) (LARGE_BYTES - LITTLE_BYTES);
     *line = (struct cost_line){0, 0};
     if (isfinite(growth) && growth > 0) {
@@ -71,7 +61,7 @@ static void line_measure(copy_function copy, unsigned char *memory, double until
 bool startup_measure(struct startup_costs *costs)
 {
     if (costs->was_tried)
-        return costs->copy.growth_s_byte > 0 || costs->remote.growth_s_byte > 0;
+        return costs->remote.growth_s_byte > 0;
     double start_s = now_s();
     size_t bytes = LARGE_BYTES * (1 + SOURCES);
     *costs = (struct startup_costs){.was_tried = true};
@@ -80,11 +70,9 @@ bool startup_measure(struct startup_costs *costs)
     if (memory == MAP_FAILED)
         return false;
     memset(memory, 1, bytes); /* pages of their own, not all the one of zeros */
-    line_measure(copy_here, memory, start_s + STARTUP_MOST_S / 2, &costs->copy);
-    line_measure(copy_by_kernel, memory, start_s + STARTUP_MOST_S * 3 / 4, &costs->remote);
+    line_measure(memory, start_s + STARTUP_MOST_S * 3 / 4, &costs->remote);
     munmap(memory, bytes);
-    costs->took_s = now_s() - start_s;
-    return costs->copy.growth_s_byte > 0 || costs->remote.growth_s_byte > 0;
+    return costs->remote.growth_s_byte > 0;
 }
 
 /* Divides the ranges of the way where STARTUP_SMALL_BYTES is not an end yet; false: no room. */

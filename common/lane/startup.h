@@ -14,9 +14,8 @@
 
 struct startup_costs {
     bool was_tried;
-    struct cost_line copy;   /* a processor's copy of some KiB; growth 0: not measured */
-    struct cost_line remote; /* process_vm_readv of up to STARTUP_SMALL_BYTES; the same */
-    double took_s;
+    /* process_vm_readv of up to STARTUP_SMALL_BYTES; growth 0: not measured */
+    struct cost_line remote;
 };
 
 #define STARTUP_SMALL_BYTES (UINT64_C(64) << 10)

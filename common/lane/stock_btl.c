@@ -2,7 +2,6 @@
 /* The table of Open MPI's BTLs. */
 #include "common/lane/stock_btl.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Units in which BTLs give btl_bandwidth. */
