@@ -2,6 +2,7 @@
 /* The component of btl/cuda: its parameters, its peers, its beginning and its end. */
 #include "btl/cuda/cuda.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "common/compat/component.h"
@@ -72,20 +73,14 @@ static int cuda_register(void)
 
 static bool parameters_are_good(void)
 {
-    if (cuda.handles_max <= 0) {
-        CUDA_SAY("btl_cuda_handles_max is %d; it must be above 0.", cuda.handles_max);
-        return false;
-    }
-    if (cuda.rings_max < 0) {
-        CUDA_SAY("btl_cuda_rings_max is %d; it must not be below 0.", cuda.rings_max);
-        return false;
-    }
-    if (cuda.rings_on_one_device != 0 && cuda.rings_on_one_device != 1) {
-        CUDA_SAY("btl_cuda_rings_on_one_device is %d; it must be 0 or 1.",
-                 cuda.rings_on_one_device);
-        return false;
-    }
-    return component_user_attributes(&mca_btl_cuda_component, &cuda.user);
+    static const struct param_range ranges[] = {
+        {"handles_max", &cuda.handles_max, 1, INT_MAX},
+        {"rings_max", &cuda.rings_max, 0, INT_MAX},
+        {"rings_on_one_device", &cuda.rings_on_one_device, 0, 1},
+    };
+    return param_check(&mca_btl_cuda_component.btl_version, ranges,
+                       sizeof(ranges) / sizeof(ranges[0])) &&
+           component_user_attributes(&mca_btl_cuda_component, &cuda.user);
 }
 
 /* By the PML's parameter: one set of kernels packs and moves device memory. The PML reports a file
@@ -112,18 +107,17 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
         CUDA_VERBOSE("offers no lane: %s", driver_why());
         return NULL;
     }
-    mca_btl_base_module_t **modules = parameters_are_good() ? calloc(1, sizeof(*modules)) : NULL;
-    if (!modules)
+    if (!parameters_are_good())
         return NULL;
     record.pid_namespace = cuda.pid_namespace = host_namespace("pid");
     kernels_take();
     bool has_rings = kernels_offered() && cuda.rings_max > 0;
     record.chunk_bytes = has_rings ? CHUNK_BYTES : 0;
     record.ring_chunks = has_rings ? RING_CHUNKS : 0;
-    if (modex_send(&mca_btl_cuda_component.btl_version, &record, sizeof(record)) != OPAL_SUCCESS) {
-        free(modules);
+    mca_btl_base_module_t **modules =
+        component_offer(&mca_btl_cuda_component, &record, sizeof(record), 1);
+    if (!modules)
         return NULL;
-    }
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
     cuda_copies_init();
     cuda_rings_init();

@@ -101,29 +101,19 @@ static int verbs_register(void)
 
 static bool numbers_check(void)
 {
-    const struct {
-        const char *name;
-        int value, least, most;
-    } numbers[] = {
-        {"gid_index", verbs.gid_index, -1, 255},
-        {"pkey_index", verbs.pkey_index, 0, 65535},
-        {"service_level", verbs.service_level, 0, 15},
-        {"traffic_class", verbs.traffic_class, 0, 255},
-        {"timeout", verbs.timeout, 1, 31},
-        {"retry_count", verbs.retry_count, 0, 7},
-        {"queue_depth", verbs.queue_depth, 16, 16384},
-        {"receive_buffers", verbs.receive_buffers, 16, 65536},
-        {"slots", verbs.slots, -1, SLOTS_DEPTH_MOST},
+    static const struct param_range ranges[] = {
+        {"gid_index", &verbs.gid_index, -1, 255},
+        {"pkey_index", &verbs.pkey_index, 0, 65535},
+        {"service_level", &verbs.service_level, 0, 15},
+        {"traffic_class", &verbs.traffic_class, 0, 255},
+        {"timeout", &verbs.timeout, 1, 31},
+        {"retry_count", &verbs.retry_count, 0, 7},
+        {"queue_depth", &verbs.queue_depth, 16, 16384},
+        {"receive_buffers", &verbs.receive_buffers, 16, 65536},
+        {"slots", &verbs.slots, -1, SLOTS_DEPTH_MOST},
     };
-    bool good = true;
-
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most) {
-            VERBS_SAY("btl_verbs_%s is %d; it can be %d to %d.", numbers[i].name, numbers[i].value,
-                      numbers[i].least, numbers[i].most);
-            good = false;
-        }
-    return good;
+    return param_check(&mca_btl_verbs_component.btl_version, ranges,
+                       sizeof(ranges) / sizeof(ranges[0]));
 }
 
 static bool pairing_read(void)

@@ -9,6 +9,7 @@
 #include "common/lane/user_attributes.h"
 #include "opal/constants.h"
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/util/output.h"
 
 static int row_register(const mca_base_component_t *component, const struct param *row)
 {
@@ -54,6 +55,20 @@ int param_register(const mca_base_component_t *component, const struct param *ro
             return index;
     }
     return OPAL_SUCCESS;
+}
+
+bool param_check(const mca_base_component_t *component, const struct param_range *ranges, int count)
+{
+    bool good = true;
+
+    for (const struct param_range *range = ranges; range < ranges + count; ++range)
+        if (*range->value < range->least || *range->value > range->most) {
+            opal_output(0, "%s_%s_%s is %d; it can be %d to %d.", component->mca_type_name,
+                        component->mca_component_name, range->name, *range->value, range->least,
+                        range->most);
+            good = false;
+        }
+    return good;
 }
 
 /* Registers the variable for a moment, so that Open MPI itself looks through environment, files

@@ -3,6 +3,8 @@
 #ifndef MULTILANE_COMPAT_PARAM_H
 #define MULTILANE_COMPAT_PARAM_H
 
+#include <stdbool.h>
+
 #include "opal_config.h"
 #include "opal/mca/mca.h"
 
@@ -24,6 +26,17 @@ struct param {
 
 /* Registers `count` rows for `component`; an Open MPI error code at the first that fails. */
 int param_register(const mca_base_component_t *component, const struct param *rows, int count);
+
+/* What a number may be. */
+struct param_range {
+    const char *name;
+    const int *value;
+    int least, most;
+};
+
+/* Is every number in its range? Says which are not. */
+bool param_check(const mca_base_component_t *component, const struct param_range *ranges,
+                 int count);
 
 /* The value that the user gave, or will be found to have given, to a variable of `framework`,
  * asked by the same rules and from the same sources as Open MPI's own, whether or not its owner

@@ -2,6 +2,8 @@
 /* The table of parameters, and what each may be. */
 #include "base/parameters.h"
 
+#include <limits.h>
+
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
 #include "common/memory/kernels.h"
@@ -34,7 +36,8 @@ static const struct param rows[] = {
     {"rndv_bias", PARAM_STRING, &parameters.rndv_bias,
      "what a rendezvous protocol's predicted time is multiplied by; below 1 favours it"},
     {"eager_max", PARAM_STRING, &parameters.eager_max,
-     "largest message that is sent before its receiver asks for it (k, m, g); auto: what a receiver "
+     "largest message that is sent before its receiver asks for it (k, m, g); auto: what a "
+     "receiver "
      "promises to keep, by unexpected_max"},
     {"eager_lanes", PARAM_INT, &parameters.eager_lanes,
      "most lanes that an eager message uses; 0: as many as pay"},
@@ -92,13 +95,6 @@ static int refuse(const char *name, const char *value, const char *why)
     return OMPI_ERR_BAD_PARAM;
 }
 
-static int refuse_int(const char *name, int value, const char *why)
-{
-    char text[16];
-    snprintf(text, sizeof(text), "%d", value);
-    return refuse(name, text, why);
-}
-
 static bool parse_bias(struct model_error *why)
 {
     return number_parse_real(parameters.rndv_bias, &parameters.bias, why) &&
@@ -130,9 +126,18 @@ void parameters_expect(void)
         parameters.unexpected_max_bytes = UNEXPECTED_MAX_DEFAULT;
 }
 
-static int parse_texts(void)
+int parameters_parse(const mca_base_component_t *component)
 {
+    static const struct param_range ranges[] = {
+        {"explain", &parameters.explain, 0, 2},
+        {"eager_lanes", &parameters.eager_lanes, 0, INT_MAX},
+        {"rndv_lanes", &parameters.rndv_lanes, 0, INT_MAX},
+        {"suspect_ms", &parameters.suspect_ms, 1, INT_MAX},
+        {"lost_s", &parameters.lost_s, 1, INT_MAX},
+    };
     struct model_error error;
+    if (!param_check(component, ranges, sizeof(ranges) / sizeof(ranges[0])))
+        return OMPI_ERR_BAD_PARAM;
     if (!parse_bias(&error))
         return refuse("rndv_bias", parameters.rndv_bias, error.text);
     if (!parse_eager_max(&error))
@@ -149,19 +154,4 @@ static int parse_texts(void)
     if (!kernels_choose(parameters.device_code, error.text, sizeof(error.text)))
         return refuse("device_code", parameters.device_code, error.text);
     return OMPI_SUCCESS;
-}
-
-int parameters_parse(void)
-{
-    if (parameters.explain < 0 || parameters.explain > 2)
-        return refuse_int("explain", parameters.explain, "it may be 0, 1 or 2");
-    if (parameters.eager_lanes < 0)
-        return refuse_int("eager_lanes", parameters.eager_lanes, "a count of lanes, 0 for all");
-    if (parameters.rndv_lanes < 0)
-        return refuse_int("rndv_lanes", parameters.rndv_lanes, "a count of lanes, 0 for all");
-    if (parameters.suspect_ms <= 0)
-        return refuse_int("suspect_ms", parameters.suspect_ms, "it must be above 0");
-    if (parameters.lost_s <= 0)
-        return refuse_int("lost_s", parameters.lost_s, "it must be above 0");
-    return parse_texts();
 }

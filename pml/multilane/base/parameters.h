@@ -55,6 +55,6 @@ int parameters_register_shown(const mca_base_component_t *component);
 void parameters_expect(void);
 
 /* OMPI_ERR_BAD_PARAM after a sentence that names the parameter, its value and what it may be. */
-int parameters_parse(void);
+int parameters_parse(const mca_base_component_t *component);
 
 #endif

@@ -75,7 +75,7 @@ static int component_close(void)
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
     *priority = 10;
-    if (parameters_parse() != OMPI_SUCCESS)
+    if (parameters_parse(&mca_pml_multilane_component.pmlm_version) != OMPI_SUCCESS)
         return NULL;
     progress_thread_prepare();
     used_profile_load();
