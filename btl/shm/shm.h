@@ -366,7 +366,6 @@ void shm_peer_fail(shm_peer_t *peer, const char *why);
 /* Looks whether some of the peers live, if the last look is a while ago. */
 void shm_liveness_check(void);
 
-/* pending.c */
 /* Sends pending messages of all peers as far as there is room; returns events. */
 int shm_pending_progress(void);
 /* Waits a while until the peer's pending messages have found room; at the end of the module as long
