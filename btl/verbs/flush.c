@@ -5,7 +5,6 @@
  * and made when device memory is first registered. */
 #include "btl/verbs/verbs.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* The bytes that the flush reads; their value is not used. */

@@ -4,7 +4,6 @@
 #ifndef MULTILANE_COMPAT_BTL_H
 #define MULTILANE_COMPAT_BTL_H
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/compat/compat.h"

@@ -4,7 +4,6 @@
 #include "common/compat/modex.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/compat/compat.h"
 #include "opal/constants.h"

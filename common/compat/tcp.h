@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/compat/compat.h"
 #include "opal/class/opal_list.h"
 #include "opal/mca/btl/btl.h"
 

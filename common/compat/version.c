@@ -7,7 +7,6 @@
 #include "common/compat/param.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/runtime/opal.h"

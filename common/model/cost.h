@@ -3,7 +3,6 @@
 #ifndef COMMON_MODEL_COST_H
 #define COMMON_MODEL_COST_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* What is busy. A single message takes the sum of the stages; in a stream of messages the stages of

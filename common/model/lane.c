@@ -2,7 +2,6 @@
 /* Lanes: their words and their checks. */
 #include "common/model/lane.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #define COMMON_MODEL_NUMBER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/model/error.h"

@@ -42,7 +42,6 @@ multilane_sources = \
 	pml/multilane/match/credit.c pml/multilane/match/credit.h \
 	pml/multilane/match/inbound.c pml/multilane/match/inbound.h \
 	pml/multilane/match/match.c pml/multilane/match/match.h \
-	pml/multilane/memory/complaint.c pml/multilane/memory/complaint.h \
 	pml/multilane/memory/device_buffer.c pml/multilane/memory/device_buffer.h \
 	pml/multilane/memory/device_sink.c pml/multilane/memory/device_sink.h \
 	pml/multilane/memory/device_source.c pml/multilane/memory/device_source.h \
@@ -59,13 +58,13 @@ multilane_sources = \
 	pml/multilane/protocol/eager_copy.c \
 	pml/multilane/protocol/eager_short.c \
 	pml/multilane/protocol/eager_zcopy.c \
-	pml/multilane/protocol/rndv_am.c pml/multilane/protocol/rndv_am.h \
+	pml/multilane/protocol/rndv_am.c \
 	pml/multilane/protocol/rndv_both.c \
 	pml/multilane/protocol/rndv_device.c \
 	pml/multilane/protocol/rndv_get.c \
 	pml/multilane/protocol/rndv_put.c \
 	pml/multilane/protocol/rndv_ring.c \
-	pml/multilane/protocol/rndv_staged.c pml/multilane/protocol/rndv_staged.h \
+	pml/multilane/protocol/rndv_staged.c \
 	pml/multilane/protocol/table.c pml/multilane/protocol/table.h \
 	pml/multilane/join/assembly.c pml/multilane/join/assembly.h \
 	pml/multilane/join/meet.c pml/multilane/join/meet.h \
@@ -76,14 +75,14 @@ multilane_sources = \
 	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
 	pml/multilane/liveness/unmet_senders.c pml/multilane/liveness/unmet_senders.h \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
-	pml/multilane/report/calibrate_hook.c pml/multilane/report/calibrate_hook.h \
-	pml/multilane/report/counters.c pml/multilane/report/counters.h \
-	pml/multilane/report/explain.c pml/multilane/report/explain.h \
+	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
+	pml/multilane/report/counters.c \
+	pml/multilane/report/explain.c \
 	pml/multilane/report/switch_points.c \
-	pml/multilane/entry/arrival.c pml/multilane/entry/arrival.h \
+	pml/multilane/entry/arrival.c \
 	pml/multilane/entry/calls.h \
 	pml/multilane/entry/comms.c \
-	pml/multilane/entry/module.c pml/multilane/entry/module.h \
+	pml/multilane/entry/module.c \
 	pml/multilane/entry/probe.c \
 	pml/multilane/entry/progress_thread.c pml/multilane/entry/progress_thread.h \
 	pml/multilane/entry/recv.c \

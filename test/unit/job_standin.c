@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "common/compat/btl.h"
-#include "entry/arrival.h"
 #include "entry/calls.h"
-#include "entry/module.h"
 #include "join/posting.h"
 #include "peer/contact.h"
 #include "peer/peer_lanes.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "lanes_standin.h"
-#include "report/explain.h"
+#include "report/report.h"
 #include "peer/used_profile.h"
 #include "base/parameters.h"
 #include "peer/peer_class.h"

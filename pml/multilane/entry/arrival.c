@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What arrives from the lanes: headers read and checked, and handed to whom they concern. */
-#include "entry/arrival.h"
+#include "entry/calls.h"
 
 #include <string.h>
 

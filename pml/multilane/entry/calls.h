@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions that Open MPI calls. */
+/* The functions that Open MPI calls, and what the files of this storey offer each other. */
 #ifndef MULTILANE_CALLS_H
 #define MULTILANE_CALLS_H
 
@@ -10,6 +10,12 @@ int module_enable(bool enable);
 int module_add_procs(ompi_proc_t **procs, size_t count);
 int module_del_procs(ompi_proc_t **procs, size_t count);
 int module_dump(ompi_communicator_t *comm, int verbose);
+/* What Open MPI gets of us, once the lanes that it allows are known. */
+mca_pml_base_module_t *module_of_job(void);
+void module_fini(void);
+
+/* arrival.c: registers the receive callback with the BML. */
+int arrivals_listen(void);
 
 /* send.c */
 int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "join/order.h"
-#include "delivery/control.h"
 #include "base/multilane.h"
 #include "entry/calls.h"
 #include "match/credit.h"

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The component of pml/multilane: its parameters and its place in Open MPI. */
-#include <stdlib.h>
-
-#include "common/compat/param.h"
 #include "common/compat/version.h"
 #include "common/memory/kernels.h"
-#include "report/counters.h"
+#include "report/report.h"
 #include "common/model/flow.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
-#include "entry/module.h"
+#include "entry/calls.h"
 #include "base/parameters.h"
 #include "peer/peer_class.h"
 #include "protocol/table.h"
@@ -18,7 +15,6 @@
 #include "base/sockets.h"
 
 static int component_register(void);
-static int component_open(void);
 static int component_close(void);
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads,
                                              bool mpi_threads);
@@ -31,7 +27,6 @@ __attribute__((visibility("default"))) mca_pml_base_component_t mca_pml_multilan
             .mca_component_name = "multilane",
             MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
                                   OMPI_RELEASE_VERSION),
-            .mca_open_component = component_open,
             .mca_close_component = component_close,
             .mca_register_component_params = component_register,
         },
@@ -57,12 +52,6 @@ static int component_register(void)
     if (rc != OMPI_SUCCESS)
         return rc;
     return counters_register(&mca_pml_multilane_component.pmlm_version);
-}
-
-/* Runs in every job that does not exclude us: does nothing. */
-static int component_open(void)
-{
-    return OMPI_SUCCESS;
 }
 
 static int component_close(void)

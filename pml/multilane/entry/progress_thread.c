@@ -5,12 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "common/compat/threads.h"
-#include "base/multilane.h"
 #include "base/parameters.h"
 #include "memory/staging.h"
 #include "liveness/watch.h"

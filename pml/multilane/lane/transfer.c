@@ -3,7 +3,6 @@
 #include "lane/transfer.h"
 
 #include "lane/lane.h"
-#include "base/multilane.h"
 
 /* More than all pieces that can be under way. */
 #define TRANSFER_KICK 0x10000u

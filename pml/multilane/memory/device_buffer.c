@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory that is gone. */
+/* Device memory that is gone, and complaints about the driver, until they are known. */
 #include "memory/device_buffer.h"
 
-#include "memory/complaint.h"
-#include "memory/staging.h"
+#define COMPLAINTS 4
+
+void driver_complain(const char *what, driver_result result)
+{
+    static uint32_t said;
+    char words[160];
+    if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) < COMPLAINTS)
+        opal_output(0, "multilane: %s: the CUDA driver says %s.", what,
+                    driver_words(result, words, sizeof(words)));
+}
 
 int buffer_gone(const struct memory *memory, const void *address)
 {

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "memory/complaint.h"
 #include "memory/device_buffer.h"
 
 void device_sink_construct(struct device_sink *sink, void (*done)(struct device_sink *sink))

@@ -2,7 +2,6 @@
 /* Device memory on its way out. */
 #include "memory/device_source.h"
 
-#include "memory/complaint.h"
 #include "memory/device_buffer.h"
 
 static int bounce_fill(struct device_source *source, size_t bytes, enum device_bounce bounce)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/complaint.h"
+#include "memory/device_buffer.h"
 #include "base/datatype.h"
 
 /* --- the blocks of a datatype ----------------------------------------------------------------- */

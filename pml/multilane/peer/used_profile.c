@@ -10,7 +10,6 @@
 
 #include "common/compat/version.h"
 #include "common/lane/startup.h"
-#include "base/multilane.h"
 #include "base/parameters.h"
 
 static struct {

@@ -49,4 +49,11 @@ void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver,
  * lane busy; more would only take fragments from other messages. */
 #define PIECES_IN_FLIGHT 8
 
+/* Sends the bytes [from, end) as active messages to the request's receiver: the data phase of
+ * rndv-am, which other rendezvous fall back to. */
+void rndv_am_move(struct send_request *request, size_t from, size_t end);
+
+/* The same for device memory, which goes through slots of host memory. */
+void rndv_staged_move(struct send_request *request, size_t from, size_t end);
+
 #endif

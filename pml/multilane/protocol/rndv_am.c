@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-am: RTS, RTR, then the data as active messages. Works on every lane and for every datatype,
  * so it is also what the other rendezvous fall back to. */
-#include "protocol/rndv_am.h"
 
 #include "protocol/common.h"
-#include "protocol/rndv_staged.h"
 
 #include "request/pieces.h"
 

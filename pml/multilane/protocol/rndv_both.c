@@ -19,7 +19,6 @@ enum { WORD_CLAIMED, WORD_DONE, WORD_FAILED };
  * whole message as rndv-am. */
 
 #include "protocol/common.h"
-#include "protocol/rndv_am.h"
 
 #include <stdatomic.h>
 #include <string.h>

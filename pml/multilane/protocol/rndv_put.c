@@ -2,7 +2,6 @@
 /* rndv-put: RTS, RTR with the keys of the receive buffer, the sender puts over all lanes, FIN on
  * each lane after its puts. */
 #include "protocol/common.h"
-#include "protocol/rndv_am.h"
 
 #include "base/multilane.h"
 

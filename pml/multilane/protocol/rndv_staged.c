@@ -7,9 +7,8 @@
  * starts a copy, its head by progress that sees one ended, and each slot says how much it holds.
  * The receiver does the same in the other direction (device_sink.c), and does not care what
  * memory the sender has: to it this is rndv-am. */
-#include "protocol/rndv_staged.h"
 
-#include "memory/complaint.h"
+#include "memory/device_buffer.h"
 #include "protocol/common.h"
 
 #include "request/pieces.h"

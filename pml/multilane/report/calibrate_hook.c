@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Forcing protocols and lanes at run time, for programs that measure: a class of peers is given
  * other plans, which are kept, because a request may still name a route of them. */
-#include "report/calibrate_hook.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdlib.h>

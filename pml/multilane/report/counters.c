@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_T variables. They cost nothing while they are not read: the data path counts by route, and
  * reading adds up. */
-#include "report/counters.h"
+#include "report/report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The explain report, as a table for people or as JSON for programs. */
-#include "report/explain.h"
+#include "report/report.h"
 
 #include <errno.h>
 #include <locale.h>
