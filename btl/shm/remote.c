@@ -15,22 +15,26 @@ static struct {
     uint64_t operation_next;
 } remote;
 
+/* What Open MPI wants of a peer's memory. */
+struct wanted {
+    uint8_t op;
+    unsigned char *local;
+    uint64_t address, size;
+    mca_btl_base_registration_handle_t *local_handle;
+    const mca_btl_base_registration_handle_t *handle; /* of that memory; valid while asking */
+    mca_btl_base_rdma_completion_fn_t callback;
+    void *context, *data;
+};
+
 /* Something asked of a peer. */
 struct shm_operation {
     opal_free_list_item_t super;
     uint64_t id;
-    uint8_t op;
-    int status; /* the first error that the peer answered with */
-    uint64_t size;
+    struct wanted wanted;
+    mca_btl_base_registration_handle_t handle;
+    int status;     /* the first error that the peer answered with */
     uint64_t asked; /* bytes of it that a request was sent for */
     uint64_t answered;
-    unsigned char *local;
-    uint64_t address;
-    mca_btl_base_registration_handle_t handle;
-    mca_btl_base_registration_handle_t *local_handle;
-    mca_btl_base_rdma_completion_fn_t callback;
-    void *context;
-    void *data;
 };
 
 typedef struct shm_operation struct_shm_operation;
@@ -57,28 +61,24 @@ void shm_remote_finish(void)
 
 /* --- asking --- */
 
+static void wanted_report(shm_peer_t *peer, const struct wanted *wanted, int status)
+{
+    if (wanted->callback)
+        wanted->callback(&shm_module, peer, wanted->local, wanted->local_handle, wanted->context,
+                         wanted->data, status);
+}
+
 /* With remote.lock held, as all up to operation_report, and transfer_begin. */
-static struct shm_operation *operation_create(shm_peer_t *peer, uint8_t op, void *local,
-                                              uint64_t address, uint64_t size,
-                                              const mca_btl_base_registration_handle_t *handle,
-                                              mca_btl_base_rdma_completion_fn_t callback,
-                                              void *context, void *data)
+static struct shm_operation *operation_create(shm_peer_t *peer, const struct wanted *wanted)
 {
     struct shm_operation *operation = (struct shm_operation *) tsan_list_get(&remote.operations);
 
     if (!operation)
         return NULL;
-    operation->op = op;
+    operation->wanted = *wanted;
+    operation->handle = *wanted->handle;
     operation->status = OPAL_SUCCESS;
-    operation->size = size;
     operation->asked = operation->answered = 0;
-    operation->local = local;
-    operation->address = address;
-    operation->handle = *handle;
-    operation->local_handle = NULL;
-    operation->callback = callback;
-    operation->context = context;
-    operation->data = data;
     operation->id = ++remote.operation_next;
     opal_list_append(&peer->remote_operations, &operation->super.super);
     return operation;
@@ -97,19 +97,20 @@ static struct shm_operation *operation_find(shm_peer_t *peer, uint64_t id)
 /* Sends requests for the bytes not asked for yet, as far as the window allows. */
 static int pieces_ask(shm_peer_t *peer, struct shm_operation *operation)
 {
-    while (operation->asked < operation->size &&
+    const struct wanted *wanted = &operation->wanted;
+    bool put = wanted->op == REMOTE_PUT;
+
+    while (operation->asked < wanted->size &&
            operation->asked - operation->answered < PIECES_UNDER_WAY * remote_piece_max()) {
-        uint64_t left = operation->size - operation->asked;
+        uint64_t left = wanted->size - operation->asked;
         uint64_t size = left < remote_piece_max() ? left : remote_piece_max();
-        struct remote_message message = {.op = operation->op,
+        struct remote_message message = {.op = wanted->op,
                                          .id = operation->id,
-                                         .address = operation->address + operation->asked,
+                                         .address = wanted->address + operation->asked,
                                          .handle = operation->handle,
                                          .piece = {.size = size, .offset = operation->asked}};
-        bool put = operation->op == REMOTE_PUT;
-        int status =
-            shm_send_remote(peer, &message, sizeof(message),
-                            put ? operation->local + operation->asked : NULL, put ? size : 0);
+        int status = shm_send_remote(peer, &message, sizeof(message),
+                                     put ? wanted->local + operation->asked : NULL, put ? size : 0);
 
         if (status != OPAL_SUCCESS)
             return status;
@@ -129,23 +130,16 @@ static int operation_abandon(shm_peer_t *peer, struct shm_operation *operation, 
 /* With no lock held: the operation is off the list. */
 static void operation_report(shm_peer_t *peer, struct shm_operation *operation, int status)
 {
-    if (operation->callback)
-        operation->callback(&shm_module, peer, operation->local, operation->local_handle,
-                            operation->context, operation->data, status);
+    wanted_report(peer, &operation->wanted, status);
     tsan_list_return(&remote.operations, &operation->super);
 }
 
-static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
-                          uint64_t size, mca_btl_base_registration_handle_t *local_handle,
-                          const mca_btl_base_registration_handle_t *handle,
-                          mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+static int transfer_begin(shm_peer_t *peer, const struct wanted *wanted)
 {
-    struct shm_operation *operation =
-        operation_create(peer, op, local, address, size, handle, callback, context, data);
+    struct shm_operation *operation = operation_create(peer, wanted);
 
     if (!operation)
         return OPAL_ERR_OUT_OF_RESOURCE;
-    operation->local_handle = local_handle;
     int status = pieces_ask(peer, operation);
     if (status != OPAL_SUCCESS && operation->asked == 0)
         return operation_abandon(peer, operation, status);
@@ -153,36 +147,23 @@ static int transfer_begin(shm_peer_t *peer, uint8_t op, void *local, uint64_t ad
     return OPAL_SUCCESS;
 }
 
-static int transfer_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address, uint64_t size,
-                        mca_btl_base_registration_handle_t *local_handle,
-                        mca_btl_base_registration_handle_t *remote_handle,
-                        mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
-{
-    if (!remote_handle)
-        return OPAL_ERR_NOT_AVAILABLE;
-    if (size == 0) { /* no answer would come */
-        if (callback)
-            callback(&shm_module, peer, local, local_handle, context, data, OPAL_SUCCESS);
-        return OPAL_SUCCESS;
-    }
-    OPAL_THREAD_LOCK(&remote.lock);
-    int status = transfer_begin(peer, op, local, address, size, local_handle, remote_handle,
-                                callback, context, data);
-    OPAL_THREAD_UNLOCK(&remote.lock);
-    return status;
-}
-
 /* After the kernel was asked to copy: if it does not, now or for good, messages do. */
-static int transfer_after(int copied, shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
-                          uint64_t size, mca_btl_base_registration_handle_t *local_handle,
-                          mca_btl_base_registration_handle_t *remote_handle,
-                          mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+static int transfer_after(int copied, shm_peer_t *peer, const struct wanted *wanted)
 {
-    if (OPAL_UNLIKELY(copied == OPAL_ERR_NOT_SUPPORTED))
-        return transfer_ask(peer, op, local, address, size, local_handle, remote_handle, callback,
-                            context, data);
-    if (copied == OPAL_SUCCESS && callback)
-        callback(&shm_module, peer, local, local_handle, context, data, OPAL_SUCCESS);
+    bool by_message = copied == OPAL_ERR_NOT_SUPPORTED;
+
+    if (OPAL_UNLIKELY(by_message && !wanted->handle))
+        return OPAL_ERR_NOT_AVAILABLE;
+    if (OPAL_UNLIKELY(by_message && wanted->size != 0)) {
+        OPAL_THREAD_LOCK(&remote.lock);
+        int status = transfer_begin(peer, wanted);
+        OPAL_THREAD_UNLOCK(&remote.lock);
+        return status;
+    }
+    if (by_message) /* no answer would come */
+        copied = OPAL_SUCCESS;
+    if (copied == OPAL_SUCCESS)
+        wanted_report(peer, wanted, OPAL_SUCCESS);
     return copied;
 }
 
@@ -191,12 +172,13 @@ int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    int copied = shm_copy_to(btl, peer, local_address, remote_address, size);
+    const struct wanted wanted = {REMOTE_PUT,    local_address, remote_address, size, local_handle,
+                                  remote_handle, callback,      context,        data};
 
     (void) flags;
     (void) order;
-    return transfer_after(copied, peer, REMOTE_PUT, local_address, remote_address, size,
-                          local_handle, remote_handle, callback, context, data);
+    return transfer_after(shm_copy_to(btl, peer, local_address, remote_address, size), peer,
+                          &wanted);
 }
 
 int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
@@ -204,36 +186,34 @@ int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    int copied = shm_copy_from(btl, peer, local_address, remote_address, size);
+    const struct wanted wanted = {REMOTE_GET,    local_address, remote_address, size, local_handle,
+                                  remote_handle, callback,      context,        data};
 
     (void) flags;
     (void) order;
-    return transfer_after(copied, peer, REMOTE_GET, local_address, remote_address, size,
-                          local_handle, remote_handle, callback, context, data);
+    return transfer_after(shm_copy_from(btl, peer, local_address, remote_address, size), peer,
+                          &wanted);
 }
 
-static int atomic_ask(shm_peer_t *peer, uint8_t op, void *local, uint64_t address,
-                      mca_btl_base_registration_handle_t *local_handle,
-                      mca_btl_base_registration_handle_t *handle, int flags, uint16_t atomic,
-                      uint64_t first, uint64_t second, mca_btl_base_rdma_completion_fn_t callback,
-                      void *context, void *data)
+/* Of 4 or 8 bytes, which is all that `flags` say. */
+static int atomic_ask(shm_peer_t *peer, struct wanted wanted, int flags, uint16_t atomic,
+                      uint64_t first, uint64_t second)
 {
-    struct remote_message message = {.op = op,
+    struct remote_message message = {.op = wanted.op,
                                      .narrow = (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0,
                                      .atomic = atomic,
-                                     .address = address,
+                                     .address = wanted.address,
                                      .operands = {first, second}};
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
-    if (!handle)
+    if (!wanted.handle)
         return OPAL_ERR_NOT_AVAILABLE;
-    message.handle = *handle;
+    message.handle = *wanted.handle;
+    wanted.size = remote_atomic_bytes(&message);
     OPAL_THREAD_LOCK(&remote.lock);
-    struct shm_operation *operation = operation_create(
-        peer, op, local, address, remote_atomic_bytes(&message), handle, callback, context, data);
+    struct shm_operation *operation = operation_create(peer, &wanted);
     if (operation) {
-        operation->local_handle = local_handle;
-        operation->asked = operation->size;
+        operation->asked = wanted.size;
         message.id = operation->id;
         status = shm_send_remote(peer, &message, sizeof(message), NULL, 0);
         if (status != OPAL_SUCCESS)
@@ -248,10 +228,8 @@ int shm_remote_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t rem
                       uint64_t operand, int flags, int order,
                       mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    (void) btl;
-    (void) order;
-    return atomic_ask(peer, REMOTE_ATOMIC, NULL, remote_address, NULL, handle, flags, (uint16_t) op,
-                      operand, 0, callback, context, data);
+    return shm_remote_fetch_atomic(btl, peer, NULL, remote_address, NULL, handle, op, operand,
+                                   flags, order, callback, context, data);
 }
 
 int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
@@ -261,10 +239,12 @@ int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                             uint64_t operand, int flags, int order,
                             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
+    const struct wanted wanted = {REMOTE_ATOMIC, local_address, remote_address, 0,   local_handle,
+                                  handle,        callback,      context,        data};
+
     (void) btl;
     (void) order;
-    return atomic_ask(peer, REMOTE_ATOMIC, local_address, remote_address, local_handle, handle,
-                      flags, (uint16_t) op, operand, 0, callback, context, data);
+    return atomic_ask(peer, wanted, flags, (uint16_t) op, operand, 0);
 }
 
 int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
@@ -274,10 +254,12 @@ int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                             uint64_t value, int flags, int order,
                             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
+    const struct wanted wanted = {REMOTE_SWAP_IF, local_address, remote_address, 0,   local_handle,
+                                  handle,         callback,      context,        data};
+
     (void) btl;
     (void) order;
-    return atomic_ask(peer, REMOTE_SWAP_IF, local_address, remote_address, local_handle, handle,
-                      flags, 0, compare, value, callback, context, data);
+    return atomic_ask(peer, wanted, flags, 0, compare, value);
 }
 
 /* --- answers --- */
@@ -289,9 +271,9 @@ static bool value_answered(struct shm_operation *operation, const struct remote_
 {
     if (data_bytes != 0)
         return false;
-    if (answer->status == OPAL_SUCCESS && operation->local)
-        memcpy(operation->local, &answer->operands[0], operation->size);
-    operation->answered = operation->size;
+    if (answer->status == OPAL_SUCCESS && operation->wanted.local)
+        memcpy(operation->wanted.local, &answer->operands[0], operation->wanted.size);
+    operation->answered = operation->wanted.size;
     return true;
 }
 
@@ -299,13 +281,13 @@ static bool piece_answered(struct shm_operation *operation, const struct remote_
                            const void *data, size_t data_bytes)
 {
     uint64_t size = answer->piece.size, offset = answer->piece.offset;
-    bool found = operation->op == REMOTE_GET && answer->status == OPAL_SUCCESS;
+    bool found = operation->wanted.op == REMOTE_GET && answer->status == OPAL_SUCCESS;
 
-    if (offset > operation->size || size > operation->size - offset ||
+    if (offset > operation->wanted.size || size > operation->wanted.size - offset ||
         size > operation->asked - operation->answered || data_bytes != (found ? size : 0))
         return false;
     if (found)
-        memcpy(operation->local + offset, data, size);
+        memcpy(operation->wanted.local + offset, data, size);
     operation->answered += size;
     return true;
 }
@@ -319,7 +301,7 @@ static bool answer_count(shm_peer_t *peer, const struct remote_message *answer, 
 
     if (!operation)
         return false;
-    if (operation->op == REMOTE_PUT || operation->op == REMOTE_GET)
+    if (operation->wanted.op == REMOTE_PUT || operation->wanted.op == REMOTE_GET)
         fits = piece_answered(operation, answer, data, data_bytes);
     else
         fits = value_answered(operation, answer, data_bytes);
@@ -330,7 +312,7 @@ static bool answer_count(shm_peer_t *peer, const struct remote_message *answer, 
     if (operation->status == 0)
         operation->status = pieces_ask(peer, operation);
     if (operation->answered == operation->asked &&
-        (operation->asked == operation->size || operation->status != 0)) {
+        (operation->asked == operation->wanted.size || operation->status != 0)) {
         opal_list_remove_item(&peer->remote_operations, &operation->super.super);
         *ended = operation;
     }
