@@ -13,9 +13,7 @@ static void peer_break(verbs_peer_t *peer)
         (void) ibv_modify_qp(peer->qp, &attributes, IBV_QP_STATE);
 }
 
-#define ANY_PAIR 0u
-
-static void pair_fail(verbs_peer_t *peer, uint32_t qpn, const char *why)
+void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
 {
     struct verbs_module *module = peer->module;
 
@@ -41,10 +39,5 @@ static void pair_fail(verbs_peer_t *peer, uint32_t qpn, const char *why)
 
 void verbs_peer_fail(verbs_peer_t *peer, const char *why)
 {
-    pair_fail(peer, ANY_PAIR, why);
-}
-
-void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
-{
-    pair_fail(peer, qpn, why);
+    verbs_peer_fail_pair(peer, ANY_PAIR, why);
 }

@@ -84,14 +84,6 @@ static inline void polling_leave(struct verbs_module *module)
 
 /* --- events of the device --- */
 
-static void peers_fail(struct verbs_module *module, const char *why)
-{
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
-
-    for (uint32_t i = 0; i < count; i++)
-        verbs_peer_fail(verbs_peer_at(module, i), why);
-}
-
 /* The part of an event that is needed after it was acknowledged, when its queue pair may be gone.
  */
 struct device_event {
@@ -120,7 +112,8 @@ static struct device_event event_copy(const struct ibv_async_event *from)
     return event;
 }
 
-static void peer_of_pair_fail(struct verbs_module *module, uint32_t qpn, const char *why)
+/* Those with this queue pair, or all (ANY_PAIR). */
+static void peers_fail(struct verbs_module *module, uint32_t qpn, const char *why)
 {
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
@@ -145,12 +138,12 @@ static void event_handle(struct verbs_module *module, const struct device_event 
     case IBV_EVENT_DEVICE_FATAL:
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
-        peers_fail(module, name);
+        peers_fail(module, ANY_PAIR, name);
         return;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-        peer_of_pair_fail(module, event->qpn, name);
+        peers_fail(module, event->qpn, name);
         return;
     case IBV_EVENT_COMM_EST:
         return; /* the message itself shows it */

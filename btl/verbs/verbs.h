@@ -372,6 +372,7 @@ void verbs_queue_fail_pending(verbs_peer_t *peer);
 /* The lane to the peer is lost: its works end with an error, and Open MPI is told once. */
 void verbs_peer_fail(verbs_peer_t *peer, const char *why);
 /* The same, if that queue pair is still the peer's: events of it may come late. */
+#define ANY_PAIR 0u
 void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
 
 /* --- connections ----------------------------------------------------------------------------- */
