@@ -116,17 +116,30 @@ static int eager_send_kept(struct send_request *request)
     return rc;
 }
 
-int eager_start(struct send_request *request,
-                int (*post)(const struct outgoing *out, const struct route *route))
+int eager_start(struct send_request *request)
 {
     int rc = eager_expect_ack(request);
     if (rc != OMPI_SUCCESS)
         return rc;
-    rc = post(&request->out, request->route);
+    rc = request->protocol->post(&request->out, request->route);
     if (rc != LANE_LEFT)
         return rc == LANE_FULL ? LANE_AGAIN : eager_send_kept(request);
     send_request_step(request);
     return OMPI_SUCCESS;
+}
+
+/* --- in pieces -------------------------------------------------------------------------------- */
+
+void pieces_finish(struct transfer *transfer, int status)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    if (OPAL_LIKELY(status == OMPI_SUCCESS)) {
+        send_request_step(request);
+    } else {
+        lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
+                    status);
+        send_request_broke(request);
+    }
 }
 
 /* --- rendezvous ------------------------------------------------------------------------------- */

@@ -12,8 +12,7 @@ int post_by_request(const struct outgoing *out, const struct route *route);
 
 /* The `start` of protocols that post the whole message: what its lane does not take at once goes by
  * a fragment or a frame that holds a copy of it. */
-int eager_start(struct send_request *request,
-                int (*post)(const struct outgoing *out, const struct route *route));
+int eager_start(struct send_request *request);
 
 /* A synchronous send is complete only with an ACK; arranges for it, once. */
 int eager_expect_ack(struct send_request *request);
@@ -48,6 +47,10 @@ void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver,
 /* A request's message never needs more than one lane's pieces of this many under way to keep the
  * lane busy; more would only take fragments from other messages. */
 #define PIECES_IN_FLIGHT 8
+
+/* The end of a transfer whose pieces are messages: a step of the request, or its lane has failed.
+ */
+void pieces_finish(struct transfer *transfer, int status);
 
 /* Sends the bytes [from, end) as active messages to the request's receiver: the data phase of
  * rndv-am, which other rendezvous fall back to. */

@@ -36,13 +36,8 @@ static int eager_copy_post(const struct outgoing *out, const struct route *route
     return OPAL_LIKELY(eager_in_place(out, lane)) ? LANE_LEFT : eager_copy_packed(out, lane);
 }
 
-static int eager_copy_start(struct send_request *request)
-{
-    return eager_start(request, eager_copy_post);
-}
-
 const struct protocol eager_copy = {
     .name = "eager-copy",
     .post = eager_copy_post,
-    .start = eager_copy_start,
+    .start = eager_start,
 };

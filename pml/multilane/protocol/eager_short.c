@@ -22,13 +22,8 @@ static int eager_short_post(const struct outgoing *out, const struct route *rout
     return OPAL_LIKELY(eager_in_place(out, lane)) ? LANE_LEFT : eager_short_copy(out, lane);
 }
 
-static int eager_short_start(struct send_request *request)
-{
-    return eager_start(request, eager_short_post);
-}
-
 const struct protocol eager_short = {
     .name = "eager-short",
     .post = eager_short_post,
-    .start = eager_short_start,
+    .start = eager_start,
 };

@@ -38,20 +38,8 @@ static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *s
     return piece_send(request, lane, header, length, offset, size, is_whole);
 }
 
-static void eager_zcopy_finish(struct transfer *transfer, int status)
-{
-    struct send_request *request = send_request_of_transfer(transfer);
-    if (status == OMPI_SUCCESS) {
-        send_request_step(request);
-    } else {
-        lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
-                    status);
-        send_request_broke(request);
-    }
-}
-
 static const struct transfer_steps eager_zcopy_way = {.start = eager_zcopy_piece,
-                                                      .finish = eager_zcopy_finish};
+                                                      .finish = pieces_finish};
 
 static int eager_zcopy_start(struct send_request *request)
 {

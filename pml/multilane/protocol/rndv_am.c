@@ -13,19 +13,7 @@ static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
                            size);
 }
 
-static void rndv_am_finish(struct transfer *transfer, int status)
-{
-    struct send_request *request = send_request_of_transfer(transfer);
-    if (status == OMPI_SUCCESS) {
-        send_request_step(request);
-    } else {
-        lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
-                    status);
-        send_request_broke(request);
-    }
-}
-
-static const struct transfer_steps rndv_am_way = {.start = rndv_am_piece, .finish = rndv_am_finish};
+static const struct transfer_steps rndv_am_way = {.start = rndv_am_piece, .finish = pieces_finish};
 
 void rndv_am_move(struct send_request *request, size_t from, size_t end)
 {

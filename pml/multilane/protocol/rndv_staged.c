@@ -117,16 +117,10 @@ static void rndv_staged_cancel(struct send_request *request)
 
 static void rndv_staged_finish(struct transfer *transfer, int status)
 {
-    struct send_request *request = send_request_of_transfer(transfer);
-    if (OPAL_LIKELY(status == OMPI_SUCCESS)) {
-        send_request_step(request);
-    } else if (status == UNREADABLE) {
-        rndv_staged_cancel(request);
-    } else {
-        lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
-                    status);
-        send_request_broke(request);
-    }
+    if (OPAL_LIKELY(status != UNREADABLE))
+        pieces_finish(transfer, status);
+    else
+        rndv_staged_cancel(send_request_of_transfer(transfer));
 }
 
 static const struct transfer_steps rndv_staged_way = {.start = rndv_staged_piece,
