@@ -13,7 +13,7 @@ uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool)
     /* share = window + flow_headers(window) */
     uint64_t window =
         share > 64 * FLOW_MESSAGE_UNITS ? (share - 64 * FLOW_MESSAGE_UNITS) / 9 * 8 : 0;
-    pool->left = half < WINDOW_MAX ? (uint32_t) half : WINDOW_MAX;
+    atomic_init(&pool->left, half < WINDOW_MAX ? (uint32_t) half : WINDOW_MAX);
     return window < WINDOW_MAX ? (uint32_t) window : WINDOW_MAX;
 }
 
@@ -21,12 +21,12 @@ uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool)
  */
 static uint32_t limit_of(const struct flow_out *out)
 {
-    return __atomic_load_n(&out->limit, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&out->limit, memory_order_relaxed);
 }
 
 static void limit_set(struct flow_out *out, uint32_t limit)
 {
-    __atomic_store_n(&out->limit, limit, __ATOMIC_RELAXED);
+    atomic_store_explicit(&out->limit, limit, memory_order_relaxed);
 }
 
 enum flow_verdict flow_try(struct flow_out *out, uint32_t mark, uint32_t cost)
@@ -85,23 +85,23 @@ void flow_in_init(struct flow_in *in, uint32_t window, uint32_t headers)
 /* Relaxed: each takes what is there, nothing else hangs on it. */
 static uint32_t pool_take(struct flow_pool *pool, uint32_t wanted)
 {
-    uint32_t left = __atomic_load_n(&pool->left, __ATOMIC_RELAXED), taken;
+    uint32_t left = atomic_load_explicit(&pool->left, memory_order_relaxed), taken;
     do
         taken = wanted < left ? wanted : left;
-    while (!__atomic_compare_exchange_n(&pool->left, &left, left - taken, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED));
+    while (!atomic_compare_exchange_weak_explicit(&pool->left, &left, left - taken,
+                                                  memory_order_relaxed, memory_order_relaxed));
     return taken;
 }
 
 static void pool_give(struct flow_pool *pool, uint32_t units)
 {
-    __atomic_fetch_add(&pool->left, units, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&pool->left, units, memory_order_relaxed);
 }
 
 /* What the window should be now. */
 static uint32_t window_wanted(const struct flow_in *in, const struct flow_pool *pool)
 {
-    uint32_t left = __atomic_load_n(&pool->left, __ATOMIC_RELAXED); /* pool_take */
+    uint32_t left = atomic_load_explicit(&pool->left, memory_order_relaxed); /* pool_take */
     return in->least + (left + (in->window - in->least)) / 2;
 }
 

@@ -31,6 +31,7 @@
 #ifndef MULTILANE_FLOW_H
 #define MULTILANE_FLOW_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -76,7 +77,7 @@ static inline uint32_t flow_headers(uint32_t window)
 
 /* What all peers share: units that no window has. */
 struct flow_pool {
-    uint32_t left; /* atomic */
+    _Atomic uint32_t left;
 };
 
 /* The window that each of `peers` has in any case, and the pool, so that `bytes` are not exceeded.
@@ -86,8 +87,8 @@ uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool);
 /* --- the sender's end --- */
 
 struct flow_out {
-    uint32_t limit;    /* atomic: marks up to here may go as they are; send.c reads it */
-    uint32_t headers;  /* up to here as RTS */
+    _Atomic uint32_t limit; /* marks up to here may go as they are; send.c reads it */
+    uint32_t headers;       /* up to here as RTS */
     uint32_t refunded; /* what RTS in place of eager messages have saved: the receiver's limits do
                         * not know of it */
 };
