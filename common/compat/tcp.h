@@ -4,6 +4,7 @@
 #ifndef MULTILANE_COMPAT_TCP_H
 #define MULTILANE_COMPAT_TCP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -22,7 +23,7 @@ struct compat_tcp_endpoint {
     const mca_btl_base_module_t *module;
     void *proc;
     void *address;
-    int socket;
+    _Atomic int socket;
 };
 
 /* The socket of a connection with that one process, made or being made; -1: there is none, or the
@@ -36,7 +37,7 @@ static inline int compat_tcp_socket(const mca_btl_base_module_t *btl,
         return -1;
     /* Relaxed, against plain stores of btl/tcp, in a thread of its own where it has one: who sees
      * an old one asks for a socket that was closed, and is told so, or for once of another one. */
-    return __atomic_load_n(&tcp->socket, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&tcp->socket, memory_order_relaxed);
 }
 
 #endif

@@ -29,7 +29,7 @@
 static mca_btl_base_module_t *verbs[LANES], *tcp[LANES];
 static struct peer all_peers[PEERS];
 static struct peer *const peer = &all_peers[0], *const other = &all_peers[1];
-static struct peer *by_rank[PEERS + 1]; /* as of standin_peer: from rank 1 on */
+static struct peer *_Atomic by_rank[PEERS + 1]; /* as of standin_peer: from rank 1 on */
 static struct lane all_lanes[PEERS][LANES];
 static struct lane *const lanes = all_lanes[0];
 static struct compat_tcp_endpoint endpoints[PEERS][LANES];

@@ -5,6 +5,8 @@
 
 #include "common/compat/pml.h"
 
+#include <stdatomic.h>
+
 #include "opal/mca/allocator/base/base.h"
 
 #include "base/counter.h"
@@ -29,10 +31,10 @@ struct multilane {
 
     /* Peers of the own job by rank, of other jobs in a list; they live until the component closes,
      * because the sequence numbers between two processes must outlive any communicator. */
-    struct peer **local_peers;
+    struct peer *_Atomic *local_peers;
     uint32_t local_peer_count;
-    struct peer *other_job_peers;
-    struct peer_class *peer_classes;
+    struct peer *_Atomic other_job_peers;
+    struct peer_class *_Atomic peer_classes;
 
     opal_list_t orphans; /* struct inbound, in order of arrival */
 
@@ -40,22 +42,22 @@ struct multilane {
     mca_allocator_base_module_t *payloads; /* unexpected ones that do not fit an inbound */
     struct handle_table handles;
 
-    uint32_t lost_peers; /* atomic: of which errors are returned, see lost.h */
+    _Atomic uint32_t lost_peers; /* of which errors are returned, see lost.h */
 
     /* For messages that come before their receives, see flow.h: */
     uint32_t window;       /* what we promise every peer, */
     struct flow_pool pool; /* and what those share that send */
 
     /* Counters: see counter_add. */
-    uint64_t early_messages;
-    uint64_t unexpected_messages;
-    uint64_t waited_messages;
-    uint64_t bad_headers;
+    _Atomic uint64_t early_messages;
+    _Atomic uint64_t unexpected_messages;
+    _Atomic uint64_t waited_messages;
+    _Atomic uint64_t bad_headers;
     /* Of lanes that may lose what they took, see delivery.h: */
-    uint64_t lanes_lost;
-    uint64_t lanes_returned;
-    uint64_t resent_messages;
-    uint64_t duplicates;
+    _Atomic uint64_t lanes_lost;
+    _Atomic uint64_t lanes_returned;
+    _Atomic uint64_t resent_messages;
+    _Atomic uint64_t duplicates;
 };
 
 /* Hidden, here as where it is defined: so it is reached without the table of other libraries. */

@@ -9,36 +9,43 @@
 
 struct pending_queue pending_queue;
 
-/* Atomic, because pending_progress looks at the first one without the lock; the lock orders all
- * else. */
-static void first_set(struct pending **first, struct pending *item)
+/* Relaxed, both: the lock orders all but the look of pending_progress, which is a hint. */
+static struct pending *first_of(const struct pending_queue *queue)
 {
-    __atomic_store_n(first, item, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&queue->first, memory_order_relaxed);
+}
+
+static void first_set(struct pending_queue *queue, struct pending *item)
+{
+    atomic_store_explicit(&queue->first, item, memory_order_relaxed);
 }
 
 int pending_progress(void)
 {
     struct pending_queue *queue = &pending_queue;
     /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
-    if (!__atomic_load_n(&queue->first, __ATOMIC_RELAXED))
+    if (!first_of(queue))
         return 0;
 
     OPAL_THREAD_LOCK(&queue->lock);
-    struct pending *round = queue->first;
-    first_set(&queue->first, NULL);
-    queue->last = &queue->first;
+    struct pending *round = first_of(queue);
+    first_set(queue, NULL);
+    queue->last = NULL;
     OPAL_THREAD_UNLOCK(&queue->lock);
 
     int done = 0;
-    struct pending *kept = NULL, **kept_last = &kept;
+    struct pending *kept = NULL, *kept_last = NULL;
     while (round) {
         struct pending *item = round;
         round = item->next;
         bool is_unsent = item->is_unsent; /* it may be gone when it is done */
         item->next = NULL;
         if (item->retry(item) == OMPI_ERR_OUT_OF_RESOURCE) {
-            *kept_last = item;
-            kept_last = &item->next;
+            if (kept)
+                kept_last->next = item;
+            else
+                kept = item;
+            kept_last = item;
         } else {
             done++;
             if (is_unsent)
@@ -49,10 +56,10 @@ int pending_progress(void)
     if (kept) {
         /* What is older goes before what was added meanwhile. */
         OPAL_THREAD_LOCK(&queue->lock);
-        *kept_last = queue->first;
-        if (!queue->first)
+        kept_last->next = first_of(queue);
+        if (!queue->last)
             queue->last = kept_last;
-        first_set(&queue->first, kept);
+        first_set(queue, kept);
         OPAL_THREAD_UNLOCK(&queue->lock);
     }
     return done;
@@ -62,23 +69,23 @@ void pending_open(void)
 {
     struct pending_queue *queue = &pending_queue;
     OBJ_CONSTRUCT(&queue->lock, opal_mutex_t);
-    queue->first = NULL;
-    queue->last = &queue->first;
-    queue->registered = false;
-    queue->unsent = 0;
+    atomic_init(&queue->first, NULL);
+    queue->last = NULL;
+    atomic_init(&queue->registered, false);
+    atomic_init(&queue->unsent, 0);
 }
 
 void pending_close(void)
 {
-    if (pending_queue.registered)
+    if (atomic_load_explicit(&pending_queue.registered, memory_order_relaxed))
         opal_progress_unregister(pending_progress);
     OBJ_DESTRUCT(&pending_queue.lock);
 }
 
 void pending_listen(void)
 {
-    if (!__atomic_exchange_n(&pending_queue.registered, true,
-                             __ATOMIC_RELAXED)) /* once is enough */
+    if (!atomic_exchange_explicit(&pending_queue.registered, true,
+                                  memory_order_relaxed)) /* once is enough */
         opal_progress_register(pending_progress);
 }
 
@@ -90,8 +97,11 @@ void pending_add(struct pending *item)
         counter_add(&pending_queue.unsent, 1);
     work_begins(); /* first: another thread may be done with it at once */
     OPAL_THREAD_LOCK(&queue->lock);
-    first_set(queue->last, item); /* it is the first one where the queue is empty */
-    queue->last = &item->next;
+    if (queue->last)
+        queue->last->next = item;
+    else
+        first_set(queue, item);
+    queue->last = item;
     OPAL_THREAD_UNLOCK(&queue->lock);
     pending_listen();
 }

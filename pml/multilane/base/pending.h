@@ -4,6 +4,8 @@
 #ifndef MULTILANE_PENDING_H
 #define MULTILANE_PENDING_H
 
+#include <stdatomic.h>
+
 #include "common/compat/pml.h"
 
 /* Something to be tried again. It is in the queue at most once. */
@@ -16,11 +18,11 @@ struct pending {
 };
 
 struct pending_queue {
-    opal_mutex_t lock; /* guards first and last */
-    struct pending *first;
-    struct pending **last;
-    bool registered; /* atomic: with opal_progress, from the first use on */
-    uint64_t unsent; /* atomic: how many of the items hold bytes for other processes */
+    opal_mutex_t lock;             /* guards first and last */
+    struct pending *_Atomic first; /* pending_progress looks at it without the lock */
+    struct pending *last;          /* null where the queue is empty */
+    _Atomic bool registered;       /* with opal_progress, from the first use on */
+    _Atomic uint64_t unsent;       /* how many of the items hold bytes for other processes */
 };
 
 /* The process has one. Hidden, here as where it is defined: so it is reached without the table of
@@ -39,7 +41,7 @@ void pending_add(struct pending *item);
  * leaves at this moment is moved on by the next call. */
 static inline bool pending_any_unsent(void)
 {
-    return __atomic_load_n(&pending_queue.unsent, __ATOMIC_RELAXED) != 0;
+    return atomic_load_explicit(&pending_queue.unsent, memory_order_relaxed) != 0;
 }
 
 /* For calls that wait for nothing: tries what waits once. */

@@ -2,16 +2,17 @@
 /* Counts what is under way, and wakes who waits for it. */
 #include "base/work.h"
 
+#include <stdatomic.h>
 #include <pthread.h>
 
 bool work_is_counted;
 
 static struct {
-    /* Atomic, sequentially consistent: the waiting thread says so and then looks for work; a thread
+    /* Sequentially consistent: the waiting thread says so and then looks for work; a thread
      * with work counts it and then looks whether that thread waits. One of them sees the other. */
-    uint64_t under_way;
-    bool is_awaited;
-    bool has_ended; /* atomic */
+    _Atomic uint64_t under_way;
+    _Atomic bool is_awaited;
+    _Atomic bool has_ended;
 
     pthread_mutex_t lock; /* for `changed`, which says that one of the above did; a leaf */
     pthread_cond_t changed;
@@ -26,24 +27,25 @@ static void wake(void)
 
 void work_count(void)
 {
-    if (__atomic_fetch_add(&state.under_way, 1, __ATOMIC_SEQ_CST) == 0 &&
-        __atomic_load_n(&state.is_awaited, __ATOMIC_SEQ_CST)) /* both: work_wait */
+    if (atomic_fetch_add_explicit(&state.under_way, 1, memory_order_seq_cst) == 0 &&
+        atomic_load_explicit(&state.is_awaited, memory_order_seq_cst)) /* both: work_wait */
         wake();
 }
 
 void work_uncount(void)
 {
-    __atomic_fetch_sub(&state.under_way, 1, __ATOMIC_SEQ_CST);
+    atomic_fetch_sub_explicit(&state.under_way, 1, memory_order_seq_cst);
 }
 
 static bool is_under_way(void)
 {
-    return __atomic_load_n(&state.under_way, __ATOMIC_SEQ_CST) > 0; /* work_count */
+    return atomic_load_explicit(&state.under_way, memory_order_seq_cst) > 0; /* work_count */
 }
 
 static bool has_ended(void)
 {
-    return __atomic_load_n(&state.has_ended, __ATOMIC_RELAXED); /* work_end; the lock orders it */
+    return atomic_load_explicit(&state.has_ended,
+                                memory_order_relaxed); /* work_end; the lock orders it */
 }
 
 bool work_wait(void)
@@ -51,22 +53,23 @@ bool work_wait(void)
     if (OPAL_LIKELY(is_under_way()))
         return !has_ended();
     pthread_mutex_lock(&state.lock);
-    __atomic_store_n(&state.is_awaited, true, __ATOMIC_SEQ_CST); /* work_count */
+    atomic_store_explicit(&state.is_awaited, true, memory_order_seq_cst); /* work_count */
     while (!is_under_way() && !has_ended())
         pthread_cond_wait(&state.changed, &state.lock);
-    __atomic_store_n(&state.is_awaited, false, __ATOMIC_SEQ_CST);
+    atomic_store_explicit(&state.is_awaited, false, memory_order_seq_cst);
     pthread_mutex_unlock(&state.lock);
     return !has_ended();
 }
 
 void work_end(void)
 {
-    __atomic_store_n(&state.has_ended, true, __ATOMIC_RELAXED); /* has_ended */
+    atomic_store_explicit(&state.has_ended, true, memory_order_relaxed); /* has_ended */
     wake();
 }
 
 void work_reset(void)
 {
-    state.under_way = 0;
-    state.is_awaited = state.has_ended = false;
+    atomic_init(&state.under_way, 0);
+    atomic_init(&state.is_awaited, false);
+    atomic_init(&state.has_ended, false);
 }

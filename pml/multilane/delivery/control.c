@@ -2,6 +2,7 @@
 /* Control messages that have to arrive. */
 #include "delivery/control.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +15,11 @@
 struct control {
     struct pending pending;
     struct lane *lane;
-    lane_left left; /* atomic: null once its owner was told, or where it has none */
+    _Atomic lane_left left; /* null once its owner was told, or where it has none */
     void *owner;
     uint64_t until_ns; /* its owner waits no longer; 0: for ever */
     uint32_t looks;    /* of its owner's patience: a crowded node leaves little of any time */
-    uint32_t holders;  /* atomic: the queue of what is pending, and the lane */
+    _Atomic uint32_t holders; /* the queue of what is pending, and the lane */
     bool is_under_way;
     size_t length;
     unsigned char bytes[];
@@ -27,7 +28,7 @@ struct control {
 static void control_drop(struct control *control)
 {
     /* Release and acquire: who frees it comes behind all who used it. */
-    if (__atomic_sub_fetch(&control->holders, 1, __ATOMIC_ACQ_REL) == 0)
+    if (atomic_fetch_sub_explicit(&control->holders, 1, memory_order_acq_rel) == 1)
         free(control);
 }
 
@@ -35,7 +36,7 @@ static void control_drop(struct control *control)
  * queue, which may be in different threads. */
 static void control_tell(struct control *control, int status)
 {
-    lane_left left = __atomic_exchange_n(&control->left, NULL, __ATOMIC_ACQ_REL);
+    lane_left left = atomic_exchange_explicit(&control->left, NULL, memory_order_acq_rel);
     if (left)
         left(control->owner, status);
 }
@@ -50,7 +51,7 @@ static void control_left(void *owner, int status)
 static int control_give(struct control *control)
 {
     struct lane *lane = control->lane;
-    __atomic_add_fetch(&control->holders, 1, __ATOMIC_RELAXED); /* control_drop orders */
+    atomic_fetch_add_explicit(&control->holders, 1, memory_order_relaxed); /* control_drop orders */
     control->is_under_way = true;
     int rc =
         lane->framed
@@ -75,7 +76,7 @@ static bool control_waits(struct control *control, int rc)
         control_tell(control, rc);
         return false;
     }
-    if (rc == LANE_UNDER_WAY && !__atomic_load_n(&control->left, __ATOMIC_ACQUIRE))
+    if (rc == LANE_UNDER_WAY && !atomic_load_explicit(&control->left, memory_order_acquire))
         return false; /* its owner was told: control_tell */
     if (control->until_ns && ++control->looks >= LOOKS_LEAST &&
         clock_now_ns() >= control->until_ns) {
@@ -138,7 +139,7 @@ void control_send_owned(struct lane *lane, uint8_t type, const void *body, size_
         left(owner, OMPI_ERR_OUT_OF_RESOURCE);
         return;
     }
-    control->left = left;
+    atomic_init(&control->left, left);
     control->owner = owner;
     control->until_ns = patience_ns ? clock_now_ns() + patience_ns : 0;
     control_begin(control);

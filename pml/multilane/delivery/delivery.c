@@ -34,7 +34,7 @@ static void delivery_free(struct delivery *delivery)
 
 struct delivery *delivery_of(struct peer *peer)
 {
-    struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE); /* below */
+    struct delivery *delivery = delivery_find(peer);
     if (OPAL_LIKELY(delivery != NULL))
         return delivery;
     delivery = calloc(1, sizeof(*delivery));
@@ -45,8 +45,9 @@ struct delivery *delivery_of(struct peer *peer)
     delivery->last = &delivery->first;
     /* A peer may have met us first, so that its frame and our first one race for this. */
     struct delivery *none = NULL;
-    if (__atomic_compare_exchange_n(&peer->delivery, &none, delivery, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE)) {
+    /* Release, against delivery_find; acquire, against the thread that was first. */
+    if (atomic_compare_exchange_strong_explicit(&peer->delivery, &none, delivery,
+                                                memory_order_acq_rel, memory_order_acquire)) {
         schedule_begin();
         return delivery;
     }
@@ -57,9 +58,10 @@ struct delivery *delivery_of(struct peer *peer)
 static void delivery_of_peer_free(struct peer *peer, void *unused)
 {
     (void) unused;
-    if (peer->delivery)
-        delivery_free(peer->delivery);
-    peer->delivery = NULL;
+    struct delivery *delivery = delivery_find(peer);
+    if (delivery)
+        delivery_free(delivery);
+    atomic_store_explicit(&peer->delivery, NULL, memory_order_relaxed);
 }
 
 void deliveries_fini(void)
@@ -74,14 +76,14 @@ static bool carries(const struct lane *lane, size_t length, enum lane_state stat
 
 struct lane *delivery_lane(struct peer *peer, size_t length)
 {
-    if (peer->lane_count == 0)
+    if (peer_lane_count(peer) == 0)
         return NULL;
     struct lane *best = peer_control_lane(peer);
     if (carries(best, length, LANE_UP))
         return best;
     /* A silent one may speak again; a broken one does not. */
     for (enum lane_state state = LANE_UP; state <= LANE_SILENT; state++)
-        for (int i = 0; i < peer->lane_count; i++)
+        for (int i = 0; i < peer_lane_count(peer); i++)
             if (carries(&peer->lanes[i], length, state))
                 return &peer->lanes[i];
     return NULL;
@@ -442,7 +444,7 @@ static void frames_missed(struct delivery *delivery, const struct lane *lane,
 
 bool delivery_heard(struct peer *peer, struct lane *lane, const struct wire_heard *heard)
 {
-    struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE);
+    struct delivery *delivery = delivery_find(peer);
     if (!delivery)
         return false;
     OPAL_THREAD_LOCK(&delivery->lock);

@@ -4,6 +4,8 @@
 #ifndef MULTILANE_DELIVERY_STATE_H
 #define MULTILANE_DELIVERY_STATE_H
 
+#include <stdatomic.h>
+
 #include "lane/lane.h"
 #include "peer/peer.h"
 #include "wire/wire.h"
@@ -47,8 +49,8 @@ struct delivery {
     uint32_t unsent;        /* frames that no lane has taken yet */
     size_t kept_bytes;
     bool lost; /* the peer is given up: nothing is kept any more */
-    /* Atomic, 1 and the index of a lane: nothing is kept, and watch.c asks it now and then. */
-    uint8_t alone;
+    /* 1 and the index of a lane: nothing is kept, and watch.c asks it now and then. */
+    _Atomic uint8_t alone;
 
     uint32_t heard;                        /* all frames below have come */
     uint64_t come[WIRE_FRAME_WINDOW / 64]; /* those beyond, by number modulo the window */
@@ -64,8 +66,14 @@ struct delivery {
     uint64_t waited_ns;   /* when it was asked, the first time since, though nothing is kept */
     uint64_t owed_ns;     /* since when something is owed */
     uint64_t verified_ns; /* when the system was last asked whether the peer lives */
-    bool watched;         /* atomic: in watch.c's list */
+    _Atomic bool watched; /* in watch.c's list */
     struct delivery *next_watched;
 };
+
+/* The peer's delivery, or null. Acquire, against delivery_of: what is found is whole. */
+static inline struct delivery *delivery_find(const struct peer *peer)
+{
+    return atomic_load_explicit(&peer->delivery, memory_order_acquire);
+}
 
 #endif

@@ -12,7 +12,8 @@ bool health_set(struct delivery *delivery, struct lane *lane, enum lane_state st
 {
     if (lane_state(lane) == state || lane_state(lane) == LANE_BROKEN)
         return false;
-    __atomic_store_n(&lane->health.state, (uint8_t) state, __ATOMIC_RELAXED); /* lane_state */
+    atomic_store_explicit(&lane->health.state, (uint8_t) state,
+                          memory_order_relaxed); /* lane_state */
     lane->health.has_changed = true;
     lane->health.asked = 0;
     lane->health.contrast_ns = 0;
@@ -32,7 +33,7 @@ void health_answered(struct delivery *delivery, struct lane *lane, uint32_t ask)
         mine->asked = 0;
         mine->contrast_ns = 0;
     }
-    for (int i = 0; i < delivery->peer->lane_count; i++) {
+    for (int i = 0; i < peer_lane_count(delivery->peer); i++) {
         struct lane_health *other = &delivery->peer->lanes[i].health;
         if (other->asked && !other->contrast_ns)
             other->contrast_ns = active_time_ns();

@@ -2,39 +2,42 @@
 /* The list of deliveries that progress looks at. */
 #include "delivery/schedule.h"
 
+#include <stdatomic.h>
+
 static struct {
     opal_mutex_t lock; /* guards first; a leaf */
-    struct delivery *first;
+    struct delivery *_Atomic first;
     int (*progress)(void);
-    uint64_t active_ns; /* atomic: written by the thread that looks, read by all */
-    bool listens;       /* atomic: Open MPI's progress calls `progress` */
-    bool begun;         /* atomic */
-    bool had_any;       /* atomic */
+    _Atomic uint64_t active_ns; /* written by the thread that looks, read by all */
+    _Atomic bool listens;       /* Open MPI's progress calls `progress` */
+    _Atomic bool begun;
+    _Atomic bool had_any;
 } schedule;
 
 uint64_t active_time_ns(void)
 {
-    return __atomic_load_n(&schedule.active_ns, __ATOMIC_RELAXED); /* active_time_set */
+    return atomic_load_explicit(&schedule.active_ns, memory_order_relaxed); /* active_time_set */
 }
 
 void active_time_set(uint64_t ns)
 {
-    __atomic_store_n(&schedule.active_ns, ns, __ATOMIC_RELAXED);
+    atomic_store_explicit(&schedule.active_ns, ns, memory_order_relaxed);
 }
 
 void schedule_add(struct delivery *delivery)
 {
     /* Cleared before the look at the delivery takes its lock, which we hold: so if it is still set,
      * that look is yet to come. */
-    if (__atomic_load_n(&delivery->watched, __ATOMIC_RELAXED))
+    if (atomic_load_explicit(&delivery->watched, memory_order_relaxed))
         return;
     OPAL_THREAD_LOCK(&schedule.lock);
     /* Acquire, against who took the list: it is done with next_watched. */
-    if (!__atomic_load_n(&delivery->watched, __ATOMIC_ACQUIRE)) {
-        __atomic_store_n(&delivery->watched, true, __ATOMIC_RELAXED);
-        delivery->next_watched = schedule.first;
-        __atomic_store_n(&schedule.first, delivery, __ATOMIC_RELAXED); /* schedule_has_any */
-        __atomic_store_n(&schedule.had_any, true, __ATOMIC_RELAXED);   /* schedule_had_any */
+    if (!atomic_load_explicit(&delivery->watched, memory_order_acquire)) {
+        atomic_store_explicit(&delivery->watched, true, memory_order_relaxed);
+        delivery->next_watched = atomic_load_explicit(&schedule.first, memory_order_relaxed);
+        atomic_store_explicit(&schedule.first, delivery,
+                              memory_order_relaxed);                          /* schedule_has_any */
+        atomic_store_explicit(&schedule.had_any, true, memory_order_relaxed); /* schedule_had_any */
     }
     OPAL_THREAD_UNLOCK(&schedule.lock);
 }
@@ -42,20 +45,20 @@ void schedule_add(struct delivery *delivery)
 struct delivery *schedule_take(void)
 {
     OPAL_THREAD_LOCK(&schedule.lock);
-    struct delivery *all = schedule.first;
-    __atomic_store_n(&schedule.first, NULL, __ATOMIC_RELAXED);
+    struct delivery *all = atomic_load_explicit(&schedule.first, memory_order_relaxed);
+    atomic_store_explicit(&schedule.first, NULL, memory_order_relaxed);
     OPAL_THREAD_UNLOCK(&schedule.lock);
     return all;
 }
 
 bool schedule_has_any(void)
 {
-    return __atomic_load_n(&schedule.first, __ATOMIC_RELAXED) != NULL;
+    return atomic_load_explicit(&schedule.first, memory_order_relaxed) != NULL;
 }
 
 bool schedule_had_any(void)
 {
-    return __atomic_load_n(&schedule.had_any, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&schedule.had_any, memory_order_relaxed);
 }
 
 void schedule_init(int (*progress)(void))
@@ -66,26 +69,29 @@ void schedule_init(int (*progress)(void))
 
 void schedule_listen(void)
 {
-    if (!__atomic_exchange_n(&schedule.listens, true, __ATOMIC_RELAXED)) /* once is enough */
+    if (!atomic_exchange_explicit(&schedule.listens, true,
+                                  memory_order_relaxed)) /* once is enough */
         opal_progress_register(schedule.progress);
 }
 
 void schedule_begin(void)
 {
     schedule_listen();
-    __atomic_store_n(&schedule.begun, true, __ATOMIC_RELAXED); /* schedule_has_begun */
+    atomic_store_explicit(&schedule.begun, true, memory_order_relaxed); /* schedule_has_begun */
 }
 
 bool schedule_has_begun(void)
 {
-    return __atomic_load_n(&schedule.begun, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&schedule.begun, memory_order_relaxed);
 }
 
 void schedule_fini(void)
 {
-    if (schedule.listens)
+    if (atomic_load_explicit(&schedule.listens, memory_order_relaxed))
         opal_progress_unregister(schedule.progress);
-    schedule.listens = schedule.begun = schedule.had_any = false;
-    schedule.first = NULL;
+    atomic_init(&schedule.listens, false);
+    atomic_init(&schedule.begun, false);
+    atomic_init(&schedule.had_any, false);
+    atomic_init(&schedule.first, NULL);
     OBJ_DESTRUCT(&schedule.lock);
 }

@@ -12,14 +12,14 @@
 #define REPORT_NS        500000u
 
 /* Relaxed, as all words of a lane's speed are: see stripe.c. */
-static uint64_t load(const uint64_t *word)
+static uint64_t load(const _Atomic uint64_t *word)
 {
-    return __atomic_load_n(word, __ATOMIC_RELAXED);
+    return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static void store(uint64_t *word, uint64_t value)
+static void store(_Atomic uint64_t *word, uint64_t value)
 {
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
 static void report(struct lane *lane)
@@ -40,7 +40,8 @@ void seen_on_lane(struct lane *lane, size_t size)
 {
     if (!lane)
         return;
-    uint64_t received = __atomic_add_fetch(&lane->speed.received, size, __ATOMIC_RELAXED);
+    uint64_t received =
+        atomic_fetch_add_explicit(&lane->speed.received, size, memory_order_relaxed) + size;
     uint64_t untold = received - load(&lane->speed.reported);
     if (untold >= REPORT_BYTES || (untold >= REPORT_MIN_BYTES &&
                                    clock_now_ns() - load(&lane->speed.reported_ns) >= REPORT_NS))
@@ -49,9 +50,9 @@ void seen_on_lane(struct lane *lane, size_t size)
 
 void seen_flush(struct peer *peer)
 {
-    if (OPAL_LIKELY(peer->lane_count == 1))
+    if (OPAL_LIKELY(peer_lane_count(peer) == 1))
         return;
-    for (int i = 0; i < peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(peer); i++)
         if (load(&peer->lanes[i].speed.received) != load(&peer->lanes[i].speed.reported))
             report(&peer->lanes[i]);
 }

@@ -141,7 +141,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     case WIRE_LANE:
         good = read_bytes(reader, &body.lane, sizeof(body.lane)) && body.lane.index < UINT8_MAX;
         if (good && lane) /* atomic, read by lane_of_remote; it is a number of its own */
-            __atomic_store_n(&lane->remote_index, body.lane.index + 1, __ATOMIC_RELAXED);
+            atomic_store_explicit(&lane->remote_index, body.lane.index + 1, memory_order_relaxed);
         break;
     case WIRE_HEARD:
         good = read_bytes(reader, &body.heard, sizeof(body.heard)) &&
@@ -193,8 +193,8 @@ eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, boo
     if (header.base.type != WIRE_EAGER || header.base.flags != 0 ||
         header.base.from >= multilane.local_peer_count || header.match.tag == MATCH_ANY)
         return false;
-    struct peer *peer =
-        __atomic_load_n(&multilane.local_peers[header.base.from], __ATOMIC_ACQUIRE); /* peer_list */
+    struct peer *peer = atomic_load_explicit(&multilane.local_peers[header.base.from],
+                                             memory_order_acquire); /* peer_list */
     struct mca_pml_comm_t *comm = comm_of_index(header.match.context);
     if (!peer || !peer->reachable || peer->is_self || !comm ||
         (uint32_t) header.match.source >= comm->size)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Communicators come, go, and are revoked. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "join/order.h"
@@ -61,8 +62,8 @@ static void members_note(struct mca_pml_comm_t *comm, void *with)
         struct peer *peer = peer_find(comm_name_of(comm, rank));
         /* Relaxed: of this thread's or a later search, both of which are told that it is there. */
         if (peer && peer->is_of_other_job &&
-            (int32_t) (*search - __atomic_load_n(&peer->found_by, __ATOMIC_RELAXED)) > 0)
-            __atomic_store_n(&peer->found_by, *search, __ATOMIC_RELAXED);
+            (int32_t) (*search - atomic_load_explicit(&peer->found_by, memory_order_relaxed)) > 0)
+            atomic_store_explicit(&peer->found_by, *search, memory_order_relaxed);
     }
 }
 
@@ -71,15 +72,15 @@ static void members_note(struct mca_pml_comm_t *comm, void *with)
  * is looked through once, however many of them are in it. */
 static void comm_part(const struct mca_pml_comm_t *comm)
 {
-    static uint32_t searches; /* atomic */
-    if (!multilane.other_job_peers)
+    static _Atomic uint32_t searches;
+    if (!atomic_load_explicit(&multilane.other_job_peers, memory_order_relaxed))
         return;
-    uint32_t search = __atomic_add_fetch(&searches, 1, __ATOMIC_RELAXED);
+    uint32_t search = atomic_fetch_add_explicit(&searches, 1, memory_order_relaxed) + 1;
     comms_visit(members_note, &search);
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));
         if (peer && peer->is_of_other_job &&
-            (int32_t) (__atomic_load_n(&peer->found_by, __ATOMIC_RELAXED) - search) < 0)
+            (int32_t) (atomic_load_explicit(&peer->found_by, memory_order_relaxed) - search) < 0)
             credit_end(peer);
     }
 }

@@ -214,8 +214,9 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
         if (!peer)
             continue;
         peer->reachable = false;
-        if (peer->delivery)
-            delivery_park(peer->delivery);
+        struct delivery *delivery = delivery_find(peer);
+        if (delivery)
+            delivery_park(delivery);
         peer_forget_lanes(peer);
     }
     progress_thread_resume();

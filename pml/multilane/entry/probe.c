@@ -26,8 +26,8 @@ static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
     if (!inbound) { /* relaxed: credit.c */
-        __atomic_store_n(&comm->probe_source, source, __ATOMIC_RELAXED);
-        __atomic_store_n(&comm->probe_missed, true, __ATOMIC_RELAXED);
+        atomic_store_explicit(&comm->probe_source, source, memory_order_relaxed);
+        atomic_store_explicit(&comm->probe_missed, true, memory_order_relaxed);
     }
     return inbound;
 }

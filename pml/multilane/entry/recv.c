@@ -106,7 +106,7 @@ static int request_repeat(const mca_pml_base_request_t *base, ompi_request_t **f
 /* A persistent request may be complete for its user long before it is for us: a buffered send, one
  * to a process that died, or one whose completion this is called from. Then a new request takes its
  * place, and the old one goes when we are done with it. */
-static int request_make_idle(ompi_request_t **slot, const uint32_t *ends)
+static int request_make_idle(ompi_request_t **slot, const _Atomic uint32_t *ends)
 {
     mca_pml_base_request_t *base = (mca_pml_base_request_t *) *slot;
     ompi_request_t *fresh;

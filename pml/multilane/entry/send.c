@@ -19,9 +19,8 @@ static inline __opal_attribute_always_inline__ int send_now(struct outgoing *out
         peer_class_now(out->peer),
         out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED, out->size);
     outgoing_draw(out, route, route->eager_mask);
-    if (OPAL_UNLIKELY(
-            !flow_is_within(out->mark, atomic_load_explicit(&out->peer->out.limit,
-                                                 memory_order_relaxed))))
+    if (OPAL_UNLIKELY(!flow_is_within(
+            out->mark, atomic_load_explicit(&out->peer->out.limit, memory_order_relaxed))))
         return LANE_AGAIN; /* relaxed: see flow.c */
     return route->protocol->post(out, route);
 }

@@ -13,7 +13,9 @@ void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
         struct iovec whole = {.iov_base = assembly->data, .iov_len = assembly->arrival.size};
         recv_request_write(receiver, 0, &whole, 1);
     }
-    receiver->held_by = NULL; /* what a former life has left, and a cancel would believe */
+    /* What a former life has left, and a cancel would believe. Relaxed: the matching has ordered
+     * this life behind that one. */
+    atomic_store_explicit(&receiver->held_by, NULL, memory_order_relaxed);
     assembly->receiver = receiver;
 }
 

@@ -68,7 +68,7 @@ static inline bool request_just_waits(const struct mca_pml_comm_t *comm, int tag
 {
     return !opal_using_threads() && !work_is_counted && comm->unexpected.count == 0 &&
            !match_is_full(&comm->posted) && !compat_comm_refuses(comm->ompi, tag) &&
-           __atomic_load_n(&multilane.lost_peers, __ATOMIC_RELAXED) == 0;
+           atomic_load_explicit(&multilane.lost_peers, memory_order_relaxed) == 0;
 }
 
 struct recv_request *receive_post(void *buffer, size_t count, ompi_datatype_t *datatype, int source,

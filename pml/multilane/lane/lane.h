@@ -3,6 +3,8 @@
 #ifndef MULTILANE_LANE_H
 #define MULTILANE_LANE_H
 
+#include <stdatomic.h>
+
 #include "common/compat/pml.h"
 
 #include "multilane/extension.h"
@@ -14,16 +16,16 @@ struct peer;
 
 /* How fast a lane moves striped data; see stripe.c, which alone reads and writes it. */
 struct lane_speed {
-    uint64_t bytes_s;     /* moving average */
-    uint64_t measured_ns; /* over so much time in which the lane was busy */
-    uint64_t sent;        /* bytes given to the lane, */
-    uint64_t seen;        /* and of them reported by the peer */
-    uint64_t written_off; /* under way when the lane was lost: they may never be reported */
-    uint64_t since_ns;    /* the last measurement, or the first byte after the lane was idle, */
-    uint64_t since_bytes; /* and what had been seen then */
-    uint64_t received;    /* bytes that came on the lane, */
-    uint64_t reported;    /* and of them told to the peer, */
-    uint64_t reported_ns; /* when last */
+    _Atomic uint64_t bytes_s;     /* moving average */
+    _Atomic uint64_t measured_ns; /* over so much time in which the lane was busy */
+    _Atomic uint64_t sent;        /* bytes given to the lane, */
+    _Atomic uint64_t seen;        /* and of them reported by the peer */
+    _Atomic uint64_t written_off; /* under way when the lane was lost: they may never be reported */
+    _Atomic uint64_t since_ns;    /* last measurement, or first byte after the lane was idle, */
+    _Atomic uint64_t since_bytes; /* and what had been seen then */
+    _Atomic uint64_t received;    /* bytes that came on the lane, */
+    _Atomic uint64_t reported;    /* and of them told to the peer, */
+    _Atomic uint64_t reported_ns; /* when last */
     double latency_s;
 };
 
@@ -35,9 +37,9 @@ enum lane_state {
 
 /* Whether a lane answers; guarded by the peer's delivery but for the state. See health.c. */
 struct lane_health {
-    uint8_t state;    /* atomic, enum lane_state; written by health.c and watch.c */
-    bool has_changed; /* progress has yet to act on it */
-    uint32_t asked;   /* the first question since its last answer; 0: none is open */
+    _Atomic uint8_t state; /* enum lane_state; written by health.c and watch.c */
+    bool has_changed;      /* progress has yet to act on it */
+    uint32_t asked;        /* the first question since its last answer; 0: none is open */
     uint64_t asked_ns;
     uint64_t contrast_ns; /* since then another lane has answered, and this one has not; 0: none */
     uint64_t pause_ns;    /* between questions to a silent one */
@@ -67,9 +69,9 @@ struct lane {
     struct lane_speed speed;      /* of messages, */
     struct lane_speed copy_speed; /* and of gets and puts */
     struct lane_health health;
-    bool introduced;       /* atomic: the peer was told our number of it, see rma.c */
-    uint32_t remote_index; /* atomic: the peer's number of it plus 1, once it was told; else 0 */
-    bool lost;             /* atomic: nothing is to be sent on it; see lane_set_lost */
+    _Atomic bool introduced;       /* the peer was told our number of it, see rma.c */
+    _Atomic uint32_t remote_index; /* the peer's number of it plus 1, once it was told; else 0 */
+    _Atomic bool lost;             /* nothing is to be sent on it; see lane_set_lost */
 };
 
 /* Where a message's bytes lie for the other side's get or put, registered with one lane. */
@@ -156,7 +158,7 @@ static inline bool lane_sends(const struct lane *lane)
  * more, and delivery.c takes it back. */
 static inline enum lane_state lane_state(const struct lane *lane)
 {
-    return (enum lane_state) __atomic_load_n(&lane->health.state, __ATOMIC_RELAXED);
+    return (enum lane_state) atomic_load_explicit(&lane->health.state, memory_order_relaxed);
 }
 
 static inline bool lane_is_up(const struct lane *lane)
@@ -167,7 +169,7 @@ static inline bool lane_is_up(const struct lane *lane)
 /* Relaxed: a hint for what is under way; lane_set_lost. */
 static inline bool lane_is_lost(const struct lane *lane)
 {
-    return __atomic_load_n(&lane->lost, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&lane->lost, memory_order_relaxed);
 }
 
 /* Can the lane get (put) these bytes in place, its alignment considered? */

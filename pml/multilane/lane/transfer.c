@@ -11,13 +11,13 @@
 static bool transfer_fill(struct transfer *transfer)
 {
     while (transfer->next < transfer->end && transfer->in_flight < transfer->depth &&
-           __atomic_load_n(&transfer->status, __ATOMIC_RELAXED) == OMPI_SUCCESS) {
+           atomic_load_explicit(&transfer->status, memory_order_relaxed) == OMPI_SUCCESS) {
         size_t size = transfer->end - transfer->next;
         int rc = transfer->way->start(transfer, transfer->next, &size);
         if (rc == LANE_AGAIN)
             return false;
         if (rc != OMPI_SUCCESS) {
-            __atomic_store_n(&transfer->status, rc, __ATOMIC_RELAXED);
+            atomic_store_explicit(&transfer->status, rc, memory_order_relaxed);
             break;
         }
         transfer->next += size;
@@ -33,12 +33,12 @@ static bool transfer_event(struct transfer *transfer, uint32_t event)
     /* Acquire, against the release below: what the last owner wrote is ours to read. Release,
      * against the acquire of the owner: it sees what came before the event. */
     uint32_t seen = event;
-    if (__atomic_fetch_add(&transfer->guard, event, __ATOMIC_ACQ_REL) != 0)
+    if (atomic_fetch_add_explicit(&transfer->guard, event, memory_order_acq_rel) != 0)
         return false;
     for (;;) {
         transfer->in_flight -= seen % TRANSFER_KICK;
         bool had_room = transfer_fill(transfer);
-        int status = __atomic_load_n(&transfer->status, __ATOMIC_RELAXED);
+        int status = atomic_load_explicit(&transfer->status, memory_order_relaxed);
         if (transfer->in_flight == 0 &&
             (status != OMPI_SUCCESS || transfer->next == transfer->end)) {
             transfer->way->finish(transfer, status);
@@ -46,7 +46,8 @@ static bool transfer_event(struct transfer *transfer, uint32_t event)
         }
         /* With pieces under way, the end of one is the sign to try again, and brings its owner. */
         bool waits = !had_room && transfer->in_flight == 0;
-        uint32_t left = __atomic_sub_fetch(&transfer->guard, seen, __ATOMIC_ACQ_REL);
+        uint32_t left =
+            atomic_fetch_sub_explicit(&transfer->guard, seen, memory_order_acq_rel) - seen;
         if (left == 0)
             return waits;
         seen = left;
@@ -71,8 +72,9 @@ void transfer_begin(struct transfer *transfer, const struct transfer_steps *way,
 {
     transfer->depth = depth;
     transfer->way = way;
-    transfer->guard = 0;
-    transfer->status = OMPI_SUCCESS;
+    /* Relaxed: no other thread knows of the transfer yet. */
+    atomic_store_explicit(&transfer->guard, 0, memory_order_relaxed);
+    atomic_store_explicit(&transfer->status, OMPI_SUCCESS, memory_order_relaxed);
     transfer->in_flight = 0;
     transfer->next = from;
     transfer->end = end;
@@ -84,8 +86,8 @@ void transfer_piece_done(struct transfer *transfer, int status)
 {
     if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) {
         int none = OMPI_SUCCESS;
-        __atomic_compare_exchange_n(&transfer->status, &none, status, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED);
+        atomic_compare_exchange_strong_explicit(&transfer->status, &none, status,
+                                                memory_order_relaxed, memory_order_relaxed);
     }
     transfer_go(transfer, 1);
 }

@@ -4,6 +4,8 @@
 #ifndef MULTILANE_TRANSFER_H
 #define MULTILANE_TRANSFER_H
 
+#include <stdatomic.h>
+
 #include "common/compat/pml.h"
 
 #include "base/pending.h"
@@ -25,9 +27,9 @@ struct transfer_steps {
  * that ends inside its own start is simply the next event. */
 struct transfer {
     const struct transfer_steps *way;
-    uint32_t guard; /* atomic: ended pieces, plus TRANSFER_KICK for each wish to look again */
-    int status; /* atomic: first error; written by a thread that ends a piece, read by the owner */
-    uint32_t depth; /* pieces under way at most */
+    _Atomic uint32_t guard; /* ended pieces, plus TRANSFER_KICK for each wish to look again */
+    _Atomic int status; /* first error; written by a thread that ends a piece, read by the owner */
+    uint32_t depth;     /* pieces under way at most */
     /* The owner's: */
     uint32_t in_flight;
     size_t next; /* first byte that was not started */

@@ -75,8 +75,8 @@ void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool
         return;
     char *host = compat_proc_hostname(&lane->peer->proc->super);
     opal_output(0, "multilane: lane %s (%d of %d) to rank %u of job %u on %s %s: it %s.%s",
-                lane_name(lane), lane->index + 1, lane->peer->lane_count, name->vpid, name->jobid,
-                host ? host : "an unknown host",
+                lane_name(lane), lane->index + 1, peer_lane_count(lane->peer), name->vpid,
+                name->jobid, host ? host : "an unknown host",
                 is_up ? "is used again"
                       : "is left out, and what it carried goes over the other lanes",
                 why, last ? " Further changes of this lane are only counted." : "");
@@ -145,8 +145,7 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
 
 void errors_peer_gave_up(struct peer *peer)
 {
-    struct delivery *delivery =
-        __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE); /* delivery_of */
+    struct delivery *delivery = delivery_find(peer);
     if (delivery)
         delivery_abandon(delivery);
     peer_lost(peer, "it has given up this process, which it did not reach any more");

@@ -2,6 +2,7 @@
 /* The queue of losses that the program has yet to hear of. */
 #include "liveness/handover.h"
 
+#include <stdatomic.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ struct report {
 static struct {
     pthread_mutex_t lock; /* guards first and last; a leaf */
     struct report *first, **last;
-    bool has_reports; /* atomic: a hint, the lock orders the rest */
+    _Atomic bool has_reports; /* a hint, the lock orders the rest */
     bool listens;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -47,7 +48,7 @@ bool handover_take(loss_function lost, ompi_proc_t *proc, const char *sentence)
     pthread_mutex_lock(&state.lock);
     *state.last = report;
     state.last = &report->next;
-    __atomic_store_n(&state.has_reports, true, __ATOMIC_RELAXED); /* reports_progress */
+    atomic_store_explicit(&state.has_reports, true, memory_order_relaxed); /* reports_progress */
     pthread_mutex_unlock(&state.lock);
     return true;
 }
@@ -58,7 +59,7 @@ static struct report *reports_take(void)
     struct report *reports = state.first;
     state.first = NULL;
     state.last = &state.first;
-    __atomic_store_n(&state.has_reports, false, __ATOMIC_RELAXED); /* reports_progress */
+    atomic_store_explicit(&state.has_reports, false, memory_order_relaxed); /* reports_progress */
     pthread_mutex_unlock(&state.lock);
     return reports;
 }
@@ -74,7 +75,8 @@ static void report_free(struct report *report)
  * waits in there. */
 static int reports_progress(void)
 {
-    if (OPAL_LIKELY(!__atomic_load_n(&state.has_reports, __ATOMIC_RELAXED)) || is_progress_thread)
+    if (OPAL_LIKELY(!atomic_load_explicit(&state.has_reports, memory_order_relaxed)) ||
+        is_progress_thread)
         return 0;
     struct report *report = reports_take();
     while (report) {

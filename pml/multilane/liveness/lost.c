@@ -68,7 +68,7 @@ static void handles_end(struct peer *peer)
             send_request_lost(send, handle);
     at = 0;
     while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at, &handle)))
-        if (receive->peer == peer && !recv_request_is_held(receive))
+        if (recv_request_peer(receive) == peer && !recv_request_is_held(receive))
             recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
 }
 
@@ -83,7 +83,7 @@ void lost_tell(struct lane *lane)
 static int lost_end(struct pending *pending)
 {
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, lost_pending));
-    for (int i = 0; i < peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(peer); i++)
         lost_tell(&peer->lanes[i]);
     protocols_stop(peer, true);
     protocols_stop(peer, false);
@@ -108,9 +108,9 @@ bool lost_is_returned(struct peer *peer)
         return true;
     if (!lost_would_be_returned(peer))
         return false;
-    if (__atomic_exchange_n(&peer->lost, true, __ATOMIC_RELAXED)) /* peer_is_lost */
+    if (atomic_exchange_explicit(&peer->lost, true, memory_order_relaxed)) /* peer_is_lost */
         return true;
-    __atomic_fetch_add(&multilane.lost_peers, 1, __ATOMIC_RELAXED); /* comm_lost */
+    atomic_fetch_add_explicit(&multilane.lost_peers, 1, memory_order_relaxed); /* comm_lost */
     peer->reachable = false;
     peer->lost_pending.retry = lost_end;
     pending_add(&peer->lost_pending);

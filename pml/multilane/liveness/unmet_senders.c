@@ -34,8 +34,9 @@ static void strangers_look(struct mca_pml_comm_t *comm, void *with)
     struct strangers *strangers = with;
     if (compat_comm_errors_end_job(comm->ompi))
         return;
-    if (__atomic_load_n(&comm->probe_missed, __ATOMIC_RELAXED)) /* both: probe.c */
-        stranger_note(strangers, comm, __atomic_load_n(&comm->probe_source, __ATOMIC_RELAXED));
+    if (atomic_load_explicit(&comm->probe_missed, memory_order_relaxed)) /* both: probe.c */
+        stranger_note(strangers, comm,
+                      atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
     OPAL_THREAD_LOCK(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask; i++)
         for (const struct match_node *head = comm->posted.buckets[i]; head; head = head->next_head)
@@ -45,7 +46,7 @@ static void strangers_look(struct mca_pml_comm_t *comm, void *with)
 
 static bool loses_messages(const struct peer *peer)
 {
-    for (int i = 0; i < peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(peer); i++)
         if (peer->lanes[i].framed)
             return true;
     return false;

@@ -9,6 +9,7 @@
  */
 #include "liveness/watch.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,11 +53,11 @@
 
 /* Of the thread that is inside, but for the last two. */
 static struct {
-    uint64_t looked_ns; /* by the system's clock */
-    uint64_t quiet_ns;  /* when peers for which nothing is kept were looked at, */
-    uint64_t met_ns;    /* and those met that a receive waits for */
-    uint32_t calls;     /* atomic: of progress while nothing is kept */
-    bool inside;        /* atomic: a thread is */
+    uint64_t looked_ns;     /* by the system's clock */
+    uint64_t quiet_ns;      /* when peers for which nothing is kept were looked at, */
+    uint64_t met_ns;        /* and those met that a receive waits for */
+    _Atomic uint32_t calls; /* of progress while nothing is kept */
+    _Atomic bool inside;    /* a thread is */
 } watch;
 
 static uint64_t lost_ns(void)
@@ -114,7 +115,7 @@ static void ask_all(struct delivery *delivery, struct look *look)
 {
     ask_next(delivery);
     delivery->asked_ns = look->now;
-    for (int i = 0; i < delivery->peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(delivery->peer); i++)
         if (lane_is_up(&delivery->peer->lanes[i]) && delivery->peer->lanes[i].framed)
             lane_ask(delivery, &delivery->peer->lanes[i], look);
 }
@@ -130,7 +131,7 @@ static void look_ask(struct delivery *delivery, struct look *look)
 
 static bool any_lane_left(const struct peer *peer)
 {
-    for (int i = 0; i < peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(peer); i++)
         if (lane_sends(&peer->lanes[i]) && lane_state(&peer->lanes[i]) != LANE_BROKEN)
             return true;
     return false;
@@ -174,7 +175,7 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
 
 static uint8_t alone_of(const struct delivery *delivery)
 {
-    return __atomic_load_n(&delivery->alone, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&delivery->alone, memory_order_relaxed);
 }
 
 /* Open MPI's tcp is the lane that a cut wire makes silent for a quarter of an hour; but a peer that
@@ -206,7 +207,7 @@ static bool lane_shows_life(const struct lane *lane)
 /* One healthy lane is life; what is known of others' lanes is nothing. */
 static bool system_knows_it_alive(const struct peer *peer)
 {
-    for (int i = 0; i < peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(peer); i++)
         if (lane_shows_life(&peer->lanes[i]))
             return true;
     return false;
@@ -239,13 +240,13 @@ static void look_lost(struct delivery *delivery, struct look *look)
 /* With the lock held: what is to be done? */
 static void look_at(struct delivery *delivery, struct look *look)
 {
-    if (delivery->lost || delivery->peer->lane_count == 0)
+    if (delivery->lost || peer_lane_count(delivery->peer) == 0)
         return;
     look->tell = delivery->owes_now ||
                  (delivery->owed_frames > 0 && look->now - delivery->owed_ns >= OWED_NS);
     look->keep = delivery->first != NULL || delivery->owed_frames > 0 || delivery->owes_now;
     look_ask(delivery, look);
-    for (int i = 0; i < delivery->peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(delivery->peer); i++)
         look_lane(delivery, &delivery->peer->lanes[i], look);
     look_lost(delivery, look);
     look->send = delivery->unsent > 0;
@@ -256,7 +257,7 @@ static void look_at(struct delivery *delivery, struct look *look)
 static void act_on_changes(struct delivery *delivery)
 {
     struct peer *peer = delivery->peer;
-    for (int i = 0; i < peer->lane_count; i++) {
+    for (int i = 0; i < peer_lane_count(peer); i++) {
         struct lane_health *mine = &peer->lanes[i].health;
         char why[sizeof(mine->why)];
         OPAL_THREAD_LOCK(&delivery->lock);
@@ -280,12 +281,13 @@ static void act_on_changes(struct delivery *delivery)
 static void renew_lanes(struct delivery *delivery, uint64_t lanes)
 {
     struct peer *peer = delivery->peer;
-    for (int i = 0; i < peer->lane_count && i < 64; i++) {
+    for (int i = 0; i < peer_lane_count(peer) && i < 64; i++) {
         struct lane *lane = &peer->lanes[i];
         if (!(lanes >> i & 1) || !lane_renew(lane))
             continue;
         OPAL_THREAD_LOCK(&delivery->lock);
-        __atomic_store_n(&lane->health.state, LANE_SILENT, __ATOMIC_RELAXED); /* lane_state */
+        atomic_store_explicit(&lane->health.state, LANE_SILENT,
+                              memory_order_relaxed); /* lane_state */
         lane->health.asked_ns = 0;
         OPAL_THREAD_UNLOCK(&delivery->lock);
     }
@@ -294,7 +296,7 @@ static void renew_lanes(struct delivery *delivery, uint64_t lanes)
 static void send_questions(struct delivery *delivery, const struct look *look)
 {
     struct peer *peer = delivery->peer;
-    for (int i = 0; i < peer->lane_count && i < 64; i++) {
+    for (int i = 0; i < peer_lane_count(peer) && i < 64; i++) {
         struct wire_ask ask = {.number = look->ask};
         if (look->ask_lanes >> i & 1) /* without room now it is asked again */
             control_send_bare(&peer->lanes[i], WIRE_ASK, &ask, sizeof(ask));
@@ -339,7 +341,7 @@ static bool delivery_look(struct delivery *delivery, uint64_t now)
 static struct lane *only_sender(struct peer *peer)
 {
     struct lane *only = NULL;
-    for (int i = 0; i < peer->lane_count; i++) {
+    for (int i = 0; i < peer_lane_count(peer); i++) {
         if (!lane_sends(&peer->lanes[i]))
             continue;
         if (only)
@@ -358,7 +360,7 @@ void watch_met(struct peer *peer)
     OPAL_THREAD_LOCK(&delivery->lock);
     delivery->alive_ns = active_time_ns();
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    __atomic_store_n(&delivery->alone, lane->index + 1, __ATOMIC_RELAXED); /* alone_of */
+    atomic_store_explicit(&delivery->alone, lane->index + 1, memory_order_relaxed); /* alone_of */
 }
 
 /* Nothing was heard or asked for long. */
@@ -366,7 +368,7 @@ static bool is_quiet(struct delivery *delivery, uint64_t now)
 {
     uint64_t pause = ask_after_ns();
     OPAL_THREAD_LOCK(&delivery->lock);
-    bool is_quiet = !delivery->lost && delivery->peer->lane_count > 0 &&
+    bool is_quiet = !delivery->lost && peer_lane_count(delivery->peer) > 0 &&
                     now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause;
     OPAL_THREAD_UNLOCK(&delivery->lock);
     return is_quiet;
@@ -375,7 +377,7 @@ static bool is_quiet(struct delivery *delivery, uint64_t now)
 /* Else one is left that loses nothing, and knows itself when the peer is gone. */
 static bool every_lane_loses(const struct peer *peer)
 {
-    for (int i = 0; i < peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(peer); i++)
         if (lane_sends(&peer->lanes[i]) && !peer->lanes[i].framed)
             return false;
     return true;
@@ -386,8 +388,8 @@ static bool every_lane_loses(const struct peer *peer)
 static void quiet_look(struct peer *peer, uint64_t now)
 {
     struct look look = {.now = now};
-    struct delivery *delivery = __atomic_load_n(&peer->delivery, __ATOMIC_ACQUIRE);
-    if (!delivery) /* acquire: delivery_of */
+    struct delivery *delivery = delivery_find(peer);
+    if (!delivery)
         return;
     uint8_t alone = alone_of(delivery);
     bool quiet = is_quiet(delivery, now);
@@ -399,7 +401,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
     }
     bool asks = quiet && (alone || (every_lane_loses(peer) && lost_would_be_returned(peer)));
     OPAL_THREAD_LOCK(&delivery->lock);
-    if (!delivery->lost && peer->lane_count >= alone && peer->lane_count > 0) {
+    if (!delivery->lost && peer_lane_count(peer) >= alone && peer_lane_count(peer) > 0) {
         if (asks && delivery->waited_ns <= delivery->alive_ns)
             delivery->waited_ns = now;
         if (asks && alone) {
@@ -445,7 +447,7 @@ static void watch_all(void)
     while (round) {
         struct delivery *delivery = round;
         round = delivery->next_watched;
-        __atomic_store_n(&delivery->watched, false, __ATOMIC_RELEASE); /* schedule_add */
+        atomic_store_explicit(&delivery->watched, false, memory_order_release); /* schedule_add */
         if (delivery_look(delivery, now))
             schedule_add(delivery);
     }
@@ -458,15 +460,15 @@ int watch_progress(void)
     /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
     if (!schedule_has_any()) {
         uint32_t calls =
-            __atomic_load_n(&watch.calls, __ATOMIC_RELAXED); /* a lost one is nothing */
-        __atomic_store_n(&watch.calls, calls + 1, __ATOMIC_RELAXED);
+            atomic_load_explicit(&watch.calls, memory_order_relaxed); /* a lost one is nothing */
+        atomic_store_explicit(&watch.calls, calls + 1, memory_order_relaxed);
         if (calls % QUIET_CALLS)
             return 0;
     }
     /* Acquire and release: the next thread inside sees looked_ns. */
-    if (__atomic_exchange_n(&watch.inside, true, __ATOMIC_ACQUIRE))
+    if (atomic_exchange_explicit(&watch.inside, true, memory_order_acquire))
         return 0;
     watch_all();
-    __atomic_store_n(&watch.inside, false, __ATOMIC_RELEASE);
+    atomic_store_explicit(&watch.inside, false, memory_order_release);
     return 0;
 }

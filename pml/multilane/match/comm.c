@@ -2,6 +2,7 @@
 /* The tables of communicators: by index, by name, and who is in them. */
 #include "match/comm.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,16 +15,27 @@
 #define COMM_CHUNK  256
 #define COMM_CHUNKS ((COMPAT_MAX_CONTEXT + COMM_CHUNK) / COMM_CHUNK)
 
-static struct mca_pml_comm_t **chunks[COMM_CHUNKS];
+typedef struct mca_pml_comm_t *_Atomic comm_slot;
+static comm_slot *_Atomic chunks[COMM_CHUNKS];
 static struct mca_pml_comm_t *comms_by_cid; /* a list, guarded by the component's lock */
+
+/* Acquire, both, against comm_list: what is found is whole. */
+static comm_slot *chunk_at(uint32_t index)
+{
+    return atomic_load_explicit(&chunks[index], memory_order_acquire);
+}
+
+static struct mca_pml_comm_t *slot_comm(const comm_slot *slot)
+{
+    return atomic_load_explicit(slot, memory_order_acquire);
+}
 
 struct mca_pml_comm_t *comm_of_index(uint32_t index)
 {
     if (OPAL_UNLIKELY(index / COMM_CHUNK >= COMM_CHUNKS))
         return NULL;
-    struct mca_pml_comm_t **chunk =
-        __atomic_load_n(&chunks[index / COMM_CHUNK], __ATOMIC_ACQUIRE); /* comm_list */
-    return chunk ? __atomic_load_n(&chunk[index % COMM_CHUNK], __ATOMIC_ACQUIRE) : NULL;
+    const comm_slot *chunk = chunk_at(index / COMM_CHUNK);
+    return chunk ? slot_comm(&chunk[index % COMM_CHUNK]) : NULL;
 }
 
 size_t comm_write_extended(const struct mca_pml_comm_t *comm, const struct peer *peer, void *at,
@@ -62,17 +74,17 @@ struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid)
     return comm;
 }
 
-/* Release, against comm_of_index: what is found is whole. */
+/* Release, against chunk_at and slot_comm. */
 int comm_list(struct mca_pml_comm_t *comm)
 {
-    struct mca_pml_comm_t **chunk = chunks[comm->index / COMM_CHUNK];
+    comm_slot *chunk = chunk_at(comm->index / COMM_CHUNK);
     if (!chunk) {
         chunk = calloc(COMM_CHUNK, sizeof(*chunk));
         if (!chunk)
             return OMPI_ERR_OUT_OF_RESOURCE;
-        __atomic_store_n(&chunks[comm->index / COMM_CHUNK], chunk, __ATOMIC_RELEASE);
+        atomic_store_explicit(&chunks[comm->index / COMM_CHUNK], chunk, memory_order_release);
     }
-    __atomic_store_n(&chunk[comm->index % COMM_CHUNK], comm, __ATOMIC_RELEASE);
+    atomic_store_explicit(&chunk[comm->index % COMM_CHUNK], comm, memory_order_release);
     if (comm->wire_flags & WIRE_CID) {
         OPAL_THREAD_LOCK(&multilane.comm_lock);
         comm->next_by_cid = comms_by_cid;
@@ -84,8 +96,8 @@ int comm_list(struct mca_pml_comm_t *comm)
 
 void comm_unlist(struct mca_pml_comm_t *comm)
 {
-    __atomic_store_n(&chunks[comm->index / COMM_CHUNK][comm->index % COMM_CHUNK], NULL,
-                     __ATOMIC_RELEASE);
+    comm_slot *chunk = chunk_at(comm->index / COMM_CHUNK);
+    atomic_store_explicit(&chunk[comm->index % COMM_CHUNK], NULL, memory_order_release);
     if (!(comm->wire_flags & WIRE_CID))
         return;
     OPAL_THREAD_LOCK(&multilane.comm_lock);
@@ -100,10 +112,14 @@ void comm_unlist(struct mca_pml_comm_t *comm)
 void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
 {
     OPAL_THREAD_LOCK(&multilane.lock);
-    for (uint32_t i = 0; i < COMM_CHUNKS; i++)
-        for (uint32_t j = 0; chunks[i] && j < COMM_CHUNK; j++)
-            if (chunks[i][j])
-                visit(chunks[i][j], with);
+    for (uint32_t i = 0; i < COMM_CHUNKS; i++) {
+        const comm_slot *chunk = chunk_at(i);
+        for (uint32_t j = 0; chunk && j < COMM_CHUNK; j++) {
+            struct mca_pml_comm_t *comm = slot_comm(&chunk[j]);
+            if (comm)
+                visit(comm, with);
+        }
+    }
     OPAL_THREAD_UNLOCK(&multilane.lock);
 }
 
@@ -112,7 +128,7 @@ struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank)
     ompi_proc_t *proc = ompi_comm_peer_lookup(comm->ompi, (int) rank);
     struct peer *peer = proc ? peer_contact(proc->super.proc_name, proc) : NULL;
     if (peer && peer->reachable)
-        __atomic_store_n(&comm->peers[rank], peer, __ATOMIC_RELEASE); /* comm_peer */
+        atomic_store_explicit(&comm->peers[rank], peer, memory_order_release); /* comm_peer */
     return peer;
 }
 
@@ -182,8 +198,8 @@ bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source)
 void comms_fini(void)
 {
     for (unsigned i = 0; i < COMM_CHUNKS; i++) {
-        free(chunks[i]);
-        chunks[i] = NULL;
+        free(chunk_at(i));
+        atomic_init(&chunks[i], NULL);
     }
     comms_by_cid = NULL;
 }

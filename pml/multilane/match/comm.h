@@ -3,6 +3,8 @@
 #ifndef MULTILANE_COMM_H
 #define MULTILANE_COMM_H
 
+#include <stdatomic.h>
+
 #include "common/compat/pml.h"
 
 #include "match/match.h"
@@ -22,13 +24,13 @@ struct mca_pml_comm_t {
     bool wildcards;                /* and under each key it can be asked by */
     uint64_t stamp;
 
-    /* Somebody looked for a message of this rank (or of any, below 0) and found none. Atomic, both;
-     * written by probes, cleared by credit.c. */
-    bool probe_missed;
-    int probe_source;
+    /* Somebody looked for a message of this rank (or of any, below 0) and found none.
+     * Written by probes, cleared by credit.c. */
+    _Atomic bool probe_missed;
+    _Atomic int probe_source;
 
     uint32_t size;
-    struct peer *peers[]; /* by rank, null until the first contact */
+    struct peer *_Atomic peers[]; /* by rank, null until the first contact */
 };
 
 /* The communicator that a message names, or null if this process has not made it yet. Needs
@@ -60,7 +62,7 @@ bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source);
 
 static inline bool comm_lost(const struct mca_pml_comm_t *comm, int32_t source)
 {
-    return OPAL_UNLIKELY(__atomic_load_n(&multilane.lost_peers, __ATOMIC_RELAXED) > 0) &&
+    return OPAL_UNLIKELY(atomic_load_explicit(&multilane.lost_peers, memory_order_relaxed) > 0) &&
            comm_lost_any(comm, source);
 }
 
@@ -69,7 +71,8 @@ struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank);
 
 static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
 {
-    struct peer *peer = __atomic_load_n(&comm->peers[rank], __ATOMIC_ACQUIRE); /* comm_contact */
+    struct peer *peer =
+        atomic_load_explicit(&comm->peers[rank], memory_order_acquire); /* comm_contact */
     if (OPAL_UNLIKELY(!peer))
         peer = comm_contact(comm, (uint32_t) rank);
     return peer;
@@ -81,8 +84,9 @@ static inline struct lane *comm_likely_lane(struct mca_pml_comm_t *comm, int sou
 {
     if (source == OMPI_ANY_SOURCE)
         return NULL;
-    struct peer *peer = __atomic_load_n(&comm->peers[source], __ATOMIC_ACQUIRE); /* comm_contact */
-    return peer && peer->lane_count ? peer_control_lane(peer) : NULL;
+    struct peer *peer =
+        atomic_load_explicit(&comm->peers[source], memory_order_acquire); /* comm_contact */
+    return peer && peer->lanes ? peer_control_lane(peer) : NULL;
 }
 
 /* Does a message to this peer go without extensions? */

@@ -13,7 +13,7 @@
 
 static void due(struct peer *peer)
 {
-    __atomic_store_n(&peer->credit_due, true, __ATOMIC_RELAXED); /* credit_tell_if_due */
+    atomic_store_explicit(&peer->credit_due, true, memory_order_relaxed); /* credit_tell_if_due */
 }
 
 void credit_look(struct peer *peer)
@@ -41,10 +41,10 @@ void credit_tell(struct peer *peer)
 {
     struct wire_credit credit;
     OPAL_THREAD_LOCK(&peer->lock);
-    bool is_due = __atomic_load_n(&peer->credit_due, __ATOMIC_RELAXED);
+    bool is_due = atomic_load_explicit(&peer->credit_due, memory_order_relaxed);
     if (is_due) {
         flow_tell(&peer->in, &multilane.pool, &credit.limit, &credit.headers);
-        __atomic_store_n(&peer->credit_due, false, __ATOMIC_RELAXED);
+        atomic_store_explicit(&peer->credit_due, false, memory_order_relaxed);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!is_due)
@@ -70,9 +70,10 @@ static void one_waits(struct mca_pml_comm_t *comm, void *with)
             search->found = comm_has(comm, head->source, search->peer);
     OPAL_THREAD_UNLOCK(&comm->lock);
     /* Relaxed: a probe that is missed now will miss its message again. */
-    if (!search->found && __atomic_exchange_n(&comm->probe_missed, false, __ATOMIC_RELAXED))
-        search->found =
-            comm_has(comm, __atomic_load_n(&comm->probe_source, __ATOMIC_RELAXED), search->peer);
+    if (!search->found &&
+        atomic_exchange_explicit(&comm->probe_missed, false, memory_order_relaxed))
+        search->found = comm_has(
+            comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed), search->peer);
 }
 
 /* Does a receive or a probe wait that a message of this peer may end? */

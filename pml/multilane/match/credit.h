@@ -18,7 +18,8 @@ void credit_look(struct peer *peer);
 static inline void credit_matched(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_matched(&peer->in, cost)))
-        __atomic_store_n(&peer->credit_due, true, __ATOMIC_RELAXED); /* credit_tell_if_due */
+        atomic_store_explicit(&peer->credit_due, true,
+                              memory_order_relaxed); /* credit_tell_if_due */
     if (OPAL_UNLIKELY(peer->in.held != 0))
         credit_look(peer);
 }
@@ -31,7 +32,7 @@ void credit_tell(struct peer *peer);
  * here. */
 static inline void credit_tell_if_due(struct peer *peer)
 {
-    if (OPAL_UNLIKELY(__atomic_load_n(&peer->credit_due, __ATOMIC_RELAXED)))
+    if (OPAL_UNLIKELY(atomic_load_explicit(&peer->credit_due, memory_order_relaxed)))
         credit_tell(peer);
 }
 

@@ -42,7 +42,7 @@ void inbound_free(struct inbound *inbound)
 void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value)
 {
     char text[256];
-    if (__atomic_fetch_add(&multilane.bad_headers, 1, __ATOMIC_RELAXED) != 0)
+    if (atomic_fetch_add_explicit(&multilane.bad_headers, 1, memory_order_relaxed) != 0)
         return; /* said once; the lane is given up already */
     snprintf(text, sizeof(text), "received %s (%llu)", what, (unsigned long long) value);
     btl_failed(btl, text, OMPI_ERR_BAD_PARAM);

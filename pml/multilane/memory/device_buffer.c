@@ -2,13 +2,15 @@
 /* Device memory that is gone, and complaints about the driver, until they are known. */
 #include "memory/device_buffer.h"
 
+#include <stdatomic.h>
+
 #define COMPLAINTS 4
 
 void driver_complain(const char *what, driver_result result)
 {
-    static uint32_t said;
+    static _Atomic uint32_t said; /* relaxed: it orders nothing */
     char words[160];
-    if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) < COMPLAINTS)
+    if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) < COMPLAINTS)
         opal_output(0, "multilane: %s: the CUDA driver says %s.", what,
                     driver_words(result, words, sizeof(words)));
 }

@@ -39,8 +39,9 @@ bool device_sink_begin(struct device_sink *sink, const void *buffer, size_t coun
     }
     sink->bytes = bytes;
     sink->filling = NULL;
-    sink->copies = 1; /* until device_sink_end */
-    sink->no_more = false;
+    /* Relaxed: no other thread knows of the message's pieces yet. */
+    atomic_store_explicit(&sink->copies, 1, memory_order_relaxed); /* until device_sink_end */
+    atomic_store_explicit(&sink->no_more, false, memory_order_relaxed);
     return true;
 }
 
@@ -48,7 +49,7 @@ bool device_sink_begin(struct device_sink *sink, const void *buffer, size_t coun
 static bool copy_ended(struct device_sink *sink)
 {
     /* Release: our result. Acquire: the others', before the sink completes. */
-    return __atomic_sub_fetch(&sink->copies, 1, __ATOMIC_ACQ_REL) == 0;
+    return atomic_fetch_sub_explicit(&sink->copies, 1, memory_order_acq_rel) == 1;
 }
 
 static void sink_free(struct device_sink *sink)
@@ -78,14 +79,14 @@ static void filling_copy(struct device_sink *sink)
     if (!slot)
         return;
     sink->filling = NULL;
-    __atomic_fetch_add(&sink->copies, 1, __ATOMIC_RELAXED); /* ours is counted still */
+    atomic_fetch_add_explicit(&sink->copies, 1, memory_order_relaxed); /* ours is counted still */
     driver_result result = slot_copy(slot, sink->view, COPY_TO_DEVICE, slot_written);
     if (OPAL_LIKELY(result == DRIVER_SUCCESS))
         return;
     driver_complain("cannot write the device memory of a receive", result);
     sink->error = MPI_ERR_OTHER;
     slot_return(slot);
-    __atomic_fetch_sub(&sink->copies, 1, __ATOMIC_RELAXED);
+    atomic_fetch_sub_explicit(&sink->copies, 1, memory_order_relaxed);
 }
 
 /* All slots are in use: the driver takes the bytes from where they are. It waits for copies only,
@@ -175,12 +176,13 @@ static void flushes_start(struct device_sink *sink, const struct rma *rma)
 {
     const char *place = view_contiguous(sink->view);
     for (uint32_t i = 0; i < rma->count; i++) {
-        __atomic_fetch_add(&sink->copies, 1, __ATOMIC_RELAXED); /* ours is counted still */
+        atomic_fetch_add_explicit(&sink->copies, 1,
+                                  memory_order_relaxed); /* ours is counted still */
         int rc = lane_flush(&rma->lanes[i].local, place, sink->bytes, flush_ended, sink);
         if (OPAL_LIKELY(rc == OMPI_SUCCESS))
             continue;
         flush_failed(sink, rc);
-        __atomic_fetch_sub(&sink->copies, 1, __ATOMIC_RELAXED);
+        atomic_fetch_sub_explicit(&sink->copies, 1, memory_order_relaxed);
     }
 }
 
@@ -188,13 +190,13 @@ bool device_sink_end(struct device_sink *sink, const struct rma *rma)
 {
     /* The peer may be lost, or the receive cancelled, while the last copies are under way: they
      * end it. Relaxed: only the one count that it stands for depends on it. */
-    if (__atomic_exchange_n(&sink->no_more, true, __ATOMIC_RELAXED))
+    if (atomic_exchange_explicit(&sink->no_more, true, memory_order_relaxed))
         return true;
     OPAL_THREAD_LOCK(&sink->lock);
     filling_copy(sink);
     OPAL_THREAD_UNLOCK(&sink->lock);
     /* Relaxed: who brought the last bytes has ordered it, see recv_request_received. */
-    if (rma->count && __atomic_load_n(&rma->landed, __ATOMIC_RELAXED))
+    if (rma->count && atomic_load_explicit(&rma->landed, memory_order_relaxed))
         flushes_start(sink, rma);
     if (!copy_ended(sink))
         return true;

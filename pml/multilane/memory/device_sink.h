@@ -3,18 +3,20 @@
 #ifndef MULTILANE_DEVICE_SINK_H
 #define MULTILANE_DEVICE_SINK_H
 
+#include <stdatomic.h>
+
 #include "memory/rma.h"
 #include "memory/staging.h"
 #include "memory/view.h"
 
 struct device_sink {
-    struct view *view;    /* null: the message does not go to device memory */
-    size_t bytes;         /* of the message that go there */
-    uint32_t copies;      /* atomic: under way, and one more as long as pieces may come */
-    bool no_more;         /* atomic: none will come */
-    int error;            /* an MPI error class, once a copy has failed */
-    opal_mutex_t lock;    /* guards filling */
-    struct slot *filling; /* takes the next piece */
+    struct view *view;       /* null: the message does not go to device memory */
+    size_t bytes;            /* of the message that go there */
+    _Atomic uint32_t copies; /* under way, and one more as long as pieces may come */
+    _Atomic bool no_more;    /* none will come */
+    int error;               /* an MPI error class, once a copy has failed */
+    opal_mutex_t lock;       /* guards filling */
+    struct slot *filling;    /* takes the next piece */
     /* The last copy has ended; view is null. No lock is held. */
     void (*done)(struct device_sink *sink);
 };

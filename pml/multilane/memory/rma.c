@@ -59,7 +59,8 @@ bool rma_offer(struct rma *rma, const struct route *route, struct peer *peer, vo
 static void lane_introduce(struct lane *lane)
 {
     struct wire_lane body = {.index = lane->index};
-    if (!__atomic_exchange_n(&lane->introduced, true, __ATOMIC_RELAXED)) /* once is enough */
+    if (!atomic_exchange_explicit(&lane->introduced, true,
+                                  memory_order_relaxed)) /* once is enough */
         control_send(lane, WIRE_LANE, &body, sizeof(body));
 }
 
@@ -104,8 +105,8 @@ static void rma_add(struct rma *rma, struct lane *lane, const unsigned char *key
 
 static struct lane *lane_of_remote(struct peer *peer, uint32_t index)
 {
-    for (int i = 0; i < peer->lane_count; i++)
-        if (__atomic_load_n(&peer->lanes[i].remote_index, __ATOMIC_RELAXED) == index + 1)
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (atomic_load_explicit(&peer->lanes[i].remote_index, memory_order_relaxed) == index + 1)
             return &peer->lanes[i];
     return NULL;
 }
@@ -183,7 +184,7 @@ static void piece_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
             }
             stripe_copy_failed(rma->lanes[i].lane, (uintptr_t) data);
             /* Relaxed: the end of the transfer orders it. */
-            __atomic_store_n(&rma->lanes[i].failed, true, __ATOMIC_RELAXED);
+            atomic_store_explicit(&rma->lanes[i].failed, true, memory_order_relaxed);
         }
     transfer_piece_done(rma->transfer, status);
 }
@@ -258,7 +259,7 @@ int rma_fence(struct rma *rma)
 {
     for (uint32_t i = 0; i < rma->count; i++) {
         struct rma_lane *used = &rma->lanes[i];
-        if (!__atomic_load_n(&used->failed, __ATOMIC_RELAXED) || !used->lane->renewable)
+        if (!atomic_load_explicit(&used->failed, memory_order_relaxed) || !used->lane->renewable)
             continue;
         int rc = lane_fence(used->lane);
         if (rc != OMPI_SUCCESS)

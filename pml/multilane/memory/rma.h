@@ -4,6 +4,8 @@
 #ifndef MULTILANE_RMA_H
 #define MULTILANE_RMA_H
 
+#include <stdatomic.h>
+
 #include "peer/peer.h"
 #include "peer/peer_class.h"
 #include "lane/transfer.h"
@@ -16,15 +18,15 @@ struct rma_lane {
     struct registration local;
     uint32_t key_at; /* in keys; the other end's */
     uint32_t key_length;
-    size_t bytes; /* of this end's gets or puts over the lane */
-    bool failed;  /* atomic: one of them did */
+    size_t bytes;        /* of this end's gets or puts over the lane */
+    _Atomic bool failed; /* one of them did */
 };
 
 /* Zeroed, it has no lane and nothing to be released. */
 struct rma {
     uint32_t count;
-    bool is_device; /* this end's memory; set before it is offered or worked on */
-    bool landed;    /* atomic: of a receive: gets, or puts that a FIN told of, brought some of it */
+    bool is_device;      /* this end's memory; set before it is offered or worked on */
+    _Atomic bool landed; /* of a receive: gets, or puts that a FIN told of, brought some of it */
     struct rma_lane lanes[RMA_LANES_MAX];
     uint64_t remote; /* where byte remote_offset of the message lies at the other end */
     size_t remote_offset;

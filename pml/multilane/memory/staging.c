@@ -6,6 +6,7 @@
  * stream end in order, so only the head is looked at. */
 #include "memory/staging.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,8 +29,8 @@ struct slot_queue {
 };
 
 static struct {
-    bool is_registered; /* atomic: staging_progress with opal_progress */
-    uint32_t under_way; /* atomic: copies, for a look without the lock */
+    _Atomic bool is_registered; /* staging_progress with opal_progress */
+    _Atomic uint32_t under_way; /* copies, for a look without the lock */
 
     opal_mutex_t lock; /* guards all below */
     struct {
@@ -151,7 +152,7 @@ void slot_return(struct slot *slot)
 
 static void queue_add(struct slot_queue *queue, struct slot *slot)
 {
-    __atomic_fetch_add(&staging.under_way, 1, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&staging.under_way, 1, memory_order_relaxed);
     slot->next = NULL;
     if (!queue->tail)
         queue->tail = &queue->head;
@@ -171,7 +172,7 @@ static struct slot *queue_take(struct slot_queue *queue, driver_result *result)
     queue->head = slot->next;
     if (!queue->head)
         queue->tail = &queue->head;
-    __atomic_fetch_sub(&staging.under_way, 1, __ATOMIC_RELAXED);
+    atomic_fetch_sub_explicit(&staging.under_way, 1, memory_order_relaxed);
     copier_event_return(slot->copier, slot->event);
     return slot;
 }
@@ -197,7 +198,7 @@ int staging_progress(void)
     unsigned from = 0;
     driver_result result = DRIVER_SUCCESS;
     struct slot *slot;
-    if (__atomic_load_n(&staging.under_way, __ATOMIC_RELAXED) == 0)
+    if (atomic_load_explicit(&staging.under_way, memory_order_relaxed) == 0)
         return 0; /* a copy that was just added is seen by the next look */
     while ((slot = ended_take(&from, &result)) != NULL) {
         slot->done(slot, result); /* with no lock held */
@@ -208,7 +209,8 @@ int staging_progress(void)
 
 void staging_listen(void)
 {
-    if (!__atomic_exchange_n(&staging.is_registered, true, __ATOMIC_RELAXED)) /* once is enough */
+    if (!atomic_exchange_explicit(&staging.is_registered, true,
+                                  memory_order_relaxed)) /* once is enough */
         opal_progress_register(staging_progress);
 }
 
@@ -256,14 +258,15 @@ static void pool_free(uint8_t pool)
 
 void staging_fini(void)
 {
-    if (staging.is_registered)
+    if (atomic_load_explicit(&staging.is_registered, memory_order_relaxed))
         opal_progress_unregister(staging_progress);
-    staging.is_registered = false;
+    atomic_init(&staging.is_registered, false);
     copiers_check();
     for (uint8_t pool = 0; pool < POOLS; pool++)
         pool_free(pool);
     memset(staging.queues, 0, sizeof(staging.queues));
-    staging.used = staging.under_way = 0;
+    staging.used = 0;
+    atomic_init(&staging.under_way, 0);
     packers_close();
     copiers_close();
 }

@@ -2,6 +2,7 @@
 /* Datatypes as blocks, and blocks as few copies. */
 #include "memory/view.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,10 +186,10 @@ static driver_result shapes_copy(struct found *found)
 /* Is there a kernel? Says once why not, where one was to be expected. */
 static bool can_pack(const struct view *view, enum copy_direction direction)
 {
-    static bool was_said; /* atomic, relaxed: only that it is said once */
+    static _Atomic bool was_said; /* relaxed: only that it is said once */
     driver_result result = packer_ready(view->copier, direction);
     if (result != DRIVER_SUCCESS && result != DRIVER_NOT_SUPPORTED &&
-        !__atomic_exchange_n(&was_said, true, __ATOMIC_RELAXED))
+        !atomic_exchange_explicit(&was_said, true, memory_order_relaxed))
         driver_complain("no kernel packs irregular datatypes, which are copied block by block",
                         result);
     return result == DRIVER_SUCCESS;

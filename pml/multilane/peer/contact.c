@@ -61,8 +61,8 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
     if (OPAL_LIKELY(!(base->flags & WIRE_NAMED))) {
         if (OPAL_UNLIKELY(base->from >= multilane.local_peer_count))
             return NULL;
-        struct peer *peer =
-            __atomic_load_n(&multilane.local_peers[base->from], __ATOMIC_ACQUIRE); /* peer_list */
+        struct peer *peer = atomic_load_explicit(&multilane.local_peers[base->from],
+                                                 memory_order_acquire); /* peer_list */
         if (OPAL_LIKELY(peer && peer->reachable))
             return peer;
     }

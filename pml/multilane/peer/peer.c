@@ -2,6 +2,7 @@
 /* The table of peers, and the lanes of each by BTL. */
 #include "peer/peer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,10 @@
 /* Those of other jobs, by name: each of their messages carries it, and a parent may have thousands.
  * Written with the component's lock held. */
 #define OTHER_JOB_BUCKETS 1024u
-static struct peer *other_job_buckets[OTHER_JOB_BUCKETS]; /* atomic */
+static struct peer *_Atomic other_job_buckets[OTHER_JOB_BUCKETS];
 
 /* Ranks of one job do not meet, nor do processes that were started one by one. */
-static struct peer **other_job_bucket(opal_process_name_t name)
+static struct peer *_Atomic *other_job_bucket(opal_process_name_t name)
 {
     return &other_job_buckets[(name.vpid + name.jobid) % OTHER_JOB_BUCKETS];
 }
@@ -28,9 +29,11 @@ struct peer *peer_find(opal_process_name_t name)
     if (!is_of_other_job(name)) {
         if (name.vpid >= multilane.local_peer_count)
             return NULL;
-        return __atomic_load_n(&multilane.local_peers[name.vpid], __ATOMIC_ACQUIRE); /* peer_list */
+        return atomic_load_explicit(&multilane.local_peers[name.vpid],
+                                    memory_order_acquire); /* peer_list */
     }
-    struct peer *peer = __atomic_load_n(other_job_bucket(name), __ATOMIC_ACQUIRE); /* peer_list */
+    struct peer *peer =
+        atomic_load_explicit(other_job_bucket(name), memory_order_acquire); /* peer_list */
     while (peer && (peer->name.vpid != name.vpid || peer->name.jobid != name.jobid))
         peer = peer->next_in_bucket;
     return peer;
@@ -39,7 +42,7 @@ struct peer *peer_find(opal_process_name_t name)
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
 {
     /* Acquire, against lane_add: a lane that is counted is whole. */
-    uint8_t count = __atomic_load_n(&peer->lane_count, __ATOMIC_ACQUIRE);
+    uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire);
     for (uint8_t i = 0; i < count; i++)
         if (peer->lanes[i].btl == btl)
             return &peer->lanes[i];
@@ -50,14 +53,14 @@ struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
 void peer_list(struct peer *peer)
 {
     if (!peer->is_of_other_job) {
-        __atomic_store_n(&multilane.local_peers[peer->name.vpid], peer, __ATOMIC_RELEASE);
+        atomic_store_explicit(&multilane.local_peers[peer->name.vpid], peer, memory_order_release);
         return;
     }
-    struct peer **bucket = other_job_bucket(peer->name);
-    peer->next_in_bucket = *bucket;
-    __atomic_store_n(bucket, peer, __ATOMIC_RELEASE);
-    peer->next_other_job = multilane.other_job_peers;
-    __atomic_store_n(&multilane.other_job_peers, peer, __ATOMIC_RELEASE);
+    struct peer *_Atomic *bucket = other_job_bucket(peer->name);
+    peer->next_in_bucket = atomic_load_explicit(bucket, memory_order_relaxed);
+    atomic_store_explicit(bucket, peer, memory_order_release);
+    peer->next_other_job = atomic_load_explicit(&multilane.other_job_peers, memory_order_relaxed);
+    atomic_store_explicit(&multilane.other_job_peers, peer, memory_order_release);
 }
 
 struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
@@ -74,8 +77,9 @@ struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
     return peer;
 }
 
-static void peer_free(struct peer *peer)
+static void peer_free(struct peer *peer, void *unused)
 {
+    (void) unused;
     free(peer->lanes);
     free(peer->device_lane);
     OBJ_DESTRUCT(&peer->lock);
@@ -88,26 +92,23 @@ void peers_visit(void (*visit)(struct peer *peer, void *with), void *with)
 {
     for (uint32_t i = 0; i < multilane.local_peer_count; i++) {
         struct peer *peer =
-            __atomic_load_n(&multilane.local_peers[i], __ATOMIC_ACQUIRE); /* peer_list */
+            atomic_load_explicit(&multilane.local_peers[i], memory_order_acquire); /* peer_list */
         if (peer)
             visit(peer, with);
     }
     struct peer *peer =
-        __atomic_load_n(&multilane.other_job_peers, __ATOMIC_ACQUIRE); /* peer_list */
-    for (; peer; peer = peer->next_other_job)
+        atomic_load_explicit(&multilane.other_job_peers, memory_order_acquire); /* peer_list */
+    while (peer) {
+        struct peer *next = peer->next_other_job; /* peers_fini frees it meanwhile */
         visit(peer, with);
+        peer = next;
+    }
 }
 
 void peers_fini(void)
 {
-    for (uint32_t i = 0; i < multilane.local_peer_count; i++)
-        if (multilane.local_peers[i])
-            peer_free(multilane.local_peers[i]);
-    while (multilane.other_job_peers) {
-        struct peer *peer = multilane.other_job_peers;
-        multilane.other_job_peers = peer->next_other_job;
-        peer_free(peer);
-    }
+    peers_visit(peer_free, NULL);
+    atomic_init(&multilane.other_job_peers, NULL);
     memset(other_job_buckets, 0, sizeof(other_job_buckets));
     free(multilane.local_peers);
     multilane.local_peers = NULL;

@@ -4,6 +4,8 @@
 #ifndef MULTILANE_PEER_H
 #define MULTILANE_PEER_H
 
+#include <stdatomic.h>
+
 #include "base/pending.h"
 #include "common/compat/pml.h"
 
@@ -24,37 +26,36 @@ struct peer {
     bool is_of_other_job; /* of another job: we introduce ourselves by name in every header */
     bool reachable;
     bool is_self;
-    bool lost; /* atomic: errors are returned for all that concerns it, see lost.h */
-    uint32_t
-        found_by; /* atomic: the last search that found it in a communicator; see entry/comms.c */
+    _Atomic bool lost;         /* errors are returned for all that concerns it, see lost.h */
+    _Atomic uint32_t found_by; /* the last search (entry/comms.c) that found it somewhere */
     struct pending lost_pending;
 
     /* Lanes and plan change with the component's lock held, see peer_lanes.c. */
-    uint8_t lane_count; /* atomic; it only grows */
+    _Atomic uint8_t lane_count; /* it only grows */
     uint8_t lane_room;
-    uint8_t control;          /* index of the lane for control messages: of the lowest latency */
-    struct lane *lanes;       /* it never moves, and each keeps its place */
-    struct peer_class *class; /* atomic; plans, shared by all peers with equal lanes */
+    _Atomic uint8_t control; /* index of the lane for control messages: of the lowest latency */
+    struct lane *lanes;      /* it never moves, and each keeps its place */
+    struct peer_class *_Atomic class; /* plans, shared by all peers with equal lanes */
     /* The lane that gets device memory and carries no messages, so that BML r2 does not know it and
      * it is not among the others; null where there is none. */
     struct lane *device_lane;
 
-    struct delivery *delivery; /* atomic: made once; null while no message has to be kept */
+    struct delivery *_Atomic delivery; /* made once; null while no message has to be kept */
 
     /* The next number of a message below, the units drawn with those before it (flow.h) above.
      * Written by every sending thread (atomic where there are threads), read by no other. After
      * 2^32 messages the number's carry makes the units one too many, which is nothing. */
-    uint64_t drawn;
+    _Atomic uint64_t drawn;
     struct flow_out out;
 
-    /* Atomic: what copies of eager messages take that no lane has handed over yet. */
-    uint64_t queued;
+    /* What copies of eager messages take that no lane has handed over yet. */
+    _Atomic uint64_t queued;
 
     opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
     uint32_t next_receive_sequence; /* what has a smaller one was matched or queued */
-    bool credit_due;  /* atomic: the peer is to be told of its limits; set with the lock held */
-    uint8_t declined; /* atomic, see peer_declined */
-    bool starved;     /* it has used them up; starved_pending is in the queue */
+    _Atomic bool credit_due;  /* the peer is to be told of its limits; set with the lock held */
+    _Atomic uint8_t declined; /* see peer_declined */
+    bool starved;             /* it has used them up; starved_pending is in the queue */
     struct flow_in in;
     struct inbound *early;      /* arrived before their turn, by ascending sequence */
     struct inbound *early_last; /* the last of them, if there is one */
@@ -62,8 +63,8 @@ struct peer {
     uint64_t starved_ns;        /* since when it is, or when it got some more */
     struct pending starved_pending;
 
-    opal_mutex_t credit_lock;     /* guards out (but for out.limit) and what follows; a leaf */
-    struct send_request *waiting; /* atomic: for room at the peer or on a lane, by mark */
+    opal_mutex_t credit_lock; /* guards out (but for out.limit) and what follows; a leaf */
+    struct send_request *_Atomic waiting; /* for room at the peer or on a lane, by mark */
     struct send_request *waiting_last;
     bool waiting_is_pending; /* waiting_pending is in the queue */
     struct pending waiting_pending;
@@ -72,7 +73,7 @@ struct peer {
 /* Relaxed: what is asked of a peer in the moment that it is lost is found by lost_end (lost.c). */
 static inline bool peer_is_lost(const struct peer *peer)
 {
-    return __atomic_load_n(&peer->lost, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&peer->lost, memory_order_relaxed);
 }
 
 /* The same, or Open MPI's fault tolerance says so: then it deals with what waits for the process.
@@ -80,6 +81,13 @@ static inline bool peer_is_lost(const struct peer *peer)
 static inline bool lost_or_dead(const struct peer *peer)
 {
     return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
+}
+
+/* How many lanes it has. Relaxed: of the thread that adds them, or of one that met the peer and so
+ * sees them whole; peer_lane_of acquires. */
+static inline uint8_t peer_lane_count(const struct peer *peer)
+{
+    return atomic_load_explicit(&peer->lane_count, memory_order_relaxed);
 }
 
 /* A peer that was met before, or null. Needs no lock: peers are never removed while the component
@@ -105,20 +113,20 @@ void peers_fini(void);
 
 static inline bool peer_declines(const struct peer *peer)
 {
-    return __atomic_load_n(&peer->declined, __ATOMIC_RELAXED) >= DECLINED_MANY;
+    return atomic_load_explicit(&peer->declined, memory_order_relaxed) >= DECLINED_MANY;
 }
 
 static inline void peer_declined(struct peer *peer)
 {
-    uint8_t declined = __atomic_load_n(&peer->declined, __ATOMIC_RELAXED);
+    uint8_t declined = atomic_load_explicit(&peer->declined, memory_order_relaxed);
     bool is_again = declined >= DECLINED_AGAIN;
-    __atomic_store_n(&peer->declined, is_again ? DECLINED_MANY - 1 : declined + 1,
-                     __ATOMIC_RELAXED);
+    atomic_store_explicit(&peer->declined, is_again ? DECLINED_MANY - 1 : declined + 1,
+                          memory_order_relaxed);
 }
 
 static inline void peer_accepted(struct peer *peer)
 {
-    __atomic_store_n(&peer->declined, 0, __ATOMIC_RELAXED);
+    atomic_store_explicit(&peer->declined, 0, memory_order_relaxed);
 }
 
 /* The peer's lane over this BTL, or null. */
@@ -127,35 +135,29 @@ struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);
 /* The lane for control messages. Relaxed: any lane will do. */
 static inline struct lane *peer_control_lane(struct peer *peer)
 {
-    return &peer->lanes[__atomic_load_n(&peer->control, __ATOMIC_RELAXED)];
+    return &peer->lanes[atomic_load_explicit(&peer->control, memory_order_relaxed)];
 }
 
 /* Is there room for one more copy, of that cost? There always is for one. Then peer_unqueue
  * follows. Relaxed, as all of this: a count, which orders nothing. */
 static inline bool peer_queue(struct peer *peer, size_t cost)
 {
-    uint64_t queued = __atomic_load_n(&peer->queued, __ATOMIC_RELAXED);
+    uint64_t queued = atomic_load_explicit(&peer->queued, memory_order_relaxed);
     if (queued && queued + cost > parameters.queued_max_bytes)
         return false;
-    __atomic_fetch_add(&peer->queued, cost, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&peer->queued, cost, memory_order_relaxed);
     return true;
 }
 
 static inline void peer_unqueue(struct peer *peer, size_t cost)
 {
-    __atomic_fetch_sub(&peer->queued, cost, __ATOMIC_RELAXED);
+    atomic_fetch_sub_explicit(&peer->queued, cost, memory_order_relaxed);
 }
 
 /* Draws the number of a message of that cost, and its mark. */
 static inline void peer_draw(struct peer *peer, uint32_t cost, uint32_t *sequence, uint32_t *mark)
 {
-    uint64_t step = (uint64_t) cost << 32 | 1, before;
-    if (opal_using_threads()) {
-        before = __atomic_fetch_add(&peer->drawn, step, __ATOMIC_RELAXED);
-    } else {
-        before = peer->drawn;
-        peer->drawn = before + step;
-    }
+    uint64_t step = (uint64_t) cost << 32 | 1, before = counter_add(&peer->drawn, step);
     *sequence = (uint32_t) before;
     *mark = (uint32_t) ((before + step) >> 32);
 }
@@ -163,11 +165,12 @@ static inline void peer_draw(struct peer *peer, uint32_t cost, uint32_t *sequenc
 /* Gives the last number back. False: a later one was drawn. */
 static inline bool peer_undraw(struct peer *peer, uint32_t cost, uint32_t sequence)
 {
-    uint64_t drawn = __atomic_load_n(&peer->drawn, __ATOMIC_RELAXED);
+    uint64_t drawn = atomic_load_explicit(&peer->drawn, memory_order_relaxed);
     /* Relaxed: it is a count, nothing was sent with the number. */
     return (uint32_t) drawn == sequence + 1 &&
-           __atomic_compare_exchange_n(&peer->drawn, &drawn, drawn - ((uint64_t) cost << 32 | 1),
-                                       false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+           atomic_compare_exchange_strong_explicit(&peer->drawn, &drawn,
+                                                   drawn - ((uint64_t) cost << 32 | 1),
+                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
 #endif

@@ -103,7 +103,7 @@ bool class_shows(const struct peer_class *class, enum class_buffer buffer)
     const struct plan *plan = class->plans[buffer];
     bool shows = plan && buffer != CLASS_DEVICE_DECLINED;
     for (uint32_t i = 0; plan && i < plan->entry_count; i++)
-        shows |= class->routes[buffer][i].messages > 0;
+        shows |= counter_read(&class->routes[buffer][i].messages) > 0;
     return shows;
 }
 
@@ -194,8 +194,8 @@ static struct peer_class *class_describe(const struct peer *peer)
     struct peer_class *class = calloc(1, sizeof(*class));
     if (!class)
         return NULL;
-    class->lane_count = peer->lane_count;
-    class->has_device_lane = peer->device_lane && peer->lane_count < MODEL_LANES_MAX;
+    class->lane_count = peer_lane_count(peer);
+    class->has_device_lane = peer->device_lane && class->lane_count < MODEL_LANES_MAX;
     class->placement = attributes_placement(peer);
     class->group = (struct model_group){
         CLASS_GROUP, used_profile() ? profile_together(used_profile(), class->placement) : 0};
@@ -205,12 +205,12 @@ static struct peer_class *class_describe(const struct peer *peer)
     class->flags = calloc(count, sizeof(*class->flags));
     class->lanes = calloc(count, sizeof(*class->lanes));
     bool good = class->btls && class->flags && class->lanes;
-    for (int i = 0; good && i < peer->lane_count; i++) {
+    for (int i = 0; good && i < class->lane_count; i++) {
         const struct lane *lane = &peer->lanes[i];
         class->btls[i] = lane->btl;
-        class->flags[i] = lane->lost ? 0 : lane->flags;
+        class->flags[i] = lane_is_lost(lane) ? 0 : lane->flags;
         good = attributes_of_lane(lane, share ? CLASS_GROUP : 0, &class->lanes[i]);
-        if (lane->lost) /* it keeps its place, and no protocol is allowed to use it */
+        if (lane_is_lost(lane)) /* it keeps its place, and no protocol is allowed to use it */
             class->lanes[i].can = 0;
         /* A message has one way to device memory: where there is a lane for just that, no other. */
         if (!lane->takes_device || class->has_device_lane)
@@ -238,7 +238,7 @@ static bool class_plans(struct peer_class *class)
 
 struct peer_class *class_of_peer(const struct peer *peer)
 {
-    struct peer_class *class = multilane.peer_classes, *fresh = class_describe(peer);
+    struct peer_class *class = classes_first(), *fresh = class_describe(peer);
     if (!fresh)
         return NULL;
     while (class && !class_equals(class, fresh))
@@ -247,9 +247,9 @@ struct peer_class *class_of_peer(const struct peer *peer)
         class_free(fresh);
     } else {
         class = fresh;
-        class->next = multilane.peer_classes;
-        /* Release: who walks the list without the lock, as reports do, finds it whole. */
-        __atomic_store_n(&multilane.peer_classes, class, __ATOMIC_RELEASE);
+        class->next = classes_first();
+        /* Release, against classes_first. */
+        atomic_store_explicit(&multilane.peer_classes, class, memory_order_release);
     }
     if (class)
         class->peers++;
@@ -258,10 +258,12 @@ struct peer_class *class_of_peer(const struct peer *peer)
 
 void classes_fini(void)
 {
-    while (multilane.peer_classes) {
-        struct peer_class *class = multilane.peer_classes;
-        multilane.peer_classes = class->next;
+    struct peer_class *class = classes_first();
+    while (class) {
+        struct peer_class *next = class->next;
         class_free(class);
+        class = next;
     }
+    atomic_init(&multilane.peer_classes, NULL);
     nics_fini();
 }

@@ -3,6 +3,8 @@
 #ifndef MULTILANE_PEER_CLASS_H
 #define MULTILANE_PEER_CLASS_H
 
+#include <stdatomic.h>
+
 #include "common/compat/pml.h"
 #include "common/lane/profile.h"
 #include "common/model/plan.h"
@@ -18,8 +20,8 @@ struct route {
     uint8_t lane_count;
     bool counted;                   /* some route of the plan stripes: pieces are marked */
     uint8_t lanes[MODEL_LANES_MAX]; /* indices into the peer's lanes */
-    uint64_t messages;              /* sent this way; for people, so exact only without threads */
-    uint64_t bytes;
+    _Atomic uint64_t messages;      /* sent this way; for people, so exact only without threads */
+    _Atomic uint64_t bytes;
 };
 
 /* What a message's memory may look like, as far as plans differ by it. */
@@ -77,7 +79,14 @@ const char *class_switch_points(void);
 /* What holds for messages to this peer that are sent now. */
 static inline struct peer_class *peer_class_now(const struct peer *peer)
 {
-    return __atomic_load_n(&peer->class, __ATOMIC_ACQUIRE); /* peer_plan */
+    return atomic_load_explicit(&peer->class, memory_order_acquire); /* peer_plan */
+}
+
+/* The first of all classes, linked by `next`. Acquire, against class_of_peer: reports walk the list
+ * without the lock, and find each class whole. */
+static inline struct peer_class *classes_first(void)
+{
+    return atomic_load_explicit(&multilane.peer_classes, memory_order_acquire);
 }
 
 static inline struct route *class_route_at(struct peer_class *class, enum class_buffer buffer,

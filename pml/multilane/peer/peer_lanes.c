@@ -64,7 +64,7 @@ static void lanes_frame(struct peer *peer, uint8_t first)
 {
     size_t largest = SIZE_MAX;
     int senders = 0;
-    for (int i = 0; i < peer->lane_count; i++) {
+    for (int i = 0; i < peer_lane_count(peer); i++) {
         const struct lane *lane = &peer->lanes[i];
         senders += lane_sends(lane);
         if (lane_sends(lane) && lane->largest < largest)
@@ -72,7 +72,7 @@ static void lanes_frame(struct peer *peer, uint8_t first)
     }
     if (senders < 2 || !parameters.failover)
         return;
-    for (int i = first; i < peer->lane_count; i++) {
+    for (int i = first; i < peer_lane_count(peer); i++) {
         struct lane *lane = &peer->lanes[i];
         if (!lane_sends(lane) || !lane_loses(lane))
             continue;
@@ -100,9 +100,10 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
     struct lane *lane = peer_lane_of(peer, btl);
     if (lane)
         lane->flags |= bml_btl->btl_flags & ~not_offered(lane);
-    if (lane || peer->lane_count == peer->lane_room)
+    uint8_t count = peer_lane_count(peer);
+    if (lane || count == peer->lane_room)
         return;
-    lane = &peer->lanes[peer->lane_count];
+    lane = &peer->lanes[count];
     const struct multilane_extension *extension = lane_extension_of(btl);
     bool is_exact = extension || stock_btl_sendi_leaves(lane_name_of(btl));
     mca_btl_base_module_sendi_fn_t sendi = is_exact ? btl->btl_sendi : NULL;
@@ -114,11 +115,11 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
                           .plain_sendi = sendi,
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
-                          .index = peer->lane_count,
+                          .index = count,
                           .largest = btl->btl_max_send_size};
     lane->takes_device = takes_device(lane);
     /* Release: with the acquire of peer_lane_of. */
-    __atomic_store_n(&peer->lane_count, peer->lane_count + 1, __ATOMIC_RELEASE);
+    atomic_store_explicit(&peer->lane_count, count + 1, memory_order_release);
 }
 
 static void lanes_add(struct peer *peer, mca_bml_base_btl_array_t *array)
@@ -176,8 +177,8 @@ static struct lane *device_lane_new(struct peer *peer)
 
 static bool has_lane(const struct peer *peer)
 {
-    for (int i = 0; i < peer->lane_count; i++)
-        if (!peer->lanes[i].lost)
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (!lane_is_lost(&peer->lanes[i]))
             return true;
     return false;
 }
@@ -189,21 +190,21 @@ static bool peer_plan(struct peer *peer)
     struct peer_class *class = class_of_peer(peer);
     if (!class)
         return false;
-    if (peer->class)
-        peer->class->peers--;
-    for (int i = 0; i < peer->lane_count; i++)
-        if (peer->lanes[i].speed.bytes_s == 0)
-            stripe_init(&peer->lanes[i], &class->lanes[i]);
-    __atomic_store_n(&peer->control, class->control, __ATOMIC_RELAXED);
+    struct peer_class *before = peer_class_now(peer);
+    if (before)
+        before->peers--;
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        stripe_init(&peer->lanes[i], &class->lanes[i]);
+    atomic_store_explicit(&peer->control, class->control, memory_order_relaxed);
     /* Release: who finds the class finds it whole. peer_class_now */
-    __atomic_store_n(&peer->class, class, __ATOMIC_RELEASE);
+    atomic_store_explicit(&peer->class, class, memory_order_release);
     return true;
 }
 
 bool peer_take_lanes(struct peer *peer)
 {
     mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(peer->proc);
-    uint8_t before = peer->lane_count;
+    uint8_t before = peer_lane_count(peer);
     if (!endpoint)
         return false;
     if (!peer->lanes) {
@@ -216,7 +217,7 @@ bool peer_take_lanes(struct peer *peer)
     lanes_add(peer, &endpoint->btl_eager);
     lanes_add(peer, &endpoint->btl_send);
     lanes_frame(peer, before);
-    bool is_planned = peer->class && peer->lane_count == before;
+    bool is_planned = peer_class_now(peer) && peer_lane_count(peer) == before;
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }
 
@@ -233,8 +234,9 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
 {
     struct peer *peer = lane->peer;
     OPAL_THREAD_LOCK(&multilane.lock);
-    bool was_lost = lane->lost;
-    __atomic_store_n(&lane->lost, is_lost, __ATOMIC_RELAXED); /* a hint to requests under way */
+    bool was_lost = lane_is_lost(lane);
+    atomic_store_explicit(&lane->lost, is_lost,
+                          memory_order_relaxed); /* a hint to requests under way */
     bool carries = has_lane(peer) && (was_lost == is_lost || peer_plan(peer));
     OPAL_THREAD_UNLOCK(&multilane.lock);
     return carries;
@@ -243,7 +245,10 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
 void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
-    peer->lane_count = 0; /* its class keeps it: reports are written after this */
+    /* Relaxed: its job ends. */
+    atomic_store_explicit(
+        &peer->lane_count, 0,
+        memory_order_relaxed); /* its class keeps it: reports are written after this */
     free(peer->lanes);
     peer->lanes = NULL;
     free(peer->device_lane);
@@ -258,6 +263,6 @@ bool lane_renew(struct lane *lane)
         endpoint != lane->endpoint)
         return false;
     /* What introduced it to the peer may have been lost with it. Relaxed: see rma.c. */
-    __atomic_store_n(&lane->introduced, false, __ATOMIC_RELAXED);
+    atomic_store_explicit(&lane->introduced, false, memory_order_relaxed);
     return true;
 }

@@ -38,14 +38,14 @@
 /* All words of a lane's speed are read and written relaxed: each is a number of its own, written by
  * the threads that send or read on the lane, and a stale one makes a piece take the second best
  * lane. */
-static uint64_t load(const uint64_t *word)
+static uint64_t load(const _Atomic uint64_t *word)
 {
-    return __atomic_load_n(word, __ATOMIC_RELAXED);
+    return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static void store(uint64_t *word, uint64_t value)
+static void store(_Atomic uint64_t *word, uint64_t value)
 {
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
 static void speed_init(struct lane_speed *speed, const struct model_lane_cost *cost)
@@ -54,13 +54,15 @@ static void speed_init(struct lane_speed *speed, const struct model_lane_cost *c
     if (cost->range_count) {
         const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
         if (range->bandwidth_bytes_s < 1e15)
-            speed->bytes_s = (uint64_t) range->bandwidth_bytes_s;
+            atomic_init(&speed->bytes_s, (uint64_t) range->bandwidth_bytes_s);
         speed->latency_s = range->latency_s;
     }
 }
 
 void stripe_init(struct lane *lane, const struct model_lane *attributes)
 {
+    if (load(&lane->speed.bytes_s))
+        return;
     enum model_way way = attributes->cost[MODEL_BY_GET].range_count ? MODEL_BY_GET : MODEL_BY_PUT;
     speed_init(&lane->speed, &attributes->cost[MODEL_BY_SEND]);
     speed_init(&lane->copy_speed, &attributes->cost[way]);
@@ -182,7 +184,7 @@ static void speed_sent(struct lane_speed *speed, size_t size)
         store(&speed->since_bytes, load(&speed->seen));
         store(&speed->since_ns, clock_now_ns());
     }
-    __atomic_fetch_add(&speed->sent, size, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&speed->sent, size, memory_order_relaxed);
 }
 
 void stripe_sent(struct lane *lane, size_t size)
@@ -192,12 +194,12 @@ void stripe_sent(struct lane *lane, size_t size)
 
 void stripe_not_sent(struct lane *lane, size_t size)
 {
-    __atomic_fetch_sub(&lane->speed.sent, size, __ATOMIC_RELAXED);
+    atomic_fetch_sub_explicit(&lane->speed.sent, size, memory_order_relaxed);
 }
 
 void stripe_copying(struct lane *lane, size_t size)
 {
-    if (lane->peer->lane_count > 1)
+    if (peer_lane_count(lane->peer) > 1)
         speed_sent(&lane->copy_speed, size);
 }
 
@@ -242,24 +244,25 @@ void stripe_seen(struct lane *lane, const struct wire_seen *seen)
 
 void stripe_copied(struct lane *lane, size_t size)
 {
-    if (lane->peer->lane_count == 1)
+    if (peer_lane_count(lane->peer) == 1)
         return;
     speed_seen(&lane->copy_speed,
-               __atomic_add_fetch(&lane->copy_speed.seen, size, __ATOMIC_RELAXED));
+               atomic_fetch_add_explicit(&lane->copy_speed.seen, size, memory_order_relaxed) +
+                   size);
 }
 
 void stripe_copy_failed(struct lane *lane, size_t size)
 {
     struct lane_speed *speed = &lane->copy_speed;
-    if (lane->peer->lane_count == 1)
+    if (peer_lane_count(lane->peer) == 1)
         return;
-    __atomic_fetch_sub(&speed->sent, size, __ATOMIC_RELAXED);
+    atomic_fetch_sub_explicit(&speed->sent, size, memory_order_relaxed);
     store(&speed->since_bytes, load(&speed->seen));
     store(&speed->since_ns, clock_now_ns());
 }
 
 void stripe_not_copying(struct lane *lane, size_t size)
 {
-    if (lane->peer->lane_count > 1)
-        __atomic_fetch_sub(&lane->copy_speed.sent, size, __ATOMIC_RELAXED);
+    if (peer_lane_count(lane->peer) > 1)
+        atomic_fetch_sub_explicit(&lane->copy_speed.sent, size, memory_order_relaxed);
 }

@@ -48,7 +48,7 @@ void stripe_not_copying(struct lane *lane, size_t size);
 /* The peer says how many of the striped bytes that were ever sent on this lane it has. */
 void stripe_seen(struct lane *lane, const struct wire_seen *seen);
 
-/* What the model knew of the lane when its peer was met. */
+/* Starts from what the model knows of the lane; nothing where it has started before. */
 void stripe_init(struct lane *lane, const struct model_lane *attributes);
 
 #endif

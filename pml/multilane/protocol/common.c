@@ -21,10 +21,12 @@ static int answer_expect(struct send_request *request)
 {
     if (handle_is_set(request->handle))
         return OMPI_SUCCESS;
-    request->unfinished++; /* before another thread finds the request, and makes a step */
+    /* Before another thread finds the request by its handle, and makes a step. Relaxed: as yet no
+     * other thread changes it, and the handle's lock orders it. */
+    atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
     int rc = handle_acquire(&multilane.handles, HANDLE_SEND, request, &request->handle);
     if (rc != OMPI_SUCCESS)
-        request->unfinished--;
+        atomic_fetch_sub_explicit(&request->unfinished, 1, memory_order_relaxed);
     else if (OPAL_UNLIKELY(peer_is_lost(request->out.peer)))
         send_request_lost(request, request->handle); /* lost_end may have looked before */
     return rc;

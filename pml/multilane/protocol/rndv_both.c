@@ -35,7 +35,7 @@ struct obtained {
 struct found {
     struct multilane_control *control;
     struct lane *lane;
-    uint32_t ends; /* atomic: our end has copied its last chunk, and one of the ends the last */
+    _Atomic uint32_t ends; /* our end has copied its last chunk, and one of the ends the last */
 };
 
 _Static_assert(sizeof(struct obtained) <= SEND_OWN_BYTES && sizeof(struct found) <= RECV_OWN_BYTES,
@@ -152,7 +152,7 @@ static void rndv_both_finish(struct recv_request *request)
 static bool rndv_both_ends(struct recv_request *request, uint32_t ends)
 {
     struct found *own = recv_request_own(request);
-    uint32_t before = __atomic_fetch_add(&own->ends, ends, __ATOMIC_ACQ_REL);
+    uint32_t before = atomic_fetch_add_explicit(&own->ends, ends, memory_order_acq_rel);
     if (before + ends == 2)
         rndv_both_finish(request);
     return before < 2;

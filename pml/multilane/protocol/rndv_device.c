@@ -58,10 +58,10 @@ static void device_piece_copied(mca_btl_base_module_t *btl,
 static int rndv_device_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
-    mca_btl_base_module_t *btl = request->peer->device_lane->btl;
+    mca_btl_base_module_t *btl = recv_request_peer(request)->device_lane->btl;
     struct wanted *own = recv_request_own(request);
     bool is_device;
-    int rc = btl->btl_get(btl, request->peer->device_lane->endpoint,
+    int rc = btl->btl_get(btl, recv_request_peer(request)->device_lane->endpoint,
                           recv_request_place(request, &is_device) + offset, own->remote + offset,
                           NULL, (mca_btl_base_registration_handle_t *) own->key, *size, 0,
                           MCA_BTL_NO_ORDER, device_piece_copied, transfer, NULL);
@@ -85,7 +85,7 @@ static const struct transfer_steps rndv_device_way = {.start = rndv_device_piece
 
 static void rndv_device_receive(struct recv_request *request, const struct arrival *arrival)
 {
-    struct lane *lane = request->peer->device_lane;
+    struct lane *lane = recv_request_peer(request)->device_lane;
     bool is_device;
     if (!lane || !recv_request_place(request, &is_device) ||
         arrival->key.length != lane_key_length(lane)) {

@@ -37,7 +37,7 @@ static void rndv_get_finish(struct transfer *transfer, int status)
         recv_request_get_failed(request);
         return;
     }
-    request->rma.landed = true;
+    atomic_store_explicit(&request->rma.landed, true, memory_order_relaxed); /* device_sink_end */
     recv_request_finish(request); /* which gives the registrations back */
 }
 
@@ -48,8 +48,9 @@ static void rndv_get_receive(struct recv_request *request, const struct arrival 
 {
     struct rma *rma = &request->rma;
     char *place = recv_request_place(request, &rma->is_device);
-    rma_read_keys(rma, request->peer, arrival->lane, &arrival->key, arrival->key_bytes);
-    rma->landed = false;
+    rma_read_keys(rma, recv_request_peer(request), arrival->lane, &arrival->key,
+                  arrival->key_bytes);
+    atomic_store_explicit(&rma->landed, false, memory_order_relaxed);
     if (!place || !rma_can_get(rma, place, request->wanted)) {
         rma_release(rma);
         recv_request_ask(request, 0);

@@ -23,11 +23,12 @@ static bool rndv_put_offer(struct recv_request *request, char *place, const stru
 {
     const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
     const struct route *route =
-        class_route_at(peer_class_now(request->peer),
+        class_route_at(peer_class_now(recv_request_peer(request)),
                        request->rma.is_device ? CLASS_DEVICE : CLASS_CONTIGUOUS, request->wanted);
     struct lane *lane = arrival->lane;
     if (route->protocol == &rndv_put)
-        return rma_offer(&request->rma, route, request->peer, place, request->wanted, access);
+        return rma_offer(&request->rma, route, recv_request_peer(request), place, request->wanted,
+                         access);
     return lane && lane_can_put(lane) &&
            rma_offer_lane(&request->rma, lane, place, request->wanted, access);
 }
@@ -36,7 +37,7 @@ static void rndv_put_receive(struct recv_request *request, const struct arrival 
 {
     char *place = recv_request_place(request, &request->rma.is_device);
     request->rma.count = 0;
-    request->rma.landed = false;
+    atomic_store_explicit(&request->rma.landed, false, memory_order_relaxed);
     if (!place || !rndv_put_offer(request, place, arrival)) {
         recv_request_ask(request, 0);
         return;
@@ -81,7 +82,7 @@ static void rndv_put_finish(struct transfer *transfer, int status)
         if (!used->bytes)
             continue;
         /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
-        __atomic_add_fetch(&request->unfinished, 1, __ATOMIC_RELAXED);
+        atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
         tell_of_bytes(used->lane, WIRE_FIN, request->receiver, used->bytes, request);
     }
     send_request_step(request);
@@ -111,9 +112,9 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
 static bool rndv_put_fin(struct recv_request *request, uint64_t bytes)
 {
     if (request->rma.count == 0 ||
-        bytes > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
+        bytes > request->wanted - atomic_load_explicit(&request->received, memory_order_relaxed))
         return false;
-    __atomic_store_n(&request->rma.landed, true, __ATOMIC_RELAXED); /* device_sink_end */
+    atomic_store_explicit(&request->rma.landed, true, memory_order_relaxed); /* device_sink_end */
     recv_request_received(request, bytes);
     return true;
 }

@@ -18,8 +18,8 @@ _Static_assert(sizeof(struct multilane_ring_key) <= WIRE_KEY_MAX, "it fits a mes
 
 /* A receiver's own part. */
 struct taken {
-    uint32_t ends; /* atomic: the RTR is out, and the ring is done */
-    int status;    /* of the ring, once it is done */
+    _Atomic uint32_t ends; /* the RTR is out, and the ring is done */
+    int status;            /* of the ring, once it is done */
 };
 
 /* The peer's lane with a ring; null: it has none. */
@@ -61,7 +61,8 @@ static void ring_sent(void *context, int status)
     /* Relaxed: send_request_ready clears it where the receiver knows. To be told twice does no
      * harm.
      */
-    bool is_awaited = __atomic_exchange_n(&request->held_by, NULL, __ATOMIC_RELAXED) != NULL;
+    bool is_awaited =
+        atomic_exchange_explicit(&request->held_by, NULL, memory_order_relaxed) != NULL;
     if (status != OPAL_SUCCESS && lost_or_dead(request->out.peer))
         send_request_lost(request, request->handle); /* if it was not told yet */
     else if (status != OPAL_SUCCESS && is_awaited)
@@ -82,8 +83,8 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
     int rc = OPAL_ERR_NOT_SUPPORTED;
     (void) from;
     /* Relaxed: what takes the steps back is ordered by itself. */
-    __atomic_add_fetch(&request->unfinished, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&request->held_by, &rndv_ring, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
+    atomic_store_explicit(&request->held_by, &rndv_ring, memory_order_relaxed);
     request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
     if (lane && data && rtr->key.length == KEY_BYTES) {
         memcpy(&answer, key, KEY_BYTES);
@@ -103,9 +104,9 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
 static void rndv_ring_step(struct recv_request *request)
 {
     struct taken *own = recv_request_own(request);
-    if (__atomic_add_fetch(&own->ends, 1, __ATOMIC_ACQ_REL) != 2)
+    if (atomic_fetch_add_explicit(&own->ends, 1, memory_order_acq_rel) != 1)
         return;
-    __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELAXED);
+    atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
     if (own->status == OPAL_SUCCESS)
         recv_request_finish(request);
     else
@@ -123,7 +124,7 @@ static void ring_taken(void *context, int status)
 static bool rndv_ring_take(struct recv_request *request, const struct arrival *arrival,
                            struct multilane_ring_key *answer)
 {
-    const struct lane *lane = ring_lane(request->peer);
+    const struct lane *lane = ring_lane(recv_request_peer(request));
     char *data = request->sink.view ? view_contiguous(request->sink.view) : NULL;
     struct multilane_ring_key offer;
     if (!lane || !data || arrival->key.length != KEY_BYTES)
@@ -140,14 +141,14 @@ static void rndv_ring_receive(struct recv_request *request, const struct arrival
     if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
         return;
     *(struct taken *) recv_request_own(request) = (struct taken){.ends = 0};
-    __atomic_store_n(&request->held_by, &rndv_ring, __ATOMIC_RELAXED);
+    atomic_store_explicit(&request->held_by, &rndv_ring, memory_order_relaxed);
     if (!rndv_ring_take(request, arrival, &answer)) {
-        __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELAXED);
+        atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
         recv_request_ask(request, 0);
         return;
     }
-    recv_request_send_rtr(request, peer_control_lane(request->peer), 0, WIRE_BY_RING, &key,
-                          &answer);
+    recv_request_send_rtr(request, peer_control_lane(recv_request_peer(request)), 0, WIRE_BY_RING,
+                          &key, &answer);
     rndv_ring_step(request);
 }
 

@@ -56,7 +56,7 @@ static void slot_sent(struct transfer *transfer, int status)
     opal_convertor_cleanup(&slot->convertor);
     if (OPAL_LIKELY(status == OMPI_SUCCESS))
         /* Relaxed: the end of the piece, below, orders it before the end of the message. */
-        __atomic_fetch_sub(&request->unsent, slot->length, __ATOMIC_RELAXED);
+        atomic_fetch_sub_explicit(&request->unsent, slot->length, memory_order_relaxed);
     slot_return(slot);
     transfer_piece_done(&request->transfer, status);
 }
@@ -110,7 +110,7 @@ static int rndv_staged_piece(struct transfer *transfer, size_t offset, size_t *s
 static void rndv_staged_cancel(struct send_request *request)
 {
     tell_of_bytes(peer_control_lane(request->out.peer), WIRE_CANCEL, request->receiver,
-                  __atomic_load_n(&request->unsent, __ATOMIC_RELAXED), NULL);
+                  atomic_load_explicit(&request->unsent, memory_order_relaxed), NULL);
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
     send_request_step(request); /* the ring may not be through with it, see rndv_ring.c */
 }
@@ -133,7 +133,7 @@ void rndv_staged_move(struct send_request *request, size_t from, size_t end)
     if (request->route->protocol != &rndv_staged)
         request->route =
             class_route_at(peer_class_now(request->out.peer), CLASS_PACKED, request->out.size);
-    request->unsent = end - from;
+    atomic_store_explicit(&request->unsent, end - from, memory_order_relaxed);
     transfer_begin(&request->transfer, &rndv_staged_way, from, end, SLOTS_UNDER_WAY);
 }
 

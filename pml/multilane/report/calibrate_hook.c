@@ -127,15 +127,16 @@ static int measure_force(int rank, int protocol, uint32_t mask)
     if (!peer || protocol >= MODEL_PROTOCOLS)
         return OMPI_ERR_BAD_PARAM;
     OPAL_THREAD_LOCK(&multilane.lock);
+    struct peer_class *class = peer_class_now(peer);
     struct forced *forced = NULL;
-    if (remember(peer->class)) {
-        forced = find(peer->class, protocol, mask);
+    if (remember(class)) {
+        forced = find(class, protocol, mask);
         if (!forced)
-            forced = forced_new(peer->class, protocol, mask);
+            forced = forced_new(class, protocol, mask);
     }
     if (forced) {
-        memcpy(peer->class->plans, forced->plans, sizeof(forced->plans));
-        memcpy(peer->class->routes, forced->routes, sizeof(forced->routes));
+        memcpy(class->plans, forced->plans, sizeof(forced->plans));
+        memcpy(class->routes, forced->routes, sizeof(forced->routes));
     }
     OPAL_THREAD_UNLOCK(&multilane.lock);
     return forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
@@ -147,11 +148,12 @@ static int measure_lanes(int rank, struct model_lane *lanes, uint32_t *count,
     struct peer *peer = peer_of_rank(rank);
     if (!peer)
         return OMPI_ERR_UNREACH;
-    if (peer->class->lane_count > *count)
+    const struct peer_class *class = peer_class_now(peer);
+    if (class->lane_count > *count)
         return OMPI_ERR_OUT_OF_RESOURCE;
-    *count = peer->class->lane_count;
-    *placement = peer->class->placement;
-    memcpy(lanes, peer->class->lanes, *count * sizeof(*lanes));
+    *count = class->lane_count;
+    *placement = class->placement;
+    memcpy(lanes, class->lanes, *count * sizeof(*lanes));
     return OMPI_SUCCESS;
 }
 
@@ -160,10 +162,11 @@ static int measure_route(int rank, uint64_t bytes, struct multilane_route *out)
     struct peer *peer = peer_of_rank(rank);
     if (!peer)
         return OMPI_ERR_UNREACH;
-    const struct plan_entry *entry = plan_lookup(peer->class->plans[CLASS_CONTIGUOUS], bytes);
+    const struct peer_class *class = peer_class_now(peer);
+    const struct plan_entry *entry = plan_lookup(class->plans[CLASS_CONTIGUOUS], bytes);
     struct plan_input input;
     struct cost cost;
-    class_plan_input(peer->class, CLASS_CONTIGUOUS, &input);
+    class_plan_input(class, CLASS_CONTIGUOUS, &input);
     *out = (struct multilane_route){.protocol = (int) entry->protocol_index, .predicted_s = NAN};
     for (uint32_t i = 0; i < entry->lane_count; i++)
         out->lanes |= UINT32_C(1) << entry->lanes[i];
@@ -176,7 +179,7 @@ static int measure_registration(int rank, uint32_t index, void *address, size_t 
 {
     struct peer *peer = peer_of_rank(rank);
     struct registration registration;
-    if (!peer || index >= peer->lane_count)
+    if (!peer || index >= peer_lane_count(peer))
         return OMPI_ERR_BAD_PARAM;
     int rc = lane_register(&peer->lanes[index], address, bytes, MCA_BTL_REG_FLAG_REMOTE_READ,
                            &registration);

@@ -21,15 +21,14 @@ static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
 {
     uint64_t sum = 0;
     OPAL_THREAD_LOCK(&multilane.lock);
-    for (struct peer_class *class = multilane.peer_classes; class; class = class->next) {
+    for (struct peer_class *class = classes_first(); class; class = class->next) {
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             if (!class->plans[buffer])
                 continue;
             for (uint32_t i = 0; i < class->plans[buffer]->entry_count; i++) {
                 const struct route *route = &class->routes[buffer][i];
                 if (passes(class, route, what))
-                    sum += __atomic_load_n(bytes ? &route->bytes : &route->messages,
-                                           __ATOMIC_RELAXED); /* counter_add */
+                    sum += counter_read(bytes ? &route->bytes : &route->messages);
             }
         }
     }
@@ -86,7 +85,7 @@ static int read_lane_bytes(const struct mca_base_pvar_t *variable, void *value, 
 static int read_plain(const struct mca_base_pvar_t *variable, void *value, void *object)
 {
     (void) object;
-    *(unsigned long long *) value = __atomic_load_n((uint64_t *) variable->ctx, __ATOMIC_RELAXED);
+    *(unsigned long long *) value = counter_read((_Atomic uint64_t *) variable->ctx);
     return OMPI_SUCCESS;
 }
 
@@ -130,7 +129,7 @@ int counters_register(const mca_base_component_t *component)
     static const struct {
         const char *name;
         const char *help;
-        uint64_t *value;
+        _Atomic uint64_t *value;
     } plain[] = {
         {"unexpected_messages", "Messages that came before their receive was posted",
          &multilane.unexpected_messages},

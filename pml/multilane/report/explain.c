@@ -124,7 +124,8 @@ static void print_plan(FILE *file, const struct peer_class *class, int buffer)
                   lanes_text(class, entry, lanes, sizeof(lanes)),
                   number_print_time(predict(class, buffer, i, entry->first_bytes), low),
                   number_print_time(predict(class, buffer, i, last_shown(entry)), high),
-                  (unsigned long long) route->messages, (unsigned long long) route->bytes);
+                  (unsigned long long) counter_read(&route->messages),
+                  (unsigned long long) counter_read(&route->bytes));
     }
     table_print(&table, file, "    ");
 }
@@ -133,10 +134,10 @@ static void print_text(FILE *file)
 {
     fprintf(file, "multilane: plans of rank %u and their use", multilane.me.vpid);
     fprintf(file, " (%llu unexpected, %llu early messages received)\n",
-            (unsigned long long) multilane.unexpected_messages,
-            (unsigned long long) multilane.early_messages);
+            (unsigned long long) counter_read(&multilane.unexpected_messages),
+            (unsigned long long) counter_read(&multilane.early_messages));
     fprintf(file, "  %s\n", used_profile_story());
-    for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
+    for (const struct peer_class *class = classes_first(); class; class = class->next) {
         fprintf(file, "  %u peer%s over", class->peers, class->peers == 1 ? "" : "s");
         for (int i = 0; i < class->lane_count; i++)
             fprintf(file, " %s", class->lanes[i].name);
@@ -177,8 +178,9 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
             fprintf(file, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
         print_json_lanes(file, class, entry);
         fprintf(file, "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
-                predict(class, buffer, i, last_shown(entry)), (unsigned long long) route->messages,
-                (unsigned long long) route->bytes);
+                predict(class, buffer, i, last_shown(entry)),
+                (unsigned long long) counter_read(&route->messages),
+                (unsigned long long) counter_read(&route->bytes));
     }
     fprintf(file, "]}");
 }
@@ -246,12 +248,12 @@ static void print_json_attributes(FILE *file, const struct peer_class *class)
 static void print_json(FILE *file)
 {
     fprintf(file, "{\"rank\": %u, \"unexpected\": %llu, \"early\": %llu, \"measured\": ",
-            multilane.me.vpid, (unsigned long long) multilane.unexpected_messages,
-            (unsigned long long) multilane.early_messages);
+            multilane.me.vpid, (unsigned long long) counter_read(&multilane.unexpected_messages),
+            (unsigned long long) counter_read(&multilane.early_messages));
     print_json_text(file, used_profile_story());
     fprintf(file, ", \"classes\": [");
-    for (const struct peer_class *class = multilane.peer_classes; class; class = class->next) {
-        fprintf(file, "%s{\"peers\": %u, \"lanes\": [", class == multilane.peer_classes ? "" : ", ",
+    for (const struct peer_class *class = classes_first(); class; class = class->next) {
+        fprintf(file, "%s{\"peers\": %u, \"lanes\": [", class == classes_first() ? "" : ", ",
                 class->peers);
         for (int i = 0; i < class_lanes_described(class); i++)
             fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);

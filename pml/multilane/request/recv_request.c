@@ -58,14 +58,13 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
 
-    /* Relaxed: the peer was known to all threads before the receive met it. */
-    struct peer *peer = __atomic_load_n(&request->peer, __ATOMIC_RELAXED);
+    struct peer *peer = recv_request_peer(request);
     const struct protocol *holder =
-        __atomic_load_n(&request->held_by, __ATOMIC_ACQUIRE); /* recv_request_get_failed */
+        atomic_load_explicit(&request->held_by, memory_order_acquire); /* recv_request_get_failed */
     /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
-    if (!can_cancel &&
-        (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) ||
-         (holder && !holder->stop) || __atomic_load_n(&request->is_answering, __ATOMIC_RELAXED)))
+    if (!can_cancel && (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) ||
+                        (holder && !holder->stop) ||
+                        atomic_load_explicit(&request->is_answering, memory_order_relaxed)))
         return OMPI_SUCCESS;
     if (!can_cancel && holder) { /* it ends when that has stopped */
         holder->stop(peer, false);
@@ -94,7 +93,7 @@ static void recv_request_construct(struct recv_request *request)
     request->handle = (struct wire_handle){0};
     request->rma.count = 0;
     request->has_convertor = false;
-    request->held_by = NULL;
+    atomic_init(&request->held_by, NULL);
     request->is_shared = false;
     request->claimed = (struct spans){0};
     device_sink_construct(&request->sink, sink_done);
@@ -125,7 +124,8 @@ struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_
 void recv_request_fail(struct recv_request *request, int mpi_error)
 {
     request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
-    request->size = request->wanted = request->received = 0;
+    request->size = request->wanted = 0;
+    atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece may come */
     recv_request_complete(request);
 }
 
@@ -134,7 +134,7 @@ static void recv_request_prepare_convertor(struct recv_request *request)
     mca_pml_base_request_t *base = &request->base.req_base;
     if (request->has_convertor)
         opal_convertor_cleanup(&base->req_convertor);
-    opal_convertor_copy_and_prepare_for_recv(request->peer->proc->super.proc_convertor,
+    opal_convertor_copy_and_prepare_for_recv(recv_request_peer(request)->proc->super.proc_convertor,
                                              &base->req_datatype->super, base->req_count,
                                              base->req_addr, 0, &base->req_convertor);
     request->has_convertor = true;
@@ -207,10 +207,10 @@ void recv_request_received(struct recv_request *request, size_t bytes)
     /* Release: our bytes before the count. Acquire: the others' bytes before completion. Only who
      * brings the last byte completes it, also if a FIN says more than there was. */
     size_t wanted = request->wanted;
-    size_t before = __atomic_fetch_add(&request->received, bytes, __ATOMIC_ACQ_REL);
+    size_t before = atomic_fetch_add_explicit(&request->received, bytes, memory_order_acq_rel);
     if (before >= wanted || bytes < wanted - before)
         return;
-    seen_flush(request->peer);
+    seen_flush(recv_request_peer(request));
     recv_request_complete(request);
 }
 
@@ -224,7 +224,7 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
     base->req_ompi.req_status.MPI_SOURCE = match->source;
     base->req_ompi.req_status.MPI_TAG = match->tag;
     base->req_proc = peer->proc;
-    __atomic_store_n(&request->peer, peer, __ATOMIC_RELAXED); /* recv_request_cancel */
+    atomic_store_explicit(&request->peer, peer, memory_order_relaxed); /* recv_request_cancel */
     request->size = size;
     request->base.req_bytes_packed = size;
     request->wanted = size < room ? size : room;
@@ -249,7 +249,7 @@ void recv_request_met(struct recv_request *request, const struct arrival *arriva
 {
     recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
     request->sender = arrival->sender;
-    request->received = 0;
+    atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece came yet */
 }
 
 void recv_request_take_packed(struct recv_request *request, struct peer *peer,
@@ -281,7 +281,7 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
     /* What a former life that did not come to its end has left; no other thread knows of this one
      * yet.
      */
-    request->held_by = NULL;
+    atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
     request->is_shared = false;
     request->protocol = protocol_of_method(arrival->method);
     request->protocol->receive(request, arrival);
@@ -290,7 +290,7 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
 void recv_request_finish(struct recv_request *request)
 {
     if (OPAL_UNLIKELY(handle_is_set(request->sender)))
-        recv_request_acknowledge(request, peer_control_lane(request->peer));
+        recv_request_acknowledge(request, peer_control_lane(recv_request_peer(request)));
     else
         recv_request_complete(request);
 }
@@ -314,7 +314,7 @@ void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
      * to who cancels. */
     if (handle_is_set(request->handle))
         recv_request_forget_handle(request);
-    __atomic_store_n(&request->is_answering, true, __ATOMIC_RELAXED);
+    atomic_store_explicit(&request->is_answering, true, memory_order_relaxed);
     control_send_owned(lane, WIRE_ACK, &ack, sizeof(ack), ANSWER_PATIENCE_NS, acknowledged,
                        request);
 }
@@ -325,7 +325,7 @@ bool recv_request_can_answer(struct recv_request *request)
         OPAL_LIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request, &request->handle) ==
                     OMPI_SUCCESS))
         return true;
-    inbound_refuse_sender(request->peer, request->sender);
+    inbound_refuse_sender(recv_request_peer(request), request->sender);
     recv_request_fail(request, MPI_ERR_NO_MEM);
     return false;
 }
@@ -343,7 +343,7 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size
     if (key)
         rtr.key = *key;
     struct control_message message;
-    control_write(&message, request->peer, WIRE_RTR, &rtr, sizeof(rtr));
+    control_write(&message, recv_request_peer(request), WIRE_RTR, &rtr, sizeof(rtr));
     control_append(&message, key_bytes, wire_keys_length(&rtr.key));
     handle_goes_out(request);
     /* Who proposed a put waits for it, see send_request_expect. */
@@ -355,22 +355,22 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size
 
 void recv_request_get_begins(struct recv_request *request, const struct protocol *protocol)
 {
-    __atomic_store_n(&request->held_by, protocol, __ATOMIC_RELAXED);
+    atomic_store_explicit(&request->held_by, protocol, memory_order_relaxed);
 }
 
 void recv_request_get_failed(struct recv_request *request)
 {
-    const struct protocol *mine = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
+    const struct protocol *mine = atomic_load_explicit(&request->held_by, memory_order_relaxed);
     recv_request_ask(request, 0); /* over what was got come the same bytes */
     /* Release: a cancel that sees it finds the request as it is left here. Last, though the request
      * may have ended: then it is another protocol's, or a get of another life. */
-    __atomic_compare_exchange_n(&request->held_by, &mine, NULL, false, __ATOMIC_RELEASE,
-                                __ATOMIC_RELAXED);
+    atomic_compare_exchange_strong_explicit(&request->held_by, &mine, NULL, memory_order_release,
+                                            memory_order_relaxed);
 }
 
 void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset)
 {
-    if (OPAL_UNLIKELY(lost_or_dead(request->peer)))
+    if (OPAL_UNLIKELY(lost_or_dead(recv_request_peer(request))))
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
     else
         recv_request_send_rtr(request, lane, offset, WIRE_BY_SEND, NULL, NULL);
@@ -378,7 +378,7 @@ void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t
 
 void recv_request_ask(struct recv_request *request, size_t offset)
 {
-    recv_request_ask_on(request, peer_control_lane(request->peer), offset);
+    recv_request_ask_on(request, peer_control_lane(recv_request_peer(request)), offset);
 }
 
 /* Claims the bytes for the caller, who then writes them and counts the fresh ones; until they are
@@ -389,9 +389,9 @@ static bool recv_request_claim(struct recv_request *request, struct peer *peer,
 {
     OPAL_THREAD_LOCK(&request->lock);
     bool good = request->handle.index == data->receiver.index &&
-                request->handle.generation == data->receiver.generation && request->peer == peer &&
-                length != 0 && data->offset <= request->wanted &&
-                length <= request->wanted - data->offset &&
+                request->handle.generation == data->receiver.generation &&
+                recv_request_peer(request) == peer && length != 0 &&
+                data->offset <= request->wanted && length <= request->wanted - data->offset &&
                 spans_add(&request->claimed, data->offset, data->offset + length, fresh);
     OPAL_THREAD_UNLOCK(&request->lock);
     return good;
@@ -415,7 +415,7 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
 bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
-    return request && request->peer == peer && request->protocol->fin &&
+    return request && recv_request_peer(request) == peer && request->protocol->fin &&
            request->protocol->fin(request, fin->size);
 }
 
@@ -426,8 +426,10 @@ bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
         return true;
     }
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
-    if (!request || request->peer != peer || request->is_shared || recv_request_is_held(request) ||
-        fin->size > request->wanted - __atomic_load_n(&request->received, __ATOMIC_RELAXED))
+    if (!request || recv_request_peer(request) != peer || request->is_shared ||
+        recv_request_is_held(request) ||
+        fin->size >
+            request->wanted - atomic_load_explicit(&request->received, memory_order_relaxed))
         return false;
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
     /* Counted as if they were here: what was sent may still be on its way on another lane. */

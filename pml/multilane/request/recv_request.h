@@ -3,6 +3,7 @@
 #ifndef MULTILANE_RECV_REQUEST_H
 #define MULTILANE_RECV_REQUEST_H
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "match/comm.h"
@@ -22,22 +23,22 @@
 struct recv_request {
     mca_pml_base_recv_request_t base; /* first, Open MPI looks into it */
     struct match_node node;           /* in its communicator's queue of posted receives */
-    struct peer *peer;
-    char *data;      /* where the first byte goes in a contiguous buffer of the host's, else null */
-    size_t size;     /* of the message */
-    size_t wanted;   /* bytes of it that fit the buffer */
-    size_t received; /* atomic: bytes that are there */
-    uint32_t ends;   /* see request_ended */
-    bool matched;    /* guarded by the communicator's lock */
+    struct peer *_Atomic peer;
+    char *data;    /* where the first byte goes in a contiguous buffer of the host's, else null */
+    size_t size;   /* of the message */
+    size_t wanted; /* bytes of it that fit the buffer */
+    _Atomic size_t received; /* bytes that are there */
+    _Atomic uint32_t ends;   /* see request_ended */
+    bool matched;            /* guarded by the communicator's lock */
     bool has_convertor;
-    bool counted;      /* see work_begins_for */
-    bool is_answering; /* atomic: its message is here, the answer to the sender is to leave */
+    bool counted;              /* see work_begins_for */
+    _Atomic bool is_answering; /* its message is here, the answer to the sender is to leave */
     struct wire_handle handle;
     struct wire_handle sender;
     const struct protocol *protocol; /* that the sender has proposed */
-    /* Atomic: the protocol that may write to the buffer until it has ended; where it has `stop`, it
+    /* The protocol that may write to the buffer until it has ended; where it has `stop`, it
      * alone brings the bytes meanwhile. Null: none. */
-    const struct protocol *held_by;
+    const struct protocol *_Atomic held_by;
     bool is_shared;          /* both ends copy the message now, which the sender cannot cancel */
     struct device_sink sink; /* of a message that goes to device memory */
     struct rma rma;          /* of a get or put */
@@ -84,8 +85,15 @@ static inline void *recv_request_own(struct recv_request *request)
  * for a lost peer, and the protocol's end looks for that too. */
 static inline bool recv_request_is_held(const struct recv_request *request)
 {
-    const struct protocol *holder = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
+    const struct protocol *holder = atomic_load_explicit(&request->held_by, memory_order_relaxed);
     return OPAL_UNLIKELY(holder != NULL) && holder->stop;
+}
+
+/* The peer whose message it takes; null before. Relaxed: every thread knew the peer before the
+ * receive met its message, and recv_request_cancel reads it at any time. */
+static inline struct peer *recv_request_peer(const struct recv_request *request)
+{
+    return atomic_load_explicit(&request->peer, memory_order_relaxed);
 }
 
 /* Where the whole message goes in one piece, in memory of the host's or, `*is_device`, of a
@@ -102,10 +110,11 @@ struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_
 /* The state of a receive that has no message yet. */
 static inline void recv_request_begin(struct recv_request *request)
 {
-    request->ends = 0;
+    /* Relaxed: no other thread knows of this life of the request yet. */
+    atomic_store_explicit(&request->ends, 0, memory_order_relaxed);
     request->matched = false;
-    request->is_answering = false;
-    request->peer = NULL;
+    atomic_store_explicit(&request->is_answering, false, memory_order_relaxed);
+    atomic_store_explicit(&request->peer, NULL, memory_order_relaxed);
     work_begins_for(&request->counted);
 }
 
@@ -120,7 +129,8 @@ recv_request_init(struct recv_request *request, void *buffer, size_t count,
     request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
     MCA_PML_BASE_RECV_REQUEST_INIT(&request->base, buffer, count, datatype, source, tag, comm,
                                    persistent);
-    request->ends = persistent; /* the PML has nothing to do with it until it is started */
+    /* The PML has nothing to do with it until it is started. Relaxed: as in recv_request_begin. */
+    atomic_store_explicit(&request->ends, persistent, memory_order_relaxed);
 }
 
 /* Sets what the match has told, and how much of the message the buffer takes. */

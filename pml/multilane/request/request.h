@@ -3,6 +3,8 @@
 #ifndef MULTILANE_REQUEST_H
 #define MULTILANE_REQUEST_H
 
+#include <stdatomic.h>
+
 #include "common/compat/tsan.h"
 #include "common/compat/pml.h"
 
@@ -20,17 +22,17 @@ extern __attribute__((visibility("hidden"))) struct request_calls request_calls;
 
 /* A request may be used again when the user has let go of it and the PML is done with it, in either
  * order and by any thread. Each says so once; the second one to say so returns the request. */
-static inline bool request_ended(uint32_t *ends)
+static inline bool request_ended(_Atomic uint32_t *ends)
 {
-    if (opal_using_threads())
-        return __atomic_fetch_add(ends, 1, __ATOMIC_ACQ_REL) == 1; /* with the other end's */
-    return (*ends)++ == 1;
+    if (OPAL_UNLIKELY(opal_using_threads())) /* acquire and release: with the other end's */
+        return atomic_fetch_add_explicit(ends, 1, memory_order_acq_rel) == 1;
+    return (*(uint32_t *) ends)++ == 1; /* plain for the reason that counter_add has */
 }
 
-/* Is the PML done with a persistent request, which its user has? */
-static inline bool request_is_idle(const uint32_t *ends)
+/* Is the PML done with a persistent request, which its user has? Acquire, against request_ended. */
+static inline bool request_is_idle(const _Atomic uint32_t *ends)
 {
-    return __atomic_load_n(ends, __ATOMIC_ACQUIRE) == 1; /* with request_ended of the PML */
+    return atomic_load_explicit(ends, memory_order_acquire) == 1;
 }
 
 /* Completes it for its user, who may be another thread: that sees all that was done for it. Open
@@ -42,7 +44,8 @@ static inline void request_complete(ompi_request_t *request)
     ompi_request_complete(request, true);
 }
 
-/* Acquire, against request_complete: for those who ask at any time. */
+/* Acquire, against request_complete: for those who ask at any time. By the compiler's builtin, here
+ * alone: the member is Open MPI's, and not _Atomic. */
 static inline bool request_is_complete(const ompi_request_t *request)
 {
     return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;

@@ -6,18 +6,44 @@
 #include "base/pending.h"
 #include "match/credit.h"
 
+/* The oldest. With the credit lock held, which orders it: relaxed. */
+static struct send_request *waiting_first(const struct peer *peer)
+{
+    return atomic_load_explicit(&peer->waiting, memory_order_relaxed);
+}
+
+/* Puts a request, or null, behind `before`, or, if that is null, at the front. Relaxed:
+ * send_queue_any looks without the lock. */
+static void waiting_link(struct peer *peer, struct send_request *before,
+                         struct send_request *request)
+{
+    if (before)
+        before->next_waiting = request;
+    else
+        atomic_store_explicit(&peer->waiting, request, memory_order_relaxed);
+}
+
+static bool is_older(const struct send_request *one, const struct send_request *other)
+{
+    return (int32_t) (one->out.mark - other->out.mark) < 0;
+}
+
 /* By mark: threads may come here in another order than that in which they drew their numbers. With
  * the credit lock held. */
 static void waiting_insert(struct peer *peer, struct send_request *request)
 {
-    struct send_request **at = &peer->waiting;
-    if (peer->waiting_last && (int32_t) (request->out.mark - peer->waiting_last->out.mark) > 0)
-        at = &peer->waiting_last->next_waiting;
-    while (*at && (int32_t) ((*at)->out.mark - request->out.mark) < 0)
-        at = &(*at)->next_waiting;
-    request->next_waiting = *at;
-    __atomic_store_n(at, request, __ATOMIC_RELAXED); /* send_queue_any */
-    if (!request->next_waiting)
+    struct send_request *before = NULL, *next = waiting_first(peer);
+    if (peer->waiting_last && is_older(peer->waiting_last, request)) {
+        before = peer->waiting_last;
+        next = NULL;
+    }
+    while (next && is_older(next, request)) {
+        before = next;
+        next = next->next_waiting;
+    }
+    request->next_waiting = next;
+    waiting_link(peer, before, request);
+    if (!next)
         peer->waiting_last = request;
     request->is_waiting = true;
 }
@@ -25,9 +51,9 @@ static void waiting_insert(struct peer *peer, struct send_request *request)
 /* With the credit lock held. */
 static struct send_request *waiting_pop(struct peer *peer)
 {
-    struct send_request *request = peer->waiting;
-    __atomic_store_n(&peer->waiting, request->next_waiting, __ATOMIC_RELAXED);
-    if (!peer->waiting)
+    struct send_request *request = waiting_first(peer);
+    waiting_link(peer, NULL, request->next_waiting);
+    if (!request->next_waiting)
         peer->waiting_last = NULL;
     request->is_waiting = false;
     return request;
@@ -37,15 +63,16 @@ static struct send_request *waiting_pop(struct peer *peer)
  * wait behind it: else they would take its room. With the credit lock held. */
 static bool lane_is_awaited(const struct peer *peer)
 {
-    return peer->waiting && peer->waiting->is_admitted;
+    const struct send_request *first = waiting_first(peer);
+    return first && first->is_admitted;
 }
 
 enum flow_verdict send_queue_admit(struct send_request *request)
 {
     struct peer *peer = request->out.peer;
-    if (OPAL_LIKELY(
-            !send_queue_any(peer) &&
-            flow_is_within(request->out.mark, atomic_load_explicit(&peer->out.limit, memory_order_relaxed))))
+    if (OPAL_LIKELY(!send_queue_any(peer) &&
+                    flow_is_within(request->out.mark,
+                                   atomic_load_explicit(&peer->out.limit, memory_order_relaxed))))
         return FLOW_GO;
     OPAL_THREAD_LOCK(&peer->credit_lock);
     enum flow_verdict verdict = FLOW_WAIT;
@@ -85,16 +112,12 @@ bool send_queue_withdraw(struct send_request *request)
     OPAL_THREAD_LOCK(&peer->credit_lock);
     bool was_waiting = request->is_waiting;
     if (was_waiting) {
-        struct send_request **at = &peer->waiting;
-        peer->waiting_last = NULL;
-        while (*at) {
-            if (*at == request) {
-                __atomic_store_n(at, request->next_waiting, __ATOMIC_RELAXED);
-                continue;
-            }
-            peer->waiting_last = *at;
-            at = &(*at)->next_waiting;
-        }
+        struct send_request *before = NULL, *at = waiting_first(peer);
+        for (; at != request; at = at->next_waiting)
+            before = at;
+        waiting_link(peer, before, request->next_waiting);
+        if (!request->next_waiting)
+            peer->waiting_last = before;
         request->is_waiting = false;
     }
     OPAL_THREAD_UNLOCK(&peer->credit_lock);
@@ -107,7 +130,7 @@ void send_queue_lost(struct peer *peer)
     credit_end(peer);
     do {
         OPAL_THREAD_LOCK(&peer->credit_lock);
-        request = peer->waiting ? waiting_pop(peer) : NULL;
+        request = waiting_first(peer) ? waiting_pop(peer) : NULL;
         OPAL_THREAD_UNLOCK(&peer->credit_lock);
         if (request)
             send_request_fail(request, COMPAT_ERR_PROC_FAILED);
@@ -119,11 +142,12 @@ static struct send_request *waiting_take(struct peer *peer, enum flow_verdict *v
 {
     struct send_request *request = NULL;
     OPAL_THREAD_LOCK(&peer->credit_lock);
+    const struct send_request *first = waiting_first(peer);
     *verdict = FLOW_WAIT;
     if (lane_is_awaited(peer))
         *verdict = FLOW_GO;
-    else if (peer->waiting)
-        *verdict = flow_try(&peer->out, peer->waiting->out.mark, peer->waiting->out.cost);
+    else if (first)
+        *verdict = flow_try(&peer->out, first->out.mark, first->out.cost);
     if (*verdict == FLOW_WAIT)
         peer->waiting_is_pending = false;
     else
@@ -155,11 +179,11 @@ static int waiting_retry(struct pending *pending)
 
 bool send_queue_credit(struct peer *peer, const struct wire_credit *credit)
 {
-    uint32_t drawn = (uint32_t) (__atomic_load_n(&peer->drawn, __ATOMIC_RELAXED) >> 32);
+    uint32_t drawn = (uint32_t) (atomic_load_explicit(&peer->drawn, memory_order_relaxed) >> 32);
     OPAL_THREAD_LOCK(&peer->credit_lock);
     bool good = flow_is_possible(&peer->out, drawn, credit->limit, credit->headers);
     bool is_due = good && flow_moved(&peer->out, drawn, credit->limit, credit->headers) &&
-                  peer->waiting && !peer->waiting_is_pending;
+                  waiting_first(peer) && !peer->waiting_is_pending;
     if (is_due)
         peer->waiting_is_pending = true;
     OPAL_THREAD_UNLOCK(&peer->credit_lock);

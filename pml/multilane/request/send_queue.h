@@ -17,7 +17,7 @@ void send_queue_await_lane(struct send_request *request);
 /* Does any message to this peer wait? Relaxed: one that is sent past it comes early, no more. */
 static inline bool send_queue_any(const struct peer *peer)
 {
-    return __atomic_load_n(&peer->waiting, __ATOMIC_RELAXED) != NULL;
+    return atomic_load_explicit(&peer->waiting, memory_order_relaxed) != NULL;
 }
 /* A request that will not be sent any more. True: it was waiting. */
 bool send_queue_withdraw(struct send_request *request);

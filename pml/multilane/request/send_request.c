@@ -34,7 +34,7 @@ static void send_request_construct(struct send_request *request)
     request->rma.count = 0;
     request->source = (struct device_source){.view = NULL};
     request->expecting = 0;
-    request->held_by = NULL;
+    atomic_init(&request->held_by, NULL);
     memset(request->own, 0, sizeof(request->own));
     request->is_waiting = false;
     tsan_release(request); /* tsan_list_get */
@@ -65,7 +65,8 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
         return NULL;
     request->out = *out;
     request->state = SEND_IDLE;
-    request->ends = persistent; /* the PML has nothing to do with it until it is started */
+    /* The PML has nothing to do with it until it is started. Relaxed: as in send_request_begin. */
+    atomic_store_explicit(&request->ends, persistent, memory_order_relaxed);
     request->base.req_base.req_proc = out->peer->proc;
     /* The macro needs this name: it also replaces the member that it assigns it to. */
     ompi_communicator_t *comm = out->comm->ompi;
@@ -89,8 +90,8 @@ void send_request_expect(struct send_request *request, bool expects)
 {
     struct peer *peer = request->out.peer;
     /* Acquire: pairs with the lanes that are added to the array, see peer_lanes.c. */
-    uint8_t lanes =
-        expects ? __atomic_load_n(&peer->lane_count, __ATOMIC_ACQUIRE) : request->expecting;
+    uint8_t lanes = expects ? atomic_load_explicit(&peer->lane_count, memory_order_acquire)
+                            : request->expecting;
     for (uint8_t i = 0; i < lanes; i++)
         lane_expect(&peer->lanes[i], expects);
     request->expecting = expects ? lanes : 0;
@@ -120,7 +121,7 @@ void send_request_complete(struct send_request *request)
 void send_request_step(struct send_request *request)
 {
     /* Each step sees what the earlier ones did. */
-    if (__atomic_sub_fetch(&request->unfinished, 1, __ATOMIC_ACQ_REL) == 0)
+    if (atomic_fetch_sub_explicit(&request->unfinished, 1, memory_order_acq_rel) == 1)
         send_request_complete(request);
 }
 
@@ -179,8 +180,9 @@ void send_request_begin(struct send_request *request)
     ompi->req_status.MPI_TAG = request->base.req_base.req_tag;
     ompi->req_status._ucount = request->out.size;
     request->base.req_bytes_packed = request->out.size;
-    request->ends = 0;
-    request->unfinished = 1;
+    /* Relaxed: no other thread knows of this life of the request yet. */
+    atomic_store_explicit(&request->ends, 0, memory_order_relaxed);
+    atomic_store_explicit(&request->unfinished, 1, memory_order_relaxed);
     request->receiver = (struct wire_handle){0};
     request->protocol = NULL;
     request->state = SEND_STARTED;

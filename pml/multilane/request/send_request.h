@@ -3,6 +3,8 @@
 #ifndef MULTILANE_SEND_REQUEST_H
 #define MULTILANE_SEND_REQUEST_H
 
+#include <stdatomic.h>
+
 #include "match/comm.h"
 #include "common/memory/memory.h"
 #include "peer/peer_class.h"
@@ -46,11 +48,11 @@ struct send_request {
     const struct route *route;
     const struct protocol *protocol;
     enum send_state state;
-    uint32_t ends; /* see request_ended */
-    /* Atomic: things that must happen before it is complete. Its protocol is done with it, and, if
+    _Atomic uint32_t ends; /* see request_ended */
+    /* Things that must happen before it is complete. Its protocol is done with it, and, if
      * it has a handle, the answer is here, or the thread that has taken the handle says that none
      * comes. */
-    uint32_t unfinished;
+    _Atomic uint32_t unfinished;
     struct wire_handle handle;
     struct wire_handle receiver;
     struct transfer transfer;
@@ -60,9 +62,9 @@ struct send_request {
     bool is_waiting;
     bool is_admitted; /* while it waits: the receiver has room, so that it waits for a lane */
     struct device_source source; /* of a message in device memory */
-    size_t unsent;               /* atomic: bytes of it that no lane has taken yet */
-    /* Atomic: the protocol that reads the buffer until it is told to stop; null: none. */
-    const struct protocol *held_by;
+    _Atomic size_t unsent;       /* bytes of it that no lane has taken yet */
+    /* The protocol that reads the buffer until it is told to stop; null: none. */
+    const struct protocol *_Atomic held_by;
     _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
     bool counted;                                  /* see work_begins_for */
     uint8_t expecting; /* so many of the peer's lanes were told to expect the RTR */

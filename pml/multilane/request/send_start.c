@@ -81,7 +81,8 @@ int send_request_start(struct send_request *request, bool is_numbered)
         if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
             work_ends_for(&request->counted);
             request->state = SEND_IDLE;
-            request->ends = 1;
+            /* Relaxed: its user alone knows of it. */
+            atomic_store_explicit(&request->ends, 1, memory_order_relaxed);
             request->base.req_base.req_pml_complete = true;
             request->base.req_base.req_ompi.req_state = OMPI_REQUEST_INACTIVE;
             request->base.req_base.req_ompi.req_complete = REQUEST_COMPLETED;
@@ -128,10 +129,10 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     bool is_device;
     if (!way || !way->ready || (way->puts && !send_request_place(request, &is_device)))
         return false;
-    const struct protocol *holder = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
+    const struct protocol *holder = atomic_load_explicit(&request->held_by, memory_order_relaxed);
     if (OPAL_UNLIKELY(holder != NULL) && holder != way) {
         /* The receiver has given that way up, and need not be told. */
-        __atomic_store_n(&request->held_by, NULL, __ATOMIC_RELAXED);
+        atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
         holder->stop(peer, true);
     }
     if (OPAL_UNLIKELY(request->protocol->can_be_declined) && request->protocol != way)
@@ -164,7 +165,7 @@ int send_request_cancel(ompi_request_t *ompi, int flag)
         return OMPI_SUCCESS;
     if (compat_proc_is_active(request->out.peer->proc))
         return compat_send_cancel(ompi, flag);
-    const struct protocol *holder = __atomic_load_n(&request->held_by, __ATOMIC_RELAXED);
+    const struct protocol *holder = atomic_load_explicit(&request->held_by, memory_order_relaxed);
     if (holder) { /* it ends when that has stopped */
         holder->stop(request->out.peer, true);
         return OMPI_SUCCESS;
