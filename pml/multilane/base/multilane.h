@@ -51,6 +51,7 @@ struct multilane {
     uint64_t unexpected_messages;
     uint64_t waited_messages;
     uint64_t bad_headers;
+    uint64_t copied_bytes;
     /* Of lanes that may lose what they took, see delivery.h: */
     uint64_t lanes_lost;
     uint64_t lanes_returned;

@@ -61,6 +61,8 @@ struct lane {
     uint8_t index;     /* in the peer's array */
     bool framed;       /* it may lose what it has accepted, and another lane could carry it: see
                         * delivery.h */
+    bool in_place;     /* it sends messages from the user's memory: extension->prepare_in_place; one
+                        * that is framed says by their end that the peer has them */
     bool takes_device; /* it gets and puts device memory in place */
     bool renewable;    /* and it reports errors in time, can be fenced, and be made anew */
     size_t largest;    /* message with its headers that one send of this lane carries */
@@ -116,6 +118,16 @@ static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
  * LANE_UNDER_WAY: `left`, if it is not null, was or will be called. */
 int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
                     void *owner);
+
+/* The same of a message in two places, joined by a copy; never LANE_LEFT. */
+int lane_send_joined(struct lane *lane, const void *bytes, size_t length, const void *payload,
+                     size_t payload_length, lane_left left, void *owner);
+
+/* The same, of a lane with `in_place`, but that the payload is not copied: it and its registration
+ * with the lane stay until `left` was called, after an error too, and if the peer is lost. */
+int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *registration,
+                       const void *bytes, size_t length, const void *payload, size_t payload_length,
+                       lane_left left, void *owner);
 
 /* Sends a descriptor that the lane gave, which asks for its callback: LANE_UNDER_WAY. It is the
  * lane's from now on, also where it fails. */
