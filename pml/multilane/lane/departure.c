@@ -120,22 +120,26 @@ bool departure_revoke(struct wire_handle handle)
     return true;
 }
 
-bool departures_lost(const struct peer *peer)
+bool departures_in_place(const struct lane *lane)
 {
-    bool is_one_left = false;
+    const struct departure *departure;
+    struct wire_handle handle;
+    uint32_t at = 0;
+    while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle)))
+        if (departure->is_in_place && departure->lane == lane)
+            return true;
+    return false;
+}
 
+void departures_lost(const struct peer *peer)
+{
     struct departure *departure;
     struct wire_handle handle;
     uint32_t at = 0;
-    while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle))) {
-        if (departure->peer != peer)
-            continue;
-        if (departure->is_in_place)
-            is_one_left = true;
-        else if (handle_take(&departures.table, handle))
+    while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle)))
+        if (departure->peer == peer && !departure->is_in_place &&
+            handle_take(&departures.table, handle))
             departure_end(departure, OMPI_ERR_UNREACH);
-    }
-    return is_one_left;
 }
 
 void departures_init(void)

@@ -27,8 +27,11 @@ bool departure_begin(struct lane *lane, struct peer *peer, mca_btl_base_descript
 /* False: its callback has come. */
 bool departure_revoke(struct wire_handle departure);
 
+/* Is anything under way from its owner's memory? */
+bool departures_in_place(const struct lane *lane);
+
 /* The peer is lost: the owners of all departures to it are told, in an error, but of those in
- * place: true, there are some. Their lanes end them once they are fenced. No lock is held. */
-bool departures_lost(const struct peer *peer);
+ * place: lane_stop_in_place. No lock is held. */
+void departures_lost(const struct peer *peer);
 
 #endif

@@ -114,6 +114,12 @@ int lane_fence(struct lane *lane)
     return rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
 }
 
+void lane_stop_in_place(struct lane *lane)
+{
+    if (lane->in_place && departures_in_place(lane)) /* fenced, or not yet: its callbacks come */
+        (void) lane->extension->fence(lane->btl, lane->endpoint);
+}
+
 int lane_send_slot(struct lane *lane, const void *bytes, size_t length)
 {
     if (!lane->extension || !lane->extension->slot_send ||

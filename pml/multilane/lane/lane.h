@@ -190,6 +190,10 @@ bool lane_can_put(const struct lane *lane);
  * more; LANE_AGAIN: not yet. */
 int lane_fence(struct lane *lane);
 
+/* What the lane sends from the memory of users ends soon, there or not: it is closed if there is
+ * any. No lock is held. */
+void lane_stop_in_place(struct lane *lane);
+
 /* Registers memory where the lane wants it; LANE_AGAIN if it cannot now. The key that the other
  * side needs is registration->handle, of lane_key_length bytes. Device memory is told by
  * MULTILANE_REGISTER_DEVICE in `access`. */

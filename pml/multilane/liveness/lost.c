@@ -79,16 +79,6 @@ void lost_tell(struct lane *lane)
                           0); /* without room now: when the peer asks again */
 }
 
-/* Until such a lane has stopped, it reads the memory of sends, which end then. */
-static void lanes_in_place_end(struct peer *peer)
-{
-    for (int i = 0; i < peer->lane_count; i++) {
-        struct lane *lane = &peer->lanes[i];
-        if (lane->in_place) /* done, or not yet: its callbacks come */
-            (void) lane->extension->fence(lane->btl, lane->endpoint);
-    }
-}
-
 /* From progress: no lock is held, and user requests may end. */
 static int lost_end(struct pending *pending)
 {
@@ -99,8 +89,9 @@ static int lost_end(struct pending *pending)
     protocols_stop(peer, false);
     posted_end(peer);
     handles_end(peer);
-    if (departures_lost(peer))
-        lanes_in_place_end(peer);
+    departures_lost(peer);
+    for (int i = 0; i < peer->lane_count; i++)
+        lane_stop_in_place(&peer->lanes[i]);
     assemblies_lost(peer);
     send_queue_lost(peer);
     return OMPI_SUCCESS;
