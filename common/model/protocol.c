@@ -279,12 +279,33 @@ static void copy_pipeline(lane_set lanes, uint32_t count, const struct model_sur
     pipeline->slot_bytes = fragments_together(lanes, count, around);
 }
 
+/* eager-short and eager-copy: one message, a copy at either end. */
+static void add_copied_message(const struct model_lane *lane,
+                               const struct model_surroundings *around, uint64_t bytes,
+                               struct cost *cost)
+{
+    const struct model_copy *copy = copy_of(around);
+    add_overhead(cost, range_for(lane, MODEL_BY_SEND, bytes, cost), 1, 0);
+    cost_add_fixed(cost, COST_SENDER, 1, copy->fixed_s);
+    cost_add_growth(cost, COST_SENDER, 1, copy->s_byte);
+    cost_add_growth(cost, COST_SENDER, 1, lane_copy_growth(lane, around));
+    cost_add_fixed(cost, COST_RECEIVER, 1, copy->fixed_s);
+    cost_add_growth(cost, COST_RECEIVER, 1, copy->s_byte);
+    add_bandwidths(&lane, 1, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
+}
+
 /* The data of eager-zcopy and of rndv-am: one message's overhead, registration or copies, the wire.
  * Where every lane sends in place it is the equation's. */
 static void add_sent_data(lane_set lanes, uint32_t count, const struct model_surroundings *around,
                           uint64_t bytes, struct cost *cost)
 {
     bool in_place = all_in_place(lanes, count, around);
+    if (!in_place && count == 1 && bytes <= lanes[0]->copied_max_bytes) {
+        /* In the very terms of eager-copy, so that a tie is seen as one. */
+        add_copied_message(lanes[0], around, bytes, cost);
+        cost_bound(cost, lanes[0]->copied_max_bytes);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         const struct model_lane_range *range = range_for(lanes[i], MODEL_BY_SEND, bytes, cost);
         if (in_place)
@@ -326,20 +347,13 @@ static bool eager_copy_largest(lane_set lanes, uint32_t count,
     return lanes[0]->copied_max_bytes && eager_fits(around, lanes[0]->copied_max_bytes, bytes);
 }
 
-/* eager-short and eager-copy: one message, a copy at either end. */
 static void eager_copied_cost(lane_set lanes, uint32_t count,
                               const struct model_surroundings *around, uint64_t bytes,
                               struct cost *cost)
 {
-    const struct model_copy *copy = copy_of(around);
+    (void) count;
     cost_begin(cost, 1);
-    add_overhead(cost, range_for(lanes[0], MODEL_BY_SEND, bytes, cost), 1, 0);
-    cost_add_fixed(cost, COST_SENDER, 1, copy->fixed_s);
-    cost_add_growth(cost, COST_SENDER, 1, copy->s_byte);
-    cost_add_growth(cost, COST_SENDER, 1, lane_copy_growth(lanes[0], around));
-    cost_add_fixed(cost, COST_RECEIVER, 1, copy->fixed_s);
-    cost_add_growth(cost, COST_RECEIVER, 1, copy->s_byte);
-    add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
+    add_copied_message(lanes[0], around, bytes, cost);
     add_sync_answer(lanes, around, bytes, cost);
     cost_end(cost);
 }
