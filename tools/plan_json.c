@@ -79,6 +79,8 @@ static void json_lanes(FILE *out, const struct plan_report *report, const struct
         fputc('}', out);
     }
     fputc(']', out);
+    if (entry->chooses)
+        fprintf(out, ", \"copied\": %s", entry->copies ? "true" : "false");
 }
 
 static void json_plan(FILE *out, const struct plan_report *report)

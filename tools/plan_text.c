@@ -96,6 +96,7 @@ static void print_lanes(FILE *out, const struct plan_report *report, const struc
     for (uint32_t i = 0; i < entry->lane_count; i++)
         fprintf(out, "%s%s %.0f%%", i ? ", " : "", report->input->lanes[entry->lanes[i]].name,
                 100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
+    fputs(plan_entry_manner(entry), out);
 }
 
 static const char *print_predicted(const struct plan_report *report, const struct plan_entry *entry,

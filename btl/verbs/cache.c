@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "opal/runtime/opal_params.h"
+
 /* An entry of the cache. */
 struct cached {
     mca_rcache_base_registration_t base;
@@ -106,11 +108,14 @@ static bool is_cacheable(const void *base)
 }
 
 mca_btl_base_registration_handle_t *verbs_cache_register(struct verbs_module *module, void *base,
-                                                         size_t size, int32_t access)
+                                                         size_t size, int32_t access,
+                                                         bool only_cached)
 {
     mca_rcache_base_registration_t *registration = NULL;
     int32_t flags = is_cacheable(base) ? 0 : MCA_RCACHE_FLAGS_CACHE_BYPASS;
 
+    if (only_cached && flags != 0 && opal_leave_pinned > 0)
+        return NULL;
     if (module->rcache->rcache_register(module->rcache, base, size, flags, access, &registration) !=
         OPAL_SUCCESS)
         return NULL;

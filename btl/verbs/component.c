@@ -93,8 +93,19 @@ static const struct param params[] = {
 
 static int verbs_register(void)
 {
-    return component_register(&mca_btl_verbs_component, params, sizeof(params) / sizeof(params[0]),
-                              &module_template);
+    int status = component_register(&mca_btl_verbs_component, params,
+                                    sizeof(params) / sizeof(params[0]), &module_template);
+
+    if (status == OPAL_SUCCESS)
+        status = component_counter(
+            &mca_btl_verbs_component, "copied_bytes",
+            "Bytes that were copied into fragments of this lane to be sent, without the headers",
+            &verbs.copied_bytes);
+    if (status == OPAL_SUCCESS)
+        status = component_counter(&mca_btl_verbs_component, "in_place_bytes",
+                                   "Bytes that were sent from the user's memory as messages",
+                                   &verbs.in_place_bytes);
+    return status;
 }
 
 /* --- parameters --- */

@@ -49,6 +49,13 @@ static double wire_bytes_s(const struct choice_address *mine, const struct choic
     return megabits * 1e6 / 8 * SHARE_OF_WIRE;
 }
 
+/* A child of fork() lacks pages that hold registered memory, where the kernel does not copy them:
+ * not more of them than the user's large buffers. */
+static bool sends_in_place(void)
+{
+    return ibv_is_fork_initialized() != IBV_FORK_ENABLED;
+}
+
 static void cost_set(struct multilane_lane_attributes *out, const struct estimate *estimate,
                      double bandwidth)
 {
@@ -72,11 +79,14 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
             range->latency_s += estimate->read_s;
         if (way == MULTILANE_BY_SEND) {
             range->overhead_receive_s = estimate->overhead_s;
-            range->registration_s = range->registration_s_byte = 0;
+            if (!sends_in_place())
+                range->registration_s = range->registration_s_byte = 0;
+            /* with the receiver's copy */
             range->bandwidth_bytes_s = 1 / (1 / bandwidth + 1 / COPY_BYTES_S);
         }
         user_attributes_apply(&verbs.user, range, 1);
     }
+    out->copy_s_byte = !sends_in_place() ? 0 : 1 / COPY_BYTES_S;
 }
 
 /* The bytes that a lane of this port may have in flight, in messages large enough for a slot. */

@@ -38,5 +38,5 @@ MULTILANE_EXTENSION_DEFINE(verbs) = {
     MULTILANE_EXTENSION_HEAD,      .attributes = extension_attributes,
     .poll = extension_poll,        .fence = verbs_fence,
     .slot_send = verbs_slots_send, .slot_expect = verbs_slots_expect,
-    .flush = verbs_flush_start,
+    .flush = verbs_flush_start,    .prepare_in_place = verbs_work_in_place,
 };

@@ -46,14 +46,20 @@ static bool is_of_device(const struct verbs_work *work)
     return work->kind == WORK_PUT && work->local_handle && work->local_handle->device;
 }
 
+/* `parts`: room for two. */
 static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv_send_wr *request,
-                         struct ibv_sge *part)
+                         struct ibv_sge *parts)
 {
+    const struct ibv_sge whole = {.addr = (uint64_t) (uintptr_t) work->local,
+                                  .length = (uint32_t) work->size,
+                                  .lkey = work->local_key};
+    struct ibv_sge *part = &parts[0];
+
     memset(request, 0, sizeof(*request));
     request->wr_id = (uint64_t) (uintptr_t) work;
     request->opcode = opcodes[work->kind];
     request->send_flags = IBV_SEND_SIGNALED;
-    request->sg_list = part;
+    request->sg_list = parts;
     switch ((enum work_kind) work->kind) {
     case WORK_SEND:
         part->addr = (uint64_t) (uintptr_t) work->segment.seg_addr.pval;
@@ -74,11 +80,13 @@ static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv
         request->wr.atomic.swap = work->operands[1];
         break;
     }
-    if (work->kind != WORK_SEND) {
-        part->addr = (uint64_t) (uintptr_t) work->local;
-        part->length = (uint32_t) work->size;
-        part->lkey = work->local_key;
+    if (work->kind == WORK_SEND && work->size != 0) { /* gathered: the header, and the payload */
+        parts[1] = whole;
+        request->num_sge = 2;
+        return;
     }
+    if (work->kind != WORK_SEND)
+        *part = whole;
     if ((work->kind == WORK_SEND || work->kind == WORK_PUT) &&
         part->length <= peer->module->inline_max && !is_of_device(work))
         request->send_flags |= IBV_SEND_INLINE;
@@ -88,11 +96,11 @@ static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv
 enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
 {
     struct ibv_send_wr request, *bad;
-    struct ibv_sge part;
+    struct ibv_sge parts[2];
 
     if (!room_take(peer))
         return POST_FULL;
-    request_fill(peer, work, &request, &part);
+    request_fill(peer, work, &request, parts);
     work->frees = (uint8_t) (peer->unsignaled + 1);
     int error = ibv_post_send(peer->qp, &request, &bad);
     if (OPAL_UNLIKELY(error != 0)) {

@@ -49,7 +49,8 @@ mca_btl_base_registration_handle_t *verbs_remote_register(mca_btl_base_module_t 
     if (OPAL_UNLIKELY(flags & MULTILANE_REGISTER_DEVICE))
         return device_register(module_of(btl), base, size);
     return verbs_cache_register(module_of(btl), base, size,
-                                (int32_t) (flags & MCA_BTL_REG_FLAG_ACCESS_ANY));
+                                (int32_t) (flags & MCA_BTL_REG_FLAG_ACCESS_ANY),
+                                (flags & MULTILANE_REGISTER_CACHED) != 0);
 }
 
 int verbs_remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)

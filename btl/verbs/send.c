@@ -19,12 +19,9 @@ int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
 /* Packs the payload into `room`. False: the convertor gives fewer bytes than announced. */
 static bool payload_pack(opal_convertor_t *convertor, void *room, size_t size)
 {
-    struct iovec part = {.iov_base = room, .iov_len = size};
-    uint32_t parts = 1;
     size_t packed = size;
 
-    (void) opal_convertor_pack(convertor, &part, &parts, &packed);
-    return packed == size;
+    return verbs_work_pack(convertor, room, &packed) && packed == size;
 }
 
 static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, const void *header,

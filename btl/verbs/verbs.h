@@ -68,11 +68,12 @@ struct verbs_work {
     uint8_t frees; /* entries of the send queue that its completion frees */
     mca_btl_base_tag_t tag;
 
-    /* of put, get and atomics */
+    /* of put, get and atomics; the first three also of a message in place, its payload, and a size
+     * of 0 of any other */
     void *local;
     uint64_t size;
-    uint64_t remote;
     uint32_t local_key;
+    uint64_t remote;
     uint32_t remote_key;
     uint64_t operands[2];
     mca_btl_base_registration_handle_t *local_handle;
@@ -275,6 +276,11 @@ struct verbs_state {
     bool any_subnet;
     bool no_dmabuf;
 
+    /* Counters that people read: payload that was packed into fragments of ours, and that was sent
+     * from where it lies. */
+    _Atomic uint64_t copied_bytes;
+    _Atomic uint64_t in_place_bytes;
+
     struct verbs_record record;
     struct verbs_module *modules[CHOICE_PORTS_MAX];
     uint32_t module_count;
@@ -328,8 +334,10 @@ void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
 int verbs_cache_open(struct verbs_module *module);
 /* The key of memory that a free list registered. */
 uint32_t verbs_cache_key(const mca_rcache_base_registration_t *registration);
+/* `only_cached`: NULL where others are kept for the next time, and this would not be. */
 mca_btl_base_registration_handle_t *verbs_cache_register(struct verbs_module *module, void *base,
-                                                         size_t size, int32_t access);
+                                                         size_t size, int32_t access,
+                                                         bool only_cached);
 int verbs_cache_deregister(struct verbs_module *module, mca_btl_base_registration_handle_t *handle);
 
 /* work.c */
@@ -342,6 +350,14 @@ int verbs_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descr
 mca_btl_base_descriptor_t *verbs_work_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                                               opal_convertor_t *convertor, uint8_t order,
                                               size_t reserve, size_t *size, uint32_t flags);
+/* The extension's prepare_in_place. */
+mca_btl_base_descriptor_t *verbs_work_in_place(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                               mca_btl_base_registration_handle_t *registration,
+                                               size_t header_bytes, const void *payload,
+                                               size_t payload_bytes, uint32_t flags);
+/* Packs `*size` bytes into `room`, and counts them; fewer, and *size says how many, if the
+ * convertor gives fewer. False: none. */
+bool verbs_work_pack(opal_convertor_t *convertor, void *room, size_t *size);
 /* A put, get or atomic; NULL: no memory. */
 struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind kind, void *local,
                                   uint64_t remote, size_t size,

@@ -70,6 +70,7 @@ mca_btl_base_descriptor_t *verbs_work_alloc(mca_btl_base_module_t *btl, verbs_pe
     work->base.des_flags = flags;
     work->base.des_cbfunc = NULL;
     work->base.des_segment_count = 1;
+    work->size = 0;
     work->segment.seg_addr.pval = work->base.super.ptr;
     work->segment.seg_len = size;
     return &work->base;
@@ -84,26 +85,55 @@ int verbs_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descr
     return OPAL_SUCCESS;
 }
 
+bool verbs_work_pack(opal_convertor_t *convertor, void *room, size_t *size)
+{
+    struct iovec part = {.iov_base = room, .iov_len = *size};
+    uint32_t parts = 1;
+
+    if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, size) < 0))
+        return false;
+    atomic_fetch_add_explicit(&verbs.copied_bytes, *size, memory_order_relaxed);
+    return true;
+}
+
 mca_btl_base_descriptor_t *verbs_work_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                                               opal_convertor_t *convertor, uint8_t order,
                                               size_t reserve, size_t *size, uint32_t flags)
 {
-    size_t max = btl->btl_max_send_size - reserve;
-    struct iovec part = {.iov_len = *size < max ? *size : max};
-    uint32_t parts = 1;
-    size_t packed = part.iov_len;
+    size_t max = btl->btl_max_send_size - reserve, packed = *size < max ? *size : max;
     mca_btl_base_descriptor_t *descriptor =
-        verbs_work_alloc(btl, peer, order, reserve + part.iov_len, flags);
+        verbs_work_alloc(btl, peer, order, reserve + packed, flags);
+    unsigned char *room;
 
     if (OPAL_UNLIKELY(!descriptor))
         return NULL;
-    part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
-    if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
+    room = descriptor->des_segments[0].seg_addr.pval;
+    if (OPAL_UNLIKELY(!verbs_work_pack(convertor, room + reserve, &packed))) {
         verbs_work_free(btl, descriptor);
         return NULL;
     }
     *size = packed;
     descriptor->des_segments[0].seg_len = reserve + packed;
+    return descriptor;
+}
+
+mca_btl_base_descriptor_t *verbs_work_in_place(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                                               mca_btl_base_registration_handle_t *registration,
+                                               size_t header_bytes, const void *payload,
+                                               size_t payload_bytes, uint32_t flags)
+{
+    mca_btl_base_descriptor_t *descriptor =
+        header_bytes + payload_bytes > btl->btl_max_send_size
+            ? NULL
+            : verbs_work_alloc(btl, peer, MCA_BTL_NO_ORDER, header_bytes, flags);
+    struct verbs_work *work = (struct verbs_work *) descriptor;
+
+    if (OPAL_UNLIKELY(!work))
+        return NULL;
+    work->local = (void *) payload;
+    work->size = payload_bytes;
+    work->local_key = registration->local_key;
+    atomic_fetch_add_explicit(&verbs.in_place_bytes, payload_bytes, memory_order_relaxed);
     return descriptor;
 }
 

@@ -2,10 +2,12 @@
 /* What the components of our BTLs have in common; see component.h. */
 #include "common/compat/component.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "common/compat/modex.h"
 #include "common/compat/version.h"
+#include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
 
@@ -23,6 +25,27 @@ int component_register(mca_btl_base_component_t *component, const struct param *
     if (status != OPAL_SUCCESS || !module)
         return status;
     return mca_btl_base_param_register(&component->btl_version, module);
+}
+
+static int counter_read(const mca_base_pvar_t *variable, void *value, void *object)
+{
+    (void) object;
+    /* Relaxed: a count, which orders nothing. */
+    *(unsigned long long *) value =
+        atomic_load_explicit((const _Atomic uint64_t *) variable->ctx, memory_order_relaxed);
+    return OPAL_SUCCESS;
+}
+
+int component_counter(const mca_btl_base_component_t *component, const char *name, const char *help,
+                      const _Atomic uint64_t *value)
+{
+    int index = mca_base_component_pvar_register(
+        &component->btl_version, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
+        MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, counter_read, NULL, NULL,
+        (void *) value);
+
+    return index >= 0 ? OPAL_SUCCESS : index;
 }
 
 bool component_user_attributes(const mca_btl_base_component_t *component,

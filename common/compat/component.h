@@ -30,6 +30,10 @@
 int component_register(mca_btl_base_component_t *component, const struct param *rows, size_t count,
                        mca_btl_base_module_t *module);
 
+/* Registers a counter that people read by MPI_T, as btl_COMPONENT_NAME. */
+int component_counter(const mca_btl_base_component_t *component, const char *name, const char *help,
+                      const _Atomic uint64_t *value);
+
 /* Reads the user's attributes of the component's lanes; false: one is no number, which it says. */
 bool component_user_attributes(const mca_btl_base_component_t *component,
                                struct user_attributes *user);

@@ -130,6 +130,11 @@ static bool read_reg_cached(struct reader *reader, const char *value, const stru
     return reader_read_real(reader, value, key, &reader->lane->reg_cached_s);
 }
 
+static bool read_copy_growth(struct reader *reader, const char *value, const struct key *key)
+{
+    return reader_read_real(reader, value, key, &reader->lane->copy_growth_s_byte);
+}
+
 /* The index of a group, made on first mention. */
 bool reader_find_group(struct reader *reader, const char *name, uint32_t *index)
 {
@@ -170,6 +175,7 @@ const struct key reader_lane_keys[] = {
     {"piece_min", reader_store_size, offsetof(struct model_lane, piece_min_bytes)},
     {"align", reader_store_size, offsetof(struct model_lane, align_bytes)},
     {"reg_cached", read_reg_cached, 0},
+    {"copy_growth", read_copy_growth, 0},
     {NULL, NULL, 0}};
 
 /* --- keys of the other sections --------------------------------------------------------------- */

@@ -132,6 +132,9 @@ bool profile_apply(const struct lane_file *profile, enum profile_placement place
         }
     if (measured->reg_cached_s >= 0)
         lane->reg_cached_s = measured->reg_cached_s;
+    /* Sends that were measured without the choice have the copy in them. */
+    if (measured->cost[MODEL_BY_SEND].range_count && lane->copy_growth_s_byte > 0)
+        lane->copy_growth_s_byte = measured->copy_growth_s_byte;
     return true;
 }
 

@@ -159,12 +159,22 @@ uint32_t lane_sets_select(const struct plan_input *input, const struct model_pro
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
+bool lane_set_chooses(const struct plan_input *input, const struct model_protocol *protocol,
+                      const struct lane_set *set)
+{
+    for (uint32_t i = 0; protocol->needs.may_copy && i < set->count; i++)
+        if (model_lane_chooses(&input->lanes[set->lane[i]], &input->around))
+            return true;
+    return false;
+}
+
 bool candidate_init(struct candidate *candidate, const struct plan_input *input,
-                    uint32_t protocol_index, const struct lane_set *set)
+                    uint32_t protocol_index, const struct lane_set *set, bool copies)
 {
     const struct model_protocol *protocol = input->protocols[protocol_index];
     candidate->protocol = protocol;
     candidate->protocol_index = protocol_index;
+    candidate->copies = copies;
     candidate->set = *set;
     candidate->line_first = 0;
     candidate->line_last = 0;
@@ -213,11 +223,18 @@ static uint64_t busiest_until(const struct cost *cost, enum cost_stage busiest, 
     return low;
 }
 
+static void candidate_cost(const struct candidate *candidate, const struct plan_input *input,
+                           uint64_t bytes, struct cost *cost)
+{
+    struct model_surroundings around = input->around;
+    around.copies = candidate->copies;
+    candidate->protocol->cost(candidate->lanes, candidate->set.count, &around, bytes, cost);
+}
+
 void candidate_evaluate(struct candidate *candidate, const struct plan_input *input, uint64_t bytes)
 {
     candidate->cost.exact = NULL;
-    candidate->protocol->cost(candidate->lanes, candidate->set.count, &input->around, bytes,
-                              &candidate->cost);
+    candidate_cost(candidate, input, bytes, &candidate->cost);
     candidate->cost.first_bytes = bytes;
     candidate->line_first = bytes;
     if (input->view == COST_OF_MESSAGE) {
@@ -238,8 +255,7 @@ static void candidate_exact(const struct candidate *candidate, const struct plan
 {
     struct cost cost = {.exact = exact};
     if (input->view == COST_OF_MESSAGE) {
-        candidate->protocol->cost(candidate->lanes, candidate->set.count, &input->around,
-                                  candidate->line_first, &cost);
+        candidate_cost(candidate, input, candidate->line_first, &cost);
         return;
     }
     cost_begin(&cost, 1);

@@ -22,6 +22,7 @@ struct candidate {
     const struct model_protocol *protocol;
     uint32_t protocol_index;
     uint32_t order; /* the last tie-break */
+    bool copies;    /* its lanes that have the choice copy */
     struct lane_set set;
     const struct model_lane *lanes[MODEL_LANES_MAX];
     uint64_t first_bytes, largest_bytes; /* what it can carry */
@@ -34,16 +35,22 @@ struct candidate {
     uint64_t line_first, line_last;
 };
 
+/* Has the protocol the choice, over these lanes, between copying and sending in place? Each is then
+ * a candidate. */
+bool lane_set_chooses(const struct plan_input *input, const struct model_protocol *protocol,
+                      const struct lane_set *set);
+
 /* False: these lanes carry nothing this way. */
 bool candidate_init(struct candidate *candidate, const struct plan_input *input,
-                    uint32_t protocol_index, const struct lane_set *set);
+                    uint32_t protocol_index, const struct lane_set *set, bool copies);
 
 /* Brings the line to `bytes`. */
 void candidate_evaluate(struct candidate *candidate, const struct plan_input *input,
                         uint64_t bytes);
 
 /* Both lines hold at `bytes`. Is `a` to be used there rather than `b`? The quicker one; a tie goes
- * to rendezvous, then to the order of the table, then to fewer lanes. Decided without rounding. */
+ * to rendezvous, then to the order of the table, then to fewer lanes, then to what does not copy.
+ * Decided without rounding. */
 bool candidate_preferred(const struct candidate *a, const struct candidate *b,
                          const struct plan_input *input, uint64_t bytes);
 

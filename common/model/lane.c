@@ -111,6 +111,10 @@ bool model_lane_check(const struct model_lane *lane, struct model_error *error)
     if (!(lane->reg_cached_s <= MODEL_TIME_S_MAX))
         return model_fail(error, "lane \"%s\": reg_cached = %g is not a time of at most %g seconds",
                           lane->name, lane->reg_cached_s, MODEL_TIME_S_MAX);
+    if (!(lane->copy_growth_s_byte >= 0 && lane->copy_growth_s_byte <= MODEL_TIME_S_MAX))
+        return model_fail(error,
+                          "lane \"%s\": copy_growth = %g is not a time of at most %g seconds",
+                          lane->name, lane->copy_growth_s_byte, MODEL_TIME_S_MAX);
     for (int way = 0; way < MODEL_WAYS; way++)
         if (!check_cost(lane, &lane->cost[way], error))
             return false;

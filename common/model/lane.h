@@ -106,6 +106,11 @@ struct model_lane {
      * no cache, every message registers anew. */
     double reg_cached_s;
 
+    /* What the sender's copy of a message into the lane's fragments takes a byte, where the lane
+     * could send it from where it lies: a plan chooses between that copy and a registration. 0: its
+     * sends are in place, or copied, as zcopied_max_bytes says, and there is nothing to choose. */
+    double copy_growth_s_byte;
+
     struct model_lane_cost cost[MODEL_WAYS];
     uint8_t source[MODEL_WAYS][MODEL_ATTRIBUTES]; /* enum model_source */
 };

@@ -49,17 +49,20 @@ static void walk_add_protocol(struct walk *walk, uint32_t protocol_index)
 {
     struct lane_set sets[LANE_SETS_MAX];
     uint32_t count = lane_sets_select(walk->input, walk->input->protocols[protocol_index], sets);
-    for (uint32_t i = 0; i < count; i++) {
-        struct candidate *candidate = &walk->candidates[walk->candidate_count];
-        candidate->order = walk->candidate_count;
-        if (candidate_init(candidate, walk->input, protocol_index, &sets[i]))
-            walk->candidate_count++;
-    }
+    const struct model_protocol *protocol = walk->input->protocols[protocol_index];
+    for (uint32_t i = 0; i < count; i++)
+        for (int copies = 0; copies <= lane_set_chooses(walk->input, protocol, &sets[i]);
+             copies++) {
+            struct candidate *candidate = &walk->candidates[walk->candidate_count];
+            candidate->order = walk->candidate_count;
+            if (candidate_init(candidate, walk->input, protocol_index, &sets[i], copies))
+                walk->candidate_count++;
+        }
 }
 
 static bool walk_begin(struct walk *walk, const struct plan_input *input, char *note)
 {
-    size_t room = (size_t) input->protocol_count * 2 * input->lane_count;
+    size_t room = (size_t) input->protocol_count * 2 * 2 * input->lane_count;
     *walk = (struct walk){.input = input, .note = note};
     walk->candidates = malloc(room * sizeof *walk->candidates);
     walk->active = malloc(room * sizeof *walk->active);
@@ -198,7 +201,7 @@ static struct candidate *next_best(const struct walk *walk, const struct candida
 static bool same_choice(const struct plan_entry *entry, const struct candidate *candidate)
 {
     return entry->protocol_index == candidate->protocol_index &&
-           entry->lane_count == candidate->set.count &&
+           entry->copies == candidate->copies && entry->lane_count == candidate->set.count &&
            !memcmp(entry->lanes, candidate->set.lane, candidate->set.count);
 }
 
@@ -269,6 +272,8 @@ static bool walk_emit(struct walk *walk, const struct candidate *candidate, uint
         entry->decided_by = decider;
         entry->protocol = candidate->protocol;
         entry->protocol_index = candidate->protocol_index;
+        entry->chooses = lane_set_chooses(walk->input, candidate->protocol, &candidate->set);
+        entry->copies = candidate->copies;
         entry->lane_count = candidate->set.count;
         memcpy(entry->lanes, candidate->set.lane, candidate->set.count);
     }
@@ -391,6 +396,11 @@ void plan_free(struct plan *plan)
 
 /* --- asking afterwards ------------------------------------------------------------------------ */
 
+const char *plan_entry_manner(const struct plan_entry *entry)
+{
+    return !entry->chooses ? "" : entry->copies ? ", copied" : ", in place";
+}
+
 bool plan_predict(const struct plan_input *asked, const struct plan_entry *entry, uint64_t bytes,
                   struct cost *cost)
 {
@@ -398,7 +408,7 @@ bool plan_predict(const struct plan_input *asked, const struct plan_entry *entry
     struct candidate candidate;
     struct lane_set set = {.count = entry->lane_count};
     memcpy(set.lane, entry->lanes, entry->lane_count);
-    if (!candidate_init(&candidate, &input, entry->protocol_index, &set) ||
+    if (!candidate_init(&candidate, &input, entry->protocol_index, &set, entry->copies) ||
         !carries(&candidate, bytes))
         return false;
     candidate_evaluate(&candidate, &input, bytes);
@@ -414,9 +424,12 @@ bool plan_best_of_protocol(const struct plan_input *asked, uint32_t protocol_ind
     struct candidate candidate;
     struct walk walk = {.input = &input};
     bool found = false;
-    uint32_t count = lane_sets_select(&input, input.protocols[protocol_index], sets);
+    const struct model_protocol *protocol = input.protocols[protocol_index];
+    uint32_t count = 2 * lane_sets_select(&input, protocol, sets); /* in place, and copied */
     for (uint32_t i = 0; i < count; i++) {
-        if (!candidate_init(&candidate, &input, protocol_index, &sets[i]) ||
+        bool copies = i % 2;
+        if ((copies && !lane_set_chooses(&input, protocol, &sets[i / 2])) ||
+            !candidate_init(&candidate, &input, protocol_index, &sets[i / 2], copies) ||
             !carries(&candidate, bytes))
             continue;
         candidate_evaluate(&candidate, &input, bytes);
@@ -429,6 +442,8 @@ bool plan_best_of_protocol(const struct plan_input *asked, uint32_t protocol_ind
                                      .largest_bytes = bytes,
                                      .protocol = candidate.protocol,
                                      .protocol_index = protocol_index,
+                                     .chooses = lane_set_chooses(&input, protocol, &sets[i / 2]),
+                                     .copies = copies,
                                      .lane_count = candidate.set.count};
         memcpy(entry->lanes, candidate.set.lane, candidate.set.count);
         set_weights(&walk, &candidate, bytes, entry);

@@ -27,6 +27,8 @@ struct plan_entry {
     enum plan_decider decided_by; /* has no meaning in the first entry, which begins at 0 */
     const struct model_protocol *protocol;
     uint32_t protocol_index;           /* in the table that the plan was built from */
+    bool chooses;                      /* lanes of it could send in place or copy; */
+    bool copies;                       /* these do the latter */
     uint32_t lane_count;               /* at least 1 */
     uint8_t lanes[MODEL_LANES_MAX];    /* indices into the lanes given, the best first */
     uint32_t weights[MODEL_LANES_MAX]; /* by bandwidth; a message takes its shares by stripe.c */
@@ -58,6 +60,9 @@ static inline const struct plan_entry *plan_lookup(const struct plan *plan, uint
         i++;
     return &plan->entries[i];
 }
+
+/* What reports say behind the entry's lanes: "", ", in place" or ", copied". */
+const char *plan_entry_manner(const struct plan_entry *entry);
 
 /* What the model expects an entry's protocol and lanes to cost at `bytes`, also outside the entry's
  * range. False if the protocol cannot carry that size over those lanes. */

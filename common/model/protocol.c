@@ -38,12 +38,6 @@ static bool reaches_in_place(const struct model_lane *lane, struct model_buffer 
     return (lane->reach & (uint32_t) buffer.memory) && gathers;
 }
 
-/* Does the lane send from where the data lies, or are they copied into its fragments? */
-static bool sends_in_place(const struct model_lane *lane, const struct model_surroundings *around)
-{
-    return lane->zcopied_max_bytes && reaches_in_place(lane, around->buffer);
-}
-
 static const struct model_copy *copy_of(const struct model_surroundings *around)
 {
     int bit = 0;
@@ -55,6 +49,28 @@ static const struct model_copy *copy_of(const struct model_surroundings *around)
 static bool can_copy(const struct model_lane *lane, const struct model_surroundings *around)
 {
     return copy_of(around)->fixed_s >= 0 && lane->copied_max_bytes > around->header_bytes;
+}
+
+bool model_lane_chooses(const struct model_lane *lane, const struct model_surroundings *around)
+{
+    return lane->copy_growth_s_byte > 0 && lane->zcopied_max_bytes &&
+           around->buffer.memory == MODEL_MEMORY_HOST && reaches_in_place(lane, around->buffer) &&
+           can_copy(lane, around);
+}
+
+/* Does the lane send from where the data lies, or are they copied into its fragments? */
+static bool sends_in_place(const struct model_lane *lane, const struct model_surroundings *around)
+{
+    return lane->zcopied_max_bytes && reaches_in_place(lane, around->buffer) &&
+           !(around->copies && model_lane_chooses(lane, around));
+}
+
+/* The lane's own part of the sender's copy. The receiver's, out of the lane's fragments, is in what
+ * its sends cost in any case. */
+static double lane_copy_growth(const struct model_lane *lane,
+                               const struct model_surroundings *around)
+{
+    return around->buffer.memory == MODEL_MEMORY_HOST ? lane->copy_growth_s_byte : 0;
 }
 
 /* A lane that moves device memory through a ring of its own need not have active messages; its
@@ -239,24 +255,41 @@ static void copy_pipeline(lane_set lanes, uint32_t count, const struct model_sur
                           uint64_t bytes, struct pipeline *pipeline, struct cost *cost)
 {
     const struct model_copy *copy = copy_of(around);
-    double copied_bytes_s = 0, all_bytes_s = 0;
+    double copied_bytes_s = 0, all_bytes_s = 0, sender_copies = 0;
     struct cost wire = {.exact = NULL};
     memset(pipeline, 0, sizeof *pipeline);
     for (uint32_t i = 0; i < count; i++) {
         const struct model_lane_range *range = range_for(lanes[i], MODEL_BY_SEND, bytes, cost);
         bool copies = !sends_in_place(lanes[i], around);
-        all_bytes_s += fmin(range->bandwidth_bytes_s, 1e30);
-        copied_bytes_s += copies ? fmin(range->bandwidth_bytes_s, 1e30) : 0;
+        double bytes_s = fmin(range->bandwidth_bytes_s, 1e30);
+        all_bytes_s += bytes_s;
+        copied_bytes_s += copies ? bytes_s : 0;
+        sender_copies += copies ? bytes_s * lane_copy_growth(lanes[i], around) : 0;
         pipeline->sender.fixed_s += range->overhead_send_s + (copies ? copy->fixed_s : 0);
         pipeline->receiver.fixed_s += range->overhead_receive_s + (copies ? copy->fixed_s : 0);
     }
-    pipeline->sender.growth_s_byte = copy->s_byte * (copied_bytes_s / all_bytes_s);
-    pipeline->receiver.growth_s_byte = pipeline->sender.growth_s_byte;
+    pipeline->receiver.growth_s_byte = copy->s_byte * (copied_bytes_s / all_bytes_s);
+    pipeline->sender.growth_s_byte = pipeline->receiver.growth_s_byte + sender_copies / all_bytes_s;
     cost_begin(&wire, 1);
     add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, &wire);
     cost_end(&wire);
     pipeline->wire = wire.stage[COST_WIRE];
     pipeline->slot_bytes = fragments_together(lanes, count, around);
+}
+
+/* eager-short and eager-copy: one message, a copy at either end. */
+static void add_copied_message(const struct model_lane *lane,
+                               const struct model_surroundings *around, uint64_t bytes,
+                               struct cost *cost)
+{
+    const struct model_copy *copy = copy_of(around);
+    add_overhead(cost, range_for(lane, MODEL_BY_SEND, bytes, cost), 1, 0);
+    cost_add_fixed(cost, COST_SENDER, 1, copy->fixed_s);
+    cost_add_growth(cost, COST_SENDER, 1, copy->s_byte);
+    cost_add_growth(cost, COST_SENDER, 1, lane_copy_growth(lane, around));
+    cost_add_fixed(cost, COST_RECEIVER, 1, copy->fixed_s);
+    cost_add_growth(cost, COST_RECEIVER, 1, copy->s_byte);
+    add_bandwidths(&lane, 1, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
 }
 
 /* The data of eager-zcopy and of rndv-am: one message's overhead, registration or copies, the wire.
@@ -265,6 +298,12 @@ static void add_sent_data(lane_set lanes, uint32_t count, const struct model_sur
                           uint64_t bytes, struct cost *cost)
 {
     bool in_place = all_in_place(lanes, count, around);
+    if (!in_place && count == 1 && bytes <= lanes[0]->copied_max_bytes) {
+        /* In the very terms of eager-copy, so that a tie is seen as one. */
+        add_copied_message(lanes[0], around, bytes, cost);
+        cost_bound(cost, lanes[0]->copied_max_bytes);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         const struct model_lane_range *range = range_for(lanes[i], MODEL_BY_SEND, bytes, cost);
         if (in_place)
@@ -284,7 +323,7 @@ static void add_sent_data(lane_set lanes, uint32_t count, const struct model_sur
 /* --- the eager protocols ---------------------------------------------------------------------- */
 
 static bool eager_fits(const struct model_surroundings *around, uint64_t lane_bytes,
-                        uint64_t *bytes)
+                       uint64_t *bytes)
 {
     if (lane_bytes < around->header_bytes)
         return false;
@@ -306,19 +345,13 @@ static bool eager_copy_largest(lane_set lanes, uint32_t count,
     return lanes[0]->copied_max_bytes && eager_fits(around, lanes[0]->copied_max_bytes, bytes);
 }
 
-/* eager-short and eager-copy: one message, a copy at either end. */
 static void eager_copied_cost(lane_set lanes, uint32_t count,
                               const struct model_surroundings *around, uint64_t bytes,
                               struct cost *cost)
 {
-    const struct model_copy *copy = copy_of(around);
+    (void) count;
     cost_begin(cost, 1);
-    add_overhead(cost, range_for(lanes[0], MODEL_BY_SEND, bytes, cost), 1, 0);
-    cost_add_fixed(cost, COST_SENDER, 1, copy->fixed_s);
-    cost_add_growth(cost, COST_SENDER, 1, copy->s_byte);
-    cost_add_fixed(cost, COST_RECEIVER, 1, copy->fixed_s);
-    cost_add_growth(cost, COST_RECEIVER, 1, copy->s_byte);
-    add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
+    add_copied_message(lanes[0], around, bytes, cost);
     add_sync_answer(lanes, around, bytes, cost);
     cost_end(cost);
 }
@@ -466,17 +499,21 @@ static const struct model_protocol eager_copy = {.name = "eager-copy",
                                                  .largest = eager_copy_largest,
                                                  .cost = eager_copied_cost};
 
-static const struct model_protocol eager_zcopy = {
-    .name = "eager-zcopy",
-    .kind = MODEL_EAGER,
-    .needs = {.all_of = MODEL_CAN_SEND, .memory = ANY_MEMORY, .way = MODEL_BY_SEND},
-    .cost = eager_zcopy_cost};
+static const struct model_protocol eager_zcopy = {.name = "eager-zcopy",
+                                                  .kind = MODEL_EAGER,
+                                                  .needs = {.all_of = MODEL_CAN_SEND,
+                                                            .memory = ANY_MEMORY,
+                                                            .way = MODEL_BY_SEND,
+                                                            .may_copy = true},
+                                                  .cost = eager_zcopy_cost};
 
-static const struct model_protocol rndv_am = {
-    .name = "rndv-am",
-    .kind = MODEL_RNDV,
-    .needs = {.all_of = MODEL_CAN_SEND, .memory = ANY_MEMORY, .way = MODEL_BY_SEND},
-    .cost = rndv_am_cost};
+static const struct model_protocol rndv_am = {.name = "rndv-am",
+                                              .kind = MODEL_RNDV,
+                                              .needs = {.all_of = MODEL_CAN_SEND,
+                                                        .memory = ANY_MEMORY,
+                                                        .way = MODEL_BY_SEND,
+                                                        .may_copy = true},
+                                              .cost = rndv_am_cost};
 
 static const struct model_protocol rndv_get = {
     .name = "rndv-get",

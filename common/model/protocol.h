@@ -71,6 +71,7 @@ struct model_surroundings {
     enum model_operation operation;
     double bias;                            /* d: multiplies every rendezvous */
     bool registration_cached;               /* count reg_cached_s where a lane has it */
+    bool copies;                            /* lanes that can send in place or copy do the latter */
     struct model_copy copy[MODEL_MEMORIES]; /* by bit number of enum model_memory */
     uint64_t stage_bytes;                   /* one slot of the staging ring; 0: 512 KiB */
     uint32_t header_bytes;                  /* of the PML, in every first fragment */
@@ -88,6 +89,9 @@ struct cost_line model_registration(const struct model_lane *lane,
                                     const struct model_lane_range *range,
                                     const struct model_surroundings *around);
 
+/* Can the lane both send such a message from where it lies and copy it into its fragments? */
+bool model_lane_chooses(const struct model_lane *lane, const struct model_surroundings *around);
+
 /* The selector: which lanes a protocol can use. */
 struct model_needs {
     uint32_t all_of;    /* enum model_ability */
@@ -96,6 +100,7 @@ struct model_needs {
     enum model_way way; /* whose costs count, and give the lane its score */
     bool in_place;      /* the lane itself must reach the buffer, all its pieces; else copies do */
     bool one_lane;      /* never more than one */
+    bool may_copy;      /* sends in place, or copies: whichever a plan finds cheaper */
 };
 
 /* One way of moving a message: a constant in protocol.c, or one of the caller's own. */

@@ -35,6 +35,7 @@
 #define MULTILANE_EXTENSION_HEAD                                                                   \
     .version = MULTILANE_EXTENSION_VERSION, .struct_bytes = sizeof(struct multilane_extension)
 
+struct mca_btl_base_descriptor_t;
 struct mca_btl_base_module_t;
 struct mca_btl_base_endpoint_t;
 struct mca_btl_base_registration_handle_t;
@@ -68,6 +69,9 @@ enum multilane_capability {
 /* A flag of btl_register_mem, by the number that Open MPI has for it where it was built with CUDA.
  */
 #define MULTILANE_REGISTER_DEVICE UINT32_C(0x00010000)
+/* Another: NULL where registrations are kept for the next message, but one of this memory would not
+ * be. */
+#define MULTILANE_REGISTER_CACHED UINT32_C(0x00020000)
 
 /* Memory that a lane reaches directly. */
 enum multilane_memory { MULTILANE_MEMORY_HOST = 1 << 0, MULTILANE_MEMORY_CUDA = 1 << 1 };
@@ -117,7 +121,11 @@ struct multilane_lane_attributes {
     /* Pacing: a piece shorter than `piece_min_bytes` is not worth this lane's overhead in a message
      * that goes over several lanes. */
     uint64_t piece_min_bytes;
-    uint64_t reserved;
+
+    /* Above 0: prepare_in_place works, and this is what a message that is copied into the lane's
+     * fragments takes more, a byte; what one in place takes more is the registration, of sends as
+     * of gets and puts. */
+    double copy_s_byte;
 
     struct multilane_lane_cost cost[MULTILANE_WAYS];
 
@@ -249,6 +257,16 @@ struct multilane_extension {
     int (*flush)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                  struct mca_btl_base_registration_handle_t *registration, const void *address,
                  size_t length, multilane_flush_done done, void *context);
+
+    /* As btl_prepare_src, of a message whose payload is sent from where it lies, in memory
+     * registered with MCA_BTL_REG_FLAG_REMOTE_READ by `registration`: the caller writes the header
+     * into the first segment, and the payload is not touched before btl_send. Both stay until the
+     * descriptor's callback, which comes in any case once it was sent, after an error too, and
+     * after a fence soon: then nothing reads the payload any more. NULL: no room now. */
+    struct mca_btl_base_descriptor_t *(*prepare_in_place)(
+        struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+        struct mca_btl_base_registration_handle_t *registration, size_t header_bytes,
+        const void *payload, size_t payload_bytes, uint32_t flags);
 };
 
 #endif

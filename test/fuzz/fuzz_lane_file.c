@@ -108,7 +108,8 @@ static const char *const seeds[] = {
     "[range a 64k]\nbandwidth = 9e9\nget_latency = 1e-6\n[range a 1m]\nsend_overhead = 1e-7\n"
     "[lane b]\ncan = send, get, put\nreach = host cuda\nbandwidth = 3e9\ngroup = bus\n",
     "[cluster]\nsend_overhead = 1e-6 1e-9\nlatency_4 = 1e-6\nlatency_8 = 2e-6\npacket = 1500\n"
-    "[lane c]\nbandwidth = 1\noverhead_send = 1e-6\nreg_cached = 5e-8\nzcopied_max = 0\n",
+    "[lane c]\nbandwidth = 1\noverhead_send = 1e-6\nreg_cached = 5e-8\nzcopied_max = "
+    "0\ncopy_growth = 1e-10\n",
     "[profile]\nschema = 2\nmade = now\nprocessor = some\nprocessors = 2\nkernel = 6\n"
     "open_mpi = 4.1.4\nmultilane = 0.1.0\n[group node]\nbandwidth = 2e10\n[lane shm@cache]\n"
     "can = send short get\nreach = host\ngroup = node\nshort_max = 1000\nzcopied_max = inf\n"

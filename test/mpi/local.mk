@@ -35,6 +35,12 @@ test_mpi_counters_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_counters_LDFLAGS = $(mpi_link_flags)
 test_mpi_counters_LDADD = $(OMPI_LIBS)
 
+# What is sent from the user's memory.
+check_PROGRAMS += test/mpi/in_place
+test_mpi_in_place_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_in_place_LDFLAGS = $(mpi_link_flags)
+test_mpi_in_place_LDADD = $(OMPI_LIBS)
+
 # One that changes what a process publishes.
 check_LTLIBRARIES += libpreload_record.la
 libpreload_record_la_SOURCES = test/mpi/preload_record.c

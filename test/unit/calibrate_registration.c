@@ -43,7 +43,7 @@ static void standin_surroundings(struct model_surroundings *around)
     around->registration_cached = is_cached;
 }
 
-static void what_is_timed_as_new_is_new(void)
+static void what_is_timed_as_new_is_new(bool chooses)
 {
     const struct multilane_measure pml = {.surroundings = standin_surroundings,
                                           .registration = standin_registration};
@@ -52,6 +52,7 @@ static void what_is_timed_as_new_is_new(void)
     struct model_lane lane;
     model_lane_init(&lane, "stand-in");
     model_lane_set_cost(&lane, MODEL_WAYS, &range);
+    lane.copy_growth_s_byte = chooses ? 1 : 0;
     known_count = found_count = 0;
     measure_registration(&session, 1, 0, &lane);
     CHECK(known_count > 1 && found_count == known_count,
@@ -59,7 +60,12 @@ static void what_is_timed_as_new_is_new(void)
           found_count);
     CHECK(lane.cost[MODEL_BY_GET].ranges[0].reg_cost_s > NEW_S / 2, "%g",
           lane.cost[MODEL_BY_GET].ranges[0].reg_cost_s);
-    CHECK(lane.cost[MODEL_BY_SEND].ranges[0].reg_cost_s == 0, "sends register nothing");
+    CHECK((lane.cost[MODEL_BY_SEND].ranges[0].reg_cost_s > NEW_S / 2) == chooses,
+          "sends register where the lane can choose that, alone: %g",
+          lane.cost[MODEL_BY_SEND].ranges[0].reg_cost_s);
+    CHECK(chooses ? lane.copy_growth_s_byte > 0 && lane.copy_growth_s_byte < 1e-6
+                  : lane.copy_growth_s_byte == 0,
+          "a copy of 1e6 to any number of bytes a second: %g s a byte", lane.copy_growth_s_byte);
     if (is_cached)
         CHECK(lane.reg_cached_s >= 0 && lane.reg_cached_s < NEW_S, "%g", lane.reg_cached_s);
     else
@@ -68,8 +74,9 @@ static void what_is_timed_as_new_is_new(void)
 
 int main(void)
 {
-    what_is_timed_as_new_is_new();
-    is_cached = true;
-    what_is_timed_as_new_is_new();
+    for (int i = 0; i < 4; i++) {
+        is_cached = i / 2;
+        what_is_timed_as_new_is_new(i % 2);
+    }
     return check_end();
 }

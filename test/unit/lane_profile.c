@@ -59,6 +59,7 @@ static void chance_profile(uint64_t *chance, struct lane_file *file, struct clus
         lane->copied_max_bytes = chance_below(chance, 65536);
         lane->zcopied_max_bytes = chance_below(chance, 2) ? UINT64_MAX : 0;
         lane->reg_cached_s = chance_below(chance, 2) ? chance_time(chance) : -1;
+        lane->copy_growth_s_byte = chance_below(chance, 2) ? chance_time(chance) : 0;
         lane->group = i ? 0 : 1;
         for (int way = 0; way < MODEL_WAYS; way++)
             if (way == MODEL_BY_SEND || chance_below(chance, 2))
@@ -115,7 +116,8 @@ static void profiles_are_read_as_they_were_written(void)
                       a->short_max_bytes == b->short_max_bytes &&
                       a->copied_max_bytes == b->copied_max_bytes &&
                       a->zcopied_max_bytes == b->zcopied_max_bytes &&
-                      a->reg_cached_s == b->reg_cached_s,
+                      a->reg_cached_s == b->reg_cached_s &&
+                      a->copy_growth_s_byte == b->copy_growth_s_byte,
                   "lane %s", a->name);
             CHECK(same_cost(a, b) && same_cost(b, a), "round %d: costs of %s", round, a->name);
             CHECK(a->cost[MODEL_BY_SEND].range_count == b->cost[MODEL_BY_SEND].range_count,
@@ -278,6 +280,16 @@ static void costs_are_replaced_and_abilities_kept(void)
     profile.lanes[0].reg_cached_s = -1;
     CHECK(profile_apply(&profile, PROFILE_NODE, &lane) && lane.reg_cached_s == 3e-7,
           "what was not measured stays what it was, and not %g", lane.reg_cached_s);
+    lane.copy_growth_s_byte = 1e-10;
+    profile.lanes[0].copy_growth_s_byte = 2e-10;
+    CHECK(profile_apply(&profile, PROFILE_NODE, &lane) && lane.copy_growth_s_byte == 2e-10,
+          "a copy that was measured, and not %g", lane.copy_growth_s_byte);
+    profile.lanes[0].copy_growth_s_byte = 0;
+    CHECK(profile_apply(&profile, PROFILE_NODE, &lane) && lane.copy_growth_s_byte == 0,
+          "a profile that knows no choice, and not %g", lane.copy_growth_s_byte);
+    profile.lanes[0].copy_growth_s_byte = 2e-10;
+    CHECK(profile_apply(&profile, PROFILE_NODE, &lane) && lane.copy_growth_s_byte == 0,
+          "a lane that has no choice, and not %g", lane.copy_growth_s_byte);
     CHECK(!profile_apply(&profile, PROFILE_HOST, &lane), "another host is another matter");
     snprintf(lane.name, sizeof(lane.name), "sh");
     CHECK(!profile_apply(&profile, PROFILE_CACHE, &lane), "another name");

@@ -45,7 +45,8 @@ test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit
 
 # The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
 # Of the PML's library each takes the files that it needs.
-pml_tests = test/unit/flow_model test/unit/pml_explain test/unit/pml_handle test/unit/pml_lanes \
+pml_tests = test/unit/flow_model test/unit/pml_explain test/unit/pml_handle test/unit/pml_in_place \
+	test/unit/pml_lanes \
 	test/unit/pml_match test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
 	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
@@ -65,6 +66,9 @@ test_unit_pml_explain_LDADD = $(pml_ldadd)
 test_unit_pml_handle_SOURCES = test/unit/pml_handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(pml_ldadd)
+test_unit_pml_in_place_SOURCES = test/unit/pml_in_place.c test/unit/lanes_standin.c test/unit/progress_standin.c
+test_unit_pml_in_place_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_in_place_LDADD = $(pml_ldadd)
 test_unit_pml_lanes_SOURCES = test/unit/pml_lanes.c test/unit/lanes_standin.c
 test_unit_pml_lanes_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_lanes_LDADD = $(pml_ldadd)

@@ -153,6 +153,36 @@ static void registration_is_counted_as_it_was_paid(void)
     }
 }
 
+/* The same of sends that a lane copies, or registers, whichever is cheaper. */
+static void a_copy_and_a_registration_are_told_apart(void)
+{
+    uint64_t chance = 3;
+    for (int cached = 0; cached < 2; cached++) {
+        struct model_lane lane, fitted;
+        struct model_surroundings around = surroundings();
+        struct model_error error = {""};
+        const struct model_lane_range sends = {UINT64_MAX, 0.5e-6, 8e9, 0.3e-6, 0.3e-6, 20e-6, 0};
+        stand_in(&lane);
+        lane.reg_cached_s = 0.3e-6;
+        lane.copy_growth_s_byte = 0.1e-9;
+        model_lane_set_cost(&lane, MODEL_BY_SEND, &sends);
+        fitted = lane;
+        around.registration_cached = cached;
+        stand_in_measure(&lane, &around, 0, 1, &chance);
+        CHECK(effective_fit(curves, &around, EFFECTIVE_RESIDUAL_GOOD, &fitted, &error), "%s",
+              error.text);
+        CHECK(fitted.copy_growth_s_byte == lane.copy_growth_s_byte, "what was measured by itself");
+        for (uint64_t bytes = 4; bytes <= UINT64_C(64) << 20; bytes *= 2)
+            for (uint32_t i = MODEL_EAGER_SHORT; i <= MODEL_RNDV_AM; i++) {
+                double is = effective_predict(&lane, &around, i, bytes);
+                double found = effective_predict(&fitted, &around, i, bytes);
+                CHECK(isnan(is) || fabs(found / is - 1) < 0.05,
+                      "%s, cached %d, %llu bytes: %g, not %g", model_protocols[i]->name, cached,
+                      (unsigned long long) bytes, found, is);
+            }
+    }
+}
+
 static struct plan *plan_of(const struct model_lane *lane, const struct model_surroundings *around)
 {
     struct plan_input input;
@@ -265,6 +295,7 @@ int main(void)
 {
     attributes_are_found_again();
     registration_is_counted_as_it_was_paid();
+    a_copy_and_a_registration_are_told_apart();
     noise_moves_no_switch_point_beyond_its_range();
     a_disturbed_half_is_left_out();
     samples_without_a_line_are_refused_by_name();

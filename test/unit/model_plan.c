@@ -8,7 +8,7 @@
 struct expected {
     uint64_t first_bytes;
     enum model_protocol_index protocol;
-    const char *lanes; /* digits: the order matters */
+    const char *lanes; /* digits: the order matters; and a c where they copy by choice */
 };
 
 static void expect_plan(const char *name, const struct plan_input *input,
@@ -23,9 +23,11 @@ static void expect_plan(const char *name, const struct plan_input *input,
           (unsigned) count);
     for (uint32_t i = 0; i < plan->entry_count && i < count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        char lanes[MODEL_LANES_MAX + 1] = "";
+        char lanes[MODEL_LANES_MAX + 2] = "";
         for (uint32_t j = 0; j < entry->lane_count; j++)
             lanes[j] = (char) ('0' + entry->lanes[j]);
+        if (entry->copies)
+            lanes[entry->lane_count] = 'c';
         CHECK(entry->first_bytes == expected[i].first_bytes &&
                   entry->protocol_index == (uint32_t) expected[i].protocol &&
                   !strcmp(lanes, expected[i].lanes),
@@ -96,6 +98,71 @@ static void four_protocols_of_one_lane(void)
      * rndv-am 0.99 * 4300.28 = 4257.2772: 4157.2772 / 0.001 = 4157277.2. */
     lane.cost[MODEL_BY_SEND].ranges[0].reg_cost_s = 0;
     EXPECT("nothing to find", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {4157278, MODEL_RNDV_AM, "0"});
+}
+
+/* The sender's copy takes 0.2 ns/B: eager-copy 100 ns + 0.3, zcopy in place 1100.1 + 0.1, from
+ * 5000.5 on. Where a registration takes 20 us and the copy 0.05 ns/B, every size is copied: above
+ * one fragment its copy, 409.6 ns, and then the wire: 509.6 + 0.1, and rndv-am
+ * 0.99 * (4300.28 + 409.6) = 4662.7812 + 0.099: 4153.1812 / 0.001 = 4153181.2. */
+static void a_registration_against_a_copy(void)
+{
+    struct model_lane lane;
+    struct plan_input input;
+    struct plan_entry entry = {.protocol_index = MODEL_EAGER_ZCOPY, .lane_count = 1};
+    struct cost cost;
+    first_lane(&lane);
+    lane.copy_growth_s_byte = 0.2e-9;
+    use_lanes(&input, &lane, 1);
+    EXPECT("a cheap registration", &input, {0, MODEL_EAGER_SHORT, "0"},
+           {129, MODEL_EAGER_COPY, "0"}, {5001, MODEL_EAGER_ZCOPY, "0"},
+           {4147277, MODEL_RNDV_AM, "0"});
+    CHECK(plan_predict(&input, &entry, 8000, &cost) &&
+              fabs(cost_of(&cost, COST_OF_MESSAGE, 8000) / 1900.1e-9 - 1) < 1e-12,
+          "in place: %g", cost_of(&cost, COST_OF_MESSAGE, 8000));
+    entry.copies = true;
+    CHECK(plan_predict(&input, &entry, 8000, &cost) &&
+              fabs(cost_of(&cost, COST_OF_MESSAGE, 8000) / 2500e-9 - 1) < 1e-12,
+          "copied: %g", cost_of(&cost, COST_OF_MESSAGE, 8000));
+
+    /* As if found in the cache for 50 ns: 150 + 0.1 against 100 + 0.3, from 250 on. */
+    lane.reg_cached_s = 50.05e-9;
+    input.around.registration_cached = true;
+    EXPECT("a registration from the cache", &input, {0, MODEL_EAGER_SHORT, "0"},
+           {129, MODEL_EAGER_COPY, "0"}, {251, MODEL_EAGER_ZCOPY, "0"},
+           {4156777, MODEL_RNDV_AM, "0"});
+
+    input.around.registration_cached = false;
+    lane.copy_growth_s_byte = 0.05e-9;
+    for (int way = 0; way < MODEL_BY_BOTH; way++)
+        lane.cost[way].ranges[0].reg_cost_s = 20e-6;
+    EXPECT("a dear registration", &input, {0, MODEL_EAGER_SHORT, "0"}, {129, MODEL_EAGER_COPY, "0"},
+           {8193, MODEL_EAGER_ZCOPY, "0c"}, {4153182, MODEL_RNDV_AM, "0c"});
+    input.around.buffer.pieces = 0; /* nothing can be in place, and nothing is chosen */
+    EXPECT("several pieces", &input, {0, MODEL_EAGER_SHORT, "0"}, {129, MODEL_EAGER_COPY, "0"},
+           {8193, MODEL_EAGER_ZCOPY, "0"}, {4153182, MODEL_RNDV_AM, "0"});
+
+    lane.copy_growth_s_byte = -1;
+    CHECK(!plan_build(&input, NULL), "a copy that takes less than no time");
+}
+
+/* What eager-zcopy copies into one fragment is eager-copy's message, and a tie goes to that,
+ * however the numbers round. From 3000 on the copy of 0.1 ns/B takes longer than the registration.
+ */
+static void one_copied_fragment_is_no_pipeline(void)
+{
+    struct model_lane lane;
+    struct plan_input input;
+    const double bandwidth = 1 / (1 / (10e9 / 8 * 0.95) + 1e-10);
+    fake_lane(&lane, "soft", MODEL_USE_EAGER, 20e-6, bandwidth, 10e-6, 0.3e-6, 0);
+    lane.short_max_bytes = 400;
+    lane.copied_max_bytes = 16384;
+    lane.copy_growth_s_byte = 1e-10;
+    use_lanes(&input, &lane, 1);
+    EXPECT("a tie", &input, {0, MODEL_EAGER_SHORT, "0"}, {401, MODEL_EAGER_COPY, "0"},
+           {3000, MODEL_EAGER_ZCOPY, "0"});
+    input.around.buffer.pieces = 0;
+    EXPECT("a tie in several pieces", &input, {0, MODEL_EAGER_SHORT, "0"},
+           {401, MODEL_EAGER_COPY, "0"}, {16385, MODEL_EAGER_ZCOPY, "0"});
 }
 
 /* 0 is 1100.103 ns + 0.1 ns/B, 1 is 2500 + 1/30, both are 3600.103 + 1/40: 20998.455, 132012.36.
@@ -439,6 +506,8 @@ static void lookups_find_the_entry(void)
 int main(void)
 {
     four_protocols_of_one_lane();
+    a_registration_against_a_copy();
+    one_copied_fragment_is_no_pipeline();
     more_lanes_for_larger_messages();
     a_group_does_not_add_up();
     a_group_adds_up_to_its_capacity();

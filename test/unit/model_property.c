@@ -100,6 +100,7 @@ static void chance_full_lane(uint64_t *chance, struct model_lane *lane)
     lane->short_max_bytes = chance_below(chance, 2) ? chance_below(chance, 256) : 0;
     lane->copied_max_bytes = chance_below(chance, 4) ? 64 + chance_below(chance, 65536) : 0;
     lane->zcopied_max_bytes = chance_below(chance, 2) ? UINT64_MAX : 0;
+    lane->copy_growth_s_byte = chance_below(chance, 2) ? chance_value(chance, 1e-10) : 0;
     lane->group = (uint32_t) chance_below(chance, 4);
     if (chance_below(chance, 2))
         chance_ranges(chance, lane);
@@ -151,6 +152,7 @@ static void check_covers_once(const struct plan *plan)
         CHECK(entry->lane_count && weight == PLAN_WEIGHT_ONE, "entry %u: weights of %u", i, weight);
         if (i)
             CHECK(entry->protocol_index != entry[-1].protocol_index ||
+                      entry->copies != entry[-1].copies ||
                       entry->lane_count != entry[-1].lane_count ||
                       memcmp(entry->lanes, entry[-1].lanes, entry->lane_count),
                   "entries %u and %u are the same choice", i - 1, i);

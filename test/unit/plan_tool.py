@@ -204,6 +204,18 @@ def lanes_of_one_way_and_infinite_ones_are_printed():
     check("nfinity" not in out and "inf" not in out, out)
 
 
+def a_lane_that_can_copy_or_send_in_place_shows_which():
+    text = EXAMPLE + "copied_max = 16k\ncopy_growth = 0.2e-9\n"  # 1 us / 0.14 ns: 7142.9
+    status, out, err = run("-", text=text)
+    check(status == 0 and "fast 100%, in place" in out, out, err)
+    entries = json.loads(run("--json", "-", text=text)[1])["plan"]
+    check([(entry["first_bytes"], entry["protocol"], entry.get("copied")) for entry in entries] ==
+          [(0, "eager-copy", None), (7143, "eager-zcopy", False), (3951429, "rndv-am", False)],
+          entries)
+    dear = json.loads(run("--json", "-", text=text.replace("1e-6\nreg_g", "1\nreg_g"))[1])["plan"]
+    check([entry.get("copied") for entry in dear] == [None, True, True, False], dear)  # 1 s: 15 GB
+
+
 def plots_are_drawings():
     with tempfile.TemporaryDirectory() as folder:
         name = os.path.join(folder, "out.svg")
@@ -247,6 +259,9 @@ BAD_FILES = [  # content, words that the sentence must have
     ("[lane a]\nbandwidth = 1GB\n", ["2", "bandwidth", "1GB"]),
     ("[lane a]\nbandwidth =\n", ["2", "bandwidth"]),
     ("[lane a]\nbandwidth = 1\nlatency = -1e-6\n", ["3", "latency", "-1e-6"]),
+    ("[lane a]\nbandwidth = 1\ncopy_growth = fast\n", ["3", "copy_growth", "fast"]),
+    ("[lane a]\nbandwidth = 1\ncopy_growth = -1e-9\n", ["copy_growth", "-1e-9"]),
+    ("[lane a]\nbandwidth = 1\ncopy_growth = 1e300\n", ["a", "copy_growth", "1e+300"]),
     ("[lane a]\nbandwidth = 1\nspeed = 3\n", ["3", "speed", "3"]),
     ("[lane a]\nbandwidth = 1\nbandwidth = 2\n", ["3", "bandwidth", "2"]),
     ("[lane a]\nbandwidth = 1\n[lane a]\nbandwidth = 1\n", ["3", "a", "line 1"]),
@@ -324,6 +339,7 @@ def main():
     beyond_is_said()
     json_agrees_with_text_and_covers_every_size()
     lanes_of_one_way_and_infinite_ones_are_printed()
+    a_lane_that_can_copy_or_send_in_place_shows_which()
     plots_are_drawings()
     options_change_the_plan()
     bad_files_are_refused_in_one_sentence()

@@ -416,10 +416,26 @@ static const size_t registration_sizes[REGISTRATION_SIZES] = {4096, 65536, 1 << 
 static void set_registration(struct model_lane *lane, const struct cost_line *line)
 {
     for (int way = 0; way < MODEL_WAYS; way++)
-        for (uint32_t i = 0; way != MODEL_BY_SEND && i < lane->cost[way].range_count; i++) {
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
+            if (way == MODEL_BY_SEND && lane->copy_growth_s_byte == 0)
+                continue; /* its sends register nothing */
             lane->cost[way].ranges[i].reg_cost_s = line->fixed_s;
             lane->cost[way].ranges[i].reg_growth_s_byte = line->growth_s_byte;
         }
+}
+
+/* A message that was just written, into a fragment that was long not used. */
+static void time_copy(struct model_lane *lane)
+{
+    unsigned char *region = malloc(2 * COPY_REGION);
+    struct cost_line line;
+    if (!region)
+        return;
+    memset(region, 1, 2 * COPY_REGION);
+    copy_line(region, false, true, &line);
+    if (line.growth_s_byte > 0)
+        lane->copy_growth_s_byte = line.growth_s_byte;
+    free(region);
 }
 
 /* Each piece of `memory`, which no cache knows, once anew and once more. */
@@ -465,6 +481,8 @@ void measure_registration(struct session *session, int peer, uint32_t index,
         return;
     time_registrations(session, peer, index, memory, lane);
     memory_free(memory, bytes);
+    if (lane->copy_growth_s_byte > 0)
+        time_copy(lane);
 }
 
 /* --- beyond one message one way --------------------------------------------------------------- */

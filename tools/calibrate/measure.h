@@ -57,7 +57,8 @@ bool measure_cluster(struct session *session, int peer, uint32_t lanes, uint64_t
                      struct cluster_model *model, struct measure_broadcasts *broadcasts,
                      struct model_error *error);
 
-/* What one registration of memory with a lane costs, anew and out of its cache. */
+/* What one registration of memory with a lane costs, anew and out of its cache; and, of one that
+ * chooses, the copy into its fragments. */
 void measure_registration(struct session *session, int peer, uint32_t index,
                           struct model_lane *lane);
 

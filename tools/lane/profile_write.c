@@ -101,6 +101,8 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
             (unsigned) lane->distance, (unsigned) lane->card);
     if (lane->reg_cached_s >= 0)
         print_real(out, "reg_cached", lane->reg_cached_s);
+    if (lane->copy_growth_s_byte > 0)
+        print_real(out, "copy_growth", lane->copy_growth_s_byte);
     print_ways(out, lane, UINT64_MAX);
     for (uint64_t end = next_end(lane, 1); end != UINT64_MAX; end = next_end(lane, end + 1)) {
         fprintf(out, "[range %s %s]\n", lane->name, number_print_size(end, size));

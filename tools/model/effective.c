@@ -70,6 +70,50 @@ static double bandwidth_of(double growth_s_byte)
 
 /* --- sends ------------------------------------------------------------------------------------ */
 
+/* What a send over a lane that can copy or register paid for that, as it was planned by the lane's
+ * present costs. */
+static double paid_for_place(const struct model_lane *lane, const struct model_surroundings *around,
+                             uint32_t protocol, uint64_t bytes)
+{
+    struct plan_input input;
+    struct plan_entry entry;
+    struct cost cost;
+    double copied = (double) bytes * lane->copy_growth_s_byte;
+    if (!model_lane_chooses(lane, around) || !lane->cost[MODEL_BY_SEND].range_count)
+        return 0;
+    if (protocol == MODEL_EAGER_SHORT || protocol == MODEL_EAGER_COPY)
+        return copied;
+    plan_input_init(&input);
+    input.lanes = lane;
+    input.lane_count = 1;
+    input.around = *around;
+    if ((protocol != MODEL_EAGER_ZCOPY && protocol != MODEL_RNDV_AM) ||
+        !plan_best_of_protocol(&input, protocol, bytes, &entry, &cost))
+        return 0;
+    if (entry.copies) /* but for the first fragment beside the wire */
+        return fmin(copied, (double) lane->copied_max_bytes * lane->copy_growth_s_byte);
+    struct cost_line registration =
+        model_registration(lane, model_lane_range_at(lane, MODEL_BY_SEND, bytes), around);
+    return registration.fixed_s + (double) bytes * registration.growth_s_byte;
+}
+
+/* The curves less that. `memory` has room for all samples. */
+static void take_place_off(const struct effective_curve curves[MODEL_PROTOCOLS],
+                           const struct model_lane *lane, const struct model_surroundings *around,
+                           struct sample *memory, struct effective_curve less[MODEL_PROTOCOLS])
+{
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
+        less[i] = (struct effective_curve){memory, curves[i].count};
+        for (uint32_t j = 0; j < curves[i].count; j++) {
+            *memory = curves[i].samples[j];
+            memory->seconds =
+                fmax(memory->seconds / 10,
+                     memory->seconds - paid_for_place(lane, around, i, memory->bytes));
+            memory++;
+        }
+    }
+}
+
 /* The samples above `above` bytes. */
 static uint32_t samples_above(const struct effective_curve *curve, uint64_t above, bool any,
                               struct sample *out)
@@ -146,7 +190,8 @@ static void set_handshake(struct model_lane_range *range, double fixed_s, double
 }
 
 static void set_sends(const struct effective_curve *am, const struct segment *segments,
-                      uint32_t count, double *room, struct model_lane_cost *cost)
+                      uint32_t count, const struct model_lane_range *registration, double *room,
+                      struct model_lane_cost *cost)
 {
     double over_s = 0, latency_s = 0;
     cost->range_count = count;
@@ -155,7 +200,9 @@ static void set_sends(const struct effective_curve *am, const struct segment *se
         struct model_lane_range *range = &cost->ranges[i];
         *range = (struct model_lane_range){
             .largest_bytes = i + 1 < count ? segment_end(segment, &segments[i + 1]) : UINT64_MAX,
-            .bandwidth_bytes_s = bandwidth_of(segment->line.growth_s_byte)};
+            .bandwidth_bytes_s = bandwidth_of(segment->line.growth_s_byte),
+            .reg_cost_s = registration->reg_cost_s,
+            .reg_growth_s_byte = registration->reg_growth_s_byte};
         if (segment->protocol == MODEL_RNDV_AM) {
             set_handshake(range, segment->line.fixed_s, over_s);
             continue;
@@ -223,11 +270,15 @@ static bool fit_lane(const struct effective_curve curves[MODEL_PROTOCOLS],
                      struct model_error *error)
 {
     struct segment segments[SEGMENTS_MAX];
+    struct model_lane_range registration = {0};
+    struct model_lane_cost *sends = &lane->cost[MODEL_BY_SEND];
     uint32_t count;
+    if (model_lane_chooses(lane, around) && sends->range_count)
+        registration = sends->ranges[sends->range_count - 1];
     if (!send_segments(curves, most_residual, samples, segments, &count, error))
         return false;
     if (count)
-        set_sends(&curves[MODEL_RNDV_AM], segments, count, reals, &lane->cost[MODEL_BY_SEND]);
+        set_sends(&curves[MODEL_RNDV_AM], segments, count, &registration, reals, sends);
     return fit_move(&curves[MODEL_RNDV_GET], MODEL_RNDV_GET, MODEL_BY_GET, around, most_residual,
                     lane, error) &&
            fit_move(&curves[MODEL_RNDV_PUT], MODEL_RNDV_PUT, MODEL_BY_PUT, around, most_residual,
@@ -240,16 +291,23 @@ bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS],
                    const struct model_surroundings *around, double most_residual,
                    struct model_lane *lane, struct model_error *error)
 {
-    uint32_t most = 1;
+    struct effective_curve less[MODEL_PROTOCOLS];
+    uint32_t all = 1;
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
-        most = curves[i].count > most ? curves[i].count : most;
+        all += curves[i].count;
     struct model_lane fitted = *lane;
-    struct sample *samples = malloc(most * sizeof *samples);
-    double *reals = malloc(most * sizeof *reals);
-    bool good = samples && reals
-                    ? fit_lane(curves, around, most_residual, samples, reals, &fitted, error)
-                    : model_fail(error, "no memory for a fit");
+    struct sample *samples = malloc(all * sizeof *samples);
+    struct sample *memory = malloc(all * sizeof *memory);
+    double *reals = malloc(all * sizeof *reals);
+    bool good = samples && memory && reals;
+    if (good) {
+        take_place_off(curves, lane, around, memory, less);
+        good = fit_lane(less, around, most_residual, samples, reals, &fitted, error);
+    } else {
+        model_fail(error, "no memory for a fit");
+    }
     free(samples);
+    free(memory);
     free(reals);
     good = good && model_lane_check(&fitted, error);
     if (good)

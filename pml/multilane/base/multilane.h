@@ -53,6 +53,7 @@ struct multilane {
     _Atomic uint64_t unexpected_messages;
     _Atomic uint64_t waited_messages;
     _Atomic uint64_t bad_headers;
+    _Atomic uint64_t copied_bytes;
     /* Of lanes that may lose what they took, see delivery.h: */
     _Atomic uint64_t lanes_lost;
     _Atomic uint64_t lanes_returned;

@@ -132,12 +132,17 @@ void frame_drop(struct frame *frame)
     free(frame);
 }
 
+static size_t frame_bytes(const struct frame *frame)
+{
+    return frame->length + frame->payload_length;
+}
+
 /* With the lock held: the frame is the caller's to give to frame->lane. */
 static void frame_claim(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
     if (!frame->lane || !lane_is_up(frame->lane)) {
-        struct lane *other = delivery_lane(delivery->peer, frame->length);
+        struct lane *other = delivery_lane(delivery->peer, frame_bytes(frame));
         if (other)
             frame->lane = other;
     }
@@ -152,35 +157,50 @@ static void frame_claim(struct frame *frame)
 /* With the lock held: it waits for watch.c. */
 static void frame_defer(struct frame *frame)
 {
-    if (frame->unsent)
+    if (frame->unsent || frame->delivered)
         return;
     frame->unsent = true;
     frame->delivery->unsent++;
+}
+
+/* With the lock held. */
+static void frame_need_not_be_sent(struct frame *frame)
+{
+    if (frame->unsent)
+        frame->delivery->unsent--;
+    frame->unsent = false;
 }
 
 /* Its owner, if it was not told yet, as the lock is to be released first. */
 struct told {
     lane_left left;
     void *owner;
+    int status;
 };
 
 static struct told frame_take_owner(struct frame *frame)
 {
-    struct told told = {frame->left, frame->owner};
+    bool has_left = !frame->payload || frame->delivered || !frame->delivery->lost;
+    struct told told = {frame->left, frame->owner, has_left ? OMPI_SUCCESS : OMPI_ERR_UNREACH};
     frame->left = NULL;
     return told;
 }
 
-static void tell(struct told told, int status)
+static void tell(struct told told)
 {
     if (told.left)
-        told.left(told.owner, status);
+        told.left(told.owner, told.status);
 }
 
-/* With the lock held. True: it is the caller's to free. */
-static bool frame_release(struct frame *frame)
+/* With the lock held: one user less; the owner of a payload may be one to tell now. True: the frame
+ * is the caller's to free. */
+static bool frame_release(struct frame *frame, struct told *told)
 {
-    return --frame->users == 0 && frame->done;
+    if (--frame->users > 0)
+        return false;
+    if (frame->payload && frame->left && (frame->delivered || frame->done))
+        *told = frame_take_owner(frame);
+    return frame->done;
 }
 
 /* The lane has handed it over, or never will: then it has failed, and watch.c sends the frame
@@ -190,15 +210,44 @@ static void frame_handed_over(void *owner, int status)
 {
     struct frame *frame = owner;
     struct delivery *delivery = frame->delivery;
-    struct told told = {NULL, NULL};
+    struct told told = {.left = NULL};
     OPAL_THREAD_LOCK(&delivery->lock);
-    if (status == OMPI_SUCCESS)
+    if (status == OMPI_SUCCESS && !frame->payload)
         told = frame_take_owner(frame);
-    bool is_mine = frame_release(frame);
+    bool is_mine = frame_release(frame, &told);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (is_mine)
         free(frame);
-    tell(told, OMPI_SUCCESS);
+    tell(told);
+}
+
+/* The same of a lane that reads the payload in place: then the peer has it. */
+static void frame_delivered(void *owner, int status)
+{
+    struct frame *frame = owner;
+    struct delivery *delivery = frame->delivery;
+    struct told told = {.left = NULL};
+    OPAL_THREAD_LOCK(&delivery->lock);
+    if (status == OMPI_SUCCESS) {
+        frame->delivered = true;
+        frame_need_not_be_sent(frame);
+    }
+    bool is_mine = frame_release(frame, &told);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (is_mine)
+        free(frame);
+    tell(told);
+}
+
+/* In place the first time; what is sent again is copied, by whatever lane. */
+static int frame_give_payload(struct frame *frame, struct lane *lane)
+{
+    if (!frame->was_sent && lane == frame->meant)
+        return lane_send_in_place(lane, frame->registration, frame->bytes, frame->length,
+                                  frame->payload, frame->payload_length, frame_delivered, frame);
+    counter_add(&multilane.copied_bytes, frame->payload_length);
+    return lane_send_joined(lane, frame->bytes, frame->length, frame->payload,
+                            frame->payload_length, frame_handed_over, frame);
 }
 
 static int frame_give(struct frame *frame)
@@ -206,6 +255,8 @@ static int frame_give(struct frame *frame)
     struct lane *lane = frame->lane;
     if (lane_state(lane) == LANE_BROKEN)
         return LANE_AGAIN;
+    if (frame->payload)
+        return frame_give_payload(frame, lane);
     if (frame->expected && !frame->was_sent &&
         lane_send_slot(lane, frame->bytes, frame->length) == OMPI_SUCCESS)
         return LANE_LEFT;
@@ -229,13 +280,13 @@ static int frame_transmit(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
     struct lane *lane = frame->lane;
-    struct told told = {NULL, NULL};
+    struct told told = {.left = NULL};
     frame_write(frame);
     OPAL_THREAD_LOCK(&delivery->lock);
     frame->users++; /* the lane's, which may end it before it returns */
     OPAL_THREAD_UNLOCK(&delivery->lock);
     bool is_striped = frame->striped;
-    size_t length = frame->length;
+    size_t length = frame_bytes(frame);
     if (is_striped) /* first: it may be written off at once */
         stripe_sent(lane, length);
     int rc = frame_give(frame);
@@ -251,16 +302,16 @@ static int frame_transmit(struct frame *frame)
     frame->was_sent |= is_taken;
     frame->busy = false;
     if (rc == LANE_LEFT)
-        told = frame_take_owner(frame);
+        told = frame_take_owner(frame); /* never one with a payload */
     if (OPAL_UNLIKELY(!is_taken) && !frame->done)
         frame_defer(frame);
     if (rc != LANE_UNDER_WAY)
         frame->users--;
-    bool is_mine = frame_release(frame);
+    bool is_mine = frame_release(frame, &told);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (is_mine)
         free(frame);
-    tell(told, OMPI_SUCCESS);
+    tell(told);
     return rc;
 }
 
@@ -282,7 +333,7 @@ void frame_send(struct frame *frame, size_t length, bool striped, lane_left left
         frame->next = NULL;
         *delivery->last = frame;
         delivery->last = &frame->next;
-        delivery->kept_bytes += frame->length;
+        delivery->kept_bytes += frame_bytes(frame);
         frame_claim(frame);
         schedule_add(delivery);
     }
@@ -290,7 +341,8 @@ void frame_send(struct frame *frame, size_t length, bool striped, lane_left left
     if (OPAL_UNLIKELY(is_lost)) {
         struct told told = frame_take_owner(frame);
         free(frame);
-        tell(told, OMPI_ERR_UNREACH);
+        told.status = OMPI_ERR_UNREACH;
+        tell(told);
     } else {
         frame_transmit(frame);
     }
@@ -359,7 +411,8 @@ void delivery_park(struct delivery *delivery)
 static void frame_end(struct frame *frame)
 {
     frame->done = true;
-    if (frame->left) { /* until it was told, its owner is one of them */
+    if (frame->left &&
+        !(frame->payload && frame->users)) { /* until it was told, its owner is one of them */
         frame->users++;
         frame->next = frame->delivery->departed;
         frame->delivery->departed = frame;
@@ -374,10 +427,8 @@ static void frames_forget(struct delivery *delivery, uint32_t number)
     while (delivery->first && (int32_t) (delivery->first->number - number) < 0) {
         struct frame *frame = delivery->first;
         delivery->first = frame->next;
-        delivery->kept_bytes -= frame->length;
-        if (frame->unsent)
-            delivery->unsent--;
-        frame->unsent = false;
+        delivery->kept_bytes -= frame_bytes(frame);
+        frame_need_not_be_sent(frame);
         frame_end(frame);
     }
     if (!delivery->first)
@@ -396,11 +447,12 @@ static void owners_tell(struct delivery *delivery, int status)
         departed = frame->next;
         OPAL_THREAD_LOCK(&delivery->lock);
         struct told told = frame_take_owner(frame);
-        bool is_mine = frame_release(frame);
+        bool is_mine = frame_release(frame, &told);
         OPAL_THREAD_UNLOCK(&delivery->lock);
         if (is_mine)
             free(frame);
-        tell(told, status);
+        told.status = status;
+        tell(told);
     }
 }
 

@@ -40,6 +40,16 @@ static inline unsigned char *frame_message(struct frame *frame)
 /* Sends it, now or from progress, with a message of `length` bytes, at most what was asked for.
  * `left`, if it is not null, is called. */
 void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner);
+/* Before that: the message goes on with `length` bytes of the owner's, registered with the lane,
+ * which has `in_place`. They stay until `left` was called. */
+static inline void frame_refer(struct frame *frame, const void *payload, size_t length,
+                               mca_btl_base_registration_handle_t *registration)
+{
+    frame->payload = payload;
+    frame->payload_length = length;
+    frame->registration = registration;
+}
+
 /* Nothing is to be sent after all. */
 void frame_drop(struct frame *frame);
 

@@ -10,7 +10,8 @@
 #include "peer/peer.h"
 #include "wire/wire.h"
 
-/* One message in its envelope, as it stands on the wire. */
+/* One message in its envelope, as it stands on the wire; or its beginning, and where the rest is in
+ * the memory of its owner, who is then told later. */
 struct frame {
     struct frame *next;
     struct delivery *delivery;
@@ -28,9 +29,14 @@ struct frame {
     bool expected;  /* the peer waits for it: it may go by a slot */
     bool striped;   /* counts among the striped bytes of its lane, see stripe.h */
     uint32_t room;  /* of the message, as asked for */
-    lane_left left; /* null, or told once the first lane has handed it over, or the peer has it */
+    lane_left left; /* null, or told once the first lane has handed it over, or the peer has it; if
+                     * there is a payload, once the peer has it and no lane reads it any more */
     void *owner;
-    size_t length; /* of bytes */
+    const void *payload; /* null: all is in bytes */
+    size_t payload_length;
+    mca_btl_base_registration_handle_t *registration; /* of it, with `meant` */
+    bool delivered; /* a lane said that the peer has it: it is not sent again */
+    size_t length;  /* of bytes */
     unsigned char bytes[];
 };
 

@@ -15,6 +15,7 @@ struct departure {
     lane_left left;
     void *owner;
     int status;
+    bool is_in_place;
 };
 
 typedef struct departure departure_t;
@@ -90,13 +91,14 @@ static void descriptor_ended(mca_btl_base_module_t *btl, struct mca_btl_base_end
 }
 
 bool departure_begin(struct lane *lane, struct peer *peer, mca_btl_base_descriptor_t *descriptor,
-                     lane_left left, void *owner, struct wire_handle *handle)
+                     bool is_in_place, lane_left left, void *owner, struct wire_handle *handle)
 {
     struct departure *departure = (struct departure *) tsan_list_get(&departures.list);
     if (OPAL_UNLIKELY(!departure))
         return false;
     departure->lane = lane;
     departure->peer = peer;
+    departure->is_in_place = is_in_place;
     departure->left = left;
     departure->owner = owner;
     if (OPAL_UNLIKELY(handle_acquire(&departures.table, HANDLE_DEPARTURE, departure, handle) !=
@@ -118,13 +120,25 @@ bool departure_revoke(struct wire_handle handle)
     return true;
 }
 
+bool departures_in_place(const struct lane *lane)
+{
+    const struct departure *departure;
+    struct wire_handle handle;
+    uint32_t at = 0;
+    while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle)))
+        if (departure->is_in_place && departure->lane == lane)
+            return true;
+    return false;
+}
+
 void departures_lost(const struct peer *peer)
 {
     struct departure *departure;
     struct wire_handle handle;
     uint32_t at = 0;
     while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle)))
-        if (departure->peer == peer && handle_take(&departures.table, handle))
+        if (departure->peer == peer && !departure->is_in_place &&
+            handle_take(&departures.table, handle))
             departure_end(departure, OMPI_ERR_UNREACH);
 }
 

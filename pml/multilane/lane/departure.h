@@ -20,13 +20,18 @@ void departures_init(void);
 void departures_fini(void);
 
 /* Sets the descriptor's callback. `left`, which may be null, will be called once, unless
- * departure_revoke forgets it first. False: there is no memory. */
+ * departure_revoke forgets it first. `is_in_place`: the lane reads the owner's memory until then.
+ * False: there is no memory. */
 bool departure_begin(struct lane *lane, struct peer *peer, mca_btl_base_descriptor_t *descriptor,
-                     lane_left left, void *owner, struct wire_handle *departure);
+                     bool is_in_place, lane_left left, void *owner, struct wire_handle *departure);
 /* False: its callback has come. */
 bool departure_revoke(struct wire_handle departure);
 
-/* The peer is lost: the owners of all departures to it are told, in an error. No lock is held. */
+/* Is anything under way from its owner's memory? */
+bool departures_in_place(const struct lane *lane);
+
+/* The peer is lost: the owners of all departures to it are told, in an error, but of those in
+ * place: lane_stop_in_place. No lock is held. */
 void departures_lost(const struct peer *peer);
 
 #endif

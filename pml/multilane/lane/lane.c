@@ -14,11 +14,12 @@
  * queues and hands over with the same answer, and tcp hands over or queues by its socket. */
 #define WITH_CALLBACK (FIRE_AND_FORGET | MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
 
-int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
-                         void *owner)
+static int descriptor_send(struct lane *lane, mca_btl_base_descriptor_t *descriptor,
+                           bool is_in_place, lane_left left, void *owner)
 {
     struct wire_handle departure;
-    if (OPAL_UNLIKELY(!departure_begin(lane, lane->peer, descriptor, left, owner, &departure))) {
+    if (OPAL_UNLIKELY(
+            !departure_begin(lane, lane->peer, descriptor, is_in_place, left, owner, &departure))) {
         lane->btl->btl_free(lane->btl, descriptor);
         return LANE_AGAIN;
     }
@@ -32,6 +33,25 @@ int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descripto
     if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || lane->extension)
         lane->btl->btl_free(lane->btl, descriptor);
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
+}
+
+int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
+                         void *owner)
+{
+    return descriptor_send(lane, descriptor, false, left, owner);
+}
+
+int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *registration,
+                       const void *bytes, size_t length, const void *payload, size_t payload_length,
+                       lane_left left, void *owner)
+{
+    mca_btl_base_descriptor_t *descriptor = lane->extension->prepare_in_place(
+        lane->btl, lane->endpoint, registration, length, payload, payload_length, WITH_CALLBACK);
+    if (OPAL_UNLIKELY(!descriptor))
+        return LANE_AGAIN;
+    tsan_acquire(descriptor);
+    memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, length);
+    return descriptor_send(lane, descriptor, true, left, owner);
 }
 
 int lane_send_packed(struct lane *lane, const void *header, size_t length,
@@ -53,22 +73,25 @@ int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
                                             : LANE_AGAIN;
 }
 
-/* Through a descriptor of the lane's. */
-static int lane_send_copied(struct lane *lane, const void *bytes, size_t length, lane_left left,
-                            void *owner)
+int lane_send_joined(struct lane *lane, const void *bytes, size_t length, const void *payload,
+                     size_t payload_length, lane_left left, void *owner)
 {
     mca_btl_base_module_t *btl = lane->btl;
+    size_t all = length + payload_length;
     mca_btl_base_descriptor_t *descriptor =
-        btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, WITH_CALLBACK);
+        btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, all, WITH_CALLBACK);
     if (!descriptor)
         return LANE_AGAIN;
     tsan_acquire(descriptor);
-    if (descriptor->des_segments[0].seg_len < length) {
+    if (descriptor->des_segments[0].seg_len < all) {
         btl->btl_free(btl, descriptor);
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
     }
-    memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, length);
-    descriptor->des_segments[0].seg_len = length;
+    unsigned char *at = descriptor->des_segments[0].seg_addr.pval;
+    memcpy(at, bytes, length);
+    if (payload_length)
+        memcpy(at + length, payload, payload_length);
+    descriptor->des_segments[0].seg_len = all;
     return lane_send_descriptor(lane, descriptor, left, owner);
 }
 
@@ -80,7 +103,7 @@ int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_le
         lane->plain_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
                           FIRE_AND_FORGET, WIRE_TAG, NULL) == OPAL_SUCCESS)
         return LANE_LEFT;
-    return lane_send_copied(lane, bytes, length, left, owner);
+    return lane_send_joined(lane, bytes, length, NULL, 0, left, owner);
 }
 
 int lane_fence(struct lane *lane)
@@ -89,6 +112,12 @@ int lane_fence(struct lane *lane)
         return OMPI_SUCCESS; /* made anew, so the old one is over at both ends */
     int rc = lane->extension->fence(lane->btl, lane->endpoint);
     return rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
+}
+
+void lane_stop_in_place(struct lane *lane)
+{
+    if (lane->in_place && departures_in_place(lane)) /* fenced, or not yet: its callbacks come */
+        (void) lane->extension->fence(lane->btl, lane->endpoint);
 }
 
 int lane_send_slot(struct lane *lane, const void *bytes, size_t length)

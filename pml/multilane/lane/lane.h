@@ -63,6 +63,8 @@ struct lane {
     uint8_t index;     /* in the peer's array */
     bool framed;       /* it may lose what it has accepted, and another lane could carry it: see
                         * delivery.h */
+    bool in_place;     /* it sends messages from the user's memory: extension->prepare_in_place; one
+                        * that is framed says by their end that the peer has them */
     bool takes_device; /* it gets and puts device memory in place */
     bool renewable;    /* and it reports errors in time, can be fenced, and be made anew */
     size_t largest;    /* message with its headers that one send of this lane carries */
@@ -118,6 +120,16 @@ static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
  * LANE_UNDER_WAY: `left`, if it is not null, was or will be called. */
 int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
                     void *owner);
+
+/* The same of a message in two places, joined by a copy; never LANE_LEFT. */
+int lane_send_joined(struct lane *lane, const void *bytes, size_t length, const void *payload,
+                     size_t payload_length, lane_left left, void *owner);
+
+/* The same, of a lane with `in_place`, but that the payload is not copied: it and its registration
+ * with the lane stay until `left` was called, after an error too, and if the peer is lost. */
+int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *registration,
+                       const void *bytes, size_t length, const void *payload, size_t payload_length,
+                       lane_left left, void *owner);
 
 /* Sends a descriptor that the lane gave, which asks for its callback: LANE_UNDER_WAY. It is the
  * lane's from now on, also where it fails. */
@@ -179,6 +191,10 @@ bool lane_can_put(const struct lane *lane);
 /* Of a renewable lane that broke. After OMPI_SUCCESS what was given to it writes no memory any
  * more; LANE_AGAIN: not yet. */
 int lane_fence(struct lane *lane);
+
+/* What the lane sends from the memory of users ends soon, there or not: it is closed if there is
+ * any. No lock is held. */
+void lane_stop_in_place(struct lane *lane);
 
 /* Registers memory where the lane wants it; LANE_AGAIN if it cannot now. The key that the other
  * side needs is registration->handle, of lane_key_length bytes. Device memory is told by

@@ -272,6 +272,10 @@ static void act_on_changes(struct delivery *delivery)
         uint32_t said = mine->said < SAID_MAX ? ++mine->said : 0;
         counter_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1);
         lane_set_lost(&peer->lanes[i], !is_up);
+        /* What was sent in place goes as a copy by another lane, but would end only when this one's
+         * device gives up. */
+        if (!is_up)
+            lane_stop_in_place(&peer->lanes[i]);
         if (said)
             lane_say_changed(&peer->lanes[i], is_up, why, said == SAID_MAX);
     }

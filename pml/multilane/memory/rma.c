@@ -56,6 +56,22 @@ bool rma_offer(struct rma *rma, const struct route *route, struct peer *peer, vo
     return rma->count > 0;
 }
 
+mca_btl_base_registration_handle_t *rma_in_place(struct rma *rma, struct lane *lane, void *address,
+                                                 size_t size)
+{
+    for (uint32_t i = 0; i < rma->count; i++)
+        if (rma->lanes[i].lane == lane)
+            return rma->lanes[i].local.handle;
+    if (rma->count == RMA_LANES_MAX)
+        return NULL;
+    struct rma_lane *used = &rma->lanes[rma->count++];
+    /* Where plans count on the cache, a new registration each time costs more than the copy. */
+    *used = (struct rma_lane){.lane = lane};
+    (void) lane_register(lane, address, size,
+                         MCA_BTL_REG_FLAG_REMOTE_READ | MULTILANE_REGISTER_CACHED, &used->local);
+    return used->local.handle; /* null if it was refused: it is not asked again */
+}
+
 static void lane_introduce(struct lane *lane)
 {
     struct wire_lane body = {.index = lane->index};

@@ -41,6 +41,11 @@ bool rma_offer(struct rma *rma, const struct route *route, struct peer *peer, vo
 bool rma_offer_lane(struct rma *rma, struct lane *lane, void *address, size_t size,
                     uint32_t access);
 
+/* The registration by which the lane, one with `in_place`, may send this memory, which is made
+ * where there is none. Null: it is not to be had, for this message. */
+mca_btl_base_registration_handle_t *rma_in_place(struct rma *rma, struct lane *lane, void *address,
+                                                 size_t size);
+
 /* Writes the keys of what is offered, for a message on the first of its lanes, and tells the peer
  * which of our lanes the others are, where it was not told yet. */
 void rma_write_keys(const struct rma *rma, struct wire_key *key, unsigned char bytes[WIRE_KEY_MAX]);

@@ -145,7 +145,10 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
         limit(&out->short_max_bytes, lane->largest);
         limit(&out->copied_max_bytes, lane->largest);
         limit(&out->zcopied_max_bytes, lane->largest);
+        out->copy_growth_s_byte *= 2; /* into the frame that is kept, and out of it */
     }
+    if (!lane->in_place)
+        out->copy_growth_s_byte = 0;
     if (model_lane_check(out, &error))
         return true;
     opal_output(0, "multilane: %s.", error.text);

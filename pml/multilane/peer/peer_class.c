@@ -134,6 +134,7 @@ struct route *routes_of_plan(const struct plan *plan)
         routes[i].protocol = protocols.of_model[entry->protocol_index];
         routes[i].eager_mask = routes[i].protocol->method ? 0 : SIZE_MAX;
         routes[i].lane_count = (uint8_t) entry->lane_count;
+        routes[i].in_place = entry->chooses && !entry->copies;
         routes[i].counted = stripes;
         memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));
     }

@@ -18,6 +18,7 @@ struct route {
     size_t eager_mask; /* 0 where the data waits for the receiver, else all ones */
     const struct protocol *protocol;
     uint8_t lane_count;
+    bool in_place;                  /* the plan has chosen that, against a copy */
     bool counted;                   /* some route of the plan stripes: pieces are marked */
     uint8_t lanes[MODEL_LANES_MAX]; /* indices into the peer's lanes */
     _Atomic uint64_t messages;      /* sent this way; for people, so exact only without threads */

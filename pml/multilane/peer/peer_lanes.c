@@ -50,6 +50,8 @@ static bool lane_loses(struct lane *lane)
     lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
     bool breaks = attributes.capabilities & MULTILANE_CAN_BREAK;
     lane->renewable = breaks && attributes.capabilities & MULTILANE_CAN_FENCE;
+    if (!(attributes.capabilities & MULTILANE_CAN_DELIVER))
+        lane->in_place = false;
     return breaks || !(attributes.capabilities & MULTILANE_CAN_DELIVER);
 }
 
@@ -116,6 +118,7 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
                           .index = count,
+                          .in_place = extension && extension->prepare_in_place,
                           .largest = btl->btl_max_send_size};
     lane->takes_device = takes_device(lane);
     /* Release: with the acquire of peer_lane_of. */

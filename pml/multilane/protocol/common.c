@@ -76,6 +76,7 @@ static int kept_by_frame(struct send_request *request, struct lane *lane)
         return rc;
     memcpy(frame_message(frame), header, length);
     outgoing_copy(out, frame_message(frame) + length);
+    counter_add(&multilane.copied_bytes, out->size);
     frame_send(frame, length + out->size, false, kept_left, request);
     return LANE_UNDER_WAY;
 }
@@ -100,6 +101,7 @@ static int kept_by_fragment(struct send_request *request, struct lane *lane)
     unsigned char *bytes = descriptor->des_segments[0].seg_addr.pval;
     memcpy(bytes, header, length);
     outgoing_copy(out, bytes + length);
+    counter_add(&multilane.copied_bytes, out->size);
     descriptor->des_segments[0].seg_len = length + out->size;
     return lane_send_descriptor(lane, descriptor, kept_left, request);
 }

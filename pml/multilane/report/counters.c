@@ -138,6 +138,10 @@ int counters_register(const mca_base_component_t *component)
         {"bad_headers", "Messages whose header made no sense", &multilane.bad_headers},
         {"waited_messages", "Messages that had to wait for room at their receiver",
          &multilane.waited_messages},
+        {"copied_bytes",
+         "Bytes of messages that were copied, to be kept until their lane has sent them or the "
+         "peer has them",
+         &multilane.copied_bytes},
         {"lanes_lost", "Times that a lane to a peer was left out", &multilane.lanes_lost},
         {"lanes_returned", "Times that such a lane was taken back", &multilane.lanes_returned},
         {"resent_messages", "Messages sent again over another lane", &multilane.resent_messages},

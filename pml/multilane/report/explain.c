@@ -104,6 +104,8 @@ static const char *lanes_text(const struct peer_class *class, const struct plan_
                                      name, 100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
         length += (size_t) written;
     }
+    if (length < size)
+        snprintf(text + length, size - length, "%s", plan_entry_manner(entry));
     return text;
 }
 
@@ -162,6 +164,8 @@ static void print_json_lanes(FILE *file, const struct peer_class *class,
         fprintf(file, "%s{\"lane\": \"%s\", \"share\": %.6g}", i ? ", " : "",
                 class->lanes[entry->lanes[i]].name, (double) entry->weights[i] / PLAN_WEIGHT_ONE);
     fprintf(file, "], ");
+    if (entry->chooses)
+        fprintf(file, "\"copied\": %s, ", entry->copies ? "true" : "false");
 }
 
 static void print_json_plan(FILE *file, const struct peer_class *class, int buffer)

@@ -164,6 +164,34 @@ lab_failover() {
     [ -z "${MULTILANE_LONG:-}" ] || lab_rail_dies device-repair 25
 }
 
+# lab_in_place NAME PROTOCOL RAILS COPIES [mpirun's arguments]: messages of 64 KiB are sent from the
+# user's memory, or, with the word "copies", where the plan finds a registration too dear, copied.
+# Over two rails what is sent is kept until it is there, in place as well.
+lab_in_place() {
+    local name=verbs.in-place.$1 protocol=$2 rails=$3 copies=$4
+    shift 4
+    lab_has_time "$name" || return
+    # shellcheck disable=SC2086
+    LAB_RAILS=$rails mpi_says "$name" 'in_place: all holds' 2 --mca pml multilane $verbs $lab_osc \
+        --mca pml_multilane_protocol "$protocol" "$@" -- \
+        "$side" "$build/test/mpi/in_place" verbs $copies
+}
+
+lab_zero_copy() {
+    lab_in_place eager-zcopy eager-zcopy 0 ""
+    lab_in_place rndv-am rndv-am 0 ""
+    lab_in_place two-rails.eager-zcopy eager-zcopy "0 1" ""
+    lab_in_place two-rails.rndv-am rndv-am "0 1" ""
+    # shellcheck disable=SC2086
+    lab_has_time verbs.in-place.no-memory &&
+        LAB_RAILS=0 mpi_says verbs.in-place.no-memory \
+            'memory that cannot be registered: [1-9][0-9]* bytes copied, 0 in place' 2 \
+            --mca pml multilane $verbs $lab_osc --mca pml_multilane_protocol eager-zcopy -- \
+            "$(command -v setpriv)" --bounding-set -ipc_lock --inh-caps -ipc_lock \
+            "$side" "$build/test/mpi/in_place" verbs
+    lab_in_place dear-registration eager-zcopy 0 copies --mca btl_verbs_lane_reg_cost 1
+}
+
 # The receivers of puts say that they are ready by slots in the senders' memory.
 lab_slots() {
     lab_has_time verbs.traffic.rndv-put || return
@@ -268,6 +296,7 @@ verbs_lab() {
         lab_traffic rndv-get # memory that comes and goes is registered under another C library
         return
     fi
+    lab_zero_copy
     lab_leaves
     lab_refuses
     lab_apart
