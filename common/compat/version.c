@@ -23,12 +23,12 @@ const char *const version_built =
 
 /* Releases between which no structure that a PML or a BTL touches changed its layout: read from
  * the sources of each. A series without a row is compatible only with the very version built for
- * (6.0 had no final release when this was written). The same list as in configure.ac. */
+ * (6.0 had no final release when this was written). The same rows as in config/ompi-headers.sh. */
 static const struct {
     int major, minor, first_release, last_release;
 } version_alike[] = {
     {4, 1, 4, 8},
-    {5, 0, 7, 10},
+    {5, 0, 7, 11},
 };
 
 struct version {
