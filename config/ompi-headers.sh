@@ -27,8 +27,8 @@ version_part() {
     sed -n "s/^$1=//p; s/^#define OPAL_${upper}_VERSION //p" "$version_file" 2>/dev/null | tr -d '"'
 }
 
-# Finds the headers, links in ompi-headers/ those that include opal_config.h from their own folder,
-# and sets $OMPI_CPPFLAGS to search that first.
+# Finds the headers, and sets $OMPI_CPPFLAGS to search ompi-headers/ before them. There go copies of
+# those that would include opal_config.h from their own folder; gcc follows links to it.
 ompi_headers_take() {
     top=$(cd "$with_ompi_headers" 2>/dev/null && pwd) inner=
     for dir in "$top/opal/include" "$top" "$top/openmpi" "$top/include/openmpi"; do
@@ -57,7 +57,7 @@ ompi_headers_take() {
     for dir in $dirs; do
         OMPI_CPPFLAGS="$OMPI_CPPFLAGS -isystem $dir"
         for file in "$dir"/ompi_config.h "$dir"/orte_config.h "$dir"/opal_*.h; do
-            test ! -f "$file" || ln -sf "$file" ompi-headers/
+            test ! -f "$file" || cp "$file" ompi-headers/
         done
     done
     for dir in $multilane_incdirs; do
@@ -84,7 +84,6 @@ ENABLE_DEBUG=0 CUDA_SUPPORT=0 ENABLE_FT_MPI=1 GROUP_SPARSE=0 CSWAP_INT128=1 ENDP
 case $ompi_version in 4.*) ENABLE_FT_MPI=0 ;; esac
 
 opal_config_write() {
-    rm -f ompi-headers/opal_config.h # it may be a link
     {
         printf '#ifndef OPAL_CONFIG_H\n#define OPAL_CONFIG_H\n'
         printf '#include "opal_config_top.h"\n#include "multilane_platform.h"\n'
