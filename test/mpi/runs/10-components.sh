@@ -99,6 +99,8 @@ symbols_and_libraries() {
         grep -v '^libmpi\.\|^libopen-\(pal\|rte\)\.\|^libopen_mpi\.\|^libpmix\.\|^libhwloc\.\|^libc\.\|^libm\.\|^libpthread\.\|^ld-linux' |
         if [ "$name" = mca_btl_verbs ]; then grep -v '^libibverbs\.'; else cat; fi)
     [ -z "$bad" ] || { echo "is linked with $bad"; return 1; }
+    # Where libmpi is a layer over libopen_mpi, a program may have another layer in its place.
+    ! grep -q '^OMPI_LIBS = .*-lopen_mpi' "$build/Makefile" || ! readelf -d "$library" | grep 'NEEDED.*libmpi\.'
 }
 for library in "$component_dir"/mca_*.so; do
     check "${prefix}library.$(basename "$library" .so)" symbols_and_libraries "$library"
