@@ -172,35 +172,32 @@ no_dlopen() {
     refused '.*--disable-dlopen and loads no plugin' --with-ompi="$prefix"
 }
 
-# configure with these arguments, and the instructions of a file that has much of Open MPI's inline
-# code in it; only addresses may differ from what the packaged headers give.
+# The instructions of files with much of Open MPI's inline code in them. With a release's headers they
+# are those that the answers of the installation's own configure give.
 instructions() { # FOLDER configure's arguments
     local dir=$build_root/$1
     shift
     rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" &&
-        "$sources/configure" --without-verbs --without-cuda "$@" >configure.said 2>&1 ||
-        { cat configure.said; return 1; }
-    grep 'inner headers\|headers of the PML' configure.said
+        "$sources/configure" --without-verbs --without-cuda --with-ompi="$hidden" "$@" >said 2>&1 ||
+        { cat said; return 1; }
+    grep 'inner headers\|headers of the PML' said
     make pml/multilane/join/libmultilane_pml_la-posting.lo \
-        pml/multilane/request/libmultilane_pml_la-recv_request.lo >make.said 2>&1 || { cat make.said; return 1; }
+        pml/multilane/request/libmultilane_pml_la-recv_request.lo >said 2>&1 || { cat said; return 1; }
     objdump -d --no-show-raw-insn pml/multilane/*/.libs/*.o | grep -v 'file format' >instructions
     [ "$(wc -l <instructions)" -gt 500 ]
 }
 
-same_instructions() { # configure's arguments
-    instructions headers-elsewhere --with-ompi="$hidden" "$@" || return 1
-    [ -f "$build_root/headers-packaged/instructions" ] || (instructions headers-packaged) || return 1
-    cmp "$build_root/headers-packaged/instructions" "$build_root/headers-elsewhere/instructions"
+headers_with_config_log() {
+    config_log >"$build_root/config-log"
+    instructions headers-config-log --with-ompi-headers="$hidden/inner" \
+        --with-ompi-config-log="$build_root/config-log"
 }
 
 headers_of_release() {
     local release=$build_root/ompi-release
-    ompi_release "$release" '*.h' '*/VERSION' && same_instructions --with-ompi-headers="$release"
-}
-
-headers_with_config_log() {
-    config_log >"$build_root/config-log"
-    same_instructions --with-ompi-headers="$hidden/inner" --with-ompi-config-log="$build_root/config-log"
+    ompi_release "$release" '*.h' '*/VERSION' &&
+        instructions headers-release --with-ompi-headers="$release" &&
+        cmp "$build_root/headers-config-log/instructions" "$build_root/headers-release/instructions"
 }
 
 # The libraries correct every answer: the usual ones are turned round.
