@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Headers that cross a component's border, and those that distributions forget.
 noinst_HEADERS += \
+	include/compat/multilane_event.h \
+	include/compat/multilane_platform.h \
 	include/compat/ompi/peruse/peruse.h \
 	include/compat/opal/prefetch.h \
 	include/compat/opal/mca/threads/pthreads/threads_pthreads.h \

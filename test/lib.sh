@@ -190,6 +190,51 @@ root_run() {
     ' "$root" "$sources" "$@" </dev/null
 }
 
+# --- Open MPI without its inner headers --------------------------------------
+
+# ompi_hide_headers DIR: this system's Open MPI as most systems have it: its mpicc in DIR/bin names an
+# include folder without the inner headers. They lie in DIR/inner.
+ompi_hide_headers() {
+    local mpicc dir
+    mpicc=$(command -v mpicc.openmpi || command -v mpicc) || return 1
+    rm -rf "$1" && mkdir -p "$1/bin" "$1/include" "$1/inner" || return 1
+    for dir in $("$mpicc" --showme:incdirs); do
+        if [ -f "$dir/opal_config.h" ]; then
+            cp -rL "$dir/." "$1/inner/"
+        else
+            cp -rL "$dir/." "$1/include/"
+        fi || return 1
+    done
+    [ ! -d "$1/include/openmpi" ] || { cp -r "$1/include/openmpi/." "$1/inner/" && rm -rf "$1/include/openmpi"; }
+    printf '#!/bin/sh\ncase $1 in --showme:incdirs) echo "%s" ;; *) exec "%s" "$@" ;; esac\n' \
+        "$1/include" "$mpicc" >"$1/bin/mpicc"
+    chmod +x "$1/bin/mpicc"
+    ln -s "$(command -v ompi_info)" "$(command -v mpirun.openmpi || command -v mpirun)" "$1/bin/" &&
+        [ -f "$1/inner/opal_config.h" ]
+}
+
+# ompi_release DIR PATTERN...: unpacks from Debian's source package of this system's Open MPI what the
+# patterns name, into DIR.
+ompi_release() {
+    local dir=$1 version
+    shift
+    version=$(dpkg-query -W -f '${source:Version}' openmpi-bin) || return 1
+    mkdir -p "$dir/lists/partial" || return 1
+    (
+        cd "$dir" || exit 1
+        printf 'deb-src %s %s main\n' "$(debian_mirror)" "$(. /etc/os-release && echo "$VERSION_CODENAME")" >source.list
+        # Only the archive of the release, and no list of this system's own is touched.
+        apt_get() {
+            apt-get -o Dir::Etc::sourcelist="$dir/source.list" -o Dir::Etc::sourceparts=- \
+                -o Dir::State::lists="$dir/lists" -o APT::Sandbox::User=root \
+                -o Acquire::Check-Valid-Until=false "$@"
+        }
+        [ -n "$(ls -- *.orig.tar.* 2>/dev/null)" ] ||
+            { apt_get update && apt_get source --download-only --tar-only "openmpi=$version"; } || exit 1
+        tar -xf ./*.orig.tar.* --strip-components=1 --wildcards "$@"
+    )
+}
+
 # --- results ----------------------------------------------------------------
 # One line a test in $results: outcome, name, reason.
 

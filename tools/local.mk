@@ -8,6 +8,36 @@ tools/env.sh: tools/env.sh.in Makefile
 		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' $(srcdir)/tools/env.sh.in > $@
 pkgdata_DATA = tools/env.sh
 CLEANFILES += tools/env.sh
+EXTRA_DIST += tools/env.sh.in tools/modulefile.in
+
+# make bindist: a tarball to unpack anywhere. Nothing in it knows where it was built: env.sh and the
+# modulefile ask where they are, and Open MPI's libraries are in the process that loads a component.
+bindist = multilane-$(VERSION)-ompi$(OMPI_VERSION)-$(host_cpu)
+bindist: all
+	rm -rf $(bindist) $(bindist).tar.xz
+	$(MKDIR_P) $(bindist)/lib/openmpi $(bindist)/share/multilane $(bindist)/share/modulefiles
+	for name in $(component_LTLIBRARIES:.la=.so); do cp .libs/$$name $(bindist)/lib/openmpi/ || exit 1; done
+	$(MAKE) $(AM_MAKEFLAGS) DESTDIR= bindir=$(abs_builddir)/$(bindist)/bin \
+		mandir=$(abs_builddir)/$(bindist)/share/man \
+		install-binPROGRAMS install-dist_binSCRIPTS install-man
+	$(STRIP) --strip-unneeded $(bindist)/lib/openmpi/*.so $(bin_PROGRAMS:%=$(bindist)/bin/%)
+	@if readelf -d $(bindist)/lib/openmpi/*.so $(bin_PROGRAMS:%=$(bindist)/bin/%) | grep 'R.*PATH'; then \
+		echo "make bindist: these paths are of this machine only; build for an Open MPI in a system folder." >&2; \
+		exit 1; \
+	fi
+	sed -e 's|@componentdir[@]|$$multilane_home/lib/openmpi|' \
+		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' \
+		-e '/^pmix_components=/i multilane_home=$$(cd "$$(dirname "$${BASH_SOURCE:-$$0}")/../.." && pwd)' \
+		-e '$$a export PATH="$$multilane_home/bin:$$PATH"' \
+		$(srcdir)/tools/env.sh.in >$(bindist)/share/multilane/env.sh
+	sed -e 's|@VERSION[@]|$(VERSION)|; s|@OMPI_VERSION[@]|$(OMPI_VERSION)|' \
+		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' \
+		$(srcdir)/tools/modulefile.in >$(bindist)/share/modulefiles/multilane
+	cp $(srcdir)/LICENSE $(srcdir)/doc/install.md $(bindist)/
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$${SOURCE_DATE_EPOCH:-0} \
+		-cJf $(bindist).tar.xz $(bindist)
+	rm -rf $(bindist)
+.PHONY: bindist
 
 # What the programs and the unit tests share: models that no component needs, files of lanes.
 noinst_LTLIBRARIES += libmultilane_tools.la

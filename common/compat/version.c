@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Holds the version of the running Open MPI against the one compiled for. */
+/* Holds the version and the layouts of the running Open MPI against those compiled for. */
 #include "common/compat/version.h"
 
 #include "common/compat/compat.h"
+#include "common/compat/layout.h"
 #include "common/compat/named.h"
 #include "common/compat/param.h"
 
@@ -21,12 +22,12 @@ const char *const version_built =
 
 /* Releases between which no structure that a PML or a BTL touches changed its layout: read from
  * the sources of each. A series without a row is compatible only with the very version built for
- * (6.0 had no final release when this was written). The same list as in configure.ac. */
+ * (6.0 had no final release when this was written). The same rows as in config/ompi-headers.sh. */
 static const struct {
     int major, minor, first_release, last_release;
 } version_alike[] = {
     {4, 1, 4, 8},
-    {5, 0, 7, 10},
+    {5, 0, 7, 11},
 };
 
 struct version {
@@ -66,12 +67,29 @@ bool version_is_compatible(const char *built, const char *running)
     return version_row(&built_for) >= 0 && version_row(&built_for) == version_row(&found);
 }
 
+static bool layout_is_alike(const char *framework, const char *component)
+{
+    size_t running;
+    const struct layout *differs = layout_difference(&running);
+
+    if (differs == NULL)
+        return true;
+    if (named_is_wanted(framework, component)) {
+        opal_output(0,
+                    "multilane: %s/%s will not load into this Open MPI %s, which was built with "
+                    "other options than the one that Multilane was built for: %s is %zu in place "
+                    "of %zu; build Multilane for this Open MPI.",
+                    framework, component, opal_version_string, differs->symbol, running,
+                    differs->built);
+    }
+    return false;
+}
+
 bool version_accepts_running(const char *framework, const char *component)
 {
-    if (version_is_compatible(version_built, opal_version_string))
-        return true;
-    if (param_peek_int("pml", "multilane", "untested", 0) != 0)
-        return true;
+    if (version_is_compatible(version_built, opal_version_string) ||
+        param_peek_int("pml", "multilane", "untested", 0) != 0)
+        return layout_is_alike(framework, component);
     /* Printed only in jobs that ask for the component: the plugin is silent in all others. */
     if (named_is_wanted(framework, component)) {
         opal_output(0,

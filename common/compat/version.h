@@ -12,9 +12,9 @@ extern const char *const version_built;
 /* True where structures compiled for `built` can be used in `running`. */
 bool version_is_compatible(const char *built, const char *running);
 
-/* Holds the running Open MPI against the one built for, first thing in a component's register
- * function. False: register returns OPAL_ERR_NOT_AVAILABLE; one sentence was said, naming both
- * versions, if the job asked for this component. */
+/* Holds the running Open MPI, its version and its layouts, against the one built for, first thing
+ * in a component's register function. False: register returns OPAL_ERR_NOT_AVAILABLE; one sentence
+ * was said, naming what differs, if the job asked for this component. */
 bool version_accepts_running(const char *framework, const char *component);
 
 #endif

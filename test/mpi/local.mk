@@ -182,3 +182,14 @@ check_PROGRAMS += test/mpi/leaves
 test_mpi_leaves_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_leaves_LDFLAGS = $(mpi_link_flags)
 test_mpi_leaves_LDADD = $(SUITE_LDADD)
+
+# Two more: an Open MPI with a larger class or a larger object, as other options of its build make it.
+check_LTLIBRARIES += libpreload_class.la libpreload_object.la
+libpreload_class_la_SOURCES = test/mpi/preload_layout.c
+libpreload_class_la_CPPFLAGS = $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
+libpreload_class_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+libpreload_class_la_LIBADD = -ldl
+libpreload_object_la_SOURCES = test/mpi/preload_layout.c
+libpreload_object_la_CPPFLAGS = $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS) \
+	-DMULTILANE_GROWN=mca_pml_base_selected_component
+libpreload_object_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere

@@ -126,6 +126,94 @@ pml/multilane/local.mk" ] || return 1
     grep -Eq ' rndv-sample +shm.* [1-9][0-9]* +[1-9][0-9]*$' "$sample/said" && rm -rf "$sample"
 }
 
+# --- an Open MPI without inner headers: its headers from elsewhere ---
+
+hidden=$build_root/no-inner-headers
+
+hidden_refused() {
+    local regex=$1
+    shift
+    refused "$regex" --with-ompi="$hidden" "$@"
+}
+
+headers_of_other_series() {
+    local other=$build_root/other-headers
+    rm -rf "$other" && mkdir -p "$other/opal" && : >"$other/opal_config_bottom.h" || return 1
+    printf '#define OPAL_%s_VERSION 3\n' MAJOR MINOR RELEASE >"$other/opal/version.h"
+    hidden_refused 'has the headers of Open MPI 3.3.3, and the installed one is .*www.open-mpi.org' \
+        --with-ompi-headers="$other" && rm -rf "$other"
+}
+
+headers_half_unpacked() {
+    local half=$build_root/half-headers
+    rm -rf "$half" && cp -r "$hidden/inner" "$half" && rm "$half/ompi/mca/pml/pml.h" &&
+        hidden_refused "ompi/mca/pml/pml.h, .*, is missing; unpack $half again" --with-ompi-headers="$half" &&
+        rm -rf "$half"
+}
+
+# The config.log that this system's Open MPI would have left. A word more: another answer.
+config_log() {
+    printf "OPAL_CONFIGURE_DATE='%s'\n## confdefs.h. ##\n" \
+        "$(ompi_info --parsable --config | sed -n 's/^config:timestamp:"*\([^"]*\)"*$/\1/p')"
+    grep '^#define' "$hidden/inner/opal_config.h" | sed "${1:-}"
+}
+
+config_log_of_other_build() {
+    local log=$build_root/config-log
+    config_log 's/OPAL_ENABLE_DEBUG 0/OPAL_ENABLE_DEBUG 1/' >"$log"
+    hidden_refused 'not those of its libraries: opal_object_t_class is [0-9]+ by the headers and 16 in' \
+        --with-ompi-headers="$hidden/inner" --with-ompi-config-log="$log"
+}
+
+no_dlopen() {
+    local prefix
+    prefix=$(unknown_ompi)
+    printf '#!/bin/sh\necho option:dlopen:no\n' >"$prefix/bin/ompi_info"
+    refused '.*--disable-dlopen and loads no plugin' --with-ompi="$prefix"
+}
+
+# The instructions of files with much of Open MPI's inline code in them. With a release's headers they
+# are those that the answers of the installation's own configure give.
+instructions() { # FOLDER configure's arguments
+    local dir=$build_root/$1
+    shift
+    rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" &&
+        "$sources/configure" --without-verbs --without-cuda --with-ompi="$hidden" "$@" >said 2>&1 ||
+        { cat said; return 1; }
+    grep 'inner headers\|headers of the PML' said
+    make pml/multilane/join/libmultilane_pml_la-posting.lo \
+        pml/multilane/request/libmultilane_pml_la-recv_request.lo >said 2>&1 || { cat said; return 1; }
+    objdump -d --no-show-raw-insn pml/multilane/*/.libs/*.o | grep -v 'file format' >instructions
+    [ "$(wc -l <instructions)" -gt 500 ]
+}
+
+headers_with_config_log() {
+    config_log >"$build_root/config-log"
+    instructions headers-config-log --with-ompi-headers="$hidden/inner" \
+        --with-ompi-config-log="$build_root/config-log"
+}
+
+headers_of_release() {
+    local release=$build_root/ompi-release
+    ompi_release "$release" '*.h' '*/VERSION' &&
+        instructions headers-release --with-ompi-headers="$release" &&
+        cmp "$build_root/headers-config-log/instructions" "$build_root/headers-release/instructions"
+}
+
+# The libraries correct every answer: the usual ones are turned round.
+headers_answers_corrected() {
+    local said turned=$build_root/turned
+    rm -rf "$turned" && mkdir -p "$turned" && (sources=$turned && sources_copy) &&
+        cp "$sources/configure" "$sources/Makefile.in" "$turned/" &&
+        cp -r "$sources/build-aux" "$turned/" || return 1
+    sed -i '/^ENABLE_DEBUG=/s/=0/=7/g; /^ENABLE_DEBUG=/s/=1/=0/g; /^ENABLE_DEBUG=/s/=7/=1/g; s/ENDPOINTS=4/ENDPOINTS=2/' \
+        "$turned/config/ompi-headers.sh"
+    said=$(cd "$turned" && ./configure --without-verbs --without-cuda --with-ompi="$hidden" \
+        --with-ompi-headers="$hidden/inner" 2>&1)
+    grep 'headers of the PML' <<<"$said"
+    grep -q 'corrected by the libraries: ENABLE_DEBUG CSWAP_INT128 .*ENDPOINTS' <<<"$said" && rm -rf "$turned"
+}
+
 part_run() {
     check configure.ready eval 'packages_need_to_build && sources_prepare' || return 1
     check configure.no-openmpi no_ompi
@@ -143,10 +231,24 @@ part_run() {
     check configure.wrong-cuda refused 'no CUDA toolkit there' --with-cuda=/nonexistent
     check configure.broken-nvcc broken_nvcc
     check configure.unknown-part unknown_part
+    check configure.no-dlopen no_dlopen
+    if check configure.headers-hidden ompi_hide_headers "$hidden"; then
+        check configure.headers-no-folder hidden_refused 'neither an unpacked release .* nor' \
+            --with-ompi-headers=/nonexistent
+        check configure.headers-other-series headers_of_other_series
+        check configure.headers-half-unpacked headers_half_unpacked
+        check configure.config-log-other-installation hidden_refused 'is not of the installed Open MPI' \
+            --with-ompi-headers="$hidden/inner" --with-ompi-config-log=/etc/passwd
+    fi
     check configure.configured-checkout configured_checkout
     if [ -n "$MULTILANE_FULL" ]; then # a minute
         check configure.sample-protocol sample_protocol
+        check configure.config-log-other-build config_log_of_other_build
+        check configure.headers-answers-corrected headers_answers_corrected
+        check configure.headers-with-config-log headers_with_config_log
+        check configure.headers-of-release headers_of_release
     else
+        skip configure.headers "building with them takes half a minute: with --full"
         skip configure.sample-protocol "it takes a minute: with --full"
     fi
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # That the components load where they are named, do nothing where they are not, and refuse an Open
-# MPI that they do not know.
+# MPI that they do not know, by its version or by its layouts.
 
 # The PML and the BTLs that a job has, with our components in sight or out of sight.
 components_of() {
@@ -99,6 +99,8 @@ symbols_and_libraries() {
         grep -v '^libmpi\.\|^libopen-\(pal\|rte\)\.\|^libopen_mpi\.\|^libpmix\.\|^libhwloc\.\|^libc\.\|^libm\.\|^libpthread\.\|^ld-linux' |
         if [ "$name" = mca_btl_verbs ]; then grep -v '^libibverbs\.'; else cat; fi)
     [ -z "$bad" ] || { echo "is linked with $bad"; return 1; }
+    # Where libmpi is a layer over libopen_mpi, a program may have another layer in its place.
+    ! grep -q '^OMPI_LIBS = .*-lopen_mpi' "$build/Makefile" || ! readelf -d "$library" | grep 'NEEDED.*libmpi\.'
 }
 for library in "$component_dir"/mca_*.so; do
     check "${prefix}library.$(basename "$library" .so)" symbols_and_libraries "$library"
@@ -129,3 +131,17 @@ mpi_fails version.refused-aloud \
     1 -x LD_PRELOAD="$build/.libs/libpreload_other.so" --mca pml multilane -- ring
 mpi version.silent-unless-named 2 -x LD_PRELOAD="$build/.libs/libpreload_other.so" -- ring
 check "${prefix}version.untested" version_untested
+
+# The same version built with other options: refused by what differs, also where untested is set.
+layout_refused() { # LIBRARY GROWN SYMBOL
+    mpi_fails "layout.refused-$1" "pml/multilane will not load .*: $3 is [0-9]+ in place of [0-9]+; " \
+        1 -x LD_PRELOAD="$build/.libs/libpreload_$1.so" -x MULTILANE_GROWN="$2" \
+        --mca pml_multilane_untested 1 --mca pml multilane -- ring
+}
+layout_refused class opal_lifo_t opal_lifo_t_class
+layout_refused object '' mca_pml_base_selected_component
+mpi_fails layout.refused-btl "btl/shm will not load .*: opal_bitmap_t_class is " \
+    2 -x LD_PRELOAD="$build/.libs/libpreload_class.so" -x MULTILANE_GROWN=opal_bitmap_t \
+    --mca pml ob1 --mca btl self,shm -- ring
+mpi layout.silent-unless-named 2 -x LD_PRELOAD="$build/.libs/libpreload_class.so" \
+    -x MULTILANE_GROWN=opal_lifo_t -- ring
