@@ -24,8 +24,8 @@ uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool)
     return window < WINDOW_MAX ? (uint32_t) window : WINDOW_MAX;
 }
 
-/* Of the pool a sender that is alone comes to have the half. It is told of matches by the quarter of
- * its room, so that three quarters are there whenever nothing of it waits for a receive. */
+/* Of the pool a sender that is alone comes to have the half. It is told of matches by the quarter
+ * of its room, so that three quarters are there whenever nothing of it waits for a receive. */
 uint64_t flow_eager_max(uint64_t bytes)
 {
     uint32_t units = pool_units(bytes) / 2 / 4 * 3;
@@ -112,8 +112,8 @@ static uint32_t pool_take(struct flow_pool *pool, uint32_t wanted)
     uint32_t left = atomic_load_explicit(&pool->left, memory_order_relaxed), taken;
     do
         taken = wanted < left ? wanted : left;
-    while (!atomic_compare_exchange_weak_explicit(
-        &pool->left, &left, left - taken, memory_order_relaxed, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&pool->left, &left, left - taken,
+                                                  memory_order_relaxed, memory_order_relaxed));
     return taken;
 }
 

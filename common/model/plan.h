@@ -10,8 +10,8 @@
 
 /* What decides that an entry begins where it does. */
 enum plan_decider {
-    PLAN_BY_LANE_LIMIT = MODEL_BOUND_LANE, /* the entry before cannot carry more: the lane, */
-    PLAN_BY_CREDIT = MODEL_BOUND_CREDIT,   /* the receiver's memory */
+    PLAN_BY_LANE_LIMIT = MODEL_BOUND_LANE,     /* the entry before cannot carry more: the lane, */
+    PLAN_BY_CREDIT = MODEL_BOUND_CREDIT,       /* the receiver's memory */
     PLAN_BY_EAGER_MAX = MODEL_BOUND_EAGER_MAX, /* or the user bounds it */
     PLAN_BY_EQUATION,                          /* its line falls below that of the entry before */
     PLAN_BY_FORCE,                             /* a protocol is forced from here on, or to here */

@@ -37,9 +37,9 @@ struct effective_quality {
  *
  * in as many ranges of sizes as it takes. Ways whose protocol was not measured keep what they had.
  * Registration, and the sender's copy where the lane can choose, are kept: they are measured by
- * themselves, and `around` says which registration the times have in them, a new one or one found in
- * the cache. False: the sentence names protocol and range of
- * the samples that no line fits; the lane is then untouched. */
+ * themselves, and `around` says which registration the times have in them, a new one or one found
+ * in the cache. False: the sentence names protocol and range of the samples that no line fits; the
+ * lane is then untouched. */
 bool effective_fit(const struct effective_curve curves[MODEL_PROTOCOLS],
                    const struct model_surroundings *around, double most_residual,
                    struct model_lane *lane, struct model_error *error);

@@ -50,8 +50,8 @@ int parameters_register(const mca_base_component_t *component);
 /* Registers what only ompi_info shows: which profile is used, and where its lanes switch. */
 int parameters_register_shown(const mca_base_component_t *component);
 
-/* For what is shown at registration, where nothing is refused yet: the numbers that plans depend on,
- * the defaults' where one makes no sense. */
+/* For what is shown at registration, where nothing is refused yet: the numbers that plans depend
+ * on, the defaults' where one makes no sense. */
 void parameters_expect(void);
 
 /* OMPI_ERR_BAD_PARAM after a sentence that names the parameter, its value and what it may be. */
