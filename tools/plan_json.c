@@ -98,6 +98,8 @@ static void json_plan(FILE *out, const struct plan_report *report)
         fprintf(out, "%s\n  {\"first_bytes\": %" PRIu64 ", ", i ? "," : "", entry->first_bytes);
         json_size(out, "last_bytes", entry->largest_bytes);
         fprintf(out, ", \"protocol\": \"%s\", ", entry->protocol->name);
+        if (i)
+            fprintf(out, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
         json_lanes(out, report, entry);
         fputc('}', out);
     }

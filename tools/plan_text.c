@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/model/number.h"
+#include "common/report/plan_table.h"
 #include "tools/model/broadcast.h"
 
 /* --- the equation ----------------------------------------------------------------------------- */
@@ -99,15 +100,6 @@ static void print_lanes(FILE *out, const struct plan_report *report, const struc
     fputs(plan_entry_manner(entry), out);
 }
 
-static const char *print_predicted(const struct plan_report *report, const struct plan_entry *entry,
-                                   uint64_t bytes, char out[NUMBER_TIME_CHARS])
-{
-    struct cost cost;
-    if (!plan_predict(report->input, entry, bytes, &cost))
-        return "-";
-    return number_print_time(cost_of(&cost, report->input->view, bytes), out);
-}
-
 static void print_sources(FILE *out, const struct plan_report *report)
 {
     fprintf(out, "\nlanes\n");
@@ -135,21 +127,9 @@ void plan_text_plan(FILE *out, const struct plan_report *report)
             model_buffer_name(input->around.buffer),
             input->view == COST_OF_MESSAGE ? "one message" : "a stream of messages",
             input->around.bias);
-    fprintf(out, "%-20s %-20s %-12s %-10s %-10s %s\n", "from", "to", "protocol", "takes", "to",
-            "lanes");
-    for (uint32_t i = 0; i < report->plan->entry_count; i++) {
-        const struct plan_entry *entry = &report->plan->entries[i];
-        char first[NUMBER_SIZE_CHARS], last[NUMBER_SIZE_CHARS];
-        char first_time[NUMBER_TIME_CHARS], last_time[NUMBER_TIME_CHARS];
-        fprintf(out, "%-20s %-20s %-12s %-10s %-10s ", number_print_size(entry->first_bytes, first),
-                number_print_size(entry->largest_bytes, last), entry->protocol->name,
-                print_predicted(report, entry, entry->first_bytes, first_time),
-                entry->largest_bytes == UINT64_MAX
-                    ? ""
-                    : print_predicted(report, entry, entry->largest_bytes, last_time));
-        print_lanes(out, report, entry);
-        fputc('\n', out);
-    }
+    plan_table_print(out, input, report->plan, NULL, "");
+    if (report->verbose)
+        plan_switches_print(out, input, report->plan, "  ");
     if (report->plan->note[0])
         fprintf(out, "note: %s\n", report->plan->note);
     if (report->verbose)

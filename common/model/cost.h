@@ -32,6 +32,7 @@ struct cost {
     uint64_t first_bytes;
     uint64_t last_bytes;
     struct cost_line stage[COST_STAGES];
+    struct cost_line registration; /* what of it registering takes, before the bias */
 
     /* Used while the terms are added, and to compare two costs to the byte: see cost_term.h. */
     double scale;

@@ -137,6 +137,8 @@ static void add_registration(struct cost *cost, enum cost_stage stage,
 {
     cost_add_fixed(cost, stage, 1, registration.fixed_s);
     cost_add_growth(cost, stage, 1, registration.growth_s_byte);
+    cost->registration.fixed_s += registration.fixed_s;
+    cost->registration.growth_s_byte += registration.growth_s_byte;
 }
 
 /* One message from sender to receiver (`forth`) or back: the processors' part of it. */

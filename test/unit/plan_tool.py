@@ -207,13 +207,32 @@ def lanes_of_one_way_and_infinite_ones_are_printed():
 def a_lane_that_can_copy_or_send_in_place_shows_which():
     text = EXAMPLE + "copied_max = 16k\ncopy_growth = 0.2e-9\n"  # 1 us / 0.14 ns: 7142.9
     status, out, err = run("-", text=text)
-    check(status == 0 and "fast 100%, in place" in out, out, err)
+    check(status == 0 and "fast, in place" in out, out, err)
     entries = json.loads(run("--json", "-", text=text)[1])["plan"]
     check([(entry["first_bytes"], entry["protocol"], entry.get("copied")) for entry in entries] ==
           [(0, "eager-copy", None), (7143, "eager-zcopy", False), (3951429, "rndv-am", False)],
           entries)
     dear = json.loads(run("--json", "-", text=text.replace("1e-6\nreg_g", "1\nreg_g"))[1])["plan"]
     check([entry.get("copied") for entry in dear] == [None, True, True, False], dear)  # 1 s: 15 GB
+
+
+def what_decides_a_switch_is_said():
+    lane = "[lane l]\nlatency = 20e-6\nbandwidth = 1.25e9\noverhead = 10e-6\nzcopied_max = 1m\n"
+
+    def decided(*options, before=""):
+        status, out, err = run("--json", *options, "-", text=before + lane)
+        check(status == 0, err)
+        return [(entry["first_bytes"], entry["decided_by"]) for entry in json.loads(out)["plan"][1:]]
+
+    check(decided() == [(12362500, "equation")], decided())
+    check(decided(before="credit = 1m\n") == [(1048577, "credit")], "credit")
+    check(decided(before="eager_max = 1k\ncredit = 1m\n") == [(1025, "eager_max")], "eager_max")
+    check(decided(before="eager_max = 1m\ncredit = 1k\n") == [(1025, "credit")], "credit below")
+    check(decided("--protocol", "rndv-am:5000-inf") == [(5000, "forced")], "forced")
+    out = run("--verbose", "-", text="credit = 1m\n" + lane)[1]
+    check("at 1048577: credit; by the equation it would lie at 123625" in out, out)
+    out = run("--verbose", "-", text=lane)[1]
+    check("at 12362500: equation: the lines meet here" in out, out)
 
 
 def plots_are_drawings():
@@ -340,6 +359,7 @@ def main():
     json_agrees_with_text_and_covers_every_size()
     lanes_of_one_way_and_infinite_ones_are_printed()
     a_lane_that_can_copy_or_send_in_place_shows_which()
+    what_decides_a_switch_is_said()
     plots_are_drawings()
     options_change_the_plan()
     bad_files_are_refused_in_one_sentence()

@@ -28,7 +28,8 @@ struct parameters parameters = {
 
 static const struct param rows[] = {
     {"explain", PARAM_INT, &parameters.explain,
-     "1: at finalize, rank 0 prints the plans it used and how often; 2: every rank does"},
+     "1: at finalize, rank 0 prints the plans it used and how often; 2: every rank does, with the "
+     "terms of each switch"},
     {"explain_file", PARAM_STRING, &parameters.explain_file,
      "where explain writes instead of the standard error; JSON if the name ends in .json"},
     {"protocol", PARAM_STRING, &parameters.protocol,

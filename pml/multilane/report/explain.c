@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/model/number.h"
+#include "common/report/plan_table.h"
 #include "common/report/table.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
@@ -19,25 +20,6 @@
 static const char *const buffer_names[CLASS_BUFFERS] = {
     "contiguous memory", "memory in several pieces", "device memory",
     "device memory in several pieces", "device memory, not by the ring"};
-
-static double predict(const struct peer_class *class, int buffer, uint32_t entry, uint64_t bytes)
-{
-    struct plan_input input;
-    struct cost cost;
-    class_plan_input(class, (enum class_buffer) buffer, &input);
-    if (!plan_predict(&input, &class->plans[buffer]->entries[entry], bytes, &cost))
-        return NAN;
-    return cost_of(&cost, COST_OF_MESSAGE, bytes);
-}
-
-/* The largest size of a range that a prediction makes sense for. */
-static uint64_t last_shown(const struct plan_entry *entry)
-{
-    uint64_t most = UINT64_C(64) << 20;
-    if (most < entry->first_bytes)
-        most = entry->first_bytes;
-    return entry->largest_bytes < most ? entry->largest_bytes : most;
-}
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -90,46 +72,20 @@ static void print_lanes(FILE *file, const struct peer_class *class)
     table_print(&table, file, "  ");
 }
 
-/* The lanes of a range and, where they are several, the part of a message that each has at the
- * speeds the plan knows. */
-static const char *lanes_text(const struct peer_class *class, const struct plan_entry *entry,
-                              char *text, size_t size)
-{
-    size_t length = 0;
-    for (uint32_t i = 0; i < entry->lane_count && length < size; i++) {
-        const char *name = class->lanes[entry->lanes[i]].name;
-        int written = entry->lane_count == 1
-                          ? snprintf(text, size, "%s", name)
-                          : snprintf(text + length, size - length, "%s%s %.0f%%", i ? " + " : "",
-                                     name, 100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
-        length += (size_t) written;
-    }
-    if (length < size)
-        snprintf(text + length, size - length, "%s", plan_entry_manner(entry));
-    return text;
-}
-
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 {
     const struct plan *plan = class->plans[buffer];
-    struct table table;
-    table_init(&table, "from\tto\tprotocol\tdecided by\tlane\tpredicted\tmessages\tbytes");
-    for (uint32_t i = 0; i < plan->entry_count; i++) {
-        const struct plan_entry *entry = &plan->entries[i];
-        const struct route *route = &class->routes[buffer][i];
-        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[MODEL_LANES_MAX * 60];
-        char low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
-        table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s to %s\t%llu\t%llu",
-                  number_print_size(entry->first_bytes, from),
-                  number_print_size(entry->largest_bytes, to), entry->protocol->name,
-                  i ? plan_decider_name(entry->decided_by) : "",
-                  lanes_text(class, entry, lanes, sizeof(lanes)),
-                  number_print_time(predict(class, buffer, i, entry->first_bytes), low),
-                  number_print_time(predict(class, buffer, i, last_shown(entry)), high),
-                  (unsigned long long) counter_read(&route->messages),
-                  (unsigned long long) counter_read(&route->bytes));
-    }
-    table_print(&table, file, "    ");
+    const struct route *routes = class->routes[buffer];
+    struct plan_use *uses = calloc(plan->entry_count, sizeof(*uses));
+    struct plan_input input;
+    class_plan_input(class, (enum class_buffer) buffer, &input);
+    for (uint32_t i = 0; uses && i < plan->entry_count; i++)
+        uses[i] =
+            (struct plan_use){counter_read(&routes[i].messages), counter_read(&routes[i].bytes)};
+    plan_table_print(file, &input, plan, uses, "    ");
+    if (parameters.explain == 2)
+        plan_switches_print(file, &input, plan, "      ");
+    free(uses);
 }
 
 static void print_text(FILE *file)
@@ -171,6 +127,8 @@ static void print_json_lanes(FILE *file, const struct peer_class *class,
 static void print_json_plan(FILE *file, const struct peer_class *class, int buffer)
 {
     const struct plan *plan = class->plans[buffer];
+    struct plan_input input;
+    class_plan_input(class, (enum class_buffer) buffer, &input);
     fprintf(file, "{\"buffer\": \"%s\", \"ranges\": [", buffer_names[buffer]);
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
@@ -182,7 +140,7 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
             fprintf(file, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
         print_json_lanes(file, class, entry);
         fprintf(file, "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
-                predict(class, buffer, i, last_shown(entry)),
+                plan_time(&input, entry, plan_last_shown(entry)),
                 (unsigned long long) counter_read(&route->messages),
                 (unsigned long long) counter_read(&route->bytes));
     }

@@ -14,6 +14,8 @@ pml_refuses rndv_bias 0 "above 0"
 pml_refuses rndv_bias 101 "at most 100"
 pml_refuses rndv_bias 1x .
 pml_refuses unexpected_max 12q .
+pml_refuses eager_max 12q .
+pml_refuses eager_max 0 "above 0"
 pml_refuses unexpected_max -1 .
 pml_refuses queued_max 12q .
 pml_refuses queued_max -1 .
@@ -30,7 +32,7 @@ mpi params.longest-times 2 --mca pml multilane --mca btl self,tcp --mca btl_tcp_
     --mca pml_multilane_suspect_ms 2147483647 -- ring
 
 # An empty text is the default, and whoever does not name us is not hurt by it either.
-for text in pml_multilane_{protocol,rndv_bias,unexpected_max,queued_max,lane_attr,profile,device_code} \
+for text in pml_multilane_{protocol,rndv_bias,eager_max,unexpected_max,queued_max,lane_attr,profile,device_code} \
     btl_shm_{single_copy,ring_bytes,memory_max,lane_latency}; do
     export "OMPI_MCA_$text="
 done
@@ -80,6 +82,22 @@ EOT
 }
 check "${prefix}explain.json" explain_json 1
 check "${prefix}explain.json-of-every-rank" explain_json 2
+
+# No constant bounds eager messages: d*(4*20us + 3*10us) - 10us over 1/1.25e9 - d/1.25e9 is 12362500.
+tcp_of_10_gbit="--mca pml multilane --mca btl self,tcp --mca pml_multilane_explain 1
+    --mca pml_multilane_lane_attr tcp:bandwidth=1.25e9,tcp:latency=2e-5,tcp:overhead=1e-5"
+# shellcheck disable=SC2086
+{
+    mpi_says eager.by-equation "12362500 +inf +rndv-am +equation" 2 $tcp_of_10_gbit -- ring
+    mpi_says eager.by-credit "2097137 +inf +rndv-am +credit" 2 $tcp_of_10_gbit \
+        --mca pml_multilane_unexpected_max 16m -- ring
+    mpi_says eager.by-user "100001 +inf +rndv-am +eager_max" 2 $tcp_of_10_gbit \
+        --mca pml_multilane_eager_max 100000 -- ring
+    mpi_says eager.forced "5000 +inf +rndv-am +forced" 2 $tcp_of_10_gbit \
+        --mca pml_multilane_protocol rndv-am:5000-inf -- ring
+    mpi_says eager.terms "at 12362500: equation: the lines meet here" 2 $tcp_of_10_gbit \
+        --mca pml_multilane_explain 2 -- ring
+}
 
 # Rank 0 with an environment of its own; mpirun of 5.0 crashes when it is given two programs.
 ring=$build/test/mpi/ring

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A plan for people: which size goes how and what decided it, and the terms of each switch. */
+#ifndef COMMON_REPORT_PLAN_TABLE_H
+#define COMMON_REPORT_PLAN_TABLE_H
+
+#include <stdio.h>
+
+#include "common/model/plan.h"
+
+/* How an entry was used. */
+struct plan_use {
+    uint64_t messages, bytes;
+};
+
+/* The largest size of an entry at which its time is shown. */
+uint64_t plan_last_shown(const struct plan_entry *entry);
+
+/* What the model expects of an entry at `bytes`; not a number where it cannot say. */
+double plan_time(const struct plan_input *input, const struct plan_entry *entry, uint64_t bytes);
+
+/* One row an entry, each line after `indent`; `uses`, one an entry, may be null. */
+void plan_table_print(FILE *out, const struct plan_input *input, const struct plan *plan,
+                      const struct plan_use *uses, const char *indent);
+
+/* For each switch both protocols' terms, the size at which their lines meet, and what bounded it.
+ */
+void plan_switches_print(FILE *out, const struct plan_input *input, const struct plan *plan,
+                         const char *indent);
+
+/* The size from which on the later of two neighbours is the quicker one; not a number or negative
+ * where their lines meet nowhere. */
+double plan_meeting_bytes(const struct plan_input *input, const struct plan_entry *before,
+                          const struct plan_entry *after);
+
+#endif
