@@ -85,7 +85,7 @@ check "${prefix}explain.json-of-every-rank" explain_json 2
 
 # No constant bounds eager messages: d*(4*20us + 3*10us) - 10us over 1/1.25e9 - d/1.25e9 is 12362500.
 tcp_of_10_gbit="--mca pml multilane --mca btl self,tcp --mca pml_multilane_explain 1
-    --mca pml_multilane_lane_attr tcp:bandwidth=1.25e9,tcp:latency=2e-5,tcp:overhead=1e-5"
+    --mca pml_multilane_lane_attr tcp:bandwidth=1.25e9,latency=2e-5,overhead=1e-5"
 # shellcheck disable=SC2086
 {
     mpi_says eager.by-equation "12362500 +inf +rndv-am +equation" 2 $tcp_of_10_gbit -- ring
@@ -95,8 +95,8 @@ tcp_of_10_gbit="--mca pml multilane --mca btl self,tcp --mca pml_multilane_expla
         --mca pml_multilane_eager_max 100000 -- ring
     mpi_says eager.forced "5000 +inf +rndv-am +forced" 2 $tcp_of_10_gbit \
         --mca pml_multilane_protocol rndv-am:5000-inf -- ring
-    mpi_says eager.terms "at 12362500: equation: the lines meet here" 2 $tcp_of_10_gbit \
-        --mca pml_multilane_explain 2 -- ring
+    mpi_says eager.terms "at 12362500: equation: the lines meet here" 2 \
+        ${tcp_of_10_gbit/explain 1/explain 2} -- ring
 }
 
 # Rank 0 with an environment of its own; mpirun of 5.0 crashes when it is given two programs.
