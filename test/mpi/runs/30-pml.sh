@@ -4,7 +4,7 @@
 
 # Refused with a sentence that names the parameter, its value and what it may be.
 pml_refuses() { # NAME VALUE REGEX
-    mpi_fails "params.$1=$2" "pml_multilane_$1 is \"$2\": .*$3" 1 --mca pml multilane \
+    mpi_fails "params.$1=$2" "pml_multilane_$1 is \"?$2\"?[:;].*$3" 1 --mca pml multilane \
         --mca "pml_multilane_$1" "$2" -- ring
 }
 pml_refuses protocol nonsense "eager-short.*eager-copy.*eager-zcopy.*rndv-am.*rndv-get.*rndv-put"
@@ -22,11 +22,11 @@ pml_refuses queued_max -1 .
 pml_refuses lane_attr tcp:speed=1 "latency, bandwidth"
 pml_refuses lane_attr tcp:bandwidth=0 "above 0"
 pml_refuses lane_attr nonsense "key=value"
-pml_refuses explain 3 "0, 1 or 2"
-pml_refuses lost_s 0 "above 0"
-pml_refuses suspect_ms 0 "above 0"
-pml_refuses suspect_ms -5 "above 0"
-pml_refuses rndv_lanes -1 .
+pml_refuses explain 3 "0 to 2"
+pml_refuses lost_s 0 "1 to"
+pml_refuses suspect_ms 0 "1 to"
+pml_refuses suspect_ms -5 "1 to"
+pml_refuses rndv_lanes -1 "0 to"
 # The largest times overflow no nanoseconds; what is larger Open MPI itself refuses.
 mpi params.longest-times 2 --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_multilane_lost_s 2147483647 \
     --mca pml_multilane_suspect_ms 2147483647 -- ring
