@@ -2,8 +2,8 @@
 /* The arithmetic of flow control. */
 #include "common/model/flow.h"
 
-/* Comparisons see half of what a mark counts. No limit is further ahead of what was drawn than the
- * half of that, and no window more than a small part of it. */
+/* A comparison covers half of the range of marks. So no limit is further than half of that ahead
+ * of the drawn mark, and a window is a small part of it. */
 #define AHEAD_MAX  (INT32_C(1) << 30)
 #define WINDOW_MAX (UINT32_C(1) << 28)
 
@@ -24,8 +24,8 @@ uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool)
     return window < WINDOW_MAX ? (uint32_t) window : WINDOW_MAX;
 }
 
-/* Of the pool a sender that is alone comes to have the half. It is told of matches by the quarter
- * of its room, so that three quarters are there whenever nothing of it waits for a receive. */
+/* A sender that is alone gets half of the pool. The receiver tells it after each matched quarter
+ * of its room, so three quarters are there whenever nothing of it waits for a receive. */
 uint64_t flow_eager_max(uint64_t bytes)
 {
     uint32_t units = pool_units(bytes) / 2 / 4 * 3;
@@ -35,8 +35,7 @@ uint64_t flow_eager_max(uint64_t bytes)
     return (UINT64_C(1) << (63 - __builtin_clzll(data))) - FLOW_BUCKET_BYTES;
 }
 
-/* Relaxed, everywhere: a sender that reads an old limit comes to the slow path, which holds a lock.
- */
+/* Relaxed, both: a sender that reads an old limit takes the slow path, which holds a lock. */
 static uint32_t limit_of(const struct flow_out *out)
 {
     return atomic_load_explicit(&out->limit, memory_order_relaxed);
@@ -68,7 +67,7 @@ bool flow_is_possible(const struct flow_out *out, uint32_t drawn, uint32_t limit
            (int32_t) (headers + out->refunded - drawn) <= AHEAD_MAX;
 }
 
-/* Seen from `drawn`, so that limits which cannot be do not make one that is behind look ahead. */
+/* Compares relative to `drawn`, so that impossible limits cannot make an old one look further. */
 static bool is_further(uint32_t limit, uint32_t than, uint32_t drawn)
 {
     return (int32_t) (limit - drawn) > (int32_t) (than - drawn);
@@ -106,7 +105,7 @@ bool flow_may_come(const struct flow_in *in, uint64_t eager_bytes)
     return eager_bytes / FLOW_UNIT_BYTES <= in->most && flow_cost(eager_bytes) <= in->most;
 }
 
-/* Relaxed: each takes what is there, nothing else hangs on it. */
+/* Relaxed, both: the count orders no other memory. */
 static uint32_t pool_take(struct flow_pool *pool, uint32_t wanted)
 {
     uint32_t left = atomic_load_explicit(&pool->left, memory_order_relaxed), taken;
@@ -122,14 +121,14 @@ static void pool_give(struct flow_pool *pool, uint32_t units)
     atomic_fetch_add_explicit(&pool->left, units, memory_order_relaxed);
 }
 
-/* What the window should be now. */
+/* The window that the pool allows now. */
 static uint32_t window_wanted(const struct flow_in *in, const struct flow_pool *pool)
 {
     uint32_t left = atomic_load_explicit(&pool->left, memory_order_relaxed); /* pool_take */
     return in->least + (left + (in->window - in->least)) / 2;
 }
 
-/* What the sender may still send of what it knows. */
+/* Units that the sender may still send within the limit that it knows. */
 static uint32_t unused(const struct flow_in *in, uint32_t used)
 {
     return flow_is_within(used, in->told_limit) ? in->told_limit - used : 0;
@@ -146,7 +145,7 @@ static void window_change(struct flow_in *in, struct flow_pool *pool)
 {
     uint32_t window = window_wanted(in, pool), promised = unused(in, in->matched);
     if (window < promised)
-        window = promised; /* that cannot be taken back */
+        window = promised; /* a promise stays */
     if (window > in->window) {
         in->window += pool_take(pool, window - in->window);
     } else {
@@ -161,14 +160,14 @@ void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint
     window_change(in, pool);
     uint32_t promised = in->told_headers - in->matched;
     uint32_t wider = promised + FLOW_EXTENSION_UNITS, usual = in->window + in->headers;
-    if (in->extends) /* what was told stays; matches may have moved the rest on */
+    if (in->extends) /* a promise stays; matches may have used part of it */
         in->extra = wider > usual ? wider - usual : 0;
     else if (in->held <= in->window)
         in->extra = 0;
     in->extends = false;
     uint32_t wanted = in->matched + in->window + in->headers + in->extra;
     in->told = in->matched;
-    /* What was told stays, also where flow_end has taken what it was told for. */
+    /* A promise stays, also one from before flow_end. */
     if (!flow_is_within(in->matched + in->window, in->told_limit))
         in->told_limit = in->matched + in->window;
     if (!flow_is_within(wanted, in->told_headers))

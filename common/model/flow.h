@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flow control: how much unmatched data a sender may leave with a receiver. Arithmetic only, so
- * that test/unit/flow_model.c can try all orders of events; credit.c and send_queue.c put it
- * between processes.
+ * that test/unit/flow_model.c can try all orders of events; credit.c and send_queue.c connect it to
+ * the messages between processes.
  *
- * Both ends count in units, by the same rule, what a message takes of the receiver until a receive
- * is found for it: flow_cost. The sender adds it up as it numbers its messages, in one word with
- * the number, so that both are drawn in one order; the sum after a message is its mark. The
- * receiver tells up to which mark messages may come: what was matched, plus a window. So a message
- * may go if its mark is not beyond the limit: nothing else is to be looked at, and no message can
- * overtake an older one that waits, because its mark is larger.
+ * Both ends count in units, and by the same rule (flow_cost), what a message takes at the receiver
+ * until a receive matches it. The sender adds up the units of its messages in the same word as
+ * their sequence number, so that both have one order; the sum after a message is the message's
+ * mark. The receiver tells the sender a limit: what it has matched plus a window. A message may go
+ * if its mark is not beyond the limit. This one comparison is enough, and no message overtakes an
+ * older one that waits, because its mark is larger.
  *
- * Beyond the limit an eager message goes as a RTS, which takes a little, as long as there is room
- * for RTS (a limit of its own, further on); what it saved is added to the limits here, since the
- * receiver will never count it. Small ones go as they are, in the same room. Beyond that all wait.
+ * Beyond the limit an eager message goes as an RTS, which takes few units, while there is room for
+ * RTS (a second, higher limit). The units that this saves are added to the limits at the sender,
+ * because the receiver will never count them. Small messages go unchanged, within the same second
+ * limit. Beyond the second limit all messages wait.
  *
- * Why no process waits for ever. Whatever went is matched when its receive is posted, in order, as
- * nothing older is missing; that moves the limit on. The only wait left is that of a receive for a
- * message that may not come because the room is taken by messages that no receive asks for yet. MPI
- * demands that it comes: so, where such a receive (or probe) waits and the sender has used up its
- * limits, the receiver lets a few more RTS come, again and again. The bound on memory is exceeded
- * in that case alone, by headers, and slowly: a receive may wait all the time for what comes last.
+ * Why no process waits for ever. Every message that was sent is matched when its receive is posted,
+ * because all older ones have arrived; that raises the limit. One case is left: a receive waits for
+ * a message that may not be sent, because messages that no receive has asked for take all the room.
+ * MPI demands that it arrives. So, where such a receive (or probe) waits and the sender has used up
+ * its limits, the receiver allows a few more RTS, again and again. Only this case exceeds the bound
+ * on memory, by headers only, and slowly: the awaited message may be the last one.
  *
- * Half of the memory is divided among all peers, so that each may begin; the other half is a pool
- * for those that send. Whenever a sender is told its limits, its window becomes what is left in the
- * pool and what it has of it, divided by two: among k that send each comes to have 1/(k+1) of the
- * pool, which is always left with something for the next one (known from switches as a dynamic
- * threshold). Limits only move on, so a window that has to shrink waits until messages are matched;
- * what a sender was promised and does not use stays its own. That no process waits for ever does
- * not depend on how large a window is. */
+ * Half of the memory is divided among all peers, so that each may begin; the other half is a
+ * pool for the peers that send. Whenever the receiver tells a sender its limits, the sender's
+ * window becomes half of (what is left in the pool plus what the sender already has of it): of k
+ * senders each gets 1/(k+1) of the pool, and something is always left for the next one (switches
+ * call this a dynamic threshold). Limits only grow, so a window shrinks only as messages are
+ * matched; what a sender was promised and does not use stays its own. The size of the windows
+ * does not matter for the proof above. */
 #ifndef COMMON_MODEL_FLOW_H
 #define COMMON_MODEL_FLOW_H
 
@@ -38,22 +39,23 @@
 
 #define FLOW_UNIT_BYTES 64u
 
-/* What keeping any message takes, its data aside: more than struct inbound. */
+/* Units of any kept message without its data: more than struct inbound. */
 #define FLOW_MESSAGE_UNITS 12u
 
-/* So much data lies inside of that; more takes the next power of two, with a header, of Open MPI's
- * bucket allocator. */
+/* Up to this size the data lies inside struct inbound. Larger data is allocated: a power of two,
+ * a header included, from Open MPI's bucket allocator. */
 #define FLOW_INSIDE_BYTES 128u
 #define FLOW_BUCKET_BYTES 16u
 
-/* A message up to here takes hardly more than its RTS would, and no answer: it goes like one. */
+/* A message of at most this cost takes hardly more than its RTS would, and needs no answer, so
+ * it counts like an RTS. */
 #define FLOW_SMALL_UNITS (2 * FLOW_MESSAGE_UNITS)
 
-/* What is let come at a time where a receive waits: RTS. */
+/* How many units of RTS the receiver allows at a time while a receive waits. */
 #define FLOW_EXTENSION_UNITS (64 * FLOW_MESSAGE_UNITS)
 
-/* Marks and limits wrap: no two that are compared are further apart than half of what they count.
- */
+/* Marks and limits wrap around: two that are compared are always less than half of the range
+ * apart. */
 static inline uint32_t flow_cost(size_t eager_bytes)
 {
     if (eager_bytes <= FLOW_INSIDE_BYTES)
@@ -68,58 +70,56 @@ static inline bool flow_is_within(uint32_t mark, uint32_t limit)
     return (int32_t) (limit - mark) >= 0;
 }
 
-/* What a process promises every peer from the first moment: `units` of eager data, RTS beyond it.
- */
+/* The units for RTS beyond the window that a process promises every peer from the start. */
 static inline uint32_t flow_headers(uint32_t window)
 {
     return window / 8 + 64 * FLOW_MESSAGE_UNITS;
 }
 
-/* What all peers share: units that no window has. */
+/* The units that all peers share and that are in no peer's window. */
 struct flow_pool {
     _Atomic uint32_t left;
 };
 
-/* The window that each of `peers` has in any case, and the pool, so that `bytes` are not exceeded.
- */
+/* Divides `bytes`: returns the window that each of `peers` always has, and fills the pool. */
 uint32_t flow_divide(uint64_t bytes, uint32_t peers, struct flow_pool *pool);
 
-/* The largest message that a sender has room for whenever nothing of it is kept, if receivers keep
- * `bytes` at most: what bounds an eager message. */
+/* The bound of eager messages: the largest message that a sender always has room for while none
+ * of its messages is kept, if receivers keep at most `bytes`. */
 uint64_t flow_eager_max(uint64_t bytes);
 
 /* --- the sender's end --- */
 
 struct flow_out {
-    _Atomic uint32_t limit; /* marks up to here may go as they are; send.c reads it */
-    uint32_t headers;       /* up to here as RTS */
-    uint32_t refunded;      /* what RTS in place of eager messages have saved: the receiver's limits
-                             * do not know of it */
+    _Atomic uint32_t limit; /* messages up to this mark go unchanged */
+    uint32_t headers;       /* and up to here as RTS */
+    uint32_t refunded;      /* units saved by RTS; the receiver does not count them */
 };
 
 enum flow_verdict { FLOW_GO, FLOW_GO_AS_RTS, FLOW_WAIT };
 
-/* How may a message of this mark and cost go? FLOW_GO_AS_RTS: it must, and was accounted for. */
+/* May a message of this mark and cost go, and how? FLOW_GO_AS_RTS: only as RTS; the saved units
+ * are already added to the limits. */
 enum flow_verdict flow_try(struct flow_out *out, uint32_t mark, uint32_t cost);
 
-/* Can a receiver have told these limits, after what was drawn up to the mark `drawn`? */
+/* Can a receiver have sent these limits, after messages up to the mark `drawn`? */
 bool flow_is_possible(const struct flow_out *out, uint32_t drawn, uint32_t limit, uint32_t headers);
 
-/* The receiver's limits have moved. False: these are older than those that we know. */
+/* Takes over new limits of the receiver. False: both are older than the known ones. */
 bool flow_moved(struct flow_out *out, uint32_t drawn, uint32_t limit, uint32_t headers);
 
 /* --- the receiver's end --- */
 
 struct flow_in {
-    uint32_t matched;      /* units of messages that have met their receives */
-    uint32_t held;         /* and of those that are here and have not */
-    uint32_t told;         /* `matched` when the sender was last told */
-    uint32_t step;         /* it is told after so much */
-    uint32_t least;        /* of the window */
-    uint32_t window;       /* of eager data; what is more than the least was taken from the pool */
-    uint32_t headers;      /* and of RTS beyond it */
-    uint32_t extra;        /* and beyond that, where a receive waited */
-    bool extends;          /* one waits: there is to be more of that */
+    uint32_t matched;      /* units of messages that a receive has matched */
+    uint32_t held;         /* and of those that arrived and wait for a receive */
+    uint32_t told;         /* `matched` at the last message to the sender */
+    uint32_t step;         /* tell the sender after so many more */
+    uint32_t least;        /* the smallest window */
+    uint32_t window;       /* for eager data; what exceeds `least` came from the pool */
+    uint32_t headers;      /* and for RTS beyond it */
+    uint32_t extra;        /* and beyond that, because a receive waited */
+    bool extends;          /* a receive waits: raise `extra` with the next limits */
     uint32_t told_limit;   /* the limits that the sender knows: for eager data, */
     uint32_t told_headers; /* and for RTS */
     uint32_t most;         /* the most units that the sender ever had room for */
@@ -127,17 +127,18 @@ struct flow_in {
 
 void flow_in_init(struct flow_in *in, uint32_t window, uint32_t headers);
 
-/* A message that met its receive at once. True: the sender is to be told. */
+/* A receive has matched a message at its arrival. True: tell the sender its limits. */
 static inline bool flow_matched(struct flow_in *in, uint32_t cost)
 {
     in->matched += cost;
     return in->matched - in->told >= in->step;
 }
 
-/* Can a sender that keeps to what it was told send an eager message so large? */
+/* May a sender that respects its limits send an eager message of this size? */
 bool flow_may_come(const struct flow_in *in, uint64_t eager_bytes);
 
-/* One that is kept, and then meets it, or is thrown away. True: the sender is to be told. */
+/* flow_hold: a message is kept. flow_release: a receive matches it, or it is thrown away. True:
+ * tell the sender its limits. */
 bool flow_hold(struct flow_in *in, struct flow_pool *pool, uint32_t cost);
 
 static inline bool flow_release(struct flow_in *in, uint32_t cost)
@@ -146,17 +147,17 @@ static inline bool flow_release(struct flow_in *in, uint32_t cost)
     return flow_matched(in, cost);
 }
 
-/* What to tell. */
+/* Computes the limits to tell the sender. */
 void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint32_t *headers);
-/* This sender has nothing to send any more, or for a while: what it has of the pool goes back. The
- * limits that it knows stay: if it comes again, and what it was promised is others' by then, the
- * bound on memory is exceeded by what it has not used. */
+/* The sender has nothing to send for now: its part of the pool goes back. The limits that it
+ * knows stay: if it uses them after other senders got the units, the bound on memory is exceeded
+ * by that much. */
 void flow_end(struct flow_in *in, struct flow_pool *pool);
 
-/* Has the sender used up all that it knows of? To be asked after each message: one that met its
- * receive at once takes of the same room, and moves limits on only with others like it. */
+/* Has the sender used up all limits that it knows? Ask after each message, also after one that
+ * was matched at arrival: it took room, and the limits move only after several. */
 bool flow_is_exhausted(const struct flow_in *in);
-/* The next limits let some more RTS come. */
+/* The next limits allow some more RTS. */
 static inline void flow_extend(struct flow_in *in)
 {
     in->extends = true;

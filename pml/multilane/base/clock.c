@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The time. */
+/* The system's monotonic clock. */
 #include "base/clock.h"
 
 #include <time.h>

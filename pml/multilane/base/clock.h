@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The time by which lanes are judged; tests bring one of their own. */
+/* The clock that measures the silence of lanes and peers. Unit tests link a clock of their own. */
 #ifndef MULTILANE_CLOCK_H
 #define MULTILANE_CLOCK_H
 
 #include <stdint.h>
 
-/* Nanoseconds since some moment; it never goes back. */
+/* Nanoseconds since a fixed, unknown moment; never goes back. */
 uint64_t clock_now_ns(void);
 
 #endif

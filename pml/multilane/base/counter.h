@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts that any thread adds to. */
+/* Counters that any thread adds to. */
 #ifndef MULTILANE_COUNTER_H
 #define MULTILANE_COUNTER_H
 

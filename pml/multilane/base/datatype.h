@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked of a datatype. */
+/* Questions about Open MPI's datatypes. */
 #ifndef MULTILANE_DATATYPE_H
 #define MULTILANE_DATATYPE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names for objects that come back to us from another process or from a BTL: an index and a
- * generation, checked. */
+/* Names for objects, to be sent to another process or given to a BTL: index and generation. What
+ * comes back is checked against the table. */
 #ifndef MULTILANE_HANDLE_H
 #define MULTILANE_HANDLE_H
 
@@ -28,30 +28,30 @@ struct handle_table {
 void handle_table_init(struct handle_table *table);
 void handle_table_fini(struct handle_table *table);
 
-/* Gives the object a handle; OMPI_ERR_OUT_OF_RESOURCE without memory. */
+/* Gives the object a handle; OMPI_ERR_OUT_OF_RESOURCE: no memory. */
 int handle_acquire(struct handle_table *table, enum handle_kind kind, void *object,
                    struct wire_handle *handle);
 
-/* The object of a handle that came from the wire, or null if there is none of that kind. */
+/* The object of a handle from the wire; null: the handle names no object of that kind. */
 void *handle_find(struct handle_table *table, enum handle_kind kind, struct wire_handle handle);
 
-/* The object's handle is about to be sent. What was done to the object is seen by who finds it by
- * what the peer answers: the two messages are the order, through another process. */
+/* Call before the object's handle is sent, for ThreadSanitizer: handle_find of the answer
+ * happens after what was done to the object, by way of two messages through another process. */
 static inline void handle_goes_out(void *object)
 {
     tsan_release(object);
 }
 
-/* The next object of that kind from entry *at on, which then is the one behind it, and its handle;
- * null: there is no more. */
+/* The next object of that kind from index *at on, and its handle; moves *at behind it. Null:
+ * there is none. */
 void *handle_next(struct handle_table *table, enum handle_kind kind, uint32_t *at,
                   struct wire_handle *handle);
 
-/* Nobody finds the object by the handle any more. Of several threads that try it is true for one,
- * and for none where the object gave it up itself. */
+/* Removes the handle: handle_find no longer finds the object. True for exactly one caller; false
+ * where the handle was removed before. */
 bool handle_take(struct handle_table *table, struct wire_handle handle);
 
-/* Forgets the handle, if it is one, and makes it one that names nothing. */
+/* Removes the handle, if it is set, and clears it. */
 void handle_release(struct handle_table *table, struct wire_handle *handle);
 
 /* Generations start at 1, so a zeroed handle names nothing. */

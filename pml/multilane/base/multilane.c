@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shared state. */
+/* Holds the shared state of multilane.h. */
 #include "base/multilane.h"
 
 struct multilane multilane;

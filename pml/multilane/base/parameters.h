@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user sets: registered with Open MPI as text, read once and refused if it makes no sense.
- */
+/* The user's parameters: registered with Open MPI, parsed once, refused where they make no
+ * sense. */
 #ifndef MULTILANE_PARAMETERS_H
 #define MULTILANE_PARAMETERS_H
 
 #include "common/compat/pml.h"
 #include "common/model/plan.h"
 
-/* The largest message of eager-short, whatever a lane would take: it is built on the stack. With
- * its headers it still fits vader's fast path, which takes a quarter of its 4 KiB box. */
+/* The largest message of eager-short, whatever the lane takes: it is built on the stack. With
+ * its headers it fits the fast path of vader, a quarter of a 4 KiB box. */
 #define EAGER_SHORT_MAX 936
 
 struct parameters {
-    /* As given. */
+    /* As the user wrote them. */
     int explain;
     const char *explain_file;
     const char *protocol;
@@ -30,11 +30,11 @@ struct parameters {
     const char *profile;
     const char *device_code;
     int untested;
-    const char *profile_used;  /* shown, not read */
+    const char *profile_used;  /* only shown by ompi_info */
     const char *switch_points; /* likewise */
     const char *device_code_off;
 
-    /* As understood. */
+    /* Parsed. */
     double bias;
     uint64_t eager_max_bytes; /* 0: as much as unexpected_max allows */
     uint64_t unexpected_max_bytes;
@@ -47,14 +47,16 @@ extern __attribute__((visibility("hidden"))) struct parameters parameters;
 
 int parameters_register(const mca_base_component_t *component);
 
-/* Registers what only ompi_info shows: which profile is used, and where its lanes switch. */
+/* Registers the read-only values of ompi_info: which profile is used, and where its lanes
+ * switch. */
 int parameters_register_shown(const mca_base_component_t *component);
 
-/* For what is shown at registration, where nothing is refused yet: the numbers that plans depend
- * on, the defaults' where one makes no sense. */
+/* For ompi_info, before parameters_parse: takes the numbers that plans need, and the default
+ * where one is impossible. */
 void parameters_expect(void);
 
-/* OMPI_ERR_BAD_PARAM after a sentence that names the parameter, its value and what it may be. */
+/* Parses and checks all. OMPI_ERR_BAD_PARAM: after a message that names the parameter, its value
+ * and what is allowed. */
 int parameters_parse(const mca_base_component_t *component);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue of things to be tried again. It is the only place that tries again, and it is reached
- * only from opal_progress and the progress thread: so nothing recurses, however long a lane says
- * that it is busy. */
+/* The only place that tries again what a lane refused. Only opal_progress, the progress thread
+ * and pending_move_on come here, so nothing recurses while a lane stays busy. */
 #include "base/pending.h"
 
 #include "base/counter.h"
@@ -23,7 +22,7 @@ static void first_set(struct pending_queue *queue, struct pending *item)
 int pending_progress(void)
 {
     struct pending_queue *queue = &pending_queue;
-    /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
+    /* Without the lock: the next call sees what another thread adds now. */
     if (!first_of(queue))
         return 0;
 
@@ -38,7 +37,7 @@ int pending_progress(void)
     while (round) {
         struct pending *item = round;
         round = item->next;
-        bool is_unsent = item->is_unsent; /* it may be gone when it is done */
+        bool is_unsent = item->is_unsent; /* the item may be freed by retry */
         item->next = NULL;
         if (item->retry(item) == OMPI_ERR_OUT_OF_RESOURCE) {
             if (kept)
@@ -54,7 +53,7 @@ int pending_progress(void)
         }
     }
     if (kept) {
-        /* What is older goes before what was added meanwhile. */
+        /* The older items go before those added meanwhile. */
         OPAL_THREAD_LOCK(&queue->lock);
         kept_last->next = first_of(queue);
         if (!queue->last)
@@ -95,7 +94,7 @@ void pending_add(struct pending *item)
     item->next = NULL;
     if (item->is_unsent)
         counter_add(&pending_queue.unsent, 1);
-    work_begins(); /* first: another thread may be done with it at once */
+    work_begins(); /* before the item is in the queue: another thread may finish it at once */
     OPAL_THREAD_LOCK(&queue->lock);
     if (queue->last)
         queue->last->next = item;
@@ -109,8 +108,8 @@ void pending_add(struct pending *item)
 void pending_move_on(void)
 {
     static bool is_inside;
-    /* Not all of Open MPI's progress: a component's may be what calls us. With threads the caller
-     * may hold locks that a completion takes; and what moves on may come here again. */
+    /* Only this queue, not all of opal_progress: a component's progress may be the caller. Not
+     * with threads: the caller may hold locks that a completion takes. Not again from inside. */
     if (opal_using_threads() || is_inside)
         return;
     is_inside = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What could not be sent because a lane was out of room, kept in order and tried again from
- * progress. Until it is done it is work under way (work.h). */
+/* The queue of work that a full lane refused: kept in order, tried again from progress. Each
+ * item counts as work under way (work.h). */
 #ifndef MULTILANE_PENDING_H
 #define MULTILANE_PENDING_H
 
@@ -8,13 +8,13 @@
 
 #include "common/compat/pml.h"
 
-/* Something to be tried again. It is in the queue at most once. */
+/* Work to try again. It is in the queue at most once. */
 struct pending {
     struct pending *next;
-    /* OMPI_ERR_OUT_OF_RESOURCE: keep it and try later. Anything else: it is out of the queue, and
-     * the function has dealt with it (the object may be gone). */
+    /* OMPI_ERR_OUT_OF_RESOURCE: stays in the queue. Anything else: it has left the queue, and
+     * the object may be freed. */
     int (*retry)(struct pending *self);
-    bool is_unsent; /* bytes for another process: counted, see pending_move_on */
+    bool is_unsent; /* holds bytes for another process: counted, see pending_move_on */
 };
 
 struct pending_queue {
@@ -25,26 +25,25 @@ struct pending_queue {
     _Atomic uint64_t unsent;       /* how many of the items hold bytes for other processes */
 };
 
-/* The process has one. Hidden, here as where it is defined: so it is reached without the table of
- * other libraries. */
+/* Hidden, so that it is reached without the global offset table. */
 extern __attribute__((visibility("hidden"))) struct pending_queue pending_queue;
 
 void pending_open(void);
 void pending_close(void);
-/* What progress calls: tries all again that wait; returns how many are done. */
+/* Tries all items once; returns how many are done. opal_progress calls it. */
 int pending_progress(void);
-/* From now on opal_progress calls it; else from the first use on. */
+/* Registers pending_progress with opal_progress now, not with the first item. */
 void pending_listen(void);
 void pending_add(struct pending *item);
 
-/* Does anything wait in this process for a call that makes progress? Relaxed: what another thread
- * leaves at this moment is moved on by the next call. */
+/* Do bytes for another process wait here for a call that makes progress? Relaxed: what another
+ * thread adds at this moment waits for the next call. */
 static inline bool pending_any_unsent(void)
 {
     return atomic_load_explicit(&pending_queue.unsent, memory_order_relaxed) != 0;
 }
 
-/* For calls that wait for nothing: tries what waits once. */
+/* Tries all items once, from a call that does not wait itself. */
 void pending_move_on(void);
 
 #endif

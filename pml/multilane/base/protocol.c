@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of protocols by index of the model and by method of the wire. */
+/* The table of protocols, by index of the model and by method of the wire. */
 #include "base/protocol.h"
 
 struct protocols protocols;
 
-/* Of two with the same method, which differ in what the sender does, the first one answers it. */
+/* Of two protocols with one method, which differ only at the sender, the first one handles RTR
+ * and RTS. */
 static void method_add(const struct protocol *protocol)
 {
     if (protocol->method && !protocols.of_method[protocol->method])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A protocol: one way of moving a message, as the rest of the PML sees it. Each is a constant table
- * at the end of a file of its own in protocol/; outside of that folder none is named. */
+/* A protocol: one way of moving a message. Each is a constant table at the end of its own file
+ * in protocol/; no other file names one. */
 #ifndef MULTILANE_PROTOCOL_H
 #define MULTILANE_PROTOCOL_H
 
@@ -22,69 +22,71 @@ struct send_request;
 struct protocol {
     const char *name;
 
-    /* The way of moving the data that its RTS proposes; 0 for the eager ones. */
+    /* The method that its RTS proposes; 0 for eager protocols. */
     uint32_t method;
 
-    /* Carries any message of host memory, or, without host_only, of device memory, over whatever
-     * lane: what another protocol cannot move goes this way. */
+    /* Carries any message of host memory (with host_only) or of device memory (without) over any
+     * lane: it takes what another protocol cannot move. */
     bool carries_all;
-    bool host_only; /* the processor reads or writes the data where they lie */
-    bool puts;      /* not over the lane of device memory, which is only got from; from one place */
-    bool can_be_declined; /* the receiver may ask for another way, and then again and again */
+    bool host_only; /* the CPU reads or writes the data in place */
+    bool puts;      /* puts from one place; never over the lane of device memory, which only gets */
+    bool can_be_declined; /* the receiver may ask for another method, then peer_declined counts */
 
-    /* The same over the lane of device memory, where that is done in another way; else null. */
+    /* The protocol that takes its place over the lane of device memory; null: itself. */
     const struct protocol *over_device_lane;
 
     /* --- the sender's end; null: nothing is to be done --- */
 
-    /* Sends a message at once and without a request: LANE_LEFT; anything else: nothing is done.
-     * Never null: one that needs a request says LANE_AGAIN. */
+    /* Sends a message at once, without a request: LANE_LEFT; any other result: nothing was done.
+     * Never null: a protocol that needs a request returns LANE_AGAIN. */
     int (*post)(const struct outgoing *out, const struct route *route);
 
-    /* Starts a request, which ends when its bytes have left, or later; LANE_AGAIN: nothing is done,
-     * call again from progress. */
+    /* Starts a request; it ends when its bytes have left, or later. LANE_AGAIN: nothing was
+     * done, try again from progress. */
     int (*start)(struct send_request *request);
 
-    /* The receiver is ready to have its bytes this way, whatever the RTS has proposed. */
+    /* RTR: the receiver asks for its bytes by this method, which may differ from that of the
+     * RTS. */
     void (*ready)(struct send_request *request, struct lane *lane, const struct wire_rtr *rtr,
                   const unsigned char *key);
 
-    /* The request ends: what the protocol holds for it is given back. */
+    /* The request ends: releases what the protocol holds for it. */
     void (*send_end)(struct send_request *request);
 
     /* --- the receiver's end --- */
 
-    /* The RTS has met its receive. */
+    /* A receive has matched the RTS. */
     void (*receive)(struct recv_request *request, const struct arrival *arrival);
 
-    /* FIN: the sender has moved so many bytes. False: that cannot be. Null: it has no FIN. */
+    /* FIN: the sender has moved so many bytes. False: impossible. Null: this protocol has no
+     * FIN. */
     bool (*fin)(struct recv_request *request, uint64_t bytes);
 
     /* --- both --- */
 
-    /* No message is sent to the peer this way any more, or (not `sends`) received from it: what is
-     * under way goes another way, or ends where the peer is lost. */
+    /* Stops sending messages to the peer by this protocol (`sends`), or receiving them. What is
+     * under way continues by another protocol, or ends where the peer is lost. */
     void (*stop)(struct peer *peer, bool sends);
 };
 
-/* The table of protocols: handed down once by protocol/, and only read afterwards. */
+/* The table of protocols: protocol/ sets it once at start; read-only from then on. */
 struct protocols {
-    const struct protocol *of_model[MODEL_PROTOCOLS]; /* null: there is none here */
+    const struct protocol *of_model[MODEL_PROTOCOLS]; /* null: not in this PML */
     const struct protocol *of_method[WIRE_METHODS];
-    const struct protocol *for_host, *for_device; /* those that carry all */
+    const struct protocol *for_host, *for_device; /* those with carries_all */
 };
 
 extern __attribute__((visibility("hidden"))) struct protocols protocols;
 
 void protocols_use(const struct protocol *const of_model[MODEL_PROTOCOLS]);
 
-/* The protocol that the other end has named. Null: there is none. */
+/* The protocol of the method that the other process named; null: none. */
 static inline const struct protocol *protocol_of_method(uint32_t method)
 {
     return method < WIRE_METHODS ? protocols.of_method[method] : NULL;
 }
 
-/* All ways that have to be told: see `stop`. */
+/* Calls `stop` of every protocol that has one. */
 void protocols_stop(struct peer *peer, bool sends);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the kernel about TCP connections of Open MPI's btl/tcp, each by its own socket. Nothing has
- * to be opened for that: a process without a free descriptor is in trouble itself, not its peers.
- */
+/* Asks the kernel about the sockets of btl/tcp. It opens none: a process that is out of
+ * descriptors must not take its peers for dead. */
 #include "base/sockets.h"
 
 #include <netinet/in.h>
@@ -12,21 +11,20 @@
 
 #include "common/compat/tcp.h"
 
-/* A connection sends again after 0.2 s, 0.4 s, ... so that so many times in a row, or so many
- * unanswered probes of a full receiver, are no accident. */
+/* TCP sends again after 0.2 s, 0.4 s and so on. So many repeats in a row, or so many unanswered
+ * probes of a full receiver, are no accident. */
 #define REPEATS_MIN 3
-/* Or fewer, as what they wait for grows with what the connection took before, and nothing at all
- * was heard for as long as it was asked. */
+/* Fewer are enough where nothing at all was heard for `silence_ms`: the pauses grow with the
+ * round trip time of the connection. */
 #define REPEATS_FEW 2
-/* Or there was no route to send again over: nothing was acknowledged for so long. */
+/* Where there is no route there are no repeats: then nothing acknowledged for so long is enough. */
 #define SILENCE_MS 3000u
 
-/* How bad things are. */
 enum trouble {
     TROUBLE_NONE,
     TROUBLE_PERHAPS,
     TROUBLE_SURE,
-    TROUBLE_UNCONNECTED /* or no TCP socket at all: it may become a connection, and is none */
+    TROUBLE_UNCONNECTED /* no connection, or no TCP socket */
 };
 
 static enum trouble trouble_of(int fd, uint32_t silence_ms)
@@ -35,7 +33,7 @@ static enum trouble trouble_of(int fd, uint32_t silence_ms)
     socklen_t length = sizeof(info);
     if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
         return TROUBLE_UNCONNECTED;
-    /* The kernel has given a connection up, and the BTL makes another one, again and again. */
+    /* The kernel gave up a connection, and the BTL tries to connect again and again. */
     if (info.tcpi_state == TCP_SYN_SENT && info.tcpi_retransmits > 0)
         return TROUBLE_SURE;
     if (info.tcpi_state != TCP_ESTABLISHED)
@@ -56,16 +54,16 @@ bool socket_is_healthy(int fd, uint32_t silence_ms)
     return trouble == TROUBLE_NONE || trouble == TROUBLE_PERHAPS;
 }
 
-/* True: what this one is may be seen soon. */
+/* True: it may be dead; look again soon. */
 static bool socket_give_up(int fd)
 {
-    enum trouble trouble = trouble_of(fd, UINT32_MAX); /* no silence was asked about */
+    enum trouble trouble = trouble_of(fd, UINT32_MAX); /* judge without the length of the silence */
     if (trouble == TROUBLE_SURE)
         shutdown(fd, SHUT_RDWR);
     return trouble == TROUBLE_PERHAPS;
 }
 
-/* On every lane that Open MPI has to the process, also where not the PML uses it. */
+/* On every tcp endpoint of the process, also those that the PML does not use. */
 static bool process_give_up(const ompi_proc_t *proc)
 {
     mca_bml_base_endpoint_t *endpoint = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
@@ -79,7 +77,7 @@ static bool process_give_up(const ompi_proc_t *proc)
     return again;
 }
 
-/* What may be dead is, or is not, after so many looks. */
+/* After so many looks a suspect connection has shown what it is. */
 #define LOOKS_MAX     80
 #define LOOK_PAUSE_NS 50000000l
 

@@ -40,10 +40,10 @@ static bool spans_insert(struct spans *spans, uint32_t at, struct span span)
 bool spans_add(struct spans *spans, size_t from, size_t end, size_t *fresh)
 {
     struct span *items = spans_items(spans);
-    uint32_t first = spans->count; /* the first that touches it or lies behind it */
+    uint32_t first = spans->count; /* the first span that touches [from, end) or lies behind it */
     while (first > 0 && items[first - 1].end >= from)
         first--;
-    uint32_t behind = first; /* the first that lies behind it, touching it no more */
+    uint32_t behind = first; /* the first span that lies behind it and does not touch it */
     size_t known = 0;
     while (behind < spans->count && items[behind].from <= end) {
         size_t overlap_from = items[behind].from > from ? items[behind].from : from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts what is under way, and wakes who waits for it. */
+/* Counts what is under way and wakes the thread that waits for it. */
 #include "base/work.h"
 
 #include <stdatomic.h>
@@ -8,13 +8,14 @@
 bool work_is_counted;
 
 static struct {
-    /* Sequentially consistent: the waiting thread says so and then looks for work; a thread
-     * with work counts it and then looks whether that thread waits. One of them sees the other. */
+    /* Sequentially consistent, in work_count and work_wait: the waiting thread sets is_awaited
+     * and then reads under_way; a thread with work adds to under_way and then reads is_awaited.
+     * One of them sees the other. */
     _Atomic uint64_t under_way;
     _Atomic bool is_awaited;
     _Atomic bool has_ended;
 
-    pthread_mutex_t lock; /* for `changed`, which says that one of the above did; a leaf */
+    pthread_mutex_t lock; /* for `changed`, which signals a change of the above; a leaf */
     pthread_cond_t changed;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 

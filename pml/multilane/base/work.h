@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much is under way: requests, and what waits for room. It is counted where a progress thread
- * needs to know when to sleep, and costs a branch where there is none. */
+/* Counts what is under way: requests, and items of pending.h. Only a progress thread needs the
+ * count, to know when to sleep; without one it costs a branch. */
 #ifndef MULTILANE_WORK_H
 #define MULTILANE_WORK_H
 
 #include "common/compat/pml.h"
 
-/* Set once, before there is work or a thread of ours, and only read afterwards. */
+/* Set once, before any work or progress thread exists; read-only from then on. */
 extern __attribute__((visibility("hidden"))) bool work_is_counted;
 
 void work_count(void);
 void work_uncount(void);
 
-/* Work is under way from the first to the second. */
+/* Work is under way between these two calls. */
 static inline void work_begins(void)
 {
     if (OPAL_UNLIKELY(work_is_counted))
@@ -25,7 +25,7 @@ static inline void work_ends(void)
         work_uncount();
 }
 
-/* The same for a request, of which `counted` is a member: one that is cancelled may end again. */
+/* The same for a request with its member `counted`: a cancelled one may end twice. */
 static inline void work_begins_for(bool *counted)
 {
     *counted = work_is_counted;
@@ -40,13 +40,13 @@ static inline void work_ends_for(bool *counted)
     work_uncount();
 }
 
-/* Waits until work is under way. False: work_end was called. Of one thread only. */
+/* Sleeps until work is under way. False: work_end was called. One thread only. */
 bool work_wait(void);
 
-/* Who waits for work need not wait any more. */
+/* Ends work_wait. */
 void work_end(void);
 
-/* The first state: nothing is under way. Nobody is in any of these functions. */
+/* Back to the start: nothing is under way. No thread may be in any of these functions. */
 void work_reset(void);
 
 #endif

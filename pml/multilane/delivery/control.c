@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control messages that have to arrive. */
+/* Reliable control messages: the queue and the owners. */
 #include "delivery/control.h"
 
 #include <stdatomic.h>
@@ -11,15 +11,15 @@
 #include "delivery/delivery.h"
 #include "lane/lane_events.h"
 
-/* A control message that its lane has refused, or has not handed over yet. */
+/* A control message that its lane has refused, or still has in this process. */
 struct control {
     struct pending pending;
     struct lane *lane;
-    _Atomic lane_left left; /* null once its owner was told, or where it has none */
+    _Atomic lane_left left; /* null: the owner was told, or there is none */
     void *owner;
-    uint64_t until_ns; /* its owner waits no longer; 0: for ever */
-    uint32_t looks;    /* of its owner's patience: a crowded node leaves little of any time */
-    _Atomic uint32_t holders; /* the queue of what is pending, and the lane */
+    uint64_t until_ns; /* when the owner stops waiting; 0: never */
+    uint32_t looks;    /* tries so far: on a crowded node the time may pass with few of them */
+    _Atomic uint32_t holders; /* the pending queue and the lane; the last one frees it */
     bool is_under_way;
     size_t length;
     unsigned char bytes[];
@@ -27,13 +27,13 @@ struct control {
 
 static void control_drop(struct control *control)
 {
-    /* Release and acquire: who frees it comes behind all who used it. */
+    /* Release: this holder's use. Acquire: the other holder's, before the memory is freed. */
     if (atomic_fetch_sub_explicit(&control->holders, 1, memory_order_acq_rel) == 1)
         free(control);
 }
 
-/* The first to come tells the owner. Acquire and release: between the lane's callback and the
- * queue, which may be in different threads. */
+/* Tells the owner; only the first call does. Acquire and release: the lane's callback and the
+ * queue may be in different threads. */
 static void control_tell(struct control *control, int status)
 {
     lane_left left = atomic_exchange_explicit(&control->left, NULL, memory_order_acq_rel);
@@ -64,20 +64,21 @@ static int control_give(struct control *control)
     return rc;
 }
 
-/* So often a message with an owner is looked at before that stops waiting. */
+/* At least so many tries before the owner stops waiting. */
 #define LOOKS_LEAST 100
 
-/* Does it still have to be looked at? Its owner is told where that is decided. */
+/* True: try again later. Tells the owner once its message has left, has failed, or has taken too
+ * long. */
 static bool control_waits(struct control *control, int rc)
 {
     if (rc != LANE_AGAIN && rc != LANE_UNDER_WAY) {
-        if (rc != LANE_LEFT) /* dropped unheard, it would leave the peer waiting for ever */
+        if (rc != LANE_LEFT) /* the peer would wait for it for ever */
             lane_failed(control->lane, "could not send a control message", rc);
         control_tell(control, rc);
         return false;
     }
     if (rc == LANE_UNDER_WAY && !atomic_load_explicit(&control->left, memory_order_acquire))
-        return false; /* its owner was told: control_tell */
+        return false; /* the callback has told the owner; acquire, against control_tell */
     if (control->until_ns && ++control->looks >= LOOKS_LEAST &&
         clock_now_ns() >= control->until_ns) {
         control_tell(control, OMPI_SUCCESS);
@@ -101,7 +102,7 @@ static int control_retry(struct pending *pending)
     return OMPI_SUCCESS;
 }
 
-/* Null: there is no memory, which gives up the lane: the message is not to be lost unheard. */
+/* Null: no memory; then the lane counts as failed, because the peer would wait for the message. */
 static struct control *control_new(struct lane *lane, const struct control_message *message)
 {
     struct control *control = malloc(sizeof(*control) + message->length);
@@ -145,7 +146,7 @@ void control_send_owned(struct lane *lane, uint8_t type, const void *body, size_
     control_begin(control);
 }
 
-/* For what has no owner: accepted is as good as left. */
+/* Without an owner accepted is as good as left. */
 static int taken(int rc)
 {
     return rc == LANE_UNDER_WAY ? OMPI_SUCCESS : rc;

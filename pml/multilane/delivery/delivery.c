@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers, keeps and forgets what is sent over lanes that may lose it. */
+/* Frames: numbered, kept, sent, acknowledged. */
 #include "delivery/delivery.h"
 
 #include <stdio.h>
@@ -13,12 +13,12 @@
 #include "peer/control_message.h"
 #include "peer/stripe.h"
 
-/* The peer is told after so many frames or bytes, or when watch.c finds that something is owed for
- * a while: often enough that its window never fills, rarely beside them. */
+/* Acknowledge after so many frames or bytes, or when watch.c finds that an acknowledgement is
+ * due: often enough that the peer's window never fills, rarely beside the data. */
 #define OWED_FRAMES_MAX 64
 #define OWED_BYTES_MAX  ((size_t) 256 << 10)
 
-/* Frames given to lanes between two looks at the list. */
+/* Frames sent per look at the list. */
 #define RESEND_BATCH 64
 
 static void delivery_free(struct delivery *delivery)
@@ -43,7 +43,7 @@ struct delivery *delivery_of(struct peer *peer)
     OBJ_CONSTRUCT(&delivery->lock, opal_mutex_t);
     delivery->peer = peer;
     delivery->last = &delivery->first;
-    /* A peer may have met us first, so that its frame and our first one race for this. */
+    /* Another thread may be here at the same time, with a frame of the peer. */
     struct delivery *none = NULL;
     /* Release, against delivery_find; acquire, against the thread that was first. */
     if (atomic_compare_exchange_strong_explicit(&peer->delivery, &none, delivery,
@@ -81,7 +81,7 @@ struct lane *delivery_lane(struct peer *peer, size_t length)
     struct lane *best = peer_control_lane(peer);
     if (carries(best, length, LANE_UP))
         return best;
-    /* A silent one may speak again; a broken one does not. */
+    /* A silent lane may come back; a broken one does not. */
     for (enum lane_state state = LANE_UP; state <= LANE_SILENT; state++)
         for (int i = 0; i < peer_lane_count(peer); i++)
             if (carries(&peer->lanes[i], length, state))
@@ -137,7 +137,7 @@ static size_t frame_bytes(const struct frame *frame)
     return frame->length + frame->payload_length;
 }
 
-/* With the lock held: the frame is the caller's to give to frame->lane. */
+/* With the lock held: the caller gives the frame to frame->lane next. */
 static void frame_claim(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
@@ -150,11 +150,11 @@ static void frame_claim(struct frame *frame)
     frame->users++;
     frame->ask = delivery->ask;
     frame->heard = delivery->heard;
-    if (!delivery->owes_now) /* the frame tells it */
+    if (!delivery->owes_now) /* the frame acknowledges */
         delivery->owed_frames = 0, delivery->owed_bytes = 0;
 }
 
-/* With the lock held: it waits for watch.c. */
+/* With the lock held: leaves the frame to watch.c. */
 static void frame_defer(struct frame *frame)
 {
     if (frame->unsent || frame->delivered)
@@ -171,7 +171,7 @@ static void frame_need_not_be_sent(struct frame *frame)
     frame->unsent = false;
 }
 
-/* Its owner, if it was not told yet, as the lock is to be released first. */
+/* The owner to tell when the lock is released; null if it was told before. */
 struct told {
     lane_left left;
     void *owner;
@@ -203,9 +203,7 @@ static bool frame_release(struct frame *frame, struct told *told)
     return frame->done;
 }
 
-/* The lane has handed it over, or never will: then it has failed, and watch.c sends the frame
- * again.
- */
+/* The lane's callback. After an error the lane has failed, and watch.c sends the frame again. */
 static void frame_handed_over(void *owner, int status)
 {
     struct frame *frame = owner;
@@ -267,15 +265,15 @@ static void frame_write(struct frame *frame)
 {
     struct wire_frame wire = {.number = frame->number, .heard = frame->heard};
     unsigned char *at = peer_write_base(frame->delivery->peer, frame->bytes, WIRE_FRAME,
-                                        0); /* length was reckoned */
+                                        0); /* frame_begin has counted its length */
     ((struct wire_base *) frame->bytes)->traits =
         (uint16_t) ((frame->striped ? WIRE_STRIPED : 0) |
                     (frame->lane != frame->meant ? WIRE_MOVED : 0));
     memcpy(at, &wire, sizeof(wire));
 }
 
-/* Gives a claimed frame to its lane: LANE_LEFT, LANE_UNDER_WAY, or why it waits for watch.c. The
- * frame may be gone when it returns. */
+/* Gives a claimed frame to its lane: LANE_LEFT, LANE_UNDER_WAY, or why watch.c sends it later.
+ * The frame may be freed on return. */
 static int frame_transmit(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
@@ -283,11 +281,11 @@ static int frame_transmit(struct frame *frame)
     struct told told = {.left = NULL};
     frame_write(frame);
     OPAL_THREAD_LOCK(&delivery->lock);
-    frame->users++; /* the lane's, which may end it before it returns */
+    frame->users++; /* the lane is a user, and may be done before it returns */
     OPAL_THREAD_UNLOCK(&delivery->lock);
     bool is_striped = frame->striped;
     size_t length = frame_bytes(frame);
-    if (is_striped) /* first: it may be written off at once */
+    if (is_striped) /* before it is sent: the lane may be lost at once */
         stripe_sent(lane, length);
     int rc = frame_give(frame);
     bool is_taken = rc == LANE_LEFT || rc == LANE_UNDER_WAY;
@@ -407,12 +405,11 @@ void delivery_park(struct delivery *delivery)
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
-/* With the lock held: it is not kept any more, and goes when its users have. */
+/* With the lock held: the frame is not kept any more; its last user frees it. */
 static void frame_end(struct frame *frame)
 {
     frame->done = true;
-    if (frame->left &&
-        !(frame->payload && frame->users)) { /* until it was told, its owner is one of them */
+    if (frame->left && !(frame->payload && frame->users)) { /* its owner, not told yet, is a user */
         frame->users++;
         frame->next = frame->delivery->departed;
         frame->delivery->departed = frame;
@@ -421,7 +418,7 @@ static void frame_end(struct frame *frame)
     }
 }
 
-/* With the lock held: frees those below `number`, which the peer has. */
+/* With the lock held: forgets frames below `number`, which the peer has. */
 static void frames_forget(struct delivery *delivery, uint32_t number)
 {
     while (delivery->first && (int32_t) (delivery->first->number - number) < 0) {
@@ -435,7 +432,7 @@ static void frames_forget(struct delivery *delivery, uint32_t number)
         delivery->last = &delivery->first;
 }
 
-/* Tells owners of frames that are not kept any more. No lock is held. */
+/* Tells the owners of forgotten frames. No lock is held. */
 static void owners_tell(struct delivery *delivery, int status)
 {
     OPAL_THREAD_LOCK(&delivery->lock);
@@ -470,7 +467,7 @@ void delivery_abandon(struct delivery *delivery)
 static bool acknowledge(struct delivery *delivery, uint32_t heard)
 {
     if ((int32_t) (heard - delivery->acknowledged) <= 0)
-        return true; /* told by another lane before */
+        return true; /* known before, by another lane */
     if ((int32_t) (delivery->next - heard) < 0)
         return false;
     delivery->acknowledged = heard;
@@ -479,13 +476,13 @@ static bool acknowledge(struct delivery *delivery, uint32_t heard)
     return true;
 }
 
-/* An answer on the lane that a frame went by before the question, and the frame has not come: a
- * lane keeps order, so it was lost. With the lock held. */
+/* An answer came on the lane that carried a frame before the question, and the frame is missing.
+ * A lane keeps its order, so the frame was lost. With the lock held. */
 static void frames_missed(struct delivery *delivery, const struct lane *lane,
                           const struct wire_heard *heard)
 {
     for (struct frame *frame = delivery->first; frame; frame = frame->next) {
-        uint32_t beyond = frame->number - heard->heard; /* 0: the first that is missing */
+        uint32_t beyond = frame->number - heard->heard; /* 0: the first missing frame */
         if (beyond > 64)
             return;
         bool has_come = beyond > 0 && heard->beyond >> (beyond - 1) & 1;
@@ -504,7 +501,7 @@ bool delivery_heard(struct peer *peer, struct lane *lane, const struct wire_hear
     if (good) {
         delivery->alive_ns = active_time_ns();
         if (heard->ask && lane) {
-            if (heard->heard == delivery->acknowledged) /* else it is old, and told on the way */
+            if (heard->heard == delivery->acknowledged) /* else the answer is old */
                 frames_missed(delivery, lane, heard);
             health_answered(delivery, lane, heard->ask);
         }
@@ -531,7 +528,7 @@ static uint64_t bit_of(uint32_t number)
     return UINT64_C(1) << number % 64;
 }
 
-/* With the lock held: notes the frame. False: it came before. */
+/* With the lock held: notes that the frame arrived. False: it is a duplicate. */
 static bool note(struct delivery *delivery, uint32_t number)
 {
     if (*word_of(delivery, number) & bit_of(number))
@@ -613,14 +610,14 @@ void delivery_answer(struct delivery *delivery, struct lane *lane)
 void delivery_asked(struct peer *peer, struct lane *lane, const struct wire_ask *ask)
 {
     struct delivery *delivery = delivery_of(peer);
-    /* Without room now the next question will be answered. */
+    /* Without room now: the next question will be answered. */
     if (delivery && lane && lane_state(lane) != LANE_BROKEN)
         delivery_tell(delivery, lane, ask->number);
 }
 
 bool delivery_lane_broke(struct lane *lane, const char *what, const char *why)
 {
-    /* Also of a lane that has carried nothing: what was to go by it goes by another one. */
+    /* Also for a lane that has carried nothing yet: later messages go by another lane. */
     struct delivery *delivery = lane->framed ? delivery_of(lane->peer) : NULL;
     char text[sizeof(lane->health.why)];
     if (!delivery)

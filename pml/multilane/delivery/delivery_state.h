@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is under way between this process and one peer over lanes that may lose it: see delivery.h.
- */
+/* The frames between this process and one peer: see delivery.h. */
 #ifndef MULTILANE_DELIVERY_STATE_H
 #define MULTILANE_DELIVERY_STATE_H
 
@@ -10,68 +9,68 @@
 #include "peer/peer.h"
 #include "wire/wire.h"
 
-/* One message in its envelope, as it stands on the wire; or its beginning, and where the rest is in
- * the memory of its owner, who is then told later. */
+/* One message in its envelope, as on the wire; or the start of one whose payload lies in the
+ * owner's memory. */
 struct frame {
     struct frame *next;
     struct delivery *delivery;
-    struct lane *lane;        /* that it went by last, or is to go by; null: any */
-    const struct lane *meant; /* that its message was written for, which may name keys of it */
+    struct lane *lane;        /* the last lane, or the next one; null: any */
+    const struct lane *meant; /* the lane that it was written for; it may name its keys */
     uint32_t number;
-    uint32_t ask;   /* the last question asked before it went */
-    uint32_t heard; /* of the peer's frames, when it went */
-    uint32_t users; /* threads that give it to a lane, and lanes that have not handed it over: it
-                     * must not be freed */
+    uint32_t ask;   /* delivery->ask when it was sent */
+    uint32_t heard; /* delivery->heard when it was sent */
+    uint32_t users; /* threads and lanes that use it: it must not be freed */
     bool busy;      /* a thread is giving it to a lane */
-    bool done;      /* the peer has it; its last user frees it */
+    bool done;      /* not kept any more; its last user frees it */
     bool unsent;    /* counted in delivery->unsent: progress has to send it */
-    bool was_sent;  /* a lane had taken it before */
-    bool expected;  /* the peer waits for it: it may go by a slot */
+    bool was_sent;  /* a lane has taken it before */
+    bool expected;  /* the peer expects it: it may go by a slot */
     bool striped;   /* counts among the striped bytes of its lane, see stripe.h */
-    uint32_t room;  /* of the message, as asked for */
-    lane_left left; /* null, or told once the first lane has handed it over, or the peer has it; if
-                     * there is a payload, once the peer has it and no lane reads it any more */
+    uint32_t room;  /* for the message */
+    /* Null; or called when the first lane has handed it over, or the peer has it. With a payload:
+     * when the peer has it and no lane reads the payload. */
+    lane_left left;
     void *owner;
     const void *payload; /* null: all is in bytes */
     size_t payload_length;
-    mca_btl_base_registration_handle_t *registration; /* of it, with `meant` */
-    bool delivered; /* a lane said that the peer has it: it is not sent again */
+    mca_btl_base_registration_handle_t *registration; /* of the payload, with the lane `meant` */
+    bool delivered; /* a lane has reported it as delivered: do not send it again */
     size_t length;  /* of bytes */
     unsigned char bytes[];
 };
 
-/* What is under way between this process and one peer. */
+/* All frames between this process and one peer. */
 struct delivery {
     struct peer *peer;
-    opal_mutex_t
-        lock; /* guards all that follows; a leaf, but that watch.c's list is locked inside */
+    opal_mutex_t lock; /* guards what follows; the lock of schedule.c is taken inside */
 
-    struct frame *first; /* kept, by number */
+    struct frame *first; /* kept frames, by number */
     struct frame **last;
-    struct frame *departed; /* not kept any more, and their owners have to be told */
+    struct frame *departed; /* forgotten frames whose owners were not told yet */
     uint32_t next;          /* number of the next frame */
     uint32_t acknowledged;  /* the peer has all with a smaller number */
-    uint32_t begun;         /* frames that are being filled */
+    uint32_t begun;         /* frames between frame_begin and frame_send */
     uint32_t unsent;        /* frames that no lane has taken yet */
     size_t kept_bytes;
-    bool lost; /* the peer is given up: nothing is kept any more */
-    /* 1 and the index of a lane: nothing is kept, and watch.c asks it now and then. */
+    bool lost; /* the peer is lost: nothing is kept any more */
+    /* index + 1 of the peer's only lane where watch.c asks it now and then though nothing is
+     * kept; else 0 */
     _Atomic uint8_t alone;
 
     uint32_t heard;                        /* all frames below have come */
-    uint64_t come[WIRE_FRAME_WINDOW / 64]; /* those beyond, by number modulo the window */
-    uint32_t owed_frames;                  /* come since we told the peer */
+    uint64_t come[WIRE_FRAME_WINDOW / 64]; /* later ones that have come */
+    uint32_t owed_frames;                  /* come and not acknowledged */
     size_t owed_bytes;
-    bool owes_now; /* something came again: the peer does not know what we have */
+    bool owes_now; /* a duplicate came: acknowledge at once */
 
-    /* For watch.c, in its time. */
+    /* For watch.c, in active time (schedule.h). */
     uint32_t ask;         /* number of the last question */
     uint64_t asked_ns;    /* when it was asked */
-    uint64_t moved_ns;    /* when `acknowledged` moved, or something was kept at last */
-    uint64_t alive_ns;    /* when the peer was last heard of */
-    uint64_t waited_ns;   /* when it was asked, the first time since, though nothing is kept */
-    uint64_t owed_ns;     /* since when something is owed */
-    uint64_t verified_ns; /* when the system was last asked whether the peer lives */
+    uint64_t moved_ns;    /* when `acknowledged` moved last, or the first frame was kept */
+    uint64_t alive_ns;    /* when the peer answered last */
+    uint64_t waited_ns;   /* when it was first asked since, though nothing is kept */
+    uint64_t owed_ns;     /* since when an acknowledgement is due */
+    uint64_t verified_ns; /* when the system was last asked about the peer */
     _Atomic bool watched; /* in watch.c's list */
     struct delivery *next_watched;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The states of a lane, and what changes them. */
+/* Changes of a lane's state. */
 #include "delivery/health.h"
 
 #include <stdio.h>

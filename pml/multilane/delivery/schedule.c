@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of deliveries that progress looks at. */
+/* The list of deliveries for progress. */
 #include "delivery/schedule.h"
 
 #include <stdatomic.h>
@@ -8,8 +8,8 @@ static struct {
     opal_mutex_t lock; /* guards first; a leaf */
     struct delivery *_Atomic first;
     int (*progress)(void);
-    _Atomic uint64_t active_ns; /* written by the thread that looks, read by all */
-    _Atomic bool listens;       /* Open MPI's progress calls `progress` */
+    _Atomic uint64_t active_ns; /* written by the thread in watch.c, read by all */
+    _Atomic bool listens;       /* registered with opal_progress */
     _Atomic bool begun;
     _Atomic bool had_any;
 } schedule;
@@ -26,12 +26,12 @@ void active_time_set(uint64_t ns)
 
 void schedule_add(struct delivery *delivery)
 {
-    /* Cleared before the look at the delivery takes its lock, which we hold: so if it is still set,
-     * that look is yet to come. */
+    /* watch.c clears it before it takes the delivery's lock, which the caller holds: where it is
+     * still set, that look comes after this. */
     if (atomic_load_explicit(&delivery->watched, memory_order_relaxed))
         return;
     OPAL_THREAD_LOCK(&schedule.lock);
-    /* Acquire, against who took the list: it is done with next_watched. */
+    /* Acquire, against the release in watch.c: that thread has read next_watched. */
     if (!atomic_load_explicit(&delivery->watched, memory_order_acquire)) {
         atomic_store_explicit(&delivery->watched, true, memory_order_relaxed);
         delivery->next_watched = atomic_load_explicit(&schedule.first, memory_order_relaxed);

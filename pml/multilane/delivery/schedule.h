@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which deliveries progress has to look at, and the time by which lanes and peers are judged.
+/* Which deliveries progress has to look at, and the active time by which it judges lanes and peers.
  *
- * That time passes only while this process calls MPI, or its progress thread looks: else it hears
- * no peer, and may conclude nothing. */
+ * Active time passes only while this process calls MPI, or its progress thread runs: at other
+ * times it hears no peer and can conclude nothing. */
 #ifndef MULTILANE_SCHEDULE_H
 #define MULTILANE_SCHEDULE_H
 
 #include "delivery/delivery_state.h"
 
-/* Nanoseconds in which progress was called often. Written by the thread that looks. */
+/* Active time in nanoseconds. The thread in watch.c writes it, all read it. */
 uint64_t active_time_ns(void);
 void active_time_set(uint64_t ns);
 
-/* Something is under way with this peer: progress looks at it. May be called with the delivery's
- * lock held. */
+/* Adds a delivery for progress to look at. The delivery's lock may be held. */
 void schedule_add(struct delivery *delivery);
-/* All that was added, as a list by next_watched; each may be added again as soon as its `watched`
- * is cleared. */
+/* Takes all added deliveries, linked by next_watched. Each may be added again once its `watched`
+ * is false. */
 struct delivery *schedule_take(void);
-/* Is anything to be looked at? A hint, without the lock. */
+/* Was a delivery added? A hint, without the lock. */
 bool schedule_has_any(void);
-/* Was anything ever? */
+/* Was one ever added? */
 bool schedule_had_any(void);
 
-/* `progress` is what Open MPI's progress calls, */
+/* `progress` is the function to register with opal_progress. */
 void schedule_init(int (*progress)(void));
 void schedule_fini(void);
-/* from now on, though there may be nothing to look at yet; */
+/* Registers it, though no delivery was added yet. */
 void schedule_listen(void);
-/* and there is something to look at from now on. */
+/* The same, and schedule_has_begun is true from now on. */
 void schedule_begin(void);
 bool schedule_has_begun(void);
 

@@ -25,8 +25,7 @@ static void store(_Atomic uint64_t *word, uint64_t value)
 static void report(struct lane *lane)
 {
     struct wire_seen seen = {.bytes = load(&lane->speed.received)};
-    /* A report says something about its lane, so it never goes by another; the next one tells all
-     * that a lost one did. */
+    /* A report must go by its own lane. A lost report does no harm: the next one holds the sum. */
     if (lane->framed && (lane_state(lane) == LANE_BROKEN ||
                          !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
         return;

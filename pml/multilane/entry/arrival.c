@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What arrives from the lanes: headers read and checked, and handed to whom they concern. */
+/* Reads and checks the headers that arrive, and calls the code for each type. */
 #include "entry/calls.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "base/multilane.h"
 #include "request/recv_request.h"
 
-/* A header lies in the first segment; nothing of it is believed before it was checked. */
+/* The header lies in the first segment. Nothing of it is used before it is checked. */
 
 struct reader {
     const unsigned char *at;
@@ -89,7 +89,7 @@ static bool read_rts(struct reader *reader, struct arrival *arrival)
     return true;
 }
 
-/* An eager message, a part of one, or a RTS, after base and name. */
+/* Reads an eager message, a part of one, or an RTS, behind base and name. */
 static bool read_message(struct reader *reader, struct arrival *arrival)
 {
     arrival->sender = (struct wire_handle){0};
@@ -140,7 +140,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     case WIRE_LANE:
         good = read_bytes(reader, &body.lane, sizeof(body.lane)) && body.lane.index < UINT8_MAX;
-        if (good && lane) /* atomic, read by lane_of_remote; it is a number of its own */
+        if (good && lane) /* relaxed, read by lane_of_remote: a number of its own */
             atomic_store_explicit(&lane->remote_index, body.lane.index + 1, memory_order_relaxed);
         break;
     case WIRE_HEARD:
@@ -175,14 +175,13 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     default:
         break;
     }
-    /* Of a process that has died there may come what it sent before, for requests that have ended
-     * since. */
+    /* A dead process may have sent this before, for requests that have ended. */
     if (!good && !lost_or_dead(peer))
         inbound_reject(arrival->btl, "a control message that fits no request", arrival->type);
 }
 
-/* The shortest way: a whole message from another process of this job, in its turn. False: it is not
- * that, nothing was done, and the long way decides. */
+/* The short path: a whole eager message from a process of this job, in its turn. False: nothing
+ * was done, and message_read takes it. */
 static inline __opal_attribute_always_inline__ bool
 eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, bool threads)
 {
@@ -235,7 +234,7 @@ eager_taken_among_threads(const mca_btl_base_segment_t *segments, size_t segment
     return eager_taken_by(segments, segment_count, true);
 }
 
-/* Whether there are threads is asked once. */
+/* Two copies, so that the check for threads is made once. */
 static inline __opal_attribute_always_inline__ bool
 eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
 {
@@ -251,10 +250,10 @@ static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arriv
 enum packing {
     UNFRAMED,
     FRAMED,
-    FRAMED_ELSEWHERE /* what it says of "this lane" is true of another one */
+    FRAMED_ELSEWHERE /* sent again over another lane than it was written for */
 };
 
-/* A message as it stands on the wire, or as it was taken out of an envelope. */
+/* Reads a message from the wire or out of an envelope. */
 static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
                          size_t segment_count, enum packing packing)
 {
@@ -277,7 +276,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     arrival.peer = peer;
     arrival.btl = btl;
     arrival.lane = peer_lane_of(peer, btl);
-    if (OPAL_UNLIKELY(peer_is_lost(peer))) { /* what waited for it has ended */
+    if (OPAL_UNLIKELY(peer_is_lost(peer))) { /* all that waited for the peer has ended */
         if (arrival.lane && base.type != WIRE_GONE)
             lost_tell(arrival.lane);
         return;
@@ -314,7 +313,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             arrival.length == 0 || arrival.offset > arrival.size ||
             arrival.length > arrival.size - arrival.offset)
             break;
-        if (base.traits & WIRE_STRIPED && packing == UNFRAMED) /* else its envelope was counted */
+        if (base.traits & WIRE_STRIPED && packing == UNFRAMED) /* else the envelope was counted */
             seen_on_lane(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
@@ -341,7 +340,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     inbound_reject(btl, "a message whose header makes no sense, type", base.type);
 }
 
-/* Takes the message out of an envelope, if it did not come before. */
+/* Reads the message in an envelope, if it is new. */
 static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
                          struct reader *reader, uint16_t traits,
                          const mca_btl_base_segment_t *segments, size_t segment_count)
@@ -360,7 +359,7 @@ static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arriv
     }
     struct delivery *delivery = delivery_of(arrival->peer);
     if (!delivery)
-        return; /* without memory it has not come: the peer will send it again */
+        return; /* no memory: not acknowledged, so the peer sends it again */
     inner[0].seg_addr.pval = (void *) reader->at;
     inner[0].seg_len = reader->left;
     bool is_new = delivery_arrived(delivery, &wire, length, &good);

@@ -10,7 +10,7 @@ int module_enable(bool enable);
 int module_add_procs(ompi_proc_t **procs, size_t count);
 int module_del_procs(ompi_proc_t **procs, size_t count);
 int module_dump(ompi_communicator_t *comm, int verbose);
-/* What Open MPI gets of us, once the lanes that it allows are known. */
+/* The module for Open MPI, made once the allowed lanes are known. */
 mca_pml_base_module_t *module_of_job(void);
 void module_fini(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators come, go, and are revoked. */
+/* Communicators are made, freed and revoked. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ int module_add_comm(ompi_communicator_t *ompi)
     ompi->c_pml_comm = comm;
 
     OPAL_THREAD_LOCK(&multilane.lock);
-    /* Once it is listed other threads deliver to it, which must not be before the orphans. */
+    /* Once it is listed, other threads deliver to it; the orphans must come first. */
     OPAL_THREAD_LOCK(&comm->lock);
     int rc = comm_list(comm);
     if (rc == OMPI_SUCCESS)
@@ -42,7 +42,7 @@ int module_add_comm(ompi_communicator_t *ompi)
     return rc;
 }
 
-/* Messages that no receive can ask for any more. */
+/* Drops messages that no receive can match any more. */
 static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
 {
     for (uint32_t i = 0; i <= comm->unexpected.mask; i++) {
@@ -54,22 +54,22 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
     }
 }
 
-/* Notes which processes of other jobs are in a communicator, by the number of this search. */
+/* Notes which processes of other jobs are in the communicator, with the number of this search. */
 static void members_note(struct mca_pml_comm_t *comm, void *with)
 {
     const uint32_t *search = with;
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));
-        /* Relaxed: of this thread's or a later search, both of which are told that it is there. */
+        /* Relaxed: a later search of another thread notes the same. */
         if (peer && peer->is_of_other_job &&
             (int32_t) (*search - atomic_load_explicit(&peer->found_by, memory_order_relaxed)) > 0)
             atomic_store_explicit(&peer->found_by, *search, memory_order_relaxed);
     }
 }
 
-/* Processes of other jobs, which are in no communicator any more, have disconnected. They may be
- * met again: what they were promised stays so, and counts again when they use it. Each communicator
- * is looked through once, however many of them are in it. */
+/* Processes of other jobs that are in no communicator any more have disconnected: their part of
+ * the pool goes back. They may come back with the limits that they know. One pass over the
+ * communicators serves all of them. */
 static void comm_part(const struct mca_pml_comm_t *comm)
 {
     static _Atomic uint32_t searches;
@@ -103,8 +103,8 @@ int module_del_comm(ompi_communicator_t *ompi)
     return OMPI_SUCCESS;
 }
 
-/* A chain in this bucket whose messages the revoked communicator must not deliver, or null. All
- * messages of one chain under an exact key have the same tag, and each message is in one. */
+/* A chain in this bucket with messages that the revoked communicator refuses, or null. All
+ * messages of a chain under an exact key have one tag, and each message is in one such chain. */
 static struct match_node *bucket_refused(struct mca_pml_comm_t *comm, uint32_t bucket)
 {
     struct match_node *head = comm->unexpected.buckets[bucket];
@@ -114,7 +114,7 @@ static struct match_node *bucket_refused(struct mca_pml_comm_t *comm, uint32_t b
     return head;
 }
 
-/* Takes them out of the queue. */
+/* Removes refused messages from the queue. */
 static struct inbound *comm_take_refused(struct mca_pml_comm_t *comm)
 {
     struct inbound *refused = NULL;

@@ -60,7 +60,7 @@ static int component_close(void)
     return OMPI_SUCCESS;
 }
 
-/* Runs only in jobs that named us. */
+/* Runs only in jobs that select this component. */
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
     *priority = 10;
@@ -70,8 +70,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     used_profile_load();
     if (used_profile_complaint() && ompi_process_info.my_local_rank == 0)
         opal_output(0, "multilane: %s; the lanes' defaults are used.", used_profile_complaint());
-    /* From Open MPI 5.0 on the PML brings up the BML; 4.1 has done so, and then this does nothing.
-     */
+    /* From Open MPI 5.0 on the PML opens the BML. 4.1 has opened it; then this does nothing. */
     if (mca_base_framework_open(&ompi_bml_base_framework, 0) != OMPI_SUCCESS)
         return NULL;
     if (mca_bml_base_init(progress_threads, mpi_threads) != OMPI_SUCCESS)

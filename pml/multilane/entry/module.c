@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The PML module: processes are added, the module enabled and taken down. */
+/* The PML module: add and remove processes, enable, end. */
 #include <stdlib.h>
 
 #include "base/handle.h"
@@ -59,7 +59,7 @@ mca_pml_base_module_t *module_of_job(void)
     mca_btl_base_selected_module_t *selected;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
-        /* Else BML r2 would take only the most exclusive of the lanes that the user allowed. */
+        /* Otherwise BML r2 takes only the most exclusive of the allowed lanes. */
         selected->btl_module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
         if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
             module.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
@@ -85,8 +85,8 @@ static void segment_return(void *context, void *segment)
     free(segment);
 }
 
-/* What unexpected messages lie in is kept for the next ones: given back to the system each time, as
- * free does with so much, every page would be faulted in anew, which takes longer than the copy. */
+/* An allocator that keeps the memory of unexpected messages for later ones. free would give so
+ * much back to the system, and faulting in new pages takes longer than the copy. */
 static bool payloads_open(void)
 {
     mca_allocator_base_component_t *bucket = mca_allocator_component_lookup("bucket");
@@ -99,7 +99,7 @@ static bool payloads_open(void)
     return multilane.payloads != NULL;
 }
 
-/* What is kept for a peer that is met. What was counted when it was met before goes on. */
+/* Sets up a peer when it is met. Counts of an earlier meeting go on. */
 static void peer_met(struct peer *peer, uint32_t window)
 {
     if (!peer->waiting_pending.retry) {
@@ -109,7 +109,7 @@ static void peer_met(struct peer *peer, uint32_t window)
     watch_met(peer);
 }
 
-/* What lower storeys call of upper ones. */
+/* Fills the tables by which lower storeys call upper ones. */
 static void tables_hand_down(void)
 {
     errors_begin();
@@ -150,7 +150,8 @@ int module_enable(bool enable)
     return OMPI_SUCCESS;
 }
 
-/* A lane whose largest eager fragment cannot hold our headers would fail at the first message. */
+/* A lane whose largest eager fragment is too small for the headers would fail at the first
+ * message. */
 static int module_check_btls(void)
 {
     mca_btl_base_selected_module_t *selected;
@@ -195,7 +196,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS)
         rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
     if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_lose())
-        schedule_begin(); /* also where no process is ever met: see unmet_senders.h */
+        schedule_begin(); /* also if no process is ever met: unmet_senders.h */
     multilane.receiving = rc == OMPI_SUCCESS;
     if (multilane.receiving)
         progress_thread_begin();
@@ -207,7 +208,7 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
     if (schedule_had_any() && mpi_is_ending())
         sockets_give_up(procs, count);
     progress_thread_pause();
-    /* First: a BTL may call back for what it still has, and the callback knows the lane. */
+    /* First: a BTL may call back for what it still holds, and the callback uses the lane. */
     int rc = mca_bml.bml_del_procs(count, procs);
     for (size_t i = 0; i < count; i++) {
         struct peer *peer = peer_find(procs[i]->super.proc_name);
@@ -231,7 +232,7 @@ static void dump_receive(const struct match_node *node)
 static void dump_message(const struct match_node *node)
 {
     if (match_kind(node->source, node->tag) != 0)
-        return; /* it is shown once */
+        return; /* under its exact key, so that it is shown once */
     opal_output(0, "multilane:   unexpected message source %d tag %d, %llu bytes", node->source,
                 node->tag,
                 (unsigned long long) inbound_of_node((struct match_node *) node)->arrival.size);

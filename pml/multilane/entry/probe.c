@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI's probes, and receives of messages that a probe has taken out of the queue. */
+/* MPI's probes, and receives of matched messages (MPI_Mrecv). */
 #include "join/meet.h"
 #include "match/inbound.h"
 #include "base/multilane.h"
@@ -7,7 +7,7 @@
 #include "request/recv_request.h"
 #include "request/request.h"
 
-/* Looks for a message; `take`: removes it. */
+/* Looks for a message; `take`: also removes it. */
 static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi, bool take,
                                   ompi_status_public_t *status)
 {
@@ -25,7 +25,7 @@ static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi
         }
     }
     OPAL_THREAD_UNLOCK(&comm->lock);
-    if (!inbound) { /* relaxed: credit.c */
+    if (!inbound) { /* relaxed, read in credit.c */
         atomic_store_explicit(&comm->probe_source, source, memory_order_relaxed);
         atomic_store_explicit(&comm->probe_missed, true, memory_order_relaxed);
     }
@@ -43,14 +43,14 @@ static struct inbound *probe_and_progress(int source, int tag, ompi_communicator
     return inbound;
 }
 
-/* Why no message can come; OMPI_SUCCESS if one can. */
+/* An error where no message can come; else OMPI_SUCCESS. */
 static int receive_error(ompi_communicator_t *comm, int source, int tag)
 {
     return comm_lost(comm->c_pml_comm, source) ? COMPAT_ERR_PROC_FAILED
                                                : compat_comm_receive_error(comm, source, tag);
 }
 
-/* Waits for a message. Null: none can come, and *rc says why. */
+/* Waits for a message. Null: none can come, *rc is the error. */
 static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm, bool take,
                                   ompi_status_public_t *status, int *rc)
 {
@@ -80,8 +80,8 @@ int module_probe(int source, int tag, ompi_communicator_t *comm, ompi_status_pub
     return rc;
 }
 
-/* MPI's message object carries a request; ours is the receive that will take the message, and holds
- * the message by its address meanwhile. */
+/* MPI's message object carries a request: a receive that is never started and holds the
+ * message's address as its buffer. */
 static int message_new(struct inbound *inbound, ompi_communicator_t *comm, ompi_message_t **message)
 {
     const struct arrival *arrival = &inbound->arrival;

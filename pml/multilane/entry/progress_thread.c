@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that moves messages on while the program computes. */
+/* The progress thread. */
 #include "entry/progress_thread.h"
 
 #include <pthread.h>
@@ -17,22 +17,22 @@
 #include "liveness/handover.h"
 #include "peer/peer_lanes.h"
 
-/* Components, of which ours are three. */
+/* Most BTLs to poll; ours are three. */
 #define BTLS_MAX 16
-/* Rounds in vain: after each so many the processor is offered to others, and after so many it is
- * left to them for a while. */
+/* After so many rounds without result the thread yields, and after so many it sleeps for a
+ * while. */
 #define YIELD_ROUNDS 10u
 #define NAP_ROUNDS   1000u
 #define NAP_NS       50000
 
 static struct {
     pthread_t thread;
-    bool runs;                   /* read and written by the program's threads only */
-    int (*btls[BTLS_MAX])(void); /* progress of each of our BTLs; written before it runs */
+    bool runs;                   /* only for the program's threads */
+    int (*btls[BTLS_MAX])(void); /* written before the thread runs */
     int btl_count;
 
-    /* Held by the thread while it looks, and by who must not have it look. Whoever waits for it
-     * holds no other lock. */
+    /* Held by the thread during a round, and by others to stop it. No other lock is held while
+     * waiting for it. */
     pthread_mutex_t round_lock;
 } state = {.round_lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -87,7 +87,7 @@ static void btl_add(const mca_btl_base_module_t *btl)
     state.btls[state.btl_count++] = progress;
 }
 
-/* Signals are for the program's own threads. */
+/* Blocks signals: they are for the program's threads. */
 static int thread_create(void)
 {
     sigset_t all, before;
@@ -98,8 +98,8 @@ static int thread_create(void)
     return error;
 }
 
-/* Before the thread runs: Open MPI frees its list of functions when it needs a longer one, while
- * another thread may walk it. */
+/* Registers all progress functions before the thread runs: Open MPI frees its list when it
+ * grows, while another thread may walk it. */
 static void functions_register(void)
 {
     handover_begin();

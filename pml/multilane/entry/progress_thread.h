@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Progress while the program computes: a thread of ours that looks at our lanes as long as work is
- * under way (work.h), and sleeps else. There is none unless pml_multilane_progress_thread asks for
- * it; then Open MPI's locks lock, whatever thread level the program has. */
+/* Progress while the program computes: a thread that polls our lanes while work is under way
+ * (work.h), and else sleeps. Only with pml_multilane_progress_thread; then Open MPI's locks work
+ * at every thread level. */
 #ifndef MULTILANE_PROGRESS_THREAD_H
 #define MULTILANE_PROGRESS_THREAD_H
 
 #include "common/compat/pml.h"
 
-/* Before any endpoint exists: Open MPI's locks do nothing until then. */
+/* Call before any endpoint exists: until then Open MPI's locks do nothing. */
 void progress_thread_prepare(void);
-/* Once lanes exist. Where no thread can be made, it is said, and there is none. */
+/* Starts the thread, once lanes exist; prints where it cannot. */
 void progress_thread_begin(void);
 void progress_thread_end(void);
 
-/* Between the two the thread looks at no lane: endpoints go. */
+/* In between the thread polls no lane: endpoints are removed. */
 void progress_thread_pause(void);
 void progress_thread_resume(void);
 

@@ -34,8 +34,8 @@ int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int sour
     return OMPI_SUCCESS;
 }
 
-/* A whole message that is here already needs no request. One that fits an inbound is cheaper kept
- * for this moment than received by a request. */
+/* Without a request: takes a whole message that has come already. Polls once first for short
+ * ones, because keeping one for a moment costs less than a request. */
 static inline bool recv_kept(void *buffer, size_t count, ompi_datatype_t *datatype, int source,
                              int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
@@ -46,8 +46,8 @@ static inline bool recv_kept(void *buffer, size_t count, ompi_datatype_t *dataty
     if (!inbound && room <= sizeof(inbound->bytes) &&
         request_look_once(comm_likely_lane(comm->c_pml_comm, source))) {
         inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
-        if (inbound) /* it was not kept because no receive asked for it */
-            counter_add(&multilane.unexpected_messages, UINT64_C(0) - 1); /* it was none */
+        if (inbound) /* it counted as unexpected, but its receive was here */
+            counter_add(&multilane.unexpected_messages, UINT64_C(0) - 1);
     }
     if (!inbound)
         return false;
@@ -83,15 +83,14 @@ int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int sourc
     return rc;
 }
 
-/* A request that takes the place of a persistent one. */
+/* Makes a request to take the place of a persistent one. */
 static int request_repeat(const mca_pml_base_request_t *base, ompi_request_t **fresh)
 {
     if (base->req_type == MCA_PML_REQUEST_RECV)
         return module_irecv_init(base->req_addr, base->req_count, base->req_datatype,
                                  base->req_peer, base->req_tag, base->req_comm, fresh);
-    /* Not by module_isend_init, which refuses a peer that is lost: that ends the send, once
-     * started.
-     */
+    /* Not module_isend_init, which refuses a lost peer: the send must start, and then end with
+     * an error. */
     const struct send_request *send = (const struct send_request *) base;
     struct outgoing out = send->out;
     out.synchronous = (struct wire_handle){0};
@@ -103,9 +102,9 @@ static int request_repeat(const mca_pml_base_request_t *base, ompi_request_t **f
     return OMPI_SUCCESS;
 }
 
-/* A persistent request may be complete for its user long before it is for us: a buffered send, one
- * to a process that died, or one whose completion this is called from. Then a new request takes its
- * place, and the old one goes when we are done with it. */
+/* A persistent request may be complete for its user long before the PML is done with it: a
+ * buffered send, one to a dead process, or one whose completion calls this. Then a new request
+ * takes its place, and the old one is freed later. */
 static int request_make_idle(ompi_request_t **slot, const _Atomic uint32_t *ends)
 {
     mca_pml_base_request_t *base = (mca_pml_base_request_t *) *slot;
@@ -146,7 +145,7 @@ int module_start(size_t count, ompi_request_t **requests)
         mca_pml_base_request_t *base = (mca_pml_base_request_t *) requests[i];
         if (!base || requests[i]->req_type != OMPI_REQUEST_PML)
             continue;
-        /* An active one. One whose completion calls us is let through: it is complete for the
+        /* It is still active. One whose completion calls this passes: it is complete for the
          * PML. */
         if (OPAL_UNLIKELY(!request_is_complete(requests[i]) && !base->req_pml_complete))
             return OMPI_ERR_REQUEST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI's sends: a message is described, its plan looked up, and its protocol sends it. */
+/* MPI's sends: describe the message, look up its plan, call its protocol. */
 #include "request/send_queue.h"
 #include "request/send_start.h"
 #include "base/pending.h"
@@ -11,8 +11,7 @@
 #include "request/request.h"
 #include "request/send_request.h"
 
-/* Sends at once what needs no request: LANE_LEFT. Else a request has to do it, with the sequence
- * number that was drawn. */
+/* Sends without a request: LANE_LEFT. Else a request must send it, with the number drawn here. */
 static inline __opal_attribute_always_inline__ int send_now(struct outgoing *out)
 {
     struct route *route = class_route_use(
@@ -32,7 +31,7 @@ static int send_unreachable(ompi_communicator_t *comm, int destination)
                                       : compat_unreachable(comm, destination);
 }
 
-/* Something waits in this process: moves it on first. Does the message have to wait behind it? */
+/* Bytes wait in this process: moves them on first. True: the message must wait behind others. */
 static __attribute__((noinline)) bool waits_behind(const struct outgoing *out)
 {
     pending_move_on();
@@ -61,13 +60,13 @@ int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatyp
     return OMPI_SUCCESS;
 }
 
-/* The request of a send to a process that is known to be dead: complete, in error. */
+/* Makes the request of a send to a dead process: complete, with an error. */
 static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datatype,
                         int destination, int tag, ompi_communicator_t *comm,
                         ompi_request_t **request);
 
-/* The request of a message that has its number already: that must be used, or all that follow
- * would wait for it at the receiver. */
+/* Makes the request of a message that has its number. The number must be used or given back: the
+ * receiver would wait for it. */
 static struct send_request *request_of_number(struct outgoing *out, mca_pml_base_send_mode_t mode,
                                               bool *is_numbered)
 {
@@ -125,8 +124,8 @@ send_by_request(struct outgoing *out, mca_pml_base_send_mode_t mode, bool is_num
     return rc;
 }
 
-/* A lane that is only full has room again as soon as the receiver has read some of it: that is not
- * worth a request, which would find out later. */
+/* A full lane has room as soon as the receiver has read some: try again before making a request,
+ * which would notice later. */
 #define TRIES_PER_PROGRESS 16
 #define TURNS              64
 
@@ -139,7 +138,7 @@ static __attribute__((noinline)) bool send_when_room(const struct outgoing *out)
             int rc = route->protocol->post(out, route);
             if (rc != LANE_FULL)
                 return rc == LANE_LEFT;
-            if (!lane_poll(lane)) /* room comes by it, where the receiver makes none */
+            if (!lane_poll(lane)) /* polling makes room */
                 ring_relax();
         }
         opal_progress();

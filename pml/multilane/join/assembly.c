@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages in parts. Each part describes its message, so any may come first; an assembly is the
- * inbound that stands for the message, listed with its peer until the last part is there. While it
- * has no receive its bytes gather on the heap; from then on each part goes where it belongs. All
- * fields of an assembly are guarded by the peer's lock. */
+/* Messages in parts. Each part describes its message, so any may come first. An assembly is the
+ * inbound that stands for the message, in a list of its peer until the last part has come.
+ * Without a receive its bytes gather on the heap; with one each part goes to the buffer. The
+ * peer's lock guards all members of an assembly. */
 #include "join/assembly.h"
 
 #include "delivery/seen.h"
@@ -26,8 +26,8 @@ static void assembly_remove(struct peer *peer, struct inbound *assembly)
     *at = assembly->next_assembly;
 }
 
-/* The first part of a message: queues it like any other message. Null: it is a duplicate of what
- * was delivered, or it was refused (*wrong says why). */
+/* The first part of a message: delivers it like any other message. Null: a duplicate, or refused
+ * (*wrong says why). */
 static struct inbound *assembly_start(struct arrival *part, struct order_rest *rest,
                                       const char **wrong)
 {
@@ -64,7 +64,7 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
     return assembly;
 }
 
-/* Every part describes the message in the same words. */
+/* All parts must describe the message alike. */
 static bool assembly_fits(const struct inbound *assembly, const struct arrival *part)
 {
     const struct arrival *whole = &assembly->arrival;
@@ -73,7 +73,7 @@ static bool assembly_fits(const struct inbound *assembly, const struct arrival *
            whole->match.source == part->match.source && whole->match.tag == part->match.tag;
 }
 
-/* Where a part of a message without a receive is kept. */
+/* Copies a part of a message without a receive. */
 static bool assembly_gather(struct inbound *assembly, const struct arrival *part)
 {
     if (assembly->refused)
@@ -84,23 +84,22 @@ static bool assembly_gather(struct inbound *assembly, const struct arrival *part
     return true;
 }
 
-/* Counts bytes that are where they belong. True: the message is whole and its receive, if it has
- * one, is the caller's to complete. */
+/* Counts copied bytes. True: the message is whole, and the caller completes its receive, if
+ * there is one. */
 static bool assembly_count(struct peer *peer, struct inbound *assembly, size_t bytes)
 {
     assembly->assembled += bytes;
     if (assembly->assembled < assembly->arrival.size)
         return false;
     assembly_remove(peer, assembly);
-    assembly->arrival.type = WIRE_EAGER; /* from here on it is as if it had come whole */
+    assembly->arrival.type = WIRE_EAGER; /* from here on like a message that came whole */
     if (!assembly->refused)
         return assembly->receiver;
     inbound_free(assembly);
     return false;
 }
 
-/* Puts a part where it belongs. True: the message is complete, as for assembly_count. With the
- * peer's lock held. */
+/* Copies a part to its place. True: as for assembly_count. With the peer's lock held. */
 static bool assembly_add(struct peer *peer, struct inbound *assembly, const struct arrival *part,
                          const char **wrong)
 {
@@ -112,7 +111,7 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
     if (fresh == 0) /* or a duplicate */
         return false;
     if (assembly->receiver) {
-        /* The copy needs no lock: the assembly stays while bytes of it are not counted. */
+        /* Without the lock: the assembly stays while some of its bytes are not counted. */
         struct recv_request *receiver = assembly->receiver;
         OPAL_THREAD_UNLOCK(&peer->lock);
         recv_request_write(receiver, part->offset, part->payload, part->payload_count);

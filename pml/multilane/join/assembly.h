@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Eager messages that come in parts. */
+/* Joins the parts of eager messages. */
 #ifndef MULTILANE_ASSEMBLY_H
 #define MULTILANE_ASSEMBLY_H
 
 #include "match/inbound.h"
 
-/* A part of a message, in whatever order it comes. The arrival is of the caller. No lock is held.
- */
+/* Handles an arrived part, in any order. The caller owns the arrival. No lock is held. */
 void part_arrived(struct arrival *part);
 
-/* The peer is lost: ends receives of messages of which parts are missing. No lock is held. */
+/* The peer is lost: ends the receives of messages with missing parts. No lock is held. */
 void assemblies_lost(struct peer *peer);
 
 #endif

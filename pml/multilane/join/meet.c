@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a kept message gives to its receive. */
+/* Gives a kept message to its receive. */
 #include "join/meet.h"
 
 #include "match/credit.h"
 
-/* The message has met its receive; what has gathered goes there. Where parts are missing yet it
- * copies garbage, which they will overwrite. */
+/* Copies all, also bytes of missing parts, which those parts will overwrite. */
 void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
 {
     recv_request_met(receiver, &assembly->arrival);
@@ -13,8 +12,8 @@ void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
         struct iovec whole = {.iov_base = assembly->data, .iov_len = assembly->arrival.size};
         recv_request_write(receiver, 0, &whole, 1);
     }
-    /* What a former life has left, and a cancel would believe. Relaxed: the matching has ordered
-     * this life behind that one. */
+    /* An earlier use of the request may have left it set, and a cancel would believe it.
+     * Relaxed: the match has ordered that use before this one. */
     atomic_store_explicit(&receiver->held_by, NULL, memory_order_relaxed);
     assembly->receiver = receiver;
 }
@@ -26,7 +25,7 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver)
     bool is_plain = inbound->is_plain, is_whole = true, is_lost = false;
     OPAL_THREAD_LOCK(&peer->lock);
     inbound_release(inbound);
-    if (arrival->type == WIRE_PART) { /* which goes with its last part, at any time from here on */
+    if (arrival->type == WIRE_PART) { /* the last part frees it, at any time from here on */
         is_whole = false;
         is_lost = peer_is_lost(peer);
         if (!is_lost)

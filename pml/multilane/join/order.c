@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each message in its turn. */
+/* Delivers each message in its turn. */
 #include "join/order.h"
 
 #include "join/meet.h"
@@ -12,8 +12,8 @@ static struct mca_pml_comm_t *arrival_comm(const struct arrival *arrival)
     return comm_of_index(arrival->match.context);
 }
 
-/* Keeps the message for a communicator that this process has not made yet. Returns it if the
- * communicator has appeared meanwhile. */
+/* Keeps the message for a communicator that is not made yet. Returns the communicator if it has
+ * appeared meanwhile. */
 static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct inbound *kept)
 {
     OPAL_THREAD_LOCK(&multilane.lock);
@@ -29,7 +29,7 @@ static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct 
     return comm;
 }
 
-/* `kept` is the inbound that holds the arrival, or null. One in parts goes with its last part. */
+/* `kept`: the inbound that holds the arrival, or null. The last part frees an assembly. */
 static void reject_source(const struct arrival *arrival, struct inbound *kept)
 {
     inbound_reject(arrival->btl, "a source rank outside its communicator",
@@ -62,8 +62,7 @@ void order_adopt_orphans(struct mca_pml_comm_t *comm)
     }
 }
 
-/* What will never be received goes to the list of those that are to be answered, which must not be
- * done with a lock held. A message in parts goes with its last part. */
+/* Adds a message to those to refuse when no lock is held. The last part frees an assembly. */
 static void refuse_later(const struct arrival *arrival, struct inbound *kept,
                          struct inbound **refused)
 {
@@ -122,7 +121,7 @@ bool order_insert_early(struct peer *peer, struct inbound *inbound)
 {
     uint32_t sequence = inbound->arrival.match.sequence;
     struct inbound **at = &peer->early;
-    /* What overtakes mostly comes in order itself. */
+    /* Early messages mostly come in order. */
     if (*at && (int32_t) (peer->early_last->arrival.match.sequence - sequence) < 0)
         at = &peer->early_last->next;
     while (*at && (int32_t) ((*at)->arrival.match.sequence - sequence) < 0)
@@ -201,10 +200,10 @@ void message_arrived(struct arrival *arrival)
         struct inbound *inbound = ahead <= EARLY_MAX ? inbound_keep(arrival) : NULL;
         if (inbound && !order_insert_early(peer, inbound))
             inbound_free(inbound); /* a duplicate */
-    }                              /* else a duplicate of what was delivered */
+    }                              /* else a duplicate */
     OPAL_THREAD_UNLOCK(&peer->lock);
 
-    /* User requests complete here, where no lock is held. */
+    /* User requests complete from here on, with no lock held. */
     if (OPAL_LIKELY(receiver != NULL))
         recv_request_take(receiver, arrival);
     order_finish(&rest);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives that are started. */
+/* Starts receives. */
 #include "join/posting.h"
 
 #include "base/multilane.h"
@@ -62,8 +62,7 @@ static __attribute__((noinline)) struct recv_request *request_post_any(void *buf
     return request;
 }
 
-/* Whether a receive of the only thread will have to wait, and nothing but that. Whatever else there
- * is to be done, receive_start does it. */
+/* Short path: one thread, and the receive can only wait. receive_start handles all other cases. */
 static inline bool request_just_waits(const struct mca_pml_comm_t *comm, int tag)
 {
     return !opal_using_threads() && !work_is_counted && comm->unexpected.count == 0 &&

@@ -9,7 +9,7 @@
 
 struct departure {
     opal_free_list_item_t super;
-    struct pending pending; /* one that failed ends from progress: the BTL may hold a lock */
+    struct pending pending; /* ends it from progress after an error: the BTL may hold a lock */
     struct lane *lane;
     struct peer *peer;
     lane_left left;
@@ -28,10 +28,10 @@ static void departure_construct(struct departure *departure)
 
 OBJ_CLASS_INSTANCE(departure_t, opal_free_list_item_t, departure_construct, NULL);
 
-/* Memory of the list is never given back: one that was taken meanwhile may be read. */
+/* The list never frees memory, so reading a departure that was taken meanwhile is safe. */
 static struct {
     opal_free_list_t list;
-    struct handle_table table; /* who takes the handle out has the departure */
+    struct handle_table table; /* the thread that removes the handle owns the departure */
     bool is_open;
 } departures;
 

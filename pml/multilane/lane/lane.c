@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What BTLs do differently, each case handled once. */
+/* Calls of the BTLs: what they do differently is handled here, once. */
 #include "lane/lane.h"
 
 #include <string.h>
@@ -7,11 +7,12 @@
 #include "common/compat/tsan.h"
 #include "wire/wire.h"
 
-/* The BTL frees the descriptor when it is done with it; no request waits for it. */
+/* The BTL frees the descriptor; no request waits for it. */
 #define FIRE_AND_FORGET (MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
 
-/* Every descriptor's callback says when its bytes have left: what a BTL returns does not, as vader
- * queues and hands over with the same answer, and tcp hands over or queues by its socket. */
+/* Every descriptor has a callback that says when the bytes have left. The result of btl_send
+ * does not say it: vader returns the same where it queues and where it hands over, tcp where the
+ * socket takes the bytes and where it does not. */
 #define WITH_CALLBACK (FIRE_AND_FORGET | MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
 
 static int descriptor_send(struct lane *lane, mca_btl_base_descriptor_t *descriptor,
@@ -23,13 +24,13 @@ static int descriptor_send(struct lane *lane, mca_btl_base_descriptor_t *descrip
         lane->btl->btl_free(lane->btl, descriptor);
         return LANE_AGAIN;
     }
-    tsan_release(descriptor); /* to whom the BTL gives it next */
+    tsan_release(descriptor); /* the next owner acquires */
     int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, WIRE_TAG);
-    /* 1: handed over; 0: under way; busy: queued by the BTL, which is under way too. tcp may call
-     * back with an error, and return it as well: the owner is told then. */
+    /* 1: handed over; 0 and busy: the BTL has queued it. tcp may return an error after it has
+     * called back with it: then the owner was told. */
     if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY || !departure_revoke(departure))
         return LANE_UNDER_WAY;
-    /* After an error tcp may have it in a list of its own still: there it stays. */
+    /* After an error tcp may still have the descriptor in a list of its own: leave it there. */
     if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || lane->extension)
         lane->btl->btl_free(lane->btl, descriptor);
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
@@ -57,8 +58,8 @@ int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *re
 int lane_send_packed(struct lane *lane, const void *header, size_t length,
                      opal_convertor_t *convertor, size_t size)
 {
-    /* A refusal means that the BTL has no room, not that the bytes are too many: the plan keeps to
-     * its limit. */
+    /* A refusal means no room; too many bytes it cannot mean, because plans keep to the lane's
+     * limit. */
     int rc = lane->sendi(lane->btl, lane->endpoint, convertor, (void *) header, length, size,
                          MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
     if (OPAL_LIKELY(rc == OPAL_SUCCESS))
@@ -68,7 +69,7 @@ int lane_send_packed(struct lane *lane, const void *header, size_t length,
 
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
 {
-    /* It takes all of it as "header": so no convertor is needed. */
+    /* All bytes go as "header", so no convertor is needed. */
     return OPAL_LIKELY(lane->sendi != NULL) ? lane_send_packed(lane, bytes, length, NULL, 0)
                                             : LANE_AGAIN;
 }
@@ -109,14 +110,14 @@ int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_le
 int lane_fence(struct lane *lane)
 {
     if (lane_state(lane) != LANE_BROKEN)
-        return OMPI_SUCCESS; /* made anew, so the old one is over at both ends */
+        return OMPI_SUCCESS; /* made anew: the old connection has ended */
     int rc = lane->extension->fence(lane->btl, lane->endpoint);
     return rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
 }
 
 void lane_stop_in_place(struct lane *lane)
 {
-    if (lane->in_place && departures_in_place(lane)) /* fenced, or not yet: its callbacks come */
+    if (lane->in_place && departures_in_place(lane)) /* fenced or not, the callbacks will come */
         (void) lane->extension->fence(lane->btl, lane->endpoint);
 }
 

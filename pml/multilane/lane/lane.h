@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A lane: one BTL module toward one peer, and the few things that are done with it. */
+/* A lane: one BTL module toward one peer, and the basic operations on it. */
 #ifndef MULTILANE_LANE_H
 #define MULTILANE_LANE_H
 
@@ -14,36 +14,37 @@
 
 struct peer;
 
-/* How fast a lane moves striped data; see stripe.c, which alone reads and writes it. */
+/* The measured speed of a lane for striped data. stripe.c and seen.c read and write it, all
+ * relaxed (see there). */
 struct lane_speed {
     _Atomic uint64_t bytes_s;     /* moving average */
-    _Atomic uint64_t measured_ns; /* over so much time in which the lane was busy */
-    _Atomic uint64_t sent;        /* bytes given to the lane, */
-    _Atomic uint64_t seen;        /* and of them reported by the peer */
+    _Atomic uint64_t measured_ns; /* over this much time in which the lane was busy */
+    _Atomic uint64_t sent;        /* bytes sent on the lane, */
+    _Atomic uint64_t seen;        /* and reported by the peer */
     _Atomic uint64_t written_off; /* under way when the lane was lost: they may never be reported */
     _Atomic uint64_t since_ns;    /* last measurement, or first byte after the lane was idle, */
-    _Atomic uint64_t since_bytes; /* and what had been seen then */
-    _Atomic uint64_t received;    /* bytes that came on the lane, */
-    _Atomic uint64_t reported;    /* and of them told to the peer, */
-    _Atomic uint64_t reported_ns; /* when last */
+    _Atomic uint64_t since_bytes; /* and `seen` at that time */
+    _Atomic uint64_t received;    /* bytes received on the lane, */
+    _Atomic uint64_t reported;    /* and reported to the peer, */
+    _Atomic uint64_t reported_ns; /* time of the last report */
     double latency_s;
 };
 
 enum lane_state {
     LANE_UP,
-    LANE_SILENT, /* does not answer: left out until it does */
-    LANE_BROKEN  /* its BTL said so: not used again, unless it is made anew */
+    LANE_SILENT, /* does not answer: not used until it does */
+    LANE_BROKEN  /* its BTL reported an error: not used again, unless made anew */
 };
 
-/* Whether a lane answers; guarded by the peer's delivery but for the state. See health.c. */
+/* Whether a lane answers. The delivery's lock guards all but the state. See health.c. */
 struct lane_health {
     _Atomic uint8_t state; /* enum lane_state; written by health.c and watch.c */
-    bool has_changed;      /* progress has yet to act on it */
-    uint32_t asked;        /* the first question since its last answer; 0: none is open */
+    bool has_changed;      /* progress must act on the change */
+    uint32_t asked;        /* number of the first WIRE_ASK since its last answer; 0: none is open */
     uint64_t asked_ns;
-    uint64_t contrast_ns; /* since then another lane has answered, and this one has not; 0: none */
-    uint64_t pause_ns;    /* between questions to a silent one */
-    uint32_t said;        /* changes, of the thread that is in watch.c */
+    uint64_t contrast_ns; /* since then another lane has answered and this one has not; 0: not so */
+    uint64_t pause_ns;    /* pause between questions to a silent lane */
+    uint32_t said;        /* changes printed so far; for the thread in watch.c */
     char why[128];
 };
 
@@ -51,45 +52,45 @@ struct lane {
     mca_btl_base_module_t *btl;
     struct mca_btl_base_endpoint_t *endpoint;
     struct peer *peer;
-    const struct multilane_extension *extension; /* null for a BTL that is not ours */
-    /* The BTL's send-immediate; null where it has none, where what it took may still lie in this
-     * process (stock_btl_sendi_leaves), or where messages have to be kept. */
+    const struct multilane_extension *extension; /* null for a BTL of Open MPI */
+    /* The BTL's send-immediate. Null where there is none, where it may keep bytes in this
+     * process (stock_btl_sendi_leaves), or where the lane is framed. */
     mca_btl_base_module_sendi_fn_t sendi;
-    mca_btl_base_module_sendi_fn_t plain_sendi; /* also where messages have to be kept */
+    mca_btl_base_module_sendi_fn_t plain_sendi; /* the same, not null on framed lanes */
     /* The extension's reserve; null as for sendi. */
     void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      size_t header, size_t payload);
-    uint32_t flags;    /* the BTL's, as BML r2 corrected them, less what is not to be used */
-    uint8_t index;     /* in the peer's array */
-    bool framed;       /* it may lose what it has accepted, and another lane could carry it: see
-                        * delivery.h */
-    bool in_place;     /* it sends messages from the user's memory: extension->prepare_in_place; one
-                        * that is framed says by their end that the peer has them */
-    bool takes_device; /* it gets and puts device memory in place */
-    bool renewable;    /* and it reports errors in time, can be fenced, and be made anew */
-    size_t largest;    /* message with its headers that one send of this lane carries */
-    struct lane_speed speed;      /* of messages, */
-    struct lane_speed copy_speed; /* and of gets and puts */
+    uint32_t flags; /* the BTL's flags as BML r2 corrected them, less what this PML does not use */
+    uint8_t index;  /* in the peer's array */
+    bool framed;    /* may lose messages that another lane could carry: delivery.h */
+    /* Sends from the user's memory (extension->prepare_in_place); if framed, its callback means
+     * delivered. */
+    bool in_place;
+    bool takes_device;       /* it gets and puts device memory in place */
+    bool renewable;          /* it reports errors in time, can be fenced, and can be made anew */
+    size_t largest;          /* the largest message, headers included, of one send */
+    struct lane_speed speed; /* for messages, */
+    struct lane_speed copy_speed; /* and for gets and puts */
     struct lane_health health;
-    _Atomic bool introduced;       /* the peer was told our number of it, see rma.c */
-    _Atomic uint32_t remote_index; /* the peer's number of it plus 1, once it was told; else 0 */
-    _Atomic bool lost;             /* nothing is to be sent on it; see lane_set_lost */
+    _Atomic bool introduced;       /* the peer was told our index of this lane, see rma.c */
+    _Atomic uint32_t remote_index; /* the peer's index of this lane, plus 1; 0: not told yet */
+    _Atomic bool lost;             /* send nothing on it; see lane_set_lost */
 };
 
-/* Where a message's bytes lie for the other side's get or put, registered with one lane. */
+/* Memory registered with one lane, for a get or put of the other end. */
 struct registration {
     struct lane *lane; /* null: nothing is registered */
     mca_btl_base_registration_handle_t *handle;
 };
 
-/* What a lane says of bytes that it is given. Anything else is an error of Open MPI's, and nothing
- * was sent. Bytes have left when they are out of this process's hands: in the receiver's memory, in
- * the kernel's or the device's queue. Until then they need a call of this process that makes
- * progress, so a request stands for them, or a call waits for them. */
+/* Results of a send. Any other code is an error of Open MPI, and nothing was sent. Bytes have
+ * left when they are out of this process: in the receiver's memory, or in a queue of the kernel
+ * or the device. Until then they need progress of this process, so a request or a waiting call
+ * stands for them. */
 #define LANE_LEFT      OMPI_SUCCESS
-#define LANE_UNDER_WAY 1                        /* the callback says when they left, or said it */
+#define LANE_UNDER_WAY 1 /* the callback tells, or has told, when they left */
 #define LANE_AGAIN     OMPI_ERR_OUT_OF_RESOURCE /* refused: try again from progress */
-#define LANE_FULL      OMPI_ERR_RESOURCE_BUSY   /* and a fragment would only wait as well */
+#define LANE_FULL      OMPI_ERR_RESOURCE_BUSY   /* refused, and a fragment would not go either */
 
 /* Sends `length` bytes by the BTL's send-immediate: LANE_LEFT, LANE_FULL or LANE_AGAIN. */
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
@@ -98,14 +99,14 @@ int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
 int lane_send_packed(struct lane *lane, const void *header, size_t length,
                      opal_convertor_t *convertor, size_t size);
 
-/* Tells the lane that the peer is expected to write to one of its slots, or not any more. */
+/* Tells the lane that the peer will write to one of its slots, or (false) will not. */
 void lane_expect(struct lane *lane, bool expects);
 
-/* By a slot in the peer's memory, not in an envelope; LANE_AGAIN: send it as a message. */
+/* Sends by a slot in the peer's memory. LANE_AGAIN: send it as a message. */
 int lane_send_slot(struct lane *lane, const void *bytes, size_t length);
 
-/* Room for a message where the lane sends it from, if it offers that and has room now, else null.
- * It is written, payload first, and lane_commit sends it; nothing else is called in between. */
+/* Memory of the lane for a message in place; null: the lane has none, or not now. Write the
+ * payload first, then the header, then call lane_commit, with no other call in between. */
 static inline void *lane_reserve(struct lane *lane, size_t header, size_t payload)
 {
     return lane->reserve ? lane->reserve(lane->btl, lane->endpoint, header, payload) : NULL;
@@ -116,27 +117,27 @@ static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
     lane->extension->commit(lane->btl, lane->endpoint, header, payload, WIRE_TAG);
 }
 
-/* Copies and sends `length` bytes, which belong to the caller again when it returns.
- * LANE_UNDER_WAY: `left`, if it is not null, was or will be called. */
+/* Copies and sends `length` bytes; they are the caller's again on return. LANE_UNDER_WAY:
+ * `left`, if not null, was or will be called. */
 int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
                     void *owner);
 
-/* The same of a message in two places, joined by a copy; never LANE_LEFT. */
+/* The same for a message in two places, joined by a copy; never LANE_LEFT. */
 int lane_send_joined(struct lane *lane, const void *bytes, size_t length, const void *payload,
                      size_t payload_length, lane_left left, void *owner);
 
-/* The same, of a lane with `in_place`, but that the payload is not copied: it and its registration
- * with the lane stay until `left` was called, after an error too, and if the peer is lost. */
+/* The same on a lane with `in_place`, without a copy of the payload: payload and registration
+ * must stay until `left` is called, also after an error or the loss of the peer. */
 int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *registration,
                        const void *bytes, size_t length, const void *payload, size_t payload_length,
                        lane_left left, void *owner);
 
-/* Sends a descriptor that the lane gave, which asks for its callback: LANE_UNDER_WAY. It is the
- * lane's from now on, also where it fails. */
+/* Sends a descriptor of the lane that asks for its callback: LANE_UNDER_WAY. The lane owns it
+ * from then on, also after an error. */
 int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
                          void *owner);
 
-/* One look at what the lane brings, without the rest of Open MPI's progress. */
+/* Polls the lane alone, without the rest of opal_progress. */
 static inline int lane_poll(struct lane *lane)
 {
     if (lane->extension && lane->extension->poll)
@@ -166,8 +167,8 @@ static inline bool lane_sends(const struct lane *lane)
     return lane->flags & MCA_BTL_FLAGS_SEND;
 }
 
-/* Relaxed: a thread that sees a stale one gives a message to a lane that is not to be used any
- * more, and delivery.c takes it back. */
+/* Relaxed: a thread that reads an old state sends on a lane that is out of use, and delivery.c
+ * takes the message back. */
 static inline enum lane_state lane_state(const struct lane *lane)
 {
     return (enum lane_state) atomic_load_explicit(&lane->health.state, memory_order_relaxed);
@@ -178,33 +179,34 @@ static inline bool lane_is_up(const struct lane *lane)
     return lane_state(lane) == LANE_UP;
 }
 
-/* Relaxed: a hint for what is under way; lane_set_lost. */
+/* Relaxed: a hint; written by lane_set_lost. */
 static inline bool lane_is_lost(const struct lane *lane)
 {
     return atomic_load_explicit(&lane->lost, memory_order_relaxed);
 }
 
-/* Can the lane get (put) these bytes in place, its alignment considered? */
+/* Can the lane get (put) these bytes in place, with its alignment? */
 bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size);
 bool lane_can_put(const struct lane *lane);
 
-/* Of a renewable lane that broke. After OMPI_SUCCESS what was given to it writes no memory any
- * more; LANE_AGAIN: not yet. */
+/* For a renewable lane that broke. OMPI_SUCCESS: what was sent on it writes no memory any more.
+ * LANE_AGAIN: not yet. */
 int lane_fence(struct lane *lane);
 
-/* What the lane sends from the memory of users ends soon, there or not: it is closed if there is
- * any. No lock is held. */
+/* Closes the lane if it still sends from users' memory, so that these sends end soon, delivered
+ * or not. No lock is held. */
 void lane_stop_in_place(struct lane *lane);
 
-/* Registers memory where the lane wants it; LANE_AGAIN if it cannot now. The key that the other
- * side needs is registration->handle, of lane_key_length bytes. Device memory is told by
- * MULTILANE_REGISTER_DEVICE in `access`. */
+/* Registers memory, if the lane needs that; LANE_AGAIN: not now. The other end's key is
+ * registration->handle, lane_key_length bytes long. `access` holds MULTILANE_REGISTER_DEVICE for
+ * device memory. */
 int lane_register(struct lane *lane, void *address, size_t size, uint32_t access,
                   struct registration *registration);
 void lane_deregister(struct registration *registration);
 
-/* What the lane wrote to registered device memory is there once `done` was called; any code but
- * OMPI_SUCCESS: it will not be called, and whether they are there is not known. */
+/* Makes visible what the lane wrote to registered device memory: it is there when `done` is
+ * called. Any result but OMPI_SUCCESS: `done` will not be called, and the bytes may not be
+ * there. */
 int lane_flush(const struct registration *registration, const void *address, size_t size,
                multilane_flush_done done, void *context);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of what is done when a lane fails. */
+/* Holds the table. */
 #include "lane/lane_events.h"
 
 struct lane_events lane_events;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is done when a lane fails. The storeys above hand it down once, before there are lanes. */
+/* Reports of failed lanes to the storeys above, which set this table once, before there are
+ * lanes. */
 #ifndef MULTILANE_LANE_EVENTS_H
 #define MULTILANE_LANE_EVENTS_H
 
@@ -7,7 +8,7 @@
 
 struct lane;
 
-/* Called by any thread, also in a callback of a BTL: these functions mark what failed, and progress
+/* Any thread may call these, also in a callback of a BTL. They only mark the failure; progress
  * acts on it. */
 struct lane_events {
     void (*lane_failed)(struct lane *lane, const char *what, int rc);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The owner's loop of a transfer. */
+/* The loop of the thread that owns a transfer. */
 #include "lane/transfer.h"
 
 #include "lane/lane.h"
 
-/* More than all pieces that can be under way. */
+/* More than the pieces that can be under way. */
 #define TRANSFER_KICK 0x10000u
 
-/* Starts pieces until there are enough, none are left, or the lanes have no room. */
+/* Starts pieces until `depth` are under way, none are left, or (false) the lanes have no room. */
 static bool transfer_fill(struct transfer *transfer)
 {
     while (transfer->next < transfer->end && transfer->in_flight < transfer->depth &&
@@ -26,12 +26,11 @@ static bool transfer_fill(struct transfer *transfer)
     return true;
 }
 
-/* True: no lane has room and nothing is under way, so it has to be tried again; nothing else knows
- * of the transfer then. */
+/* True: no lane has room and no piece is under way, so the caller has to try again later. */
 static bool transfer_event(struct transfer *transfer, uint32_t event)
 {
-    /* Acquire, against the release below: what the last owner wrote is ours to read. Release,
-     * against the acquire of the owner: it sees what came before the event. */
+    /* Acquire, against the release below: this thread sees what the last owner wrote. Release,
+     * against the acquire of the owner: it sees what came before this event. */
     uint32_t seen = event;
     if (atomic_fetch_add_explicit(&transfer->guard, event, memory_order_acq_rel) != 0)
         return false;
@@ -44,7 +43,7 @@ static bool transfer_event(struct transfer *transfer, uint32_t event)
             transfer->way->finish(transfer, status);
             return false;
         }
-        /* With pieces under way, the end of one is the sign to try again, and brings its owner. */
+        /* While pieces are under way, the end of one makes its thread try again. */
         bool waits = !had_room && transfer->in_flight == 0;
         uint32_t left =
             atomic_fetch_sub_explicit(&transfer->guard, seen, memory_order_acq_rel) - seen;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens when a lane fails. */
+/* Handles failed lanes and lost peers. */
 #include "liveness/errors.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "base/multilane.h"
 #include "peer/peer.h"
 
-/* BTLs report lost connections while all processes of a job end; the user need not hear of it. */
+/* BTLs report lost connections while all processes of a job end; these are no errors. */
 bool mpi_is_ending(void)
 {
     return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
@@ -25,7 +25,7 @@ static void process_lost(ompi_proc_t *proc, const char *sentence)
 {
     struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
     if ((peer && lost_or_dead(peer)) || handover_take(process_lost, proc, sentence))
-        return; /* that was said, or will be said by the rank */
+        return; /* already printed, or the handover will do it */
     if (peer && peer->is_of_other_job && !comms_have(peer))
         return;
     opal_output(0, "%s", sentence);
@@ -95,14 +95,14 @@ void peer_lost(struct peer *peer, const char *why)
     process_lost(peer->proc, text);
 }
 
-/* What carried on in place of a BTL that failed, and may have failed toward any peer. */
+/* Whether other lanes take over from a BTL that failed, maybe toward any peer. */
 struct broken {
     const mca_btl_base_module_t *btl;
     const char *why;
-    bool any, all; /* any peer is left; another lane carries on to all of them */
+    bool any, all; /* `any`: there is a peer; `all`: another lane takes over to each */
 };
 
-/* Is there another lane for everything that this one carried to this peer? */
+/* Does another lane take over what this one carried to the peer? */
 static bool lane_broke(struct peer *peer, const struct broken *broken)
 {
     struct lane *lane = peer_lane_of(peer, broken->btl);
@@ -119,7 +119,7 @@ static void lane_broke_to(struct peer *peer, void *with)
     broken->all &= lane_broke(peer, broken);
 }
 
-/* The same for all peers, where the BTL does not say which one. */
+/* The same for `proc`; null: for all peers, as the BTL names none. */
 static bool lanes_broke(const mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why)
 {
     struct broken broken = {.btl = btl, .why = why, .all = true};
@@ -135,7 +135,7 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
 {
     char text[512];
     const char *why = info && *info ? info : "no reason given";
-    if (flags & COMPAT_BTL_SAYS_IPC) /* no error: smcuda has found another way to this peer */
+    if (flags & COMPAT_BTL_SAYS_IPC) /* no error: smcuda switches to IPC */
         return;
     if (mpi_is_ending() || lanes_broke(btl, proc, why))
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a lane fails: one sentence, and MPI's error handling. */
+/* Reports failed lanes and lost peers: one message, and MPI's error handling. */
 #ifndef MULTILANE_ERRORS_H
 #define MULTILANE_ERRORS_H
 
@@ -8,24 +8,23 @@
 struct lane;
 struct peer;
 
-/* Has MPI_Finalize come so far that lost connections are no errors any more? */
+/* Is MPI_Finalize so far that lost connections are no errors any more? */
 bool mpi_is_ending(void);
 
-/* Sets what is done when a lane fails (lane_events.h): another carries on (watch.h), or the peer
- * counts as failed. */
+/* Fills the table of lane_events.h: another lane takes over (watch.h), or the peer counts as
+ * failed. */
 void errors_begin(void);
 
-/* A lane that another one stands in for was left out, or taken back: one sentence. `last`: more of
- * them will only be counted. */
+/* Prints that a lane is left out, or used again. `last`: later changes will only be counted. */
 void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last);
 
-/* Nothing reaches this peer any more. */
+/* The peer is lost: prints why, and starts MPI's error handling. */
 void peer_lost(struct peer *peer, const char *why);
 
-/* The peer says that it has given up this process: for each the other one is lost. */
+/* WIRE_GONE: the peer counts this process as lost, so the peer is lost to this process. */
 void errors_peer_gave_up(struct peer *peer);
 
-/* What BTLs call. */
+/* The error callback of the BTLs. */
 void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info);
 
 #endif

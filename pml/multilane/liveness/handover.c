@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue of losses that the program has yet to hear of. */
+/* The queue of losses for the program's threads. */
 #include "liveness/handover.h"
 
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the program's own threads are to hear of. */
+/* One loss to report. */
 struct report {
     struct report *next;
     loss_function lost;
@@ -71,8 +71,8 @@ static void report_free(struct report *report)
     free(report);
 }
 
-/* Of Open MPI's progress, so in a thread of the program's, unless something that the thread called
- * waits in there. */
+/* Called by opal_progress, so in a thread of the program; not where the progress thread calls
+ * something that waits in there. */
 static int reports_progress(void)
 {
     if (OPAL_LIKELY(!atomic_load_explicit(&state.has_reports, memory_order_relaxed)) ||
@@ -100,7 +100,7 @@ void handover_end(void)
         opal_progress_unregister(reports_progress);
     state.listens = false;
     struct report *report = reports_take();
-    while (report) { /* the job is ending */
+    while (report) { /* the job ends: nothing to report */
         struct report *unheard = report;
         report = unheard->next;
         report_free(unheard);

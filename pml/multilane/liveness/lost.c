@@ -10,7 +10,7 @@
 #include "request/send_queue.h"
 #include "lane/departure.h"
 
-/* What is looked for, and found, in each communicator. */
+/* A search through all communicators. */
 struct search {
     struct peer *peer;
     struct match_node *taken; /* receives, linked by `next` */
@@ -56,7 +56,7 @@ static void posted_end(struct peer *peer)
     }
 }
 
-/* Those that were announced, or asked for. */
+/* Ends sends with an RTS out and receives with an RTR out. */
 static void handles_end(struct peer *peer)
 {
     struct send_request *send;
@@ -76,7 +76,7 @@ void lost_tell(struct lane *lane)
 {
     if (lane_sends(lane) && lane_state(lane) != LANE_BROKEN)
         control_send_bare(lane, WIRE_GONE, NULL,
-                          0); /* without room now: when the peer asks again */
+                          0); /* without room now: sent when the peer asks again */
 }
 
 /* From progress: no lock is held, and user requests may end. */

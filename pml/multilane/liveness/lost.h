@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A peer that is lost, where Open MPI's fault tolerance is off and the user wants errors returned:
- * the job goes on, and what waits for that peer, or is asked of it later, ends in an error. */
+/* A lost peer, where Open MPI's fault tolerance is off and the user wants errors returned. The
+ * job goes on; what waits for the peer, and later calls that need it, end with an error. */
 #ifndef MULTILANE_LOST_H
 #define MULTILANE_LOST_H
 
@@ -8,14 +8,14 @@
 #include "base/multilane.h"
 #include "peer/peer.h"
 
-/* Marks the peer as lost; progress ends what waits for it. False, and nothing is done: on every
- * communicator with it errors are to end the job. May be called by a BTL. */
+/* Marks the peer as lost; progress ends what waits for it. False: nothing was done, because on
+ * every communicator with it errors end the job. A BTL may call this. */
 bool lost_is_returned(struct peer *peer);
 
-/* Would that be done, if the peer were lost? Takes the component's lock. */
+/* Would lost_is_returned do that? Takes the component's lock. */
 bool lost_would_be_returned(struct peer *peer);
 
-/* Tells a lost peer, who may not know, by this lane. */
+/* Sends WIRE_GONE on this lane: the lost peer may live and not know. */
 void lost_tell(struct lane *lane);
 
 #endif

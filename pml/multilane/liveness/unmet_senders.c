@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks through receives and probes for processes that were never met. Not for receives from any
- * source: that would connect all processes with each other. */
+/* Looks through receives and probes for processes never met. Not at receives from any source:
+ * that would connect all processes with each other. */
 #include "liveness/unmet_senders.h"
 
 #include "match/comm.h"
@@ -9,38 +9,36 @@
 #include "base/multilane.h"
 #include "peer/contact.h"
 
-/* Met in one look; the others are found by the next. */
-#define STRANGERS_MAX 16
+/* Met per look; the next look finds the others. */
+#define UNMET_MAX 16
 
-struct strangers {
-    opal_process_name_t names[STRANGERS_MAX];
+struct unmet {
+    opal_process_name_t names[UNMET_MAX];
     int count;
 };
 
-static void stranger_note(struct strangers *strangers, const struct mca_pml_comm_t *comm,
-                          int32_t source)
+static void unmet_note(struct unmet *unmet, const struct mca_pml_comm_t *comm, int32_t source)
 {
-    if (source < 0 || (uint32_t) source >= comm->size || strangers->count == STRANGERS_MAX)
+    if (source < 0 || (uint32_t) source >= comm->size || unmet->count == UNMET_MAX)
         return;
     if (compat_comm_receive_error(comm->ompi, source, 0) != OMPI_SUCCESS)
-        return; /* known to be dead, as the receive that waits for it will learn */
+        return; /* known as dead: the receive will end with that */
     opal_process_name_t name = ompi_group_get_proc_name(comm->ompi->c_remote_group, source);
     if (!peer_find(name))
-        strangers->names[strangers->count++] = name;
+        unmet->names[unmet->count++] = name;
 }
 
-static void strangers_look(struct mca_pml_comm_t *comm, void *with)
+static void unmet_look(struct mca_pml_comm_t *comm, void *with)
 {
-    struct strangers *strangers = with;
+    struct unmet *unmet = with;
     if (compat_comm_errors_end_job(comm->ompi))
         return;
     if (atomic_load_explicit(&comm->probe_missed, memory_order_relaxed)) /* both: probe.c */
-        stranger_note(strangers, comm,
-                      atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
+        unmet_note(unmet, comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
     OPAL_THREAD_LOCK(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask; i++)
         for (const struct match_node *head = comm->posted.buckets[i]; head; head = head->next_head)
-            stranger_note(strangers, comm, head->source);
+            unmet_note(unmet, comm, head->source);
     OPAL_THREAD_UNLOCK(&comm->lock);
 }
 
@@ -54,13 +52,13 @@ static bool loses_messages(const struct peer *peer)
 
 void unmet_senders_meet(void)
 {
-    struct strangers strangers = {.count = 0};
-    comms_visit(strangers_look, &strangers);
-    for (int i = 0; i < strangers.count; i++) {
-        struct peer *peer = peer_contact(strangers.names[i], NULL);
+    struct unmet unmet = {.count = 0};
+    comms_visit(unmet_look, &unmet);
+    for (int i = 0; i < unmet.count; i++) {
+        struct peer *peer = peer_contact(unmet.names[i], NULL);
         if (peer && !peer->reachable)
             peer_lost(peer, "no lane reaches it, and a receive or probe waits for it");
         else if (peer && loses_messages(peer))
-            delivery_of(peer); /* what watch.c knows a peer by */
+            delivery_of(peer); /* so that watch.c looks at the peer */
     }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processes that a receive or probe waits for, by name, and that this process has never met:
- * without lanes to them it would not notice that they are lost. */
+/* Processes that a receive or probe names and that this process has not met. Without lanes to
+ * them it would not notice their loss. */
 #ifndef MULTILANE_UNMET_SENDERS_H
 #define MULTILANE_UNMET_SENDERS_H
 
-/* Meets them, on communicators whose errors do not end the job: from then on watch.c asks them.
- * Where errors end it who sends notices, and ends it. No lock is held. */
+/* Meets them, on communicators whose errors are returned; watch.c then asks them. Where errors
+ * end the job, a sender notices and ends it. No lock is held. */
 void unmet_senders_meet(void);
 
 #endif

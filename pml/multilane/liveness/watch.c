@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Suspicion: when a lane is left out, taken back, and when a peer counts as lost.
+/* Decides when a lane is left out or used again, and when a peer is lost. T:
+ * pml_multilane_suspect_ms.
  *
- * Nothing moved for T/2 though something is kept: every lane is asked. Once one lane has answered,
- * another that does not for T/2 more is silent: what went by it goes by another one, and new plans
- * do without it. It is asked again now and then, and is used again when it answers. A lane whose
- * BTL reports an error is broken. Open MPI's stay so: tcp goes on in the middle of a fragment. One
- * of ours is made anew, while another one is left, and counts as silent then.
- */
+ * If nothing was acknowledged for T/2 though frames are kept, every lane is asked (WIRE_ASK).
+ * Once one lane has answered, another one that does not for T/2 more is silent: other lanes
+ * carry its frames, and new plans do without it. It is asked now and then, and is used again
+ * when it answers. A lane whose BTL reports an error is broken. A stock BTL stays broken,
+ * because tcp would continue in the middle of a fragment. Our own lane is made anew while
+ * another one is left, and is silent then. */
 #include "liveness/watch.h"
 
 #include <stdatomic.h>
@@ -31,33 +32,33 @@
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND      UINT64_C(1000000000)
 
-/* Looks are not closer than this. */
+/* The shortest time between two looks. */
 #define LOOK_NS (MILLISECOND / 5)
-/* Progress that is called more rarely than this counts as if it were not. */
+/* Longer pauses between calls of progress count as this much active time. */
 #define ATTENDED_NS (50 * MILLISECOND)
-/* What has come is acknowledged after so long, if nothing else told it. */
+/* Received frames are acknowledged after so long, if nothing else did it. */
 #define OWED_NS (2 * MILLISECOND)
-/* A silent lane is asked ever more rarely, up to this multiple of T. */
+/* The pauses between questions to a silent lane grow to this multiple of T. */
 #define ASK_PAUSE_MAX 16
-/* A broken lane that can be is made anew after this multiple of T. */
+/* A renewable lane that broke is made anew after this multiple of T. */
 #define RENEW_AFTER 2
-/* How often the system is asked whether a peer lives that answers on no lane. */
+/* How often to ask the system about a peer that does not answer. */
 #define VERIFY_NS SECOND
-/* How often peers for which nothing is kept are looked at, and, between, how many calls of progress
- * do without a look at the clock. */
+/* How often to look at peers without kept frames; and how many calls of progress in between do
+ * not even read the clock. */
 #define QUIET_NS    SECOND
 #define QUIET_CALLS 16
 
-/* Of one lane's changes so many are said. */
+/* How many changes of one lane are printed. */
 #define SAID_MAX 6
 
-/* Of the thread that is inside, but for the last two. */
+/* Owned by the thread inside, but for the last two. */
 static struct {
-    uint64_t looked_ns;     /* by the system's clock */
-    uint64_t quiet_ns;      /* when peers for which nothing is kept were looked at, */
-    uint64_t met_ns;        /* and those met that a receive waits for */
-    _Atomic uint32_t calls; /* of progress while nothing is kept */
-    _Atomic bool inside;    /* a thread is */
+    uint64_t looked_ns;     /* by clock_now_ns, unlike the next two */
+    uint64_t quiet_ns;      /* last look at peers without kept frames, */
+    uint64_t met_ns;        /* and at unmet senders */
+    _Atomic uint32_t calls; /* calls of progress while nothing is kept */
+    _Atomic bool inside;    /* a thread is in watch_all */
 } watch;
 
 static uint64_t lost_ns(void)
@@ -65,7 +66,7 @@ static uint64_t lost_ns(void)
     return (uint64_t) parameters.lost_s * SECOND;
 }
 
-/* Silence after which a peer for which nothing is kept is asked. */
+/* Silence after which to ask a peer without kept frames. */
 static uint64_t ask_after_ns(void)
 {
     return lost_ns() / 3;
@@ -78,7 +79,7 @@ static uint64_t suspect_ns(void)
 
 /* --- one look at one peer --------------------------------------------------------------------- */
 
-/* What is to be done when the lock is released. */
+/* What to do once the lock is released. */
 struct look {
     uint64_t now;
     bool tell;
@@ -86,7 +87,7 @@ struct look {
     bool lanes_changed;
     bool is_lost;
     bool keep;
-    uint64_t ask_lanes; /* bit i: ask on lane i; further lanes have none to ask for */
+    uint64_t ask_lanes; /* bit i: ask on lane i; lanes from 64 on are not asked */
     uint64_t renew_lanes;
     uint32_t ask;
     char why[160];
@@ -110,7 +111,7 @@ static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *
     lane->health.asked_ns = look->now;
 }
 
-/* On every lane that is used. */
+/* Asks on every lane in use. */
 static void ask_all(struct delivery *delivery, struct look *look)
 {
     ask_next(delivery);
@@ -120,7 +121,7 @@ static void ask_all(struct delivery *delivery, struct look *look)
             lane_ask(delivery, &delivery->peer->lanes[i], look);
 }
 
-/* Nothing moves. */
+/* Asks where nothing was acknowledged for T/2. */
 static void look_ask(struct delivery *delivery, struct look *look)
 {
     uint64_t half = suspect_ns() / 2;
@@ -141,7 +142,8 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
 {
     struct lane_health *mine = &lane->health;
     char why[sizeof(mine->why)];
-    /* The peer must have gone on answering: it may have begun to compute after its first answer. */
+    /* The peer must have answered on others all the time: it may have begun to compute after one
+     * answer. */
     if (lane_is_up(lane) && mine->asked && mine->contrast_ns &&
         look->now - mine->contrast_ns >= suspect_ns() / 2 &&
         delivery->alive_ns - mine->contrast_ns >= suspect_ns() / 4 &&
@@ -161,7 +163,7 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
             lane_ask(delivery, lane, look);
         }
     }
-    /* Also where what is left is silent: that lane may never come back, and this one may. */
+    /* Also where only silent lanes are left: they may never come back. */
     if (lane_state(lane) == LANE_BROKEN && lane->renewable && lane->index < 64 &&
         any_lane_left(delivery->peer)) {
         look->keep = true;
@@ -178,25 +180,25 @@ static uint8_t alone_of(const struct delivery *delivery)
     return atomic_load_explicit(&delivery->alone, memory_order_relaxed);
 }
 
-/* Open MPI's tcp is the lane that a cut wire makes silent for a quarter of an hour; but a peer that
- * computes is as silent, and only the kernel can tell. Others report errors in time. */
+/* A cut wire makes tcp silent for a quarter of an hour; so does a peer that computes. Only the
+ * kernel can tell which. Other BTLs report errors in time. */
 static bool is_silent_when_cut(const struct lane *lane)
 {
     return lane_state(lane) != LANE_BROKEN && compat_is_tcp(lane->btl);
 }
 
-/* A peer that is silent for lost_s is asked at least every third of it, so for so long the kernel
- * should have heard that a question came. */
+/* For how long a peer that is silent for lost_s was asked: the first question comes after a
+ * third of lost_s. */
 static uint32_t asked_for_ms(void)
 {
     uint64_t ms = (lost_ns() - ask_after_ns()) / MILLISECOND;
     return ms < UINT32_MAX ? (uint32_t) ms : UINT32_MAX;
 }
 
-/* Does the system know by this lane that the peer lives, however long it computes? The kernel and
- * devices acknowledge for a process. A device reports one that does not; not on a silent lane,
- * which may have no connection since it was made anew. A lane whose messages are not kept knows
- * itself when the peer is gone. */
+/* Does the kernel or a device acknowledge for the peer on this lane, however long it computes? A
+ * device reports an error where it does not; but not on a silent lane, which may have no
+ * connection since it was made anew. A lane that is not framed notices itself when the peer is
+ * gone. */
 static bool lane_shows_life(const struct lane *lane)
 {
     if (is_silent_when_cut(lane))
@@ -204,7 +206,7 @@ static bool lane_shows_life(const struct lane *lane)
     return lane_is_up(lane) && (lane->renewable || (lane_sends(lane) && !lane->framed));
 }
 
-/* One healthy lane is life; what is known of others' lanes is nothing. */
+/* One healthy lane is enough. Lanes to other peers tell nothing. */
 static bool system_knows_it_alive(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
@@ -224,7 +226,7 @@ static void look_lost(struct delivery *delivery, struct look *look)
         delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
     if (!delivery->first && !alone_of(delivery)) {
         if (delivery->waited_ns <= since)
-            return; /* no question waits for an answer */
+            return; /* no question is open */
         since = delivery->waited_ns;
     }
     if (look->now - since < lost_ns() || look->now - delivery->verified_ns < VERIFY_NS)
@@ -237,7 +239,7 @@ static void look_lost(struct delivery *delivery, struct look *look)
              parameters.lost_s);
 }
 
-/* With the lock held: what is to be done? */
+/* With the lock held: fills `look`. */
 static void look_at(struct delivery *delivery, struct look *look)
 {
     if (delivery->lost || peer_lane_count(delivery->peer) == 0)
@@ -253,7 +255,7 @@ static void look_at(struct delivery *delivery, struct look *look)
     look->ask = delivery->ask;
 }
 
-/* Plans anew, and says so. */
+/* Makes new plans for lanes that have changed, and prints the change. */
 static void act_on_changes(struct delivery *delivery)
 {
     struct peer *peer = delivery->peer;
@@ -268,7 +270,7 @@ static void act_on_changes(struct delivery *delivery)
         OPAL_THREAD_UNLOCK(&delivery->lock);
         if (!has_changed)
             continue;
-        /* Only the first ones are said: a lane may come and go for hours. */
+        /* Prints only the first changes: a lane may come and go for hours. */
         uint32_t said = mine->said < SAID_MAX ? ++mine->said : 0;
         counter_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1);
         lane_set_lost(&peer->lanes[i], !is_up);
@@ -281,7 +283,7 @@ static void act_on_changes(struct delivery *delivery)
     }
 }
 
-/* Whether they are there again is asked from now on. */
+/* Makes lanes anew. They are silent then, and asked from now on. */
 static void renew_lanes(struct delivery *delivery, uint64_t lanes)
 {
     struct peer *peer = delivery->peer;
@@ -302,12 +304,12 @@ static void send_questions(struct delivery *delivery, const struct look *look)
     struct peer *peer = delivery->peer;
     for (int i = 0; i < peer_lane_count(peer) && i < 64; i++) {
         struct wire_ask ask = {.number = look->ask};
-        if (look->ask_lanes >> i & 1) /* without room now it is asked again */
+        if (look->ask_lanes >> i & 1) /* without room now: asked again later */
             control_send_bare(&peer->lanes[i], WIRE_ASK, &ask, sizeof(ask));
     }
 }
 
-/* Does what is due; no lock is held. */
+/* Does what `look` says. No lock is held. */
 static void delivery_act(struct delivery *delivery, const struct look *look)
 {
     if (look->lanes_changed)
@@ -341,7 +343,7 @@ static bool delivery_look(struct delivery *delivery, uint64_t now)
 
 /* --- peers for which nothing is kept ---------------------------------------------------------- */
 
-/* The lane of a peer without another one for messages; null if there are more. */
+/* The peer's only lane for messages; null: it has more. */
 static struct lane *only_sender(struct peer *peer)
 {
     struct lane *only = NULL;
@@ -367,7 +369,7 @@ void watch_met(struct peer *peer)
     atomic_store_explicit(&delivery->alone, lane->index + 1, memory_order_relaxed); /* alone_of */
 }
 
-/* Nothing was heard or asked for long. */
+/* Nothing was heard or asked for long? */
 static bool is_quiet(struct delivery *delivery, uint64_t now)
 {
     uint64_t pause = ask_after_ns();
@@ -378,7 +380,7 @@ static bool is_quiet(struct delivery *delivery, uint64_t now)
     return is_quiet;
 }
 
-/* Else one is left that loses nothing, and knows itself when the peer is gone. */
+/* A lane that loses nothing notices itself when the peer is gone. */
 static bool every_lane_loses(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
@@ -387,8 +389,8 @@ static bool every_lane_loses(const struct peer *peer)
     return true;
 }
 
-/* Who only receives keeps nothing. Where errors end the job it need not notice that its peer is
- * lost: who sends will, and end it. Where they are returned the job goes on, so it has to ask. */
+/* A process that only receives keeps no frames. Where errors end the job, the sender notices and
+ * ends it. Where errors are returned, the receiver has to ask. */
 static void quiet_look(struct peer *peer, uint64_t now)
 {
     struct look look = {.now = now};
@@ -399,7 +401,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
     bool quiet = is_quiet(delivery, now);
     if (quiet && peer->is_of_other_job && !comms_have(peer)) {
         OPAL_THREAD_LOCK(&delivery->lock);
-        delivery->asked_ns = now; /* not asked, and left alone for as long */
+        delivery->asked_ns = now; /* not asked now; look again after the same time */
         OPAL_THREAD_UNLOCK(&delivery->lock);
         return;
     }
@@ -429,7 +431,7 @@ static void quiet_look_at(struct peer *peer, void *now)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* One thread at a time. */
+/* One thread at a time: watch.inside. */
 static void watch_all(void)
 {
     uint64_t system = clock_now_ns(), passed = system - watch.looked_ns;
@@ -461,15 +463,15 @@ int watch_progress(void)
 {
     if (!schedule_has_begun())
         return 0;
-    /* A look without the lock is enough: what is added meanwhile is seen by the next round. */
+    /* Without the lock: the next call sees what is added now. */
     if (!schedule_has_any()) {
         uint32_t calls =
-            atomic_load_explicit(&watch.calls, memory_order_relaxed); /* a lost one is nothing */
+            atomic_load_explicit(&watch.calls, memory_order_relaxed); /* losing one is harmless */
         atomic_store_explicit(&watch.calls, calls + 1, memory_order_relaxed);
         if (calls % QUIET_CALLS)
             return 0;
     }
-    /* Acquire and release: the next thread inside sees looked_ns. */
+    /* Acquire and release: the next thread inside sees what this one wrote. */
     if (atomic_exchange_explicit(&watch.inside, true, memory_order_acquire))
         return 0;
     watch_all();

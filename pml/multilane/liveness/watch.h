@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lanes and peers still answer. Everything that follows from a lost lane is done here, from
- * Open MPI's progress or the progress thread: callbacks of BTLs only mark.
- * A peer that computes answers on no lane, so it makes none suspect. */
+/* Watches which lanes and peers still answer. Callbacks of BTLs only mark a failure; all that
+ * follows is done here, from opal_progress or the progress thread. A peer that computes answers
+ * on no lane, so no lane of it becomes suspect. */
 #ifndef MULTILANE_WATCH_H
 #define MULTILANE_WATCH_H
 
 #include "peer/peer.h"
 
-/* The peer is met. Where it has one lane for messages nothing is kept for it, and where a cut wire
- * would not be noticed otherwise the peer is asked now and then. With the component's lock held. */
+/* The peer is met. Where tcp is its only lane for messages, a cut wire would go unnoticed: it is
+ * asked now and then, though nothing is kept. With the component's lock held. */
 void watch_met(struct peer *peer);
 
-/* What progress calls. */
+/* Called by opal_progress and the progress thread. */
 int watch_progress(void);
 
 #endif

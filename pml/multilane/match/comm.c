@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of communicators: by index, by name, and who is in them. */
+/* The tables of communicators, by index and by extended id, and their members. */
 #include "match/comm.h"
 
 #include <stdatomic.h>
@@ -10,8 +10,8 @@
 #include "peer/contact.h"
 #include "peer/control_message.h"
 
-/* Found by index without a lock: two levels, of which the first is never moved and the second only
- * added to. Written with the component's lock held. */
+/* By index, read without a lock: two levels, the first is fixed and the second only grows.
+ * Written with the component's lock held. */
 #define COMM_CHUNK  256
 #define COMM_CHUNKS ((COMPAT_MAX_CONTEXT + COMM_CHUNK) / COMM_CHUNK)
 
@@ -145,7 +145,7 @@ static bool is_of(const struct mca_pml_comm_t *comm, uint32_t rank, const struct
     return name.jobid == peer->name.jobid && name.vpid == peer->name.vpid;
 }
 
-/* Who has not been sent to may have sent: the communicator's peers are not all. */
+/* All ranks by name: comm->peers holds only peers that this process has sent to. */
 bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer)
 {
     if (source != MATCH_ANY)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the PML keeps for each communicator: its peers by rank, and the two queues of matching. */
+/* The PML's part of a communicator: its peers by rank, and the two queues of matching. */
 #ifndef MULTILANE_COMM_H
 #define MULTILANE_COMM_H
 
@@ -10,54 +10,53 @@
 #include "match/match.h"
 #include "peer/peer.h"
 
-/* Open MPI declares this name and leaves its contents to the PML. */
+/* Open MPI declares this name; the PML defines it. */
 struct mca_pml_comm_t {
     ompi_communicator_t *ompi;
-    struct mca_pml_comm_t *next_by_cid; /* among those without a common index */
+    struct mca_pml_comm_t *next_by_cid; /* in the list of communicators with WIRE_CID */
     uint32_t index;
-    uint8_t wire_flags;  /* WIRE_CID where the index differs from process to process */
-    struct wire_cid cid; /* then its name */
+    uint8_t wire_flags;  /* WIRE_CID where the index differs between processes */
+    struct wire_cid cid; /* its name then */
 
-    opal_mutex_t lock;             /* guards all to stamp */
+    opal_mutex_t lock;             /* guards what follows, up to stamp */
     struct match_table posted;     /* struct recv_request */
-    struct match_table unexpected; /* struct inbound, under the key it has, */
-    bool wildcards;                /* and under each key it can be asked by */
+    struct match_table unexpected; /* struct inbound, under its own key and, */
+    bool wildcards;                /* if this is set, under each wildcard key that matches it */
     uint64_t stamp;
 
-    /* Somebody looked for a message of this rank (or of any, below 0) and found none.
-     * Written by probes, cleared by credit.c. */
+    /* A probe has found no message of this rank (or of any, below 0). Probes write both;
+     * credit.c clears the first. Relaxed, all. */
     _Atomic bool probe_missed;
     _Atomic int probe_source;
 
     uint32_t size;
-    struct peer *_Atomic peers[]; /* by rank, null until the first contact */
+    struct peer *_Atomic peers[]; /* by rank, null until comm_contact; read by comm_peer */
 };
 
-/* The communicator that a message names, or null if this process has not made it yet. Needs
- * no lock of the caller. */
+/* The communicator of a message; null: this process has not made it yet. Needs no lock. */
 struct mca_pml_comm_t *comm_of_index(uint32_t index);
 struct mca_pml_comm_t *comm_of_cid(const struct wire_cid *cid);
 
-/* Lists a communicator, which is found from then on; OMPI_ERR_OUT_OF_RESOURCE without memory. Both
- * with the component's lock held. */
+/* Adds a communicator to the tables, or removes it. OMPI_ERR_OUT_OF_RESOURCE: no memory. With
+ * the component's lock held. */
 int comm_list(struct mca_pml_comm_t *comm);
 void comm_unlist(struct mca_pml_comm_t *comm);
 void comms_fini(void);
 
-/* Shows all communicators that this process has made. With the component's lock held meanwhile. */
+/* Calls `visit` for all communicators, under the component's lock. */
 void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
 
-/* The process of a rank, by name: to look the process itself up would make those never met. */
+/* The name of a rank's process. A look-up of the process itself would make one that was never
+ * met. */
 opal_process_name_t comm_name_of(const struct mca_pml_comm_t *comm, uint32_t rank);
 
-/* May the peer be meant by this source, a rank or MATCH_ANY? */
+/* Does this source, a rank or MATCH_ANY, include the peer? */
 bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer);
-/* Is the peer in any communicator? A process of another job with which none is left may have ended,
- * and its loss is no error. Takes the component's lock. */
+/* Is the peer in any communicator? A process of another job in none may have ended, which is no
+ * error. Takes the component's lock. */
 bool comms_have(const struct peer *peer);
 
-/* Can no message from `source`, or from one of all that it may be, come any more, as its process is
- * lost? */
+/* Is a process lost that a message from `source` could come from? */
 bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source);
 
 static inline bool comm_lost(const struct mca_pml_comm_t *comm, int32_t source)
@@ -66,7 +65,7 @@ static inline bool comm_lost(const struct mca_pml_comm_t *comm, int32_t source)
            comm_lost_any(comm, source);
 }
 
-/* The peer of a rank that no message was exchanged with yet; null as for peer_contact. */
+/* The peer of a rank at first contact; null as for peer_contact. */
 struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank);
 
 static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
@@ -78,8 +77,8 @@ static inline struct peer *comm_peer(struct mca_pml_comm_t *comm, int rank)
     return peer;
 }
 
-/* The lane that a message from `source` most likely comes on; null if any process may send, or
- * nothing was ever exchanged. */
+/* The lane on which a message from `source` most likely arrives; null: any source, or no contact
+ * yet. */
 static inline struct lane *comm_likely_lane(struct mca_pml_comm_t *comm, int source)
 {
     if (source == OMPI_ANY_SOURCE)
@@ -89,7 +88,7 @@ static inline struct lane *comm_likely_lane(struct mca_pml_comm_t *comm, int sou
     return peer && peer->lanes ? peer_control_lane(peer) : NULL;
 }
 
-/* Does a message to this peer go without extensions? */
+/* Has a message to this peer no extensions? */
 static inline bool comm_is_plain(const struct mca_pml_comm_t *comm, const struct peer *peer,
                                  struct wire_handle synchronous)
 {
@@ -114,8 +113,7 @@ static inline struct wire_match comm_match(const struct mca_pml_comm_t *comm, ui
         .sequence = sequence, .context = comm->index, .source = comm->ompi->c_my_rank, .tag = tag};
 }
 
-/* Member by member: a copy of the whole would have to wait until its parts are out of the
- * processor's store buffer. */
+/* Member by member: a copy of the whole struct would wait for the store buffer. */
 static inline void comm_write_plain(const struct mca_pml_comm_t *comm, void *at, uint8_t type,
                                     uint32_t sequence, int tag)
 {

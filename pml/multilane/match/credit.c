@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telling senders how much room there is for their messages. */
+/* Tells senders their limits. */
 #include "match/credit.h"
 
 #include "base/pending.h"
@@ -8,7 +8,7 @@
 #include "delivery/control.h"
 #include "base/multilane.h"
 
-/* How long a receive waits for a sender without room before that gets some more. */
+/* How long a receive waits before a sender without room gets some more. */
 #define STARVED_NS UINT64_C(2000000)
 
 static void due(struct peer *peer)
@@ -52,7 +52,7 @@ void credit_tell(struct peer *peer)
     control_send(peer_control_lane(peer), WIRE_CREDIT, &credit, sizeof(credit));
 }
 
-/* What waits is looked for in each communicator. */
+/* Looks in each communicator for a receive or probe that waits for the peer. */
 struct search {
     const struct peer *peer;
     bool found;
@@ -69,14 +69,13 @@ static void one_waits(struct mca_pml_comm_t *comm, void *with)
              head = head->next_head)
             search->found = comm_has(comm, head->source, search->peer);
     OPAL_THREAD_UNLOCK(&comm->lock);
-    /* Relaxed: a probe that is missed now will miss its message again. */
+    /* Relaxed: a probe that this misses will set it again. */
     if (!search->found &&
         atomic_exchange_explicit(&comm->probe_missed, false, memory_order_relaxed))
         search->found = comm_has(
             comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed), search->peer);
 }
 
-/* Does a receive or a probe wait that a message of this peer may end? */
 static bool receive_waits(const struct peer *peer)
 {
     struct search search = {.peer = peer};
@@ -84,7 +83,7 @@ static bool receive_waits(const struct peer *peer)
     return search.found;
 }
 
-/* From progress, while the sender has no room left: does a receive wait for what it may have? */
+/* From progress, while the peer has used up its limits: does a receive wait for it? */
 static int starved_retry(struct pending *pending)
 {
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, starved_pending));

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flow control, the receiver's end: flow.h says how it works and why no process waits for ever. The
- * sender's end is send_queue.h. */
+/* Flow control at the receiver. flow.h explains it; send_queue.h is the sender's part. */
 #ifndef MULTILANE_CREDIT_H
 #define MULTILANE_CREDIT_H
 
 #include "peer/peer.h"
 
-/* The peer has nothing to send at the moment: what it has of the pool is for the others. No lock is
- * held. */
+/* The peer sends nothing for now: its part of the pool goes back. No lock is held. */
 void credit_end(struct peer *peer);
 
-/* With the peer's lock held: its sender may have no room left, and a receive may wait for it. */
+/* With the peer's lock held: where its limits are used up, starts to look for a receive that
+ * waits for it. */
 void credit_look(struct peer *peer);
 
-/* With the peer's lock held: a message of that cost has met its receive at once, or is kept, or
- * what was kept has met it or is thrown away. */
+/* With the peer's lock held, for a message of that cost. matched: a receive matched it at
+ * arrival. hold: it is kept. release: a kept one was matched or thrown away. */
 static inline void credit_matched(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_matched(&peer->in, cost)))
@@ -28,15 +27,15 @@ void credit_release(struct peer *peer, uint32_t cost);
 
 void credit_tell(struct peer *peer);
 
-/* Tells the sender, if that is due. No lock is held. Relaxed: the thread that made it due comes
- * here. */
+/* Tells the peer its limits, if that is due. No lock is held. Relaxed: the thread that set
+ * credit_due comes here. */
 static inline void credit_tell_if_due(struct peer *peer)
 {
     if (OPAL_UNLIKELY(atomic_load_explicit(&peer->credit_due, memory_order_relaxed)))
         credit_tell(peer);
 }
 
-/* A peer is met: what we promise it. */
+/* A peer is met: starts with the limits promised to it. */
 void credit_begin(struct peer *peer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of messages that are kept, and the queue of those that were not expected. */
+/* The memory of kept messages, and the queue of unexpected ones. */
 #include "match/inbound.h"
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value
 {
     char text[256];
     if (atomic_fetch_add_explicit(&multilane.bad_headers, 1, memory_order_relaxed) != 0)
-        return; /* said once; the lane is given up already */
+        return; /* printed and acted on at the first one */
     snprintf(text, sizeof(text), "received %s (%llu)", what, (unsigned long long) value);
     btl_failed(btl, text, OMPI_ERR_BAD_PARAM);
 }
@@ -67,7 +67,7 @@ static void say_no_memory(size_t bytes)
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
 }
 
-/* An inbound without a payload; null without memory. */
+/* A new inbound without payload; null: no memory. */
 static inline struct inbound *inbound_new(void)
 {
     struct inbound *inbound = (struct inbound *) tsan_list_get(&multilane.inbound);
@@ -142,7 +142,7 @@ void inbound_release(struct inbound *inbound)
     inbound->held = 0;
 }
 
-/* Lists the message under the keys with a wildcard. With the communicator's lock held. */
+/* Adds the message under its wildcard keys. With the communicator's lock held. */
 static void inbound_list_wildcards(struct mca_pml_comm_t *comm, struct inbound *inbound)
 {
     const struct wire_match *match = &inbound->arrival.match;
@@ -190,9 +190,9 @@ static int compare_stamps(const void *a, const void *b)
     return (x->key.stamp > y->key.stamp) - (x->key.stamp < y->key.stamp);
 }
 
-/* A receive asks for any source or any tag, for the first time in this communicator: from now on
- * messages are listed under those keys too, and what waits is so now, in its order. Programs that
- * never ask so do not pay for it. With the communicator's lock held. */
+/* The first receive with a wildcard in this communicator: adds the waiting messages under
+ * wildcard keys too, in order; later messages follow. Programs without wildcards do not pay for
+ * it. With the communicator's lock held. */
 static void wildcards_begin(struct mca_pml_comm_t *comm)
 {
     struct match_table *table = &comm->unexpected;
@@ -296,7 +296,7 @@ void inbound_drop(struct inbound *inbound)
     OPAL_THREAD_LOCK(&peer->lock);
     inbound_release(inbound);
     bool is_in_parts = inbound->arrival.type == WIRE_PART;
-    inbound->refused = true; /* it goes with its last part */
+    inbound->refused = true; /* the last part frees it */
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!is_in_parts)
         inbound_free(inbound);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that have arrived, and those of them that are kept until a receive asks for them. */
+/* Arrived messages, and those kept until a receive takes them. */
 #ifndef MULTILANE_INBOUND_H
 #define MULTILANE_INBOUND_H
 
@@ -11,48 +11,48 @@
 
 struct recv_request;
 
-/* A message (or a part of one) as it stands on the wire, checked. It lives on the stack of the
- * receive callback, or in an inbound that keeps it. */
+/* A message, or a part of one, with its checked header. It lives on the stack of the receive
+ * callback, or in an inbound. */
 struct arrival {
     struct peer *peer;
     struct wire_match match;
-    struct wire_handle sender; /* who waits for our answer: of a RTS, or with WIRE_SYNCHRONOUS */
+    struct wire_handle sender; /* it waits for an answer: of an RTS or a synchronous send */
     uint64_t size;             /* of the whole message */
     uint8_t type;
     uint8_t flags;
-    /* What follows is not set in an inbound that is plain. */
-    mca_btl_base_module_t *btl; /* that it came over, and */
-    struct lane *lane;          /* the peer's lane over it; null if that is none of its lanes */
+    /* A plain inbound leaves the rest unset. */
+    mca_btl_base_module_t *btl; /* that it arrived on, and */
+    struct lane *lane;          /* the peer's lane over it, or null */
     struct wire_cid cid;        /* with WIRE_CID */
     uint64_t offset;            /* of this part */
     uint32_t method;            /* of a RTS */
     struct wire_key key;        /* of a RTS by get */
     const unsigned char *key_bytes;
-    size_t length; /* of the payload, the sum of these: */
+    size_t length; /* of the payload, the sum of these */
     int payload_count;
     const struct iovec *payload;
 };
 
-/* An arrival that is kept: early, unexpected, or of a communicator not known yet. Programs that run
- * behind keep thousands of small ones, so what these need lies close together. */
+/* A kept arrival: early, unexpected, or of a communicator not made yet. Slow programs keep
+ * thousands of small ones, so their members come first, close together. */
 struct inbound {
     opal_free_list_item_t super;
-    struct inbound *next;  /* early messages, or matched ones to be taken */
-    struct match_node key; /* by which it can be asked for, see match.h */
+    struct inbound *next;  /* in the list of early, ready or refused messages */
+    struct match_node key; /* in the unexpected queue, see match.h */
     unsigned char *data;   /* the payload: `bytes` or, if it does not fit, on the heap */
-    uint64_t assembled;    /* bytes here so far, of a message in parts */
+    uint64_t assembled;    /* bytes of a message in parts that have arrived */
     uint32_t held;         /* its cost while it waits for a receive, else 0; see credit.h */
     bool refused;          /* no receive will get it */
-    bool is_plain;         /* it came whole, and its sender waits for no answer */
+    bool is_plain;         /* it came whole, and the sender expects no answer */
     struct arrival arrival;
     unsigned char bytes[128];
-    struct match_node wildcard_keys[3]; /* by which it can be asked for as well */
-    struct inbound *next_assembly;      /* messages whose parts are not all here */
+    struct match_node wildcard_keys[3]; /* in the unexpected queue under wildcards */
+    struct inbound *next_assembly;      /* in the peer's list of messages with missing parts */
     struct recv_request *receiver;
-    struct spans claimed; /* which of its parts are here or being copied */
+    struct spans claimed; /* bytes that have arrived or are being copied */
 };
 
-/* What a message took, or would take, while it waits for its receive. */
+/* The cost of the message in flow control. */
 static inline uint32_t arrival_cost(const struct arrival *arrival)
 {
     return flow_cost(arrival->type == WIRE_RTS ? 0 : arrival->size);
@@ -61,52 +61,51 @@ static inline uint32_t arrival_cost(const struct arrival *arrival)
 typedef struct inbound inbound_t;
 OBJ_CLASS_DECLARATION(inbound_t);
 
-/* Keeps a plain message that is in its turn and found no receive. False: there is no memory. With
- * the peer's and the communicator's lock held. */
+/* Keeps a plain message in its turn for which no receive waits. False: no memory. With the
+ * peer's and the communicator's lock held. */
 bool inbound_keep_plain(struct peer *peer, struct mca_pml_comm_t *comm,
                         const struct wire_match *match, const void *data, size_t size);
 
-/* The oldest message that a receive with this source and tag takes; null if there is none. With the
- * communicator's lock held. */
+/* The oldest message for this source and tag, or null. With the communicator's lock held. */
 struct inbound *inbound_find(struct mca_pml_comm_t *comm, int source, int tag);
-/* The same, removed from them, if it is plain and has no more than `room` bytes. No lock is held.
- */
+/* The same, removed from the queue, if it is plain and at most `room` bytes long. No lock is
+ * held. */
 struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int tag, size_t room);
 void inbound_remove(struct mca_pml_comm_t *comm, struct inbound *inbound);
 struct inbound *inbound_of_node(struct match_node *node);
 
 void inbound_free(struct inbound *inbound);
-/* Frees what came before its turn, of all peers. */
+/* Frees the early messages of all peers. */
 void inbounds_fini(void);
 
-/* A copy of the arrival that outlives the receive callback, for a part without its payload. Null
- * without memory, which was said. */
+/* A copy of the arrival that outlives the receive callback; of a part, without its payload.
+ * Null: no memory, already reported. */
 struct inbound *inbound_keep(const struct arrival *arrival);
-/* What is left of an arrival that is refused: enough to answer it. Null as above. */
+/* An inbound to answer a refused arrival with. Null as above. */
 struct inbound *inbound_refusal(const struct arrival *arrival);
-/* Room for a payload. False without memory. */
+/* Allocates room for a payload. False: no memory. */
 bool inbound_make_room(struct inbound *inbound, size_t bytes);
 size_t arrival_copy(const struct arrival *arrival, unsigned char *to);
 
-/* It waits for a receive, and takes of the sender's room meanwhile; it does not any more. With the
+/* hold: it waits for a receive and counts in flow control. release: it counts no more. With the
  * peer's lock held. */
 void inbound_hold(struct inbound *inbound);
 void inbound_release(struct inbound *inbound);
 
-/* Puts it behind the others. With the communicator's lock held. */
+/* Appends it to the unexpected queue. With the communicator's lock held. */
 void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound);
 
-/* Answers a message that will never be received, so that its sender does not wait for ever. */
+/* Refuses a message: its sender gets a NACK, if it waits for an answer. */
 void inbound_refuse(struct inbound *inbound);
 void inbound_refuse_sender(struct peer *peer, struct wire_handle sender);
 
-/* A receive ends though parts of its message may still come: they are dropped. No lock is held. */
+/* A receive ends early: drops the parts of its message that still arrive. No lock is held. */
 void inbound_forget(struct peer *peer, const struct recv_request *receiver);
 
-/* Throws away a message that no receive can ask for any more. No lock is held. */
+/* Frees a message that no receive can match any more. No lock is held. */
 void inbound_drop(struct inbound *inbound);
 
-/* Counts a header that makes no sense, and gives up the lane that it came on. */
+/* Counts a bad header and fails the lane that it came on. Prints it the first time. */
 void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value);
 
 #endif

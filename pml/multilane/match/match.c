@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of the matching tables that are not on the shortest path. */
+/* The slower parts of the matching tables. */
 #include "match/match.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ void match_table_grow(struct match_table *table)
     table->mask = old_size * 2 - 1;
     table->shift--;
     table->buckets = buckets;
-    /* Chains move whole. */
+    /* A chain moves as a whole. */
     for (uint32_t i = 0; i < old_size; i++) {
         for (struct match_node *head = old[i], *next; head; head = next) {
             next = head->next_head;

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queues that are searched by source and tag in constant time: posted receives, unexpected
- * messages. */
+/* Queues with a search by source and tag in constant time: posted receives, unexpected messages. */
 #ifndef MULTILANE_MATCH_H
 #define MULTILANE_MATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Stands for any source or any tag. Open MPI's own tags are -1 for "any" and below -1 for itself,
- * so no message carries it. */
+/* Any source or any tag. No message carries it: Open MPI's own tags are -1 for "any" and below
+ * -1 for itself. */
 #define MATCH_ANY (-1)
 
-/* One entry of a table: a receive under the source and tag it asks for, or a message under one of
- * the pairs by which it can be asked for. Entries of one key form a chain in the order they were
- * added, and a bucket holds the heads of its chains: however many wait under one key, they are one
- * step for a search for another. */
+/* One entry: a receive under its source and tag, or a message under one of the pairs that match
+ * it. Entries of one key form a chain in order of insertion; a bucket lists the heads of its
+ * chains. So the length of one chain does not slow a search for another key. */
 struct match_node {
     struct match_node *next;      /* of the same key, null at the end */
-    struct match_node *previous;  /* of the same key; the head's is the last of its chain */
-    struct match_node *next_head; /* of a head: the next chain of the bucket */
+    struct match_node *previous;  /* of the same key; of a head: the last of its chain */
+    struct match_node *next_head; /* of a head: the head of the next chain in the bucket */
     uint64_t stamp;               /* order among entries of different keys */
     int32_t source;
     int32_t tag;
@@ -42,7 +40,7 @@ static inline unsigned match_kind(int32_t source, int32_t tag)
     return (unsigned) (source == MATCH_ANY) << 1 | (unsigned) (tag == MATCH_ANY);
 }
 
-/* Both as one number, to be compared and hashed at once. */
+/* Both as one number, for comparison and hash. */
 static inline uint64_t match_key(int32_t source, int32_t tag)
 {
     return (uint64_t) (uint32_t) tag << 32 | (uint32_t) source;
@@ -56,19 +54,19 @@ static inline uint64_t match_key_of(const struct match_node *node)
 void match_table_init(struct match_table *table);
 void match_table_fini(struct match_table *table);
 
-/* Shows every entry, in no order. The table must not change meanwhile. */
+/* Calls `visit` for every entry, in no order. The table must not change meanwhile. */
 void match_walk(const struct match_table *table, void (*visit)(const struct match_node *node));
 
-/* Doubles the number of buckets; without memory the table stays as it is, slower but right. */
+/* Doubles the number of buckets. Without memory the table stays as it is, and slower. */
 void match_table_grow(struct match_table *table);
 
-/* Multiplication carries every bit of the key to the upper ones of the product. */
+/* Multiplicative hash: the upper bits of the product depend on all bits of the key. */
 static inline struct match_node **match_bucket(struct match_table *table, uint64_t key)
 {
     return &table->buckets[key * UINT64_C(0x9e3779b97f4a7c15) >> table->shift];
 }
 
-/* Where the head of this key's chain hangs; what hangs there is null if nothing waits under it. */
+/* The link to the head of this key's chain; it is null where the chain is empty. */
 static inline struct match_node **match_head(struct match_table *table, uint64_t key)
 {
     struct match_node **at = match_bucket(table, key);
@@ -82,14 +80,14 @@ static inline bool match_is_wildcard(const struct match_node *node)
     return node->source == MATCH_ANY || node->tag == MATCH_ANY;
 }
 
-/* Whether the next entry should not be added before the table has grown. */
+/* Should the table grow before the next entry? */
 static inline bool match_is_full(const struct match_table *table)
 {
     return table->count > table->mask * 2;
 }
 
-/* Adds an entry behind all others of its key to a table that is not full. The caller has set
- * source, tag and stamp. */
+/* Appends an entry to its chain; the table is not full. The caller has set source, tag and
+ * stamp. */
 static inline void match_insert(struct match_table *table, struct match_node *node)
 {
     struct match_node **at = match_head(table, match_key_of(node));
@@ -116,7 +114,7 @@ static inline void match_add(struct match_table *table, struct match_node *node)
     match_insert(table, node);
 }
 
-/* Takes the oldest entry, which has no wildcard, off a chain that hangs at `at`. */
+/* Removes the oldest entry, without a wildcard, of the chain at `at`. */
 static inline struct match_node *match_take_exact(struct match_table *table, struct match_node **at)
 {
     struct match_node *head = *at, *next = head->next;
@@ -141,7 +139,7 @@ static inline struct match_node *match_take_head(struct match_table *table, stru
 static inline void match_remove(struct match_table *table, struct match_node *node)
 {
     struct match_node *next = node->next;
-    if (!node->previous->next) { /* a head: it names the last one, which nothing follows */
+    if (!node->previous->next) { /* a head: its `previous` is the last of the chain */
         match_take_head(table, match_head(table, match_key_of(node)));
         return;
     }
@@ -160,11 +158,11 @@ static inline struct match_node *match_first(struct match_table *table, int32_t 
     return *match_head(table, match_key(source, tag));
 }
 
-/* The oldest of the posted receives that accept a message from `source` with `tag`, or null. */
+/* The oldest posted receive that matches `source` and `tag`, or null. */
 struct match_node *match_oldest_wildcard(struct match_table *posted, int32_t source, int32_t tag,
                                          struct match_node *oldest);
 
-/* Takes the receive that a message matches off the table; null if none waits for it. */
+/* Removes and returns the receive that matches a message; null: none waits. */
 static inline __attribute__((always_inline)) struct match_node *
 match_take_posted(struct match_table *posted, int32_t source, int32_t tag)
 {
@@ -177,8 +175,8 @@ match_take_posted(struct match_table *posted, int32_t source, int32_t tag)
     return oldest;
 }
 
-/* The keys by which a message can be asked for. A wildcard tag takes only the user's tags, which
- * are not negative; so messages of Open MPI itself have half as many. */
+/* The keys that match a message. A wildcard tag matches only the user's tags, which are not
+ * negative; so Open MPI's own messages have half as many. */
 static inline unsigned match_key_step(int32_t tag)
 {
     return tag < 0 ? 2 : 1;

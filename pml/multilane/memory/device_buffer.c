@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory that is gone, and complaints about the driver, until they are known. */
+/* Detects freed device memory, and prints the first few errors of the CUDA driver. */
 #include "memory/device_buffer.h"
 
 #include <stdatomic.h>

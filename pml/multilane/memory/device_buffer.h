@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the buffers of sends and receives have in common where they are device memory. */
+/* Checks of user buffers in device memory, for sends and receives. */
 #ifndef MULTILANE_DEVICE_BUFFER_H
 #define MULTILANE_DEVICE_BUFFER_H
 
@@ -7,17 +7,17 @@
 #include "common/memory/driver.h"
 #include "common/memory/memory.h"
 
-/* The address that tells whose memory a buffer is: its first byte, wherever the datatype has it. */
+/* The first byte of the data. It determines the memory kind of the buffer. */
 static inline const char *buffer_first_byte(const void *buffer, const ompi_datatype_t *datatype)
 {
     return (const char *) buffer + datatype->super.true_lb;
 }
 
-/* Memory that neither the driver nor the processor can use any more: says why. The MPI error class,
- * or MPI_SUCCESS if it is there. */
+/* MPI_SUCCESS, or an MPI error class after a message, where neither the driver nor the CPU can
+ * use the memory any more. */
 int buffer_gone(const struct memory *memory, const void *address);
 
-/* Says what the CUDA driver refused, in its own words; after a few times it is known. */
+/* Prints what the CUDA driver refused, in its own words; only the first few times. */
 void driver_complain(const char *what, driver_result result);
 
 #endif

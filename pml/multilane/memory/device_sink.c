@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory on its way in. */
+/* Copies received pieces to device memory, through slots of host memory. */
 #include "memory/device_sink.h"
 
 #include <string.h>
@@ -39,13 +39,13 @@ bool device_sink_begin(struct device_sink *sink, const void *buffer, size_t coun
     }
     sink->bytes = bytes;
     sink->filling = NULL;
-    /* Relaxed: no other thread knows of the message's pieces yet. */
+    /* Relaxed, both: no other thread uses the sink yet. */
     atomic_store_explicit(&sink->copies, 1, memory_order_relaxed); /* until device_sink_end */
     atomic_store_explicit(&sink->no_more, false, memory_order_relaxed);
     return true;
 }
 
-/* True: it was the last one, and the message is known to be whole. */
+/* True: it was the last copy. */
 static bool copy_ended(struct device_sink *sink)
 {
     /* Release: our result. Acquire: the others', before the sink completes. */
@@ -79,7 +79,7 @@ static void filling_copy(struct device_sink *sink)
     if (!slot)
         return;
     sink->filling = NULL;
-    atomic_fetch_add_explicit(&sink->copies, 1, memory_order_relaxed); /* ours is counted still */
+    atomic_fetch_add_explicit(&sink->copies, 1, memory_order_relaxed); /* `copies` is not 0 */
     driver_result result = slot_copy(slot, sink->view, COPY_TO_DEVICE, slot_written);
     if (OPAL_LIKELY(result == DRIVER_SUCCESS))
         return;
@@ -89,8 +89,8 @@ static void filling_copy(struct device_sink *sink)
     atomic_fetch_sub_explicit(&sink->copies, 1, memory_order_relaxed);
 }
 
-/* All slots are in use: the driver takes the bytes from where they are. It waits for copies only,
- * so this ends. */
+/* All slots are in use: the driver copies from where the bytes are. This waits for the driver
+ * only, so it ends. */
 static void write_now(struct device_sink *sink, size_t offset, const char *bytes, size_t length)
 {
     const struct view *view = sink->view;
@@ -105,7 +105,7 @@ static void write_now(struct device_sink *sink, size_t offset, const char *bytes
     sink->error = MPI_ERR_OTHER;
 }
 
-/* The slot that takes the byte at `offset`: pieces that follow each other share one. */
+/* The slot for the byte at `offset`; adjacent pieces share one. */
 static struct slot *filling_at(struct device_sink *sink, size_t offset)
 {
     struct slot *slot = sink->filling;
@@ -143,9 +143,9 @@ void device_sink_write(struct device_sink *sink, size_t offset, const char *byte
     OPAL_THREAD_UNLOCK(&sink->lock);
 }
 
-/* Its rail died after the last write, say. Another device's read would not push what this one
- * wrote, and a sender of puts has heard that all arrived and may have its buffer back: so the
- * driver flushes, for all devices, and only where it cannot does the receive end in an error. */
+/* For example, its rail died after the last write. A read by another device would not push these
+ * writes, and the sender of puts may have its buffer back. So the driver flushes for all
+ * devices; where it cannot, the receive ends with an error. */
 static void flush_failed(struct device_sink *sink, int status)
 {
     char words[160];
@@ -171,13 +171,12 @@ static void flush_ended(void *context, int status)
     sink->done(sink);
 }
 
-/* Each lane that may have written there is flushed, once for the message. */
+/* Flushes each lane that may have written there, once per message. */
 static void flushes_start(struct device_sink *sink, const struct rma *rma)
 {
     const char *place = view_contiguous(sink->view);
     for (uint32_t i = 0; i < rma->count; i++) {
-        atomic_fetch_add_explicit(&sink->copies, 1,
-                                  memory_order_relaxed); /* ours is counted still */
+        atomic_fetch_add_explicit(&sink->copies, 1, memory_order_relaxed); /* `copies` is not 0 */
         int rc = lane_flush(&rma->lanes[i].local, place, sink->bytes, flush_ended, sink);
         if (OPAL_LIKELY(rc == OMPI_SUCCESS))
             continue;
@@ -188,14 +187,14 @@ static void flushes_start(struct device_sink *sink, const struct rma *rma)
 
 bool device_sink_end(struct device_sink *sink, const struct rma *rma)
 {
-    /* The peer may be lost, or the receive cancelled, while the last copies are under way: they
-     * end it. Relaxed: only the one count that it stands for depends on it. */
+    /* True before: a lost peer or a cancel has ended it, and the last copies complete it.
+     * Relaxed: it guards only the one count in `copies`. */
     if (atomic_exchange_explicit(&sink->no_more, true, memory_order_relaxed))
         return true;
     OPAL_THREAD_LOCK(&sink->lock);
     filling_copy(sink);
     OPAL_THREAD_UNLOCK(&sink->lock);
-    /* Relaxed: who brought the last bytes has ordered it, see recv_request_received. */
+    /* Relaxed: recv_request_received has ordered it. */
     if (rma->count && atomic_load_explicit(&rma->landed, memory_order_relaxed))
         flushes_start(sink, rma);
     if (!copy_ended(sink))

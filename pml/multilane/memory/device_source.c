@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory on its way out. */
+/* Brings a message from device memory to host memory, where its protocol needs that. */
 #include "memory/device_source.h"
 
 #include "memory/device_buffer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gets and puts over several lanes. Which lane of ours leads to which lane of the peer is learned
- * from the peer: each end sends, once, the number of a lane on that lane. Until that has come, the
- * keys for the lane are passed over, and the message takes the others. */
+/* Gets and puts over several lanes. Which lane here leads to which lane of the peer? Each end
+ * sends the index of a lane on that lane, once. Until it has arrived, a message does not use the
+ * keys for that lane. */
 #include "memory/rma.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "delivery/control.h"
 #include "peer/stripe.h"
 
-/* No BTL is asked for more at once. */
+/* The largest piece for any BTL. */
 #define PIECE_MAX ((size_t) 1 << 30)
 
 /* --- the end that offers its memory ----------------------------------------------------------- */
@@ -152,7 +152,7 @@ static void rma_drop(struct rma *rma, uint32_t index)
             (rma->count - index) * sizeof(rma->lanes[0]));
 }
 
-/* Below the threshold the processor copies, if it can. */
+/* Up to the threshold the CPU copies, where it can. */
 static bool registers(const struct rma *rma, struct rma_lane *used, void *local, size_t size,
                       size_t threshold, uint32_t access)
 {
@@ -205,7 +205,7 @@ static void piece_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
     transfer_piece_done(rma->transfer, status);
 }
 
-/* What a BTL's get or put returned, in the words of a transfer: it may be busy in two ways. */
+/* Translates the result of a BTL's get or put. "Busy" has two codes. */
 static int piece_started(struct rma_lane *used, size_t size, int rc)
 {
     if (rc >= 0) {
@@ -216,7 +216,7 @@ static int piece_started(struct rma_lane *used, size_t size, int rc)
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
 }
 
-/* The lane for the next piece, and its size; null: all have enough to do. */
+/* The lane and the size of the next piece; null: all lanes are busy. */
 static struct rma_lane *rma_choose(struct rma *rma, size_t total, size_t *size)
 {
     struct lane *lanes[RMA_LANES_MAX];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The slots, and the queues of copies under way.
  *
- * A queue belongs to a stream: what fills it (a copy that was started) adds at the tail, what
- * empties it (progress) takes from the head, and a slot says how many bytes it holds. Copies of one
- * stream end in order, so only the head is looked at. */
+ * Each stream has a queue: a started copy adds its slot at the tail, progress takes ended ones
+ * from the head. Copies of one stream end in order, so progress tests only the head. */
 #include "memory/staging.h"
 
 #include <stdatomic.h>
@@ -25,22 +24,22 @@ static const struct {
 
 struct slot_queue {
     struct slot *head;
-    struct slot **tail; /* null: as if it were &head */
+    struct slot **tail; /* null: means &head */
 };
 
 static struct {
-    _Atomic bool is_registered; /* staging_progress with opal_progress */
-    _Atomic uint32_t under_way; /* copies, for a look without the lock */
+    _Atomic bool is_registered; /* opal_progress calls staging_progress */
+    _Atomic uint32_t under_way; /* copies; a hint, read without the lock */
 
     opal_mutex_t lock; /* guards all below */
     struct {
-        struct slot *slots; /* null: not made yet */
+        struct slot *slots; /* null: not allocated yet */
         unsigned char *bytes;
-        struct copier *copier; /* that has pinned the bytes; null: none could */
+        struct copier *copier; /* the one that has pinned the bytes; null: not pinned */
         struct slot *free;
     } pools[POOLS];
     struct slot_queue queues[COPIERS_MAX][COPY_DIRECTIONS];
-    unsigned used; /* copiers with queues: those below */
+    unsigned used; /* copiers with a smaller index may have queues */
 } staging = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* --- slots ------------------------------------------------------------------------------------ */
@@ -58,8 +57,8 @@ static size_t pool_bytes(uint8_t pool)
     return pool_sizes[pool].slots * pool_sizes[pool].slot_bytes;
 }
 
-/* Whole pages of ours, which a child that the program forks does not get: the kernel would part
- * them from those that the device copies to, where it is older than Linux 5.12. */
+/* Whole pages that a forked child does not inherit: kernels before Linux 5.12 would give this
+ * process new pages, which the device does not know. */
 static void *pages_new(size_t bytes)
 {
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -69,8 +68,8 @@ static void *pages_new(size_t bytes)
     return pages;
 }
 
-/* The memory is ours and not the driver's, as messages of one device may be in it when the program
- * ends the context of another, which had pinned it. */
+/* Allocated here and not by the driver: it must outlive the driver context that pinned it,
+ * because messages of other devices may be in it. */
 static void pool_pin(uint8_t pool, struct copier *copier)
 {
     driver_result result = copier_pin_pages(copier, staging.pools[pool].bytes, pool_bytes(pool));
@@ -160,7 +159,7 @@ static void queue_add(struct slot_queue *queue, struct slot *slot)
     queue->tail = &slot->next;
 }
 
-/* Takes a slot whose copy has ended; null if the oldest has not. */
+/* Takes the head, if its copy has ended; else null. */
 static struct slot *queue_take(struct slot_queue *queue, driver_result *result)
 {
     struct slot *slot = queue->head;
@@ -177,7 +176,7 @@ static struct slot *queue_take(struct slot_queue *queue, driver_result *result)
     return slot;
 }
 
-/* One slot of any queue. Starts behind `*from`, so that no queue waits for another. */
+/* An ended slot of any queue. Starts at `*from`, so that no queue delays another. */
 static struct slot *ended_take(unsigned *from, driver_result *result)
 {
     struct slot *slot = NULL;
@@ -199,7 +198,7 @@ int staging_progress(void)
     driver_result result = DRIVER_SUCCESS;
     struct slot *slot;
     if (atomic_load_explicit(&staging.under_way, memory_order_relaxed) == 0)
-        return 0; /* a copy that was just added is seen by the next look */
+        return 0; /* the next call sees a copy that was just added */
     while ((slot = ended_take(&from, &result)) != NULL) {
         slot->done(slot, result); /* with no lock held */
         ended++;
@@ -220,7 +219,7 @@ driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_di
     struct copier *copier = view->copier;
     slot->done = done;
     slot->copier = copier;
-    /* The lock keeps the order of the queue that of the stream. */
+    /* The lock gives the queue the order of the stream. */
     OPAL_THREAD_LOCK(&staging.lock);
     driver_result result = view_copy(view, direction, slot->offset, slot->length, slot->bytes);
     if (result == DRIVER_SUCCESS)
@@ -228,7 +227,7 @@ driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_di
     if (result == DRIVER_SUCCESS)
         queue_add(&staging.queues[copier->index][direction], slot);
     else
-        copier_wait(copier, direction); /* what was started of it uses the slot */
+        copier_wait(copier, direction); /* what was started uses the slot */
     if (copier->index >= staging.used)
         staging.used = copier->index + 1;
     OPAL_THREAD_UNLOCK(&staging.lock);
@@ -251,7 +250,7 @@ static void pool_free(uint8_t pool)
         OBJ_DESTRUCT(&staging.pools[pool].slots[i].convertor);
     struct copier *copier = staging.pools[pool].copier;
     if (!copier || copier_unpin_pages(copier, staging.pools[pool].bytes))
-        munmap(staging.pools[pool].bytes, pool_bytes(pool)); /* else it stays ours for ever */
+        munmap(staging.pools[pool].bytes, pool_bytes(pool)); /* else it is still pinned */
     free(staging.pools[pool].slots);
     memset(&staging.pools[pool], 0, sizeof(staging.pools[pool]));
 }

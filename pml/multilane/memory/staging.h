@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Host memory through which device memory passes: slots, and the copies that fill and empty them.
- */
+/* Host memory for messages in device memory: slots, and the copies that fill and empty them. */
 #ifndef MULTILANE_STAGING_H
 #define MULTILANE_STAGING_H
 
 #include "lane/transfer.h"
 #include "memory/view.h"
 
-/* The most that one slot carries: enough to keep a bus busy, and small enough that the stages of a
- * message overlap. */
+/* The size of a slot: keeps a bus busy, and lets the stages of a message overlap. */
 #define SLOT_BYTES ((size_t) 512 << 10)
 
-/* A piece of host memory, pinned where the driver has some left. Whoever took it owns it until it
- * is given back; while it is being copied, staging does. */
+/* A piece of host memory, pinned where possible. The one that took it owns it; while it is
+ * copied, staging.c does. */
 struct slot {
-    struct slot *next; /* free ones, or those of a queue */
+    struct slot *next; /* in the free list or a queue */
     unsigned char *bytes;
     size_t room;
-    size_t offset, length; /* of the message, while it holds a piece of one */
+    size_t offset, length; /* the piece of the message in it */
     void *owner;
-    uint8_t pool; /* which one it goes back to */
+    uint8_t pool; /* to return it to */
 
     /* While it is being copied: */
     void (*done)(struct slot *slot, driver_result result);
@@ -31,25 +29,25 @@ struct slot {
     opal_convertor_t convertor;
 };
 
-/* A slot for `bytes`, or for as many of them as one has room for; null: all are in use. */
+/* A slot for `bytes` or less; null: all are in use. */
 struct slot *slot_take(struct copier *copier, size_t bytes);
-/* One that has room for all of `bytes`, from the heap if need be; null: there is no memory. */
+/* A slot for all of `bytes`, from the heap if need be; null: no memory. */
 struct slot *slot_take_whole(struct copier *copier, size_t bytes);
-/* One from the heap. */
+/* A slot from the heap. */
 struct slot *slot_new(size_t bytes);
 void slot_return(struct slot *slot);
 
-/* Starts to copy the slot's piece from or to its place. `done` is called from progress when it is
- * there, or something failed; not if this itself returns an error. */
+/* Starts to copy the slot's piece. Progress calls `done` when it has ended or failed; not where
+ * this returns an error. */
 driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction direction,
                         void (*done)(struct slot *slot, driver_result result));
 
-/* Ends copies that are through; returns how many. */
+/* Handles ended copies; returns how many. opal_progress calls it. */
 int staging_progress(void);
-/* From now on opal_progress calls it; else from the first copy on. */
+/* Registers it with opal_progress now, not with the first copy. */
 void staging_listen(void);
 
-/* Copies the whole message to the slot, and waits for it. */
+/* Copies the whole message to the slot and waits. */
 driver_result slot_read(struct slot *slot, const struct view *view);
 
 void staging_fini(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datatypes as blocks, and blocks as few copies. */
+/* Turns datatypes into blocks, and blocks into few copies. */
 #include "memory/view.h"
 
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 
 /* --- the blocks of a datatype ----------------------------------------------------------------- */
 
-/* The blocks of one element, which Open MPI finds without touching them. True: all of them. */
+/* The blocks of one element, which Open MPI lists without reading the memory. True: all of them. */
 static bool blocks_list(const ompi_datatype_t *datatype, char *base, struct iovec *blocks,
                         uint32_t *count)
 {
@@ -25,7 +25,7 @@ static bool blocks_list(const ompi_datatype_t *datatype, char *base, struct iove
     return is_all;
 }
 
-/* An array of blocks that is long enough for all. Null without memory. */
+/* All blocks of one element. Null: no memory. */
 static struct iovec *blocks_of(const ompi_datatype_t *datatype, char *base, uint32_t *count)
 {
     struct iovec *blocks = NULL;
@@ -121,36 +121,37 @@ char *view_contiguous(const struct view *view)
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-/* The driver takes no larger distance between rows (2 GiB less a byte on every device known). */
+/* The largest distance between rows (the driver's limit is 2 GiB less a byte on every known
+ * device). */
 #define PITCH_MAX ((size_t) 1 << 30)
 
 /* Pieces of equal length at equal distances. */
 struct rows {
-    driver_ptr host;    /* where the first one is, packed */
+    driver_ptr host;    /* the first row in packed memory */
     driver_ptr address; /* and on the device */
     size_t bytes, count;
     size_t pitch; /* 0 while there is one */
 };
 
-/* Such rows again and again, as those of a part of a cube are. */
+/* Equal rows at equal distances: a part of a cube. */
 struct planes {
     struct rows rows; /* of the first one */
     size_t count;
     size_t pitch; /* 0 while there is one */
 };
 
-/* A part of a cube that a slot cuts off in the middle of a row, at either end, is five shapes: what
- * takes more is not regular, and a kernel moves it at less cost. */
+/* A part of a cube, cut inside a row at both ends, is five shapes. What needs more is irregular,
+ * and a kernel moves it faster. */
 #define SHAPES_MAX 5
 
-/* What was found of a message and not copied yet: whole shapes, planes behind them that may become
- * more, rows behind those. */
+/* Shapes found and not copied yet: complete shapes, then planes that may grow, then rows that
+ * may grow. */
 struct found {
     const struct view *view;
     enum copy_direction direction;
     struct planes shapes[SHAPES_MAX];
     unsigned shape_count;
-    bool is_irregular; /* a kernel is to move it; nothing was copied */
+    bool is_irregular; /* for a kernel; nothing was copied */
     struct planes planes;
     struct rows rows;
 };
@@ -183,7 +184,7 @@ static driver_result shapes_copy(struct found *found)
     return result;
 }
 
-/* Is there a kernel? Says once why not, where one was to be expected. */
+/* Is there a kernel? Prints once why not, where one was expected. */
 static bool can_pack(const struct view *view, enum copy_direction direction)
 {
     static _Atomic bool was_said; /* relaxed: only that it is said once */
@@ -195,7 +196,7 @@ static bool can_pack(const struct view *view, enum copy_direction direction)
     return result == DRIVER_SUCCESS;
 }
 
-/* The planes are complete: one shape more, for which there has to be room. */
+/* The planes are complete: adds them as a shape, if there is room. */
 static driver_result planes_end(struct found *found)
 {
     driver_result result = DRIVER_SUCCESS;
@@ -211,7 +212,7 @@ static driver_result planes_end(struct found *found)
     return result;
 }
 
-/* Is it the next one at equal distances behind the first? The distance of two is that of all. */
+/* Does it follow at equal distance? The second one sets the distance. */
 static bool is_next(driver_ptr first, size_t count, size_t *pitch, size_t least, driver_ptr address)
 {
     if (count > 1)
@@ -222,7 +223,7 @@ static bool is_next(driver_ptr first, size_t count, size_t *pitch, size_t least,
     return true;
 }
 
-/* Is this piece the next row, or the end of the only one? */
+/* Adds the piece as the next row, or to the end of the only row. */
 static bool rows_take(struct rows *rows, driver_ptr address, size_t bytes)
 {
     if (rows->count == 1 && address == rows->address + rows->bytes) {
@@ -236,7 +237,7 @@ static bool rows_take(struct rows *rows, driver_ptr address, size_t bytes)
     return true;
 }
 
-/* Are these rows the next plane? The driver counts the distance of planes in rows. */
+/* Adds the rows as the next plane. The driver counts the distance of planes in rows. */
 static bool planes_take(struct planes *planes, const struct rows *rows)
 {
     const struct rows *first = &planes->rows;
@@ -249,7 +250,8 @@ static bool planes_take(struct planes *planes, const struct rows *rows)
     return true;
 }
 
-/* The rows are complete: they join the planes before them, which else are copied now. */
+/* The rows are complete: adds them to the planes; if they do not fit there, the planes end
+ * first. */
 static driver_result rows_end(struct found *found)
 {
     if (found->rows.count == 0 || planes_take(&found->planes, &found->rows))
@@ -282,7 +284,7 @@ static driver_result found_end(struct found *found)
     return shapes_copy(found);
 }
 
-/* Goes through the blocks of the packed bytes [offset, offset + bytes). */
+/* Walks the blocks of the packed bytes [offset, offset + bytes). */
 static driver_result found_walk(struct found *found, const struct layout *layout, size_t offset,
                                 size_t bytes)
 {

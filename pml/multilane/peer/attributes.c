@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gathers what is known of a lane, from the weakest source to the strongest: defaults and what its
- * BTL says, what was measured, what the user says. */
+/* Gathers the attributes of a lane, weakest source first: defaults and the BTL, measurements,
+ * the user. */
 #include "peer/attributes.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ enum profile_placement attributes_placement(const struct peer *peer)
     return OPAL_PROC_ON_LOCAL_L3CACHE(peer->proc->super.proc_flags) ? PROFILE_CACHE : PROFILE_NODE;
 }
 
-/* What a BTL says that cannot be is named once, however many peers it leads to. */
+/* Reports impossible values of a BTL once, not for each peer. */
 static void say_complaint(const mca_btl_base_module_t *btl, const struct model_error *complaint)
 {
     static const mca_btl_base_module_t *named[MODEL_LANES_MAX];
@@ -82,7 +82,7 @@ static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *
     say_complaint(btl, &complaint);
 }
 
-/* Names the lane after its device, "tcp:eth0", and says where that sits. */
+/* Names the lane after its device, as in "tcp:eth0", and sets card and distance. */
 static void set_device(const struct lane *lane, struct model_lane *out)
 {
     const char *colon = strchr(out->name, ':');
@@ -95,7 +95,8 @@ static void set_device(const struct lane *lane, struct model_lane *out)
     out->distance = device->distance;
 }
 
-/* What the user set of a lane of ours is in what its BTL declares; a profile must not hide it. */
+/* Applies the user's values again, which a BTL of ours has already declared: a profile must not
+ * replace them. */
 static void attributes_of_user(const struct lane *lane, struct model_lane *out)
 {
     static const char *const keys[] = {"latency", "bandwidth", "overhead", "reg_cost",
@@ -107,7 +108,7 @@ static void attributes_of_user(const struct lane *lane, struct model_lane *out)
         snprintf(variable, sizeof(variable), "lane_%s", keys[i]);
         char *given = param_peek_string("btl", lane_name(lane), variable);
         if (given && number_parse_real(given, &value, NULL)) { /* not "auto" */
-            /* 0 is infinite there, as in btl.h. */
+            /* 0 means infinite, as in btl.h. */
             bool is_infinite = strcmp(keys[i], "bandwidth") == 0 && value == 0;
             snprintf(text, sizeof(text), "%s:%s=%s", lane_name(lane), keys[i],
                      is_infinite ? "1e30" : given);
@@ -132,8 +133,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     else
         attributes_of_stock_btl(lane, out);
     set_device(lane, out);
-    /* What is measured are copies from one process to another. Nobody measures a lane of device
-     * memory alone yet. */
+    /* Measured are copies between two processes; not yet a lane of device memory alone. */
     if (out->reach & MODEL_MEMORY_HOST && !lane->peer->is_self)
         used_profile_apply(attributes_placement(lane->peer), out);
     if (group)
@@ -141,7 +141,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     attributes_of_user(lane, out);
     if (out->short_max_bytes > EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX)
         out->short_max_bytes = EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX;
-    if (lane->framed) { /* its largest message is shared with the envelope, and with other lanes */
+    if (lane->framed) { /* its largest message must hold the envelope, and fit other lanes */
         limit(&out->short_max_bytes, lane->largest);
         limit(&out->copied_max_bytes, lane->largest);
         limit(&out->zcopied_max_bytes, lane->largest);

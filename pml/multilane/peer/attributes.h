@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the model is told of a lane, and by whom. */
+/* The attributes of a lane for the model, and their sources. */
 #ifndef MULTILANE_ATTRIBUTES_H
 #define MULTILANE_ATTRIBUTES_H
 
@@ -7,11 +7,11 @@
 #include "common/model/lane.h"
 #include "peer/peer.h"
 
-/* Where a peer is, as far as lanes to it may differ. */
+/* The peer's placement: same cache, same node, or another host. */
 enum profile_placement attributes_placement(const struct peer *peer);
 
-/* Gathers the attributes of a lane from all sources, the strongest last. False: they cannot be
- * computed with, which was said. `group` is not 0 where the lanes to this peer share one. */
+/* Gathers the attributes of a lane from all sources; the strongest wins. False: they are
+ * impossible, which is reported. `group`: shared by the lanes to this peer, or 0. */
 bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_lane *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meeting peers: at the first send to one, or at its first message. */
+/* Meets a peer, at the first send to it or at its first message. */
 #include "peer/contact.h"
 
 #include <stdlib.h>
@@ -42,12 +42,12 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
         peer->proc = proc;
         uint32_t window = multilane.window;
         if (!peer->is_self && !record_accepts(proc, &window)) {
-            ; /* which said why */
+            ; /* it has reported why */
         } else if (!peer_take_lanes(peer)) {
             peer_say_unreachable(peer);
         } else {
             contact_events.met(peer, window);
-            peer->reachable = true; /* from here on there can be messages */
+            peer->reachable = true; /* messages may be sent from here on */
         }
         if (is_new)
             peer_list(peer);
@@ -74,9 +74,9 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
         return peer;
     ompi_proc_t *proc = NULL;
     if (base->flags & WIRE_NAMED) {
-        /* Processes of other jobs were added before anything is sent; others are not looked for,
-         * which might wait for ever for an answer about a name that no process has. Once for each:
-         * Open MPI looks without a lock, and another thread may just add one. */
+        /* Only known processes: others were not added by MPI, and looking up a name that no
+         * process has might wait for ever. One look-up: Open MPI's is without a lock, and
+         * another thread may be adding the process. */
         proc = (ompi_proc_t *) ompi_proc_lookup(sender);
         if (sender.jobid != multilane.me.jobid && !proc)
             return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control messages that may be lost. */
+/* Sends control messages that may be lost. */
 #include "peer/control_message.h"
 
 bool control_send_bare(struct lane *lane, uint8_t type, const void *body, size_t length)

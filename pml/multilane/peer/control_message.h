@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control messages as they stand on the wire: the one place that writes them. */
+/* The one place that writes control messages. */
 #ifndef MULTILANE_CONTROL_MESSAGE_H
 #define MULTILANE_CONTROL_MESSAGE_H
 
@@ -10,7 +10,7 @@ struct control_message {
     unsigned char bytes[WIRE_CONTROL_MAX];
 };
 
-/* Writes the base of a header to this peer, and our name if it needs that; returns the end. */
+/* Writes the base of a header to this peer, with this process's name if needed; returns the end. */
 static inline unsigned char *peer_write_base(const struct peer *peer, void *at, uint8_t type,
                                              uint8_t flags)
 {
@@ -27,7 +27,7 @@ static inline unsigned char *peer_write_base(const struct peer *peer, void *at, 
     return end;
 }
 
-/* Adds bytes behind what is written. */
+/* Appends bytes. */
 static inline void control_append(struct control_message *message, const void *bytes, size_t length)
 {
     if (length)
@@ -43,8 +43,7 @@ static inline void control_write(struct control_message *message, const struct p
     control_append(message, body, length);
 }
 
-/* Sends it as it is on just this lane: what the lane refuses or loses is lost. False: it refuses.
- */
+/* Sends it on this lane only, once. False: the lane has refused it. */
 bool control_send_bare(struct lane *lane, uint8_t type, const void *body, size_t length);
 
 #endif

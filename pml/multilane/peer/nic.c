@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices behind BTL modules. Open MPI's interface does not tell them; but a BTL that has several
- * registers parameters for each, named after it, that are kept in the module itself: so the one
- * that is kept in this module's btl_bandwidth, btl_tcp_bandwidth_eth0, says that it drives eth0. */
+/* Finds the network device of a BTL module, which Open MPI's interface does not tell. A BTL with
+ * several devices registers a parameter for each and keeps it in the module: the one kept in
+ * this module's btl_bandwidth, say btl_tcp_bandwidth_eth0, names eth0. */
 #include "peer/nic.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static void place_fill(struct nic *device)
     if (!device->name[0] || !locality_find(NULL, device->name, &place))
         return;
     device->card = place.card;
-    /* The topology is asked for only by jobs whose devices it can tell apart. */
+    /* Loads the topology only where it can make a difference. */
     if (place.cpus[0] && opal_hwloc_base_get_topology() == OPAL_SUCCESS &&
         locality_of_process(opal_hwloc_topology, here))
         device->distance = locality_distance(opal_hwloc_topology, here, place.cpus);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device behind a BTL module: its name, its card, how far it is. */
+/* The network device behind a BTL module: name, card, distance. */
 #ifndef MULTILANE_NIC_H
 #define MULTILANE_NIC_H
 
@@ -8,13 +8,13 @@
 struct nic {
     struct nic *next;
     const mca_btl_base_module_t *btl;
-    char name[40]; /* empty: it has none, or does not tell */
+    char name[40]; /* empty: none, or unknown */
     uint32_t card;
     uint32_t distance; /* from this process; 0 is near */
 };
 
-/* The module's device; `name` is what its BTL says itself, or empty. Looked up once a module. With
- * the component's lock held. */
+/* The module's device, looked up once per module. `name`: what the BTL itself calls it, or
+ * empty. With the component's lock held. */
 const struct nic *nic_of(const mca_btl_base_module_t *btl, const char *name);
 
 void nics_fini(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of peers, and the lanes of each by BTL. */
+/* The tables of peers, and the search for a lane by BTL. */
 #include "peer/peer.h"
 
 #include <stdatomic.h>
@@ -8,12 +8,12 @@
 
 #include "base/multilane.h"
 
-/* Those of other jobs, by name: each of their messages carries it, and a parent may have thousands.
- * Written with the component's lock held. */
+/* Peers of other jobs, by name: each of their messages carries it, and a parent may have
+ * thousands of them. Written with the component's lock held. */
 #define OTHER_JOB_BUCKETS 1024u
 static struct peer *_Atomic other_job_buckets[OTHER_JOB_BUCKETS];
 
-/* Ranks of one job do not meet, nor do processes that were started one by one. */
+/* No collisions between ranks of one job, nor between jobs of one process. */
 static struct peer *_Atomic *other_job_bucket(opal_process_name_t name)
 {
     return &other_job_buckets[(name.vpid + name.jobid) % OTHER_JOB_BUCKETS];
@@ -49,7 +49,7 @@ struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
     return NULL;
 }
 
-/* With the component's lock held. Release: a peer is whole before it can be found. */
+/* With the component's lock held. Release, against peer_find and peers_visit. */
 void peer_list(struct peer *peer)
 {
     if (!peer->is_of_other_job) {
@@ -99,7 +99,7 @@ void peers_visit(void (*visit)(struct peer *peer, void *with), void *with)
     struct peer *peer =
         atomic_load_explicit(&multilane.other_job_peers, memory_order_acquire); /* peer_list */
     while (peer) {
-        struct peer *next = peer->next_other_job; /* peers_fini frees it meanwhile */
+        struct peer *next = peer->next_other_job; /* `visit` may free it */
         visit(peer, with);
         peer = next;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A class of peers: all with equal lanes, who therefore share plans. */
+/* A class of peers: all have equal lanes and share plans. */
 #ifndef MULTILANE_PEER_CLASS_H
 #define MULTILANE_PEER_CLASS_H
 

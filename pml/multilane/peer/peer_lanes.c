@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lanes of a peer: taken over from the BML, lost, found again, and the plan that follows.
+/* The lanes of a peer: taken from the BML, lost, found again; and the plan that follows.
  *
- * The array of lanes never moves and a lane keeps its place in it, so a request under way may keep
- * pointers to lanes and the route that it has, whatever happens to the plan meanwhile; classes, and
- * with them routes, live until the component closes. A change only decides what is sent from then
- * on. */
+ * Requests may keep pointers to lanes and to their route: the array of lanes never moves, a lane
+ * keeps its index, and classes with their routes live until the component closes. A change
+ * affects only later messages. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,18 +29,18 @@ const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t 
                : NULL;
 }
 
-/* A peer has at most one lane for each module, and a plan knows no more than this. */
+/* At most one lane per module, and as many as a plan knows. */
 static uint8_t most_lanes(void)
 {
     size_t modules = opal_list_get_size(&mca_btl_base_modules_initialized);
     return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
 }
 
-/* What a lane whose messages are kept does not do, unless it can be fenced: memory that one lane
- * was told to write could not be given to another. */
+/* What framed lanes do not offer, unless they can be fenced: an abandoned lane could still write
+ * to the memory of a get or put. */
 #define NOT_FRAMED ((uint32_t) (MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT))
 
-/* May the lane lose what it took, while the peer lives on? */
+/* May the lane lose messages while the peer lives? */
 static bool lane_loses(struct lane *lane)
 {
     struct multilane_lane_attributes attributes = {.capabilities = 0};
@@ -60,8 +59,8 @@ static uint32_t not_offered(const struct lane *lane)
     return lane->framed && !lane->renewable ? NOT_FRAMED : 0;
 }
 
-/* Decides for the lanes from `first` on, once, whether their messages travel in envelopes (see
- * delivery.h). What went by one lane must fit any other that it may have to be sent by again. */
+/* Decides, once per lane, whether its messages go in envelopes (delivery.h). A frame must fit
+ * every other lane. */
 static void lanes_frame(struct peer *peer, uint8_t first)
 {
     size_t largest = SIZE_MAX;
@@ -95,7 +94,7 @@ static bool takes_device(const struct lane *lane)
     return attributes.capabilities & MULTILANE_CAN_DEVICE_MEMORY;
 }
 
-/* Copies what the BML knows: its own arrays shift when a lane is removed. */
+/* Copies the BML's entry: its arrays shift when a lane is removed. */
 static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
 {
     const mca_btl_base_module_t *btl = bml_btl->btl;
@@ -121,7 +120,7 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
                           .in_place = extension && extension->prepare_in_place,
                           .largest = btl->btl_max_send_size};
     lane->takes_device = takes_device(lane);
-    /* Release: with the acquire of peer_lane_of. */
+    /* Release, against peer_lane_of. */
     atomic_store_explicit(&peer->lane_count, count + 1, memory_order_release);
 }
 
@@ -145,7 +144,7 @@ bool lanes_may_lose(void)
     return false;
 }
 
-/* Our BTL that moves device memory, if this job has it. */
+/* Our BTL for device memory; null: not in this job. */
 static mca_btl_base_module_t *device_btl(void)
 {
     mca_btl_base_selected_module_t *selected;
@@ -159,8 +158,8 @@ static mca_btl_base_module_t *device_btl(void)
     return NULL;
 }
 
-/* Asks it for this peer, which BML r2 does only for BTLs that carry messages. Null: it does not
- * reach the peer, or there is no such lane. */
+/* Makes the peer's lane of device memory, which BML r2 does not, as the BTL carries no messages.
+ * Null: none, or it does not reach the peer. */
 static struct lane *device_lane_new(struct peer *peer)
 {
     mca_btl_base_module_t *btl = driver_is_loaded ? device_btl() : NULL;
@@ -186,8 +185,8 @@ static bool has_lane(const struct peer *peer)
     return false;
 }
 
-/* Gives the peer the plan for the lanes that it has now. False: they carry nothing, which was said,
- * and the plan stays as it was. */
+/* Plans for the lanes that the peer has now. False: they carry nothing, which is reported; the
+ * plan stays. */
 static bool peer_plan(struct peer *peer)
 {
     struct peer_class *class = class_of_peer(peer);
@@ -199,7 +198,7 @@ static bool peer_plan(struct peer *peer)
     for (int i = 0; i < peer_lane_count(peer); i++)
         stripe_init(&peer->lanes[i], &class->lanes[i]);
     atomic_store_explicit(&peer->control, class->control, memory_order_relaxed);
-    /* Release: who finds the class finds it whole. peer_class_now */
+    /* Release, against peer_class_now: the class is whole. */
     atomic_store_explicit(&peer->class, class, memory_order_release);
     return true;
 }
@@ -248,10 +247,8 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
 void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
-    /* Relaxed: its job ends. */
-    atomic_store_explicit(
-        &peer->lane_count, 0,
-        memory_order_relaxed); /* its class keeps it: reports are written after this */
+    /* Relaxed: the job ends. Reports use the class's count. */
+    atomic_store_explicit(&peer->lane_count, 0, memory_order_relaxed);
     free(peer->lanes);
     peer->lanes = NULL;
     free(peer->device_lane);
@@ -265,7 +262,7 @@ bool lane_renew(struct lane *lane)
     if (lane->btl->btl_add_procs(lane->btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS ||
         endpoint != lane->endpoint)
         return false;
-    /* What introduced it to the peer may have been lost with it. Relaxed: see rma.c. */
+    /* The message that told its index may be lost with the old connection. Relaxed: see rma.c. */
     atomic_store_explicit(&lane->introduced, false, memory_order_relaxed);
     return true;
 }

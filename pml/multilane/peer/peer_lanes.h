@@ -5,28 +5,28 @@
 
 #include "peer/peer.h"
 
-/* What a BTL of ours offers beside btl.h; null for another's. */
+/* The extension of a BTL of ours; null for a stock BTL. */
 const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
 
-/* Is there a BTL of Open MPI's that may lose what it took, and so a whole process, met or not? */
+/* Does the job have a stock BTL that may lose messages, so that a lost process goes unnoticed? */
 bool lanes_may_lose(void);
 
-/* Takes what the BML has toward the peer and is no lane yet, and plans for it. False: nothing
+/* Adds the lanes that the BML has toward the peer and that are new, and plans. False: no lane
  * reaches the peer. With the component's lock held. */
 bool peer_take_lanes(struct peer *peer);
 
-/* The same for a lane that something has come on and that the peer does not have: it may have
- * appeared after first contact. Null: the BML does not know it either. No lock is held. */
+/* The same for a message over a BTL that is not among the peer's lanes: the lane may be new.
+ * Null: the BML does not know it. No lock is held. */
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl);
 
-/* The lane is lost, or is there again: what is sent from now on is planned without it, or with it.
- * False: no lane is left to this peer. No lock is held. */
+/* Plans without the lane, or with it again, for later messages. False: no lane to this peer is
+ * left. No lock is held. */
 bool lane_set_lost(struct lane *lane, bool is_lost);
 
-/* Its lanes go, and it has to be met again. */
+/* Removes all lanes; the peer must be met again. */
 void peer_forget_lanes(struct peer *peer);
 
-/* Makes a renewable lane that broke anew; false: not now. */
+/* Makes a broken renewable lane anew; false: not now. */
 bool lane_renew(struct lane *lane);
 
 #endif

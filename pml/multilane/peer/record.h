@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process publishes about its Multilane, checked before the first byte is sent to it. */
+/* The modex record: what a process publishes about its Multilane. Checked before the first byte
+ * to it. */
 #ifndef MULTILANE_RECORD_H
 #define MULTILANE_RECORD_H
 
 #include "common/compat/pml.h"
 #include "common/lane/host.h"
 
-/* Every byte is meaningful in any byte order up to and including byte_order. */
+/* Up to byte_order readable in any byte order. */
 struct record {
     char magic[8];        /* RECORD_MAGIC */
     uint8_t wire_version; /* WIRE_VERSION */
@@ -14,10 +15,10 @@ struct record {
     uint8_t record_bytes; /* sizeof(struct record) of the writer: fields are only ever added */
     uint8_t reserved;
     uint32_t byte_order; /* RECORD_BYTE_ORDER as the writer stores it */
-    uint32_t features;   /* what who talks to it must be able to do beyond the version: none yet */
+    uint32_t features;   /* features that its peers must have; none yet */
     uint32_t key_bytes;  /* the longest registration key that its lanes send */
     uint32_t pid;
-    uint32_t window;        /* what a peer may leave with it unmatched, in the units of flow.h */
+    uint32_t window;        /* window for each peer, in units of flow.h */
     uint64_t pid_namespace; /* inode numbers, 0 where unknown */
     uint64_t user_namespace;
     char boot_id[HOST_BOOT_BYTES];
@@ -26,16 +27,13 @@ struct record {
 #define RECORD_MAGIC      "MLTLANE"
 #define RECORD_BYTE_ORDER 0x01020304u
 
-/* Publishes ours. */
+/* Publishes the record of this process. */
 int record_publish(uint32_t window);
 
-/* Reads that of `proc`, and its window, and says in one sentence, on the error output, why it
- * cannot be talked to.
- */
+/* Reads the record of `proc`, and its window. False: prints why it cannot be used. */
 bool record_accepts(const ompi_proc_t *proc, uint32_t *window);
 
-/* The same check for a record that was read already: null if it is fine, else the reason, in
- * `text`. */
+/* The check of a record alone. Null: good; else the reason, in `text`. */
 const char *record_check(const void *data, size_t bytes, char *text, size_t text_size);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Speeds of lanes, measured while they are used.
+/* Speeds of lanes, measured during use.
  *
  * The receiver counts the striped bytes of each lane and sends the count back on that lane. What
- * the sender has sent and not seen reported is under way; between two reports with something under
- * way all the time the lane was busy, so their distance in time is its speed. No clock of the peer
- * and no completion of a BTL is believed: a completed send may sit in a kernel for a second. */
+ * was sent and not reported is under way. If something was under way all the time between two
+ * reports, the lane was busy, and the bytes by the time are its speed. Completions of BTLs are
+ * not used, because a completed send may stay in a kernel for a second; nor is the peer's clock. */
 #include "peer/stripe.h"
 
 #include <math.h>
@@ -12,32 +12,31 @@
 #include "base/clock.h"
 #include "base/multilane.h"
 
-/* A piece takes its lane so long, so that the last ones of all lanes end close together; shorter
- * than PIECE_MIN it costs more than that wins. */
+/* How long a piece should take, so that the last pieces of all lanes end together. A piece below
+ * PIECE_MIN costs more than that gains. */
 #define PIECE_S        1e-3
 #define PIECE_MIN      ((size_t) 16 << 10)
-#define PIECE_ALIGN    ((size_t) 4096) /* no lane wants more of what it gets or puts */
+#define PIECE_ALIGN    ((size_t) 4096) /* enough for every get and put */
 #define FRAGMENT_ALIGN ((size_t) 64)
-/* A message is cut into so many pieces a lane, where they do not get too short. */
+/* Pieces per lane of a message, where they do not get too short. */
 #define PIECES_A_LANE 8
 
-/* What is given to a lane is bound to it. So a lane gets no more than keeps it busy until the next
- * report, and the rest of a message waits for whichever lane is free first. In time, because a fast
- * lane needs more; in bytes, so that a lane whose reports are late, as on a host with more
- * processes than cores, is not held up; little while its speed is not known. */
+/* A piece given to a lane cannot move to another. So a lane gets only enough to be busy until
+ * the next report, and the rest takes the lane that is free first. The window counts time,
+ * because fast lanes need more, and at least some bytes, because reports may be late on a
+ * crowded node. It is small while the speed is unknown. */
 #define WINDOW_S      8e-3
 #define WINDOW_BYTES  ((uint64_t) 4 << 20)
 #define WINDOW_OF_NEW ((uint64_t) 512 << 10)
 
-/* What a shorter burst takes is mostly latency. */
+/* A shorter burst measures mostly latency. */
 #define MEASURE_BYTES (64u << 10)
 
-/* How far back the average of a lane's speed reaches. */
+/* The time over which the speed is averaged. */
 #define MEMORY_NS 100000000u
 
-/* All words of a lane's speed are read and written relaxed: each is a number of its own, written by
- * the threads that send or read on the lane, and a stale one makes a piece take the second best
- * lane. */
+/* All members of struct lane_speed are relaxed: each is a number of its own, written by threads
+ * that send or read on the lane. An old value makes a piece take the second best lane. */
 static uint64_t load(const _Atomic uint64_t *word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
@@ -68,7 +67,7 @@ void stripe_init(struct lane *lane, const struct model_lane *attributes)
     speed_init(&lane->copy_speed, &attributes->cost[way]);
 }
 
-/* What was written off and is reported all the same makes it less than nothing for a moment. */
+/* Bytes that were written off and then reported would make it negative for a moment. */
 static uint64_t under_way(const struct lane_speed *speed)
 {
     uint64_t unseen = load(&speed->sent) - load(&speed->seen);
@@ -82,7 +81,7 @@ void stripe_lane_lost(struct lane *lane)
     store(&speed->written_off, load(&speed->sent) - load(&speed->seen));
 }
 
-/* When would a piece be there that is sent now? */
+/* When would a piece that is sent now arrive? */
 static double arrival_s(const struct lane_speed *speed, size_t size)
 {
     return (double) (under_way(speed) + size) / (double) load(&speed->bytes_s) + speed->latency_s;
@@ -149,8 +148,8 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
     if (choice.index < 0)
         return first;
     struct lane *best = route_lane(route, peer, choice.index);
-    /* What a framed lane loses is never reported, so no message may wait for that: the frames that
-     * the peer has not acknowledged bound what is under way there. */
+    /* Never waits for a framed lane: bytes that it loses are never reported. Its unacknowledged
+     * frames are limited instead. */
     return may_wait && !best->framed && has_enough(&best->speed) ? NULL : best;
 }
 
@@ -180,7 +179,7 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
 
 static void speed_sent(struct lane_speed *speed, size_t size)
 {
-    if (under_way(speed) == 0) { /* it is idle: what follows is measured from here */
+    if (under_way(speed) == 0) { /* it was idle: measure from here */
         store(&speed->since_bytes, load(&speed->seen));
         store(&speed->since_ns, clock_now_ns());
     }
@@ -203,7 +202,7 @@ void stripe_copying(struct lane *lane, size_t size)
         speed_sent(&lane->copy_speed, size);
 }
 
-/* `total` bytes are through by now, counted since the lane exists. */
+/* `total` bytes have arrived since the lane exists. */
 static void speed_seen(struct lane_speed *speed, uint64_t total)
 {
     uint64_t now = clock_now_ns(), since = load(&speed->since_ns);
@@ -212,16 +211,14 @@ static void speed_seen(struct lane_speed *speed, uint64_t total)
         return;
     double average = (double) load(&speed->bytes_s);
     double sample = (double) bytes * 1e9 / (double) (now - since);
-    /* Too little to tell, or a lane that may have waited for more, or for its report, shows at
-     * least how fast it is, but not at most. The measurement goes on, or begins anew with the next
-     * byte. */
+    /* Too few bytes, or the lane may have waited for more or for its report: then the sample is
+     * only a lower bound. Keep measuring. */
     uint64_t measured = load(&speed->measured_ns);
     bool may_have_waited = measured && under_way(speed) == 0;
     if (sample <= average && (bytes < MEASURE_BYTES || may_have_waited))
         return;
-    /* Each sample counts by how long it took: so the average is bytes by time also where reports
-     * come in a heap, because this process did not look for them for a while. The first one counts
-     * alone. */
+    /* Samples are weighted by their time, so the average is bytes by time, also where many
+     * reports come at once. The first sample counts alone. */
     measured += now - since;
     average += (double) (now - since) / (double) measured * (sample - average);
     store(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
@@ -234,10 +231,10 @@ void stripe_seen(struct lane *lane, const struct wire_seen *seen)
 {
     struct lane_speed *speed = &lane->speed;
     if (seen->bytes > load(&speed->sent) || seen->bytes <= load(&speed->seen))
-        return; /* overtaken by a later report, or nonsense that would only mislead us */
+        return; /* an old report, or impossible */
     store(&speed->seen, seen->bytes);
     uint64_t unseen = load(&speed->sent) - seen->bytes;
-    if (OPAL_UNLIKELY(load(&speed->written_off) > unseen)) /* some of it has come */
+    if (OPAL_UNLIKELY(load(&speed->written_off) > unseen)) /* some has come */
         store(&speed->written_off, unseen);
     speed_seen(speed, seen->bytes);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The profile in use. Every process reads it by itself: it is a few KiB that the node has in its
- * page cache after the first one, and handing it on would cost each of them more than reading it.
- */
+/* The profile in use. Every process reads the file itself: a few KiB, in the page cache after
+ * the first read; passing it on would cost more. */
 #include "peer/used_profile.h"
 
 #include <stdio.h>
@@ -20,7 +19,7 @@ static struct {
     struct startup_costs startup;
 } measured;
 
-/* Takes the file if it is one for this machine; else says why not, in the story. */
+/* Takes the file, if it is for this machine; else sets the story to why not. */
 static enum profile_state take(const char *path, const struct fingerprint *here)
 {
     struct model_error why = {"no memory for a profile"};
@@ -66,7 +65,7 @@ void used_profile_load(void)
     } else if (strcmp(name, "none") == 0) {
         snprintf(measured.story, sizeof(measured.story),
                  "no profile: pml_multilane_profile is none");
-    } else if (take(name, &here) == PROFILE_ABSENT) { /* who names one wants it */
+    } else if (take(name, &here) == PROFILE_ABSENT) { /* a user that names a file wants it */
         model_fail(&measured.complaint, "pml_multilane_profile: %.200s: there is no such file",
                    name);
     }

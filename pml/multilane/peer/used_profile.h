@@ -6,20 +6,20 @@
 
 #include "common/lane/profile.h"
 
-/* Looks for the profile that pml_multilane_profile means. Says nothing: it runs in jobs that do not
- * use Multilane too. */
+/* Looks for the profile of pml_multilane_profile. Prints nothing: it runs in jobs without
+ * Multilane too. */
 void used_profile_load(void);
 
-/* Where the profile is and of when, or why there is none: for reports, one line. */
+/* One line for reports: where the profile is and how old, or why there is none. */
 const char *used_profile_story(void);
 
-/* The complaint about a profile that was found and does not fit; null: there is none. */
+/* What is wrong with a profile that was found; null: nothing. */
 const char *used_profile_complaint(void);
 
 /* The profile in use, or null. */
 const struct lane_file *used_profile(void);
 
-/* Replaces what was measured in `lane`, and names the source. */
+/* Replaces the attributes of `lane` that the profile has measured, and names the source. */
 void used_profile_apply(enum profile_placement placement, struct model_lane *lane);
 
 void used_profile_fini(void);

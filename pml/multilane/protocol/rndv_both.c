@@ -11,8 +11,8 @@
  *   the last chunk: FIN    ------------->    (or it has done the last one itself)
  *   releases the line      <-------------    ACK: it does not touch the line any more
  *
- * Words of the line, all changed by both ends with acquire and release, so that the end that counts
- * the last chunk has seen all copies, and one who sees a failure knows it is to be counted: */
+ * Words of the line. Both ends change them with acquire and release: the end that counts the last
+ * chunk sees all copies, and an end that sees a failure counts its chunks as failed, too: */
 enum { WORD_CLAIMED, WORD_DONE, WORD_FAILED };
 /* A copy that the system refuses half way (a debugger, a policy) is counted as done and marked as
  * failed, as are all chunks after it: the count still ends, and then the receiver asks for the

@@ -56,12 +56,12 @@ static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size
                    request->out.size, size);
 }
 
-/* Once no put is on its way any more, all goes as messages: the same bytes to the same places. */
+/* Once the fence holds, sends all as messages: the same bytes to the same places. */
 static int rndv_put_again(struct pending *pending)
 {
     struct send_request *request =
         (struct send_request *) ((char *) pending - offsetof(struct send_request, pending));
-    /* A lost peer never confirms that nothing more will be written there, and does not mind. */
+    /* A lost peer never confirms the fence; then none is needed. */
     if (rma_fence(&request->rma) == LANE_AGAIN && !peer_is_lost(request->out.peer))
         return LANE_AGAIN;
     rma_release(&request->rma);

@@ -16,7 +16,7 @@ extern const struct protocol rndv_ring;
 
 _Static_assert(sizeof(struct multilane_ring_key) <= WIRE_KEY_MAX, "it fits a message");
 
-/* A receiver's own part. */
+/* The protocol's own data in a receive. */
 struct taken {
     _Atomic uint32_t ends; /* the RTR is out, and the ring is done */
     int status;            /* of the ring, once it is done */
@@ -75,7 +75,7 @@ static void rndv_ring_ready(struct send_request *request, struct lane *from,
                             const struct wire_rtr *rtr, const unsigned char *key)
 {
     const struct lane *lane = ring_lane(request->out.peer);
-    /* Of a message that was announced in another way nothing was offered. */
+    /* Null where the RTS named another protocol: then no end of the ring was offered. */
     const char *data =
         request->protocol == &rndv_ring ? view_contiguous(request->source.view) : NULL;
     struct peer *peer = request->out.peer; /* the request may be gone when the ring has it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Forcing protocols and lanes at run time, for programs that measure: a class of peers is given
- * other plans, which are kept, because a request may still name a route of them. */
+/* Forces protocols and lanes at run time, for programs that measure: gives a class of peers
+ * other plans. The old plans are kept, because requests may still use their routes. */
 #include "report/report.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "peer/contact.h"
 #include "peer/peer_class.h"
 
-/* Plans of host memory: device memory goes as planned, whatever is forced. */
+/* Only plans of host memory are forced. */
 #define FORCED_BUFFERS CLASS_DEVICE
 
 /* The plans of one class for one choice of protocol and lanes. */
@@ -24,13 +24,12 @@ struct forced {
     struct peer_class *class;
     int protocol;
     uint32_t mask;
-    struct model_lane *lanes; /* those of the class, unused ones marked so */
+    struct model_lane *lanes; /* the class's lanes, with the others marked as unused */
     struct plan *plans[FORCED_BUFFERS];
     struct route *routes[FORCED_BUFFERS];
 };
 
-/* Guarded by the component's lock. The first one of a class holds the plans that it was born with.
- */
+/* The component's lock guards it. The first entry of a class holds its original plans. */
 static struct forced *all_forced;
 
 static struct peer *peer_of_rank(int rank)
@@ -64,7 +63,7 @@ static void forced_free(struct forced *forced)
     free(forced);
 }
 
-/* As planned: the class's own plans, remembered before they are replaced for the first time. */
+/* Remembers the class's original plans, before they are first replaced. */
 static bool remember(struct peer_class *class)
 {
     if (find(class, MULTILANE_MEASURE_PLANNED, 0))
@@ -193,13 +192,13 @@ static const char *measure_open_mpi(void)
     return version_built;
 }
 
-/* Gives the classes their own plans back, so that the rest of the end finds them as ever. */
+/* Gives the classes their original plans back. */
 void calibrate_hook_fini(void)
 {
     while (all_forced) {
         struct forced *forced = all_forced;
         all_forced = forced->next;
-        if (!forced->lanes) { /* what the class was born with */
+        if (!forced->lanes) { /* the original plans */
             memcpy(forced->class->plans, forced->plans, sizeof(forced->plans));
             memcpy(forced->class->routes, forced->routes, sizeof(forced->routes));
             free(forced);

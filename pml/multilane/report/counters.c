@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_T variables. They cost nothing while they are not read: the data path counts by route, and
- * reading adds up. */
+/* MPI_T variables. Only reading them costs time: the data path counts per route, and a read adds
+ * up. */
 #include "report/report.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,
                              const void *what);
 
-/* Adds up messages or bytes over all routes that pass. */
+/* Adds up messages or bytes of all routes that pass the filter. */
 static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
 {
     uint64_t sum = 0;
@@ -40,7 +40,7 @@ static bool is_of_protocol(const struct peer_class *class, const struct route *r
                            const void *what)
 {
     (void) class;
-    /* By name: rndv-get is two protocols here, one to the user. */
+    /* By name: two protocols here are called rndv-get. */
     return strcmp(route->protocol->name, ((const struct protocol *) what)->name) == 0;
 }
 

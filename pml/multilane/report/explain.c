@@ -23,7 +23,7 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* Who gave most of the numbers of one way, and those that another source gave. */
+/* The source of most numbers of one way, and the numbers from other sources. */
 static void sources_text(const struct model_lane *lane, int way, char *text, size_t size)
 {
     const uint8_t *source = lane->source[way];

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people and programs see of this process: counts, the explain report, what calibration asks.
- */
+/* Reports of this process: counters, the explain report, the hook for calibration. */
 #ifndef MULTILANE_REPORT_H
 #define MULTILANE_REPORT_H
 
 #include "common/compat/pml.h"
 
-/* counters.c: MPI_T variables named pml_multilane_*, and the sums that they show. */
-/* Registers what is known without a job: counts of each protocol, of unexpected and early messages.
- */
+/* counters.c: MPI_T variables named pml_multilane_*. */
+/* Registers the variables that need no job: those of each protocol, of unexpected and early
+ * messages. */
 int counters_register(const mca_base_component_t *component);
-/* Registers counts of each BTL that the job opened. */
+/* Registers the variables of each BTL that the job has opened. */
 int counters_register_lanes(const mca_base_component_t *component);
 
-/* explain.c: pml_multilane_explain, the plans of this process and how they were used. Writes the
- * report where the parameters ask for one. Called while the classes are still there. */
+/* explain.c: writes the report of the plans and their use, if pml_multilane_explain asks for it.
+ * Call before classes_fini. */
 void explain_write(void);
 
-/* calibrate_hook.c: the end of what include/multilane/measure.h offers, before the classes of peers
- * go. */
+/* calibrate_hook.c: ends what include/multilane/measure.h offers. Call before classes_fini. */
 void calibrate_hook_fini(void);
 
 #endif

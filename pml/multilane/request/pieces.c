@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pieces of a sent message. */
+/* Sends pieces of a message. */
 #include "request/pieces.h"
 
 #include <string.h>
@@ -20,13 +20,13 @@ static void piece_left(void *owner, int status)
     transfer_piece_done(owner, status);
 }
 
-/* A piece of a message that is sent from the user's memory. */
+/* A piece that is sent from the user's memory. */
 struct place {
     mca_btl_base_registration_handle_t *registration; /* null: it is copied */
     const char *data;
 };
 
-/* What another convertor packs lies elsewhere. */
+/* The bytes of another convertor are not in the user's memory. */
 static struct place place_of(struct send_request *request, const opal_convertor_t *convertor,
                              struct lane *lane, size_t offset)
 {
@@ -40,7 +40,7 @@ static struct place place_of(struct send_request *request, const opal_convertor_
     return place;
 }
 
-/* On a lane that may lose it: the piece is kept, as a copy or where it lies. */
+/* On a framed lane: the piece is kept, as a copy or in place. */
 static int piece_send_kept(opal_convertor_t *convertor, const struct place *place,
                            struct transfer *transfer, struct lane *lane, const void *header,
                            size_t header_length, size_t offset, size_t *size)
@@ -133,7 +133,7 @@ int piece_send_data(struct send_request *request, struct transfer *transfer,
     struct wire_data data = {.receiver = request->receiver, .offset = start + offset};
     struct lane *lane =
         stripe_choose(request->route, request->out.peer, request->out.size, size, true);
-    if (!lane) /* a lost receiver reports nothing, so that they have enough for ever */
+    if (!lane) /* a lost receiver reports nothing: its lanes would stay full for ever */
         return lost_or_dead(request->out.peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
     unsigned char *end = peer_write_base(request->out.peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));

@@ -12,7 +12,7 @@
 #include "request/request.h"
 #include "base/work.h"
 
-/* Does what MCA_PML_BASE_RECV_REQUEST_FINI does, to a convertor only where there is one. */
+/* Like MCA_PML_BASE_RECV_REQUEST_FINI, but cleans the convertor only if there is one. */
 static inline __opal_attribute_always_inline__ void request_return(struct recv_request *request)
 {
     if (OPAL_UNLIKELY(request->has_convertor)) {
@@ -39,7 +39,7 @@ static int recv_request_free(ompi_request_t **ompi)
         request_return(request);
     *ompi = MPI_REQUEST_NULL;
     if (OPAL_UNLIKELY(pending_any_unsent()))
-        pending_move_on(); /* of a wait or test that found it complete */
+        pending_move_on(); /* for a wait or test that found the request complete */
     return OMPI_SUCCESS;
 }
 
@@ -61,12 +61,12 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     struct peer *peer = recv_request_peer(request);
     const struct protocol *holder =
         atomic_load_explicit(&request->held_by, memory_order_acquire); /* recv_request_get_failed */
-    /* What is matched completes as it would have; but from a dead peer nothing comes any more. */
+    /* A matched receive completes normally; but nothing comes from a dead peer. */
     if (!can_cancel && (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) ||
                         (holder && !holder->stop) ||
                         atomic_load_explicit(&request->is_answering, memory_order_relaxed)))
         return OMPI_SUCCESS;
-    if (!can_cancel && holder) { /* it ends when that has stopped */
+    if (!can_cancel && holder) { /* the receive ends when the protocol has stopped */
         holder->stop(peer, false);
         return OMPI_SUCCESS;
     }
@@ -125,7 +125,7 @@ void recv_request_fail(struct recv_request *request, int mpi_error)
 {
     request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
     request->size = request->wanted = 0;
-    atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece may come */
+    atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece is expected */
     recv_request_complete(request);
 }
 
@@ -140,8 +140,8 @@ static void recv_request_prepare_convertor(struct recv_request *request)
     request->has_convertor = true;
 }
 
-/* Pieces may come in any order and end within an element. Open MPI's convertor, moved on from
- * within an element, loses the bytes of it that it had; from the beginning it finds every place. */
+/* Pieces come in any order and may end inside an element. A convertor that is moved from inside
+ * an element loses the bytes of it; from position 0 it finds every position. */
 static void position_set(opal_convertor_t *convertor, size_t offset)
 {
     size_t position = 0;
@@ -204,8 +204,8 @@ void recv_request_complete(struct recv_request *request)
 
 void recv_request_received(struct recv_request *request, size_t bytes)
 {
-    /* Release: our bytes before the count. Acquire: the others' bytes before completion. Only who
-     * brings the last byte completes it, also if a FIN says more than there was. */
+    /* Release: these bytes before the count. Acquire: the other threads' bytes before
+     * completion. Only the thread with the last byte completes, also where a FIN says too much. */
     size_t wanted = request->wanted;
     size_t before = atomic_fetch_add_explicit(&request->received, bytes, memory_order_acq_rel);
     if (before >= wanted || bytes < wanted - before)
@@ -232,7 +232,7 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
         device_sink_begin(&request->sink, base->req_addr, base->req_count, base->req_datatype,
                           request->wanted)) {
         request->data = NULL;
-        if (!request->sink.view) /* its bytes are dropped, and it ends in an error */
+        if (!request->sink.view) /* the bytes are dropped; it ends with an error */
             request->size = request->wanted = 0;
         return;
     }
@@ -274,13 +274,12 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
         recv_request_finish(request);
         return;
     }
-    if (OPAL_UNLIKELY(peer_is_lost(arrival->peer))) { /* its announcement was kept */
+    if (OPAL_UNLIKELY(peer_is_lost(arrival->peer))) { /* its RTS was kept */
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
         return;
     }
-    /* What a former life that did not come to its end has left; no other thread knows of this one
-     * yet.
-     */
+    /* What an earlier use of the request may have left, if it was cut short. Relaxed: no other
+     * thread uses this one yet. */
     atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
     request->is_shared = false;
     request->protocol = protocol_of_method(arrival->method);
@@ -295,23 +294,23 @@ void recv_request_finish(struct recv_request *request)
         recv_request_complete(request);
 }
 
-/* So long a receive waits until its answer has left, for a sender that waits for it while we
- * compute: a connection is made meanwhile. A sender that is not in MPI, and whose lane is full, is
- * not waited for. */
+/* How long a receive waits until its ACK has left, so that the sender gets it while this process
+ * computes: enough to make a connection. Not longer, because the sender may be outside of MPI
+ * with a full lane. */
 #define ANSWER_PATIENCE_NS UINT64_C(20000000)
 
 static void acknowledged(void *owner, int status)
 {
     struct recv_request *request = owner;
-    (void) status; /* the message is here, whatever becomes of the answer */
+    (void) status; /* the message has arrived in any case */
     recv_request_complete(request);
 }
 
 void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
 {
     struct wire_ack ack = {.sender = request->sender};
-    /* From here on nothing else ends it. Relaxed: cancelling it too early or too late is the same
-     * to who cancels. */
+    /* From here on only `acknowledged` ends it. Relaxed: a cancel may come a little early or
+     * late. */
     if (handle_is_set(request->handle))
         recv_request_forget_handle(request);
     atomic_store_explicit(&request->is_answering, true, memory_order_relaxed);
@@ -346,7 +345,7 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size
     control_write(&message, recv_request_peer(request), WIRE_RTR, &rtr, sizeof(rtr));
     control_append(&message, key_bytes, wire_keys_length(&rtr.key));
     handle_goes_out(request);
-    /* Who proposed a put waits for it, see send_request_expect. */
+    /* A sender that proposed a put expects this RTR, see send_request_expect. */
     if (method == WIRE_BY_PUT)
         control_send_expected(lane, &message);
     else
@@ -361,9 +360,9 @@ void recv_request_get_begins(struct recv_request *request, const struct protocol
 void recv_request_get_failed(struct recv_request *request)
 {
     const struct protocol *mine = atomic_load_explicit(&request->held_by, memory_order_relaxed);
-    recv_request_ask(request, 0); /* over what was got come the same bytes */
-    /* Release: a cancel that sees it finds the request as it is left here. Last, though the request
-     * may have ended: then it is another protocol's, or a get of another life. */
+    recv_request_ask(request, 0); /* the same bytes overwrite what was got */
+    /* Release, against recv_request_cancel: it finds the request as it is here. Compared,
+     * because the request may have ended, and another protocol or get may hold it. */
     atomic_compare_exchange_strong_explicit(&request->held_by, &mine, NULL, memory_order_release,
                                             memory_order_relaxed);
 }
@@ -381,9 +380,8 @@ void recv_request_ask(struct recv_request *request, size_t offset)
     recv_request_ask_on(request, peer_control_lane(recv_request_peer(request)), offset);
 }
 
-/* Claims the bytes for the caller, who then writes them and counts the fresh ones; until they are
- * counted the request stays. Its memory is never given back, so that a handle which goes at this
- * moment does no harm. */
+/* Claims bytes for the caller, which writes them and then counts the fresh ones; until then the
+ * request cannot end. Its memory is never freed, so a stale handle does no harm. */
 static bool recv_request_claim(struct recv_request *request, struct peer *peer,
                                const struct wire_data *data, size_t length, size_t *fresh)
 {
@@ -421,7 +419,7 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
 {
-    if (fin->size == 0) { /* its receive may have gone on without the ring, and ended */
+    if (fin->size == 0) { /* the receive may have ended without the ring */
         protocols_stop(peer, false);
         return true;
     }
@@ -432,7 +430,7 @@ bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
             request->wanted - atomic_load_explicit(&request->received, memory_order_relaxed))
         return false;
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
-    /* Counted as if they were here: what was sent may still be on its way on another lane. */
+    /* Counts them as arrived: bytes that were sent may still come on another lane. */
     recv_request_received(request, fin->size);
     return true;
 }

@@ -6,11 +6,10 @@
 
 struct request_calls request_calls;
 
-/* The lane that brings the answer is looked at this often for each turn of Open MPI's progress,
- * whose round over all components costs more than one look. */
+/* Polls of the awaited lane per call of opal_progress, which costs more than one poll. */
 #define LOOKS_PER_PROGRESS 16
-/* After so many turns the answer is not near, and Open MPI's own loop does better: it yields, it
- * sleeps, it knows of failed processes. */
+/* After so many turns the answer is not near, and Open MPI's own wait is better: it yields,
+ * sleeps, and knows of failed processes. */
 #define TURNS 256
 
 void request_look(struct lane *lane)
@@ -21,7 +20,7 @@ void request_look(struct lane *lane)
         ring_relax();
 }
 
-/* False: it is not complete yet, and the answer is not near. */
+/* False: not complete, and the answer is not near. */
 static bool poll_completes(ompi_request_t *request, struct lane *lane)
 {
     for (int turn = 0; turn < TURNS; turn++) {

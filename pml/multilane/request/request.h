@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What sends and receives have in common: the two ends of a request's life, and the wait for it. */
+/* What sends and receives share: the two ends of a request's life, and the wait. */
 #ifndef MULTILANE_REQUEST_H
 #define MULTILANE_REQUEST_H
 
@@ -12,7 +12,7 @@
 #include "lane/lane.h"
 #include "base/multilane.h"
 
-/* What Open MPI calls on a request and what needs more than the request: handed down once. */
+/* Callbacks of Open MPI's requests that need upper storeys; set once at start. */
 struct request_calls {
     ompi_request_start_fn_t start;
     ompi_request_cancel_fn_t cancel_send;
@@ -20,23 +20,25 @@ struct request_calls {
 
 extern __attribute__((visibility("hidden"))) struct request_calls request_calls;
 
-/* A request may be used again when the user has let go of it and the PML is done with it, in either
- * order and by any thread. Each says so once; the second one to say so returns the request. */
+/* A request is free when its user has released it and the PML is done with it, in either order
+ * and in any threads. Each calls this once; true for the second, which returns the request to
+ * its list. */
 static inline bool request_ended(_Atomic uint32_t *ends)
 {
-    if (OPAL_UNLIKELY(opal_using_threads())) /* acquire and release: with the other end's */
+    if (OPAL_UNLIKELY(opal_using_threads())) /* acquire and release: with the other call */
         return atomic_fetch_add_explicit(ends, 1, memory_order_acq_rel) == 1;
-    return (*(uint32_t *) ends)++ == 1; /* plain for the reason that counter_add has */
+    return (*(uint32_t *) ends)++ == 1; /* plain, as in counter_add */
 }
 
-/* Is the PML done with a persistent request, which its user has? Acquire, against request_ended. */
+/* Is the PML done with a persistent request that its user still holds? Acquire, against
+ * request_ended. */
 static inline bool request_is_idle(const _Atomic uint32_t *ends)
 {
     return atomic_load_explicit(ends, memory_order_acquire) == 1;
 }
 
-/* Completes it for its user, who may be another thread: that sees all that was done for it. Open
- * MPI's own steps only acquire in 4.1 and 5.0; who waits or tests acquires. */
+/* Completes the request for its user, who may be another thread. The barrier is a release for
+ * that thread's wait or test: Open MPI's own steps only acquire in 4.1 and 5.0. */
 static inline void request_complete(ompi_request_t *request)
 {
     tsan_release(request); /* send_request_free, recv_request_free, request_wait */
@@ -44,23 +46,23 @@ static inline void request_complete(ompi_request_t *request)
     ompi_request_complete(request, true);
 }
 
-/* Acquire, against request_complete: for those who ask at any time. By the compiler's builtin, here
- * alone: the member is Open MPI's, and not _Atomic. */
+/* Acquire, against request_complete. The one builtin of the PML: the member is Open MPI's, and
+ * not _Atomic. */
 static inline bool request_is_complete(const ompi_request_t *request)
 {
     return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
 }
 
-/* Looks a few times at what `lane` (or null) brings; returns as soon as something came. */
+/* Polls `lane` (or null) a few times, until something arrives. */
 void request_look(struct lane *lane);
 
-/* Has `lane` (or null) brought something? */
+/* Polls `lane` (or null) once. True: something arrived. */
 static inline bool request_look_once(struct lane *lane)
 {
     return lane && !opal_progress_yield_when_idle && lane_poll(lane);
 }
 
-/* Waits for a request that `lane` (or null, if it is not known) will complete. */
+/* Waits for a request; `lane`: the lane of its answer, or null. */
 void request_wait(ompi_request_t *request, struct lane *lane);
 
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue of a peer: in the order in which the messages were numbered. */
+/* The queue of a peer, in the order of the messages' numbers. */
 #include "request/send_queue.h"
 
 #include "base/multilane.h"
 #include "base/pending.h"
 #include "match/credit.h"
 
-/* The oldest. With the credit lock held, which orders it: relaxed. */
+/* The first in the queue. Relaxed: the credit lock, which is held, orders it. */
 static struct send_request *waiting_first(const struct peer *peer)
 {
     return atomic_load_explicit(&peer->waiting, memory_order_relaxed);
 }
 
-/* Puts a request, or null, behind `before`, or, if that is null, at the front. Relaxed:
- * send_queue_any looks without the lock. */
+/* Links a request, or null, behind `before`; null: at the front. Relaxed: send_queue_any reads
+ * it without the lock, as a hint. */
 static void waiting_link(struct peer *peer, struct send_request *before,
                          struct send_request *request)
 {
@@ -28,8 +28,7 @@ static bool is_older(const struct send_request *one, const struct send_request *
     return (int32_t) (one->out.mark - other->out.mark) < 0;
 }
 
-/* By mark: threads may come here in another order than that in which they drew their numbers. With
- * the credit lock held. */
+/* Sorted by mark: threads come here in any order. With the credit lock held. */
 static void waiting_insert(struct peer *peer, struct send_request *request)
 {
     struct send_request *before = NULL, *next = waiting_first(peer);
@@ -59,8 +58,8 @@ static struct send_request *waiting_pop(struct peer *peer)
     return request;
 }
 
-/* Is there one before it that may go, and that its lane has refused? Then those that come later
- * wait behind it: else they would take its room. With the credit lock held. */
+/* Does the first message wait for its lane? Then later ones wait behind it, or they would take
+ * its room. With the credit lock held. */
 static bool lane_is_awaited(const struct peer *peer)
 {
     const struct send_request *first = waiting_first(peer);
@@ -87,7 +86,7 @@ enum flow_verdict send_queue_admit(struct send_request *request)
     }
     OPAL_THREAD_UNLOCK(&peer->credit_lock);
     if (OPAL_UNLIKELY(peer_is_lost(peer)))
-        send_queue_lost(peer); /* it may have come too late to be found */
+        send_queue_lost(peer); /* the queue may have been emptied before this */
     return verdict;
 }
 
@@ -137,7 +136,8 @@ void send_queue_lost(struct peer *peer)
     } while (request);
 }
 
-/* The next one that may go now, taken out of the queue; null: the next limits bring us back. */
+/* Removes and returns the next message that may go now; null: new limits will bring this
+ * function back. */
 static struct send_request *waiting_take(struct peer *peer, enum flow_verdict *verdict)
 {
     struct send_request *request = NULL;

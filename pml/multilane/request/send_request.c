@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a send that could not be done at once. */
+/* The life of a send request. */
 #include "request/send_request.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static int send_request_free(ompi_request_t **ompi)
         send_request_return(request);
     *ompi = MPI_REQUEST_NULL;
     if (OPAL_UNLIKELY(pending_any_unsent()))
-        pending_move_on(); /* of a wait or test that found it complete */
+        pending_move_on(); /* for a wait or test that found the request complete */
     return OMPI_SUCCESS;
 }
 
@@ -68,7 +68,7 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
     /* The PML has nothing to do with it until it is started. Relaxed: as in send_request_begin. */
     atomic_store_explicit(&request->ends, persistent, memory_order_relaxed);
     request->base.req_base.req_proc = out->peer->proc;
-    /* The macro needs this name: it also replaces the member that it assigns it to. */
+    /* The macro needs a variable of this name: it replaces the member `comm`, too. */
     ompi_communicator_t *comm = out->comm->ompi;
     MCA_PML_BASE_SEND_REQUEST_INIT(&request->base, out->buffer, out->count, out->datatype,
                                    out->destination, out->tag, comm, mode, persistent, 0);
@@ -89,7 +89,7 @@ bool send_request_is_buffered(const struct send_request *request)
 void send_request_expect(struct send_request *request, bool expects)
 {
     struct peer *peer = request->out.peer;
-    /* Acquire: pairs with the lanes that are added to the array, see peer_lanes.c. */
+    /* Acquire, against lane_add: the counted lanes are whole. */
     uint8_t lanes = expects ? atomic_load_explicit(&peer->lane_count, memory_order_acquire)
                             : request->expecting;
     for (uint8_t i = 0; i < lanes; i++)
@@ -112,7 +112,7 @@ void send_request_complete(struct send_request *request)
     request->base.req_base.req_pml_complete = true;
     if (send_request_is_buffered(request))
         mca_pml_base_bsend_request_fini(ompi);
-    if (!request_is_complete(ompi)) /* a buffered one is so from its start, as a rule */
+    if (!request_is_complete(ompi)) /* buffered sends complete at their start, as a rule */
         request_complete(ompi);
     if (request_ended(&request->ends))
         send_request_return(request);
@@ -120,7 +120,7 @@ void send_request_complete(struct send_request *request)
 
 void send_request_step(struct send_request *request)
 {
-    /* Each step sees what the earlier ones did. */
+    /* Acquire and release: the last step sees what the others did. */
     if (atomic_fetch_sub_explicit(&request->unfinished, 1, memory_order_acq_rel) == 1)
         send_request_complete(request);
 }
@@ -128,7 +128,7 @@ void send_request_step(struct send_request *request)
 void send_request_fail(struct send_request *request, int mpi_error)
 {
     request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
-    /* Else another thread, which says that no answer comes, makes that step. */
+    /* Else the thread that removed the handle makes that step. */
     if (handle_is_set(request->handle) && handle_take(&multilane.handles, request->handle))
         send_request_step(request);
     send_request_step(request);
@@ -137,7 +137,7 @@ void send_request_fail(struct send_request *request, int mpi_error)
 void send_request_lost(struct send_request *request, struct wire_handle handle)
 {
     ompi_status_public_t *status = &request->base.req_base.req_ompi.req_status;
-    if (request->state == SEND_MOVING) { /* the end of its pieces is its own */
+    if (request->state == SEND_MOVING) { /* the end of its pieces ends it */
         status->MPI_ERROR = COMPAT_ERR_PROC_FAILED;
         return;
     }
@@ -175,12 +175,12 @@ void send_request_begin(struct send_request *request)
     ompi->req_state = OMPI_REQUEST_ACTIVE;
     ompi->req_status.MPI_ERROR = OMPI_SUCCESS;
     ompi->req_status._cancelled = 0;
-    /* 4.1's osc/pt2pt tells by the tag of a send that has ended whose operation it was. */
+    /* osc/pt2pt of 4.1 finds the operation of a completed send by its tag. */
     ompi->req_status.MPI_SOURCE = ompi_comm_rank(request->base.req_base.req_comm);
     ompi->req_status.MPI_TAG = request->base.req_base.req_tag;
     ompi->req_status._ucount = request->out.size;
     request->base.req_bytes_packed = request->out.size;
-    /* Relaxed: no other thread knows of this life of the request yet. */
+    /* Relaxed, both: no other thread uses the request yet. */
     atomic_store_explicit(&request->ends, 0, memory_order_relaxed);
     atomic_store_explicit(&request->unfinished, 1, memory_order_relaxed);
     request->receiver = (struct wire_handle){0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A message on its way out, and the request that follows it where one is needed. */
+/* A message to send, and the request for it where one is needed. */
 #ifndef MULTILANE_SEND_REQUEST_H
 #define MULTILANE_SEND_REQUEST_H
 
@@ -14,7 +14,7 @@
 #include "memory/rma.h"
 #include "lane/transfer.h"
 
-/* What is to be sent where. Lives on the sender's stack, or in its request. */
+/* Describes a message to send. On the stack of the caller, or in its request. */
 struct outgoing {
     struct mca_pml_comm_t *comm;
     struct peer *peer;
@@ -27,19 +27,19 @@ struct outgoing {
     int tag;
     uint32_t sequence;
     uint32_t mark, cost;            /* see flow.h */
-    const struct route *route;      /* by which they were drawn: plans may change */
+    const struct route *route;      /* the route at that time: plans may change */
     struct wire_handle synchronous; /* set: an eager message asks for an ACK */
-    struct memory memory;           /* whose the buffer is; of the host's the kind alone is set */
+    struct memory memory;           /* the buffer's memory; for host memory only `kind` is set */
 };
 
 enum send_state {
     SEND_IDLE,
     SEND_STARTED,   /* handed to its protocol */
-    SEND_ANNOUNCED, /* RTS is out: RTR, ACK or NACK may come */
-    SEND_MOVING     /* RTR is here */
+    SEND_ANNOUNCED, /* the RTS has left: RTR, ACK or NACK may come */
+    SEND_MOVING     /* the RTR has come */
 };
 
-/* What a protocol may keep in a send. */
+/* Bytes for the protocol's own data in a send. */
 #define SEND_OWN_BYTES 32
 
 struct send_request {
@@ -49,9 +49,8 @@ struct send_request {
     const struct protocol *protocol;
     enum send_state state;
     _Atomic uint32_t ends; /* see request_ended */
-    /* Things that must happen before it is complete. Its protocol is done with it, and, if
-     * it has a handle, the answer is here, or the thread that has taken the handle says that none
-     * comes. */
+    /* Steps left until completion: the protocol is done; and, with a handle, the answer has
+     * come, or the thread that removed the handle says that none will. */
     _Atomic uint32_t unfinished;
     struct wire_handle handle;
     struct wire_handle receiver;
@@ -60,14 +59,14 @@ struct send_request {
     struct pending pending;
     struct send_request *next_waiting; /* see send_queue.h */
     bool is_waiting;
-    bool is_admitted; /* while it waits: the receiver has room, so that it waits for a lane */
-    struct device_source source; /* of a message in device memory */
-    _Atomic size_t unsent;       /* bytes of it that no lane has taken yet */
-    /* The protocol that reads the buffer until it is told to stop; null: none. */
+    bool is_admitted;            /* while it waits: the receiver has room, the lane has none */
+    struct device_source source; /* for a message in device memory */
+    _Atomic size_t unsent;       /* bytes that no lane has taken yet */
+    /* The protocol that reads the buffer until `stop`; null: none. */
     const struct protocol *_Atomic held_by;
     _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
     bool counted;                                  /* see work_begins_for */
-    uint8_t expecting; /* so many of the peer's lanes were told to expect the RTR */
+    uint8_t expecting;                             /* how many of the peer's lanes expect the RTR */
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);
@@ -78,15 +77,14 @@ static inline struct send_request *send_request_of_transfer(struct transfer *tra
     return (struct send_request *) ((char *) transfer - offsetof(struct send_request, transfer));
 }
 
-/* The protocol's own part of the request. It is zero when the message is given to the protocol, and
- * when the protocol has ended it. */
+/* The protocol's own data: zero when a protocol starts, and again when it has ended. */
 static inline void *send_request_own(struct send_request *request)
 {
     return request->own;
 }
 
-/* Where the whole message lies in one piece, in memory of the host's or, `*is_device`, of a
- * device's; null: in several. */
+/* The buffer, if the whole message lies there in one piece, in host memory or (*is_device)
+ * device memory; else null. */
 static inline char *send_request_place(const struct send_request *request, bool *is_device)
 {
     *is_device = !request->out.data && request->source.view;
@@ -94,7 +92,7 @@ static inline char *send_request_place(const struct send_request *request, bool 
                                      : (char *) request->out.data;
 }
 
-/* Copies the whole message, packed. */
+/* Packs the whole message to `to`. */
 void outgoing_pack(const struct outgoing *out, void *to);
 
 static inline void outgoing_copy(const struct outgoing *out, void *to)
@@ -107,32 +105,32 @@ static inline void outgoing_copy(const struct outgoing *out, void *to)
 
 struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_send_mode_t mode,
                                       bool persistent);
-/* The state of a request whose message was not given to a protocol yet. */
+/* Resets a request before its protocol starts. */
 void send_request_begin(struct send_request *request);
 
-/* The message may go, in this way. */
+/* Flow control has admitted the message in this way. */
 void send_request_admitted(struct send_request *request, enum flow_verdict way);
-/* Gives it to its protocol; LANE_AGAIN: to be tried again. */
+/* Starts its protocol; LANE_AGAIN: try again later. */
 int send_request_try(struct send_request *request);
 
 bool send_request_is_buffered(const struct send_request *request);
-/* All is done: gives back what it holds, and completes it for the user. */
+/* The send is done: releases what it holds, and completes. */
 void send_request_complete(struct send_request *request);
-/* One of the things that the request waits for has happened. */
+/* One step of `unfinished` is done. */
 void send_request_step(struct send_request *request);
-/* The RTR of this request is expected, on whatever lane it comes. */
+/* The peer's RTR is (not) expected, on any lane. */
 void send_request_expect(struct send_request *request, bool expects);
-/* Its message was not sent, and will not be: ends it with an MPI error class. */
+/* The message was not sent and never will be: ends with an MPI error class. */
 void send_request_fail(struct send_request *request, int mpi_error);
-/* Its receiver is lost, and will not answer. The request may have ended meanwhile, and be another
- * one: then the handle is not its own any more. */
+/* The receiver is lost. The request may have ended and been used again: then `handle` is not its
+ * own any more, and nothing is done. */
 void send_request_lost(struct send_request *request, struct wire_handle handle);
-/* A lane reported an error of what it carried, and that was told. Ends the request where the loss
- * of its peer does not end the job. */
+/* A lane has failed with part of the message, which was reported. Ends the request, where that
+ * does not end the job. */
 void send_request_broke(struct send_request *request);
 void send_request_return(struct send_request *request);
 
-/* Draws what the message is known by; `eager_mask` as of a route. */
+/* Draws number and mark of the message; `eager_mask` as in its route. */
 static inline void outgoing_draw(struct outgoing *out, const struct route *route, size_t eager_mask)
 {
     out->route = route;
@@ -140,8 +138,7 @@ static inline void outgoing_draw(struct outgoing *out, const struct route *route
     peer_draw(out->peer, out->cost, &out->sequence, &out->mark);
 }
 
-/* Looks whose memory the buffer is now, once a message: what it was for an earlier one does not
- * count, as addresses are used again. */
+/* Finds the kind of the buffer's memory, for each message anew: addresses are used again. */
 static inline void outgoing_look(struct outgoing *out)
 {
     const char *first = (const char *) out->buffer + out->datatype->super.true_lb;
@@ -174,7 +171,7 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
     return true;
 }
 
-/* What the plans call its memory. */
+/* The buffer type in the words of the plans. */
 static inline enum class_buffer outgoing_buffer(const struct outgoing *out)
 {
     if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps of a send that others cause. */
+/* The start of a send, and the steps that the receiver or the user causes. */
 #include "request/send_start.h"
 
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "base/multilane.h"
 #include "request/send_queue.h"
 
-/* Moves a buffered message into the buffer that the user attached, whence it is sent. */
+/* Packs a buffered message into the user's attached buffer; it is sent from there. */
 static int send_request_buffer(struct send_request *request)
 {
     mca_pml_base_request_t *base = &request->base.req_base;
     if (request->out.size == 0)
         return OMPI_SUCCESS;
     /* Not mca_pml_base_bsend_request_start, which packs as well: up to 5.0 it counts without the
-     * lock that every other count is made with. */
+     * lock of the other counts. */
     int rc = mca_pml_base_bsend_request_alloc(&base->req_ompi);
     void *room = (void *) (uintptr_t) request->base.req_addr;
     if (OPAL_LIKELY(rc == OMPI_SUCCESS)) {
@@ -37,7 +37,7 @@ static int send_request_buffer(struct send_request *request)
     return rc;
 }
 
-/* Which memory its protocol takes the message from, if that has to be the host's. */
+/* The kind of host copy that the protocol needs for device memory, if any. */
 static enum device_bounce bounce_of(const struct send_request *request)
 {
     const struct outgoing *out = &request->out;
@@ -58,7 +58,7 @@ static int send_request_view(struct send_request *request)
     return rc;
 }
 
-/* What has to be done before the message gets its number, and may fail. */
+/* Everything that may fail, before the message has its number. */
 static int send_request_prepare(struct send_request *request)
 {
     int rc = OMPI_SUCCESS;
@@ -81,7 +81,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
         if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
             work_ends_for(&request->counted);
             request->state = SEND_IDLE;
-            /* Relaxed: its user alone knows of it. */
+            /* Relaxed: only its user knows the request. */
             atomic_store_explicit(&request->ends, 1, memory_order_relaxed);
             request->base.req_base.req_pml_complete = true;
             request->base.req_base.req_ompi.req_state = OMPI_REQUEST_INACTIVE;
@@ -89,12 +89,12 @@ int send_request_start(struct send_request *request, bool is_numbered)
             return rc;
         }
     }
-    /* Another plan than the one that it was prepared for: it may have changed meanwhile. */
+    /* It was prepared for a rendezvous; the plan may have changed since. */
     bool must_stage = request->source.view != NULL && !request->source.bounce;
     if (is_numbered) { /* and counted */
         request->route = request->out.route;
     } else {
-        /* Only now: a number that was given out and not sent would stop all that follow. */
+        /* Drawn last: a number without a message would stop all later ones. */
         enum class_buffer buffer = outgoing_buffer(&request->out);
         struct route *route =
             class_route_use(peer_class_now(request->out.peer), buffer, request->out.size);
@@ -131,7 +131,7 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
         return false;
     const struct protocol *holder = atomic_load_explicit(&request->held_by, memory_order_relaxed);
     if (OPAL_UNLIKELY(holder != NULL) && holder != way) {
-        /* The receiver has given that way up, and need not be told. */
+        /* The receiver has given up this protocol, and knows. */
         atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
         holder->stop(peer, true);
     }
@@ -150,7 +150,7 @@ bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, boo
     if (!request || request->out.peer != peer || request->state == SEND_MOVING ||
         !handle_take(&multilane.handles, handle))
         return false;
-    /* Its own lane may not be done with it yet: it ends when both are, in error or not. */
+    /* The lane may still use it: it ends when both steps are made. */
     if (!taken)
         request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_REVOKED;
     send_request_step(request);
@@ -160,25 +160,25 @@ bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, boo
 int send_request_cancel(ompi_request_t *ompi, int flag)
 {
     struct send_request *request = (struct send_request *) ompi;
-    /* MPI lets an implementation never cancel a send. One to a dead process must end, though. */
+    /* MPI allows never to cancel a send. One to a dead process must end, though. */
     if (request_is_complete(ompi))
         return OMPI_SUCCESS;
     if (compat_proc_is_active(request->out.peer->proc))
         return compat_send_cancel(ompi, flag);
     const struct protocol *holder = atomic_load_explicit(&request->held_by, memory_order_relaxed);
-    if (holder) { /* it ends when that has stopped */
+    if (holder) { /* the send ends when the protocol has stopped */
         holder->stop(request->out.peer, true);
         return OMPI_SUCCESS;
     }
     ompi->req_status._cancelled = true;
     ompi->req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
-    /* Where pieces of it may be under way, or it waits to be tried again, only the program is done
-     * with it: it is given back when they are, and stays with us if a BTL never says so. */
+    /* Else pieces may be under way, or the lane may try again: completes for the user only. The
+     * request is returned when they end; never, where a BTL does not say so. */
     if (send_queue_withdraw(request)) {
         send_request_complete(request);
         return OMPI_SUCCESS;
     }
-    /* No answer comes. */
+    /* No answer will come. */
     if (request->state != SEND_MOVING && handle_is_set(request->handle) &&
         handle_take(&multilane.handles, request->handle))
         send_request_step(request);

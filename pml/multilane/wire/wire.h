@@ -1,51 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What travels between two processes: the layout of every header, and nothing that interprets it.
- */
+/* The layout of every header on the wire. Nothing here interprets a header. */
 #ifndef MULTILANE_WIRE_H
 #define MULTILANE_WIRE_H
 
 #include <stdint.h>
 
-/* The version and the byte order are settled once, by the modex record (record.h); no header
- * repeats them. All fields are in the byte order of the two hosts, which the record has shown to be
- * equal. */
+/* The modex record (record.h) settles version and byte order once; no header repeats them.
+ * Fields are in host byte order, which the record has found equal at both ends. */
 #define WIRE_VERSION 7
 
-/* One BTL tag carries everything: the range of tags that Open MPI gives to the PML starts here. */
+/* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
 
 enum wire_type {
     WIRE_EAGER = 1, /* a whole message */
-    WIRE_PART,      /* a part of an eager message, each part describes the message anew */
-    WIRE_RTS,       /* a message is ready to be sent */
-    WIRE_RTR,       /* the receiver is ready: send the rest this way */
-    WIRE_DATA,      /* a piece of a message whose receiver is ready */
+    WIRE_PART,      /* a part of an eager message; each part carries the match body */
+    WIRE_RTS,       /* request to send: a message waits at the sender */
+    WIRE_RTR,       /* ready to receive: send the rest by this method */
+    WIRE_DATA,      /* a piece of a message, after RTR */
     WIRE_FIN,       /* a put of so many bytes is complete */
     WIRE_ACK,       /* the receiver has the message (or the part of it that it wanted) */
     WIRE_SEEN,      /* so many striped bytes have come on this lane */
-    WIRE_NACK,      /* the receiver will never take the message: its communicator was revoked */
-    WIRE_LANE,      /* this lane has that number at the sender */
-    WIRE_FRAME,     /* an envelope: the message behind it is kept until the peer has it */
-    WIRE_HEARD,     /* which frames have come */
+    WIRE_NACK,      /* the receiver refuses the message: its communicator was revoked */
+    WIRE_LANE,      /* the index of this lane at the sender */
+    WIRE_FRAME,     /* an envelope; the sender keeps the message in it until it is acknowledged */
+    WIRE_HEARD,     /* acknowledges frames */
     WIRE_ASK,       /* is this lane alive? Answered on it by WIRE_HEARD */
-    WIRE_CANCEL, /* the sender cannot send the rest: its memory can no longer be read; of 0 bytes:
-                  * what it was to send by the ring in device memory it does not */
-    WIRE_GONE,   /* the sender has given the receiver up and takes nothing from it any more */
-    WIRE_CREDIT, /* how much more may come before it is received */
+    WIRE_CANCEL, /* so many bytes will not come; 0: the sender has stopped the ring in device memory
+                  */
+    WIRE_GONE,   /* the sender counts the receiver as lost and takes nothing from it any more */
+    WIRE_CREDIT, /* new limits of flow control (flow.h) */
     WIRE_TYPES
 };
 
 /* Extensions stand between the base and the body, in the order of these bits. */
 enum wire_flag {
-    WIRE_NAMED = 1,       /* struct wire_name: the sender is of another job */
-    WIRE_CID = 2,         /* struct wire_cid: the communicator has no index common to all */
+    WIRE_NAMED = 1, /* struct wire_name: the sender is of another job */
+    WIRE_CID = 2,   /* struct wire_cid: the index of the communicator differs between processes */
     WIRE_SYNCHRONOUS = 4, /* struct wire_handle: the sender waits for an ACK to this handle */
     WIRE_FLAGS = 7
 };
 
 enum wire_trait {
-    WIRE_STRIPED = 1, /* its bytes count among the lane's striped ones (stripe.h) */
-    WIRE_MOVED = 2    /* WIRE_FRAME: it goes by another lane than its message was written for */
+    WIRE_STRIPED = 1, /* counts among the striped bytes of the lane (stripe.h) */
+    WIRE_MOVED = 2    /* of WIRE_FRAME: sent over another lane than the message was written for */
 };
 
 struct wire_base {
@@ -65,7 +63,7 @@ struct wire_cid {
     uint64_t sub;
 };
 
-/* A request at the other end, as an entry of that process's table of handles: never a pointer. */
+/* A request of the other process: an entry of its table of handles, never a pointer. */
 struct wire_handle {
     uint32_t index;
     uint32_t generation;
@@ -73,13 +71,13 @@ struct wire_handle {
 
 /* Body of WIRE_EAGER, and the start of the bodies of WIRE_PART and WIRE_RTS. */
 struct wire_match {
-    uint32_t sequence; /* order of all messages between the two processes */
+    uint32_t sequence; /* number among all messages from this sender to this receiver */
     uint32_t context;
     int32_t source; /* rank in the communicator */
     int32_t tag;
 };
 
-/* What a message without any extension begins with, as most do. */
+/* The header of an eager message without extensions. Most have it. */
 struct wire_plain {
     struct wire_base base;
     struct wire_match match;
@@ -98,7 +96,7 @@ struct wire_key {
 };
 
 struct wire_lane_key {
-    uint16_t lane;   /* its number at the sender, who has told it by WIRE_LANE */
+    uint16_t lane;   /* its index at the sender, as told by WIRE_LANE */
     uint16_t length; /* of the key that follows */
 };
 
@@ -106,7 +104,7 @@ struct wire_rts {
     struct wire_match match;
     uint64_t size;
     struct wire_handle sender;
-    uint32_t method; /* enum wire_method that the sender proposes */
+    uint32_t method; /* enum wire_method, proposed by the sender */
     uint32_t reserved;
     struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender; _RING:
                           * that end of the ring */
@@ -117,8 +115,8 @@ enum wire_method {
     WIRE_BY_GET,
     WIRE_BY_PUT,
     WIRE_BY_BOTH,
-    WIRE_BY_DEVICE, /* got over the two ends' lane of device memory, not the RTS's */
-    WIRE_BY_RING,   /* by that lane's ring */
+    WIRE_BY_DEVICE, /* by get over the lane of device memory */
+    WIRE_BY_RING,   /* by the ring of that lane */
     WIRE_METHODS
 };
 
@@ -138,7 +136,7 @@ struct wire_data {
     uint64_t offset;
 };
 
-struct wire_fin { /* and of WIRE_CANCEL: so many bytes will not come */
+struct wire_fin { /* also the body of WIRE_CANCEL: so many bytes will not come */
     struct wire_handle receiver;
     uint64_t size;
 };
@@ -148,23 +146,23 @@ struct wire_ack {
 };
 
 struct wire_seen {
-    uint64_t bytes; /* since the lane exists */
+    uint64_t bytes; /* all striped bytes since the lane exists */
 };
 
 struct wire_lane {
     uint32_t index;
 };
 
-/* Stands before a whole message of any other type, on lanes that may lose what they took. */
+/* Precedes a whole message of any other type, on lanes that may lose messages. */
 struct wire_frame {
     uint32_t number; /* of all frames to this peer */
-    uint32_t heard;  /* all frames of the peer with a smaller number have come */
+    uint32_t heard;  /* all frames of the other end with a smaller number have arrived */
 };
 
 struct wire_heard {
     uint32_t heard;  /* as above */
     uint32_t ask;    /* which WIRE_ASK this answers, 0 for none */
-    uint64_t beyond; /* bit i: the frame heard + 1 + i has come as well */
+    uint64_t beyond; /* bit i: frame heard + 1 + i has arrived as well */
 };
 
 struct wire_ask {
@@ -173,15 +171,15 @@ struct wire_ask {
 };
 
 struct wire_credit {
-    uint32_t limit;   /* marks, see flow.h: of eager messages */
-    uint32_t headers; /* and of RTS */
+    uint32_t limit;   /* marks, see flow.h: for eager messages */
+    uint32_t headers; /* and for RTS */
 };
 
-/* No frame is sent that is so far beyond the first one that was not acknowledged. */
+/* No frame is sent so far ahead of the first unacknowledged one. */
 #define WIRE_FRAME_WINDOW 8192u
 
-/* No registration key of any BTL is longer, nor the keys of one message together; the record says
- * what each side's lanes need. */
+/* The longest registration key, and all keys of one message together. The modex record tells
+ * what the lanes of a process need. */
 #define WIRE_KEY_MAX 256
 
 static inline uint64_t wire_keys_length(const struct wire_key *key)
