@@ -88,7 +88,8 @@ double plan_meeting_bytes(const struct plan_input *input, const struct plan_entr
     return (late.fixed_s - early.fixed_s) / (early.growth_s_byte - late.growth_s_byte);
 }
 
-/* One protocol's line: d times what it consists of. */
+/* One protocol's line: d times what it consists of. Where copies overlap with the wire the slowest
+ * stage stands for both, and its copies are in the bandwidth. */
 static void terms_row(struct table *table, const struct plan_input *input,
                       const struct plan_entry *entry, uint64_t bytes)
 {
@@ -100,15 +101,15 @@ static void terms_row(struct table *table, const struct plan_input *input,
         return;
     const struct cost_line *registration = &cost.registration;
     double latency_s = cost.stage[COST_LATENCY].fixed_s / cost.scale;
-    double wire_s_byte = cost.bandwidth_bytes_s > 0 ? 1 / cost.bandwidth_bytes_s : 0;
-    double copy_s_byte =
-        line.growth_s_byte / cost.scale - registration->growth_s_byte - wire_s_byte;
+    double moved_s_byte = line.growth_s_byte / cost.scale - registration->growth_s_byte;
+    double wire_s_byte = cost.bandwidth_bytes_s > 0 ? 1 / cost.bandwidth_bytes_s : moved_s_byte;
     table_row(
-        table, "%s\t%.4g\t%s\t%s\t%s + %.4g ns/KiB\t%.4g GB/s\t%.4g ns/KiB\t%s",
-        entry->protocol->name, cost.scale, number_print_time(latency_s, latency),
+        table, "%s%s\t%.4g\t%s\t%s\t%s + %.4g ns/KiB\t%.4g GB/s\t%.4g ns/KiB\t%s",
+        entry->protocol->name, plan_entry_manner(entry), cost.scale,
+        number_print_time(latency_s, latency),
         number_print_time(line.fixed_s / cost.scale - latency_s - registration->fixed_s, overhead),
         number_print_time(registration->fixed_s, fixed), registration->growth_s_byte * 1024e9,
-        cost.bandwidth_bytes_s / 1e9, fmax(copy_s_byte, 0) * 1024e9,
+        1e-9 / wire_s_byte, fmax(moved_s_byte - wire_s_byte, 0) * 1024e9,
         number_print_time(plan_time(input, entry, bytes), total));
 }
 
