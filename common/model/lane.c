@@ -9,9 +9,9 @@
 const char *model_source_name(enum model_source source)
 {
     static const char *const names[MODEL_SOURCES] = {
-        [MODEL_SOURCE_USER] = "user",         [MODEL_SOURCE_PROFILE] = "profile",
-        [MODEL_SOURCE_MEASURED] = "measured", [MODEL_SOURCE_DECLARED] = "declared",
-        [MODEL_SOURCE_STOCK_BTL] = "foreign", [MODEL_SOURCE_DEFAULT] = "default"};
+        [MODEL_SOURCE_USER] = "user",           [MODEL_SOURCE_PROFILE] = "profile",
+        [MODEL_SOURCE_MEASURED] = "measured",   [MODEL_SOURCE_DECLARED] = "declared",
+        [MODEL_SOURCE_STOCK_BTL] = "stock BTL", [MODEL_SOURCE_DEFAULT] = "default"};
     return source < MODEL_SOURCES ? names[source] : "unknown";
 }
 

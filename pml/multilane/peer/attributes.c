@@ -64,7 +64,7 @@ static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *
 {
     struct model_error complaint;
     const mca_btl_base_module_t *btl = lane->btl;
-    const struct stock_btl foreign = {
+    const struct stock_btl stock = {
         .name = lane_name(lane),
         .bandwidth = btl->btl_bandwidth,
         .latency = btl->btl_latency,
@@ -78,7 +78,7 @@ static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *
         .max_send_size = btl->btl_max_send_size,
         .short_max_bytes = btl->btl_eager_limit,
     };
-    stock_btl_attributes(&foreign, out, &complaint);
+    stock_btl_attributes(&stock, out, &complaint);
     say_complaint(btl, &complaint);
 }
 
