@@ -176,17 +176,18 @@ static driver_result streams_create(struct copier *copier)
 static struct copier *copier_make(driver_context context, int device, bool is_retained,
                                   driver_result *result)
 {
-    if (all.count == COPIERS_MAX) {
+    unsigned count = atomic_load_explicit(&all.count, memory_order_relaxed);
+    if (count == COPIERS_MAX) {
         *result = DRIVER_OUT_OF_MEMORY;
         return NULL;
     }
-    struct copier *copier = &all.copiers[all.count];
+    struct copier *copier = &all.copiers[count];
     *copier = (struct copier){
-        .context = context, .device = device, .index = all.count, .is_retained = is_retained};
+        .context = context, .device = device, .index = count, .is_retained = is_retained};
     *result = streams_create(copier);
     if (*result != DRIVER_SUCCESS)
         return NULL;
-    atomic_store_explicit(&all.count, all.count + 1, memory_order_release); /* copier_find */
+    atomic_store_explicit(&all.count, count + 1, memory_order_release); /* copier_find */
     return copier;
 }
 
@@ -431,8 +432,9 @@ void copiers_close(void)
 {
     copiers_check();
     pthread_mutex_lock(&all.lock);
-    for (unsigned i = 0; i < all.count; i++)
+    unsigned count = atomic_load_explicit(&all.count, memory_order_relaxed);
+    for (unsigned i = 0; i < count; i++)
         copier_close(&all.copiers[i]);
-    all.count = 0;
+    atomic_store_explicit(&all.count, 0, memory_order_relaxed);
     pthread_mutex_unlock(&all.lock);
 }

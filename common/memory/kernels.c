@@ -145,7 +145,7 @@ driver_result kernels_ready(struct copier *copier)
     if (atomic_load_explicit(&loaded->is_tried, memory_order_acquire)) /* the store below */
         return loaded->result;
     pthread_mutex_lock(&kernels.lock);
-    if (!loaded->is_tried) {
+    if (!atomic_load_explicit(&loaded->is_tried, memory_order_relaxed)) {
         load(loaded, copier);
         atomic_store_explicit(&loaded->is_tried, true, memory_order_release); /* the load above */
     }

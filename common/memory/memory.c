@@ -40,9 +40,9 @@ static void seen_add(const struct memory *memory)
         seen.ranges[seen.next].start = memory->start;
         seen.ranges[seen.next].end = end;
         seen.next = (seen.next + 1) % RANGES;
-        if (memory->start < seen.lowest)
+        if (memory->start < atomic_load_explicit(&seen.lowest, memory_order_relaxed))
             atomic_store_explicit(&seen.lowest, memory->start, memory_order_relaxed);
-        if (end > seen.highest)
+        if (end > atomic_load_explicit(&seen.highest, memory_order_relaxed))
             atomic_store_explicit(&seen.highest, end, memory_order_relaxed);
     }
     pthread_mutex_unlock(&seen.lock);

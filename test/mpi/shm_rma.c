@@ -19,7 +19,7 @@ static void expect(const char *what, int64_t is, int64_t should)
     if (is != should) {
         fprintf(stderr, "rank %d: %s is %lld, not %lld\n", rank, what, (long long) is,
                 (long long) should);
-        wrong++;
+        atomic_fetch_add_explicit(&wrong, 1, memory_order_relaxed);
     }
 }
 
@@ -182,7 +182,7 @@ int main(int argc, char **argv)
     swap_in_turn(win, memory);
     MPI_Win_free(&win);
     free(memory);
-    mine = wrong;
+    mine = atomic_load_explicit(&wrong, memory_order_relaxed);
     MPI_Allreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
         printf("one-sided operations: %ld wrong\n", all);

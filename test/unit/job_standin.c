@@ -51,7 +51,7 @@ size_t job_kept(void)
 
 struct peer *job_peer(int rank)
 {
-    return multilane.local_peers[rank];
+    return atomic_load_explicit(&multilane.local_peers[rank], memory_order_relaxed);
 }
 
 /* --- Open MPI -----------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ void job_begin(uint32_t window, uint32_t pool)
     OBJ_CONSTRUCT(&mca_pml_base_send_requests, opal_free_list_t);
     OBJ_CONSTRUCT(&mca_pml_base_recv_requests, opal_free_list_t);
     multilane.window = window;
-    multilane.pool.left = pool;
+    atomic_store_explicit(&multilane.pool.left, pool, memory_order_relaxed);
     mca_bml.bml_register = bml_register;
     if (module_enable(true) != OMPI_SUCCESS || arrivals_listen() != OMPI_SUCCESS)
         abort();

@@ -90,7 +90,7 @@ static int lost_end(struct pending *pending)
     posted_end(peer);
     handles_end(peer);
     departures_lost(peer);
-    for (int i = 0; i < peer->lane_count; i++)
+    for (int i = 0; i < peer_lane_count(peer); i++)
         lane_stop_in_place(&peer->lanes[i]);
     assemblies_lost(peer);
     send_queue_lost(peer);
