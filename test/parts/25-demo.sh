@@ -15,6 +15,6 @@ demo_runs() {
     # Both runs had all their bytes, the second went over our lane, and the line to type is there.
     [ "$(grep -c '^2 ranks, 0 wrong bytes' <<<"$output")" = 2 ] || return 1
     grep -q 'multilane: plans of rank 0' <<<"$output" || return 1
-    grep -Eq 'rndv-[a-z]+ +shm:shm' <<<"$output" || return 1
+    grep -Eq 'rndv-[a-z]+ +[a-z ]+ +shm:shm' <<<"$output" || return 1
     grep -q 'mpirun --mca pml multilane --mca btl self,shm' <<<"$output"
 }
