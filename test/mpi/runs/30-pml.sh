@@ -84,8 +84,8 @@ check "${prefix}explain.json" explain_json 1
 check "${prefix}explain.json-of-every-rank" explain_json 2
 
 # No constant bounds eager messages: d*(4*20us + 3*10us) - 10us over 1/1.25e9 - d/1.25e9 is 12362500.
-tcp_of_10_gbit="--mca pml multilane --mca btl self,tcp --mca pml_multilane_explain 1
-    --mca pml_multilane_lane_attr tcp:bandwidth=1.25e9,latency=2e-5,overhead=1e-5"
+tcp_of_10_gbit="--mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo
+    --mca pml_multilane_explain 1 --mca pml_multilane_lane_attr tcp:bandwidth=1.25e9,latency=2e-5,overhead=1e-5"
 # shellcheck disable=SC2086
 {
     mpi_says eager.by-equation "12362500 +inf +rndv-am +equation" 2 $tcp_of_10_gbit -- ring
