@@ -10,23 +10,25 @@ part_cannot_run() {
 }
 
 # Root folders inside a root folder, and this part inside itself, belong to the long run and nowhere.
-parts_here() {
-    if [ -n "$MULTILANE_LONG" ]; then
-        "$top/test/all" --list | cut -d ' ' -f 1 | grep -vx fresh | tr '\n' ' '
-    else
-        echo style unit
-    fi
+every_part() {
+    "$top/test/all" --list | cut -d ' ' -f 1 | grep -vx fresh | tr '\n' ' '
 }
 
 part_run() {
-    fresh bookworm root
-    fresh trixie user
-    [ -n "$MULTILANE_LONG" ] || return 0
-    fresh bookworm user
-    fresh trixie root
+    if [ -n "$MULTILANE_LONG" ]; then
+        local suite user
+        for suite in bookworm trixie; do
+            for user in root user; do
+                fresh $suite $user "$(every_part)"
+            done
+        done
+    else
+        fresh bookworm root style
+        fresh trixie user 'style unit'
+    fi
 }
 
-# fresh SUITE root|user: an empty root folder, a clone in it, the two commands.
+# fresh SUITE root|user PARTS: an empty root folder, a clone in it, the two commands.
 fresh() {
     local name=fresh-$1 root=$roots/fresh-$1 label=$part.$1-$2 packages=
     [ "$2" = user ] && packages="sudo passwd"
@@ -34,7 +36,7 @@ fresh() {
     check "$label.root" root_make "$name" "$1" "$packages" || return
     check "$label.clone" fresh_clone "$root" "$2" || return
     check "$label.demo" fresh_run "$name" "$2" 'test/demo'
-    check "$label.all" fresh_run "$name" "$2" "test/all $(parts_here)"
+    check "$label.all" fresh_run "$name" "$2" "test/all $3"
     $sudo rm -rf --one-file-system "$root"
 }
 

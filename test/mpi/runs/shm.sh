@@ -7,7 +7,8 @@ if [ -n "${MULTILANE_LONG:-}" ]; then shm_seconds=60; else shm_seconds=3; fi
 
 # shellcheck disable=SC2086
 shm_runs() {
-    mpi shm.sizes 2 $shm -- shm_sizes
+    # Each size; with a sanitizer, which makes them longer, each seventh.
+    mpi shm.sizes 2 $shm -- shm_sizes ${sanitizer:+7}
     mpi shm.sizes.no-single-copy 2 $shm --mca btl_shm_single_copy none -- shm_sizes 7
     mpi shm.sizes.small-ring 2 $shm --mca btl_shm_ring_bytes 16k -- shm_sizes 7
     mpi shm.traffic.2 2 $shm -- shm_traffic $shm_seconds
