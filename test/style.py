@@ -24,6 +24,9 @@ BUILTIN_ATOMIC_ALLOWED = (
     "common/memory/chunk.h", "common/memory/chunks.c",  # words in device memory, without a type
     "pml/multilane/request/request.h",  # a member of Open MPI's struct, which is not _Atomic
     "test/")
+# Words that leave open who is meant. A reader wants "no peer", "the caller". The user `nobody` is one.
+RIDDLE = re.compile(r"\b(?:nobody|whoever|somebody|whomever|everybody)\b", re.I)
+RIDDLE_ALLOWED = ("test/style.py",)
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 VERSION_TEST = re.compile(r"^\s*#\s*(el)?if.*(OMPI|OPAL|COMPAT)_(MAJOR|MINOR|RELEASE|SERIES)")
 
@@ -83,6 +86,8 @@ def problems(name, text):
     for number, line in enumerate(lines, 1):
         if code and "\t" in line:
             yield number, "a tab"
+        if name not in RIDDLE_ALLOWED and RIDDLE.search(line):
+            yield number, "a word that leaves open who is meant"
         if line.endswith((" ", "\t")) and not name.endswith(".md"):
             yield number, "blanks at the end of the line"
         if code and not compat and VERSION_TEST.match(line):

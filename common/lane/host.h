@@ -9,7 +9,7 @@
 #define HOST_BOOT_BYTES 40u
 
 /* The number of our namespace of that kind ("pid", "user"). A kernel without namespaces has one of
- * each: 0 for everybody. */
+ * each: 0 for every process. */
 uint64_t host_namespace(const char *kind);
 
 /* What differs from one start of any machine to another; empty where it cannot be read. */

@@ -41,7 +41,7 @@ static int core_bind(int number)
 }
 
 /* Odd numbers are the first side's, even ones the answers. Relaxed: nothing but the line itself is
- * handed over. Gives up after a while, so that a side that died leaves nobody spinning. */
+ * handed over. Gives up after a while, so that no side spins for ever when the other has died. */
 static int turn_await(atomic_uint *line, unsigned turn, double deadline_s)
 {
     for (unsigned looks = 1; atomic_load_explicit(line, memory_order_relaxed) != turn; looks++)

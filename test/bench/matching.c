@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One-way time of an 8-byte message while many receives are posted that do not match it, and while
- * many messages wait that nobody asked for yet. The sizes are the depths. */
+ * many messages wait that have no receive yet. The sizes are the depths. */
 #include "part.h"
 
 #include <stdlib.h>

@@ -49,7 +49,7 @@ static void silent_measure(const struct part *part)
 
                 MPI_Iprobe(MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
                 if (found)
-                    bench_stop("a message was found that nobody sent.");
+                    bench_stop("a message was found that was not sent.");
             }
             took[batch] = (MPI_Wtime() - start) / LOOKS;
         }

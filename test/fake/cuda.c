@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A stand-in for libcuda.so.1 on machines without a GPU: for tests, never for figures.
  *
- * "Device" memory is a range of addresses that the processor may not touch: whoever does crashes.
+ * "Device" memory is a range of addresses that the processor may not touch: an access crashes.
  * Its bytes are in a memfd that is mapped a second time, where only this library copies. A stream
  * is a thread that, woken from idleness, waits before it does its copies; an IPC handle names the
  * memfd, which another process opens. Calls are as strict as the real driver's or stricter: a copy
@@ -21,9 +21,9 @@
  * one), long-ranges (allocations are said to be twice as long as they are), late-copies (a copy to
  * a device that the program waited for happens when the program next calls something that waits for
  * it, or demands that copies end), mig (the devices are parts of one card, which only the later
- * cuDeviceGetUuid tells apart), reset-fails (after a reset, to ask about what is nobody's is an
- * error), old, lost (after a copy that failed even questions fail),
- * fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
+ * cuDeviceGetUuid tells apart), reset-fails (after a reset, to ask about memory without an owner is
+ * an error), old, lost (after a copy that failed even questions fail), fail-copy=N (the Nth copy or
+ * kernel fails when it is done, and all after it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -670,7 +670,7 @@ static struct range {
     size_t size;
 } * ranges;
 
-/* Under the lock. Null: nobody reserved those addresses. */
+/* Under the lock. Null: those addresses are not reserved. */
 static const struct range *range_of(const char *start, size_t size)
 {
     const struct range *at = ranges;
@@ -1186,8 +1186,8 @@ API driver_result cuMemcpy(driver_ptr to, driver_ptr from, size_t bytes)
 /* --- kernels ------------------------------------------------------------------------------------
  */
 
-/* Where an address of the device is, for a kernel. One that is nobody's ends in an error of the
- * device, and what is written there is lost. */
+/* Where an address of the device is, for a kernel. One without an allocation ends in an error of
+ * the device, and what is written there is lost. */
 static void *kernel_place(driver_ptr address, size_t size, size_t alignment)
 {
     static __thread _Alignas(16) char nowhere[16];

@@ -3,7 +3,7 @@
  * never for figures. To be preloaded, beside the stand-in for libcuda.
  *
  * What that one gives as a dmabuf is a file whose position says where the range begins. It is
- * mapped where nobody else looks and registered there under the device's address, so that the RDMA
+ * mapped at an address of its own and registered there under the device's address, so that the RDMA
  * device really reads and writes the bytes of device memory, which the processor cannot touch. The
  * short reads of such a region, by which Multilane flushes it, are counted.
  *

@@ -122,7 +122,7 @@ static void slot_turn(struct held *slot)
         free(slot->block);
         slot_post(slot);
     } else if (fuzz.round - slot->posted_at > SLOT_ROUNDS) {
-        /* It waits for parts that nobody forges any more. It stays as it is, in case they come. */
+        /* It waits for parts that are not forged any more. It stays as it is, in case they come. */
         slot_post(slot);
     }
 }
@@ -166,7 +166,7 @@ static void deliver_in(const struct forged *forged, size_t count)
         left -= here;
     }
     bool is_heard = compat_btl_deliver(forged->btl, NULL, WIRE_TAG, segments, count);
-    CHECK(is_heard, "nobody listens");
+    CHECK(is_heard, "no function is registered for our tag");
     for (size_t i = 0; i < count; i++)
         free(segments[i].seg_addr.pval);
     fuzz.report->delivered++;
@@ -365,7 +365,7 @@ static void parts_are_refused(void)
         forge_part(&forged, 1, &match, cases[i].size, cases[i].offset, cases[i].payload);
         refused(cases[i].what, &forged, 1);
     }
-    /* Nobody has posted a receive for this tag. */
+    /* No receive is posted for this tag. */
     match = match_next(1, 500);
     forge_part(&forged, 1, &match, UINT64_MAX / 2, 0, 8);
     refused("a part of a message that is too long to come unasked", &forged, 1);
@@ -396,7 +396,7 @@ static void parts_are_refused(void)
 
 static void control_is_refused(void)
 {
-    const struct wire_handle nobody = {7, 12345};
+    const struct wire_handle unknown = {7, 12345};
     struct forged forged;
     struct wire_rts rts = {.match = match_next(1, 0), .size = 100, .method = WIRE_METHODS};
     forge_rts(&forged, 1, &rts, 0);
@@ -426,23 +426,23 @@ static void control_is_refused(void)
     refused("a lane of a number that there is not", &forged, 1);
 
     const struct wire_rtr rtr = {
-        .sender = nobody, .receiver = nobody, .size = 8, .method = WIRE_BY_SEND};
+        .sender = unknown, .receiver = unknown, .size = 8, .method = WIRE_BY_SEND};
     forge_control(&forged, 1, WIRE_RTR, &rtr, sizeof(rtr));
-    refused("a RTR for nobody", &forged, 1);
+    refused("a RTR for no request", &forged, 1);
     forge_control(&forged, 1, WIRE_RTR, &rtr, sizeof(rtr) - 1);
     refused("a part of a RTR", &forged, 1);
-    const struct wire_ack ack = {nobody};
+    const struct wire_ack ack = {unknown};
     forge_control(&forged, 1, WIRE_ACK, &ack, sizeof(ack));
-    refused("an ACK for nobody", &forged, 1);
+    refused("an ACK for no request", &forged, 1);
     forge_control(&forged, 1, WIRE_NACK, &ack, sizeof(ack));
-    refused("a NACK for nobody", &forged, 1);
-    const struct wire_fin fin = {nobody, 8};
+    refused("a NACK for no request", &forged, 1);
+    const struct wire_fin fin = {unknown, 8};
     forge_control(&forged, 1, WIRE_FIN, &fin, sizeof(fin));
-    refused("a FIN for nobody", &forged, 1);
-    const struct wire_data data = {nobody, 0};
+    refused("a FIN for no request", &forged, 1);
+    const struct wire_data data = {unknown, 0};
     forge_control(&forged, 1, WIRE_DATA, &data, sizeof(data));
     forged.payload = 8;
-    refused("data for nobody", &forged, 1);
+    refused("data for no request", &forged, 1);
 }
 
 /* A BTL that is no lane to the sender: its keys are for other lanes, so nothing is got or put. */

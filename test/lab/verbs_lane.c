@@ -187,7 +187,7 @@ static void slots_arrive_once(void)
     HOLDS(extension->slot_send(btl, endpoint, bytes, sizeof(bytes), SLOT_TAG) ==
           OPAL_ERR_OUT_OF_RESOURCE);
     HOLDS(slot_send(0));
-    HOLDS(reaches(&slots_right, 1)); /* though nobody expects it: but late */
+    HOLDS(reaches(&slots_right, 1)); /* though it is not expected: but late */
     extension->slot_expect(btl, endpoint, true);
     for (unsigned i = 1; i < SLOTS; i++)
         HOLDS(slot_send(i));

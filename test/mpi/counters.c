@@ -133,7 +133,7 @@ static void receiver(void)
         MPI_Recv(buffer, LARGE, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     variables_open();
-    /* The one with tag 3 comes first, when nobody waits for it; if it was here already, then its
+    /* The one with tag 3 comes first, before it has a receive; if it was here already, then its
      * count began before ours. */
     MPI_Recv(buffer, SMALL, MPI_BYTE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     unsigned long long unexpected = value_named("pml_multilane_unexpected_messages");

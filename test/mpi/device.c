@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages from and to device memory: every kind of buffer at either end, sizes of every protocol,
  * modes, datatypes, truncation, memory that is freed and allocated again. Needs libcuda.so.1, a
- * device's or the stand-in of test/fake, whose memory crashes whoever touches it.
+ * device's or the stand-in of test/fake, whose memory a processor cannot touch without a crash.
  *
  * device [CHAPTER [SIZE]]: one chapter, or all that need nothing but a stand-in that works. SIZE is
  * that of the messages of chapter `unreachable`. */
@@ -291,7 +291,7 @@ static long kernels_now(void)
 }
 
 /* Datatypes whose bytes lie apart. The span of `count` of them is at most SPAN bytes. Those whose
- * blocks are regular take few copies, whatever the number of blocks; 0: nobody counts. */
+ * blocks are regular take few copies, whatever the number of blocks; 0: not counted. */
 enum { TYPES = 5, PACKED_TYPES = 7, SPAN = 2000000 };
 static const long most_copies[PACKED_TYPES] = {6, 0, 40, 60, 0, 0, 0};
 
@@ -1021,7 +1021,7 @@ static void chapter_direct(void)
 }
 
 /* The stand-in fails the lane's flush: the driver flushes, and where that cannot, or fails, the
- * receive ends in an error, as nobody knows what it got. */
+ * receive ends in an error, as its bytes may not be there. */
 static void chapter_unflushed(void)
 {
     int size = 100000, class = MPI_SUCCESS;
@@ -1151,7 +1151,7 @@ static void chapter_freed(void)
         FAIL("a send from freed device memory: error class %d", class);
 }
 
-/* The stand-in fails copies after some: an error at the end that meets it, and nobody waits. */
+/* The stand-in fails copies after some: an error at the end that meets it, and no end waits. */
 static void chapter_fails(void)
 {
     size_t size = 3000000;

@@ -14,7 +14,7 @@
 static const size_t sizes[] = {0, 8, 300, 5000, 40000, 700000};
 static char program[4096];
 
-// Everybody on one side exchanges with everybody on the other, in all sizes, unexpected and posted.
+// Each process of one side exchanges with each of the other, in all sizes, unexpected and posted.
 static void exchange_over(MPI_Comm inter, const char *what)
 {
     int rank, remote;
@@ -108,7 +108,7 @@ static void spawn_again_after_disconnect(void)
         spawn_children(1);
 }
 
-// Children that have disconnected may end; their parents go on, and miss nobody. Thorough: for as
+// Children that have disconnected may end; their parents go on, and miss none. Thorough: for as
 // long as it takes to find a silent process lost.
 static void parents_outlive_their_children(void)
 {
@@ -118,7 +118,7 @@ static void parents_outlive_their_children(void)
     double begin = MPI_Wtime();
     while (MPI_Wtime() - begin < most_s)
         OK(MPI_Iprobe(MPI_ANY_SOURCE, 1, suite.comm, &found, MPI_STATUS_IGNORE));
-    CHECK(!found, "a message came of nobody");
+    CHECK(!found, "a message came that was not sent");
     ring_over(suite.comm, "the parents");
 }
 

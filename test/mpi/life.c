@@ -91,7 +91,7 @@ static void talk(int other, int first, int last)
     }
 }
 
-/* Everybody with everybody, so that every lane is connected. */
+/* Each with each, so that every lane is connected. */
 static void talk_all(int count)
 {
     for (int i = 0; i < count; i++)

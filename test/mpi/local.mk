@@ -47,7 +47,7 @@ libpreload_record_la_SOURCES = test/mpi/preload_record.c
 libpreload_record_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 libpreload_record_la_LIBADD = -ldl
 
-# Two libraries to preload: a version that is like every other, and one that nobody knows.
+# Two libraries to preload: a version that is like every other, and one that is not known.
 check_LTLIBRARIES += libpreload_point.la libpreload_other.la
 libpreload_point_la_SOURCES = test/mpi/preload_version.c
 libpreload_point_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"$(OMPI_POINT_UPDATE)"'

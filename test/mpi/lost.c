@@ -2,7 +2,7 @@
 /* The last lane between two processes is lost, and errors are to be returned: whatever waits for
  * the other one, and whatever is asked of it later, ends in an error; so does the job, in order.
  * With the argument `unmet` they never exchanged a message before, and only wait for one.
- * Whoever starts this sees to it that the lanes get lost. */
+ * The script that starts this cuts the lanes. */
 #include <mpi.h>
 
 #include <stdio.h>

@@ -294,7 +294,7 @@ static void synchronous_send_waits_for_the_receive(void)
             if (done)
                 break;
         }
-        OK(MPI_Barrier(suite.comm)); // nobody receives before everybody has looked
+        OK(MPI_Barrier(suite.comm)); // no rank receives before all have looked
         OK(MPI_Recv(in, (int) bytes, MPI_BYTE, suite.prev, 9, suite.comm, MPI_STATUS_IGNORE));
         OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
         free(out);

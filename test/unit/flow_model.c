@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flow control in all orders of events: a few messages, every order in which they can be received,
  * every order in which messages and limits can arrive, small windows, a pool that others empty and
- * fill at any moment. In no reachable state does everybody wait; memory stays within what was
+ * fill at any moment. In no reachable state do all wait; memory stays within what was
  * promised; nothing is counted twice. */
 #include "check.h"
 

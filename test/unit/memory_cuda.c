@@ -581,7 +581,7 @@ static void messages_pass_between_two_processes(void)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the receiver: status %d", status);
 }
 
-/* Nobody receives: the kernels of the sender give up, each of them, and are started again. */
+/* There is no receiver: the kernels of the sender give up, each of them, and are started again. */
 static void a_kernel_does_not_wait_for_ever(void)
 {
     struct chunk_end ends[2];

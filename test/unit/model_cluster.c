@@ -90,14 +90,14 @@ static void printed_and_corrected(void)
     CHECK(close_to(result.corrected_s, 10 * 2.9 + 7.9), "%g", result.corrected_s);
     CHECK(close_to(result.simulated_s, result.corrected_s), "%g", result.simulated_s);
 
-    /* p = 5: the root has 3 children; the deepest of the five is 2 steps away (4 and then nobody;
+    /* p = 5: the root has 3 children; the deepest of the five is 2 steps away (4 and then none;
      * 2, then 3), and 3 is behind the root's second send: 2 + 7 + 7. */
     result = broadcast(figure_2_3(), 5, 3);
     CHECK(close_to(result.corrected_s, 16 + 2 * 3 * 2), "%g", result.corrected_s);
     CHECK(close_to(result.simulated_s, result.corrected_s), "%g", result.simulated_s);
 
     result = broadcast(figure_2_3(), 1, 9);
-    CHECK(result.simulated_s == 0 && result.corrected_s == 0, "nobody to send to");
+    CHECK(result.simulated_s == 0 && result.corrected_s == 0, "no process to send to");
 }
 
 static double chance_time(uint64_t *chance)

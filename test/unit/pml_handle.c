@@ -124,7 +124,7 @@ static void *acquire_find_release(void *seed)
             good = handle_find(&shared, HANDLE_RECEIVE, *handle) == handle;
         else
             handle_release(&shared, handle);
-        /* Somebody else's, which may go at this moment. */
+        /* Another thread's, which may go at this moment. */
         handle_find(&shared, HANDLE_RECEIVE,
                     (struct wire_handle){(uint32_t) chance_below(&chance, 80), 1});
         if (!good)

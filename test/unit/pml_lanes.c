@@ -91,7 +91,7 @@ static void a_late_lane_is_used_from_then_on(void)
     const struct route *route = large_route(peer);
     const struct lane *first = &peer->lanes[0];
     CHECK(!peer_lane_of(peer, rails[1]), "a lane before its time");
-    CHECK(!peer_late_lane(peer, rails[1]), "a lane that nobody knows");
+    CHECK(!peer_late_lane(peer, rails[1]), "a lane that was never added");
     CHECK(peer->lane_count == 1 && large_route(peer) == route, "the plan changes for nothing");
     standin_reach(peer, rails[1]);
     struct lane *late = peer_late_lane(peer, rails[1]);
@@ -124,7 +124,7 @@ static void a_lost_lane_is_not_planned_with_until_it_returns(void)
     CHECK(lane_set_lost(&peer->lanes[0], true), "no lane is left");
     CHECK(peer->control == 2, "control messages over a lost lane");
     struct peer_class *last = peer->class;
-    CHECK(!lane_set_lost(&peer->lanes[2], true), "nothing is left and nobody is told");
+    CHECK(!lane_set_lost(&peer->lanes[2], true), "nothing is left and it is not reported");
     CHECK(peer->class == last, "a plan for no lane");
     CHECK(lane_set_lost(&peer->lanes[2], false) && lane_set_lost(&peer->lanes[0], false) &&
               lane_set_lost(&peer->lanes[1], false),

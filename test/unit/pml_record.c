@@ -91,8 +91,8 @@ static void key_beyond_the_wire_is_refused(void)
     expect_refused(&record, sizeof(record), "registration keys");
 }
 
-/* A later release may ask of whoever talks to it what this one cannot do. */
-static void features_that_nobody_knows_are_refused(void)
+/* A later release may ask of its peers what this one cannot do. */
+static void unknown_features_are_refused(void)
 {
     for (unsigned bit = 0; bit < 32; bit++) {
         struct record record = good_record();
@@ -150,7 +150,7 @@ int main(void)
     other_byte_order_is_refused();
     other_pointer_size_is_refused();
     key_beyond_the_wire_is_refused();
-    features_that_nobody_knows_are_refused();
+    unknown_features_are_refused();
     short_records_are_refused();
     garbage_is_refused();
     return check_end();

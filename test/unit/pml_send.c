@@ -111,7 +111,7 @@ static void test_acknowledged(void)
     start();
     has_room = true;
     progress();
-    check_goes_on("nobody has acknowledged it");
+    check_goes_on("it is not acknowledged");
     CHECK(send_request_acknowledged(peer, announced, true), "it was announced");
     CHECK(!send_request_acknowledged(peer, announced, true), "it was acknowledged before");
     check_ended(OMPI_SUCCESS);
@@ -121,7 +121,7 @@ static void test_lost_while_it_waits_for_an_answer(void)
 {
     begin();
     start();
-    check_goes_on("nobody has acknowledged it");
+    check_goes_on("it is not acknowledged");
     receiver_is_lost();
     CHECK(!send_request_acknowledged(peer, announced, true), "too late");
     check_ended(COMPAT_ERR_PROC_FAILED);

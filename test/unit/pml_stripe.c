@@ -241,7 +241,7 @@ static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
     }
 }
 
-/* Reports that nobody can have sent change nothing. */
+/* Impossible reports change nothing. */
 static void nonsense_is_passed_over(void)
 {
     static const double mbit[] = {800, 800};

@@ -4,7 +4,7 @@
 set -u
 top=$(cd "${srcdir:-.}" && pwd)
 . "$top/test/lib.sh"
-sudo= # all of it is ours, whoever runs this
+sudo= # all of it is ours, under any user
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 results=$folder/results there=$folder/there

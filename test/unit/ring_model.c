@@ -163,7 +163,7 @@ static void wait_prepare(void)
     walk.ends[walk.running].waiting_from = walk.ends[!walk.running].stores;
 }
 
-/* All headers within a payload look like the next message's: nobody may believe them. */
+/* All headers within a payload look like the next message's: the reader must not believe them. */
 static void payload_write(unsigned char *room, uint32_t number, uint32_t length)
 {
     size_t from = (size_t) (room - (unsigned char *) model.memory);

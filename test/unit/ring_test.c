@@ -159,7 +159,7 @@ static void levels_all(uint32_t lines, uint32_t steps, uint32_t seed)
                 expected_length = random_next(&in) % longest;
             }
         if (received == sent && RING_EMPTY != ring_peek(&fixture.receiver, &message))
-            fail("every level", "a message that nobody sent", received, step);
+            fail("every level", "a message that was not sent", received, step);
     }
     fixture_destroy(&fixture);
 }

@@ -123,7 +123,7 @@ static void peer_opens(enum segment_kind kind)
 
 /* --- who must not --- */
 
-static int open_as_nobody(void *argument)
+static int open_as_another_user(void *argument)
 {
     const struct segment *segment = argument;
     char path[64];
@@ -153,7 +153,7 @@ static void others_refused(enum segment_kind kind)
               (kind == SEGMENT_MEMFD || (status.st_mode & 07777) == 0600),
           "%s: mode %o", kind_name(kind), status.st_mode);
     if (geteuid() == 0)
-        CHECK(in_child(open_as_nobody, &segment) == 0, "%s: another user", kind_name(kind));
+        CHECK(in_child(open_as_another_user, &segment) == 0, "%s: another user", kind_name(kind));
     else
         printf("not root: another user's attempt was not tried\n");
     /* The right descriptor, but not what it should be. */

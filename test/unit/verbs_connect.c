@@ -103,8 +103,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attribu
     return qp;
 }
 
-/* Whoever breaks a queue pair holds a lock that others may hold who destroy it, for which they wait
- * until its events are acknowledged. */
+/* A thread that breaks a queue pair holds a lock that a thread may hold that destroys it, for which
+ * it waits until its events are acknowledged. */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
     (void) qp, (void) mask;
@@ -426,7 +426,7 @@ static void dead_port_takes_little_time(void)
     end();
 }
 
-static void dead_peer_keeps_nobody_else_waiting(void)
+static void a_dead_peer_does_not_hold_up_others(void)
 {
     begin();
     device.dead_lids = 1;
@@ -481,7 +481,7 @@ static void dead_peer_that_greets_is_answered_at_once(void)
 int main(void)
 {
     dead_port_takes_little_time();
-    dead_peer_keeps_nobody_else_waiting();
+    a_dead_peer_does_not_hold_up_others();
     dead_peer_that_greets_is_answered_at_once();
     way_to_a_port_that_needs_a_route_has_one();
     event_is_acknowledged_before_it_is_handled();

@@ -222,7 +222,7 @@ static void more_than_there_is_room_for_is_refused(void)
     CHECK(!registered(memory_new(100), 100) && strstr(why, "in use"), "%s", why);
 }
 
-static void a_device_without_room_gets_back_what_nobody_uses(void)
+static void a_device_without_room_gets_back_unused_memory(void)
 {
     begin();
     device.most_mr = 3;
@@ -279,7 +279,7 @@ static const struct {
              {"", what_is_in_use_stays_when_it_was_freed},
              {"", the_one_not_used_for_longest_makes_room},
              {"", more_than_there_is_room_for_is_refused},
-             {"", a_device_without_room_gets_back_what_nobody_uses},
+             {"", a_device_without_room_gets_back_unused_memory},
              {"", what_has_no_dmabuf_is_refused},
              {"dmabuf-fails", the_driver_says_why_it_gives_none},
              {"", all_is_given_back_at_the_end}};

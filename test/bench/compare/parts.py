@@ -74,7 +74,7 @@ PARTS = (
          one("self_us", "A message to oneself", "us"), (64, 65536)),
     Part("posted", "one-way time of 8 bytes behind receives that do not match", (2,),
          one("posted_us", "One-way time behind posted receives", "us", axis="receives posted")),
-    Part("unexpected", "one-way time of 8 bytes behind messages that nobody has asked for", (2,),
+    Part("unexpected", "one-way time of 8 bytes behind messages without a receive", (2,),
          one("unexpected_us", "One-way time behind unexpected messages", "us",
              axis="messages waiting")),
     Part("silent", "a look for messages, all other ranks being silent", (2, 8, 32),

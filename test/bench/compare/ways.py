@@ -15,7 +15,7 @@ SOURCES = [os.path.join(TOP, "test", "bench", name) for name in (
 PRELOADS = {kind: os.path.join(TOP, "test", "bench", f"{kind}_preload.c")
             for kind in ("calls", "silent")}
 PROBE = os.path.join(TOP, "test", "bench", "line_probe.c")
-# BTLs that are Multilane's, which ob1 can use too; whoever names one needs our components.
+# BTLs that are Multilane's, which ob1 can use too; a way that names one needs our components.
 OUR_BTLS = {"shm", "verbs", "cuda"}
 KNOWN_PMLS = ("multilane", "ob1", "cm")
 

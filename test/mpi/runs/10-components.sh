@@ -44,7 +44,7 @@ btl_stands_back_file() {
     rm -rf "$home"
     return $status
 }
-check "${prefix}named.nobody" btl_stands_back yes --mca pml ob1
+check "${prefix}named.not" btl_stands_back yes --mca pml ob1
 check "${prefix}named.by-btl" btl_stands_back no --mca pml ob1 --mca btl self,shm,$sm
 check "${prefix}named.by-pml" btl_stands_back no --mca pml multilane
 check "${prefix}named.by-environment" btl_stands_back_env

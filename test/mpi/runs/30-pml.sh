@@ -31,7 +31,7 @@ pml_refuses rndv_lanes -1 "0 to"
 mpi params.longest-times 2 --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_multilane_lost_s 2147483647 \
     --mca pml_multilane_suspect_ms 2147483647 -- ring
 
-# An empty text is the default, and whoever does not name us is not hurt by it either.
+# An empty text is the default, and does no harm to jobs that do not name us.
 for text in pml_multilane_{protocol,rndv_bias,eager_max,unexpected_max,queued_max,lane_attr,profile,device_code} \
     btl_shm_{single_copy,ring_bytes,memory_max,lane_latency}; do
     export "OMPI_MCA_$text="
@@ -103,7 +103,7 @@ tcp_of_10_gbit="--mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include 
 ring=$build/test/mpi/ring
 as_rank_0='if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec /usr/bin/env $1 "$3"; fi; exec /usr/bin/env $2 "$3"'
 
-# A peer with another PML: an error that names it, and nobody hangs.
+# A peer with another PML: an error that names it, and no hang.
 other_pml() { # NAME RANK-0 RANK-1
     mpi_fails "peer.$1" \
         "cannot talk to rank|selected pml (ob1|multilane), but peer .* selected pml (multilane|ob1)" 2 -- \

@@ -174,7 +174,7 @@ mpi cuda.one-handle 2 --mca pml multilane --mca btl self,shm,cuda --mca btl_cuda
 mpi_says cuda.handles-refused "btl_cuda_handles_max is 0; it can be 1 to " 1 --mca pml multilane \
     --mca btl self,cuda --mca btl_cuda_handles_max 0 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 
-# The driver fails in the middle: an error in its own words, and nobody waits for ever.
+# The driver fails in the middle: an error in its own words, and no process waits for ever.
 for lanes in self,shm self,shm,cuda; do
     mpi_says "cuda.copies-fail.$lanes" "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" 2 \
         --mca pml multilane --mca btl "$lanes" -x LD_LIBRARY_PATH="$build/test/fake" \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Checksummed traffic over lanes that drop, delay, repeat and reorder messages, fail, die and come
-# back, by a seed (test/fake/btl_flaky.c): nothing is lost, nothing comes twice, nobody hangs.
+# back, by a seed (test/fake/btl_flaky.c): nothing is lost, nothing comes twice, nothing hangs.
 if [ -n "${MULTILANE_LONG:-}" ]; then
     flaky_seeds=1000
 elif [ -n "$sanitizer" ]; then

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # More messages than a receiver may hold before it receives them: memory stays bounded, nothing is
-# lost, nobody waits for ever.
+# lost, no process waits for ever.
 flood() { # NAME RANKS BTLS MAX mpirun's... -- flood's...
     local name=$1 ranks=$2 btls=$3 max=$4
     shift 4

@@ -93,8 +93,8 @@ else
     done
 fi
 
-# Processes compute three times as long as a peer may be silent, and wires are cut: nobody is lost but
-# who was cut off, see life.c. An event at 0 s comes before any connection.
+# Processes compute three times as long as a peer may be silent, and wires are cut: no process is lost but
+# those that were cut off, see life.c. An event at 0 s comes before any connection.
 # shellcheck disable=SC2086
 rails_life() { # RANKS PLACES RAILS EVENT [mpirun's arguments --] life's arguments
     local begin=(--begin "life begins") before=() hosts=${2//[!,]/}

@@ -124,7 +124,7 @@ lab_refuses() {
     "$rail" repair 1
 }
 
-# Every rail is cut once traffic flows: nobody waits for ever.
+# Every rail is cut once traffic flows: no process waits for ever.
 lab_cut() {
     local packets=/sys/class/infiniband/rail0a/ports/1/hw_counters/sent_pkts before round
     lab_has_time verbs.lab.all-cut || return
