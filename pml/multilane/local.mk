@@ -9,7 +9,8 @@ multilane_sources = \
 	pml/multilane/wire/wire.h \
 	pml/multilane/base/clock.c pml/multilane/base/clock.h \
 	pml/multilane/base/counter.h \
-	pml/multilane/base/datatype.h \
+	pml/multilane/base/blocks.h \
+	pml/multilane/base/datatype.c pml/multilane/base/datatype.h \
 	pml/multilane/base/handle.c pml/multilane/base/handle.h \
 	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One-way time by size: half of a round trip between ranks 0 and 1, of bytes in a row and of a
- * column of a matrix. */
+/* One-way time by size: half of a round trip between ranks 0 and 1, of bytes in a row, of a column
+ * of a matrix, and of the faces of a cube. */
 #include "part.h"
 
 #include <stdlib.h>
@@ -63,6 +63,26 @@ static void columns_measure(const struct part *part)
     }
 }
 
+/* A cube of doubles. Face 1 is one block, face 2 has rows, face 3 single numbers. */
+#define EDGE 64
+
+static void faces_measure(const struct part *part)
+{
+    for (const long *face = part->sizes; *face != SIZES_END; face++) {
+        int cube[3] = {EDGE, EDGE, EDGE}, slice[3] = {EDGE, EDGE, EDGE}, start[3] = {0, 0, 0};
+        MPI_Datatype type;
+
+        slice[*face - 1] = 1;
+        start[*face - 1] = EDGE / 2;
+        MPI_Type_create_subarray(3, cube, slice, start, MPI_ORDER_C, MPI_DOUBLE, &type);
+        MPI_Type_commit(&type);
+        trip_measure("faces_us", *face, sizeof(double) * EDGE * EDGE * EDGE, 1, type);
+        MPI_Type_free(&type);
+    }
+}
+
 static const long sizes_columns[] = {64, 1024, 8192, 65536, 1048576, SIZES_END};
 const struct part part_oneway = {"oneway", sizes_message, oneway_measure};
 const struct part part_columns = {"columns", sizes_columns, columns_measure};
+static const long sizes_faces[] = {1, 2, 3, SIZES_END};
+const struct part part_faces = {"faces", sizes_faces, faces_measure};

@@ -19,7 +19,7 @@ static const struct part *const parts[] = {
     &part_posted,     &part_overlap,  &part_memory,    &part_start,     &part_calls,
     &part_unexpected, &part_alltoall, &part_bcast,     &part_allreduce, &part_barrier,
     &part_blocking,   &part_late,     &part_exchange,  &part_probed,    &part_self,
-    &part_columns,    &part_silent,   &part_onesided,
+    &part_columns,    &part_faces,    &part_silent,    &part_onesided,
 };
 
 const long sizes_message[] = {

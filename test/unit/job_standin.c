@@ -7,13 +7,9 @@
 #include "common/compat/btl.h"
 #include "entry/calls.h"
 #include "join/posting.h"
+#include "open_mpi.h"
 #include "peer/contact.h"
 #include "peer/peer_lanes.h"
-
-#if COMPAT_SERIES >= 50000
-#include "opal/mca/accelerator/accelerator.h"
-#include "opal/runtime/opal.h"
-#endif
 
 #define SENT_MAX 4096
 
@@ -118,30 +114,6 @@ static int bml_register(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t
     return OMPI_SUCCESS;
 }
 
-/* Convertors ask the accelerator framework, which is not open here, from Open MPI 5.0 on. */
-#if COMPAT_SERIES >= 50000
-static int host_memory(const void *address, int *device, uint64_t *flags)
-{
-    (void) address;
-    (void) device;
-    *flags = 0;
-    return 0;
-}
-
-static void open_mpi_begin(void)
-{
-    static opal_finalize_domain_t domain; /* what datatypes give back at the end is noted there */
-    OBJ_CONSTRUCT(&domain, opal_finalize_domain_t);
-    opal_finalize_domain_init(&domain, "unit test");
-    opal_finalize_set_domain(&domain);
-    opal_accelerator.check_addr = host_memory;
-}
-#else
-static void open_mpi_begin(void)
-{
-}
-#endif
-
 static void comm_begin(void)
 {
     group.grp_proc_count = JOB_RANKS;
@@ -217,9 +189,7 @@ void job_begin(uint32_t window, uint32_t pool)
     allocator_begin();
     opal_progress_set_event_flag(0); /* there is no loop of events in Open MPI's progress */
     if (!convertor) {
-        open_mpi_begin();
-        ompi_datatype_init();
-        convertor = opal_convertor_create((int32_t) opal_local_arch, 0);
+        convertor = open_mpi_begin();
     }
     struct peer *self = peer_begin(0);
     standin_reach(self, standin_btl("self", 1000));

@@ -45,14 +45,14 @@ test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit
 
 # The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
 # Of the PML's library each takes the files that it needs.
-pml_tests = test/unit/flow_model test/unit/pml_explain test/unit/pml_handle test/unit/pml_in_place \
+pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_handle test/unit/pml_in_place \
 	test/unit/pml_lanes \
 	test/unit/pml_match test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
 	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
-noinst_HEADERS += test/unit/lanes_standin.h test/unit/progress_standin.h
+noinst_HEADERS += test/unit/lanes_standin.h test/unit/open_mpi.h test/unit/progress_standin.h
 PML_TEST_CPPFLAGS = $(PML_CPPFLAGS) $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
 PML_TEST_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS) -lpthread
 pml_ldadd = libmultilane_pml.la $(PML_TEST_LDADD) -ldl -lm
@@ -78,6 +78,9 @@ test_unit_pml_match_LDADD = $(pml_ldadd)
 test_unit_pml_peer_SOURCES = test/unit/pml_peer.c test/unit/lanes_standin.c
 test_unit_pml_peer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_peer_LDADD = $(pml_ldadd)
+test_unit_pml_datatype_SOURCES = test/unit/pml_datatype.c
+test_unit_pml_datatype_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_datatype_LDADD = $(pml_ldadd)
 test_unit_pml_pieces_SOURCES = test/unit/pml_pieces.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_pieces_LDADD = $(pml_ldadd)

@@ -29,8 +29,7 @@ static bool nothing_is_sent(const mca_btl_base_module_t *btl,
 
 static int piece_start(struct transfer *transfer, size_t offset, size_t *size)
 {
-    return piece_send_data(&request, transfer, &request.base.req_base.req_convertor, 0, offset,
-                           size);
+    return piece_send_data(&request, transfer, NULL, offset, size);
 }
 
 static void pieces_finish(struct transfer *transfer, int status)

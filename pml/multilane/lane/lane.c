@@ -74,25 +74,59 @@ int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
                                             : LANE_AGAIN;
 }
 
+int lane_fragment(struct lane *lane, size_t length, mca_btl_base_descriptor_t **descriptor)
+{
+    mca_btl_base_module_t *btl = lane->btl;
+    *descriptor = btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, WITH_CALLBACK);
+    if (OPAL_UNLIKELY(!*descriptor))
+        return LANE_AGAIN;
+    tsan_acquire(*descriptor);
+    if (OPAL_UNLIKELY((*descriptor)->des_segments[0].seg_len < length)) {
+        btl->btl_free(btl, *descriptor);
+        return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
+    }
+    (*descriptor)->des_segments[0].seg_len = length;
+    return OMPI_SUCCESS;
+}
+
 int lane_send_joined(struct lane *lane, const void *bytes, size_t length, const void *payload,
                      size_t payload_length, lane_left left, void *owner)
 {
-    mca_btl_base_module_t *btl = lane->btl;
-    size_t all = length + payload_length;
-    mca_btl_base_descriptor_t *descriptor =
-        btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, all, WITH_CALLBACK);
-    if (!descriptor)
-        return LANE_AGAIN;
-    tsan_acquire(descriptor);
-    if (descriptor->des_segments[0].seg_len < all) {
-        btl->btl_free(btl, descriptor);
-        return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
-    }
-    unsigned char *at = descriptor->des_segments[0].seg_addr.pval;
+    mca_btl_base_descriptor_t *descriptor;
+    int rc = lane_fragment(lane, length + payload_length, &descriptor);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    unsigned char *at = lane_fragment_bytes(descriptor);
     memcpy(at, bytes, length);
     if (payload_length)
         memcpy(at + length, payload, payload_length);
-    descriptor->des_segments[0].seg_len = all;
+    return lane_send_descriptor(lane, descriptor, left, owner);
+}
+
+/* A piece of a message is not urgent. */
+#define PIECE                                                                                      \
+    (MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK | MCA_BTL_DES_FLAGS_SIGNAL)
+
+int lane_send_piece(struct lane *lane, const void *header, size_t length, const char *payload,
+                    size_t *size, bool all, lane_left left, void *owner)
+{
+    mca_btl_base_module_t *btl = lane->btl;
+    size_t wanted = *size;
+    opal_convertor_t convertor; /* a BTL asks it for the bytes, or where they are, and forgets it */
+    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+    opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &ompi_mpi_packed.dt.super,
+                                             *size, payload, 0, &convertor);
+    mca_btl_base_descriptor_t *descriptor = btl->btl_prepare_src(
+        btl, lane->endpoint, &convertor, MCA_BTL_NO_ORDER, length, size, PIECE);
+    OBJ_DESTRUCT(&convertor);
+    if (!descriptor)
+        return LANE_AGAIN;
+    tsan_acquire(descriptor);
+    if (*size == 0 || (all && *size < wanted)) {
+        btl->btl_free(btl, descriptor);
+        return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
+    }
+    memcpy(descriptor->des_segments[0].seg_addr.pval, header, length);
     return lane_send_descriptor(lane, descriptor, left, owner);
 }
 

@@ -126,11 +126,25 @@ int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_le
 int lane_send_joined(struct lane *lane, const void *bytes, size_t length, const void *payload,
                      size_t payload_length, lane_left left, void *owner);
 
+/* The same for a piece of a message, whose payload the BTL may send from where it is: it must stay
+ * until `left` is called. Sets *size to what the BTL took, which with `all` may not be less. */
+int lane_send_piece(struct lane *lane, const void *header, size_t length, const char *payload,
+                    size_t *size, bool all, lane_left left, void *owner);
+
 /* The same on a lane with `in_place`, without a copy of the payload: payload and registration
  * must stay until `left` is called, also after an error or the loss of the peer. */
 int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *registration,
                        const void *bytes, size_t length, const void *payload, size_t payload_length,
                        lane_left left, void *owner);
+
+/* A descriptor of the lane with room for `length` bytes, which it will send. LANE_AGAIN: none now.
+ */
+int lane_fragment(struct lane *lane, size_t length, mca_btl_base_descriptor_t **descriptor);
+
+static inline unsigned char *lane_fragment_bytes(mca_btl_base_descriptor_t *descriptor)
+{
+    return descriptor->des_segments[0].seg_addr.pval;
+}
 
 /* Sends a descriptor of the lane that asks for its callback: LANE_UNDER_WAY. The lane owns it
  * from then on, also after an error. */

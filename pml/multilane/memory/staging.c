@@ -49,7 +49,6 @@ static void slot_init(struct slot *slot, unsigned char *bytes, size_t room, uint
     slot->bytes = bytes;
     slot->room = room;
     slot->pool = pool;
-    OBJ_CONSTRUCT(&slot->convertor, opal_convertor_t);
 }
 
 static size_t pool_bytes(uint8_t pool)
@@ -136,7 +135,6 @@ struct slot *slot_new(size_t bytes)
 void slot_return(struct slot *slot)
 {
     if (slot->pool == POOL_HEAP) {
-        OBJ_DESTRUCT(&slot->convertor);
         free(slot->bytes);
         free(slot);
         return;
@@ -246,8 +244,6 @@ static void pool_free(uint8_t pool)
 {
     if (!staging.pools[pool].slots)
         return;
-    for (unsigned i = 0; i < pool_sizes[pool].slots; i++)
-        OBJ_DESTRUCT(&staging.pools[pool].slots[i].convertor);
     struct copier *copier = staging.pools[pool].copier;
     if (!copier || copier_unpin_pages(copier, staging.pools[pool].bytes))
         munmap(staging.pools[pool].bytes, pool_bytes(pool)); /* else it is still pinned */

@@ -26,7 +26,6 @@ struct slot {
 
     /* While it is being sent: */
     struct transfer transfer;
-    opal_convertor_t convertor;
 };
 
 /* A slot for `bytes` or less; null: all are in use. */

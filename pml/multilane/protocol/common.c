@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/multilane.h"
-#include "common/compat/tsan.h"
 #include "delivery/control.h"
 #include "delivery/delivery.h"
 
@@ -87,22 +86,14 @@ static int kept_by_fragment(struct send_request *request, struct lane *lane)
     unsigned char header[WIRE_EAGER_HEADER_MAX];
     size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
                                      out->tag, out->synchronous);
-    mca_btl_base_descriptor_t *descriptor =
-        lane->btl->btl_alloc(lane->btl, lane->endpoint, MCA_BTL_NO_ORDER, length + out->size,
-                             MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP |
-                                 MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
-    if (OPAL_UNLIKELY(!descriptor))
-        return LANE_AGAIN;
-    tsan_acquire(descriptor);
-    if (OPAL_UNLIKELY(descriptor->des_segments[0].seg_len < length + out->size)) {
-        lane->btl->btl_free(lane->btl, descriptor);
-        return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
-    }
-    unsigned char *bytes = descriptor->des_segments[0].seg_addr.pval;
+    mca_btl_base_descriptor_t *descriptor;
+    int rc = lane_fragment(lane, length + out->size, &descriptor);
+    if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
+        return rc;
+    unsigned char *bytes = lane_fragment_bytes(descriptor);
     memcpy(bytes, header, length);
     outgoing_copy(out, bytes + length);
     counter_add(&multilane.copied_bytes, out->size);
-    descriptor->des_segments[0].seg_len = length + out->size;
     return lane_send_descriptor(lane, descriptor, kept_left, request);
 }
 

@@ -9,8 +9,7 @@
 static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    return piece_send_data(request, transfer, &request->base.req_base.req_convertor, 0, offset,
-                           size);
+    return piece_send_data(request, transfer, NULL, offset, size);
 }
 
 static const struct transfer_steps rndv_am_way = {.start = rndv_am_piece, .finish = pieces_finish};

@@ -46,14 +46,14 @@ static struct slot *slot_of_transfer(struct transfer *transfer)
 static int slot_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct slot *slot = slot_of_transfer(transfer);
-    return piece_send_data(slot->owner, transfer, &slot->convertor, slot->offset, offset, size);
+    return piece_send_data(slot->owner, transfer, (char *) slot->bytes + offset,
+                           slot->offset + offset, size);
 }
 
 static void slot_sent(struct transfer *transfer, int status)
 {
     struct slot *slot = slot_of_transfer(transfer);
     struct send_request *request = slot->owner;
-    opal_convertor_cleanup(&slot->convertor);
     if (OPAL_LIKELY(status == OMPI_SUCCESS))
         /* Relaxed: the end of the piece, below, orders it before the end of the message. */
         atomic_fetch_sub_explicit(&request->unsent, slot->length, memory_order_relaxed);
@@ -66,9 +66,6 @@ static const struct transfer_steps slot_way = {.start = slot_piece, .finish = sl
 static void slot_send(struct slot *slot)
 {
     struct send_request *request = slot->owner;
-    opal_convertor_copy_and_prepare_for_send(request->out.peer->proc->super.proc_convertor,
-                                             &ompi_mpi_packed.dt.super, slot->length, slot->bytes,
-                                             0, &slot->convertor);
     transfer_begin(&slot->transfer, &slot_way, 0, slot->length,
                    PIECES_IN_FLIGHT * request->route->lane_count);
 }

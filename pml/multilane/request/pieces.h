@@ -11,9 +11,9 @@
 int piece_send(struct send_request *request, struct lane *lane, const void *header,
                size_t header_length, size_t offset, size_t *size, bool all);
 
-/* Sends up to *size bytes from `offset` of what `convertor` describes, as WIRE_DATA, on the lane
- * where they arrive first. `start`: where that lies in the message. */
-int piece_send_data(struct send_request *request, struct transfer *transfer,
-                    opal_convertor_t *convertor, size_t start, size_t offset, size_t *size);
+/* Sends up to *size bytes from `offset` of the message, as WIRE_DATA, on the lane where they arrive
+ * first. `copy`: where the bytes from `offset` on lie, if not in the user's memory, else null. */
+int piece_send_data(struct send_request *request, struct transfer *transfer, const char *copy,
+                    size_t offset, size_t *size);
 
 #endif

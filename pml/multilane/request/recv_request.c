@@ -12,13 +12,9 @@
 #include "request/request.h"
 #include "base/work.h"
 
-/* Like MCA_PML_BASE_RECV_REQUEST_FINI, but cleans the convertor only if there is one. */
+/* Like MCA_PML_BASE_RECV_REQUEST_FINI, without the convertor, which is not used. */
 static inline __opal_attribute_always_inline__ void request_return(struct recv_request *request)
 {
-    if (OPAL_UNLIKELY(request->has_convertor)) {
-        opal_convertor_cleanup(&request->base.req_base.req_convertor);
-        request->has_convertor = false;
-    }
     OMPI_REQUEST_FINI(&request->base.req_base.req_ompi);
     OBJ_RELEASE(request->base.req_base.req_comm);
     OMPI_DATATYPE_RELEASE(request->base.req_base.req_datatype);
@@ -92,7 +88,6 @@ static void recv_request_construct(struct recv_request *request)
     request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
     request->handle = (struct wire_handle){0};
     request->rma.count = 0;
-    request->has_convertor = false;
     atomic_init(&request->held_by, NULL);
     request->is_shared = false;
     request->claimed = (struct spans){0};
@@ -129,30 +124,6 @@ void recv_request_fail(struct recv_request *request, int mpi_error)
     recv_request_complete(request);
 }
 
-static void recv_request_prepare_convertor(struct recv_request *request)
-{
-    mca_pml_base_request_t *base = &request->base.req_base;
-    if (request->has_convertor)
-        opal_convertor_cleanup(&base->req_convertor);
-    opal_convertor_copy_and_prepare_for_recv(recv_request_peer(request)->proc->super.proc_convertor,
-                                             &base->req_datatype->super, base->req_count,
-                                             base->req_addr, 0, &base->req_convertor);
-    request->has_convertor = true;
-}
-
-/* Pieces come in any order and may end inside an element. A convertor that is moved from inside
- * an element loses the bytes of it; from position 0 it finds every position. */
-static void position_set(opal_convertor_t *convertor, size_t offset)
-{
-    size_t position = 0;
-    if (offset == convertor->bConverted)
-        return;
-    if (convertor->partial_length)
-        opal_convertor_set_position(convertor, &position);
-    position = offset;
-    opal_convertor_set_position(convertor, &position);
-}
-
 void recv_request_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
                         int count)
 {
@@ -165,14 +136,9 @@ void recv_request_write(struct recv_request *request, size_t offset, const struc
         } else if (OPAL_UNLIKELY(request->sink.view != NULL)) {
             device_sink_write(&request->sink, offset, pieces[i].iov_base, length);
         } else if (length) {
-            struct iovec iov = {.iov_base = pieces[i].iov_base, .iov_len = length};
-            uint32_t iov_count = 1;
-            size_t unpacked = length;
-            opal_convertor_t *convertor = &request->base.req_base.req_convertor;
-            OPAL_THREAD_LOCK(&request->lock);
-            position_set(convertor, offset);
-            opal_convertor_unpack(convertor, &iov, &iov_count, &unpacked);
-            OPAL_THREAD_UNLOCK(&request->lock);
+            const mca_pml_base_request_t *base = &request->base.req_base;
+            datatype_unpack(base->req_datatype, base->req_count, base->req_addr, offset,
+                            pieces[i].iov_base, length);
         }
         offset += length;
     }
@@ -236,13 +202,9 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
             request->size = request->wanted = 0;
         return;
     }
-    if (OPAL_LIKELY(datatype_is_contiguous(base->req_datatype, base->req_count))) {
-        request->data = (char *) base->req_addr + datatype->true_lb;
-    } else {
-        request->data = NULL;
-        if (request->wanted)
-            recv_request_prepare_convertor(request);
-    }
+    request->data = OPAL_LIKELY(datatype_is_contiguous(base->req_datatype, base->req_count))
+                        ? (char *) base->req_addr + datatype->true_lb
+                        : NULL;
 }
 
 void recv_request_met(struct recv_request *request, const struct arrival *arrival)

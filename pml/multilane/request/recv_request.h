@@ -27,10 +27,9 @@ struct recv_request {
     char *data;    /* where the first byte goes in a contiguous buffer in host memory; else null */
     size_t size;   /* of the message */
     size_t wanted; /* bytes of it that fit the buffer */
-    _Atomic size_t received; /* bytes that are there */
-    _Atomic uint32_t ends;   /* see request_ended */
-    bool matched;            /* guarded by the communicator's lock */
-    bool has_convertor;
+    _Atomic size_t received;   /* bytes that are there */
+    _Atomic uint32_t ends;     /* see request_ended */
+    bool matched;              /* guarded by the communicator's lock */
     bool counted;              /* see work_begins_for */
     _Atomic bool is_answering; /* complete, and the answer to the sender must leave */
     struct wire_handle handle;
@@ -43,7 +42,7 @@ struct recv_request {
     struct device_sink sink; /* for a message that goes */
     struct rma rma;          /* of a get or put */
     struct transfer transfer;
-    opal_mutex_t lock;    /* guards the convertor, the handle and claimed */
+    opal_mutex_t lock;    /* guards the handle and claimed */
     struct spans claimed; /* bytes that came as WIRE_DATA, also those still being copied */
     _Alignas(8) unsigned char own[RECV_OWN_BYTES]; /* the protocol's, see recv_request_own */
 };

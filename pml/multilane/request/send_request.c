@@ -44,16 +44,33 @@ OBJ_CLASS_INSTANCE(send_request_t, mca_pml_base_send_request_t, send_request_con
 
 void outgoing_pack(const struct outgoing *out, void *to)
 {
-    opal_convertor_t convertor;
-    struct iovec iov = {.iov_base = to, .iov_len = out->size};
-    uint32_t iov_count = 1;
-    size_t packed = out->size;
-    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    opal_convertor_copy_and_prepare_for_send(out->peer->proc->super.proc_convertor,
-                                             &out->datatype->super, out->count, out->buffer, 0,
-                                             &convertor);
-    opal_convertor_pack(&convertor, &iov, &iov_count, &packed);
-    OBJ_DESTRUCT(&convertor);
+    datatype_pack(out->datatype, out->count, out->buffer, 0, to, out->size);
+}
+
+/* Like MCA_PML_BASE_SEND_REQUEST_INIT, without the convertor, which is not used. */
+static void send_request_init(struct send_request *request, mca_pml_base_send_mode_t mode,
+                              bool persistent)
+{
+    const struct outgoing *out = &request->out;
+    mca_pml_base_request_t *base = &request->base.req_base;
+    OBJ_RETAIN(out->comm->ompi);
+    if (out->count)
+        OMPI_DATATYPE_RETAIN(out->datatype);
+    OMPI_REQUEST_INIT(&base->req_ompi, persistent);
+    base->req_ompi.req_mpi_object.comm = out->comm->ompi;
+    base->req_ompi.req_status._cancelled = 0;
+    base->req_proc = out->peer->proc;
+    base->req_addr = (void *) (uintptr_t) out->buffer;
+    base->req_count = out->count;
+    base->req_datatype = out->datatype;
+    base->req_peer = out->destination;
+    base->req_tag = out->tag;
+    base->req_comm = out->comm->ompi;
+    base->req_pml_complete = false;
+    base->req_free_called = false;
+    request->base.req_addr = out->buffer;
+    request->base.req_bytes_packed = out->size;
+    request->base.req_send_mode = mode;
 }
 
 struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_send_mode_t mode,
@@ -67,17 +84,17 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
     request->state = SEND_IDLE;
     /* The PML has nothing to do with it until it is started. Relaxed: as in send_request_begin. */
     atomic_store_explicit(&request->ends, persistent, memory_order_relaxed);
-    request->base.req_base.req_proc = out->peer->proc;
-    /* The macro needs a variable of this name: it replaces the member `comm`, too. */
-    ompi_communicator_t *comm = out->comm->ompi;
-    MCA_PML_BASE_SEND_REQUEST_INIT(&request->base, out->buffer, out->count, out->datatype,
-                                   out->destination, out->tag, comm, mode, persistent, 0);
+    send_request_init(request, mode, persistent);
     return request;
 }
 
 void send_request_return(struct send_request *request)
 {
-    MCA_PML_BASE_SEND_REQUEST_FINI(&request->base);
+    mca_pml_base_request_t *base = &request->base.req_base;
+    OMPI_REQUEST_FINI(&base->req_ompi);
+    OBJ_RELEASE(base->req_comm);
+    if (base->req_count)
+        OMPI_DATATYPE_RELEASE(base->req_datatype);
     tsan_list_return(&mca_pml_base_send_requests, (opal_free_list_item_t *) request);
 }
 

@@ -28,10 +28,6 @@ static int send_request_buffer(struct send_request *request)
         device_source_end(&request->source);
     if (rc != OMPI_SUCCESS)
         return rc;
-    opal_convertor_cleanup(&base->req_convertor);
-    opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor,
-                                             &ompi_mpi_packed.dt.super, request->out.size, room, 0,
-                                             &base->req_convertor);
     request->out.data = request->base.req_addr;
     request->out.memory.kind = MEMORY_HOST;
     return rc;

@@ -70,6 +70,8 @@ PARTS = (
          one("probed_us", "One-way time with MPI_Probe", "us"), (8, 1024)),
     Part("columns", "one-way time of 16 bytes out of every 64", (2,),
          one("columns_us", "One-way time of a matrix column", "us"), (1024, 65536)),
+    Part("faces", "one-way time of a face of a cube of 64 x 64 x 64 doubles", (2,),
+         one("faces_us", "One-way time of a face", "us", axis="across the dimension")),
     Part("self", "messages of a process to itself", (2,),
          one("self_us", "A message to oneself", "us"), (64, 65536)),
     Part("posted", "one-way time of 8 bytes behind receives that do not match", (2,),
