@@ -4,7 +4,20 @@ about="unit and MPI tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 
 . "$top/test/unit/run.sh"
 
+# All files of test/mpi/runs but those whose tests wait by the clock most of the time, and which the
+# parts without a sanitizer run: they come with --long.
+asan_runs() {
+    local file
+    for file in "$top"/test/mpi/runs/*.sh; do
+        case $(basename "$file" .sh).$MULTILANE_LONG in
+        rails. | leaves.) ;;
+        *) basename "$file" .sh ;;
+        esac
+    done
+}
+
 part_run() {
+    # shellcheck disable=SC2046
     unit_run asan --enable-asan &&
-        mpi_run "$build_root/asan" "$part."
+        mpi_run "$build_root/asan" "$part." $(asan_runs)
 }
