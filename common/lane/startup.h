@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one process can measure alone, in little time, where no profile is: what the kernel's
- * copying from one process to another costs. */
+/* What the first process of a node measures when a job starts, where no profile is: what a message
+ * through memory that two cores share costs, and what the kernel's copying does. Machines differ so
+ * much in both, each by a factor of three, that no constant could choose between them. */
 #ifndef COMMON_LANE_STARTUP_H
 #define COMMON_LANE_STARTUP_H
 
@@ -9,23 +10,29 @@
 #include "common/model/cost.h"
 #include "common/model/lane.h"
 
-/* No process spends more than this on it. */
-#define STARTUP_MOST_S 2e-3
+/* It takes 2 ms, and no longer than this. */
+#define STARTUP_MOST_S 15e-3
 
+/* The sizes that are measured. */
+enum { STARTUP_4K, STARTUP_16K, STARTUP_64K, STARTUP_256K, STARTUP_SIZES };
+#define STARTUP_BYTES(size) ((size_t) 4096 << (2 * (size)))
+
+/* All zero: not measured. */
 struct startup_costs {
-    bool was_tried;
-    /* process_vm_readv of up to STARTUP_SMALL_BYTES; growth 0: not measured */
-    struct cost_line remote;
+    double empty_s;                 /* one way of an empty message through shared memory, */
+    double ring_s[STARTUP_SIZES];   /* and of one that both ends copy, in fragments of 16 KiB */
+    double kernel_s[STARTUP_SIZES]; /* the kernel's copy from the other core */
 };
 
-#define STARTUP_SMALL_BYTES (UINT64_C(64) << 10)
-
-/* Measures, the first time that it is called with these costs. False: nothing could be measured. */
+/* Measures. False, and all zero: it cannot be measured, or the machine is too busy for a steady
+ * answer. */
 bool startup_measure(struct startup_costs *costs);
 
-/* Puts what was measured into a lane inside this node, if the lane reads and writes the peer's
- * memory by the kernel: the fixed part of a get or put, and the bandwidth of pieces up to
- * STARTUP_SMALL_BYTES where the BTL's own estimate is above it. */
+/* Can costs that another process has published be true? */
+bool startup_check(const struct startup_costs *costs);
+
+/* Puts what was measured into a lane inside this node: into sends, if it is a ring of ours in
+ * shared memory, and into gets and puts, if the kernel does them. */
 void startup_apply(const struct startup_costs *costs, struct model_lane *lane);
 
 #endif

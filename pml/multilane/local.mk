@@ -27,6 +27,7 @@ multilane_sources = \
 	pml/multilane/peer/contact.c pml/multilane/peer/contact.h \
 	pml/multilane/peer/control_message.c pml/multilane/peer/control_message.h \
 	pml/multilane/peer/nic.c pml/multilane/peer/nic.h \
+	pml/multilane/peer/node_costs.c pml/multilane/peer/node_costs.h \
 	pml/multilane/peer/peer.c pml/multilane/peer/peer.h \
 	pml/multilane/peer/peer_class.c pml/multilane/peer/peer_class.h \
 	pml/multilane/peer/peer_lanes.c pml/multilane/peer/peer_lanes.h \

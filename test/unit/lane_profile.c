@@ -295,37 +295,94 @@ static void costs_are_replaced_and_abilities_kept(void)
     CHECK(!profile_apply(&profile, PROFILE_CACHE, &lane), "another name");
 }
 
-/* Whatever is measured at the start can be computed with, and takes no longer than it may: not
- * timed here but by its own clock, which stops it. */
-static void start_leaves_a_good_lane(void)
+/* Costs of a machine whose ring and whose kernel copy at these speeds, beside what they take for
+ * any size. */
+static struct startup_costs costs_of(double ring_bytes_s, double kernel_bytes_s)
 {
-    struct startup_costs costs = {0};
+    struct startup_costs costs = {.empty_s = 1e-7};
+    for (int i = 0; i < STARTUP_SIZES; i++) {
+        costs.ring_s[i] = 2e-7 + (double) STARTUP_BYTES(i) / ring_bytes_s;
+        costs.kernel_s[i] = 6e-7 + (double) STARTUP_BYTES(i) / kernel_bytes_s;
+    }
+    return costs;
+}
+
+static struct model_lane lane_in_memory(void)
+{
+    static const struct model_lane_range sends[] = {{56, 6e-8, INFINITY, 3e-8, 3e-8, 0, 0},
+                                                    {UINT64_MAX, 8e-8, 27e9, 5e-8, 5e-8, 0, 0}};
+    struct model_lane_range copies = {UINT64_MAX, 6e-8, 11e9, 1.5e-6, 0, 3e-8, 0};
     struct model_lane lane;
-    struct model_error error;
-    struct model_lane_range range = {UINT64_MAX, 1e-7, 20e9, 1e-7, 0, 3e-8, 0};
     model_lane_init(&lane, "shm");
-    lane.can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT;
-    model_lane_set_cost(&lane, MODEL_WAYS, &range);
-    bool measured = startup_measure(&costs);
-    CHECK(costs.was_tried, "once");
-    CHECK(startup_measure(&costs) == measured, "and not again");
+    lane.can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT | MODEL_CAN_CONTROL;
+    model_lane_set_cost(&lane, MODEL_WAYS, &copies);
+    lane.cost[MODEL_BY_SEND].range_count = 2;
+    memcpy(lane.cost[MODEL_BY_SEND].ranges, sends, sizeof(sends));
+    return lane;
+}
+
+static double bandwidth_of(const struct model_lane *lane, enum model_way way, uint64_t bytes)
+{
+    return model_lane_range_at(lane, way, bytes)->bandwidth_bytes_s;
+}
+
+/* Each measured number goes where it belongs; what was not measured stays. */
+static void measured_costs_replace_declared_ones(void)
+{
+    struct model_error error;
+    struct model_lane lane = lane_in_memory();
+    struct startup_costs costs = costs_of(10e9, 30e9);
     startup_apply(&costs, &lane);
     CHECK(model_lane_check(&lane, &error), "%s", error.text);
-    bool applied = costs.remote.growth_s_byte > 0;
-    CHECK((lane.source[MODEL_BY_GET][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED) == applied,
-          "source");
-    CHECK(lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
-          "sends are not known");
+    CHECK(isinf(bandwidth_of(&lane, MODEL_BY_SEND, 56)), "a line of the ring stays as declared");
+    for (uint64_t bytes = 57; bytes < (1 << 20); bytes *= 3)
+        CHECK(fabs(bandwidth_of(&lane, MODEL_BY_SEND, bytes) / 10e9 - 1) < 0.3, "%g at %llu",
+              bandwidth_of(&lane, MODEL_BY_SEND, bytes), (unsigned long long) bytes);
+    CHECK(fabs(bandwidth_of(&lane, MODEL_BY_GET, 262144) / 30e9 - 1) < 0.1, "gets in caches");
+    CHECK(bandwidth_of(&lane, MODEL_BY_GET, 262145) == 11e9, "and beyond them");
+    CHECK(fabs(bandwidth_of(&lane, MODEL_BY_BOTH, 262144) / 30e9 - 1) < 0.1, "both in caches");
+    CHECK(bandwidth_of(&lane, MODEL_BY_BOTH, 262145) == 22e9, "both beyond them");
+    CHECK(lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
+              lane.source[MODEL_BY_SEND][MODEL_LATENCY] != MODEL_SOURCE_MEASURED,
+          "sources");
+}
 
-    /* A machine ten times slower than the estimate. */
-    costs = (struct startup_costs){.was_tried = true, .remote = {2e-6, 1 / 2e9}};
-    model_lane_set_cost(&lane, MODEL_WAYS, &range);
+/* The same code plans differently for unlike machines. */
+static void the_machine_decides_who_copies(void)
+{
+    struct startup_costs fast_kernel = costs_of(10e9, 30e9), slow_kernel = costs_of(30e9, 10e9);
+    struct model_lane get = lane_in_memory(), ring = lane_in_memory();
+    startup_apply(&fast_kernel, &get);
+    startup_apply(&slow_kernel, &ring);
+    CHECK(bandwidth_of(&get, MODEL_BY_GET, 65536) > bandwidth_of(&get, MODEL_BY_SEND, 65536) &&
+              bandwidth_of(&ring, MODEL_BY_GET, 65536) < bandwidth_of(&ring, MODEL_BY_SEND, 65536),
+          "the faster one is faster");
+}
+
+static void impossible_costs_change_nothing(void)
+{
+    const struct model_lane before = lane_in_memory();
+    const double wrong[] = {0, -1, NAN, INFINITY, 1e300};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        for (size_t at = 0; at < sizeof(struct startup_costs) / sizeof(double); at++) {
+            struct startup_costs costs = costs_of(10e9, 30e9);
+            struct model_lane lane = before;
+            memcpy((char *) &costs + at * sizeof(double), &wrong[i], sizeof(double));
+            startup_apply(&costs, &lane);
+            CHECK(memcmp(&lane, &before, sizeof(lane)) == 0, "%g as number %zu", wrong[i], at);
+        }
+}
+
+/* What this machine says can be computed with; where it is too busy to say, all is zero. */
+static void this_machine_is_measured_or_not(void)
+{
+    struct startup_costs costs, zero = {0};
+    struct model_error error;
+    struct model_lane lane = lane_in_memory();
+    bool is_measured = startup_measure(&costs);
+    CHECK(is_measured ? startup_check(&costs) : memcmp(&costs, &zero, sizeof(zero)) == 0,
+          "neither measured nor nothing");
     startup_apply(&costs, &lane);
-    const struct model_lane_range *small = model_lane_range_at(&lane, MODEL_BY_GET, 1024);
-    const struct model_lane_range *large = model_lane_range_at(&lane, MODEL_BY_GET, 1 << 20);
-    CHECK(fabs(small->bandwidth_bytes_s / 2e9 - 1) < 1e-9 && small->overhead_send_s == 2e-6,
-          "small pieces");
-    CHECK(large->bandwidth_bytes_s == 20e9 && large->overhead_send_s == 2e-6, "large pieces");
     CHECK(model_lane_check(&lane, &error), "%s", error.text);
 }
 
@@ -343,7 +400,10 @@ int main(void)
     what_cannot_be_written_is_said();
     paths_follow_the_environment();
     costs_are_replaced_and_abilities_kept();
-    start_leaves_a_good_lane();
+    measured_costs_replace_declared_ones();
+    the_machine_decides_who_copies();
+    impossible_costs_change_nothing();
+    this_machine_is_measured_or_not();
     snprintf(path, sizeof(path), "%s/profile", folder);
     unlink(path);
     rmdir(folder);

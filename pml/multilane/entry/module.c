@@ -19,6 +19,7 @@
 #include "match/inbound.h"
 #include "memory/staging.h"
 #include "peer/contact.h"
+#include "peer/node_costs.h"
 #include "peer/peer.h"
 #include "peer/peer_class.h"
 #include "peer/peer_lanes.h"
@@ -178,6 +179,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     int rc = mca_pml_base_pml_check_selected("multilane", procs, count);
     if (rc != OMPI_SUCCESS)
         return rc;
+    node_costs_meet(procs, count);
 
     opal_bitmap_t reachable;
     OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
@@ -266,6 +268,7 @@ void module_fini(void)
     inbounds_fini();
     peers_fini();
     classes_fini();
+    node_costs_fini();
     comms_fini();
     handle_table_fini(&multilane.handles);
     departures_fini();

@@ -13,6 +13,7 @@
 #include "common/lane/stock_btl.h"
 #include "common/model/number.h"
 #include "peer/nic.h"
+#include "peer/node_costs.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
@@ -119,6 +120,14 @@ static void attributes_of_user(const struct lane *lane, struct model_lane *out)
     attr_apply(parameters.lane_attr, lane_name(lane), device ? device + 1 : NULL, out);
 }
 
+/* By a profile; else, inside the node, at the start of the job. */
+static void attributes_measured(enum profile_placement placement, struct model_lane *out)
+{
+    const struct startup_costs *costs = placement == PROFILE_HOST ? NULL : node_costs();
+    if (!used_profile_apply(placement, out) && costs)
+        startup_apply(costs, out);
+}
+
 static void limit(uint64_t *bytes, uint64_t most)
 {
     if (*bytes > most)
@@ -135,7 +144,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     set_device(lane, out);
     /* Measured are copies between two processes; not yet a lane of device memory alone. */
     if (out->reach & MODEL_MEMORY_HOST && !lane->peer->is_self)
-        used_profile_apply(attributes_placement(lane->peer), out);
+        attributes_measured(attributes_placement(lane->peer), out);
     if (group)
         out->group = group;
     attributes_of_user(lane, out);

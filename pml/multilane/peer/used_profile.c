@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/compat/version.h"
-#include "common/lane/startup.h"
 #include "base/parameters.h"
 
 static struct {
@@ -16,7 +15,6 @@ static struct {
     struct lane_file *profile; /* null: none in use */
     char story[PROFILE_PATH_CHARS + 128];
     struct model_error complaint;
-    struct startup_costs startup;
 } measured;
 
 /* Takes the file, if it is for this machine; else sets the story to why not. */
@@ -86,12 +84,9 @@ const struct lane_file *used_profile(void)
     return measured.profile;
 }
 
-void used_profile_apply(enum profile_placement placement, struct model_lane *lane)
+bool used_profile_apply(enum profile_placement placement, struct model_lane *lane)
 {
-    if (measured.profile && profile_apply(measured.profile, placement, lane))
-        return;
-    if (placement != PROFILE_HOST && startup_measure(&measured.startup))
-        startup_apply(&measured.startup, lane);
+    return measured.profile && profile_apply(measured.profile, placement, lane);
 }
 
 void used_profile_fini(void)

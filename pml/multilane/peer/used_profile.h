@@ -19,8 +19,9 @@ const char *used_profile_complaint(void);
 /* The profile in use, or null. */
 const struct lane_file *used_profile(void);
 
-/* Replaces the attributes of `lane` that the profile has measured, and names the source. */
-void used_profile_apply(enum profile_placement placement, struct model_lane *lane);
+/* Replaces the attributes of `lane` that the profile has measured, and names the source. False: it
+ * has none of this lane. */
+bool used_profile_apply(enum profile_placement placement, struct model_lane *lane);
 
 void used_profile_fini(void);
 

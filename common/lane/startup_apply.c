@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From times to attributes of a lane. */
+#include "common/lane/startup.h"
+
+#include <math.h>
+
+/* From an empty message to a copy of 256 KiB: at most this, and at least a millionth of it. */
+#define LONGEST_S 1e-2
+
+static bool is_time(double time_s)
+{
+    return time_s >= LONGEST_S * 1e-6 && time_s <= LONGEST_S; /* not where it is not a number */
+}
+
+bool startup_check(const struct startup_costs *costs)
+{
+    bool is_good = is_time(costs->empty_s);
+    for (int i = 0; i < STARTUP_SIZES; i++)
+        is_good = is_good && is_time(costs->ring_s[i]) && is_time(costs->kernel_s[i]) &&
+                  costs->ring_s[i] > costs->empty_s;
+    return is_good;
+}
+
+/* The line through two points; through the second and 0 where it would fall. */
+static void line_set(struct model_lane_range *range, double from_bytes, double from_s, double bytes,
+                     double time_s, double overhead_s)
+{
+    double growth = (time_s - from_s) / (bytes - from_bytes);
+    if (!(growth > 0) || growth * bytes > time_s)
+        growth = time_s / bytes;
+    range->bandwidth_bytes_s = 1 / growth;
+    range->overhead_send_s = range->overhead_receive_s =
+        (overhead_s + fmax(0, time_s - growth * bytes)) / 2;
+}
+
+/* Sends: as declared while a message fits a line of the ring; beyond, the time of the copies is
+ * measured, and what else a message costs is declared. */
+static void sends_apply(const struct startup_costs *costs, struct model_lane_cost *cost)
+{
+    const struct model_lane_range small = cost->ranges[0], next = cost->ranges[1];
+    double overhead_s = next.overhead_send_s + next.overhead_receive_s;
+    cost->range_count = 1 + STARTUP_SIZES;
+    for (int i = 0; i < STARTUP_SIZES; i++) {
+        struct model_lane_range *range = &cost->ranges[1 + i];
+        double from = i ? (double) STARTUP_BYTES(i - 1) : 0;
+        double from_s = i ? costs->ring_s[i - 1] - costs->empty_s : 0;
+        *range = next;
+        range->largest_bytes = i + 1 < STARTUP_SIZES ? STARTUP_BYTES(i) : UINT64_MAX;
+        line_set(range, from, from_s, (double) STARTUP_BYTES(i), costs->ring_s[i] - costs->empty_s,
+                 overhead_s);
+    }
+    cost->ranges[0] = small;
+}
+
+/* The way's ranges from STARTUP_256K on, behind one that ends there; false: no room. */
+static bool range_cut(struct model_lane_cost *cost)
+{
+    const uint64_t end = STARTUP_BYTES(STARTUP_256K);
+    uint32_t first = 0;
+    while (cost->ranges[first].largest_bytes <= end && first + 1 < cost->range_count)
+        first++;
+    if (first == 0 && cost->range_count == MODEL_LANE_RANGES_MAX)
+        return false;
+    struct model_lane_cost cut = {.range_count = 1};
+    cut.ranges[0] = cost->ranges[first];
+    cut.ranges[0].largest_bytes = end;
+    for (uint32_t i = first; i < cost->range_count; i++)
+        cut.ranges[cut.range_count++] = cost->ranges[i];
+    *cost = cut;
+    return true;
+}
+
+/* A get or put: one copy by the kernel. What it takes for any size is its overhead. */
+static bool copies_apply(const struct startup_costs *costs, struct model_lane_cost *cost)
+{
+    double fixed_s = costs->kernel_s[STARTUP_4K] / 2;
+    if (!cost->range_count || cost->ranges[0].reg_growth_s_byte > 0 || !range_cut(cost))
+        return false;
+    for (uint32_t i = 0; i < cost->range_count; i++) {
+        cost->ranges[i].overhead_send_s = fixed_s;
+        cost->ranges[i].overhead_receive_s = 0;
+    }
+    double bytes = (double) STARTUP_BYTES(STARTUP_256K), time_s = costs->kernel_s[STARTUP_256K];
+    cost->ranges[0].bandwidth_bytes_s = bytes / fmax(time_s - fixed_s, time_s / 2);
+    return true;
+}
+
+static void set_measured(struct model_lane *lane, enum model_way way)
+{
+    model_lane_set_source(lane, way, MODEL_OVERHEAD_SEND, MODEL_SOURCE_MEASURED);
+    model_lane_set_source(lane, way, MODEL_OVERHEAD_RECEIVE, MODEL_SOURCE_MEASURED);
+    model_lane_set_source(lane, way, MODEL_BANDWIDTH, MODEL_SOURCE_MEASURED);
+}
+
+/* Both ends at once. Up to STARTUP_256K the data moves between two caches, and what moves it is
+ * busy with one end: measured, both took as long as one. Beyond it each adds what it does alone. */
+static void both_apply(struct model_lane *lane)
+{
+    struct model_lane_cost *both = &lane->cost[MODEL_BY_BOTH];
+    *both = lane->cost[MODEL_BY_GET];
+    for (uint32_t i = 1; i < both->range_count; i++)
+        both->ranges[i].bandwidth_bytes_s +=
+            model_lane_range_at(lane, MODEL_BY_PUT, both->ranges[i].largest_bytes)
+                ->bandwidth_bytes_s;
+    set_measured(lane, MODEL_BY_BOTH);
+}
+
+void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
+{
+    struct model_lane_cost *sends = &lane->cost[MODEL_BY_SEND];
+    if (!startup_check(costs))
+        return;
+    if ((lane->can & MODEL_CAN_CONTROL) && sends->range_count > 1 &&
+        sends->ranges[0].largest_bytes < STARTUP_BYTES(STARTUP_4K)) {
+        sends_apply(costs, sends);
+        set_measured(lane, MODEL_BY_SEND);
+    }
+    if (!(lane->can & MODEL_CAN_GET))
+        return;
+    bool is_copied = true;
+    for (int way = MODEL_BY_GET; way <= MODEL_BY_PUT; way++) {
+        bool is_set = copies_apply(costs, &lane->cost[way]);
+        is_copied = is_copied && is_set;
+        if (is_set)
+            set_measured(lane, (enum model_way) way);
+    }
+    if (is_copied && (lane->can & MODEL_CAN_CONTROL))
+        both_apply(lane);
+}

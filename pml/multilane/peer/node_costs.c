@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Publishing and reading of what was measured. */
+#include "peer/node_costs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "common/compat/modex.h"
+#include "peer/used_profile.h"
+
+static struct {
+    bool is_known; /* `first` is */
+    bool was_read;
+    opal_process_name_t first;
+    struct startup_costs costs; /* all zero: not measured */
+} node;
+
+/* A record of its own: only one process of a node has it. */
+static const mca_base_component_t *record_name(void)
+{
+    static mca_base_component_t name;
+    name = mca_pml_multilane_component.pmlm_version;
+    snprintf(name.mca_component_name, sizeof(name.mca_component_name), "multilane_node");
+    return &name;
+}
+
+static bool is_wanted(void)
+{
+    return !used_profile() && (!parameters.profile || strcmp(parameters.profile, "none") != 0) &&
+           ompi_process_info.num_local_peers > 0;
+}
+
+void node_costs_publish(void)
+{
+    if (ompi_process_info.my_local_rank != 0)
+        return;
+    if (is_wanted())
+        (void) startup_measure(&node.costs);
+    node.was_read = true;
+    /* Also what was not measured: the others ask. */
+    (void) modex_send(record_name(), &node.costs, sizeof(node.costs));
+}
+
+void node_costs_meet(ompi_proc_t *const *procs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        opal_process_name_t name = procs[i]->super.proc_name;
+        if (name.jobid == multilane.me.jobid &&
+            OPAL_PROC_ON_LOCAL_NODE(procs[i]->super.proc_flags) &&
+            (!node.is_known || name.vpid < node.first.vpid)) {
+            node.first = name;
+            node.is_known = true;
+        }
+    }
+}
+
+static void costs_read(void)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    node.was_read = true;
+    if (modex_recv(record_name(), &node.first, &data, &bytes) == OPAL_SUCCESS &&
+        bytes == sizeof(node.costs))
+        memcpy(&node.costs, data, bytes);
+    free(data);
+}
+
+const struct startup_costs *node_costs(void)
+{
+    if (!node.was_read && node.is_known)
+        costs_read();
+    return startup_check(&node.costs) ? &node.costs : NULL;
+}
+
+void node_costs_fini(void)
+{
+    memset(&node, 0, sizeof(node));
+}

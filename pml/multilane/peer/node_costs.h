@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What messages inside this node cost: measured by the first process of the job on the node, and
+ * read by the others. */
+#ifndef MULTILANE_NODE_COSTS_H
+#define MULTILANE_NODE_COSTS_H
+
+#include "common/compat/pml.h"
+#include "common/lane/startup.h"
+
+/* In the node's first process: measures, if there is no profile, and publishes. Call it once,
+ * before processes read what others have published. */
+void node_costs_publish(void);
+
+/* Tells which processes there are, by which the first one of this node is found. */
+void node_costs_meet(ompi_proc_t *const *procs, size_t count);
+
+/* Null: they were not measured. */
+const struct startup_costs *node_costs(void);
+
+void node_costs_fini(void);
+
+#endif
