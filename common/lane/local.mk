@@ -12,5 +12,6 @@ libmultilane_common_la_SOURCES += \
 	common/lane/lane_reader.c common/lane/lane_reader.h \
 	common/lane/locality.c common/lane/locality.h \
 	common/lane/profile.c common/lane/profile.h \
-	common/lane/startup.c common/lane/startup.h common/lane/startup_apply.c \
+	common/lane/startup.c common/lane/startup.h \
+	common/lane/startup_measure.c common/lane/startup_measure.h \
 	common/lane/user_attributes.c common/lane/user_attributes.h

@@ -1,297 +1,129 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measures copies between two cores: a thread on another core plays the peer. */
-#define _GNU_SOURCE
+/* From times to attributes of a lane. */
 #include "common/lane/startup.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
 
-#define FRAGMENT_BYTES ((size_t) 16 << 10)
-#define MOST_BYTES     STARTUP_BYTES(STARTUP_256K)
-#define LINE_BYTES     64
+/* From an empty message to a copy of 256 KiB: at most this, and at least a millionth of it. */
+#define LONGEST_S 1e-2
 
-/* The shortest of some times counts: what disturbs only ever adds. They are steady where the second
- * shortest is near. */
-#define ROUNDS 8
-#define STEADY 1.5
-
-/* Where they are not, once more. */
-#define TRIES 3
-
-enum step { STEP_EMPTY, STEP_RING, STEP_KERNEL };
-
-/* One of the two ends. It alone writes its words and memory; the other one reads them. */
-struct end {
-    _Alignas(LINE_BYTES) _Atomic uint32_t turn;       /* release: what it wrote before; */
-    _Alignas(LINE_BYTES) _Atomic uint32_t fragments;  /* so is this; acquire: await */
-    _Alignas(LINE_BYTES) uint32_t turns, sent, taken; /* its own counts */
-    unsigned char *user, *ring;                       /* MOST_BYTES each */
-};
-
-struct pair {
-    struct end here, there;
-    _Atomic bool has_failed; /* relaxed: the other end sees it soon, and it orders nothing */
-    double until_s;
-};
-
-static double now_s(void)
+static bool is_time(double time_s)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+    return time_s >= LONGEST_S * 1e-6 && time_s <= LONGEST_S; /* not where it is not a number */
 }
 
-static bool give_up(struct pair *pair)
+bool startup_check(const struct startup_costs *costs)
 {
-    atomic_store_explicit(&pair->has_failed, true, memory_order_relaxed);
-    return false;
+    bool is_good = is_time(costs->empty_s);
+    for (int i = 0; i < STARTUP_SIZES; i++)
+        is_good = is_good && is_time(costs->ring_s[i]) && is_time(costs->kernel_s[i]) &&
+                  costs->ring_s[i] > costs->empty_s;
+    return is_good;
 }
 
-/* False: the other end gave up, or there is no time left. */
-static bool await(struct pair *pair, _Atomic uint32_t *word, uint32_t value)
+/* The line through two points; through the second and 0 where it would fall. */
+static void line_set(struct model_lane_range *range, double from_bytes, double from_s, double bytes,
+                     double time_s, double overhead_s)
 {
-    for (unsigned looks = 1; atomic_load_explicit(word, memory_order_acquire) < value; looks++) {
-        if (atomic_load_explicit(&pair->has_failed, memory_order_relaxed))
-            return false;
-        if (looks % 256 == 0 && now_s() >= pair->until_s)
-            return give_up(pair);
+    double growth = (time_s - from_s) / (bytes - from_bytes);
+    if (!(growth > 0) || growth * bytes > time_s)
+        growth = time_s / bytes;
+    range->bandwidth_bytes_s = 1 / growth;
+    range->overhead_send_s = range->overhead_receive_s =
+        (overhead_s + fmax(0, time_s - growth * bytes)) / 2;
+}
+
+/* Sends: as declared while a message fits a line of the ring; beyond, the time of the copies is
+ * measured, and what else a message costs is declared. */
+static void sends_apply(const struct startup_costs *costs, struct model_lane_cost *cost)
+{
+    const struct model_lane_range small = cost->ranges[0], next = cost->ranges[1];
+    double overhead_s = next.overhead_send_s + next.overhead_receive_s;
+    cost->range_count = 1 + STARTUP_SIZES;
+    for (int i = 0; i < STARTUP_SIZES; i++) {
+        struct model_lane_range *range = &cost->ranges[1 + i];
+        double from = i ? (double) STARTUP_BYTES(i - 1) : 0;
+        double from_s = i ? costs->ring_s[i - 1] - costs->empty_s : 0;
+        *range = next;
+        range->largest_bytes = i + 1 < STARTUP_SIZES ? STARTUP_BYTES(i) : UINT64_MAX;
+        line_set(range, from, from_s, (double) STARTUP_BYTES(i), costs->ring_s[i] - costs->empty_s,
+                 overhead_s);
     }
+    cost->ranges[0] = small;
+}
+
+/* The way's ranges from STARTUP_256K on, behind one that ends there; false: no room. */
+static bool range_cut(struct model_lane_cost *cost)
+{
+    const uint64_t end = STARTUP_BYTES(STARTUP_256K);
+    uint32_t first = 0;
+    while (cost->ranges[first].largest_bytes <= end && first + 1 < cost->range_count)
+        first++;
+    if (first == 0 && cost->range_count == MODEL_LANE_RANGES_MAX)
+        return false;
+    struct model_lane_cost cut = {.range_count = 1};
+    cut.ranges[0] = cost->ranges[first];
+    cut.ranges[0].largest_bytes = end;
+    for (uint32_t i = first; i < cost->range_count; i++)
+        cut.ranges[cut.range_count++] = cost->ranges[i];
+    *cost = cut;
     return true;
 }
 
-static void turn_end(struct end *me)
+/* A get or put: one copy by the kernel. What it takes for any size is its overhead. */
+static bool copies_apply(const struct startup_costs *costs, struct model_lane_cost *cost)
 {
-    atomic_store_explicit(&me->turn, ++me->turns, memory_order_release); /* await */
-}
-
-static size_t fragment_at(size_t at, size_t bytes)
-{
-    return bytes - at < FRAGMENT_BYTES ? bytes - at : FRAGMENT_BYTES;
-}
-
-static void message_send(struct end *me, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += FRAGMENT_BYTES) {
-        memcpy(me->ring + at, me->user + at, fragment_at(at, bytes));
-        atomic_store_explicit(&me->fragments, ++me->sent, memory_order_release); /* await */
+    double fixed_s = costs->kernel_s[STARTUP_4K] / 2;
+    if (!cost->range_count || cost->ranges[0].reg_growth_s_byte > 0 || !range_cut(cost))
+        return false;
+    for (uint32_t i = 0; i < cost->range_count; i++) {
+        cost->ranges[i].overhead_send_s = fixed_s;
+        cost->ranges[i].overhead_receive_s = 0;
     }
-}
-
-static bool message_receive(struct pair *pair, struct end *me, struct end *other, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += FRAGMENT_BYTES) {
-        if (!await(pair, &other->fragments, ++me->taken))
-            return false;
-        memcpy(me->user + at, other->ring + at, fragment_at(at, bytes));
-    }
+    double bytes = (double) STARTUP_BYTES(STARTUP_256K), time_s = costs->kernel_s[STARTUP_256K];
+    cost->ranges[0].bandwidth_bytes_s = bytes / fmax(time_s - fixed_s, time_s / 2);
     return true;
 }
 
-/* Reading one's own memory takes the way that reading another process's takes. */
-static bool kernel_copy(struct pair *pair, unsigned char *to, unsigned char *from, size_t bytes)
+static void set_measured(struct model_lane *lane, enum model_way way)
 {
-    struct iovec here = {.iov_base = to, .iov_len = bytes};
-    struct iovec there = {.iov_base = from, .iov_len = bytes};
-    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t) bytes || give_up(pair);
+    model_lane_set_source(lane, way, MODEL_OVERHEAD_SEND, MODEL_SOURCE_MEASURED);
+    model_lane_set_source(lane, way, MODEL_OVERHEAD_RECEIVE, MODEL_SOURCE_MEASURED);
+    model_lane_set_source(lane, way, MODEL_BANDWIDTH, MODEL_SOURCE_MEASURED);
 }
 
-/* The same bytes twice, and half of the time counts: a program that has just written them pays what
- * the first copy takes, one that sends them again what the second does, which may be a third of it.
- * The ring takes the same for both. */
-static bool kernel_copies(struct pair *pair, unsigned char *to, unsigned char *from, size_t bytes)
+/* Both ends at once. Up to STARTUP_256K the data moves between two caches, and what moves it is
+ * busy with one end: measured, both took as long as one. Beyond it each adds what it does alone. */
+static void both_apply(struct model_lane *lane)
 {
-    return kernel_copy(pair, to, from, bytes) && kernel_copy(pair, to, from, bytes);
+    struct model_lane_cost *both = &lane->cost[MODEL_BY_BOTH];
+    *both = lane->cost[MODEL_BY_GET];
+    for (uint32_t i = 1; i < both->range_count; i++)
+        both->ranges[i].bandwidth_bytes_s +=
+            model_lane_range_at(lane, MODEL_BY_PUT, both->ranges[i].largest_bytes)
+                ->bandwidth_bytes_s;
+    set_measured(lane, MODEL_BY_BOTH);
 }
 
-/* The other end's part in a turn. */
-static bool turn_answer(struct pair *pair, enum step step, size_t bytes)
+void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
 {
-    struct end *me = &pair->there, *other = &pair->here;
-    bool is_good = step == STEP_RING ? message_receive(pair, me, other, bytes)
-                                     : await(pair, &other->turn, me->turns + 1);
-    if (is_good && step == STEP_RING)
-        message_send(me, bytes);
-    if (is_good && step == STEP_KERNEL)
-        memset(me->user, (int) me->turns, bytes); /* now its lines are with this core */
-    turn_end(me);
-    return is_good;
-}
-
-/* The time of a turn; below 0: it failed. */
-static double turn_time(struct pair *pair, enum step step, size_t bytes)
-{
-    struct end *me = &pair->here, *other = &pair->there;
-    bool is_good = true;
-    double start_s = now_s();
-    if (step == STEP_RING) {
-        message_send(me, bytes);
-        is_good = message_receive(pair, me, other, bytes);
+    struct model_lane_cost *sends = &lane->cost[MODEL_BY_SEND];
+    if (!startup_check(costs))
+        return;
+    if ((lane->can & MODEL_CAN_CONTROL) && sends->range_count > 1 &&
+        sends->ranges[0].largest_bytes < STARTUP_BYTES(STARTUP_4K)) {
+        sends_apply(costs, sends);
+        set_measured(lane, MODEL_BY_SEND);
     }
-    turn_end(me);
-    is_good = is_good && await(pair, &other->turn, me->turns);
-    if (step == STEP_KERNEL) {
-        start_s = now_s();
-        is_good = is_good && kernel_copies(pair, me->user, other->user, bytes);
+    if (!(lane->can & MODEL_CAN_GET))
+        return;
+    bool is_copied = true;
+    for (int way = MODEL_BY_GET; way <= MODEL_BY_PUT; way++) {
+        bool is_set = copies_apply(costs, &lane->cost[way]);
+        is_copied = is_copied && is_set;
+        if (is_set)
+            set_measured(lane, (enum model_way) way);
     }
-    return is_good ? (now_s() - start_s) / 2 : -1;
-}
-
-/* What is measured, in this order, by both ends. */
-#define TASKS (2 * STARTUP_SIZES + 1)
-
-static double *task_of(struct startup_costs *costs, unsigned task, enum step *step, size_t *bytes)
-{
-    unsigned size = task / 2;
-    *bytes = size < STARTUP_SIZES ? STARTUP_BYTES(size) : 0;
-    *step = size == STARTUP_SIZES ? STEP_EMPTY : task % 2 ? STEP_KERNEL : STEP_RING;
-    if (*step == STEP_EMPTY)
-        return &costs->empty_s;
-    return *step == STEP_KERNEL ? &costs->kernel_s[size] : &costs->ring_s[size];
-}
-
-static void *other_end(void *argument)
-{
-    struct pair *pair = argument;
-    struct startup_costs unused;
-    enum step step;
-    size_t bytes;
-    bool is_good = true;
-    for (unsigned task = 0; task < TASKS && is_good; task++) {
-        task_of(&unused, task, &step, &bytes);
-        for (int round = 0; round < ROUNDS && is_good; round++)
-            is_good = turn_answer(pair, step, bytes);
-    }
-    return NULL;
-}
-
-/* The shortest of some turns; below 0: they failed, or are not steady. */
-static double step_time(struct pair *pair, enum step step, size_t bytes)
-{
-    double shortest_s = INFINITY, second_s = INFINITY;
-    for (int round = 0; round < ROUNDS; round++) {
-        double time_s = turn_time(pair, step, bytes);
-        if (time_s < 0)
-            return -1;
-        second_s = fmin(second_s, fmax(shortest_s, time_s));
-        shortest_s = fmin(shortest_s, time_s);
-    }
-    return second_s <= STEADY * shortest_s ? shortest_s : -1;
-}
-
-static bool costs_measure(struct pair *pair, struct startup_costs *costs)
-{
-    enum step step;
-    size_t bytes;
-    for (unsigned task = 0; task < TASKS; task++) {
-        double *time_s = task_of(costs, task, &step, &bytes);
-        *time_s = step_time(pair, step, bytes);
-        if (*time_s < 0)
-            return give_up(pair);
-    }
-    return startup_check(costs);
-}
-
-/* --- the other core --------------------------------------------------------------------------- */
-
-/* Does a thread of this core run on that processor, by the system's list as in "3,67" or "6-7"? */
-static bool is_sibling(int processor, int other)
-{
-    char path[96], list[64] = "";
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-             processor);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    int first = -1, second = -1;
-    char between = 0;
-    if (fgets(list, sizeof(list), file))
-        (void) sscanf(list, "%d%c%d", &first, &between, &second);
-    fclose(file);
-    return first == other || second == other;
-}
-
-/* Sets the first processor of another core that a thread of this process may run on. */
-static bool attribute_place(pthread_attr_t *attribute, int processor)
-{
-    long all = sysconf(_SC_NPROCESSORS_CONF);
-    for (int i = 1; i < all && i < 8; i++) {
-        int other = (int) ((processor + i) % all);
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET((unsigned) other, &set);
-        if (!is_sibling(processor, other) &&
-            pthread_attr_setaffinity_np(attribute, sizeof(set), &set) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Ours stays where it is meanwhile. */
-static bool measure_on(struct pair *pair, int processor, struct startup_costs *costs)
-{
-    pthread_attr_t attribute;
-    pthread_t thread;
-    bool is_good = pthread_attr_init(&attribute) == 0;
-    if (!is_good)
-        return false;
-    is_good = attribute_place(&attribute, processor) &&
-              pthread_create(&thread, &attribute, other_end, pair) == 0;
-    pthread_attr_destroy(&attribute);
-    if (!is_good)
-        return false;
-    is_good = costs_measure(pair, costs);
-    pthread_join(thread, NULL);
-    return is_good;
-}
-
-static bool measure_bound(struct pair *pair, struct startup_costs *costs)
-{
-    cpu_set_t before, one;
-    int processor = sched_getcpu();
-    CPU_ZERO(&one);
-    if (processor < 0 || processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof(before), &before))
-        return false;
-    CPU_SET((unsigned) processor, &one);
-    if (sched_setaffinity(0, sizeof(one), &one))
-        return false;
-    bool is_good = measure_on(pair, processor, costs);
-    (void) sched_setaffinity(0, sizeof(before), &before);
-    return is_good;
-}
-
-static bool try_measure(unsigned char *memory, struct startup_costs *costs)
-{
-    struct pair pair = {.until_s = now_s() + STARTUP_MOST_S / TRIES};
-    pair.here.user = memory;
-    pair.here.ring = memory + MOST_BYTES;
-    pair.there.user = memory + 2 * MOST_BYTES;
-    pair.there.ring = memory + 3 * MOST_BYTES;
-    *costs = (struct startup_costs){0};
-    return measure_bound(&pair, costs);
-}
-
-bool startup_measure(struct startup_costs *costs)
-{
-    size_t bytes = 4 * MOST_BYTES;
-    bool is_good = false;
-    unsigned char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory != MAP_FAILED) {
-        memset(memory, 1, bytes); /* pages of their own, not all the one of zeros */
-        for (int i = 0; i < TRIES && !is_good; i++)
-            is_good = try_measure(memory, costs);
-        munmap(memory, bytes);
-    }
-    if (!is_good)
-        *costs = (struct startup_costs){0};
-    return is_good;
+    if (is_copied && (lane->can & MODEL_CAN_CONTROL))
+        both_apply(lane);
 }

@@ -10,9 +10,6 @@
 #include "common/model/cost.h"
 #include "common/model/lane.h"
 
-/* It takes 2 ms, and no longer than this. */
-#define STARTUP_MOST_S 15e-3
-
 /* The sizes that are measured. */
 enum { STARTUP_4K, STARTUP_16K, STARTUP_64K, STARTUP_256K, STARTUP_SIZES };
 #define STARTUP_BYTES(size) ((size_t) 4096 << (2 * (size)))
@@ -23,10 +20,6 @@ struct startup_costs {
     double ring_s[STARTUP_SIZES];   /* and of one that both ends copy, in fragments of 16 KiB */
     double kernel_s[STARTUP_SIZES]; /* the kernel's copy from the other core */
 };
-
-/* Measures. False, and all zero: it cannot be measured, or the machine is too busy for a steady
- * answer. */
-bool startup_measure(struct startup_costs *costs);
 
 /* Can costs that another process has published be true? */
 bool startup_check(const struct startup_costs *costs);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/lane/profile.h"
-#include "common/lane/startup.h"
+#include "common/lane/startup_measure.h"
 #include "tools/lane/lane_input.h"
 #include "tools/lane/profile_write.h"
 

@@ -9,6 +9,7 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/compat/modex.h"
+#include "common/lane/startup_measure.h"
 #include "peer/used_profile.h"
 
 static struct {
