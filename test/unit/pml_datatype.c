@@ -15,13 +15,14 @@ static opal_convertor_t *convertor;
 static uint64_t chance = 20261124;
 static unsigned char *source, *expected, *result, *packed, *packed_again;
 
+/* Not long double: its padding is not copied where it is copied as a number. */
 static const ompi_datatype_t *basic_type(void)
 {
     const ompi_datatype_t *types[] = {
-        &ompi_mpi_char.dt,   &ompi_mpi_short.dt,      &ompi_mpi_int.dt,        &ompi_mpi_double.dt,
-        &ompi_mpi_2int.dt,   &ompi_mpi_double_int.dt, &ompi_mpi_short_int.dt,  &ompi_mpi_byte.dt,
-        &ompi_mpi_c_bool.dt, &ompi_mpi_float.dt,      &ompi_mpi_long_double.dt};
-    return types[chance_below(&chance, sizeof(types) / sizeof(types[0]))];
+        &ompi_mpi_char.dt, &ompi_mpi_short.dt, &ompi_mpi_int.dt, &ompi_mpi_double.dt,
+        &ompi_mpi_2int.dt, &ompi_mpi_double_int.dt, &ompi_mpi_short_int.dt, &ompi_mpi_byte.dt,
+        &ompi_mpi_c_bool.dt, &ompi_mpi_float.dt,
+        return types[chance_below(&chance, sizeof(types) / sizeof(types[0]))];
 }
 
 static ptrdiff_t extent_of(const ompi_datatype_t *type)
