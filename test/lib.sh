@@ -190,6 +190,12 @@ root_run() {
     ' "$root" "$sources" "$@" </dev/null
 }
 
+# For unshare --mount --propagation: nothing mounted in the namespace is seen outside. In a root folder,
+# whose / is no mount, nothing can be said of /, and root_run has said it already.
+mount_propagation() {
+    if grep -q ' / ' /proc/self/mounts; then echo private; else echo unchanged; fi
+}
+
 # --- Open MPI without its inner headers --------------------------------------
 
 # ompi_hide_headers DIR: this system's Open MPI as most systems have it: its mpicc in DIR/bin names an

@@ -39,6 +39,8 @@ bindist: all
 	rm -rf $(bindist)
 .PHONY: bindist
 
+dist_bin_SCRIPTS += tools/multilane-doctor
+
 # What the programs and the unit tests share: models that no component needs, files of lanes.
 noinst_LTLIBRARIES += libmultilane_tools.la
 libmultilane_tools_la_SOURCES = \

@@ -47,6 +47,11 @@ libpreload_record_la_SOURCES = test/mpi/preload_record.c
 libpreload_record_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 libpreload_record_la_LIBADD = -ldl
 
+# A library to preload: a machine whose times are never twice the same.
+check_LTLIBRARIES += libpreload_unsteady.la
+libpreload_unsteady_la_SOURCES = test/mpi/preload_unsteady.c
+libpreload_unsteady_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+
 # Two libraries to preload: a version that is like every other, and one that is not known.
 check_LTLIBRARIES += libpreload_point.la libpreload_other.la
 libpreload_point_la_SOURCES = test/mpi/preload_version.c

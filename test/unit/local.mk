@@ -167,6 +167,12 @@ check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
 
+# The same with pages of 16 and 64 KiB, of a kernel that the test plays.
+check_PROGRAMS += test/unit/shm_pages
+TESTS += test/unit/shm_pages
+test_unit_shm_pages_SOURCES = test/unit/shm_pages.c btl/shm/segment.c
+test_unit_shm_pages_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mmap,--wrap=madvise
+
 # Its puts, gets and atomics by message.
 check_PROGRAMS += test/unit/shm_remote
 TESTS += test/unit/shm_remote
@@ -212,6 +218,7 @@ TESTS += test/unit/verbs_dmabuf
 endif
 test_unit_verbs_dmabuf_SOURCES = test/unit/verbs_dmabuf.c btl/verbs/dmabuf.c btl/verbs/dmabuf.h
 test_unit_verbs_dmabuf_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
+test_unit_verbs_dmabuf_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sysconf
 test_unit_verbs_dmabuf_LDADD = libmultilane_common.la -lpthread
 
 # What test/bench/run and test/bench/device make of their measurements; what test/mpi/mpi4py_compare

@@ -141,17 +141,46 @@ static void without_a_driver_there_is_no_device_memory(void)
     CHECK(!is_supported() && strstr(why, "no CUDA device"), "%s", why);
 }
 
-static void whole_pages_are_registered_at_their_own_address(void)
+/* The system's, or that of a kernel with larger ones. */
+static long made_up_page;
+
+/* In place of the C library's, by the linker's --wrap. */
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+long __wrap_sysconf(int name)
 {
-    driver_ptr page = (driver_ptr) sysconf(_SC_PAGESIZE), start;
+    return name == _SC_PAGESIZE && made_up_page ? made_up_page : __real_sysconf(name);
+}
+
+static void pages_are_registered(void)
+{
+    driver_ptr page = (driver_ptr) sysconf(_SC_PAGESIZE);
     begin();
-    start = memory_new(10 * page);
+    driver_ptr memory = memory_new(11 * page), start = (memory + page - 1) / page * page;
     CHECK(registered(start + 2 * page + 100, 2 * page), "%s", why);
     CHECK(device.address == start + 2 * page, "%llx", (unsigned long long) device.address);
     CHECK(device.length == 3 * page, "%llu bytes", (unsigned long long) device.length);
-    CHECK(device.position == (off_t) (2 * page), "at %lld", (long long) device.position);
+    CHECK(device.position == (off_t) (start + 2 * page - memory), "at %lld",
+          (long long) device.position);
     CHECK(fcntl(device.fd, F_GETFD) < 0, "the descriptor was left open");
     CHECK(registered(start + 9 * page, page), "the last page: %s", why);
+}
+
+static void whole_pages_are_registered_at_their_own_address(void)
+{
+    pages_are_registered();
+}
+
+static void so_are_pages_of_16_kib(void)
+{
+    made_up_page = 16384;
+    pages_are_registered();
+}
+
+static void so_are_pages_of_64_kib(void)
+{
+    made_up_page = 65536;
+    pages_are_registered();
 }
 
 static void the_same_memory_is_registered_once(void)
@@ -274,6 +303,8 @@ static const struct {
              {"", a_driver_that_was_not_started_is_believed},
              {"", without_a_driver_there_is_no_device_memory},
              {"", whole_pages_are_registered_at_their_own_address},
+             {"", so_are_pages_of_16_kib},
+             {"", so_are_pages_of_64_kib},
              {"", the_same_memory_is_registered_once},
              {"", freed_memory_is_not_taken_for_what_comes_to_its_place},
              {"", what_is_in_use_stays_when_it_was_freed},

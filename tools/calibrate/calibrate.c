@@ -2,6 +2,7 @@
 /* multilane-calibrate: measures the lanes between two processes and writes what it found as this
  * machine's profile. */
 #include <dlfcn.h>
+#include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,8 @@
 #include "tools/lane/profile_write.h"
 #include "tools/model/fit_pieces.h"
 
-#define EXIT_USAGE    2
-#define EXIT_MEASURED 1 /* something could not be measured, fitted or written */
+#define EXIT_USAGE  2
+#define EXIT_FAILED 1 /* something could not be allocated or written */
 
 static const char usage[] =
     "usage: mpirun -n 2 multilane-calibrate [OPTION]...\n"
@@ -29,13 +30,14 @@ static const char usage[] =
     "  --site            write it to the folder of the site\n"
     "  --no-write        write none\n"
     "  --plot FILE.svg   draw what was measured and what was made of it\n"
+    "  --lanes           only list the lanes, as multilane-doctor does\n"
     "  --help, --version\n"
     "Which lanes there are is said by Open MPI's --mca btl.\n";
 
 struct options {
     struct effort effort;
     const char *output, *plot;
-    bool site, no_write, help, version;
+    bool site, no_write, lanes, help, version;
 };
 
 static const struct effort efforts[] = {
@@ -58,6 +60,8 @@ static const char *options_read(int argc, char **argv, struct options *options)
             options->site = true;
         else if (strcmp(argv[i], "--no-write") == 0)
             options->no_write = true;
+        else if (strcmp(argv[i], "--lanes") == 0)
+            options->lanes = true;
         else if (strcmp(argv[i], "--help") == 0)
             options->help = true;
         else if (strcmp(argv[i], "--version") == 0)
@@ -71,7 +75,7 @@ static const char *options_read(int argc, char **argv, struct options *options)
 static int complain(const char *what, const char *why)
 {
     fprintf(stderr, "multilane-calibrate: %s%s\n", what, why);
-    return EXIT_MEASURED;
+    return EXIT_FAILED;
 }
 
 /* --- progress --------------------------------------------------------------------------------- */
@@ -113,8 +117,7 @@ struct calibration {
     struct lane_result *results;
     uint32_t result_count;
     struct measure_broadcasts broadcasts; /* among all ranks, beside the profile's cluster model */
-    bool failed;
-    char path[PROFILE_PATH_CHARS]; /* of the profile */
+    char path[PROFILE_PATH_CHARS];        /* of the profile */
 };
 
 struct placed_peer {
@@ -203,7 +206,6 @@ static void lane_measure(struct calibration *calibration, const struct placed_pe
     } else {
         complain(result->lane.name, ": left out of the profile:");
         complain("  ", result->why.text);
-        calibration->failed = true;
     }
 }
 
@@ -392,11 +394,31 @@ static bool profile_place(struct calibration *calibration)
     return false;
 }
 
+/* A busy machine is no error of the job: an exit status that says so would bring mpirun's long text
+ * about a failed process in place of this one. */
+static void unsteady_explain(const struct calibration *calibration)
+{
+    double unsteady = 0, load = 0;
+    for (uint32_t i = 0; i < calibration->result_count; i++)
+        unsteady = fmax(unsteady, calibration->results[i].samples.unsteady);
+    (void) getloadavg(&load, 1);
+    fprintf(stderr,
+            "multilane-calibrate: no profile was written, because no lane could be measured "
+            "steadily: two times of one size differed by %.0f %% in the median, and the load is "
+            "%.1f on %ld processors. Something else ran meanwhile, or the ranks had "
+            "no processor of their own. Run it again when the machine is idle, with --bind-to core "
+            "for mpirun, or with --thorough, which measures longer. Until then jobs use the lanes' "
+            "defaults.\n",
+            100 * unsteady, load, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 static int profile_save(struct calibration *calibration)
 {
     struct model_error error;
-    if (!calibration->profile.lane_count)
-        return complain("no lane could be fitted, so there is no profile", "");
+    if (!calibration->profile.lane_count) {
+        unsteady_explain(calibration);
+        return EXIT_SUCCESS;
+    }
     if (!profile_write(calibration->path, &calibration->profile, &calibration->cluster, &error))
         return complain(error.text, "; give another place by --output FILE");
     printf("\nprofile: %s\n", calibration->path);
@@ -415,7 +437,7 @@ static int calibrate(struct calibration *calibration)
     calibration->profile.around = calibration->around;
     profile_stamp(calibration);
     if (!calibration->options.no_write && !profile_place(calibration))
-        return EXIT_MEASURED;
+        return EXIT_FAILED;
     calibration->results = calloc(RESULTS_MAX, sizeof(*calibration->results));
     if (!calibration->results)
         return complain("no memory for samples", "");
@@ -428,7 +450,7 @@ static int calibrate(struct calibration *calibration)
                      &calibration->around, &error))
         status = complain(error.text, "");
     free(calibration->results);
-    return status != EXIT_SUCCESS ? status : calibration->failed ? EXIT_MEASURED : EXIT_SUCCESS;
+    return status;
 }
 
 /* Null: this job does not run the Multilane that this program belongs to. */
@@ -459,6 +481,20 @@ static const char *refuse(const struct session *session)
     return NULL;
 }
 
+static void lanes_list(const struct session *session)
+{
+    struct model_lane lanes[MODEL_LANES_MAX];
+    enum profile_placement placement;
+    for (int rank = 1; rank < session->ranks; rank++) {
+        uint32_t count = MODEL_LANES_MAX;
+        if (session->pml->lanes(rank, lanes, &count, &placement) != 0)
+            continue;
+        for (uint32_t i = 0; i < count; i++)
+            printf("lane %s to rank %d (%s)\n", lanes[i].name, rank,
+                   profile_placement_name(placement));
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct calibration calibration;
@@ -485,9 +521,15 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return EXIT_USAGE;
     }
+    if (calibration.options.lanes) {
+        if (session->rank == 0)
+            lanes_list(session);
+        MPI_Finalize();
+        return EXIT_SUCCESS;
+    }
     if (!session_begin(session, calibration.options.effort.largest_bytes, &error)) {
         complain(error.text, "");
-        MPI_Abort(MPI_COMM_WORLD, EXIT_MEASURED);
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (session->rank == 0) {

@@ -143,10 +143,36 @@ static void measure_rounds(struct session *session, int peer, uint32_t index,
         }
 }
 
+/* How far apart the least and the largest time of one size are, as a part of the least: the median
+ * of all sizes of all protocols that were visited twice or more. */
+static double samples_unsteady(const struct lane_samples *of)
+{
+    static double apart[MODEL_PROTOCOLS * SIZES_MAX];
+    static struct sample sizes[SAMPLES_MAX];
+    uint32_t count = 0;
+    for (int i = 0; i < MODEL_PROTOCOLS; i++) {
+        uint32_t size_count = sample_medians(of->samples[i], of->curves[i].count, sizes);
+        for (uint32_t j = 0; j < size_count && j < SIZES_MAX; j++) {
+            double least = INFINITY, most = 0;
+            int seen = 0;
+            for (uint32_t k = 0; k < of->curves[i].count; k++)
+                if (of->samples[i][k].bytes == sizes[j].bytes) {
+                    least = fmin(least, of->samples[i][k].seconds);
+                    most = fmax(most, of->samples[i][k].seconds);
+                    seen++;
+                }
+            if (seen > 1)
+                apart[count++] = most / least - 1;
+        }
+    }
+    return count ? median_of(apart, count) : 0;
+}
+
 void measure_lane(struct session *session, int peer, uint32_t index, const struct effort *effort,
                   double seconds, progress_function progress, struct lane_samples *out)
 {
     measure_rounds(session, peer, index, effort, seconds, progress, out);
+    out->unsteady = samples_unsteady(out);
     for (int i = 0; i < MODEL_PROTOCOLS; i++) {
         uint32_t steady = samples_steady(out->samples[i], out->curves[i].count);
         out->taken += out->curves[i].count;

@@ -27,6 +27,7 @@ struct lane_samples {
     struct sample samples[MODEL_PROTOCOLS][SAMPLES_MAX];
     struct effective_curve curves[MODEL_PROTOCOLS];
     uint32_t taken, disturbed; /* of those taken, left out: see samples_steady */
+    double unsteady; /* how far apart the times of one size were, in the median: 0.5 is 50 % */
 };
 
 typedef void (*progress_function)(double part, const char *what);

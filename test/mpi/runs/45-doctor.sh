@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# multilane-doctor on nodes made up: what each line says, and that it says what to do.
+doctor_folder=$build/doctor-test
+rm -rf "$doctor_folder"
+mkdir -p "$doctor_folder/home" "$doctor_folder/bin"
+
+doctor() { # as a user runs it, with the programs of this build beside mpirun
+    env HOME="$doctor_folder/home" XDG_CACHE_HOME="$doctor_folder/home" \
+        PATH="$doctor_folder/bin:$build:$(dirname "$mpirun"):$PATH" \
+        timeout 100 "${doctor_runs:-$top/tools/multilane-doctor}" "$@" 2>&1
+}
+ln -sf "$mpirun" "$doctor_folder/bin/mpirun"
+
+# doctor_says STATUS REGEX...: it ends so, and has a line for each.
+doctor_says() {
+    local wanted=$1 output status regex
+    shift
+    output=$(doctor)
+    status=$?
+    printf '%s\n' "$output"
+    [ $status = "$wanted" ] || { echo "(ended with status $status)"; return 1; }
+    for regex; do
+        grep -Eq -- "$regex" <<<"$output" || { echo "(nothing above matches: $regex)"; return 1; }
+    done
+}
+
+doctor_here() {
+    doctor_says 0 "^ok    Open MPI     ${ompi_version//./\\.}" "^ok    plugin       loads from $component_dir" \
+        '^ok    job ' '^ok    lane shm     shm:shm$' '^(ok|off)   +lane cuda ' \
+        '^note  profile +no profile' '^ok    processors ' '^(ok|note)  +ptrace ' '^(ok|note)  +memlock ' \
+        '^(ok|note)  +/dev/shm ' '^(ok|note)  +cgroup .*processor time|^note  cgroup ' '^(ok|off|note)  +RDMA ' \
+        '^(ok|off|note)  +GPU ' 'setting +OMPI_MCA_mca_base_component_path='
+}
+
+doctor_no_plugin() {
+    OMPI_MCA_mca_base_component_path=$doctor_folder/nothing doctor_says 1 \
+        "^FAIL  plugin .*is in none of the folders .*$doctor_folder/nothing" '-> install it there, or .*env\.sh' \
+        '^ok    processors '
+}
+
+# A file that is there and cannot be loaded.
+doctor_bad_plugin() {
+    mkdir -p "$doctor_folder/bad" && echo nonsense >"$doctor_folder/bad/mca_pml_multilane.so" || return 1
+    OMPI_MCA_mca_base_component_path=$doctor_folder/bad:SYS_DEFAULT doctor_says 1 \
+        "^FAIL  plugin .*$doctor_folder/bad/mca_pml_multilane.so does not load: .*(invalid|too short)" '-> build Multilane for'
+}
+
+# Another release than the one built for; another MPI; two that do not belong together; none.
+doctor_other_version() {
+    LD_PRELOAD=$build/.libs/libpreload_other.so doctor_says 1 'FAIL .*(3\.9\.9|will not load)'
+}
+doctor_other_mpi() {
+    printf '#!/bin/sh\necho "HYDRA build details:"\n' >"$doctor_folder/bin/mpirun.other"
+    doctor_mpirun mpirun.other doctor_says 1 '^FAIL  Open MPI .*says "HYDRA' '-> load the module of Open MPI'
+}
+doctor_two_versions() {
+    printf '#!/bin/sh\necho "mpirun (Open MPI) 2.1.0"\n' >"$doctor_folder/bin/mpirun.old"
+    doctor_mpirun mpirun.old doctor_says 1 '^FAIL  Open MPI .*but .* says ".* 2\.1\.0"' '-> put the bin folder of one'
+}
+doctor_mpirun() { # FILE COMMAND...: with that one as mpirun
+    local status
+    chmod +x "$doctor_folder/bin/$1"
+    ln -sf "$1" "$doctor_folder/bin/mpirun"
+    "${@:2}"
+    status=$?
+    ln -sf "$mpirun" "$doctor_folder/bin/mpirun"
+    return $status
+}
+doctor_no_open_mpi() {
+    local tools=$doctor_folder/tools output status
+    mkdir -p "$tools"
+    ln -sf /bin/* /usr/bin/* "$tools/"
+    rm -f "$tools"/{mpi,ompi,orte,prte,prun}*
+    output=$(PATH=$tools "$top/tools/multilane-doctor" 2>&1)
+    status=$?
+    printf '%s\n' "$output"
+    [ $status = 1 ] && grep -q '^FAIL  Open MPI .*there is no mpirun on PATH' <<<"$output" &&
+        grep -q '^ok    processors ' <<<"$output"
+}
+
+# A node made of files: nothing may copy, half a processor, little memory, one port up and one down.
+doctor_made_up() {
+    local node=$doctor_folder/node port=sys/class/infiniband/mlx5_0/ports
+    mkdir -p "$node"/proc/{self,sys/kernel/yama,driver/nvidia/gpus/0000:01:00.0} "$node/sys/fs/cgroup/slurm/job1" \
+        "$node/$port"/{1/gids,1/gid_attrs/types,2}
+    echo 2 >"$node/proc/sys/kernel/yama/ptrace_scope"
+    echo 0::/slurm/job1 >"$node/proc/self/cgroup"
+    echo 50000 100000 >"$node/sys/fs/cgroup/slurm/cpu.max"
+    echo max 100000 >"$node/sys/fs/cgroup/slurm/job1/cpu.max"
+    echo 268435456 >"$node/sys/fs/cgroup/slurm/job1/memory.max"
+    echo '4: ACTIVE' >"$node/$port/1/state"
+    echo '1: DOWN' >"$node/$port/2/state"
+    echo Ethernet >"$node/$port/1/link_layer"
+    echo '100 Gb/sec (4X EDR)' >"$node/$port/1/rate"
+    echo 0000:0000:0000:0000:0000:ffff:0a4d:0001 >"$node/$port/1/gids/1"
+    echo 'RoCE v2' >"$node/$port/1/gid_attrs/types/1"
+    printf 'Model: \t\t NVIDIA H100\n' >"$node/proc/driver/nvidia/gpus/0000:01:00.0/information"
+    (
+        ulimit -l 64 && ulimit -n 512 || exit 1
+        MULTILANE_DOCTOR_ROOT=$node doctor_says 0 '^note  ptrace .*is 2' '-> sysctl kernel.yama' \
+            '^note  memlock      64 KiB' '-> memlock unlimited' '^note  files        512' \
+            '^note  cgroup .* the time of 0\.5' '^note  cgroup       256 MiB of memory' \
+            '^ok    RDMA         mlx5_0:1 Ethernet, 100 Gb/sec .*1:0000.*0001 \(RoCE v2\)' \
+            '^note  RDMA         mlx5_0:2 is DOWN' '^note  RDMA .*no /dev/infiniband' \
+            '^ok    GPU          NVIDIA H100' '^note  GPU .*no /dev/nvidiactl' '^note  /dev/shm     is not there'
+    )
+}
+
+# A container's /dev/shm.
+doctor_small_shm() {
+    printf '#!/bin/sh\nmount -t tmpfs -o size=8m tmpfs /dev/shm && exec "%s"\n' "$top/tools/multilane-doctor" \
+        >"$doctor_folder/small-shm"
+    chmod +x "$doctor_folder/small-shm"
+    printf '#!/bin/sh\nexec unshare --mount --propagation %s "%s"\n' "$(mount_propagation)" \
+        "$doctor_folder/small-shm" >"$doctor_folder/small-shm-alone"
+    chmod +x "$doctor_folder/small-shm-alone"
+    doctor_runs=$doctor_folder/small-shm-alone doctor_says 0 '^note  /dev/shm     [0-9]* of 8 MiB are free' '-> remove what ended jobs'
+}
+
+
+doctor_bad_option() {
+    local output
+    output=$(doctor --page)
+    [ $? = 2 ] && grep -q '^usage: multilane-doctor' <<<"$output"
+}
+
+if [ -n "$sanitizer" ]; then
+    skip "${prefix}doctor" "a sanitizer has to be in the program, and ompi_info is without"
+else
+    check "${prefix}doctor.here" doctor_here
+    check "${prefix}doctor.no-plugin" doctor_no_plugin
+    check "${prefix}doctor.bad-plugin" doctor_bad_plugin
+    check "${prefix}doctor.other-version" doctor_other_version
+    check "${prefix}doctor.other-mpi" doctor_other_mpi
+    check "${prefix}doctor.two-versions" doctor_two_versions
+    check "${prefix}doctor.no-open-mpi" doctor_no_open_mpi
+    check "${prefix}doctor.made-up-node" doctor_made_up
+    if unshare --mount --propagation "$(mount_propagation)" true 2>/dev/null; then
+        check "${prefix}doctor.small-shm" doctor_small_shm
+    else
+        skip "${prefix}doctor.small-shm" "a small /dev/shm needs a mount namespace"
+    fi
+    check "${prefix}doctor.bad-option" doctor_bad_option
+fi
