@@ -157,7 +157,9 @@ rpm_built() {
 rpm_used() {
     local dir=$build_root/rpm rpm
     rpm=$(ls "$dir"/RPMS/*/multilane-openmpi-*.rpm) || return 1
-    rpmlint "$rpm" "$dir"/RPMS/*/multilane-doc-*.rpm
+    # What a distribution's own build adds is missing: a signature, its name, its groups.
+    ! rpmlint "$rpm" "$dir"/RPMS/*/multilane-doc-*.rpm | grep ': E: ' |
+        grep -v 'no-signature\|no-packager-tag\|no-group-tag\|locales-doc' || return 1
     rpm -qp --requires "$rpm" | tee "$dir/requires"
     grep -q '^(openmpi.* with ' "$dir/requires" && ! grep 'libopen-pal\|libmpi' "$dir/requires" || return 1
     mkdir -p "$dir/root" && rpm2cpio "$rpm" | (cd "$dir/root" && cpio -idm --quiet) || return 1
