@@ -13,6 +13,8 @@ CODE = (".c", ".h", ".cu", ".cuh")
 SCRIPT = (".py", ".sh", ".ac", ".am", ".mk")
 # Files whose format leaves no room for a comment in the first line.
 NO_SPDX = {"LICENSE", "README.md", "MANIFEST"}
+# In two parts, or REUSE's own check would take it for this file's license.
+SPDX_LINE = "SPDX-License-" "Identifier: BSD-3-Clause"
 # A constant on the left of a comparison: NULL == x, 0 < x, OPAL_SUCCESS != f(). Two constants, as
 # assertions compare, are fine.
 YODA = re.compile(r"(?:[(!?:,;=]|&&|\|\||\breturn)\s*-?(?:NULL|\d[\w.]*|'(?:\\.|[^'\\])+'|"
@@ -74,7 +76,7 @@ def problems(name, text):
     code = name.endswith(CODE)
     if (code or is_script(name, text)) and os.path.basename(name) not in NO_SPDX:
         head = lines[1:2] if text.startswith("#!") else lines[:1]
-        if not head or "SPDX-License-Identifier: BSD-3-Clause" not in head[0]:
+        if not head or SPDX_LINE not in head[0]:
             yield 1, "the first line is not the SPDX line"
     # In a comment of its own, or in the one that the SPDX line begins.
     if code and not re.match(r"(/\*[^*]*(\*/\s*/\*|\n \*)|//.*\n//)\s*\w", text):

@@ -8,7 +8,7 @@ tools/env.sh: tools/env.sh.in Makefile
 		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' $(srcdir)/tools/env.sh.in > $@
 pkgdata_DATA = tools/env.sh
 CLEANFILES += tools/env.sh
-EXTRA_DIST += tools/env.sh.in tools/modulefile.in
+EXTRA_DIST += tools/env.sh.in tools/modulefile.in tools/modulefile.lua.in
 
 # make bindist: a tarball to unpack anywhere. Nothing in it knows where it was built: env.sh and the
 # modulefile ask where they are, and Open MPI's libraries are in the process that loads a component.
@@ -30,9 +30,11 @@ bindist: all
 		-e '/^pmix_components=/i multilane_home=$$(cd "$$(dirname "$${BASH_SOURCE:-$$0}")/../.." && pwd)' \
 		-e '$$a export PATH="$$multilane_home/bin:$$PATH"' \
 		$(srcdir)/tools/env.sh.in >$(bindist)/share/multilane/env.sh
-	sed -e 's|@VERSION[@]|$(VERSION)|; s|@OMPI_VERSION[@]|$(OMPI_VERSION)|' \
-		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' \
-		$(srcdir)/tools/modulefile.in >$(bindist)/share/modulefiles/multilane
+	for kind in "" .lua; do \
+		sed -e 's|@VERSION[@]|$(VERSION)|; s|@OMPI_VERSION[@]|$(OMPI_VERSION)|' \
+			-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' \
+			$(srcdir)/tools/modulefile$$kind.in >$(bindist)/share/modulefiles/multilane$$kind || exit 1; \
+	done
 	cp $(srcdir)/LICENSE $(srcdir)/doc/install.md $(bindist)/
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$${SOURCE_DATE_EPOCH:-0} \
 		-cJf $(bindist).tar.xz $(bindist)

@@ -10,11 +10,17 @@
 /* 40100 for 4.1.x, 50000 for 5.0.x, 60000 for 6.0.x. */
 #define COMPAT_SERIES (OPAL_MAJOR_VERSION * 10000 + OPAL_MINOR_VERSION * 100)
 
-/* The start of a PML component's version block. */
+/* The start of a component's version block. */
 #if COMPAT_SERIES >= 50000
 #define COMPAT_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_1_0
+#define COMPAT_BTL_BASE_VERSION MCA_BTL_BASE_VERSION_3_3_0
 #else
 #define COMPAT_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_0_0
+#define COMPAT_BTL_BASE_VERSION MCA_BTL_BASE_VERSION_3_1_0
 #endif
+
+/* The component's own version, which ompi_info shows; Open MPI compares it with nothing. */
+#define COMPAT_COMPONENT_VERSION                                                                   \
+    MCA_BASE_MAKE_VERSION(component, MULTILANE_MAJOR, MULTILANE_MINOR, MULTILANE_RELEASE)
 
 #endif

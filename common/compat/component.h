@@ -16,7 +16,9 @@
     __attribute__((visibility("default"))) mca_btl_base_component_t mca_btl_##name##_component = { \
         .btl_version =                                                                             \
             {                                                                                      \
-                MCA_BTL_DEFAULT_VERSION(#name),                                                    \
+                COMPAT_BTL_BASE_VERSION,                                                           \
+                .mca_component_name = #name,                                                       \
+                COMPAT_COMPONENT_VERSION,                                                          \
                 .mca_register_component_params = (register_function),                              \
             },                                                                                     \
         .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},                                 \

@@ -151,6 +151,20 @@ headers_half_unpacked() {
         rm -rf "$half"
 }
 
+headers_without_version() {
+    local half=$build_root/half-headers
+    rm -rf "$half" && mkdir -p "$half/opal/include" && : >"$half/opal/include/opal_config_bottom.h" &&
+        hidden_refused 'is not whole: it lacks VERSION; unpack it again' --with-ompi-headers="$half" &&
+        rm -rf "$half"
+}
+
+# Without headers: which release to unpack, from where, for this very installation.
+headers_advice() {
+    local number
+    number=$(ompi_info --version | sed -n 's/^Open MPI v//p')
+    hidden_refused "unpack the release $number of Open MPI.* from .*/v${number%.*} and give .*--with-ompi-headers=DIR"
+}
+
 # The config.log that this system's Open MPI would have left. A word more: another answer.
 config_log() {
     printf "OPAL_CONFIGURE_DATE='%s'\n## confdefs.h. ##\n" \
@@ -237,6 +251,8 @@ part_run() {
             --with-ompi-headers=/nonexistent
         check configure.headers-other-series headers_of_other_series
         check configure.headers-half-unpacked headers_half_unpacked
+        check configure.headers-without-version headers_without_version
+        check configure.headers-advice headers_advice
         check configure.config-log-other-installation hidden_refused 'is not of the installed Open MPI' \
             --with-ompi-headers="$hidden/inner" --with-ompi-config-log=/etc/passwd
     fi

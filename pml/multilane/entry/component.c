@@ -26,8 +26,7 @@ __attribute__((visibility("default"))) mca_pml_base_component_t mca_pml_multilan
         {
             COMPAT_PML_BASE_VERSION,
             .mca_component_name = "multilane",
-            MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
-                                  OMPI_RELEASE_VERSION),
+            COMPAT_COMPONENT_VERSION,
             .mca_close_component = component_close,
             .mca_register_component_params = component_register,
         },
