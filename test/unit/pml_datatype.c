@@ -19,10 +19,10 @@ static unsigned char *source, *expected, *result, *packed, *packed_again;
 static const ompi_datatype_t *basic_type(void)
 {
     const ompi_datatype_t *types[] = {
-        &ompi_mpi_char.dt, &ompi_mpi_short.dt, &ompi_mpi_int.dt, &ompi_mpi_double.dt,
-        &ompi_mpi_2int.dt, &ompi_mpi_double_int.dt, &ompi_mpi_short_int.dt, &ompi_mpi_byte.dt,
-        &ompi_mpi_c_bool.dt, &ompi_mpi_float.dt,
-        return types[chance_below(&chance, sizeof(types) / sizeof(types[0]))];
+        &ompi_mpi_char.dt,   &ompi_mpi_short.dt,      &ompi_mpi_int.dt,       &ompi_mpi_double.dt,
+        &ompi_mpi_2int.dt,   &ompi_mpi_double_int.dt, &ompi_mpi_short_int.dt, &ompi_mpi_byte.dt,
+        &ompi_mpi_c_bool.dt, &ompi_mpi_float.dt};
+    return types[chance_below(&chance, sizeof(types) / sizeof(types[0]))];
 }
 
 static ptrdiff_t extent_of(const ompi_datatype_t *type)
