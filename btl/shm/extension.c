@@ -60,6 +60,24 @@ static int extension_poll(mca_btl_base_module_t *btl, shm_peer_t *peer)
 
 /* --- control lines --- */
 
+#define CONTROLS_MAX 64u /* one bit a line */
+
+/* The first lie in the connection, the others in the channel, if the ring is in one. A sender does
+ * not leave a channel while lines of it are taken. */
+static struct multilane_control *control_line(struct connection *connection,
+                                              struct channel *channel, uint64_t index)
+{
+    if (index < CONNECTION_CONTROLS)
+        return !connection ? NULL : &connection->controls[index];
+    index -= CONNECTION_CONTROLS;
+    return !channel || index >= CHANNEL_CONTROLS ? NULL : &channel->controls[index];
+}
+
+static uint64_t controls_of(const shm_peer_t *peer)
+{
+    return peer->out_channel ? UINT64_MAX : (UINT64_C(1) << CONNECTION_CONTROLS) - 1;
+}
+
 static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
                           struct multilane_control **control, uint64_t *handle)
 {
@@ -70,14 +88,14 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
     if (peer->out_state == OUT_NONE)
         shm_outbound_open(peer);
     if (peer->out_state == OUT_OPEN) {
-        uint64_t vacant = ~peer->controls_taken & ((UINT64_C(1) << CHANNEL_CONTROLS) - 1);
+        uint64_t vacant = ~peer->controls_taken & controls_of(peer);
 
         if (vacant != 0) {
             unsigned index = (unsigned) __builtin_ctzll(vacant);
 
             peer->controls_taken |= UINT64_C(1) << index;
             *handle = index;
-            *control = &peer->out_channel->controls[index];
+            *control = control_line(peer->out_connection, peer->out_channel, index);
             /* Relaxed: the message that carries the handle makes the clearing visible. */
             for (int i = 0; i < MULTILANE_CONTROL_WORDS; i++)
                 atomic_store_explicit(&(*control)->words[i], 0, memory_order_relaxed);
@@ -92,21 +110,23 @@ static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_pe
                                               uint64_t handle)
 {
     (void) btl;
-    if (handle >= CHANNEL_CONTROLS || !peer->in_channel)
-        return NULL;
-    return &peer->in_channel->controls[handle];
+    /* Relaxed: the message that brought the handle came by this connection. */
+    return handle >= CONTROLS_MAX
+               ? NULL
+               : control_line(atomic_load_explicit(&peer->in_connection, memory_order_relaxed),
+                              peer->in_channel, handle);
 }
 
 static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t handle)
 {
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (handle < CHANNEL_CONTROLS)
+    if (handle < CONTROLS_MAX)
         peer->controls_taken &= ~(UINT64_C(1) << handle);
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-_Static_assert(CHANNEL_CONTROLS < 64, "one bit a line");
+_Static_assert(CONNECTION_CONTROLS + CHANNEL_CONTROLS >= CONTROLS_MAX, "a line for each bit");
 
 MULTILANE_EXTENSION_DEFINE(shm) = {
     MULTILANE_EXTENSION_HEAD,     .attributes = extension_attributes,

@@ -48,6 +48,8 @@ int shm_identity_fill(struct shm_record *record)
     record->uid = (uint32_t) geteuid();
     record->pid_namespace = host_namespace("pid");
     record->user_namespace = host_namespace("user");
+    record->time_namespace = host_namespace("time");
+    record->started = shm_segment_process_started(record->pid);
     record->node = node_find();
     record->copies = (int32_t) shm.single_copy;
     record->proof_address = (uint64_t) (uintptr_t) &shm.proof;
@@ -55,8 +57,7 @@ int shm_identity_fill(struct shm_record *record)
     snprintf(record->host, sizeof(record->host), "%s",
              !opal_process_info.nodename ? "" : opal_process_info.nodename);
     record->shm_device =
-        shm_device_find(SEGMENT_PAGE + shm.connection_count * sizeof(struct connection) +
-                        2 * channel_bytes(shm.channel_lines));
+        shm_device_find(SEGMENT_PAGE + (size_t) shm.peers_expected * sizeof(struct connection));
     if (shm_segment_random(&record->memfd, sizeof(record->memfd)) != 0 ||
         shm_segment_random(&record->file, sizeof(record->file)) != 0 ||
         shm_segment_random(&record->proof_value, sizeof(record->proof_value)) != 0)
