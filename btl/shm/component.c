@@ -159,6 +159,18 @@ static void fair_share_find(void)
     shm.fair_bytes = channel_bytes(lines);
 }
 
+/* Small rings are made whatever the limit; the program should not learn of it by being killed. */
+static void limit_complain(uint64_t limit)
+{
+    uint64_t peers = shm.peers_expected, least = peers * peers * sizeof(struct connection);
+
+    if (limit / MEMORY_LIMIT_PART < least && opal_process_info.my_local_rank == 0)
+        SHM_SAY("this control group may use %llu MiB (memory.max), which is little for %u "
+                "processes: the small rings between all of them take %llu MiB.",
+                (unsigned long long) (limit >> 20), shm.peers_expected,
+                (unsigned long long) (least >> 20));
+}
+
 static bool sizes_read(void)
 {
     uint64_t memory_max = MEMORY_NODE_MAX,
@@ -178,6 +190,7 @@ static bool sizes_read(void)
         if (memory_max > MEMORY_AUTO_MAX)
             memory_max = MEMORY_AUTO_MAX;
     }
+    limit_complain(limit);
     shm.memory_max = memory_max < MEMORY_MOST ? memory_max : MEMORY_MOST;
     if (!ring_size_read())
         return false;

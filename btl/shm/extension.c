@@ -58,9 +58,24 @@ static int extension_poll(mca_btl_base_module_t *btl, shm_peer_t *peer)
     return shm_receive_one(peer);
 }
 
+static void note_leave(mca_btl_base_module_t *btl, const void *note, size_t length)
+{
+    (void) btl;
+    shm_own_note_leave(note, length);
+}
+
+static size_t note_read(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    size_t length = shm_outbound_note(peer, note, room);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return length;
+}
+
 /* --- control lines --- */
 
-#define CONTROLS_MAX 64u /* one bit a line */
+#define CONTROLS_MAX (CONNECTION_CONTROLS + CHANNEL_CONTROLS)
 
 /* The first lie in the connection, the others in the channel, if the ring is in one. A sender does
  * not leave a channel while lines of it are taken. */
@@ -73,9 +88,14 @@ static struct multilane_control *control_line(struct connection *connection,
     return !channel || index >= CHANNEL_CONTROLS ? NULL : &channel->controls[index];
 }
 
-static uint64_t controls_of(const shm_peer_t *peer)
+/* A bit for each line that is free. Several at a time are worth a channel. */
+static uint64_t controls_vacant(shm_peer_t *peer)
 {
-    return peer->out_channel ? UINT64_MAX : (UINT64_C(1) << CONNECTION_CONTROLS) - 1;
+    const uint64_t few = (UINT64_C(1) << CONNECTION_CONTROLS) - 1;
+
+    if (!peer->out_channel && (peer->controls_taken & few) == few)
+        (void) shm_outbound_grow(peer, peer->length_max + 1);
+    return ~peer->controls_taken & (peer->out_channel ? (UINT64_C(1) << CONTROLS_MAX) - 1 : few);
 }
 
 static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
@@ -88,7 +108,7 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
     if (peer->out_state == OUT_NONE)
         shm_outbound_open(peer);
     if (peer->out_state == OUT_OPEN) {
-        uint64_t vacant = ~peer->controls_taken & controls_of(peer);
+        uint64_t vacant = controls_vacant(peer);
 
         if (vacant != 0) {
             unsigned index = (unsigned) __builtin_ctzll(vacant);
@@ -126,7 +146,7 @@ static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-_Static_assert(CONNECTION_CONTROLS + CHANNEL_CONTROLS >= CONTROLS_MAX, "a line for each bit");
+_Static_assert(CONTROLS_MAX < 64, "one bit a line");
 
 MULTILANE_EXTENSION_DEFINE(shm) = {
     MULTILANE_EXTENSION_HEAD,     .attributes = extension_attributes,
@@ -134,4 +154,5 @@ MULTILANE_EXTENSION_DEFINE(shm) = {
     .control_find = control_find, .control_release = control_release,
     .copy_from = shm_copy_from,   .copy_to = shm_copy_to,
     .reserve = shm_send_reserve,  .commit = shm_send_commit,
+    .note_leave = note_leave,     .note_read = note_read,
 };

@@ -166,6 +166,26 @@ static void connection_write(shm_peer_t *peer)
     atomic_store_explicit(&connection->state, CONNECTION_OPEN, memory_order_release);
 }
 
+size_t shm_outbound_note(shm_peer_t *peer, void *note, size_t room)
+{
+    if (!peer->known || peer->out_state == OUT_DEAD || peer->out_unusable)
+        return 0;
+    if (!peer->segment) {
+        int descriptor = peer_segment_open(peer);
+
+        if (descriptor < 0)
+            return 0;
+        if (descriptor != peer->segment_fd)
+            close(descriptor);
+    }
+    /* Acquire: pairs with shm_own_note_leave. */
+    uint32_t length = atomic_load_explicit(&peer->segment->note_bytes, memory_order_acquire);
+    if (length == 0 || length > MULTILANE_NOTE_BYTES || length > room)
+        return 0;
+    memcpy(note, peer->segment->note, length);
+    return length;
+}
+
 /* Whether the last that the peer did was to close its own connection to us, accepted here or not.
  */
 static bool peer_has_left(const shm_peer_t *peer)
@@ -338,6 +358,8 @@ static void ring_announce(shm_peer_t *peer)
                          ? 0
                          : shm_segment_channel_offset(&shm.segments[peer->kind], peer->out_channel);
 
+    SHM_VERBOSE("the ring to process %s has %u lines now", OPAL_NAME_PRINT(peer->name),
+                peer->out_lines);
     ring_limit(peer);
     ring_move_announce(&peer->out_connection->move, ++peer->out_ring,
                        !peer->out_channel ? 0 : peer->out_lines, place);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "common/compat/modex.h"
 
@@ -18,6 +19,23 @@ const char *shm_segment_kind_name(enum segment_kind kind)
     return kind_names[kind];
 }
 
+/* A container's /dev/shm is small: half of what is free is for larger rings. */
+static void memory_fit_files(void)
+{
+    struct statvfs space;
+
+    if (statvfs("/dev/shm", &space) != 0)
+        return;
+    uint64_t most = (uint64_t) space.f_bavail * space.f_frsize / 2 / shm.peers_expected;
+    if (most >= shm.memory_max)
+        return;
+    SHM_VERBOSE(
+        "/dev/shm holds larger rings of %llu bytes for this process; large messages to some "
+        "processes may go in pieces",
+        (unsigned long long) most);
+    shm.memory_max = most;
+}
+
 bool shm_own_segment_ready(enum segment_kind kind)
 {
     struct segment *segment = &shm.segments[kind];
@@ -25,6 +43,8 @@ bool shm_own_segment_ready(enum segment_kind kind)
 
     if (segment->fd >= 0)
         return true;
+    if (kind == SEGMENT_FILE)
+        memory_fit_files();
     int error = shm_segment_create(
         segment, kind, kind == SEGMENT_FILE ? &shm.record.file : &shm.record.memfd,
         shm.connection_count, SPACE_FACTOR * shm.memory_max, shm.record.node, &failed);
@@ -47,6 +67,22 @@ bool shm_own_segment_ready(enum segment_kind kind)
         "there are any.",
         kind_names[kind], failed, strerror(error));
     return false;
+}
+
+void shm_own_note_leave(const void *note, size_t length)
+{
+    if (length > MULTILANE_NOTE_BYTES)
+        return;
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+        struct segment_header *header =
+            shm.segments[kind].fd < 0 ? NULL : shm.segments[kind].header;
+
+        if (!header)
+            continue;
+        memcpy(header->note, note, length);
+        /* Release: pairs with shm_outbound_note. */
+        atomic_store_explicit(&header->note_bytes, (uint32_t) length, memory_order_release);
+    }
 }
 
 void shm_own_segments_finalize(void)

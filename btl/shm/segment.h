@@ -57,6 +57,10 @@ struct segment_header {
     /* Behind the last connection that was ever claimed. Raised by senders before they ring; read by
      * the owner after a bell, and no further than connection_count. */
     _Atomic uint32_t connection_end;
+    /* What the owner's PML tells its peers. The length is written last, release, and read first,
+     * acquire; 0: nothing yet. */
+    _Atomic uint32_t note_bytes;
+    unsigned char note[MULTILANE_NOTE_BYTES];
     /* One bit for each connection, or for several (index modulo all bits): a connection there has
      * changed or has a message. On a line of its own, because the owner reads it in every round of
      * progress. */
@@ -73,9 +77,9 @@ enum connection_state {
     CONNECTION_REFUSED  /* the owner cannot map the sender's ring */
 };
 
-#define CONNECTION_BYTES    2048u
+#define CONNECTION_BYTES    1280u
 #define CONNECTION_LINES    16u /* of the small ring */
-#define CONNECTION_CONTROLS 13u
+#define CONNECTION_CONTROLS 1u
 
 /* An entry of the table. What a sender writes here the owner checks before use. */
 struct connection {
@@ -93,7 +97,8 @@ struct connection {
     struct ring_line lines[CONNECTION_LINES];
 };
 
-_Static_assert(sizeof(struct connection) == CONNECTION_BYTES, "connections divide pages");
+_Static_assert(sizeof(struct connection) == CONNECTION_BYTES,
+               "what a peer costs that sends little");
 _Static_assert(CONNECTION_LINES >= RING_LINES_MIN, "a ring");
 
 /* A channel: one page that both ends write and the sender waits on, then the lines of the ring. */

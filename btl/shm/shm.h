@@ -279,6 +279,8 @@ static inline bool shm_own_segment_is_live(int kind)
 {
     return atomic_load_explicit(&shm.segment_live[kind], memory_order_acquire);
 }
+/* Leaves a note for those who open the segments that there are. */
+void shm_own_note_leave(const void *note, size_t length);
 /* Marks that this process ends in order. */
 void shm_own_segments_finalize(void);
 void shm_own_segments_destroy(void);
@@ -314,6 +316,8 @@ bool shm_peer_owner_lives(const shm_peer_t *peer);
 /* outbound.c. Under peer->lock, but for shm_is_shortage. */
 /* Brings out_state from OUT_NONE or OUT_WAITING on. */
 void shm_outbound_open(shm_peer_t *peer);
+/* The note in the peer's segment, which is opened for that; its length, or 0. */
+size_t shm_outbound_note(shm_peer_t *peer, void *note, size_t room);
 /* Closes the connection, with nothing pending. */
 void shm_outbound_leave(shm_peer_t *peer);
 /* A message of so many bytes found no room, or a ring that has been filled once: goes on in a

@@ -164,6 +164,10 @@ test_unit_calibrate_registration_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
 test_unit_calibrate_registration_LDADD = libmultilane_tools.la $(OMPI_LIBS) -lm
 
 # The segments of btl/shm.
+check_PROGRAMS += test/unit/memory_limit
+TESTS += test/unit/memory_limit
+test_unit_memory_limit_SOURCES = test/unit/memory_limit.c common/lane/memory_limit.c
+
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c

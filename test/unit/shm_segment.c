@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,6 +154,43 @@ static void peer_opens(enum segment_kind kind)
     CHECK(status == 0, "%s: the peer ended with %d (%s)", kind_name(kind), status,
           strerror(abs(status)));
     CHECK(segment.connections[DOORS - 1].jobid == 4711, "%s: what the peer wrote", kind_name(kind));
+    shm_segment_destroy(&segment);
+}
+
+/* What each side polls lies where it was asked for: by the policy of the memory, and where there is
+ * such a node by where the page is. */
+static void policy_is(void *address, int mode, const char *what)
+{
+    int found = -1, node = -1;
+    unsigned long nodes[16];
+
+    if (syscall(SYS_get_mempolicy, &found, nodes, sizeof(nodes) * 8, address, 2ul) != 0)
+        return; /* a kernel without NUMA */
+    CHECK(found == mode, "%s: policy %d", what, found);
+    if (mode != 0 && syscall(SYS_get_mempolicy, &node, NULL, 0ul, address, 3ul) == 0)
+        CHECK(node == 0, "%s: on node %d", what, node);
+}
+
+static void memory_placed(enum segment_kind kind)
+{
+    struct segment segment;
+    struct segment_nonce nonce;
+    const char *failed;
+    const int preferred = 1;
+
+    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
+    if (shm_segment_create(&segment, kind, &nonce, DOORS, 1 << 20, 0, &failed) != 0)
+        return;
+    policy_is((void *) segment.header, preferred, "doorbells");
+    policy_is((void *) segment.connections[DOORS - 1].lines, preferred, "a small ring");
+    struct channel *channel = shm_segment_channel_get(&segment, LANE_LINES, -1, 0);
+    policy_is((void *) &channel->feedback, preferred, "the sender's page");
+    policy_is((void *) channel->lines, 0, "lines of a receiver that is anywhere");
+    shm_segment_channel_put(&segment, channel, LANE_LINES);
+    /* Used again, for a receiver elsewhere. */
+    channel = shm_segment_channel_get(&segment, LANE_LINES, 0, -1);
+    policy_is((void *) channel->lines, preferred, "lines of a receiver");
+    policy_is((void *) &channel->lines[LANE_LINES - 1], preferred, "the last line");
     shm_segment_destroy(&segment);
 }
 
@@ -451,6 +489,7 @@ int main(void)
     for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
         segment_holds((enum segment_kind) kind);
         memory_by_need((enum segment_kind) kind);
+        memory_placed((enum segment_kind) kind);
         peer_opens((enum segment_kind) kind);
         others_refused((enum segment_kind) kind);
         death_seen((enum segment_kind) kind);
