@@ -247,7 +247,7 @@ static int lists_init(void)
     if (status != OPAL_SUCCESS)
         return status;
     status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
-                                 OBJ_CLASS(struct_shm_frag), 0, 64, 16, -1, 64, NULL, 0, NULL, NULL,
+                                 OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL,
                                  NULL);
     if (status != OPAL_SUCCESS)
         return status;

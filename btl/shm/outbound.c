@@ -12,7 +12,7 @@
 #include "opal/util/proc.h"
 
 /* So long a peer may take to make its file, and a shortage of descriptors may last. */
-#define FILE_WAIT_S 60
+#define FILE_WAIT_MS 60000u
 
 /* Opens the peer's segment, and maps it if that was not done before: a descriptor, or -1 and errno.
  */
@@ -211,17 +211,15 @@ bool shm_is_shortage(const shm_peer_t *peer, int error)
     return true;
 }
 
-static uint64_t now_ms(void)
+/* Since the system started; goes round after 49 days, as differences may. Never 0. */
+static uint32_t now_ms(void)
 {
     struct timespec time;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
-}
+    uint64_t ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
 
-static uint64_t now_s(void)
-{
-    return now_ms() / 1000;
+    return (uint32_t) ms != 0 ? (uint32_t) ms : 1;
 }
 
 /* The peer's segment does not open. A file may appear later; a descriptor does not, except after a
@@ -231,12 +229,12 @@ static void segment_missing(shm_peer_t *peer, int error)
     bool is_short = shm_is_shortage(peer, error), in_vain;
 
     peer->out_state = OUT_WAITING;
-    if (peer->waiting_since_s == 0)
-        peer->waiting_since_s = now_s();
+    if (peer->waiting_since_ms == 0)
+        peer->waiting_since_ms = now_ms();
     /* A file that is there and closed to this user, as one of a container with other user numbers,
      * will not open later. */
     in_vain = (peer->kind == SEGMENT_MEMFD && !is_short) || error == EACCES || error == EPERM ||
-              now_s() - peer->waiting_since_s > FILE_WAIT_S;
+              now_ms() - peer->waiting_since_ms > FILE_WAIT_MS;
     if (in_vain && peer_has_left(peer)) {
         peer->gone = true;
         peer->out_state = OUT_DEAD;
@@ -300,7 +298,7 @@ void shm_outbound_open(shm_peer_t *peer)
         segment_missing(peer, errno);
         return;
     }
-    peer->waiting_since_s = 0;
+    peer->waiting_since_ms = 0;
     int error = connection_claim(peer, descriptor);
     if (descriptor != peer->segment_fd)
         close(descriptor);
@@ -428,7 +426,7 @@ bool shm_outbound_grow(shm_peer_t *peer, size_t length)
 void shm_outbound_shrink(shm_peer_t *peer)
 {
     bool wanted = atomic_load_explicit(&shm.memory_wanted, memory_order_relaxed);
-    uint64_t now = now_ms();
+    uint32_t now = now_ms();
 
     if (peer->out_state != OUT_OPEN || !ring_may_change(peer) || !peer->out_channel)
         return;

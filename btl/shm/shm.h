@@ -50,7 +50,7 @@ struct shm_record {
     uint64_t proof_address; /* proof_value is found there by process_vm_readv */
     uint64_t proof_value;
     char boot[HOST_BOOT_BYTES];
-    char host[64];
+    uint64_t host;  /* a hash of its name */
     int32_t node;   /* NUMA node that the process ran on */
     int32_t copies; /* enum shm_single_copy of the process */
 };
@@ -97,13 +97,13 @@ struct mca_btl_base_endpoint_t {
     uint32_t old_lines;
     uint32_t out_ring;      /* rings announced in this connection (common/ring/move.h) */
     uint64_t out_head_seen; /* by the sweep, */
-    uint64_t out_seen_ms;   /* when it first saw it */
+    uint32_t out_seen_ms;   /* when it first saw it */
     /* The peer has finalized and ended. What the PML still sends to it, such as credit, is dropped
      * as if it had been sent. */
     bool gone;
-    uint64_t controls_taken;  /* one bit a control line, see control_line */
-    uint64_t waiting_since_s; /* when the peer's segment first failed to open */
-    bool out_unusable;        /* it never will: the next round of progress reports it */
+    uint64_t controls_taken;   /* one bit a control line, see control_line */
+    uint32_t waiting_since_ms; /* when the peer's segment first failed to open */
+    bool out_unusable;         /* it never will: the next round of progress reports it */
 
     /* Receiving. Only the thread that set `receiving` reads the ring. */
     _Alignas(RING_LINE_BYTES) struct ring_receiver in;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the first messages between all processes of a full node take, for test/bench/crowd: rank 0
  * prints the milliseconds of the first two rounds of SIZE bytes, the machine's shared memory after
- * them, and the mean of the processes' own shares of all memory, both in KiB. */
+ * them, and the mean of the processes' own shares of all memory, both in KiB. With COUNT and
+ * SECONDS as many rounds follow, then silence, and two more rounds. */
 #include <mpi.h>
 
 #include <stdio.h>
@@ -35,6 +36,16 @@ static void round_of_all(char *out, char *in, int size)
                      (rank - step + ranks) % ranks, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* Nothing is sent, but MPI is called. */
+static void stay_silent(double seconds)
+{
+    double end = MPI_Wtime() + seconds;
+    int came;
+
+    while (MPI_Wtime() < end)
+        MPI_Iprobe(MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &came, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
     int rank, ranks, size = argc > 1 ? atoi(argv[1]) : 8;
@@ -57,6 +68,13 @@ int main(int argc, char **argv)
     if (0 == rank)
         printf("crowd %d ranks %.1f ms %.0f shared %.0f own\n", ranks, took * 1e3,
                kib_of("/proc/meminfo", "Shmem"), sum / ranks);
+    for (int i = 0; argc > 3 && i < atoi(argv[2]); i++)
+        round_of_all(out, in, size);
+    if (argc > 3) {
+        stay_silent(atof(argv[3]));
+        round_of_all(out, in, size);
+        round_of_all(out, in, size);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     free(out);
     free(in);
