@@ -9,6 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Relaxed: written and acted on under shm.lock; read without it as a hint (receive_rung). */
+static void moving_set(shm_peer_t *peer, bool moving)
+{
+    atomic_store_explicit(&peer->in_moving, moving, memory_order_relaxed);
+}
+
 void shm_accept_end(shm_peer_t *peer)
 {
     struct connection *connection =
@@ -18,7 +24,7 @@ void shm_accept_end(shm_peer_t *peer)
     if (peer->in_channel)
         shm_segment_unmap(peer->in_channel, peer->in_bytes);
     peer->in_channel = NULL;
-    peer->in_moving = false;
+    moving_set(peer, false);
     free(peer->in_whole);
     peer->in_whole = NULL;
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
@@ -104,7 +110,7 @@ static void ring_follow(shm_peer_t *peer, struct connection *connection)
 
     if (shm_is_shortage(peer, error))
         return;
-    peer->in_moving = false;
+    moving_set(peer, false);
     peer->in_ring = announced;
     if (why) {
         connection_refuse(connection, &peer->name, why);
@@ -125,7 +131,7 @@ static void ring_follow(shm_peer_t *peer, struct connection *connection)
 
 bool shm_accept_next(shm_peer_t *peer)
 {
-    if (!peer->in_moving || !in_is_open(peer))
+    if (!atomic_load_explicit(&peer->in_moving, memory_order_relaxed) || !in_is_open(peer))
         return false;
     struct connection *connection =
         atomic_load_explicit(&peer->in_connection, memory_order_relaxed);
@@ -152,7 +158,7 @@ static shm_peer_t *connection_look(struct segment *segment, uint32_t index)
     if (peer) {
         /* After the state: a sender that has closed announces no more. */
         if (ring_move_seen(&segment->connections[index].move) != peer->in_ring)
-            peer->in_moving = true;
+            moving_set(peer, true);
         if (state == CONNECTION_CLOSED)
             peer->in_closing = true;
         shm_attended_add(peer);

@@ -149,7 +149,7 @@ static int receive_rung(shm_peer_t *peer)
     else {
         if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
             events = ring_empty(peer, RECEIVE_BATCH);
-        if (OPAL_UNLIKELY(peer->in_moving))
+        if (OPAL_UNLIKELY(atomic_load_explicit(&peer->in_moving, memory_order_relaxed)))
             ring_next(peer);
         else if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
             shm_doorbell_ring_own_of(peer);

@@ -115,7 +115,7 @@ struct mca_btl_base_endpoint_t {
     struct channel *in_channel; /* the peer's that the ring is in; NULL: in our segment */
     size_t in_bytes;
     uint32_t in_ring;         /* which ring of the connection `in` is */
-    bool in_moving;           /* the peer writes into the next one: it follows when `in` is empty */
+    _Atomic bool in_moving;   /* the peer writes into the next one: it follows when `in` is empty */
     uint64_t in_tail_seen;    /* of the ring, when it was last asked to make room */
     unsigned char *in_whole;  /* a message that comes in pieces, */
     uint32_t in_whole_bytes;  /* its length, */
