@@ -150,7 +150,6 @@ if [ -n "${MULTILANE_LONG:-}" ]; then
     check "${prefix}shm.crowd.128" crowd --ranks 128 --shared-max 128
     check "${prefix}shm.crowd.128.64k" crowd --ranks 128 --size 65536 --shared-max 512
     check "${prefix}shm.crowd.256" crowd --ranks 256 --shared-max 256
-    check "${prefix}shm.crowd.512" crowd --ranks 512 --shared-max 1024
 fi
 
 # --- death ---
