@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connections that peers send by: a peer writes in our segment where its ring is, and rings a
- * doorbell; then the ring is mapped here. */
+/* The connections that peers send by: a peer claims an entry of our segment, which holds its first
+ * ring, and rings a doorbell. Later it may go on in a ring of its own segment, which is mapped
+ * here. */
 #include "btl/shm/shm.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Relaxed: written and acted on under shm.lock; read without it as a hint (receive_rung). */
+static void moving_set(shm_peer_t *peer, bool moving)
+{
+    atomic_store_explicit(&peer->in_moving, moving, memory_order_relaxed);
+}
 
 void shm_accept_end(shm_peer_t *peer)
 {
@@ -16,6 +24,9 @@ void shm_accept_end(shm_peer_t *peer)
     if (peer->in_channel)
         shm_segment_unmap(peer->in_channel, peer->in_bytes);
     peer->in_channel = NULL;
+    moving_set(peer, false);
+    free(peer->in_whole);
+    peer->in_whole = NULL;
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
     atomic_store_explicit(&peer->in_left, peer->in_closing, memory_order_relaxed);
     atomic_store_explicit(&peer->in_connection, NULL, memory_order_release);
@@ -27,21 +38,21 @@ void shm_accept_end(shm_peer_t *peer)
     }
 }
 
-/* Why the sender's ring cannot be mapped, or NULL. *error is 0, or the errno. */
-static const char *ring_map(shm_peer_t *peer, const struct connection *connection, int *error)
+/* Maps the channel that holds the ring announced last. Why it cannot be mapped, or NULL. *error is
+ * 0, or the errno. */
+static const char *channel_map(const struct connection *connection, uint32_t lines, uint64_t place,
+                               struct channel **channel, int *error)
 {
-    *error = 0;
+    struct segment_nonce nonce = connection->nonce;
+    int32_t pid = connection->pid, fd = connection->fd;
 
-    if (in_is_open(peer))
-        return "it is connected already";
-    if (!ring_lines_valid(connection->lines) || connection->channel % SEGMENT_ALIGN != 0 ||
-        connection->pid <= 0)
+    *error = 0;
+    if (!ring_lines_valid(lines) || place % SEGMENT_ALIGN != 0 || pid <= 0)
         return "its ring has an impossible size or address";
-    int descriptor = shm_segment_open(connection->pid, connection->fd, &connection->nonce);
+    int descriptor = shm_segment_open(pid, fd, &nonce);
     if (descriptor >= 0) {
-        peer->in_bytes = channel_bytes(connection->lines);
-        peer->in_channel = shm_segment_map(descriptor, connection->channel, peer->in_bytes);
-        *error = !peer->in_channel ? errno : 0;
+        *channel = shm_segment_map(descriptor, place, channel_bytes(lines));
+        *error = !*channel ? errno : 0;
         close(descriptor);
     } else {
         *error = errno;
@@ -57,36 +68,26 @@ static void connection_refuse(struct connection *connection, const opal_process_
     atomic_store_explicit(&connection->state, CONNECTION_REFUSED, memory_order_release);
 }
 
+static void ring_receive_small(shm_peer_t *peer, struct connection *connection)
+{
+    ring_receiver_init(&peer->in, connection->lines, CONNECTION_LINES, &connection->feedback);
+}
+
 static void connection_accept(struct segment *segment, uint32_t index)
 {
     /* A copy: the sender could write on while we check. */
     struct connection *connection = &segment->connections[index];
-    struct connection seen = {.jobid = connection->jobid,
-                              .vpid = connection->vpid,
-                              .pid = connection->pid,
-                              .fd = connection->fd,
-                              .lines = connection->lines,
-                              .channel = connection->channel,
-                              .nonce = connection->nonce};
-    opal_process_name_t name = {.jobid = seen.jobid, .vpid = seen.vpid};
+    opal_process_name_t name = {.jobid = connection->jobid, .vpid = connection->vpid};
     shm_peer_t *peer = shm_peer_find(&name);
-    const char *why;
-    int error = 0;
 
     if (!peer)
         peer = shm_peer_create(&name);
-    why = !peer ? "out of memory" : ring_map(peer, &seen, &error);
-    if (shm_is_shortage(peer, error)) {
-        shm_doorbell_ring_own(segment, index);
+    if (!peer || in_is_open(peer)) {
+        connection_refuse(connection, &name, !peer ? "out of memory" : "it is connected already");
         return;
     }
-    if (why) {
-        connection_refuse(connection, &name, why);
-        return;
-    }
-    /* Relaxed: the kernel makes the mapping, and this word orders nothing else (peer_awaits). */
-    atomic_store_explicit(&peer->in_channel->is_mapped, 1, memory_order_relaxed);
-    ring_receiver_init(&peer->in, peer->in_channel->lines, seen.lines, &peer->in_channel->feedback);
+    ring_receive_small(peer, connection);
+    peer->in_ring = 0;
     atomic_store_explicit(&peer->in_connection, connection, memory_order_release);
     peer->in_connection_peer = &shm.connection_peers[segment->kind][index];
     *peer->in_connection_peer = peer;
@@ -94,6 +95,52 @@ static void connection_accept(struct segment *segment, uint32_t index)
     atomic_store_explicit(&peer->in_left, false, memory_order_relaxed);
     atomic_store_explicit(&peer->in_open, true, memory_order_release);
     shm_attended_add(peer);
+}
+
+/* Under shm.lock: begins with the ring that the peer announced last. */
+static void ring_follow(shm_peer_t *peer, struct connection *connection)
+{
+    uint32_t announced = ring_move_seen(&connection->move);
+    uint32_t lines = connection->move.lines;
+    struct channel *channel = NULL;
+    int error = 0;
+    const char *why =
+        lines == 0 ? NULL
+                   : channel_map(connection, lines, connection->move.place, &channel, &error);
+
+    if (shm_is_shortage(peer, error))
+        return;
+    moving_set(peer, false);
+    peer->in_ring = announced;
+    if (why) {
+        connection_refuse(connection, &peer->name, why);
+        return;
+    }
+    if (peer->in_channel)
+        shm_segment_unmap(peer->in_channel, peer->in_bytes);
+    peer->in_channel = channel;
+    peer->in_bytes = channel_bytes(lines);
+    if (channel)
+        ring_receiver_init(&peer->in, channel->lines, lines, &channel->feedback);
+    else
+        ring_receive_small(peer, connection);
+    ring_attend(&peer->in, peer->in_attended);
+    peer->in_tail_seen = 0;
+    ring_move_take(&connection->move, announced);
+}
+
+bool shm_accept_next(shm_peer_t *peer)
+{
+    if (!atomic_load_explicit(&peer->in_moving, memory_order_relaxed) || !in_is_open(peer))
+        return false;
+    struct connection *connection =
+        atomic_load_explicit(&peer->in_connection, memory_order_relaxed);
+    /* Asked after the announcement was seen: what it says of the ring is final. */
+    if (!ring_has_message(&peer->in))
+        ring_follow(peer, connection);
+    /* The peer may have rung before. */
+    shm_doorbell_ring_own_of(peer);
+    return true;
 }
 
 /* The peer at this connection, if it may have sent something. */
@@ -109,6 +156,9 @@ static shm_peer_t *connection_look(struct segment *segment, uint32_t index)
         peer = shm.connection_peers[segment->kind][index];
     }
     if (peer) {
+        /* After the state: a sender that has closed announces no more. */
+        if (ring_move_seen(&segment->connections[index].move) != peer->in_ring)
+            moving_set(peer, true);
         if (state == CONNECTION_CLOSED)
             peer->in_closing = true;
         shm_attended_add(peer);
@@ -121,13 +171,15 @@ static void rung_take(struct segment *segment, unsigned word, struct shm_rung *r
     /* Acquire: the partner is shm_doorbell_ring. */
     uint64_t bits =
         atomic_exchange_explicit(&segment->header->doorbells[word], 0, memory_order_acquire);
+    uint32_t claimed = atomic_load_explicit(&segment->header->connection_end, memory_order_relaxed);
+    uint32_t end = claimed < segment->connection_count ? claimed : segment->connection_count;
     uint64_t later = 0;
 
     for (; bits != 0; bits &= bits - 1) {
         unsigned bit = (unsigned) __builtin_ctzll(bits);
         uint32_t index = word * 64 + bit;
 
-        for (; index < segment->connection_count; index += SEGMENT_DOORBELLS * 64) {
+        for (; index < end; index += SEGMENT_DOORBELLS * 64) {
             if (rung->count < SHM_ACCEPT_BATCH) {
                 shm_peer_t *peer = connection_look(segment, index);
 

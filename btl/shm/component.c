@@ -11,12 +11,9 @@
 
 #include "common/compat/component.h"
 #include "common/compat/named.h"
+#include "common/lane/memory_limit.h"
 #include "common/model/number.h"
 #include "opal/util/proc.h"
-
-/* Connections beyond those of the job's own processes on this node: of spawned and connected jobs.
- */
-#define OTHER_JOBS_CONNECTIONS 1024u
 
 static int shm_register(void);
 static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads);
@@ -31,10 +28,11 @@ static const struct param params[] = {
     {"single_copy", PARAM_STRING, &shm.single_copy_text,
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
     {"ring_bytes", PARAM_STRING, &shm.ring_bytes_text,
-     "bytes of the ring to each peer, a power of two from 16k to 4m, or auto: what memory_max "
-     "allows, at most 256k"},
+     "bytes that the ring to a peer may grow to, a power of two from 16k to 4m, or auto: 256k"},
     {"memory_max", PARAM_STRING, &shm.memory_max_text,
-     "most bytes of the rings of one process together, with k, m or g behind the number"},
+     "most bytes of the grown rings of one process together, with k, m or g behind the number, or "
+     "auto: 448m, or an eighth of the cgroup's memory.max, divided by the job's processes on the "
+     "node, at most 64m"},
 };
 
 /* Room for the headers of the PML, so that messages and halves of 16, 32, 64 KiB are not a few
@@ -123,42 +121,80 @@ static bool single_copy_read(void)
     return false;
 }
 
-#define RING_BYTES_AUTO (256u << 10)
-#define CHANNELS_MAX    SEGMENT_CONNECTIONS_MAX
+#define RING_BYTES_AUTO   (256u << 10)
+#define MEMORY_NODE_MAX   (448ull << 20) /* for the rings of all local processes of a job */
+#define MEMORY_AUTO_MAX   (64ull << 20)
+#define MEMORY_MOST       (4ull << 30) /* bounds the address space */
+#define MEMORY_LIMIT_PART 8            /* of a cgroup's limit, that rings may use */
 
 static uint32_t local_processes(void)
 {
     return (uint32_t) opal_process_info.num_local_peers + 1;
 }
 
-static bool sizes_read(void)
+static bool ring_size_read(void)
 {
-    uint32_t peers = local_processes();
-    uint64_t memory_max = 0, bytes = RING_BYTES_AUTO, channels;
-    bool automatic = strcmp(shm.ring_bytes_text, "auto") == 0;
+    uint64_t bytes = RING_BYTES_AUTO;
 
-    if (!size_read("memory_max", shm.memory_max_text, &memory_max) ||
-        (!automatic && !size_read("ring_bytes", shm.ring_bytes_text, &bytes)))
+    if (strcmp(shm.ring_bytes_text, "auto") != 0 &&
+        !size_read("ring_bytes", shm.ring_bytes_text, &bytes))
         return false;
     if (bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX || (bytes & (bytes - 1)) != 0) {
         SHM_SAY("btl_shm_ring_bytes is \"%s\"; it can be a power of two from 16k to 4m, or auto.",
                 shm.ring_bytes_text);
         return false;
     }
-    while (automatic && bytes > RING_BYTES_MIN &&
-           memory_max / channel_bytes((uint32_t) (bytes / RING_LINE_BYTES)) < peers)
-        bytes /= 2;
-    shm.channel_lines = (uint32_t) (bytes / RING_LINE_BYTES);
-    channels = memory_max / channel_bytes(shm.channel_lines);
-    shm.channel_count = (uint32_t) (channels < CHANNELS_MAX ? channels : CHANNELS_MAX);
-    shm.connection_count = peers + OTHER_JOBS_CONNECTIONS;
+    shm.ring_lines_max = (uint32_t) (bytes / RING_LINE_BYTES);
+    return true;
+}
+
+/* The channel that each local peer may have: as large as memory_max holds for all of them. */
+static void fair_share_find(void)
+{
+    uint32_t lines = shm.ring_lines_max;
+
+    while (lines > RING_BYTES_MIN / RING_LINE_BYTES &&
+           shm.memory_max / shm.peers_expected < channel_bytes(lines))
+        lines /= 2;
+    shm.fair_bytes = channel_bytes(lines);
+}
+
+/* Small rings are made whatever the limit; the program should not learn of it by being killed. */
+static void limit_complain(uint64_t limit)
+{
+    uint64_t peers = shm.peers_expected, least = peers * peers * sizeof(struct connection);
+
+    if (limit / MEMORY_LIMIT_PART < least && opal_process_info.my_local_rank == 0)
+        SHM_SAY("this control group may use %llu MiB (memory.max), which is little for %u "
+                "processes: the small rings between all of them take %llu MiB.",
+                (unsigned long long) (limit >> 20), shm.peers_expected,
+                (unsigned long long) (least >> 20));
+}
+
+static bool sizes_read(void)
+{
+    uint64_t memory_max = MEMORY_NODE_MAX,
+             limit = memory_limit_read("/proc/self/cgroup", "/sys/fs/cgroup");
+
+    shm.peers_expected = local_processes();
+    shm.connection_count = shm.peers_expected + OTHER_JOBS_CONNECTIONS;
     if (shm.connection_count > SEGMENT_CONNECTIONS_MAX)
         shm.connection_count = SEGMENT_CONNECTIONS_MAX;
-    if (shm.channel_count == 0) {
-        SHM_SAY("btl_shm_memory_max is \"%s\", which holds no ring of %llu bytes; give more.",
-                shm.memory_max_text, (unsigned long long) bytes);
-        return false;
+    if (strcmp(shm.memory_max_text, "auto") != 0) {
+        if (!size_read("memory_max", shm.memory_max_text, &memory_max))
+            return false;
+    } else {
+        if (limit / MEMORY_LIMIT_PART < memory_max)
+            memory_max = limit / MEMORY_LIMIT_PART;
+        memory_max /= shm.peers_expected;
+        if (memory_max > MEMORY_AUTO_MAX)
+            memory_max = MEMORY_AUTO_MAX;
     }
+    limit_complain(limit);
+    shm.memory_max = memory_max < MEMORY_MOST ? memory_max : MEMORY_MOST;
+    if (!ring_size_read())
+        return false;
+    fair_share_find();
     return true;
 }
 
@@ -169,8 +205,8 @@ static void limits_clip(void)
     size_t max = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES);
     size_t *limits[] = {&btl->btl_max_send_size, &btl->btl_eager_limit, &btl->btl_rndv_eager_limit};
 
-    if (ring_length_max(shm.channel_lines) > max)
-        max = ring_length_max(shm.channel_lines);
+    if (ring_length_max(shm.ring_lines_max) > max)
+        max = ring_length_max(shm.ring_lines_max);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         if (*limits[i] > max)
             *limits[i] = max;
@@ -188,8 +224,15 @@ static void readers_allow(void)
     if (fd < 0)
         return;
     if (read(fd, &scope, 1) == 1 && scope == '1')
-        (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+        shm.readers_allowed = prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) == 0;
     close(fd);
+}
+
+static void readers_forbid(void)
+{
+    if (shm.readers_allowed)
+        (void) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+    shm.readers_allowed = false;
 }
 
 static int lists_init(void)
@@ -204,7 +247,7 @@ static int lists_init(void)
     if (status != OPAL_SUCCESS)
         return status;
     status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
-                                 OBJ_CLASS(struct_shm_frag), 0, 64, 16, -1, 64, NULL, 0, NULL, NULL,
+                                 OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL,
                                  NULL);
     if (status != OPAL_SUCCESS)
         return status;
@@ -263,8 +306,8 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
         return NULL;
     }
     shm.finalized = false;
-    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
-        atomic_store_explicit(&shm.reserved[kind], 0, memory_order_relaxed);
+    shm.memory_used = 0;
+    shm.channel_count = 0;
     modules[0] = &shm_module;
     *count = 1;
     return modules;
@@ -290,6 +333,7 @@ static int shm_finalize(mca_btl_base_module_t *btl)
     shm_own_segments_finalize();
     shm_peers_close();
     shm_own_segments_destroy();
+    readers_forbid();
     lists_finish();
     return OPAL_SUCCESS;
 }

@@ -58,7 +58,45 @@ static int extension_poll(mca_btl_base_module_t *btl, shm_peer_t *peer)
     return shm_receive_one(peer);
 }
 
+static void note_leave(mca_btl_base_module_t *btl, const void *note, size_t length)
+{
+    (void) btl;
+    shm_own_note_leave(note, length);
+}
+
+static size_t note_read(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    size_t length = shm_outbound_note(peer, note, room);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return length;
+}
+
 /* --- control lines --- */
+
+#define CONTROLS_MAX (CONNECTION_CONTROLS + CHANNEL_CONTROLS)
+
+/* The first lie in the connection, the others in the channel, if the ring is in one. A sender does
+ * not leave a channel while lines of it are taken. */
+static struct multilane_control *control_line(struct connection *connection,
+                                              struct channel *channel, uint64_t index)
+{
+    if (index < CONNECTION_CONTROLS)
+        return !connection ? NULL : &connection->controls[index];
+    index -= CONNECTION_CONTROLS;
+    return !channel || index >= CHANNEL_CONTROLS ? NULL : &channel->controls[index];
+}
+
+/* A bit for each line that is free. Several at a time are worth a channel. */
+static uint64_t controls_vacant(shm_peer_t *peer)
+{
+    const uint64_t few = (UINT64_C(1) << CONNECTION_CONTROLS) - 1;
+
+    if (!peer->out_channel && (peer->controls_taken & few) == few)
+        (void) shm_outbound_grow(peer, peer->length_max + 1);
+    return ~peer->controls_taken & (peer->out_channel ? (UINT64_C(1) << CONTROLS_MAX) - 1 : few);
+}
 
 static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
                           struct multilane_control **control, uint64_t *handle)
@@ -70,14 +108,14 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
     if (peer->out_state == OUT_NONE)
         shm_outbound_open(peer);
     if (peer->out_state == OUT_OPEN) {
-        uint64_t vacant = ~peer->controls_taken & ((UINT64_C(1) << CHANNEL_CONTROLS) - 1);
+        uint64_t vacant = controls_vacant(peer);
 
         if (vacant != 0) {
             unsigned index = (unsigned) __builtin_ctzll(vacant);
 
             peer->controls_taken |= UINT64_C(1) << index;
             *handle = index;
-            *control = &peer->out_channel->controls[index];
+            *control = control_line(peer->out_connection, peer->out_channel, index);
             /* Relaxed: the message that carries the handle makes the clearing visible. */
             for (int i = 0; i < MULTILANE_CONTROL_WORDS; i++)
                 atomic_store_explicit(&(*control)->words[i], 0, memory_order_relaxed);
@@ -92,21 +130,23 @@ static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_pe
                                               uint64_t handle)
 {
     (void) btl;
-    if (handle >= CHANNEL_CONTROLS || !peer->in_channel)
-        return NULL;
-    return &peer->in_channel->controls[handle];
+    /* Relaxed: the message that brought the handle came by this connection. */
+    return handle >= CONTROLS_MAX
+               ? NULL
+               : control_line(atomic_load_explicit(&peer->in_connection, memory_order_relaxed),
+                              peer->in_channel, handle);
 }
 
 static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t handle)
 {
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (handle < CHANNEL_CONTROLS)
+    if (handle < CONTROLS_MAX)
         peer->controls_taken &= ~(UINT64_C(1) << handle);
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-_Static_assert(CHANNEL_CONTROLS < 64, "one bit a line");
+_Static_assert(CONTROLS_MAX < 64, "one bit a line");
 
 MULTILANE_EXTENSION_DEFINE(shm) = {
     MULTILANE_EXTENSION_HEAD,     .attributes = extension_attributes,
@@ -114,4 +154,5 @@ MULTILANE_EXTENSION_DEFINE(shm) = {
     .control_find = control_find, .control_release = control_release,
     .copy_from = shm_copy_from,   .copy_to = shm_copy_to,
     .reserve = shm_send_reserve,  .commit = shm_send_commit,
+    .note_leave = note_leave,     .note_read = note_read,
 };

@@ -40,6 +40,15 @@ static int node_find(void)
     return syscall(SYS_getcpu, &cpu, &node, NULL) == 0 ? (int) node : -1;
 }
 
+static uint64_t text_hash(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 int shm_identity_fill(struct shm_record *record)
 {
     memset(record, 0, sizeof(*record));
@@ -48,15 +57,15 @@ int shm_identity_fill(struct shm_record *record)
     record->uid = (uint32_t) geteuid();
     record->pid_namespace = host_namespace("pid");
     record->user_namespace = host_namespace("user");
+    record->time_namespace = host_namespace("time");
+    record->started = shm_segment_process_started(record->pid);
     record->node = node_find();
     record->copies = (int32_t) shm.single_copy;
     record->proof_address = (uint64_t) (uintptr_t) &shm.proof;
     host_boot(record->boot);
-    snprintf(record->host, sizeof(record->host), "%s",
-             !opal_process_info.nodename ? "" : opal_process_info.nodename);
+    record->host = text_hash(!opal_process_info.nodename ? "" : opal_process_info.nodename);
     record->shm_device =
-        shm_device_find(SEGMENT_PAGE + shm.connection_count * sizeof(struct connection) +
-                        2 * channel_bytes(shm.channel_lines));
+        shm_device_find(SEGMENT_PAGE + (size_t) shm.peers_expected * sizeof(struct connection));
     if (shm_segment_random(&record->memfd, sizeof(record->memfd)) != 0 ||
         shm_segment_random(&record->file, sizeof(record->file)) != 0 ||
         shm_segment_random(&record->proof_value, sizeof(record->proof_value)) != 0)
@@ -73,7 +82,7 @@ const char *shm_identity_refuses(const struct shm_record *record, bool same_job,
     if (own->boot[0] == 0 || strncmp(own->boot, record->boot, sizeof(own->boot)) != 0)
         return "it runs on another machine";
     /* Hosts that share a kernel (containers, labs) stay apart unless one job covers them. */
-    if (!same_job && strncmp(own->host, record->host, sizeof(own->host)) != 0)
+    if (!same_job && own->host != record->host)
         return "it runs on another host";
     if (own->user_namespace == record->user_namespace && own->uid != record->uid)
         return "it belongs to another user";

@@ -27,19 +27,25 @@ void shm_peer_fail(shm_peer_t *peer, const char *why)
         shm.error_callback(&shm_module, 0, peer->proc, (char *) "shared memory");
 }
 
+/* Clocks of another time namespace say something else. */
+static uint64_t process_started(const shm_peer_t *peer)
+{
+    return peer->record.time_namespace == shm.record.time_namespace ? peer->record.started : 0;
+}
+
 static bool peer_has_ended(shm_peer_t *peer)
 {
-    if (shm_segment_owner_lives(peer->segment_fd) || shm_peer_finalized(peer))
+    if (shm_peer_owner_lives(peer) || shm_peer_finalized(peer))
         return false;
     return shm.record.pid_namespace != peer->record.pid_namespace ||
-           !shm_segment_process_lives(peer->record.pid);
+           !shm_segment_process_lives(peer->record.pid, process_started(peer));
 }
 
 /* A peer that ended in order needs nothing any more. Open MPI may never tell: it does not take
  * processes back from its BTLs when a spawned job disconnects. */
 static void peer_part(shm_peer_t *peer)
 {
-    if (peer->gone || !shm_peer_finalized(peer) || shm_segment_owner_lives(peer->segment_fd))
+    if (peer->gone || !shm_peer_finalized(peer) || shm_peer_owner_lives(peer))
         return;
     shm_outbound_leave(peer);
     peer->gone = true;
@@ -52,7 +58,8 @@ static const char *peer_loss(shm_peer_t *peer)
     const char *why = NULL;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (peer->segment_fd >= 0 && peer->out_state != OUT_DEAD) {
+    if (peer->segment && peer->out_state != OUT_DEAD) {
+        shm_outbound_shrink(peer);
         peer_part(peer);
         if (peer->gone)
             why = NULL;

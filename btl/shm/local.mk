@@ -13,6 +13,7 @@ mca_btl_shm_la_SOURCES = \
 	btl/shm/outbound.c \
 	btl/shm/own_segments.c \
 	btl/shm/peer.c \
+	btl/shm/pieces.c \
 	btl/shm/procs.c \
 	btl/shm/receive.c \
 	btl/shm/registration.c \

@@ -12,25 +12,33 @@
 #include "opal/util/proc.h"
 
 /* So long a peer may take to make its file, and a shortage of descriptors may last. */
-#define FILE_WAIT_S 60
+#define FILE_WAIT_MS 60000u
 
-static bool peer_segment_open(shm_peer_t *peer)
+/* Opens the peer's segment, and maps it if that was not done before: a descriptor, or -1 and errno.
+ */
+static int peer_segment_open(shm_peer_t *peer)
 {
     bool file = peer->kind == SEGMENT_FILE;
+    int descriptor = peer->segment_fd;
 
-    if (peer->segment)
-        return true;
-    peer->segment_fd = shm_segment_open(peer->record.pid, file ? -1 : peer->record.fd,
-                                        file ? &peer->record.file : &peer->record.memfd);
-    if (peer->segment_fd < 0)
-        return false;
+    if (descriptor < 0)
+        descriptor = shm_segment_open(peer->record.pid, file ? -1 : peer->record.fd,
+                                      file ? &peer->record.file : &peer->record.memfd);
+    if (descriptor < 0 || peer->segment)
+        return descriptor;
     peer->segment =
-        shm_segment_map_header(peer->segment_fd, &peer->segment_bytes, &peer->segment_connections);
-    if (peer->segment)
-        return true;
-    close(peer->segment_fd);
-    peer->segment_fd = -1;
-    return false;
+        shm_segment_map_header(descriptor, &peer->segment_bytes, &peer->segment_connections);
+    if (!peer->segment) {
+        int error = errno;
+        close(descriptor);
+        errno = error;
+        return -1;
+    }
+    if (file)
+        peer->segment_fd = descriptor;
+    else
+        shm_segment_identify(descriptor, &peer->segment_identity);
+    return descriptor;
 }
 
 void shm_peer_segment_close(shm_peer_t *peer)
@@ -43,44 +51,139 @@ void shm_peer_segment_close(shm_peer_t *peer)
     peer->segment_fd = -1;
 }
 
-static struct connection *connection_claim(shm_peer_t *peer)
+/* The owner looks no further than this. */
+static void connection_end_raise(struct segment_header *header, uint32_t end)
 {
-    uint32_t count = peer->segment_connections;
-    struct connection *connections = shm_segment_connections(peer->segment);
-    uint32_t first = (uint32_t) opal_process_info.my_local_rank;
+    uint32_t seen = atomic_load_explicit(&header->connection_end, memory_order_relaxed);
 
-    for (uint32_t n = 0; n < count; n++) {
-        struct connection *connection = &connections[(first + n) % count];
-        uint32_t expected = CONNECTION_FREE;
-
-        /* Acquire: the owner has finished with the sender before (shm_accept_end). */
-        if (atomic_compare_exchange_strong_explicit(&connection->state, &expected,
-                                                    CONNECTION_CLAIMED, memory_order_acquire,
-                                                    memory_order_relaxed)) {
-            uint32_t index = (first + n) % count % (SEGMENT_DOORBELLS * 64);
-
-            peer->doorbell = &peer->segment->doorbells[index / 64];
-            peer->doorbell_bit = index % 64;
-            return connection;
-        }
-    }
-    return NULL;
+    /* Relaxed: the doorbell that follows makes it visible. */
+    while (seen < end &&
+           !atomic_compare_exchange_weak_explicit(&header->connection_end, &seen, end,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
 }
 
-static void connection_write(shm_peer_t *peer, struct connection *connection)
+static bool connection_take(shm_peer_t *peer, uint32_t index)
 {
-    struct segment *segment = peer->out_segment;
+    struct connection *connection = &shm_segment_connections(peer->segment)[index];
+    uint32_t expected = CONNECTION_FREE;
+
+    /* Acquire: the owner has finished with the sender before (shm_accept_end). */
+    if (!atomic_compare_exchange_strong_explicit(&connection->state, &expected, CONNECTION_CLAIMED,
+                                                 memory_order_acquire, memory_order_relaxed))
+        return false;
+    peer->out_connection = connection;
+    connection_end_raise(peer->segment, index + 1);
+    index %= SEGMENT_DOORBELLS * 64;
+    peer->doorbell = &peer->segment->doorbells[index / 64];
+    peer->doorbell_bit = index % 64;
+    return true;
+}
+
+/* The first entry to try. Processes of one job do not meet there. */
+static uint32_t connection_first(const shm_peer_t *peer)
+{
+    uint32_t count = peer->segment_connections;
+    uint32_t home = count > OTHER_JOBS_CONNECTIONS ? count - OTHER_JOBS_CONNECTIONS : 0;
+    bool same_job = peer->name.jobid == opal_proc_local_get()->proc_name.jobid;
+
+    return ((same_job ? 0 : home) + (uint32_t) opal_process_info.my_local_rank) % count;
+}
+
+#define RESERVE_AHEAD 16u
+
+/* Takes a free entry, whose memory is reserved first: 0, EAGAIN if there is none, or an errno. */
+static int connection_claim(shm_peer_t *peer, int descriptor)
+{
+    uint32_t count = peer->segment_connections, index = connection_first(peer), ready = 0;
+
+    for (uint32_t n = 0; n < count; n++, ready--) {
+        if (ready == 0) {
+            ready = n == 0 ? 1 : count - index < RESERVE_AHEAD ? count - index : RESERVE_AHEAD;
+            int error = shm_segment_reserve(descriptor, index, ready);
+            if (error != 0)
+                return error;
+        }
+        if (connection_take(peer, index))
+            return 0;
+        index = (index + 1) % count;
+    }
+    return EAGAIN;
+}
+
+/* The small ring is in use from here on, cleared. */
+static void ring_begin_small(shm_peer_t *peer)
+{
+    struct connection *connection = peer->out_connection;
+
+    memset((void *) connection->lines, 0, sizeof(connection->lines));
+    memset((void *) &connection->feedback, 0, sizeof(connection->feedback));
+    peer->out_channel = NULL;
+    peer->out_lines = CONNECTION_LINES;
+    peer->small_stale = 0;
+    peer->stale = &peer->small_stale;
+    ring_sender_init(&peer->out, connection->lines, CONNECTION_LINES, &connection->feedback,
+                     peer->stale);
+}
+
+static void ring_begin_channel(shm_peer_t *peer, struct channel *channel, uint32_t lines,
+                               uint64_t *stale)
+{
+    peer->out_channel = channel;
+    peer->out_lines = lines;
+    peer->stale = stale;
+    ring_sender_init(&peer->out, channel->lines, lines, &channel->feedback, stale);
+}
+
+/* A ring is not worth a larger one before it was used so many times over. */
+#define USED_LAPS 8u
+
+static void ring_limit(shm_peer_t *peer)
+{
+    peer->length_max = ring_length_max(peer->out_lines);
+    peer->out_head_seen = 0;
+    peer->out_seen_ms = 0;
+    if (peer->out_lines < shm.ring_lines_max)
+        peer->out.limit = USED_LAPS * peer->out_lines;
+}
+
+static void connection_write(shm_peer_t *peer)
+{
+    struct connection *connection = peer->out_connection;
+    const struct segment *segment = &shm.segments[peer->kind];
     const opal_process_name_t *own = &opal_proc_local_get()->proc_name;
 
     connection->jobid = own->jobid;
     connection->vpid = own->vpid;
     connection->pid = shm.record.pid;
     connection->fd = segment->kind == SEGMENT_FILE ? -1 : segment->fd;
-    connection->lines = segment->channel_lines;
-    connection->channel = shm_segment_channel_offset(segment, peer->out_channel);
     connection->nonce = segment->nonce;
+    peer->out_ring = 0;
+    peer->controls_taken = 0;
+    atomic_store_explicit(&connection->move.announced, 0, memory_order_relaxed);
+    atomic_store_explicit(&connection->move.taken, 0, memory_order_relaxed);
     /* Release: pairs with the owner's acquire in connection_look. */
     atomic_store_explicit(&connection->state, CONNECTION_OPEN, memory_order_release);
+}
+
+size_t shm_outbound_note(shm_peer_t *peer, void *note, size_t room)
+{
+    if (!peer->known || peer->out_state == OUT_DEAD || peer->out_unusable)
+        return 0;
+    if (!peer->segment) {
+        int descriptor = peer_segment_open(peer);
+
+        if (descriptor < 0)
+            return 0;
+        if (descriptor != peer->segment_fd)
+            close(descriptor);
+    }
+    /* Acquire: pairs with shm_own_note_leave. */
+    uint32_t length = atomic_load_explicit(&peer->segment->note_bytes, memory_order_acquire);
+    if (length == 0 || length > MULTILANE_NOTE_BYTES || length > room)
+        return 0;
+    memcpy(note, peer->segment->note, length);
+    return length;
 }
 
 /* Whether the last that the peer did was to close its own connection to us, accepted here or not.
@@ -108,12 +211,15 @@ bool shm_is_shortage(const shm_peer_t *peer, int error)
     return true;
 }
 
-static uint64_t now_s(void)
+/* Since the system started; goes round after 49 days, as differences may. Never 0. */
+static uint32_t now_ms(void)
 {
     struct timespec time;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (uint64_t) time.tv_sec;
+    uint64_t ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
+
+    return (uint32_t) ms != 0 ? (uint32_t) ms : 1;
 }
 
 /* The peer's segment does not open. A file may appear later; a descriptor does not, except after a
@@ -123,10 +229,12 @@ static void segment_missing(shm_peer_t *peer, int error)
     bool is_short = shm_is_shortage(peer, error), in_vain;
 
     peer->out_state = OUT_WAITING;
-    if (peer->waiting_since_s == 0)
-        peer->waiting_since_s = now_s();
-    in_vain =
-        (peer->kind == SEGMENT_MEMFD && !is_short) || now_s() - peer->waiting_since_s > FILE_WAIT_S;
+    if (peer->waiting_since_ms == 0)
+        peer->waiting_since_ms = now_ms();
+    /* A file that is there and closed to this user, as one of a container with other user numbers,
+     * will not open later. */
+    in_vain = (peer->kind == SEGMENT_MEMFD && !is_short) || error == EACCES || error == EPERM ||
+              now_ms() - peer->waiting_since_ms > FILE_WAIT_MS;
     if (in_vain && peer_has_left(peer)) {
         peer->gone = true;
         peer->out_state = OUT_DEAD;
@@ -137,18 +245,25 @@ static void segment_missing(shm_peer_t *peer, int error)
     }
 }
 
-static bool channel_create(shm_peer_t *peer)
+/* Gives back the channel that was used before, if the peer does not read it any more. */
+static void old_channel_put(shm_peer_t *peer)
 {
+    if (!peer->old_channel || !ring_move_done(&peer->out_connection->move, peer->out_ring))
+        return;
+    shm_own_channel_put(peer->kind, peer->old_channel, peer->old_lines);
+    peer->old_channel = NULL;
+}
+
+static void channels_put(shm_peer_t *peer)
+{
+    if (peer->old_channel)
+        shm_own_channel_put(peer->kind, peer->old_channel, peer->old_lines);
     if (peer->out_channel)
-        return true;
-    if (!shm_own_channel_get(peer)) {
-        SHM_SAY("no memory for a ring of %zu bytes to process %s: %s. A smaller btl_shm_ring_bytes "
-                "or a larger btl_shm_memory_max may help.",
-                channel_bytes(shm.channel_lines), OPAL_NAME_PRINT(peer->name), strerror(errno));
-        peer->out_unusable = true;
-        return false;
-    }
-    return true;
+        shm_own_channel_put(peer->kind, peer->out_channel, peer->out_lines);
+    peer->old_channel = peer->out_channel = NULL;
+    if (peer->stale != &peer->small_stale)
+        free(peer->stale);
+    peer->stale = &peer->small_stale;
 }
 
 void shm_outbound_retire(shm_peer_t *peer)
@@ -157,15 +272,13 @@ void shm_outbound_retire(shm_peer_t *peer)
         bool read = atomic_load_explicit(&peer->left_connection->state, memory_order_acquire) !=
                     CONNECTION_CLOSED;
 
-        if (!read && !shm_peer_finalized(peer) && shm_segment_owner_lives(peer->segment_fd))
+        if (!read && !shm_peer_finalized(peer) && shm_peer_owner_lives(peer))
             return;
-        shm_own_channel_put(peer->out_segment, peer->left_channel);
+        channels_put(peer);
         peer->left_connection = NULL;
-        peer->left_channel = NULL;
     }
     if ((peer->known && !peer->gone) || peer->out_connection)
         return;
-    shm_ring_unreserve(peer);
     if (!in_is_open(peer))
         shm_peer_segment_close(peer);
 }
@@ -175,36 +288,37 @@ void shm_outbound_open(shm_peer_t *peer)
     if (peer->out_state >= OUT_OPEN || peer->out_unusable || !peer->known)
         return;
     peer->out_state = OUT_WAITING;
-    if (!peer_segment_open(peer)) {
+    if (peer->left_connection)
+        /* An earlier connection, which the peer may not have read to its end. */
+        shm_outbound_retire(peer);
+    if (peer->left_connection)
+        return;
+    int descriptor = peer_segment_open(peer);
+    if (descriptor < 0) {
         segment_missing(peer, errno);
         return;
     }
-    peer->waiting_since_s = 0;
-    if (!peer->stale)
-        peer->stale = calloc(ring_stale_words(shm.channel_lines), sizeof(*peer->stale));
-    if (peer->left_connection) {
-        /* An earlier connection, which the peer may not have read to its end. */
-        shm_outbound_retire(peer);
-        if (peer->left_connection)
-            return;
+    peer->waiting_since_ms = 0;
+    int error = connection_claim(peer, descriptor);
+    if (descriptor != peer->segment_fd)
+        close(descriptor);
+    if (error != 0 && error != EAGAIN) {
+        SHM_SAY("no memory (%s) for messages to process %s: %s.%s",
+                shm_segment_kind_name(peer->kind), OPAL_NAME_PRINT(peer->name), strerror(error),
+                peer->kind == SEGMENT_FILE ? " A larger /dev/shm helps." : "");
+        peer->out_unusable = true;
     }
-    if (!peer->stale || !channel_create(peer))
+    if (error != 0)
         return;
-    peer->out_connection = connection_claim(peer);
-    if (!peer->out_connection)
-        return;
-    memset(peer->stale, 0, ring_stale_words(shm.channel_lines) * sizeof(*peer->stale));
-    ring_sender_init(&peer->out, peer->out_channel->lines, shm.channel_lines,
-                     &peer->out_channel->feedback, peer->stale);
-    peer->length_max = ring_length_max(shm.channel_lines);
-    peer->controls_taken = 0;
-    connection_write(peer, peer->out_connection);
+    ring_begin_small(peer);
+    ring_limit(peer);
+    connection_write(peer);
     peer->out_state = OUT_OPEN;
     peer->out_direct = opal_list_is_empty(&peer->pending);
     shm_doorbell_ring(peer);
 }
 
-/* The channel stays as it is until the peer has read the last message. */
+/* The channels stay as they are until the peer has read the last message. */
 void shm_outbound_leave(shm_peer_t *peer)
 {
     uint32_t expected = CONNECTION_OPEN;
@@ -218,7 +332,113 @@ void shm_outbound_leave(shm_peer_t *peer)
                                                 memory_order_relaxed))
         shm_doorbell_ring(peer);
     peer->left_connection = peer->out_connection;
-    peer->left_channel = peer->out_channel;
     peer->out_connection = NULL;
-    peer->out_channel = NULL;
+}
+
+/* --- larger and smaller rings ------------------------------------------------------------------
+ */
+
+/* Whether the peer is at the ring in use, and nothing but messages is in it: then there may be
+ * another one. */
+static bool ring_may_change(shm_peer_t *peer)
+{
+    if (!peer->out_connection || peer->controls_taken >> CONNECTION_CONTROLS != 0 ||
+        !ring_move_done(&peer->out_connection->move, peer->out_ring))
+        return false;
+    old_channel_put(peer);
+    return true;
+}
+
+/* After the ring in use was begun anew: tells the peer, who reads the one before to its end. */
+static void ring_announce(shm_peer_t *peer)
+{
+    uint64_t place = !peer->out_channel
+                         ? 0
+                         : shm_segment_channel_offset(&shm.segments[peer->kind], peer->out_channel);
+
+    SHM_VERBOSE("the ring to process %s has %u lines now", OPAL_NAME_PRINT(peer->name),
+                peer->out_lines);
+    ring_limit(peer);
+    ring_move_announce(&peer->out_connection->move, ++peer->out_ring,
+                       !peer->out_channel ? 0 : peer->out_lines, place);
+    shm_doorbell_ring(peer);
+}
+
+static void ring_put_aside(shm_peer_t *peer)
+{
+    peer->old_channel = peer->out_channel;
+    peer->old_lines = peer->out_lines;
+    if (peer->stale != &peer->small_stale)
+        free(peer->stale);
+}
+
+#define GROWTH 16u
+
+/* A message that is too long, or finds the ring full because the peer is late, wants to leave: the
+ * largest ring. A ring that was merely used for long is followed by the next in size. */
+static uint32_t lines_wanted(const shm_peer_t *peer, size_t length)
+{
+    uint64_t freed = atomic_load_explicit(&peer->out.feedback->freed, memory_order_relaxed);
+    bool late = peer->out.head - freed > peer->out_lines / 2;
+
+    return late || length > peer->length_max || peer->out_lines * GROWTH > shm.ring_lines_max
+               ? shm.ring_lines_max
+               : peer->out_lines * GROWTH;
+}
+
+/* The ring in use becomes one of at most so many lines; false: there is no memory for it. */
+static bool ring_enlarge(shm_peer_t *peer, uint32_t lines)
+{
+    struct channel *channel =
+        shm_own_channel_get(peer->kind, peer->record.node, peer->out_lines, &lines);
+    uint64_t *stale = !channel ? NULL : calloc(ring_stale_words(lines), sizeof(*stale));
+
+    if (!channel)
+        return false;
+    if (!stale) {
+        shm_own_channel_put(peer->kind, channel, lines);
+        return false;
+    }
+    ring_put_aside(peer);
+    ring_begin_channel(peer, channel, lines, stale);
+    ring_announce(peer);
+    return true;
+}
+
+bool shm_outbound_grow(shm_peer_t *peer, size_t length)
+{
+    uint64_t end = peer->out.head + ring_lines_of(RING_LINE_BYTES, length);
+    bool limited = peer->out.limit < end;
+
+    peer->out.limit = RING_NO_LIMIT;
+    if (peer->out_state != OUT_OPEN || peer->out_lines >= shm.ring_lines_max)
+        return limited;
+    if (ring_may_change(peer) && ring_enlarge(peer, lines_wanted(peer, length)))
+        return true;
+    /* Asked again later, or when the ring is full. */
+    peer->out.limit = end + USED_LAPS * peer->out_lines;
+    return limited;
+}
+
+#define SILENT_MS        5000u
+#define SILENT_WANTED_MS 100u
+
+void shm_outbound_shrink(shm_peer_t *peer)
+{
+    bool wanted = atomic_load_explicit(&shm.memory_wanted, memory_order_relaxed);
+    uint32_t now = now_ms();
+
+    if (peer->out_state != OUT_OPEN || !ring_may_change(peer) || !peer->out_channel)
+        return;
+    if (peer->out.head != peer->out_head_seen || peer->out_seen_ms == 0) {
+        peer->out_head_seen = peer->out.head;
+        peer->out_seen_ms = now;
+    }
+    if (!opal_list_is_empty(&peer->pending) ||
+        now - peer->out_seen_ms < (wanted ? SILENT_WANTED_MS : SILENT_MS))
+        return;
+    atomic_store_explicit(&shm.memory_wanted, false, memory_order_relaxed);
+    ring_put_aside(peer);
+    ring_begin_small(peer);
+    ring_announce(peer);
 }

@@ -5,14 +5,35 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "common/compat/modex.h"
+
+/* Address space for channels, by what they may hold: so much is lost between small ones. */
+#define SPACE_FACTOR 4u
 
 static const char *const kind_names[SEGMENT_KINDS] = {"anonymous memory", "a file in /dev/shm"};
 
 const char *shm_segment_kind_name(enum segment_kind kind)
 {
     return kind_names[kind];
+}
+
+/* A container's /dev/shm is small: half of what is free is for larger rings. */
+static void memory_fit_files(void)
+{
+    struct statvfs space;
+
+    if (statvfs("/dev/shm", &space) != 0)
+        return;
+    uint64_t most = (uint64_t) space.f_bavail * space.f_frsize / 2 / shm.peers_expected;
+    if (most >= shm.memory_max)
+        return;
+    SHM_VERBOSE(
+        "/dev/shm holds larger rings of %llu bytes for this process; large messages to some "
+        "processes may go in pieces",
+        (unsigned long long) most);
+    shm.memory_max = most;
 }
 
 bool shm_own_segment_ready(enum segment_kind kind)
@@ -22,9 +43,11 @@ bool shm_own_segment_ready(enum segment_kind kind)
 
     if (segment->fd >= 0)
         return true;
+    if (kind == SEGMENT_FILE)
+        memory_fit_files();
     int error = shm_segment_create(
         segment, kind, kind == SEGMENT_FILE ? &shm.record.file : &shm.record.memfd,
-        shm.connection_count, shm.channel_count, shm.channel_lines, &failed);
+        shm.connection_count, SPACE_FACTOR * shm.memory_max, shm.record.node, &failed);
     if (error == 0 && kind == SEGMENT_FILE)
         (void) modex_remove_at_exit(segment->path);
     if (error == 0) {
@@ -44,6 +67,22 @@ bool shm_own_segment_ready(enum segment_kind kind)
         "there are any.",
         kind_names[kind], failed, strerror(error));
     return false;
+}
+
+void shm_own_note_leave(const void *note, size_t length)
+{
+    if (length > MULTILANE_NOTE_BYTES)
+        return;
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+        struct segment_header *header =
+            shm.segments[kind].fd < 0 ? NULL : shm.segments[kind].header;
+
+        if (!header)
+            continue;
+        memcpy(header->note, note, length);
+        /* Release: pairs with shm_outbound_note. */
+        atomic_store_explicit(&header->note_bytes, (uint32_t) length, memory_order_release);
+    }
 }
 
 void shm_own_segments_finalize(void)
@@ -66,43 +105,56 @@ void shm_own_segments_destroy(void)
     }
 }
 
-bool shm_own_channel_get(shm_peer_t *peer)
+/* Whether there is memory for one more channel of so many bytes: a small one always, within
+ * memory_max; a larger one only if a small one is left for each peer that has none yet. */
+static bool memory_suffices(size_t bytes)
 {
+    uint32_t others =
+        shm.channel_count + 1 < shm.peers_expected ? shm.peers_expected - shm.channel_count - 1 : 0;
+    uint64_t kept = bytes > shm.fair_bytes ? (uint64_t) others * shm.fair_bytes : 0;
+
+    return shm.memory_used + bytes + kept <= shm.memory_max;
+}
+
+/* Not all that was reckoned with is there. Said once; what there is serves on. */
+static void memory_short(enum segment_kind kind, size_t bytes, int error)
+{
+    SHM_SAY("no memory for a ring of %zu bytes (%s): %s. The rings of this process stay at %llu "
+            "bytes, so large messages to some processes go in many pieces.%s",
+            bytes, shm_segment_kind_name(kind), strerror(error),
+            (unsigned long long) shm.memory_used,
+            kind == SEGMENT_FILE ? " A larger /dev/shm helps." : "");
+    shm.memory_max = shm.memory_used;
+}
+
+struct channel *shm_own_channel_get(enum segment_kind kind, int node, uint32_t lines_min,
+                                    uint32_t *lines)
+{
+    struct channel *channel = NULL;
+
     opal_mutex_lock(&shm.channel_lock);
-    if (shm_own_segment_ready(peer->kind)) {
-        peer->out_segment = &shm.segments[peer->kind];
-        peer->out_channel = shm_segment_channel_get(peer->out_segment, peer->record.node);
+    while (*lines > lines_min && !memory_suffices(channel_bytes(*lines)))
+        *lines /= 2;
+    if (*lines <= lines_min)
+        atomic_store_explicit(&shm.memory_wanted, true, memory_order_relaxed);
+    if (*lines > lines_min && shm_own_segment_ready(kind)) {
+        channel = shm_segment_channel_get(&shm.segments[kind], *lines, node, shm.record.node);
+        if (channel) {
+            shm.memory_used += channel_bytes(*lines);
+            shm.channel_count++;
+        } else {
+            memory_short(kind, channel_bytes(*lines), errno);
+        }
     }
     opal_mutex_unlock(&shm.channel_lock);
-    return peer->out_channel != NULL;
+    return channel;
 }
 
-void shm_own_channel_put(struct segment *segment, struct channel *channel)
+void shm_own_channel_put(enum segment_kind kind, struct channel *channel, uint32_t lines)
 {
     opal_mutex_lock(&shm.channel_lock);
-    shm_segment_channel_put(segment, channel);
+    shm_segment_channel_put(&shm.segments[kind], channel, lines);
+    shm.memory_used -= channel_bytes(lines);
+    shm.channel_count--;
     opal_mutex_unlock(&shm.channel_lock);
-}
-
-bool shm_ring_reserve(enum segment_kind kind, const opal_process_name_t *name)
-{
-    static bool said;
-
-    if (atomic_load_explicit(&shm.reserved[kind], memory_order_relaxed) >= shm.channel_count) {
-        if (!said)
-            SHM_SAY("messages to process %s, and maybe to others, take another lane: the %u "
-                    "rings of this process are all that btl_shm_memory_max (%s) holds. A larger "
-                    "one, or a smaller btl_shm_ring_bytes, may help.",
-                    OPAL_NAME_PRINT(*name), shm.channel_count, shm.memory_max_text);
-        said = true;
-        return false;
-    }
-    atomic_fetch_add_explicit(&shm.reserved[kind], 1, memory_order_relaxed);
-    return true;
-}
-
-void shm_ring_unreserve(shm_peer_t *peer)
-{
-    if (atomic_exchange_explicit(&peer->reserved, false, memory_order_relaxed))
-        atomic_fetch_sub_explicit(&shm.reserved[peer->kind], 1, memory_order_relaxed);
 }

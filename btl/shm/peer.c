@@ -47,6 +47,7 @@ shm_peer_t *shm_peer_create(const opal_process_name_t *name)
     memset(peer, 0, sizeof(*peer));
     peer->name = *name;
     peer->segment_fd = -1;
+    peer->stale = &peer->small_stale;
     peer->out_state = OUT_NONE;
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&peer->pending, opal_list_t);
@@ -93,6 +94,12 @@ bool shm_peer_finalized(const shm_peer_t *peer)
 
 bool shm_peer_reads(const shm_peer_t *peer)
 {
-    return !peer->segment ||
-           (!shm_peer_finalized(peer) && shm_segment_owner_lives(peer->segment_fd));
+    return !peer->segment || (!shm_peer_finalized(peer) && shm_peer_owner_lives(peer));
+}
+
+bool shm_peer_owner_lives(const shm_peer_t *peer)
+{
+    return peer->segment_fd >= 0 ? shm_segment_owner_lives(peer->segment_fd)
+                                 : shm_segment_owner_found(peer->record.pid, peer->record.fd,
+                                                           &peer->segment_identity);
 }

@@ -42,9 +42,6 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     if (!refusal && kind == SEGMENT_FILE && !file_segment_ready())
         refusal = "no file could be made for it in /dev/shm";
     shm_peer_t *peer = shm_peer_find(&proc->proc_name);
-    bool reserved = peer && atomic_load_explicit(&peer->reserved, memory_order_relaxed);
-    if (!refusal && !reserved && !shm_ring_reserve(kind, &proc->proc_name))
-        refusal = "all rings are promised to others";
     if (refusal) {
         SHM_VERBOSE("no lane to process %s: %s", OPAL_NAME_PRINT(proc->proc_name), refusal);
         free(record);
@@ -55,7 +52,6 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     if (!peer) {
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
-        atomic_store_explicit(&peer->reserved, true, memory_order_relaxed);
         if (peer->gone) {
             /* The same process has begun anew, with another segment. */
             peer->gone = false;
@@ -125,20 +121,21 @@ static void peer_destroy(shm_peer_t *peer)
     OBJ_DESTRUCT(&peer->remote_operations);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);
-    free(peer->stale);
+    if (peer->stale != &peer->small_stale)
+        free(peer->stale);
     free(peer);
 }
 
-/* Whether the peer will still map the ring that we have closed: it holds messages, and the peer has
- * not seen the connection yet. This happens only to first messages, and only where processes end
- * without a barrier, as those that use sessions may. */
+/* Whether the peer will still map the ring that we have closed: it may hold messages, and the peer
+ * reads the one before. This happens only where processes end without a barrier, as those that use
+ * sessions may. The small ring is the peer's own memory. */
 static bool peer_awaits(const shm_peer_t *peer)
 {
     return peer->left_connection && !shm_peer_finalized(peer) &&
            atomic_load_explicit(&peer->left_connection->state, memory_order_relaxed) ==
                CONNECTION_CLOSED &&
-           atomic_load_explicit(&peer->left_channel->is_mapped, memory_order_relaxed) == 0 &&
-           shm_segment_owner_lives(peer->segment_fd);
+           !ring_move_done(&peer->left_connection->move, peer->out_ring) &&
+           shm_peer_owner_lives(peer);
 }
 
 void shm_peers_close(void)

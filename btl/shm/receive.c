@@ -3,6 +3,7 @@
 #include "btl/shm/shm.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #include "opal/runtime/opal_progress.h"
 
@@ -50,20 +51,35 @@ static void message_unwanted(shm_peer_t *peer, const struct ring_message *messag
                 message->length, OPAL_NAME_PRINT(peer->name), message->tag);
 }
 
+static bool message_other(shm_peer_t *peer, const struct ring_message *message);
+
 /* False: the message breaks the rules. */
 static inline bool message_hand_out(shm_peer_t *peer, const struct ring_message *message)
 {
     mca_btl_base_segment_t segment;
 
     if (OPAL_UNLIKELY(message->kind != SHM_KIND_ACTIVE))
-        return message->kind == SHM_KIND_REMOTE &&
-               shm_serve(peer, message->payload, message->length);
+        return message_other(peer, message);
     segment.seg_addr.pval = message->payload;
     segment.seg_len = message->length;
     if (OPAL_UNLIKELY(
             !compat_btl_deliver(&shm_module, peer->known ? peer : NULL, message->tag, &segment, 1)))
         message_unwanted(peer, message);
     return true;
+}
+
+static __attribute__((noinline)) bool message_other(shm_peer_t *peer,
+                                                    const struct ring_message *message)
+{
+    struct ring_message whole;
+
+    if (message->kind == SHM_KIND_REMOTE)
+        return shm_serve(peer, message->payload, message->length);
+    if (!shm_piece_add(peer, message, &whole))
+        return false;
+    bool good = !whole.payload || message_hand_out(peer, &whole);
+    free(whole.payload);
+    return good;
 }
 
 static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
@@ -113,6 +129,14 @@ int shm_receive_one(shm_peer_t *peer)
     return receive_some(peer, 1);
 }
 
+/* By the thread that set `receiving`. */
+static __attribute__((noinline)) void ring_next(shm_peer_t *peer)
+{
+    OPAL_THREAD_LOCK(&shm.lock);
+    (void) shm_accept_next(peer);
+    OPAL_THREAD_UNLOCK(&shm.lock);
+}
+
 /* Reads a ring whose doorbell rang, attended or not; if messages are left, the doorbell rings
  * again. */
 static int receive_rung(shm_peer_t *peer)
@@ -125,7 +149,9 @@ static int receive_rung(shm_peer_t *peer)
     else {
         if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
             events = ring_empty(peer, RECEIVE_BATCH);
-        if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
+        if (OPAL_UNLIKELY(atomic_load_explicit(&peer->in_moving, memory_order_relaxed)))
+            ring_next(peer);
+        else if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
             shm_doorbell_ring_own_of(peer);
         receiving_leave(peer);
     }
@@ -137,7 +163,7 @@ static void closing_finish(shm_peer_t *peer)
 {
     if (!peer->in_closing || !receiving_take(peer))
         return;
-    if (!in_is_open(peer) || !ring_has_message(&peer->in))
+    if (!in_is_open(peer) || (!ring_has_message(&peer->in) && !shm_accept_next(peer)))
         shm_accept_end(peer);
     receiving_leave(peer);
 }

@@ -110,34 +110,96 @@ bool shm_segment_owner_lives(int descriptor)
     return fcntl(descriptor, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-/* Whether a process has ended and its parent has not noticed. */
-static bool process_is_zombie(int32_t pid)
+/* The state of a process, a letter, and when it began; 0: /proc does not say. */
+static char process_state(int32_t pid, uint64_t *started)
 {
-    char path[32], text[512], *name_end;
+    char path[32], text[1024], state, *name_end;
+    unsigned long long ticks = 0;
 
+    *started = 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return 0;
     ssize_t got = read(fd, text, sizeof(text) - 1);
     close(fd);
     text[got > 0 ? got : 0] = 0;
-    /* "PID (NAME) STATE ...", and the name may hold anything. */
+    /* "PID (NAME) STATE ...", and the name may hold anything. The beginning is the 22nd field. */
     name_end = strrchr(text, ')');
-    return name_end && (strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0);
+    if (!name_end || sscanf(name_end + 1,
+                            " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                            "%*s %*s %llu",
+                            &state, &ticks) < 1)
+        return 0;
+    *started = ticks;
+    return state;
 }
 
-bool shm_segment_process_lives(int32_t pid)
+/* Whether /proc shows that the process has ended, noticed by its parent or not, or that it is
+ * another one by now. */
+static bool process_is_over(int32_t pid, uint64_t started)
+{
+    uint64_t found;
+    char state = process_state(pid, &found);
+
+    return state == 'Z' || state == 'X' || (started != 0 && found != 0 && found != started);
+}
+
+bool shm_segment_process_lives(int32_t pid, uint64_t started)
 {
     struct pollfd end = {.fd = (int) syscall(SYS_pidfd_open, (pid_t) pid, 0), .events = POLLIN};
 
     /* An older kernel has no such descriptors, a container may refuse them. */
     if (end.fd < 0)
-        return kill((pid_t) pid, 0) != 0 ? errno != ESRCH : !process_is_zombie(pid);
-    /* Readable as soon as the process has ended, whether or not its parent has noticed. */
-    bool lives = poll(&end, 1, 0) != 1;
+        return errno != ESRCH &&
+               (kill((pid_t) pid, 0) != 0 ? errno != ESRCH : !process_is_over(pid, started));
+    /* Readable as soon as the process has ended, whether or not its parent has noticed. Asked after
+     * /proc: if it lives still, /proc spoke of the same process. */
+    bool over = process_is_over(pid, started);
+    bool lives = poll(&end, 1, 0) != 1 && !over;
     close(end.fd);
     return lives;
+}
+
+uint64_t shm_segment_process_started(int32_t pid)
+{
+    uint64_t started;
+
+    (void) process_state(pid, &started);
+    return started;
+}
+
+void shm_segment_identify(int descriptor, struct segment_identity *identity)
+{
+    struct stat status = {.st_dev = 0};
+
+    (void) fstat(descriptor, &status);
+    identity->device = (uint64_t) status.st_dev;
+    identity->inode = (uint64_t) status.st_ino;
+}
+
+static int memory_of(int32_t pid, int32_t fd)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
+    /* No O_NOFOLLOW: every entry there is a link. And O_NONBLOCK: the descriptor of an unrelated
+     * process may be a pipe. */
+    return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+bool shm_segment_owner_found(int32_t pid, int32_t fd, const struct segment_identity *identity)
+{
+    struct stat status;
+    int descriptor = memory_of(pid, fd);
+
+    if (descriptor < 0)
+        /* Of other errors, such as a lack of descriptors, nothing follows. */
+        return errno != ENOENT && errno != ESRCH && errno != ENXIO;
+    bool found = fstat(descriptor, &status) == 0 && (uint64_t) status.st_dev == identity->device &&
+                 (uint64_t) status.st_ino == identity->inode && shm_segment_owner_lives(descriptor);
+    close(descriptor);
+    return found;
 }
 
 /* Memory is reserved now, or the caller gets an error; touching it later never raises SIGBUS. */
@@ -149,6 +211,13 @@ static int memory_reserve(int fd, uint64_t offset, size_t bytes)
     return 0;
 }
 
+/* Gives memory back: what is read there afterwards is 0. */
+static bool memory_release(int fd, uint64_t offset, size_t bytes)
+{
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) offset,
+                     (off_t) bytes) == 0;
+}
+
 static size_t round_up(size_t bytes, size_t to)
 {
     return (bytes + to - 1) / to * to;
@@ -156,13 +225,26 @@ static size_t round_up(size_t bytes, size_t to)
 
 static size_t connections_end(uint32_t connection_count)
 {
-    return SEGMENT_PAGE + round_up(connection_count * sizeof(struct connection), SEGMENT_PAGE);
+    return SEGMENT_PAGE +
+           round_up((size_t) connection_count * sizeof(struct connection), SEGMENT_PAGE);
 }
 
-/* From one channel to the next. Only address space: memory is reserved for the used part. */
-static size_t channel_stride(uint32_t lines)
+/* Channels begin here, and each at a multiple of the same unit. Only address space: memory is
+ * reserved for the used part. */
+static size_t channels_begin(uint32_t connection_count)
 {
-    return round_up(channel_bytes(lines), SEGMENT_ALIGN);
+    return round_up(connections_end(connection_count), SEGMENT_ALIGN);
+}
+
+static uint32_t channel_units(uint32_t lines)
+{
+    return (uint32_t) (round_up(channel_bytes(lines), SEGMENT_ALIGN) / SEGMENT_ALIGN);
+}
+
+int shm_segment_reserve(int descriptor, uint32_t index, uint32_t count)
+{
+    return memory_reserve(descriptor, SEGMENT_PAGE + (uint64_t) index * sizeof(struct connection),
+                          count * sizeof(struct connection));
 }
 
 void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes)
@@ -190,12 +272,42 @@ void shm_segment_unmap(void *memory, size_t bytes)
         munmap(memory, bytes);
 }
 
+/* A hint: with one node, or without the right, the memory stays where it is. */
+static void memory_place(void *memory, size_t bytes, int node)
+{
+    unsigned long nodes[16] = {0};
+    unsigned bits = sizeof(nodes[0]) * CHAR_BIT;
+
+    if (node < 0 || (unsigned) node >= sizeof(nodes) * CHAR_BIT)
+        return;
+    nodes[(unsigned) node / bits] = 1ul << (unsigned) node % bits;
+    (void) syscall(SYS_mbind, memory, bytes, POLICY_PREFERRED, nodes, sizeof(nodes) * CHAR_BIT, 0);
+}
+
+/* Makes its memory and maps it; 0 or errno. */
+static int segment_make(struct segment *segment, int node, const char **failed)
+{
+    *failed = segment->kind == SEGMENT_FILE ? "create its file" : "create it";
+    segment->fd = memory_open(segment->kind, segment->path, segment->bytes);
+    if (segment->fd < 0)
+        return errno;
+    *failed = "map it";
+    segment->header = shm_segment_map(segment->fd, 0, segment->bytes);
+    if (!segment->header)
+        return errno;
+    *failed = "reserve memory for it";
+    memory_place(segment->header, connections_end(segment->connection_count), node);
+    int error = memory_reserve(segment->fd, 0, SEGMENT_PAGE);
+    if (error != 0)
+        return error;
+    *failed = "lock it";
+    return life_lock(segment->fd) != 0 ? errno : 0;
+}
+
 int shm_segment_create(struct segment *segment, enum segment_kind kind,
                        const struct segment_nonce *nonce, uint32_t connection_count,
-                       uint32_t channel_count, uint32_t channel_lines, const char **failed)
+                       size_t channel_bytes, int node, const char **failed)
 {
-    int error;
-
     memset(segment, 0, sizeof(*segment));
     segment->kind = kind;
     segment->nonce = *nonce;
@@ -203,35 +315,17 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
     segment->doorbell_words = connection_count < SEGMENT_DOORBELLS * 64
                                   ? (connection_count + 63) / 64
                                   : SEGMENT_DOORBELLS;
-    segment->channel_lines = channel_lines;
     segment->fd = -1;
-    segment->used = round_up(connections_end(connection_count), SEGMENT_ALIGN);
-    segment->bytes = segment->used + channel_count * channel_stride(channel_lines);
+    segment->unit_count = (uint32_t) (round_up(channel_bytes, SEGMENT_ALIGN) / SEGMENT_ALIGN);
+    segment->bytes =
+        channels_begin(connection_count) + (size_t) segment->unit_count * SEGMENT_ALIGN;
     *failed = "note its rings";
-    segment->free_channels = calloc(channel_count, sizeof(struct channel *));
-    if (!segment->free_channels)
+    segment->units_used = calloc(segment->unit_count + 1, sizeof(bool));
+    if (!segment->units_used)
         return ENOMEM;
     if (kind == SEGMENT_FILE)
         shm_segment_file_path(segment->path, nonce);
-    *failed = kind == SEGMENT_FILE ? "create its file" : "create it";
-    segment->fd = memory_open(kind, segment->path, segment->bytes);
-    if (segment->fd < 0) {
-        error = errno;
-        free(segment->free_channels);
-        segment->free_channels = NULL;
-        return error;
-    }
-    *failed = "reserve memory for it";
-    error = memory_reserve(segment->fd, 0, connections_end(connection_count));
-    if (error == 0) {
-        *failed = "map it";
-        segment->header = shm_segment_map(segment->fd, 0, segment->bytes);
-        error = !segment->header ? errno : 0;
-    }
-    if (error == 0) {
-        *failed = "lock it";
-        error = life_lock(segment->fd) != 0 ? errno : 0;
-    }
+    int error = segment_make(segment, node, failed);
     if (error != 0) {
         shm_segment_destroy(segment);
         return error;
@@ -247,109 +341,134 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
 
 void shm_segment_destroy(struct segment *segment)
 {
+    free(segment->units_used);
+    segment->units_used = NULL;
     if (segment->fd < 0)
         return;
     if (segment->kind == SEGMENT_FILE)
         unlink(segment->path);
     shm_segment_unmap(segment->header, segment->bytes);
     close(segment->fd);
-    free(segment->free_channels);
-    segment->free_channels = NULL;
     segment->header = NULL;
     segment->fd = -1;
 }
 
-static void lines_place(struct channel *channel, uint32_t lines, int node)
+/* The first of so many free units that lie together, or unit_count. */
+static uint32_t units_find(const struct segment *segment, uint32_t count)
 {
-    unsigned long nodes[16] = {0};
-    unsigned bits = sizeof(nodes[0]) * CHAR_BIT;
+    uint32_t together = 0;
 
-    if (node < 0 || (unsigned) node >= sizeof(nodes) * CHAR_BIT)
-        return;
-    nodes[(unsigned) node / bits] = 1ul << (unsigned) node % bits;
-    /* A hint: with one node, or without the right, the memory stays where it is. */
-    (void) syscall(SYS_mbind, channel, channel_bytes(lines), POLICY_PREFERRED, nodes,
-                   sizeof(nodes) * CHAR_BIT, 0);
+    for (uint32_t unit = 0; unit < segment->unit_count; unit++) {
+        together = segment->units_used[unit] ? 0 : together + 1;
+        if (together == count)
+            return unit + 1 - count;
+    }
+    return segment->unit_count;
 }
 
-struct channel *shm_segment_channel_get(struct segment *segment, int node)
+struct channel *shm_segment_channel_get(struct segment *segment, uint32_t lines, int node,
+                                        int own_node)
 {
-    size_t bytes = channel_bytes(segment->channel_lines);
-    struct channel *channel;
+    uint32_t count = channel_units(lines), first = units_find(segment, count);
+    size_t offset = channels_begin(segment->connection_count) + (size_t) first * SEGMENT_ALIGN;
 
-    if (segment->free_channel_count > 0) {
-        channel = segment->free_channels[--segment->free_channel_count];
-        memset(channel, 0, bytes);
-        return channel;
-    }
-    if (segment->bytes - segment->used < bytes) {
+    if (first == segment->unit_count) {
         errno = ENOSPC;
         return NULL;
     }
-    channel = (struct channel *) ((unsigned char *) segment->header + segment->used);
-    lines_place(channel, segment->channel_lines, node);
-    errno = memory_reserve(segment->fd, segment->used, bytes);
+    struct channel *channel = (struct channel *) ((unsigned char *) segment->header + offset);
+    /* A peer that had it before may have written there since. */
+    bool is_cleared = memory_release(segment->fd, offset, channel_bytes(lines));
+    memory_place(channel, sizeof(*channel), own_node);
+    memory_place(channel->lines, ring_bytes(lines), node);
+    errno = memory_reserve(segment->fd, offset, channel_bytes(lines));
     if (errno != 0)
         return NULL;
-    segment->used += channel_stride(segment->channel_lines);
+    if (!is_cleared)
+        memset(channel, 0, channel_bytes(lines));
+    memset(segment->units_used + first, true, count);
     return channel;
 }
 
-void shm_segment_channel_put(struct segment *segment, struct channel *channel)
+void shm_segment_channel_put(struct segment *segment, struct channel *channel, uint32_t lines)
 {
-    segment->free_channels[segment->free_channel_count++] = channel;
+    uint64_t offset = shm_segment_channel_offset(segment, channel);
+    size_t first = (offset - channels_begin(segment->connection_count)) / SEGMENT_ALIGN;
+
+    (void) memory_release(segment->fd, offset, channel_bytes(lines));
+    memset(segment->units_used + first, false, channel_units(lines));
+}
+
+/* The header up to its doorbells, as it is now. Reading costs less than mapping. */
+static bool header_read(int descriptor, struct segment_header *seen)
+{
+    size_t bytes = offsetof(struct segment_header, doorbells);
+
+    return pread(descriptor, (void *) seen, bytes, 0) == (ssize_t) bytes;
+}
+
+static uint32_t header_state(const struct segment_header *seen)
+{
+    return atomic_load_explicit(&seen->state, memory_order_relaxed);
 }
 
 /* Whether the opened file is the right segment: the process number may belong to another process in
  * another namespace, and a descriptor number may be used again. */
 static bool segment_is(int descriptor, const struct segment_nonce *nonce)
 {
-    struct segment_header *header = shm_segment_map(descriptor, 0, SEGMENT_PAGE);
+    struct segment_header seen;
 
-    if (!header)
-        return false;
-    bool same = atomic_load_explicit(&header->state, memory_order_acquire) != 0 &&
-                header->layout == SEGMENT_LAYOUT &&
-                memcmp(&header->nonce, nonce, sizeof(*nonce)) == 0;
-    shm_segment_unmap(header, SEGMENT_PAGE);
-    return same;
+    /* Twice: what was written before the state is there once the state is. */
+    return header_read(descriptor, &seen) && header_state(&seen) != 0 &&
+           header_read(descriptor, &seen) && seen.layout == SEGMENT_LAYOUT &&
+           memcmp(&seen.nonce, nonce, sizeof(*nonce)) == 0;
+}
+
+/* Whether the memory behind it stays: its owner has sealed it, or it is a file. */
+static bool segment_stays(int descriptor, bool file)
+{
+    int seals = file ? F_SEAL_SHRINK : fcntl(descriptor, F_GET_SEALS);
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
 int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
 {
     struct stat status;
     char path[64];
+    int descriptor;
 
-    if (fd < 0)
+    if (fd < 0) {
         shm_segment_file_path(path, nonce);
-    else
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
-    /* No O_NOFOLLOW for /proc, where every entry is a link; in /dev/shm no link is followed. And
-     * O_NONBLOCK: the descriptor of an unrelated process may be a pipe. */
-    int descriptor =
-        open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (fd < 0 ? O_NOFOLLOW : 0));
+        descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    } else {
+        descriptor = memory_of(pid, fd);
+    }
     if (descriptor < 0)
         return -1;
-    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && segment_is(descriptor, nonce))
-        return descriptor;
+    int error = ESTALE;
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+        segment_is(descriptor, nonce)) {
+        if (segment_stays(descriptor, fd < 0))
+            return descriptor;
+        error = EPERM;
+    }
     close(descriptor);
-    errno = ESTALE;
+    errno = error;
     return -1;
 }
 
 struct segment_header *shm_segment_map_header(int descriptor, size_t *bytes,
                                               uint32_t *connection_count)
 {
-    struct segment_header *header = shm_segment_map(descriptor, 0, SEGMENT_PAGE);
+    struct segment_header seen;
 
-    if (!header)
-        return NULL;
-    *connection_count = *(volatile uint32_t *) &header->connection_count;
-    shm_segment_unmap(header, SEGMENT_PAGE);
-    if (*connection_count == 0 || *connection_count > SEGMENT_CONNECTIONS_MAX) {
+    if (!header_read(descriptor, &seen) || seen.connection_count == 0 ||
+        seen.connection_count > SEGMENT_CONNECTIONS_MAX) {
         errno = ESTALE;
         return NULL;
     }
-    *bytes = connections_end(*connection_count);
+    *connection_count = seen.connection_count;
+    *bytes = connections_end(seen.connection_count);
     return shm_segment_map(descriptor, 0, *bytes);
 }

@@ -10,19 +10,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/ring/move.h"
 #include "common/ring/ring.h"
 #include "multilane/extension.h"
 
 /* A segment belongs to the process that makes it, its owner. It holds a header, a table of
- * connections, and channels.
+ * connections, and channels. Only the header's memory is there from the beginning.
  *
- * A peer that wants to send opens the segment of its receiver and claims a free entry in the table
- * of connections. There it writes where its ring is: in a channel of the sender's own segment. Then
- * it rings a doorbell, and the owner of the table maps that ring. So the first message is in memory
- * before the receiver looks, and no process writes memory that another process still allocates
- * from. */
+ * A peer that wants to send opens the segment of its receiver, reserves memory for a free entry of
+ * the table of connections and claims it. The entry holds a small ring, in which the sender writes
+ * at once; then it rings a doorbell. So the first message is in memory before the receiver looks,
+ * and a peer that sends little needs no memory beside its entry.
+ *
+ * A sender whose messages are large or many goes on in a larger ring (common/ring/move.h): a
+ * channel of its own segment, which the receiver maps when it comes to it. No process writes memory
+ * that another process still allocates from. */
 
-#define SEGMENT_LAYOUT          3u
+#define SEGMENT_LAYOUT          4u
 #define SEGMENT_PAGE            4096u
 #define SEGMENT_ALIGN           65536u /* of channels: a system's pages may be that large */
 #define SEGMENT_DOORBELLS       8u
@@ -50,6 +54,13 @@ struct segment_header {
     struct segment_nonce nonce;
     /* enum segment_state: a process that ends after SEGMENT_FINALIZED ended in order. */
     _Atomic uint32_t state;
+    /* Behind the last connection that was ever claimed. Raised by senders before they ring; read by
+     * the owner after a bell, and no further than connection_count. */
+    _Atomic uint32_t connection_end;
+    /* What the owner's PML tells its peers. The length is written last, release, and read first,
+     * acquire; 0: nothing yet. */
+    _Atomic uint32_t note_bytes;
+    unsigned char note[MULTILANE_NOTE_BYTES];
     /* One bit for each connection, or for several (index modulo all bits): a connection there has
      * changed or has a message. On a line of its own, because the owner reads it in every round of
      * progress. */
@@ -61,35 +72,41 @@ _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is one
 enum connection_state {
     CONNECTION_FREE,
     CONNECTION_CLAIMED, /* a sender is writing it */
-    CONNECTION_OPEN,    /* the sender's ring may be mapped */
-    CONNECTION_CLOSED,  /* the sender sends no more; the ring may still hold messages */
+    CONNECTION_OPEN,    /* the owner may read the sender's ring */
+    CONNECTION_CLOSED,  /* the sender sends no more; its rings may still hold messages */
     CONNECTION_REFUSED  /* the owner cannot map the sender's ring */
 };
 
-/* An entry of the table: what a sender writes about its ring. The owner checks it before use. */
+#define CONNECTION_BYTES    1280u
+#define CONNECTION_LINES    16u /* of the small ring */
+#define CONNECTION_CONTROLS 1u
+
+/* An entry of the table. What a sender writes here the owner checks before use. */
 struct connection {
     _Alignas(RING_LINE_BYTES) _Atomic uint32_t state;
     uint32_t jobid;
     uint32_t vpid;
     int32_t pid; /* of the sender, in its own namespace */
-    int32_t fd;  /* of the sender's segment in that process; -1: it is a file */
-    uint32_t lines;
-    uint64_t channel;           /* offset of the channel in the sender's segment */
+    /* Ring 0 is the small one below; the `place` of a larger one is the offset of a channel in the
+     * sender's segment, and without lines it is the small one again. */
+    struct ring_move move;
     struct segment_nonce nonce; /* of the sender's segment */
+    int32_t fd;                 /* of the sender's segment in that process; -1: it is a file */
+    struct ring_feedback feedback;
+    struct multilane_control controls[CONNECTION_CONTROLS];
+    struct ring_line lines[CONNECTION_LINES];
 };
 
-_Static_assert(sizeof(struct connection) == RING_LINE_BYTES, "connections do not share lines");
+_Static_assert(sizeof(struct connection) == CONNECTION_BYTES,
+               "what a peer costs that sends little");
+_Static_assert(CONNECTION_LINES >= RING_LINES_MIN, "a ring");
 
-/* A channel: one page that both ends write, then the lines of the ring. */
+/* A channel: one page that both ends write and the sender waits on, then the lines of the ring. */
 #define CHANNEL_CONTROLS                                                                           \
-    ((SEGMENT_PAGE - sizeof(struct ring_feedback) - RING_LINE_BYTES) /                             \
-     sizeof(struct multilane_control))
+    ((SEGMENT_PAGE - sizeof(struct ring_feedback)) / sizeof(struct multilane_control))
 
 struct channel {
     struct ring_feedback feedback;
-    /* Not 0 once the receiver has mapped the ring: it can read it then even if the owner ends.
-     * Written by the receiver, once; read by the owner before it ends. */
-    _Alignas(RING_LINE_BYTES) _Atomic uint32_t is_mapped;
     struct multilane_control controls[CHANNEL_CONTROLS];
     _Alignas(SEGMENT_PAGE) struct ring_line lines[];
 };
@@ -109,25 +126,33 @@ struct segment {
     uint32_t connection_count;
     uint32_t doorbell_words; /* the words of `doorbells` that these connections use */
     size_t bytes;            /* address space; memory is reserved channel by channel */
-    size_t used;             /* end of the channels that were handed out so far */
-    /* Channels that came back. Kept here, where no peer can write. */
-    struct channel **free_channels;
-    uint32_t free_channel_count;
-    uint32_t channel_lines;
+    /* Which units of SEGMENT_ALIGN bytes behind the connections belong to a channel. Kept here,
+     * where no peer can write. */
+    bool *units_used;
+    uint32_t unit_count;
     char path[64]; /* SEGMENT_FILE */
 };
 
-/* Makes a segment for `connection_count` senders and up to `channel_count` channels of
- * `channel_lines` lines. 0, or the errno of what failed; *failed then says in words what failed. */
+/* What was opened at the first contact, to find the very same again. */
+struct segment_identity {
+    uint64_t device;
+    uint64_t inode;
+};
+
+/* Makes a segment for `connection_count` senders, with address space for `channel_bytes` of
+ * channels. What its owner polls lies on NUMA node `node`, if that is 0 or more. 0, or the errno of
+ * what failed; *failed then says in words what failed. */
 int shm_segment_create(struct segment *segment, enum segment_kind kind,
                        const struct segment_nonce *nonce, uint32_t connection_count,
-                       uint32_t channel_count, uint32_t channel_lines, const char **failed);
+                       size_t channel_bytes, int node, const char **failed);
 void shm_segment_destroy(struct segment *segment);
 
-/* A cleared channel whose memory is reserved, its lines on NUMA node `node` if that is 0 or more.
- * NULL: out of memory, errno says how. */
-struct channel *shm_segment_channel_get(struct segment *segment, int node);
-void shm_segment_channel_put(struct segment *segment, struct channel *channel);
+/* A cleared channel whose memory is reserved, its lines on NUMA node `node` and what its sender
+ * polls on `own_node`, where these are 0 or more. NULL: out of memory, errno says how. */
+struct channel *shm_segment_channel_get(struct segment *segment, uint32_t lines, int node,
+                                        int own_node);
+/* Its memory goes back to the system. */
+void shm_segment_channel_put(struct segment *segment, struct channel *channel, uint32_t lines);
 
 static inline uint64_t shm_segment_channel_offset(const struct segment *segment,
                                                   const struct channel *channel)
@@ -136,12 +161,16 @@ static inline uint64_t shm_segment_channel_offset(const struct segment *segment,
 }
 
 /* Opens the segment with that nonce: of process `pid` by its descriptor `fd`, or, with fd -1, as a
- * file. Returns a descriptor, or -1 and errno: ESTALE if another segment was found there. */
+ * file. Returns a descriptor, or -1 and errno: ESTALE if another segment was found there, EPERM if
+ * it is memory that its owner could shrink. */
 int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce);
 
 /* Maps `bytes` at `offset`; NULL and errno. The descriptor must reach that far: no SIGBUS later. */
 void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes);
 void shm_segment_unmap(void *memory, size_t bytes);
+
+/* Reserves the memory of `count` connections from `index` on; 0 or errno. */
+int shm_segment_reserve(int descriptor, uint32_t index, uint32_t count);
 
 /* Maps the header and the connections of an opened segment, and returns the number of connections:
  * the header may change later, and is not read again. */
@@ -152,13 +181,22 @@ static inline struct connection *shm_segment_connections(struct segment_header *
     return (struct connection *) ((unsigned char *) header + SEGMENT_PAGE);
 }
 
+void shm_segment_identify(int descriptor, struct segment_identity *identity);
+
 /* Whether the owner of this segment lives. It holds a lock on its segment, which the kernel
  * releases when the process ends, in any namespace and however it ends. */
 bool shm_segment_owner_lives(int descriptor);
 
-/* Whether a process of this PID namespace lives. A process also loses the lock above when it closes
- * descriptors that are not its own, so this is asked as well where possible. */
-bool shm_segment_process_lives(int32_t pid);
+/* The same of anonymous memory, of which no descriptor is kept: opens it again. */
+bool shm_segment_owner_found(int32_t pid, int32_t fd, const struct segment_identity *identity);
+
+/* When a process of this PID namespace began, in the kernel's ticks; 0: /proc does not say. */
+uint64_t shm_segment_process_started(int32_t pid);
+
+/* Whether a process of this PID namespace lives, the one that began at `started` if that is not 0.
+ * A process also loses the lock above when it closes descriptors that are not its own, so this is
+ * asked as well where possible. */
+bool shm_segment_process_lives(int32_t pid, uint64_t started);
 
 /* Fills with random bytes; 0 or errno. */
 int shm_segment_random(void *memory, size_t bytes);

@@ -100,6 +100,7 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
         return NULL;
     frag->list = list;
     frag->kind = SHM_KIND_ACTIVE;
+    frag->written = 0;
     frag->base.order = order;
     frag->base.des_flags = flags;
     frag->base.des_cbfunc = NULL;
@@ -165,16 +166,73 @@ static size_t frag_length(const struct shm_frag *frag)
            (frag->base.des_segment_count == 2 ? frag->segments[1].seg_len : 0);
 }
 
+/* Under peer->lock. Room as ring_reserve gives it, in a larger ring if this one is used up or too
+ * small and there is memory. */
+static unsigned char *room_get(shm_peer_t *peer, unsigned start, size_t length)
+{
+    unsigned char *room = NULL;
+
+    do {
+        if (OPAL_LIKELY(length <= peer->length_max))
+            room = ring_reserve(&peer->out, start, length);
+    } while (OPAL_UNLIKELY(!room) && shm_outbound_grow(peer, length));
+    return room;
+}
+
+/* Copies `size` bytes from `offset` on of what the fragment's two segments hold. */
+static void frag_copy(const struct shm_frag *frag, size_t offset, unsigned char *to, size_t size)
+{
+    for (size_t i = 0; i < frag->base.des_segment_count && size > 0; i++) {
+        size_t all = frag->segments[i].seg_len;
+        size_t skipped = offset < all ? offset : all;
+        size_t part = all - skipped < size ? all - skipped : size;
+
+        if (part != 0)
+            memcpy(to, (const unsigned char *) frag->segments[i].seg_addr.pval + skipped, part);
+        offset -= skipped;
+        to += part;
+        size -= part;
+    }
+}
+
+/* Under peer->lock. For a message that no ring of ours is large enough for. False: it goes on when
+ * there is room. */
+static bool frag_write_pieces(shm_peer_t *peer, struct shm_frag *frag)
+{
+    struct shm_piece piece = {.whole = (uint32_t) frag_length(frag)};
+
+    while (frag->written < piece.whole) {
+        size_t left = piece.whole - frag->written, most = peer->length_max - sizeof(piece);
+        size_t size = left < most ? left : most;
+        unsigned char *room = ring_reserve(&peer->out, RING_HEADER_BYTES, sizeof(piece) + size);
+
+        if (!room && shm_outbound_grow(peer, sizeof(piece) + size))
+            continue;
+        if (!room)
+            return false;
+        piece.offset = frag->written;
+        memcpy(room, &piece, sizeof(piece));
+        frag_copy(frag, frag->written, room + sizeof(piece), size);
+        message_publish(peer, frag->tag,
+                        frag->kind == SHM_KIND_ACTIVE ? SHM_KIND_ACTIVE_PIECE
+                                                      : SHM_KIND_REMOTE_PIECE,
+                        RING_HEADER_BYTES, sizeof(piece) + size);
+        frag->written += (uint32_t) size;
+    }
+    return true;
+}
+
 /* Under peer->lock. False: no room. */
-static bool frag_write(shm_peer_t *peer, const struct shm_frag *frag)
+static bool frag_write(shm_peer_t *peer, struct shm_frag *frag)
 {
     size_t first = frag->segments[0].seg_len;
     size_t second = frag_length(frag) - first;
     unsigned start = start_of(first, second);
-    unsigned char *room = ring_reserve(&peer->out, start, first + second);
+    unsigned char *room = frag->written != 0 ? NULL : room_get(peer, start, first + second);
 
     if (!room)
-        return false;
+        return (frag->written != 0 || first + second > peer->length_max) &&
+               frag_write_pieces(peer, frag);
     if (second != 0)
         memcpy(room + first, frag->segments[1].seg_addr.pval, second);
     bytes_copy(room, frag->segments[0].seg_addr.pval, first);
@@ -261,6 +319,9 @@ int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_conver
         shm_outbound_open(peer);
     if (OPAL_LIKELY(peer->out_direct && header_size + payload_size <= peer->length_max))
         status = message_write(peer, convertor, header, header_size, payload_size, tag);
+    if (OPAL_UNLIKELY(status != OPAL_SUCCESS && peer->out_direct) &&
+        room_get(peer, start_of(header_size, payload_size), header_size + payload_size))
+        status = message_write(peer, convertor, header, header_size, payload_size, tag);
     if (OPAL_UNLIKELY(threads))
         opal_mutex_unlock(&peer->lock);
     if (OPAL_LIKELY(status == OPAL_SUCCESS) || OPAL_UNLIKELY(peer->gone))
@@ -282,8 +343,8 @@ static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t head
     void *room = NULL;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_LIKELY(peer->out_direct && length <= peer->length_max))
-        room = ring_reserve(&peer->out, start_of(header_size, payload_size), length);
+    if (OPAL_LIKELY(peer->out_direct))
+        room = room_get(peer, start_of(header_size, payload_size), length);
     if (OPAL_UNLIKELY(!room))
         OPAL_THREAD_UNLOCK(&peer->lock);
     return room;

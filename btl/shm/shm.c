@@ -5,7 +5,7 @@
 struct shm_state shm = {
     .single_copy_text = "auto",
     .ring_bytes_text = "auto",
-    .memory_max_text = "64m",
+    .memory_max_text = "auto",
     .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
 };
 

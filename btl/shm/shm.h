@@ -20,7 +20,16 @@
 /* Kinds of ring messages. */
 enum shm_kind {
     SHM_KIND_ACTIVE = RING_KIND_FIRST, /* for the callback registered for its tag */
-    SHM_KIND_REMOTE                    /* put, get or atomic by message (remote.c) */
+    SHM_KIND_REMOTE,                   /* put, get or atomic by message (remote.c) */
+    /* A part of such a message that is too long for the ring (pieces.c). */
+    SHM_KIND_ACTIVE_PIECE,
+    SHM_KIND_REMOTE_PIECE
+};
+
+/* Before the bytes of a piece. */
+struct shm_piece {
+    uint32_t whole;  /* length of the message */
+    uint32_t offset; /* of these bytes in it */
 };
 
 enum shm_single_copy { SHM_COPY_AUTO, SHM_COPY_CMA, SHM_COPY_NONE };
@@ -33,18 +42,20 @@ struct shm_record {
     uint32_t uid;
     uint64_t pid_namespace;
     uint64_t user_namespace;
+    uint64_t time_namespace;
+    uint64_t started;    /* see shm_segment_process_started */
     uint64_t shm_device; /* of /dev/shm; 0 where a file cannot be made there */
     struct segment_nonce memfd;
     struct segment_nonce file;
     uint64_t proof_address; /* proof_value is found there by process_vm_readv */
     uint64_t proof_value;
     char boot[HOST_BOOT_BYTES];
-    char host[64];
+    uint64_t host;  /* a hash of its name */
     int32_t node;   /* NUMA node that the process ran on */
     int32_t copies; /* enum shm_single_copy of the process */
 };
 
-#define SHM_RECORD_VERSION 2u
+#define SHM_RECORD_VERSION 3u
 
 enum peer_out {
     OUT_NONE,    /* nothing was sent yet */
@@ -66,26 +77,33 @@ struct mca_btl_base_endpoint_t {
     bool copy_tried;       /* the proof was tried */
     uint32_t doorbell_bit; /* of our connection */
     _Atomic uint64_t *doorbell;
-    uint64_t *stale;     /* of the ring */
+    uint64_t *stale; /* of the ring in use: small_stale, or allocated */
+    uint64_t small_stale;
     opal_list_t pending; /* struct shm_frag that found no room */
     opal_mutex_t lock;
 
-    struct segment *out_segment; /* ours, which holds the channel to the peer */
-    struct channel *out_channel;
     struct segment_header *segment; /* the peer's, which holds our connection; NULL: not mapped */
     size_t segment_bytes;
     uint32_t segment_connections;
-    int segment_fd;
+    int segment_fd; /* of a file; of anonymous memory no descriptor is kept: -1 */
+    struct segment_identity segment_identity;
     struct connection *out_connection;
-    /* Closed by us and not yet freed by the peer: the channel is still in use. */
+    /* Closed by us and not yet freed by the peer: our channels are still in use. */
     struct connection *left_connection;
-    struct channel *left_channel;
+    /* Our channel that the ring in use is in; NULL: the small ring of the connection. */
+    struct channel *out_channel;
+    struct channel *old_channel; /* used before, until the peer reads the ring in use */
+    uint32_t out_lines;          /* of the ring in use */
+    uint32_t old_lines;
+    uint32_t out_ring;      /* rings announced in this connection (common/ring/move.h) */
+    uint64_t out_head_seen; /* by the sweep, */
+    uint32_t out_seen_ms;   /* when it first saw it */
     /* The peer has finalized and ended. What the PML still sends to it, such as credit, is dropped
      * as if it had been sent. */
     bool gone;
-    uint64_t controls_taken;  /* one bit a control line of out_channel */
-    uint64_t waiting_since_s; /* when the peer's segment first failed to open */
-    bool out_unusable;        /* it never will: the next round of progress reports it */
+    uint64_t controls_taken;   /* one bit a control line, see control_line */
+    uint32_t waiting_since_ms; /* when the peer's segment first failed to open */
+    bool out_unusable;         /* it never will: the next round of progress reports it */
 
     /* Receiving. Only the thread that set `receiving` reads the ring. */
     _Alignas(RING_LINE_BYTES) struct ring_receiver in;
@@ -93,10 +111,15 @@ struct mca_btl_base_endpoint_t {
     /* The ring may be read. Written under shm.lock, or by the thread that set `receiving`; read by
      * every thread that waits for the peer. Release: the ring is initialised (in_is_open). */
     _Atomic bool in_open;
-    bool in_attended; /* in shm.attended */
-    struct channel *in_channel;
+    bool in_attended;           /* in shm.attended */
+    struct channel *in_channel; /* the peer's that the ring is in; NULL: in our segment */
     size_t in_bytes;
-    uint64_t in_tail_seen;     /* of the ring, when it was last asked to make room */
+    uint32_t in_ring;         /* which ring of the connection `in` is */
+    _Atomic bool in_moving;   /* the peer writes into the next one: it follows when `in` is empty */
+    uint64_t in_tail_seen;    /* of the ring, when it was last asked to make room */
+    unsigned char *in_whole;  /* a message that comes in pieces, */
+    uint32_t in_whole_bytes;  /* its length, */
+    uint32_t in_whole_filled; /* and how much of it has come */
     enum segment_kind in_kind; /* of our segment that holds the connection */
     bool in_closing;           /* the sender has closed it: it ends when its ring is empty */
     _Atomic bool in_left;      /* that has happened. Relaxed: a hint for segment_missing */
@@ -113,7 +136,6 @@ struct mca_btl_base_endpoint_t {
     struct shm_record record;
     enum segment_kind kind; /* how its segments are opened */
     bool known;             /* by btl_add_procs */
-    _Atomic bool reserved;  /* it has a ring of ours, see shm_state */
 };
 
 /* Acquire: pairs with the release of the thread that opened it (accept.c). */
@@ -131,10 +153,15 @@ struct shm_frag {
     opal_free_list_t *list;
     mca_btl_base_tag_t tag;
     uint8_t kind;
+    uint32_t written; /* bytes that went in pieces */
     _Alignas(16) unsigned char data[];
 };
 OBJ_CLASS_DECLARATION(struct_shm_frag);
 typedef struct shm_frag struct_shm_frag;
+
+/* Connections beyond those of the job's own processes on this node: of spawned and connected jobs.
+ */
+#define OTHER_JOBS_CONNECTIONS 1024u
 
 #define SHM_ATTENDED_MAX 8u
 
@@ -149,13 +176,18 @@ struct shm_state {
 
     struct shm_record record;
     uint32_t connection_count;
+    uint32_t peers_expected; /* of the job on this node */
+    uint32_t ring_lines_max;
+    uint64_t fair_bytes; /* of the channel that each of them may have */
+    /* Of channels. `channel_lock` guards these three. */
+    uint64_t memory_max;
+    uint64_t memory_used;
     uint32_t channel_count;
-    uint32_t channel_lines;
-    /* Rings that peers were promised, by the kind of their segment: no more than there are.
-     * Relaxed: raised under `lock`, and lowered when a ring comes back. */
-    _Atomic uint32_t reserved[SEGMENT_KINDS];
-    bool oversubscribed; /* more processes of the job on the node than processors */
-    uint64_t proof;      /* what peers read to prove that they reach this process */
+    /* A ring could not grow: silent ones shrink sooner. Relaxed: a hint. */
+    _Atomic bool memory_wanted;
+    bool oversubscribed;  /* more processes of the job on the node than processors */
+    bool readers_allowed; /* by PR_SET_PTRACER */
+    uint64_t proof;       /* what peers read to prove that they reach this process */
 
     /* Guards the tables of peers and connections and what makes or ends a connection. Never taken
      * while a peer's lock is held. */
@@ -247,16 +279,16 @@ static inline bool shm_own_segment_is_live(int kind)
 {
     return atomic_load_explicit(&shm.segment_live[kind], memory_order_acquire);
 }
+/* Leaves a note for those who open the segments that there are. */
+void shm_own_note_leave(const void *note, size_t length);
 /* Marks that this process ends in order. */
 void shm_own_segments_finalize(void);
 void shm_own_segments_destroy(void);
-/* A channel to the peer, out_channel of out_segment; false: none can be had, errno says why. */
-bool shm_own_channel_get(shm_peer_t *peer);
-void shm_own_channel_put(struct segment *segment, struct channel *channel);
-/* Under shm.lock: promises the peer of that name a ring for its first message; false: all rings are
- * promised, and it takes another lane. */
-bool shm_ring_reserve(enum segment_kind kind, const opal_process_name_t *name);
-void shm_ring_unreserve(shm_peer_t *peer);
+/* A channel for a peer on NUMA node `node`, of at most *lines lines and more than `lines_min`; sets
+ * *lines. NULL: there is no memory for one. */
+struct channel *shm_own_channel_get(enum segment_kind kind, int node, uint32_t lines_min,
+                                    uint32_t *lines);
+void shm_own_channel_put(enum segment_kind kind, struct channel *channel, uint32_t lines);
 
 /* doorbell.c */
 void shm_doorbell_ring(shm_peer_t *peer);
@@ -278,12 +310,21 @@ shm_peer_t *shm_peer_take_pending(void);
 bool shm_peer_finalized(const shm_peer_t *peer);
 /* Whether it may still read what is sent to it. */
 bool shm_peer_reads(const shm_peer_t *peer);
+/* Whether the owner of the peer's segment, which was opened, lives. */
+bool shm_peer_owner_lives(const shm_peer_t *peer);
 
 /* outbound.c. Under peer->lock, but for shm_is_shortage. */
 /* Brings out_state from OUT_NONE or OUT_WAITING on. */
 void shm_outbound_open(shm_peer_t *peer);
+/* The note in the peer's segment, which is opened for that; its length, or 0. */
+size_t shm_outbound_note(shm_peer_t *peer, void *note, size_t room);
 /* Closes the connection, with nothing pending. */
 void shm_outbound_leave(shm_peer_t *peer);
+/* A message of so many bytes found no room, or a ring that has been filled once: goes on in a
+ * larger ring, if there is memory. True: it is worth trying again. */
+bool shm_outbound_grow(shm_peer_t *peer, size_t length);
+/* For the sweep: goes back to the small ring if the peer was sent nothing for long. */
+void shm_outbound_shrink(shm_peer_t *peer);
 /* Takes back what a closed connection held, once the peer has read it. */
 void shm_outbound_retire(shm_peer_t *peer);
 void shm_peer_segment_close(shm_peer_t *peer);
@@ -377,6 +418,10 @@ void shm_pending_drain(shm_peer_t *peer);
 /* serve.c: a message of kind SHM_KIND_REMOTE. False: it breaks the rules. */
 bool shm_serve(shm_peer_t *peer, const void *message, size_t length);
 
+/* pieces.c: adds a piece to what has come of its message. False: it breaks the rules. When the
+ * message is complete, *whole is it, and the caller frees its payload; else that is NULL. */
+bool shm_piece_add(shm_peer_t *peer, const struct ring_message *piece, struct ring_message *whole);
+
 /* attended.c. Under shm.lock. */
 /* Every round of progress reads this ring from now on, if there is room among the attended. */
 void shm_attended_add(shm_peer_t *peer);
@@ -395,6 +440,9 @@ struct shm_rung {
 void shm_accept(struct shm_rung *rung);
 /* Unmaps the peer's ring and frees its connection. */
 void shm_accept_end(shm_peer_t *peer);
+/* By the thread that set `receiving`, when the ring is empty: goes on in the peer's next ring, if
+ * it has announced one. False: it has not. */
+bool shm_accept_next(shm_peer_t *peer);
 
 /* receive.c */
 int shm_receive_progress(void);

@@ -11,6 +11,7 @@ libmultilane_common_la_SOURCES += \
 	common/lane/lane_parse.c common/lane/lane_parse.h \
 	common/lane/lane_reader.c common/lane/lane_reader.h \
 	common/lane/locality.c common/lane/locality.h \
+	common/lane/memory_limit.c common/lane/memory_limit.h \
 	common/lane/profile.c common/lane/profile.h \
 	common/lane/startup.c common/lane/startup.h \
 	common/lane/startup_measure.c common/lane/startup_measure.h \

@@ -11,13 +11,13 @@ static uint32_t log2_of(uint32_t power_of_two)
     return shift;
 }
 
-/* The end of the lap or the last position that may be written, whichever comes first. The line
- * behind a message must be free too, because its header may have to be cleared. */
+/* The end of the lap, the last position that may be written or the limit, whichever comes first.
+ * The line behind a message must be free too, because its header may have to be cleared. */
 static uint64_t stop_of(const struct ring_sender *sender, uint64_t freed)
 {
     uint64_t lines = (uint64_t) sender->mask + 1;
     uint64_t lap_end = (sender->head | sender->mask) + 1;
-    uint64_t last = freed + lines;
+    uint64_t last = freed + lines < sender->limit ? freed + lines : sender->limit;
 
     return lap_end < last ? lap_end : last;
 }
@@ -31,6 +31,7 @@ void ring_sender_init(struct ring_sender *sender, struct ring_line *lines, uint3
     sender->shift = log2_of(line_count);
     sender->feedback = feedback;
     sender->stale = stale;
+    sender->limit = RING_NO_LIMIT;
     sender->stop = stop_of(sender, 0);
 }
 

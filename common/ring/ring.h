@@ -81,7 +81,12 @@ struct ring_sender {
     uint32_t shift;
     struct ring_feedback *feedback;
     uint64_t *stale; /* one bit a line */
+    /* No message ends behind this position; RING_NO_LIMIT: anywhere. The owner of the ring sets it
+     * to be asked, by a reservation that fails, after so many lines. */
+    uint64_t limit;
 };
+
+#define RING_NO_LIMIT UINT64_MAX
 
 struct ring_receiver {
     struct ring_line *lines;

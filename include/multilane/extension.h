@@ -150,6 +150,8 @@ struct multilane_ring_key {
 typedef void (*multilane_ring_done)(void *context, int status);
 typedef void (*multilane_flush_done)(void *context, int status);
 
+#define MULTILANE_NOTE_BYTES 256u
+
 struct multilane_extension {
     uint32_t version; /* MULTILANE_EXTENSION_VERSION */
     uint32_t struct_bytes;
@@ -267,6 +269,13 @@ struct multilane_extension {
         struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
         struct mca_btl_base_registration_handle_t *registration, size_t header_bytes,
         const void *payload, size_t payload_bytes, uint32_t flags);
+
+    /* Both or neither. note_leave keeps a note of up to MULTILANE_NOTE_BYTES where peers of this
+     * module can read it without the runtime, which is slower; note_read returns the length of what
+     * the peer left so, copied to `note`, or 0: ask the runtime. */
+    void (*note_leave)(struct mca_btl_base_module_t *btl, const void *note, size_t length);
+    size_t (*note_read)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        void *note, size_t room);
 };
 
 #endif

@@ -50,11 +50,22 @@ part_run() {
     check "$part.build" rdma_build || return 1
     mkdir -p "$folder" || return 1
     [ -z "$MULTILANE_FULL" ] || check "$part.kernel-breaks" rdma_kernel_breaks
+    [ -z "$MULTILANE_LONG" ] || check "$part.numa" rdma_numa
     "$top/test/lab/rdma" --limit "${MULTILANE_RDMA_LIMIT_S:-$([ -n "$MULTILANE_LONG" ] && echo 7200 || echo 870)}" --folder "$folder" -- \
         "$(rdma_commands); true"
     local status=$?
     results_take "$part.end" "$folder/results"
     [ $status = 0 ] || result failed "$part.machine" "status $status, see above"
+}
+
+# Shared memory of the shm lane lies on the node of the side that polls it. In the lab because it has
+# the machine.
+rdma_numa() {
+    local status
+    "$top/test/lab/rdma" --numa --limit 120 -- "$build_root/gcc/test/unit/shm_segment" >"$logs/numa" 2>&1
+    status=$?
+    cat "$logs/numa"
+    [ $status = 0 ] && grep -q 'memory was placed on two nodes' "$logs/numa"
 }
 
 # A machine whose kernel breaks under the command is not the command's failure: it gets another.

@@ -36,12 +36,13 @@ test_unit_test_compat_SOURCES = test/unit/test_compat.c
 test_unit_test_compat_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OPAL_LIBS)
 
 # The ring: its tests, and all interleavings of small ones.
-ring_tests = test/unit/ring_test test/unit/ring_model
+ring_tests = test/unit/ring_test test/unit/ring_model test/unit/ring_move_model
 check_PROGRAMS += $(ring_tests)
 TESTS += $(ring_tests)
 test_unit_ring_test_SOURCES = test/unit/ring_test.c
 test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
 test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit/walk.h
+test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c test/unit/walk.h
 
 # The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
 # Of the PML's library each takes the files that it needs.
@@ -163,6 +164,10 @@ test_unit_calibrate_registration_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
 test_unit_calibrate_registration_LDADD = libmultilane_tools.la $(OMPI_LIBS) -lm
 
 # The segments of btl/shm.
+check_PROGRAMS += test/unit/memory_limit
+TESTS += test/unit/memory_limit
+test_unit_memory_limit_SOURCES = test/unit/memory_limit.c common/lane/memory_limit.c
+
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c

@@ -7,13 +7,16 @@
 #include "test/unit/check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +34,8 @@ static int create(struct segment *segment, enum segment_kind kind, const char **
     struct segment_nonce nonce;
 
     CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
-    return shm_segment_create(segment, kind, &nonce, DOORS, LANES, LANE_LINES, failed);
+    return shm_segment_create(segment, kind, &nonce, DOORS,
+                              LANES * (((channel_bytes(LANE_LINES) - 1) | 0xffff) + 1), -1, failed);
 }
 
 static int open_again(const struct segment *segment)
@@ -55,6 +59,34 @@ static int in_child(int (*body)(void *), void *argument)
 
 /* --- as it should go --- */
 
+static size_t memory_held(const struct segment *segment)
+{
+    struct stat status = {.st_blocks = 0};
+
+    CHECK(fstat(segment->fd, &status) == 0, "%s", strerror(errno));
+    return (size_t) status.st_blocks * 512;
+}
+
+/* Connections of many processes hold no memory until they are used. */
+static void memory_by_need(enum segment_kind kind)
+{
+    struct segment segment;
+    const char *failed;
+    int descriptor;
+
+    if (create(&segment, kind, &failed) != 0)
+        return;
+    size_t page = (size_t) sysconf(_SC_PAGESIZE);
+    CHECK(memory_held(&segment) <= page, "%s: %zu bytes for nothing", kind_name(kind),
+          memory_held(&segment));
+    descriptor = open_again(&segment);
+    CHECK(shm_segment_reserve(descriptor, 5, 1) == 0, "%s", strerror(errno));
+    CHECK(memory_held(&segment) <= 2 * page, "%s: %zu bytes for one peer", kind_name(kind),
+          memory_held(&segment));
+    close(descriptor);
+    shm_segment_destroy(&segment);
+}
+
 static void segment_holds(enum segment_kind kind)
 {
     struct segment segment;
@@ -66,19 +98,23 @@ static void segment_holds(enum segment_kind kind)
     if (error != 0)
         return;
     for (unsigned i = 0; i < LANES; i++) {
-        channels[i] = shm_segment_channel_get(&segment, -1);
+        channels[i] = shm_segment_channel_get(&segment, LANE_LINES, -1, -1);
         CHECK(channels[i] != NULL, "lane %u: %s", i, strerror(errno));
         CHECK(shm_segment_channel_offset(&segment, channels[i]) % (64 << 10) == 0, "lane %u", i);
         memset(channels[i], 0xff, channel_bytes(LANE_LINES));
     }
-    CHECK(!shm_segment_channel_get(&segment, -1) && errno == ENOSPC, "%s", strerror(errno));
-    shm_segment_channel_put(&segment, channels[0]);
-    shm_segment_channel_put(&segment, channels[1]);
+    CHECK(!shm_segment_channel_get(&segment, LANE_LINES, -1, -1) && errno == ENOSPC, "%s",
+          strerror(errno));
+    size_t held = memory_held(&segment);
+    shm_segment_channel_put(&segment, channels[0], LANE_LINES);
+    CHECK(held - memory_held(&segment) >= channel_bytes(LANE_LINES),
+          "%s: a lane that was given back holds memory", kind_name(kind));
+    shm_segment_channel_put(&segment, channels[1], LANE_LINES);
     /* Peers that have it mapped may write there still. */
     memset(channels[1], 0xff, channel_bytes(LANE_LINES));
-    channels[1] = shm_segment_channel_get(&segment, -1);
-    CHECK(channels[1] != NULL, "a lane that was given back");
-    CHECK(channels[0] == shm_segment_channel_get(&segment, -1),
+    CHECK(channels[0] == shm_segment_channel_get(&segment, LANE_LINES, -1, -1),
+          "a lane that was given back");
+    CHECK(channels[1] == shm_segment_channel_get(&segment, LANE_LINES, -1, -1),
           "the other lane that was given back");
     for (size_t i = 0; channels[1] && i < channel_bytes(LANE_LINES); i++)
         if (((unsigned char *) channels[1])[i] != 0) {
@@ -118,6 +154,49 @@ static void peer_opens(enum segment_kind kind)
     CHECK(status == 0, "%s: the peer ended with %d (%s)", kind_name(kind), status,
           strerror(abs(status)));
     CHECK(segment.connections[DOORS - 1].jobid == 4711, "%s: what the peer wrote", kind_name(kind));
+    shm_segment_destroy(&segment);
+}
+
+/* What each side polls lies where it was asked for: by the policy of the memory, and where there is
+ * such a node by where the page is. */
+static void placed_on(void *address, int wanted, const char *what)
+{
+    int mode = wanted < 0 ? 0 : 1, found = -1, node = -1;
+    unsigned long nodes[16];
+
+    if (syscall(SYS_get_mempolicy, &found, nodes, sizeof(nodes) * 8, address, 2ul) != 0)
+        return; /* a kernel without NUMA */
+    CHECK(found == mode, "%s: policy %d", what, found);
+    if (wanted >= 0 && syscall(SYS_get_mempolicy, &node, NULL, 0ul, address, 3ul) == 0)
+        CHECK(node == wanted, "%s: on node %d, not %d", what, node, wanted);
+}
+
+static void memory_placed(enum segment_kind kind)
+{
+    struct segment segment;
+    struct segment_nonce nonce;
+    const char *failed;
+    const int other = access("/sys/devices/system/node/node1", F_OK) == 0 ? 1 : 0;
+
+    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
+    if (shm_segment_create(&segment, kind, &nonce, DOORS, 1 << 20, 0, &failed) != 0)
+        return;
+    placed_on((void *) segment.header, 0, "doorbells");
+    placed_on((void *) segment.connections[DOORS - 1].lines, 0, "a small ring");
+    struct channel *channel = shm_segment_channel_get(&segment, LANE_LINES, -1, 0);
+    placed_on((void *) &channel->feedback, 0, "the sender's page");
+    placed_on((void *) channel->lines, -1, "lines of a receiver that is anywhere");
+    shm_segment_channel_put(&segment, channel, LANE_LINES);
+    /* Used again, for a receiver elsewhere. */
+    channel = shm_segment_channel_get(&segment, LANE_LINES, other, 0);
+    placed_on((void *) &channel->feedback, 0, "the sender's page");
+    placed_on((void *) channel->lines, other, "lines of a receiver");
+    placed_on((void *) &channel->lines[LANE_LINES - 1], other, "the last line");
+    shm_segment_channel_put(&segment, channel, LANE_LINES);
+    channel = shm_segment_channel_get(&segment, LANE_LINES, 0, other);
+    placed_on((void *) &channel->feedback, other, "the page of a sender elsewhere");
+    placed_on((void *) channel->lines, 0, "lines used again");
+    printf("memory was placed on %s\n", other ? "two nodes" : "one node, there is no other");
     shm_segment_destroy(&segment);
 }
 
@@ -222,6 +301,28 @@ static void bounds_checked(void)
     shm_segment_destroy(&segment);
 }
 
+/* Memory that its owner could shrink would end this process by SIGBUS. */
+static void unsealed_refused(void)
+{
+    struct segment segment;
+    const char *failed;
+    int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (create(&segment, SEGMENT_MEMFD, &failed) != 0)
+        return;
+    CHECK(ftruncate(fd, 1 << 20) == 0 &&
+              pwrite(fd, (const void *) segment.header, SEGMENT_PAGE, 0) == SEGMENT_PAGE,
+          "%s", strerror(errno));
+    CHECK(shm_segment_open((int32_t) getpid(), fd, &segment.nonce) < 0 && errno == EPERM,
+          "memory without a seal: %s", strerror(errno));
+    CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0, "%s", strerror(errno));
+    int descriptor = shm_segment_open((int32_t) getpid(), fd, &segment.nonce);
+    CHECK(descriptor >= 0, "memory with a seal: %s", strerror(errno));
+    close(descriptor);
+    close(fd);
+    shm_segment_destroy(&segment);
+}
+
 /* --- death --- */
 
 struct heir {
@@ -249,6 +350,7 @@ static void death_seen(enum segment_kind kind)
 {
     struct heir heir = {.kind = kind};
     struct segment_nonce nonce;
+    struct segment_identity identity, other;
     char answer[sizeof(int) + sizeof(nonce)], path[64];
     int fd, descriptor;
     pid_t child;
@@ -263,9 +365,22 @@ static void death_seen(enum segment_kind kind)
     descriptor = shm_segment_open((int32_t) child, kind == SEGMENT_FILE ? -1 : fd, &nonce);
     CHECK(descriptor >= 0, "%s: %s", kind_name(kind), strerror(errno));
     CHECK(shm_segment_owner_lives(descriptor), "%s: taken for dead", kind_name(kind));
+    /* Without the descriptor, and not if that is another file by now or the number is another
+     * process. */
+    shm_segment_identify(descriptor, &identity);
+    CHECK(shm_segment_owner_found((int32_t) child, fd, &identity), "%s: not found",
+          kind_name(kind));
+    other = identity;
+    other.inode++;
+    CHECK(!shm_segment_owner_found((int32_t) child, fd, &other), "another segment");
+    uint64_t started = shm_segment_process_started((int32_t) child);
+    CHECK(started != 0 && shm_segment_process_lives((int32_t) child, started), "taken for another");
+    CHECK(!shm_segment_process_lives((int32_t) child, started + 1), "taken for its predecessor");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     CHECK(!shm_segment_owner_lives(descriptor), "%s: its death is not seen", kind_name(kind));
+    CHECK(!shm_segment_owner_found((int32_t) child, fd, &identity), "found after its death");
+    CHECK(!shm_segment_process_lives((int32_t) child, started), "it lives after its death");
     close(descriptor);
     close(heir.to_parent[0]);
     close(heir.to_parent[1]);
@@ -288,14 +403,14 @@ static int death_seen_without_descriptors(void *argument)
     }
     if (calls_refuse(SYS_pidfd_open, SYS_pidfd_open, ENOSYS) != 0)
         return 77;
-    lived = shm_segment_process_lives(child);
+    lived = shm_segment_process_lives(child, 0);
     kill(child, SIGKILL);
     while (waitid(P_PID, (id_t) child, NULL, WEXITED | WNOWAIT) != 0)
         if (errno != EINTR)
             return 1;
-    zombie_lives = shm_segment_process_lives(child);
+    zombie_lives = shm_segment_process_lives(child, 0);
     waitpid(child, NULL, 0);
-    gone_lives = shm_segment_process_lives(child);
+    gone_lives = shm_segment_process_lives(child, 0);
     return !lived ? 2 : zombie_lives ? 3 : gone_lives ? 4 : 0;
 }
 
@@ -318,7 +433,7 @@ static int file_in_full_shm(void *argument)
         return 1;
     }
     for (int channels = 0; channels < 4; channels++) {
-        struct channel *channel = shm_segment_channel_get(&segment, -1);
+        struct channel *channel = shm_segment_channel_get(&segment, LANE_LINES, -1, -1);
 
         if (!channel) {
             shm_segment_destroy(&segment);
@@ -379,12 +494,15 @@ int main(void)
 {
     for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
         segment_holds((enum segment_kind) kind);
+        memory_by_need((enum segment_kind) kind);
+        memory_placed((enum segment_kind) kind);
         peer_opens((enum segment_kind) kind);
         others_refused((enum segment_kind) kind);
         death_seen((enum segment_kind) kind);
     }
     fork_has_no_part();
     bounds_checked();
+    unsealed_refused();
     where_it_may("no descriptors of processes", death_seen_without_descriptors);
     where_it_may("/dev/shm is full", file_in_full_shm);
     where_it_may("/dev/shm is missing", file_without_shm);

@@ -237,8 +237,52 @@ static bool class_plans(struct peer_class *class)
     return true;
 }
 
+/* All that a class depends on and that differs between peers with one lane of ours. */
+struct class_key {
+    enum profile_placement placement;
+    uint32_t flags;
+    const mca_btl_base_module_t *btl;
+    mca_btl_base_module_sendi_fn_t sendi;
+    size_t largest;
+    bool is_self, framed, in_place, takes_device;
+    struct multilane_lane_attributes declared;
+};
+
+/* The class found last. To describe a peer takes longer than all else of a contact, and most peers
+ * of a node are alike. Under multilane.lock. */
+static struct {
+    struct class_key key;
+    struct peer_class *class;
+} last;
+
+/* False: the peer is not that simple. */
+static bool key_of_peer(const struct peer *peer, struct class_key *key)
+{
+    const struct lane *lane = &peer->lanes[0];
+    if (peer_lane_count(peer) != 1 || peer->device_lane || !lane->extension || lane_is_lost(lane))
+        return false;
+    memset(key, 0, sizeof(*key)); /* it is compared with its gaps */
+    key->placement = attributes_placement(peer);
+    key->flags = lane->flags;
+    key->btl = lane->btl;
+    key->sendi = lane->plain_sendi;
+    key->largest = lane->largest;
+    key->is_self = peer->is_self;
+    key->framed = lane->framed;
+    key->in_place = lane->in_place;
+    key->takes_device = lane->takes_device;
+    lane->extension->attributes(lane->btl, lane->endpoint, &key->declared);
+    return true;
+}
+
 struct peer_class *class_of_peer(const struct peer *peer)
 {
+    struct class_key key;
+    bool is_simple = key_of_peer(peer, &key);
+    if (is_simple && last.class && memcmp(&key, &last.key, sizeof(key)) == 0) {
+        last.class->peers++;
+        return last.class;
+    }
     struct peer_class *class = classes_first(), *fresh = class_describe(peer);
     if (!fresh)
         return NULL;
@@ -254,11 +298,16 @@ struct peer_class *class_of_peer(const struct peer *peer)
     }
     if (class)
         class->peers++;
+    if (class && is_simple) {
+        memcpy(&last.key, &key, sizeof(key));
+        last.class = class;
+    }
     return class;
 }
 
 void classes_fini(void)
 {
+    last.class = NULL;
     struct peer_class *class = classes_first();
     while (class) {
         struct peer_class *next = class->next;

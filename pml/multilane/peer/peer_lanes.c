@@ -17,7 +17,7 @@
 #include "peer/peer_class.h"
 #include "peer/stripe.h"
 
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
+static const struct multilane_extension *extension_find(const mca_btl_base_module_t *btl)
 {
     char symbol[128];
     snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
@@ -27,6 +27,53 @@ const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t 
                    extension->struct_bytes >= sizeof(*extension)
                ? extension
                : NULL;
+}
+
+/* Looking a symbol up takes as long as all else of a contact, so the last answers are kept; a
+ * component that was closed and opened anew may lie elsewhere. Under multilane.lock, or before
+ * there are other threads. */
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
+{
+    static struct {
+        const mca_btl_base_component_t *component;
+        const struct multilane_extension *extension;
+    } known[MODEL_LANES_MAX];
+    static unsigned next;
+
+    for (unsigned i = 0; i < MODEL_LANES_MAX; i++)
+        if (known[i].component == btl->btl_component && known[i].component)
+            return known[i].extension;
+    unsigned at = next++ % MODEL_LANES_MAX;
+    known[at].component = btl->btl_component;
+    known[at].extension = extension_find(btl);
+    return known[at].extension;
+}
+
+void lanes_note_leave(const void *note, size_t length)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        mca_btl_base_module_t *btl = selected->btl_module;
+        const struct multilane_extension *extension = lane_extension_of(btl);
+        if (extension && extension->note_leave)
+            extension->note_leave(btl, note, length);
+    }
+}
+
+size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room)
+{
+    mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(proc);
+    size_t count = !endpoint ? 0 : mca_bml_base_btl_array_get_size(&endpoint->btl_send);
+    size_t length = 0;
+
+    for (size_t i = 0; i < count && length == 0; i++) {
+        mca_bml_base_btl_t *lane = mca_bml_base_btl_array_get_index(&endpoint->btl_send, i);
+        const struct multilane_extension *extension = lane_extension_of(lane->btl);
+        if (extension && extension->note_read)
+            length = extension->note_read(lane->btl, lane->btl_endpoint, note, room);
+    }
+    return length;
 }
 
 /* At most one lane per module, and as many as a plan knows. */

@@ -8,6 +8,11 @@
 /* The extension of a BTL of ours; null for a stock BTL. */
 const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
 
+/* Leaves a note at each lane that can (note_leave), and reads what a process left so; 0: nothing.
+ */
+void lanes_note_leave(const void *note, size_t length);
+size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room);
+
 /* Does the job have a stock BTL that may lose messages, so that a lost process goes unnoticed? */
 bool lanes_may_lose(void);
 

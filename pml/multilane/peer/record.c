@@ -10,6 +10,7 @@
 #include "common/compat/btl.h"
 #include "common/compat/modex.h"
 #include "base/multilane.h"
+#include "peer/peer_lanes.h"
 #include "wire/wire.h"
 
 static uint32_t longest_key(void)
@@ -38,7 +39,21 @@ int record_publish(uint32_t window)
                             .pid_namespace = host_namespace("pid"),
                             .user_namespace = host_namespace("user")};
     host_boot(record.boot_id);
+    lanes_note_leave(&record, sizeof(record));
     return modex_send(&mca_pml_multilane_component.pmlm_version, &record, sizeof(record));
+}
+
+/* The record of `proc`: left at a lane, which costs no call of the runtime, or published. The
+ * caller frees it. */
+static int record_get(ompi_proc_t *proc, void **data, size_t *bytes)
+{
+    *data = malloc(MULTILANE_NOTE_BYTES);
+    *bytes = !*data ? 0 : lanes_note_read(proc, *data, MULTILANE_NOTE_BYTES);
+    if (*bytes != 0)
+        return OPAL_SUCCESS;
+    free(*data);
+    return modex_recv(&mca_pml_multilane_component.pmlm_version, &proc->super.proc_name, data,
+                      bytes);
 }
 
 const char *record_check(const void *data, size_t bytes, char *text, size_t text_size)
@@ -82,15 +97,14 @@ const char *record_check(const void *data, size_t bytes, char *text, size_t text
     return NULL;
 }
 
-bool record_accepts(const ompi_proc_t *proc, uint32_t *window)
+bool record_accepts(ompi_proc_t *proc, uint32_t *window)
 {
     void *data = NULL;
     size_t bytes = 0;
     char text[256];
     const char *reason = "it published no record of Multilane: it runs another PML, so it was not "
                          "started with --mca pml multilane";
-    int rc = modex_recv(&mca_pml_multilane_component.pmlm_version, &proc->super.proc_name, &data,
-                        &bytes);
+    int rc = record_get(proc, &data, &bytes);
     if (rc == OPAL_SUCCESS && data)
         reason = record_check(data, bytes, text, sizeof(text));
     if (!reason)

@@ -31,7 +31,7 @@ struct record {
 int record_publish(uint32_t window);
 
 /* Reads the record of `proc`, and its window. False: prints why it cannot be used. */
-bool record_accepts(const ompi_proc_t *proc, uint32_t *window);
+bool record_accepts(ompi_proc_t *proc, uint32_t *window);
 
 /* The check of a record alone. Null: good; else the reason, in `text`. */
 const char *record_check(const void *data, size_t bytes, char *text, size_t text_size);

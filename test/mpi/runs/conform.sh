@@ -80,16 +80,9 @@ fi
 check "${prefix}conform.dynamic.outlived" conform_dynamic 2 --mca pml multilane \
     --mca btl self,$sm,tcp $loopback --mca pml_multilane_lost_s 3 -- dynamic \
     --case parents_outlive_their_children --thorough --seconds 60
-# One ring each, which is promised to the other parent: children are reached over another lane.
-few_rings() {
-    local output status
-    output=$(conform_dynamic "$@")
-    status=$?
-    printf '%s\n' "$output"
-    [ $status = 0 ] && grep -q 'take another lane: the 1 rings of this process are all' <<<"$output"
-}
-check "${prefix}conform.dynamic.few-rings" few_rings 2 --mca pml multilane \
-    --mca btl self,shm,tcp $loopback --mca btl_shm_ring_bytes 256k --mca btl_shm_memory_max 300k \
+# Memory for one large ring: all others stay small, and large messages to them go in pieces.
+check "${prefix}conform.dynamic.few-rings" conform_dynamic 2 --mca pml multilane \
+    --mca btl self,shm --mca btl_shm_ring_bytes 256k --mca btl_shm_memory_max 300k \
     -- dynamic --seconds $((conform_limit_s / 2))
 check "${prefix}conform.dynamic.clients" conform_dynamic 1 --mca pml multilane --mca btl self,shm \
     --mca mpi_yield_when_idle 1 --mca pml_multilane_unexpected_max 1m -- clients

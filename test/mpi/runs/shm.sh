@@ -18,6 +18,14 @@ shm_runs() {
     mpi shm.traffic.64 64 $shm -- shm_traffic $shm_seconds
     # 10 rings of 32 KiB, but not the page that each of them has beside: they must be smaller.
     mpi shm.traffic.10.little-memory 10 $shm --mca btl_shm_memory_max 320k -- shm_traffic 1
+    # Rings grow with the traffic, and go back to 16 lines in silence.
+    mpi_says shm.traffic.10.grows 'the ring to process .* has 256 lines now' 10 $shm \
+        --mca btl_shm_memory_max 320k --mca btl_base_verbose 10 -- shm_traffic 1
+    [ -z "${MULTILANE_LONG:-}" ] || mpi_says shm.shrinks 'the ring to process .* has 16 lines now' 4 $shm \
+        --mca btl_base_verbose 10 -- "$build/test/bench/crowd_measure" 8 300 6
+    # No memory for any larger ring: all goes in pieces.
+    mpi shm.traffic.5.pieces 5 $shm --mca btl_shm_memory_max 0 -- shm_traffic 1
+    mpi shm.sizes.pieces 2 $shm --mca btl_shm_memory_max 0 --mca btl_shm_single_copy none -- shm_sizes 97
     mpi shm.traffic.2.any-memory 2 $shm --mca btl_shm_memory_max inf -- shm_traffic 1
     mpi shm.traffic.64.multilane 64 --mca pml multilane --mca btl self,shm -- shm_traffic $shm_seconds
     mpi shm.both.sizes 2 $both -- shm_sizes 31
@@ -108,6 +116,41 @@ shm_confined() {
     fi
 }
 shm_confined
+
+# small_dev_shm RANKS SIZE mpirun's arguments: half of the ranks are in PID namespaces of their own, so
+# that all share files, in a /dev/shm of that size.
+small_dev_shm() {
+    local ranks=$1 size=$2 real=$mpirun
+    local mpirun=$build/mpirun-small-dev-shm
+    shift 2
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\nexec "%s" -m sh -c '\''mount -t tmpfs -o size=%s none /dev/shm && exec "$@"'\'' - "%s" "$@"\n' \
+        "$unshare" "$size" "$real" >"$mpirun"
+    chmod +x "$mpirun"
+    # shellcheck disable=SC2016
+    mpirun_run "$ranks" "$@" -- /bin/sh -c \
+        'if [ $((OMPI_COMM_WORLD_RANK % 2)) = 0 ]; then exec "$1" 1; else exec "$0" -p -f --kill-child "$1" 1; fi' \
+        "$unshare" "$build/test/mpi/shm_traffic"
+}
+if ! unshare -p -m -f sh -c "mount -t tmpfs none /dev/shm" 2>/dev/null; then
+    skip "${prefix}shm.small-dev-shm" "nothing can be mounted over /dev/shm in a namespace of its own here"
+else
+    # shellcheck disable=SC2086
+    check "${prefix}shm.small-dev-shm" small_dev_shm 6 512k $shm
+fi
+
+# --- a full node ---
+
+# Small messages between all share what was agreed, and no more.
+crowd() {
+    "$(dirname "${BASH_SOURCE[0]}")/../../bench/crowd" "$build" --runs 1 "$@"
+}
+check "${prefix}shm.crowd.32" crowd --ranks 32 --shared-max 8
+if [ -n "${MULTILANE_LONG:-}" ]; then
+    check "${prefix}shm.crowd.128" crowd --ranks 128 --shared-max 128
+    check "${prefix}shm.crowd.128.64k" crowd --ranks 128 --size 65536 --shared-max 512
+    check "${prefix}shm.crowd.256" crowd --ranks 256 --shared-max 256
+fi
 
 # --- death ---
 
