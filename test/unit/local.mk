@@ -52,7 +52,8 @@ test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit
 # Of the PML's library each takes the files that it needs.
 pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_handle test/unit/pml_in_place \
 	test/unit/pml_lanes \
-	test/unit/pml_match test/unit/pml_page test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
+	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
+	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
 	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
@@ -83,6 +84,9 @@ test_unit_pml_match_LDADD = $(pml_ldadd)
 test_unit_pml_page_SOURCES = test/unit/pml_page.c
 test_unit_pml_page_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_page_LDADD = libmultilane_top.la $(pml_ldadd)
+test_unit_pml_page_fill_SOURCES = test/unit/pml_page_fill.c test/unit/lanes_standin.c
+test_unit_pml_page_fill_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_page_fill_LDADD = $(pml_ldadd)
 test_unit_pml_peer_SOURCES = test/unit/pml_peer.c test/unit/lanes_standin.c
 test_unit_pml_peer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_peer_LDADD = $(pml_ldadd)

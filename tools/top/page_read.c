@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES 50 /* of a snapshot that the owner does not change meanwhile */
+#define TRIES 10 /* of a snapshot that the owner does not change meanwhile */
 
 static uint64_t clock_ns(void)
 {
@@ -75,7 +75,7 @@ static size_t page_read(int fd, struct page *page)
         atomic_thread_fence(memory_order_acquire);
         if (got <= 0 || (before % 2 == 0 && sequence_read(fd) == before))
             break;
-        struct timespec pause = {.tv_nsec = 200000};
+        struct timespec pause = {.tv_nsec = 1000000};
         nanosleep(&pause, NULL);
     }
     return got > 0 ? (size_t) got : 0;
