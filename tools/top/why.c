@@ -343,6 +343,13 @@ static void collectives_look(struct search *search)
 
 /* --- cycles ----------------------------------------------------------------------------------- */
 
+/* What the page of a rank that has ended says of its waits is over. */
+static bool is_blocked(const struct search *search, int rank)
+{
+    const struct standing *standing = &search->why->standing;
+    return !standing->goes_on[rank] && activity_waits(standing->activities[rank]);
+}
+
 /* The next rank on the way from a blocked one to what blocks it; -1: none. */
 static int next_blocked(const struct search *search, int rank)
 {
@@ -350,7 +357,7 @@ static int next_blocked(const struct search *search, int rank)
     bool any;
     uint32_t count = rank_targets(search->ranks, rank, targets, WHY_RANKS, &any);
     for (uint32_t i = 0; i < count; i++)
-        if (targets[i] >= 0 && !search->why->standing.goes_on[targets[i]])
+        if (is_blocked(search, targets[i]))
             return targets[i];
     return -1;
 }
@@ -382,8 +389,7 @@ static void cycle_say(struct search *search, int start)
 static void cycles_look(struct search *search)
 {
     for (size_t i = 0; i < search->ranks->count; i++) {
-        if (search->why->standing.goes_on[i] ||
-            search->why->standing.activities[i] == ACTIVITY_ENDS)
+        if (!is_blocked(search, (int) i))
             continue;
         int at = (int) i;
         for (size_t step = 0; at >= 0 && step < search->ranks->count; step++)
