@@ -20,7 +20,7 @@ SKIPPED = 77
 
 # The first pattern that a name matches; a name that matches none has the type of its value.
 UNITS = (
-    (r"_(latency|overhead|reg_cost|lost_s)$", "seconds"),
+    (r"_(latency|overhead|reg_cost|lost_s|hang_s)$", "seconds"),
     (r"_reg_growth$", "seconds a byte"),
     (r"_bandwidth$", "bytes a second"),
     (r"_ms$", "milliseconds"),

@@ -79,3 +79,19 @@ multilane_calibrate_SOURCES = \
 multilane_calibrate_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 multilane_calibrate_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
 multilane_calibrate_LDADD = libmultilane_tools.la $(OMPI_LIBS) -ldl -lm
+
+# Looks at running ranks through /proc; knows no MPI. The library is for the unit tests as well.
+noinst_LTLIBRARIES += libmultilane_top.la
+libmultilane_top_la_SOURCES = \
+	tools/top/activity.c tools/top/activity.h \
+	tools/top/edges.c tools/top/edges.h \
+	tools/top/export.c \
+	tools/top/find.c tools/top/find.h \
+	tools/top/page_read.c tools/top/page_read.h \
+	tools/top/rank.c tools/top/rank.h \
+	tools/top/show.c tools/top/show.h \
+	tools/top/why.c tools/top/why.h
+libmultilane_top_la_LIBADD = libmultilane_common.la
+bin_PROGRAMS += multilane-top
+multilane_top_SOURCES = tools/top/multilane_top.c
+multilane_top_LDADD = libmultilane_top.la

@@ -67,14 +67,22 @@
         mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments, size_t segment_count)
 #endif
 
-/* What a PML module has beside the functions that all series know. get_transports stays null: Open
- * MPI takes whatever it returns for UCX's. */
+/* What a PML module has beside the functions that all series know. Open MPI prints what
+ * get_transports returns with ompi_display_comm, and calls all of it UCX's. */
 #if COMPAT_SERIES >= 50000
-#define COMPAT_PML_MODULE_REST(revoke) .pml_revoke_comm = (revoke),
-#define COMPAT_PML_FLAGS               MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
+#define COMPAT_PML_MODULE_REST(revoke, transports)                                                 \
+    .pml_revoke_comm = (revoke), .pml_get_transports = (transports),
+#define COMPAT_PML_FLAGS MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
 #else
-#define COMPAT_PML_MODULE_REST(revoke) .pml_ft_event = NULL,
-#define COMPAT_PML_FLAGS               0
+#define COMPAT_PML_MODULE_REST(revoke, transports) .pml_ft_event = NULL,
+typedef struct {
+    const char *transport_name, *device_name;
+} mca_pml_transport_entry_t;
+typedef struct {
+    unsigned int count;
+    mca_pml_transport_entry_t *entries;
+} mca_pml_transports_t;
+#define COMPAT_PML_FLAGS                           0
 #endif
 
 /* Communicators. Since 5.0 one made from a group has an index that differs from process to process,
@@ -106,6 +114,13 @@ static inline void compat_comm_cid(const ompi_communicator_t *comm, uint64_t *ba
 #else
     *base = *sub = comm->c_contextid;
 #endif
+}
+
+/* Its name, as MPI_Comm_set_name gives it; never null. */
+static inline const char *compat_comm_name(const ompi_communicator_t *comm)
+{
+    const char *name = comm->c_name; /* an array in 4.1, a pointer since 5.0 */
+    return name ? name : "";
 }
 
 static inline void compat_comm_subscribe(ompi_communicator_t *comm)
@@ -227,6 +242,17 @@ static inline int compat_recv_status(ompi_request_t *request)
 static inline bool compat_comm_errors_end_job(const ompi_communicator_t *comm)
 {
     return comm->error_handler == &ompi_mpi_errors_are_fatal.eh;
+}
+
+/* Between the end of MPI_Init and the start of MPI_Finalize; in MPI_Finalize. */
+static inline bool compat_mpi_is_running(void)
+{
+    return ompi_mpi_state == OMPI_MPI_STATE_INIT_COMPLETED;
+}
+
+static inline bool compat_mpi_is_finalizing(void)
+{
+    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED;
 }
 
 /* The class of error for a peer that failed, on series that know one. */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sources of common/report: tables for people.
+# Sources of common/report: tables for people, and what the page of a rank says.
 libmultilane_common_la_SOURCES += \
+	common/report/page_check.c common/report/page_check.h \
+	common/report/page_text.c common/report/page_text.h \
 	common/report/plan_table.c common/report/plan_table.h \
 	common/report/table.c common/report/table.h

@@ -13,6 +13,7 @@ multilane_sources = \
 	pml/multilane/base/datatype.c pml/multilane/base/datatype.h \
 	pml/multilane/base/handle.c pml/multilane/base/handle.h \
 	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \
+	pml/multilane/base/own_page.c pml/multilane/base/own_page.h \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \
 	pml/multilane/base/pending.c pml/multilane/base/pending.h \
 	pml/multilane/base/protocol.c pml/multilane/base/protocol.h \
@@ -57,6 +58,7 @@ multilane_sources = \
 	pml/multilane/request/send_queue.c pml/multilane/request/send_queue.h \
 	pml/multilane/request/send_request.c pml/multilane/request/send_request.h \
 	pml/multilane/request/send_start.c pml/multilane/request/send_start.h \
+	pml/multilane/request/wait_story.c pml/multilane/request/wait_story.h \
 	pml/multilane/protocol/common.c pml/multilane/protocol/common.h \
 	pml/multilane/protocol/eager_copy.c \
 	pml/multilane/protocol/eager_short.c \
@@ -81,7 +83,11 @@ multilane_sources = \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
 	pml/multilane/report/counters.c \
 	pml/multilane/report/explain.c \
+	pml/multilane/report/page_fill.c pml/multilane/report/page_fill.h \
+	pml/multilane/report/page_keeper.c pml/multilane/report/page_keeper.h \
 	pml/multilane/report/switch_points.c \
+	pml/multilane/report/transports.c \
+	pml/multilane/report/wait_rows.c pml/multilane/report/wait_rows.h \
 	pml/multilane/entry/arrival.c \
 	pml/multilane/entry/calls.h \
 	pml/multilane/entry/comms.c \
@@ -89,7 +95,8 @@ multilane_sources = \
 	pml/multilane/entry/probe.c \
 	pml/multilane/entry/progress_thread.c pml/multilane/entry/progress_thread.h \
 	pml/multilane/entry/recv.c \
-	pml/multilane/entry/send.c
+	pml/multilane/entry/send.c \
+	pml/multilane/entry/waits.c pml/multilane/entry/waits.h
 # The library holds all but the component's own structure: the unit tests link it too.
 noinst_LTLIBRARIES += libmultilane_pml.la
 libmultilane_pml_la_SOURCES = $(multilane_sources) pml/multilane/liveness/errors.c

@@ -21,3 +21,8 @@ check_PROGRAMS += test/fuzz/headers
 test_fuzz_headers_CPPFLAGS = $(MPI_CPPFLAGS)
 test_fuzz_headers_LDFLAGS = $(mpi_link_flags)
 test_fuzz_headers_LDADD = $(OMPI_LIBS) -ldl
+
+# Pages of ranks: any bytes at all.
+check_PROGRAMS += test/fuzz/fuzz_page
+TESTS += test/fuzz/fuzz_page
+test_fuzz_fuzz_page_LDADD = libmultilane_top.la

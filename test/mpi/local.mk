@@ -78,6 +78,13 @@ test_mpi_shm_sizes_SOURCES = test/mpi/shm_sizes.c test/mpi/refuse.h
 check_PROGRAMS += test/mpi/shm_confine
 test_mpi_shm_confine_SOURCES = test/mpi/shm_confine.c test/mpi/refuse.h
 
+# Programs that hang, and some that only look like it.
+check_PROGRAMS += test/mpi/hang
+test_mpi_hang_SOURCES = test/mpi/hang.c test/fake/btl_flaky.h
+test_mpi_hang_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_hang_LDFLAGS = $(mpi_link_flags)
+test_mpi_hang_LDADD = $(OMPI_LIBS) -ldl -lpthread
+
 # The conformance suite, by chapters of the MPI standard, and the random traffic. They are plain MPI
 # programs: mpicc -std=c11 PROGRAM.c suite.c layout.c -pthread builds one by hand.
 check_LTLIBRARIES += test/mpi/libsuite.la

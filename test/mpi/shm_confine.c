@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* shm_confine HOW PROGRAM [ARGUMENTS]: starts a program as an administrator might. HOW is no-copy:
- * the kernel refuses process_vm_readv and process_vm_writev; or little-memory: no file, and no
- * memory that counts as one, may be larger than 24 KiB. */
+ * the kernel refuses process_vm_readv and process_vm_writev; no-memfd: it refuses memfd_create; or
+ * little-memory: no file, and no memory that counts as one, may be larger than 24 KiB. */
 #define _GNU_SOURCE
 #include "test/mpi/refuse.h"
 
@@ -28,6 +28,8 @@ int main(int argc, char **argv)
         status = copy_refuse();
     else if (strcmp(argv[1], "little-memory") == 0)
         status = memory_limit();
+    else if (strcmp(argv[1], "no-memfd") == 0)
+        status = calls_refuse(SYS_memfd_create, SYS_memfd_create, EPERM);
     if (status != 0) {
         fprintf(stderr, "shm_confine: %s: %s\n", argv[1], strerror(errno));
         return 77;

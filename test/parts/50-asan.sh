@@ -10,7 +10,7 @@ asan_runs() {
     local file
     for file in "$top"/test/mpi/runs/*.sh; do
         case $(basename "$file" .sh).$MULTILANE_LONG in
-        rails. | leaves.) ;;
+        rails. | leaves. | inside.) ;;
         *) basename "$file" .sh ;;
         esac
     done

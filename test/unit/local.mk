@@ -29,6 +29,11 @@ test_unit_model_number_LDADD = libmultilane_common.la
 test_unit_model_plan_LDADD = libmultilane_common.la
 test_unit_model_property_LDADD = libmultilane_tools.la
 
+# What multilane-top concludes from pages.
+check_PROGRAMS += test/unit/top_why
+TESTS += test/unit/top_why
+test_unit_top_why_LDADD = libmultilane_top.la
+
 # The two rules of common/compat.
 check_PROGRAMS += test/unit/test_compat
 TESTS += test/unit/test_compat
@@ -48,7 +53,8 @@ test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c
 # Of the PML's library each takes the files that it needs.
 pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_handle test/unit/pml_in_place \
 	test/unit/pml_lanes \
-	test/unit/pml_match test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
+	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
+	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
 	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
@@ -76,6 +82,12 @@ test_unit_pml_lanes_LDADD = $(pml_ldadd)
 test_unit_pml_match_SOURCES = test/unit/pml_match.c
 test_unit_pml_match_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_match_LDADD = $(pml_ldadd)
+test_unit_pml_page_SOURCES = test/unit/pml_page.c
+test_unit_pml_page_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_page_LDADD = libmultilane_top.la $(pml_ldadd)
+test_unit_pml_page_fill_SOURCES = test/unit/pml_page_fill.c test/unit/lanes_standin.c
+test_unit_pml_page_fill_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_page_fill_LDADD = $(pml_ldadd)
 test_unit_pml_peer_SOURCES = test/unit/pml_peer.c test/unit/lanes_standin.c
 test_unit_pml_peer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_peer_LDADD = $(pml_ldadd)

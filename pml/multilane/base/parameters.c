@@ -61,6 +61,10 @@ static const struct param rows[] = {
     {"lost_s", PARAM_INT, &parameters.lost_s,
      "seconds of silence on every lane after which a peer counts as lost, unless the kernel or a "
      "device knows by one of its lanes that it lives"},
+    {"hang_s", PARAM_INT, &parameters.hang_s,
+     "seconds in one wait after which a rank says once, on the standard error, what it waits for; "
+     "0: "
+     "never"},
     {"lane_attr", PARAM_STRING, &parameters.lane_attr,
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
     {"progress_thread", PARAM_INT, &parameters.progress_thread,
@@ -147,6 +151,7 @@ int parameters_parse(const mca_base_component_t *component)
         {"rndv_lanes", &parameters.rndv_lanes, 0, INT_MAX},
         {"suspect_ms", &parameters.suspect_ms, 1, INT_MAX},
         {"lost_s", &parameters.lost_s, 1, INT_MAX},
+        {"hang_s", &parameters.hang_s, 0, INT_MAX},
     };
     struct model_error error;
     if (!param_check(component, ranges, sizeof(ranges) / sizeof(ranges[0])))

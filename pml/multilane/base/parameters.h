@@ -26,6 +26,7 @@ struct parameters {
     const char *queued_max;
     int suspect_ms;
     int lost_s;
+    int hang_s;
     const char *lane_attr;
     int progress_thread;
     const char *profile;

@@ -23,11 +23,13 @@
 #include "peer/peer.h"
 #include "peer/peer_class.h"
 #include "peer/peer_lanes.h"
+#include "report/page_keeper.h"
 #include "report/report.h"
 #include "request/recv_request.h"
 #include "request/send_queue.h"
 #include "request/send_request.h"
 #include "request/send_start.h"
+#include "entry/waits.h"
 
 static mca_pml_base_module_t module = {
     .pml_add_procs = module_add_procs,
@@ -50,7 +52,8 @@ static mca_pml_base_module_t module = {
     .pml_imrecv = module_imrecv,
     .pml_mrecv = module_mrecv,
     .pml_dump = module_dump,
-    COMPAT_PML_MODULE_REST(module_revoke_comm).pml_max_contextid = COMPAT_MAX_CONTEXT,
+    COMPAT_PML_MODULE_REST(module_revoke_comm, transports_of_rank).pml_max_contextid =
+        COMPAT_MAX_CONTEXT,
     .pml_max_tag = INT_MAX,
     .pml_flags = COMPAT_PML_FLAGS,
 };
@@ -148,7 +151,8 @@ int module_enable(bool enable)
     if (!multilane.local_peers)
         return OMPI_ERR_OUT_OF_RESOURCE;
     multilane.enabled = true;
-    return OMPI_SUCCESS;
+    waits_hook();
+    return page_keeper_begin();
 }
 
 /* A lane whose largest eager fragment is too small for the headers would fail at the first
@@ -259,6 +263,8 @@ void module_fini(void)
         return;
     progress_thread_end();
     calibrate_hook_fini();
+    page_keeper_end();
+    waits_unhook();
     explain_write();
     multilane.enabled = false;
     multilane.receiving = false;

@@ -6,6 +6,7 @@
 #include "entry/calls.h"
 #include "request/recv_request.h"
 #include "request/request.h"
+#include "request/wait_story.h"
 
 /* Looks for a message; `take`: also removes it. */
 static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi, bool take,
@@ -50,19 +51,28 @@ static int receive_error(ompi_communicator_t *comm, int source, int tag)
                                                : compat_comm_receive_error(comm, source, tag);
 }
 
+/* So many turns make a wait long: it is told from then on. */
+#define TURNS_UNTIL_LONG 256u
+
 /* Waits for a message. Null: none can come, *rc is the error. */
 static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm, bool take,
                                   ompi_status_public_t *status, int *rc)
 {
     struct inbound *inbound;
     struct lane *lane = comm_likely_lane(comm->c_pml_comm, source);
+    struct wait_story story;
+    unsigned turns = 0;
+    *rc = OMPI_SUCCESS;
     while (!(inbound = probe_and_progress(source, tag, comm, take, status))) {
+        if (turns++ == TURNS_UNTIL_LONG)
+            wait_story_begin_probe(&story, comm, source, tag);
         request_look(lane);
         *rc = receive_error(comm, source, tag);
         if (*rc != OMPI_SUCCESS)
-            return NULL;
+            break;
     }
-    *rc = OMPI_SUCCESS;
+    if (turns > TURNS_UNTIL_LONG)
+        wait_story_end(&story);
     return inbound;
 }
 

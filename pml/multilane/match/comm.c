@@ -109,9 +109,8 @@ void comm_unlist(struct mca_pml_comm_t *comm)
     OPAL_THREAD_UNLOCK(&multilane.comm_lock);
 }
 
-void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
+static void visit_all(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
 {
-    OPAL_THREAD_LOCK(&multilane.lock);
     for (uint32_t i = 0; i < COMM_CHUNKS; i++) {
         const comm_slot *chunk = chunk_at(i);
         for (uint32_t j = 0; chunk && j < COMM_CHUNK; j++) {
@@ -120,7 +119,22 @@ void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *w
                 visit(comm, with);
         }
     }
+}
+
+void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
+{
+    OPAL_THREAD_LOCK(&multilane.lock);
+    visit_all(visit, with);
     OPAL_THREAD_UNLOCK(&multilane.lock);
+}
+
+bool comms_try_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
+{
+    if (OPAL_THREAD_TRYLOCK(&multilane.lock) != 0)
+        return false;
+    visit_all(visit, with);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return true;
 }
 
 struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank)

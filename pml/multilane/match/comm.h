@@ -45,6 +45,8 @@ void comms_fini(void);
 
 /* Calls `visit` for all communicators, under the component's lock. */
 void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
+/* The same if that lock is free. False: it is not. */
+bool comms_try_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
 
 /* The name of a rank's process. A look-up of the process itself would make one that was never
  * met. */

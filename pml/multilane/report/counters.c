@@ -100,6 +100,62 @@ static int counter_register(const mca_base_component_t *component, const char *n
     return index >= 0 ? OMPI_SUCCESS : index;
 }
 
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+/* Element i: messages of the size ranges, as the plans have them, that end at 2^i to 2^(i+1) - 1
+ * bytes. So a read adds up what is counted anyway. */
+#define SIZES 64
+
+static void sizes_add(const struct peer_class *class, int buffer, unsigned long long *sizes)
+{
+    for (uint32_t i = 0; class->plans[buffer] && i < class->plans[buffer]->entry_count; i++) {
+        const struct route *route = &class->routes[buffer][i];
+        int bit = route->largest ? 63 - __builtin_clzll(route->largest) : 0;
+        sizes[bit] += counter_read(&route->messages);
+    }
+}
+
+static int read_sizes(const struct mca_base_pvar_t *variable, void *value, void *object)
+{
+    unsigned long long *sizes = value;
+    (void) variable;
+    (void) object;
+    memset(sizes, 0, SIZES * sizeof(*sizes));
+    if (!multilane.enabled)
+        return OMPI_SUCCESS;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    for (struct peer_class *class = classes_first(); class; class = class->next)
+        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+            sizes_add(class, buffer, sizes);
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    return OMPI_SUCCESS;
+}
+
+static int sizes_notify(struct mca_base_pvar_t *variable, mca_base_pvar_event_t event, void *object,
+                        int *count)
+{
+    (void) variable;
+    (void) object;
+    if (event == MCA_BASE_PVAR_HANDLE_BIND)
+        *count = SIZES;
+    return OMPI_SUCCESS;
+}
+
+static int sizes_register(const mca_base_component_t *component)
+{
+    int index = mca_base_component_pvar_register(
+        component, "message_sizes",
+        "Messages sent by this process, 64 counts by the logarithm to base 2 of the largest size "
+        "in "
+        "the range of sizes that the plan has put them into",
+        OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+        MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
+        read_sizes, NULL, sizes_notify, NULL);
+    return index >= 0 ? OMPI_SUCCESS : index;
+}
+
+/* --- all -------------------------------------------------------------------------------------- */
+
 /* "eager-short" as part of a variable's name: "eager_short". */
 static void variable_name(char *text, size_t size, const char *what, const char *of)
 {
@@ -158,7 +214,7 @@ int counters_register(const mca_base_component_t *component)
                              read_protocol_messages, read_protocol_bytes);
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]) && rc == OMPI_SUCCESS; i++)
         rc = counter_register(component, plain[i].name, plain[i].help, read_plain, plain[i].value);
-    return rc;
+    return rc == OMPI_SUCCESS ? sizes_register(component) : rc;
 }
 
 int counters_register_lanes(const mca_base_component_t *component)

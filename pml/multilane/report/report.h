@@ -12,6 +12,10 @@ int counters_register(const mca_base_component_t *component);
 /* Registers the variables of each BTL that the job has opened. */
 int counters_register_lanes(const mca_base_component_t *component);
 
+/* transports.c: the lanes to a rank, for Open MPI's ompi_display_comm (5.0 and later); the caller
+ * frees both parts. Null: no lane, or no memory. */
+mca_pml_transports_t *transports_of_rank(ompi_communicator_t *comm, int rank);
+
 /* explain.c: writes the report of the plans and their use, if pml_multilane_explain asks for it.
  * Call before classes_fini. */
 void explain_write(void);

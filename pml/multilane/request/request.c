@@ -3,6 +3,7 @@
 #include "request/request.h"
 
 #include "common/ring/ring.h"
+#include "request/wait_story.h"
 
 struct request_calls request_calls;
 
@@ -35,9 +36,19 @@ static bool poll_completes(ompi_request_t *request, struct lane *lane)
     return false;
 }
 
+static enum page_call request_call(const ompi_request_t *request)
+{
+    const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) request;
+    return base->req_type == MCA_PML_REQUEST_SEND ? PAGE_SEND : PAGE_RECV;
+}
+
 void request_wait(ompi_request_t *request, struct lane *lane)
 {
-    if (!lane || opal_progress_yield_when_idle || !poll_completes(request, lane))
+    if (!lane || opal_progress_yield_when_idle || !poll_completes(request, lane)) {
+        struct wait_story story;
+        wait_story_begin(&story, request_call(request), 1, &request);
         ompi_request_wait_completion(request);
+        wait_story_end(&story);
+    }
     tsan_acquire(request); /* request_complete */
 }

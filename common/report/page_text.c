@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The words for waits and requests. */
+#include "common/report/page_text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *page_collective_name(uint32_t collective)
+{
+    static const char *const names[PAGE_COLLECTIVES] = {
+        [PAGE_NO_COLLECTIVE] = "",
+        [PAGE_ALLGATHER] = "MPI_Allgather",
+        [PAGE_ALLGATHERV] = "MPI_Allgatherv",
+        [PAGE_ALLREDUCE] = "MPI_Allreduce",
+        [PAGE_ALLTOALL] = "MPI_Alltoall",
+        [PAGE_ALLTOALLV] = "MPI_Alltoallv",
+        [PAGE_ALLTOALLW] = "MPI_Alltoallw",
+        [PAGE_BARRIER] = "MPI_Barrier",
+        [PAGE_BCAST] = "MPI_Bcast",
+        [PAGE_EXSCAN] = "MPI_Exscan",
+        [PAGE_GATHER] = "MPI_Gather",
+        [PAGE_GATHERV] = "MPI_Gatherv",
+        [PAGE_REDUCE] = "MPI_Reduce",
+        [PAGE_REDUCE_SCATTER] = "MPI_Reduce_scatter",
+        [PAGE_REDUCE_SCATTER_BLOCK] = "MPI_Reduce_scatter_block",
+        [PAGE_SCAN] = "MPI_Scan",
+        [PAGE_SCATTER] = "MPI_Scatter",
+        [PAGE_SCATTERV] = "MPI_Scatterv",
+        [PAGE_NONBLOCKING] = "a nonblocking collective",
+        [PAGE_OTHER_INTERNAL] = "an operation on communicators",
+    };
+    return collective < PAGE_COLLECTIVES ? names[collective] : "";
+}
+
+const char *page_call_name(const struct page_wait *wait)
+{
+    static const char *const names[PAGE_CALLS] = {
+        [PAGE_NO_CALL] = "MPI",           [PAGE_RECV] = "MPI_Recv",
+        [PAGE_SEND] = "MPI_Send",         [PAGE_PROBE] = "MPI_Probe",
+        [PAGE_WAIT] = "MPI_Wait",         [PAGE_WAITALL] = "MPI_Waitall",
+        [PAGE_WAITANY] = "MPI_Waitany",   [PAGE_WAITSOME] = "MPI_Waitsome",
+        [PAGE_FINALIZE] = "MPI_Finalize",
+    };
+    uint32_t collective = wait->row_count ? wait->rows[0].collective : PAGE_NO_COLLECTIVE;
+    if (collective && collective != PAGE_NONBLOCKING)
+        return page_collective_name(collective);
+    return names[wait->call < PAGE_CALLS ? wait->call : PAGE_NO_CALL];
+}
+
+void page_time_text(uint64_t ns, char *text, size_t size)
+{
+    double seconds = (double) ns * 1e-9;
+    if (seconds < 9.95)
+        snprintf(text, size, "%.1f s", seconds);
+    else if (seconds < 600)
+        snprintf(text, size, "%.0f s", seconds);
+    else
+        snprintf(text, size, "%.0f min", seconds / 60);
+}
+
+void page_comm_text(const struct page_comm *comm, char *text, size_t size)
+{
+    if (strcmp(comm->name, "MPI_COMM_WORLD") == 0)
+        snprintf(text, size, "%s", comm->name);
+    else if (comm->name[0])
+        snprintf(text, size, "communicator \"%s\" of %u", comm->name, comm->size);
+    else
+        snprintf(text, size, "communicator %llu of %u", (unsigned long long) comm->id[1],
+                 comm->size);
+}
+
+/* Appends to a text. */
+__attribute__((format(printf, 3, 4))) static void more(char *text, size_t size, const char *format,
+                                                       ...)
+{
+    size_t length = strlen(text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text + length, size - length, format, list);
+    va_end(list);
+}
+
+static void target_text(const struct page_request *row, char *text, size_t size)
+{
+    if (row->peer.rank == PAGE_ANY_RANK)
+        more(text, size, row->rank == PAGE_ANY ? "any rank" : "rank %d there", row->rank);
+    else
+        more(text, size, "rank %u", row->peer.rank);
+}
+
+void page_request_text(const struct page_request *row, char *text, size_t size)
+{
+    char comm[PAGE_TEXT];
+    page_comm_text(&row->comm, comm, sizeof(comm));
+    text[0] = '\0';
+    if (row->kind == PAGE_OTHER) {
+        if (row->collective)
+            more(text, size, "%s, %s", page_collective_name(row->collective), comm);
+        else
+            more(text, size, "a request of another kind");
+        return;
+    }
+    target_text(row, text, size);
+    if (row->collective)
+        ; /* the call's name says it */
+    else if (row->tag == PAGE_ANY)
+        more(text, size, ", any tag");
+    else
+        more(text, size, ", tag %d", row->tag);
+    more(text, size, ", %s", comm);
+}
+
+static const char *stage_text(const struct page_request *row)
+{
+    switch (row->stage) {
+    case PAGE_ANNOUNCED:
+        return " (which has posted no receive for it)";
+    case PAGE_NO_CREDIT:
+        return " (which keeps as many messages as it promised to)";
+    case PAGE_NO_ROOM:
+        return " (no lane to it has room)";
+    case PAGE_MOVING:
+        return " (bytes are under way)";
+    default:
+        return "";
+    }
+}
+
+void page_wait_text(const struct page_wait *wait, uint64_t now_ns, char *text, size_t size)
+{
+    char time[32], request[PAGE_TEXT];
+    page_time_text(now_ns > wait->since_ns ? now_ns - wait->since_ns : 0, time, sizeof(time));
+    snprintf(text, size, "waits %s in %s", time, page_call_name(wait));
+    if (wait->call == PAGE_FINALIZE)
+        more(text, size, " for the other ranks to come there");
+    for (uint32_t i = 0; i < wait->row_count && i < 2; i++) {
+        page_request_text(&wait->rows[i], request, sizeof(request));
+        more(text, size, "%s %s%s", i ? ", and" : " for", request, stage_text(&wait->rows[i]));
+    }
+    if (wait->outstanding > 2)
+        more(text, size, ", and %u more requests", wait->outstanding - 2);
+}
+
+const struct page_peer *page_peer_of(const struct page *page, const struct page_process *name)
+{
+    for (uint32_t i = 0; i < page->peer_count; i++)
+        if (page->peers[i].name.job == name->job && page->peers[i].name.rank == name->rank)
+            return &page->peers[i];
+    return NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a page says, in words: for multilane-top, and for the rank itself (pml_multilane_hang_s).
+ * All texts are cut where they do not fit, and end. */
+#ifndef COMMON_REPORT_PAGE_TEXT_H
+#define COMMON_REPORT_PAGE_TEXT_H
+
+#include <stddef.h>
+
+#include "multilane/page.h"
+
+#define PAGE_TEXT 256 /* bytes that hold each of these texts */
+
+/* "MPI_Barrier", "MPI_Recv", ...: a wait inside a collective has the collective's name. */
+const char *page_call_name(const struct page_wait *wait);
+
+const char *page_collective_name(uint32_t collective);
+
+/* "0.4 s", "41 s", "12 min". */
+void page_time_text(uint64_t ns, char *text, size_t size);
+
+/* "MPI_COMM_WORLD", or the communicator's other name with this process's rank in it. */
+void page_comm_text(const struct page_comm *comm, char *text, size_t size);
+
+/* "rank 7, tag 12, MPI_COMM_WORLD". */
+void page_request_text(const struct page_request *row, char *text, size_t size);
+
+/* "waits 41 s in MPI_Recv for rank 7, tag 12, MPI_COMM_WORLD". */
+void page_wait_text(const struct page_wait *wait, uint64_t now_ns, char *text, size_t size);
+
+/* The peer's row; null: none. */
+const struct page_peer *page_peer_of(const struct page *page, const struct page_process *name);
+
+#endif

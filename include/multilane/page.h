@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The page of a rank: what multilane-top reads of a running process without stopping it.
+ *
+ * A rank has it in a memfd named PAGE_FILE_NAME, which a process of the same user finds among the
+ * descriptors in /proc/PID/fd and reads with pread. One process writes it and never reads it back;
+ * readers take a snapshot, and believe nothing in it before page_check (common/report/page_check.h)
+ * has looked. A page of another version has the first three words in common with this one. */
+#ifndef MULTILANE_PAGE_H
+#define MULTILANE_PAGE_H
+
+#include <stdint.h>
+
+#define PAGE_FILE_NAME "multilane-page"
+#define PAGE_MAGIC     UINT64_C(0x0a656761704c4d89) /* 0x89 "MLpage" and a line feed */
+#define PAGE_VERSION   1u
+
+#define PAGE_WAITS         4   /* threads that wait */
+#define PAGE_REQUESTS      8   /* requests of one wait */
+#define PAGE_PEERS         128 /* peers with traffic */
+#define PAGE_LANES         16
+#define PAGE_TROUBLES      8
+#define PAGE_MESSAGES      16
+#define PAGE_NAME          32
+#define PAGE_WHY           96
+#define PAGE_HOST          64
+#define PAGE_ANY           (-1) /* a source, or a tag */
+#define PAGE_ANY_RANK      UINT32_MAX
+#define PAGE_STARTED       1u         /* flags of the page: MPI_Init is over */
+#define PAGE_HAS_THREADS   2u         /* MPI_THREAD_MULTIPLE */
+#define PAGE_WAIT_FINALIZE UINT64_MAX /* the number of the wait in MPI_Finalize */
+#define PAGE_PEER_LOST     1u
+#define PAGE_PEER_BLOCKED  2u /* its credit is used up: what is sent to it waits */
+
+/* A process: as Open MPI names it, job and rank in the job's MPI_COMM_WORLD. */
+struct page_process {
+    uint32_t job;
+    uint32_t rank; /* PAGE_ANY_RANK: any */
+};
+
+/* A communicator: equal in all its processes but for `my_rank`. */
+struct page_comm {
+    uint64_t id[2];
+    struct page_process first; /* the process that is rank 0 in it (of an intercommunicator: in the
+                                * other group) */
+    uint32_t size;
+    int32_t my_rank;
+    char name[PAGE_NAME];
+};
+
+enum page_call {
+    PAGE_NO_CALL,
+    PAGE_RECV,
+    PAGE_SEND,
+    PAGE_PROBE,
+    PAGE_WAIT,
+    PAGE_WAITALL,
+    PAGE_WAITANY,
+    PAGE_WAITSOME,
+    PAGE_FINALIZE,
+    PAGE_CALLS
+};
+
+enum page_request_kind {
+    PAGE_RECEIVE,
+    PAGE_SENDING,
+    PAGE_PROBING,
+    PAGE_OTHER, /* of Open MPI itself: a nonblocking collective, a file, a generalized request */
+    PAGE_REQUEST_KINDS
+};
+
+/* How far a request is. */
+enum page_stage {
+    PAGE_UNKNOWN,
+    PAGE_UNMATCHED, /* receive: no message has come for it */
+    PAGE_MOVING,    /* bytes move, or are about to */
+    PAGE_ANNOUNCED, /* send: the receiver was told, and has not asked for the bytes */
+    PAGE_NO_CREDIT, /* send: the receiver keeps all that it promised to keep */
+    PAGE_NO_ROOM,   /* send: no lane takes it now */
+    PAGE_STAGES
+};
+
+struct page_request {
+    uint8_t kind;       /* enum page_request_kind */
+    uint8_t stage;      /* enum page_stage */
+    uint8_t collective; /* enum page_collective, by its tag */
+    uint8_t reserved;
+    int32_t rank; /* in the communicator; PAGE_ANY */
+    int32_t tag;
+    uint32_t reserved2;
+    struct page_process peer;
+    struct page_comm comm;
+    uint64_t bytes; /* a send's; a receive's room */
+    uint64_t left;  /* of them, not moved yet, where it is known */
+};
+
+enum page_collective {
+    PAGE_NO_COLLECTIVE,
+    PAGE_ALLGATHER,
+    PAGE_ALLGATHERV,
+    PAGE_ALLREDUCE,
+    PAGE_ALLTOALL,
+    PAGE_ALLTOALLV,
+    PAGE_ALLTOALLW,
+    PAGE_BARRIER,
+    PAGE_BCAST,
+    PAGE_EXSCAN,
+    PAGE_GATHER,
+    PAGE_GATHERV,
+    PAGE_REDUCE,
+    PAGE_REDUCE_SCATTER,
+    PAGE_REDUCE_SCATTER_BLOCK,
+    PAGE_SCAN,
+    PAGE_SCATTER,
+    PAGE_SCATTERV,
+    PAGE_NONBLOCKING,    /* a nonblocking one */
+    PAGE_OTHER_INTERNAL, /* another message of Open MPI's own */
+    PAGE_COLLECTIVES
+};
+
+/* A thread that waits. */
+struct page_wait {
+    uint32_t call;        /* enum page_call */
+    uint32_t row_count;   /* of what follows */
+    uint32_t outstanding; /* requests that are not complete; may exceed the rows */
+    uint32_t reserved;
+    uint64_t number; /* each wait of the process has its own */
+    uint64_t since_ns;
+    struct page_request rows[PAGE_REQUESTS];
+};
+
+struct page_peer {
+    struct page_process name;
+    uint32_t flags;
+    uint32_t sent;     /* messages so far, modulo 2^32, also those that wait here */
+    uint32_t received; /* messages that came in order, modulo 2^32 */
+    uint32_t early;    /* messages that came before an older one */
+    uint32_t waiting;  /* messages that wait here for room at the peer or on a lane */
+    uint32_t
+        unacknowledged; /* messages that the peer may not have yet, of lanes that may lose them */
+    uint32_t kept;      /* 64-byte units of its messages that no receive has taken */
+    int32_t credit;     /* units that may be sent to it */
+    uint64_t queued_bytes; /* copies that no lane has taken yet */
+    uint8_t lanes;
+    uint8_t lanes_down;
+    uint8_t reserved[6];
+};
+
+struct page_lane {
+    char name[PAGE_NAME]; /* BTL and device */
+    uint32_t peers;       /* that it reaches */
+    uint32_t down;        /* for so many of them it is down */
+    uint64_t bytes;       /* sent */
+};
+
+/* A lane that does not work. */
+struct page_trouble {
+    struct page_process peer;
+    char lane[PAGE_NAME];
+    uint32_t is_broken; /* 1: its BTL said so; 0: it does not answer */
+    uint32_t reserved;
+    char why[PAGE_WHY];
+};
+
+/* A posted receive, or a message without one. */
+struct page_message {
+    struct page_process peer; /* PAGE_ANY_RANK: any source */
+    int32_t rank;             /* in the communicator */
+    int32_t tag;
+    uint32_t collective;
+    uint32_t reserved;
+    struct page_comm comm;
+    uint64_t bytes;
+};
+
+struct page {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t bytes; /* sizeof(struct page) */
+
+    /* Odd while the owner writes what comes after `progressed_ns`. Written by the owner alone:
+     * relaxed store of the odd value, release fence, the writes, release store of the even value.
+     * Partner: page_read (tools/top/page_read.c), which reads it before and after its copy. */
+    uint64_t sequence;
+    /* Stored alone, relaxed, by the thread that makes progress. */
+    uint64_t rounds;        /* of progress */
+    uint64_t progressed_ns; /* time of the last one */
+
+    uint64_t started_ns; /* all times: CLOCK_MONOTONIC */
+    uint64_t refreshes;
+    struct page_process me;
+    uint32_t job_size;
+    uint32_t flags;
+    int32_t pid; /* in the owner's namespace */
+    uint32_t series;
+    char host[PAGE_HOST];
+    char program[PAGE_NAME];
+
+    uint32_t wait_count;
+    uint32_t peer_count;
+    uint32_t lane_count;
+    uint32_t trouble_count;
+    uint32_t posted_count; /* of the rows */
+    uint32_t unexpected_count;
+    uint32_t posted_total;
+    uint32_t unexpected_total;
+    uint64_t unexpected_ever; /* messages that came before their receive */
+    uint64_t sent_messages;
+    uint64_t sent_bytes;
+
+    struct page_wait waits[PAGE_WAITS];
+    struct page_peer peers[PAGE_PEERS];
+    struct page_lane lanes[PAGE_LANES];
+    struct page_trouble troubles[PAGE_TROUBLES];
+    struct page_message posted[PAGE_MESSAGES];
+    struct page_message unexpected[PAGE_MESSAGES];
+};
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of the page, and its sequence. */
+#define _GNU_SOURCE
+#include "base/own_page.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct page *own_page;
+static int page_fd = -1;
+
+/* Some systems refuse executable memory; older ones know neither this flag nor the seal. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+/* Making a file above this limit ends the process by a signal. */
+static bool size_is_allowed(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur >= sizeof(*own_page))
+        return true;
+    errno = EFBIG;
+    return false;
+}
+
+static int fd_open(void)
+{
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    int fd = memfd_create(PAGE_FILE_NAME, flags | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create(PAGE_FILE_NAME, flags) : fd;
+}
+
+/* After the mapping: from then on no other process can write to it, where the kernel knows that
+ * seal (5.1). */
+static void seal(int fd)
+{
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+    if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
+        (void) fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SEAL);
+}
+
+static bool page_map(const char **why)
+{
+    void *memory = MAP_FAILED;
+    page_fd = fd_open();
+    if (page_fd >= 0 && size_is_allowed() && ftruncate(page_fd, sizeof(*own_page)) == 0)
+        memory = mmap(NULL, sizeof(*own_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+    if (memory == MAP_FAILED) {
+        *why = strerror(errno);
+        if (page_fd >= 0)
+            close(page_fd);
+        page_fd = -1;
+        return false;
+    }
+    seal(page_fd);
+    own_page = memory;
+    return true;
+}
+
+bool own_page_open(const char **why)
+{
+    *why = NULL;
+    if (!page_map(why))
+        own_page = calloc(1, sizeof(*own_page));
+    if (!own_page)
+        return false;
+    own_page->magic = PAGE_MAGIC;
+    own_page->version = PAGE_VERSION;
+    own_page->bytes = sizeof(*own_page);
+    return true;
+}
+
+void own_page_close(void)
+{
+    if (page_fd >= 0) {
+        munmap(own_page, sizeof(*own_page));
+        close(page_fd);
+    } else {
+        free(own_page);
+    }
+    own_page = NULL;
+    page_fd = -1;
+}
+
+static _Atomic uint64_t *sequence(void)
+{
+    return (_Atomic uint64_t *) &own_page->sequence;
+}
+
+/* Odd first, then the fence, so that a reader that sees a later change sees the odd number, or a
+ * higher one. Partner: page_read of multilane-top. */
+void own_page_change(void)
+{
+    uint64_t before = atomic_load_explicit(sequence(), memory_order_relaxed);
+    atomic_store_explicit(sequence(), before + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+void own_page_changed(void)
+{
+    uint64_t before = atomic_load_explicit(sequence(), memory_order_relaxed);
+    /* Release: a reader that sees the even number sees the changes. Partner: as above. */
+    atomic_store_explicit(sequence(), before + 1, memory_order_release);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* This process's own page, which multilane-top reads: include/multilane/page.h. */
+#ifndef MULTILANE_OWN_PAGE_H
+#define MULTILANE_OWN_PAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "multilane/page.h"
+
+/* Never null between own_page_open and own_page_close: where the system gives no memory to share,
+ * the page is private, and no reader finds it. */
+extern __attribute__((visibility("hidden"))) struct page *own_page;
+
+/* False: no memory at all. *why: why no other process can read it; null where one can. */
+bool own_page_open(const char **why);
+void own_page_close(void);
+
+/* Around changes of what the sequence guards. One thread at a time: the caller holds the lock of
+ * wait_stories (request/wait_story.h), or there are no threads. */
+void own_page_change(void);
+void own_page_changed(void);
+
+/* One more round of progress, now. Relaxed, and a count may be lost where several threads make
+ * progress: readers only ask whether it moves. Partner: page_read of multilane-top. */
+static inline void own_page_round(uint64_t now)
+{
+    _Atomic uint64_t *rounds = (_Atomic uint64_t *) &own_page->rounds;
+    uint64_t before = atomic_load_explicit(rounds, memory_order_relaxed);
+    atomic_store_explicit(rounds, before + 1, memory_order_relaxed);
+    atomic_store_explicit((_Atomic uint64_t *) &own_page->progressed_ns, now, memory_order_relaxed);
+}
+
+#endif

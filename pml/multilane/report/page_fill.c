@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rows of the page: waits, peers, lanes, receives and messages. */
+#define _GNU_SOURCE
+#include "report/page_fill.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/multilane.h"
+#include "base/own_page.h"
+#include "common/compat/collective.h"
+#include "delivery/delivery_state.h"
+#include "match/comm.h"
+#include "match/inbound.h"
+#include "peer/peer_class.h"
+#include "report/wait_rows.h"
+#include "request/recv_request.h"
+#include "request/send_request.h"
+#include "request/wait_story.h"
+
+static uint64_t finalize_since_ns;
+
+void page_fill_identity(void)
+{
+    finalize_since_ns = 0;
+    own_page->started_ns = wait_story_clock_ns();
+    own_page->me = (struct page_process){multilane.me.jobid, multilane.me.vpid};
+    own_page->job_size = multilane.local_peer_count;
+    own_page->pid = (int32_t) getpid();
+    own_page->series = COMPAT_SERIES;
+    if (gethostname(own_page->host, sizeof(own_page->host) - 1) != 0)
+        own_page->host[0] = '\0';
+    snprintf(own_page->program, sizeof(own_page->program), "%s", program_invocation_short_name);
+}
+
+/* --- waits ------------------------------------------------------------------------------------ */
+
+/* MPI_Finalize waits for the other processes by the launcher, not by a request. */
+static void finalize_fill(uint64_t now)
+{
+    if (!compat_mpi_is_finalizing() || own_page->wait_count == PAGE_WAITS)
+        return;
+    if (!finalize_since_ns)
+        finalize_since_ns = now;
+    struct page_wait *wait = &own_page->waits[own_page->wait_count++];
+    wait->call = PAGE_FINALIZE;
+    wait->row_count = wait->outstanding = 0;
+    wait->number = PAGE_WAIT_FINALIZE;
+    wait->since_ns = finalize_since_ns;
+}
+
+static void waits_fill(uint64_t now)
+{
+    own_page->wait_count = 0;
+    for (struct wait_story *story = wait_stories.first; story; story = story->next) {
+        story->published = own_page->wait_count < PAGE_WAITS;
+        if (story->published)
+            wait_story_tell(story, now, &own_page->waits[own_page->wait_count++]);
+    }
+    finalize_fill(now);
+}
+
+/* --- peers ------------------------------------------------------------------------------------ */
+
+#define COUNTED_MOST 1000 /* messages of a list are counted up to here */
+
+static uint32_t early_count(const struct peer *peer)
+{
+    uint32_t count = 0;
+    for (const struct inbound *early = peer->early; early && count < COUNTED_MOST;
+         early = early->next)
+        count++;
+    return count;
+}
+
+static void sending_fill(struct peer *peer, struct page_peer *row)
+{
+    uint64_t drawn = counter_read(&peer->drawn);
+    uint32_t limit = atomic_load_explicit(&peer->out.limit, memory_order_relaxed);
+    row->sent = (uint32_t) drawn;
+    row->credit = (int32_t) (limit - (uint32_t) (drawn >> 32));
+    row->queued_bytes = counter_read(&peer->queued);
+    row->waiting = 0;
+    if (OPAL_THREAD_TRYLOCK(&peer->credit_lock) != 0)
+        return;
+    const struct send_request *first = atomic_load_explicit(&peer->waiting, memory_order_relaxed);
+    for (const struct send_request *one = first; one && row->waiting < COUNTED_MOST;
+         one = one->next_waiting)
+        row->waiting++;
+    if (first && !first->is_admitted)
+        row->flags |= PAGE_PEER_BLOCKED;
+    OPAL_THREAD_UNLOCK(&peer->credit_lock);
+}
+
+/* False: the lock is taken; what was there stays. */
+static bool receiving_fill(struct peer *peer, struct page_peer *row)
+{
+    if (OPAL_THREAD_TRYLOCK(&peer->lock) != 0)
+        return false;
+    row->received = peer->next_receive_sequence;
+    row->early = early_count(peer);
+    row->kept = peer->in.held;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return true;
+}
+
+static void delivery_fill(const struct peer *peer, struct page_peer *row)
+{
+    struct delivery *delivery = delivery_find(peer);
+    row->unacknowledged = 0;
+    if (!delivery || OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
+        return;
+    if (delivery->first)
+        row->unacknowledged = delivery->next - delivery->acknowledged;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+}
+
+/* Relaxed: the state is one word. */
+static bool is_down(const struct lane *lane)
+{
+    return lane_is_lost(lane) ||
+           atomic_load_explicit(&lane->health.state, memory_order_relaxed) != LANE_UP;
+}
+
+static void lane_names(const struct lane *lane, char name[PAGE_NAME])
+{
+    const struct peer_class *class = peer_class_now(lane->peer);
+    const char *text = lane_name(lane);
+    for (int i = 0; class && i < class->lane_count; i++)
+        if (class->btls[i] == lane->btl)
+            text = class->lanes[i].name;
+    snprintf(name, PAGE_NAME, "%.*s", PAGE_NAME - 1, text);
+}
+
+static void trouble_add(const struct peer *peer, const struct lane *lane)
+{
+    if (own_page->trouble_count == PAGE_TROUBLES)
+        return;
+    struct page_trouble *row = &own_page->troubles[own_page->trouble_count++];
+    struct delivery *delivery = delivery_find(peer);
+    memset(row, 0, sizeof(*row));
+    row->peer = (struct page_process){peer->name.jobid, peer->name.vpid};
+    row->is_broken = atomic_load_explicit(&lane->health.state, memory_order_relaxed) != LANE_SILENT;
+    lane_names(lane, row->lane);
+    if (!delivery || OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
+        return;
+    snprintf(row->why, sizeof(row->why), "%.*s", PAGE_WHY - 1, lane->health.why);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+}
+
+static void peer_fill(struct peer *peer, struct page_peer *row)
+{
+    struct page_process name = {peer->name.jobid, peer->name.vpid};
+    if (row->name.job != name.job || row->name.rank != name.rank)
+        memset(row, 0, sizeof(*row));
+    row->name = name;
+    row->flags = peer_is_lost(peer) ? PAGE_PEER_LOST : 0;
+    sending_fill(peer, row);
+    receiving_fill(peer, row);
+    delivery_fill(peer, row);
+    row->lanes = atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* lane_add */
+    row->lanes_down = 0;
+    for (uint8_t i = 0; i < row->lanes; i++)
+        row->lanes_down += is_down(&peer->lanes[i]);
+}
+
+static bool wait_names(const struct peer *peer)
+{
+    for (uint32_t i = 0; i < own_page->wait_count; i++)
+        for (uint32_t j = 0; j < own_page->waits[i].row_count; j++) {
+            const struct page_process *name = &own_page->waits[i].rows[j].peer;
+            if (name->job == peer->name.jobid && name->rank == peer->name.vpid)
+                return true;
+        }
+    return false;
+}
+
+/* Peers that are waited for, or whose messages wait here, have the first rows. */
+static bool is_first(const struct peer *peer)
+{
+    return atomic_load_explicit(&peer->waiting, memory_order_relaxed) != NULL ||
+           peer_is_lost(peer) || wait_names(peer);
+}
+
+static void peer_visit(struct peer *peer, void *with)
+{
+    const bool *wants_first = with;
+    if (own_page->peer_count == PAGE_PEERS || is_first(peer) != *wants_first)
+        return;
+    struct page_peer *row = &own_page->peers[own_page->peer_count];
+    peer_fill(peer, row);
+    if (*wants_first || row->sent || row->received)
+        own_page->peer_count++;
+    for (uint8_t i = 0; i < row->lanes; i++)
+        if (is_down(&peer->lanes[i]))
+            trouble_add(peer, &peer->lanes[i]);
+}
+
+static void peers_fill(void)
+{
+    bool wants_first = true;
+    own_page->peer_count = own_page->trouble_count = 0;
+    peers_visit(peer_visit, &wants_first);
+    wants_first = false;
+    peers_visit(peer_visit, &wants_first);
+}
+
+/* --- lanes ------------------------------------------------------------------------------------ */
+
+static const mca_btl_base_module_t *lane_btls[PAGE_LANES];
+
+/* The row of a module; null: no room. */
+static struct page_lane *lane_row(const mca_btl_base_module_t *btl, const char *name)
+{
+    uint32_t i = 0;
+    while (i < own_page->lane_count && lane_btls[i] != btl)
+        i++;
+    if (i == PAGE_LANES)
+        return NULL;
+    if (i == own_page->lane_count) {
+        own_page->lane_count++;
+        lane_btls[i] = btl;
+        memset(&own_page->lanes[i], 0, sizeof(own_page->lanes[i]));
+        snprintf(own_page->lanes[i].name, PAGE_NAME, "%.*s", PAGE_NAME - 1, name);
+    }
+    return &own_page->lanes[i];
+}
+
+static void row_add(const struct peer_class *class, int lane, uint64_t bytes)
+{
+    struct page_lane *row = lane_row(class->btls[lane], class->lanes[lane].name);
+    if (row)
+        row->bytes += bytes;
+}
+
+/* What each lane has carried of the messages that several carried together: the stripes that went
+ * to peers with such lanes. Nothing counts bytes for each lane of a class while messages move. */
+struct stripes {
+    const struct peer_class *class;
+    uint64_t bytes[MODEL_LANES_MAX], all;
+};
+
+static void stripes_add(struct peer *peer, void *with)
+{
+    struct stripes *stripes = with;
+    if (peer_class_now(peer) != stripes->class)
+        return;
+    uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* lane_add */
+    for (uint8_t i = 0; i < count && i < stripes->class->lane_count; i++) {
+        const struct lane *lane = &peer->lanes[i];
+        uint64_t bytes = counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
+        stripes->bytes[i] += bytes;
+        stripes->all += bytes;
+    }
+}
+
+static void route_add(const struct peer_class *class, const struct route *route, uint64_t *together)
+{
+    uint64_t bytes = counter_read(&route->bytes);
+    own_page->sent_messages += counter_read(&route->messages);
+    own_page->sent_bytes += bytes;
+    if (route->lane_count == 1)
+        row_add(class, route->lanes[0], bytes);
+    else
+        *together += bytes;
+}
+
+static void class_fill(const struct peer_class *class)
+{
+    uint64_t together = 0;
+    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+        for (uint32_t i = 0; class->plans[buffer] && i < class->plans[buffer]->entry_count; i++)
+            route_add(class, &class->routes[buffer][i], &together);
+    if (!together)
+        return;
+    struct stripes stripes = {.class = class};
+    peers_visit(stripes_add, &stripes);
+    for (int i = 0; i < class->lane_count && stripes.all; i++)
+        row_add(class, i,
+                (uint64_t) ((double) together * (double) stripes.bytes[i] / (double) stripes.all));
+}
+
+static void reach_add(struct peer *peer, void *with)
+{
+    const struct peer_class *class = peer_class_now(peer);
+    uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* lane_add */
+    (void) with;
+    for (uint8_t i = 0; class && i < count; i++) {
+        char name[PAGE_NAME];
+        lane_names(&peer->lanes[i], name);
+        struct page_lane *row = lane_row(peer->lanes[i].btl, name);
+        if (!row)
+            continue;
+        row->peers++;
+        row->down += is_down(&peer->lanes[i]);
+    }
+}
+
+static void lanes_fill(void)
+{
+    own_page->lane_count = 0;
+    own_page->sent_messages = own_page->sent_bytes = 0;
+    peers_visit(reach_add, NULL);
+    for (const struct peer_class *class = classes_first(); class; class = class->next)
+        class_fill(class);
+}
+
+/* --- receives and messages -------------------------------------------------------------------- */
+
+#define BUCKETS_MOST 1024u /* of a table are looked at */
+
+static struct page_message *message_row(struct page_message *rows, uint32_t *count,
+                                        const struct mca_pml_comm_t *comm,
+                                        const struct match_node *node)
+{
+    if (*count == PAGE_MESSAGES)
+        return NULL;
+    struct page_message *row = &rows[(*count)++];
+    memset(row, 0, sizeof(*row));
+    row->rank = node->source;
+    row->tag = node->tag;
+    row->collective = compat_collective_of_tag(node->tag);
+    row->peer = page_process_of(comm->ompi, node->source);
+    page_comm_of(comm->ompi, &row->comm);
+    return row;
+}
+
+static void posted_fill(const struct mca_pml_comm_t *comm, const struct match_node *node)
+{
+    struct page_message *row = message_row(own_page->posted, &own_page->posted_count, comm, node);
+    if (!row)
+        return;
+    const mca_pml_base_request_t *base =
+        &recv_request_of_node((struct match_node *) node)->base.req_base;
+    row->bytes = base->req_datatype->super.size * base->req_count;
+}
+
+static void unexpected_fill(const struct mca_pml_comm_t *comm, const struct match_node *node)
+{
+    if (match_kind(node->source, node->tag) != 0)
+        return; /* under its exact key, so that it is told once */
+    struct page_message *row =
+        message_row(own_page->unexpected, &own_page->unexpected_count, comm, node);
+    if (row)
+        row->bytes = inbound_of_node((struct match_node *) node)->arrival.size;
+}
+
+static void table_fill(const struct mca_pml_comm_t *comm, const struct match_table *table,
+                       const uint32_t *rows,
+                       void (*fill)(const struct mca_pml_comm_t *, const struct match_node *))
+{
+    for (uint32_t i = 0; i <= table->mask && i < BUCKETS_MOST && *rows < PAGE_MESSAGES; i++)
+        for (const struct match_node *head = table->buckets[i]; head; head = head->next_head)
+            for (const struct match_node *node = head; node && *rows < PAGE_MESSAGES;
+                 node = node->next)
+                fill(comm, node);
+}
+
+static void comm_fill(struct mca_pml_comm_t *comm, void *with)
+{
+    (void) with;
+    if (OPAL_THREAD_TRYLOCK(&comm->lock) != 0)
+        return;
+    own_page->posted_total += comm->posted.count;
+    own_page->unexpected_total += comm->unexpected.count / (comm->wildcards ? 4 : 1);
+    if (comm->posted.count)
+        table_fill(comm, &comm->posted, &own_page->posted_count, posted_fill);
+    if (comm->unexpected.count)
+        table_fill(comm, &comm->unexpected, &own_page->unexpected_count, unexpected_fill);
+    OPAL_THREAD_UNLOCK(&comm->lock);
+}
+
+static void messages_fill(void)
+{
+    own_page->posted_count = own_page->unexpected_count = 0;
+    own_page->posted_total = own_page->unexpected_total = 0;
+    own_page->unexpected_ever = counter_read(&multilane.unexpected_messages);
+    (void) comms_try_visit(comm_fill, NULL); /* else there are no rows this time */
+}
+
+void page_fill(uint64_t now)
+{
+    own_page->refreshes++;
+    own_page->flags = (compat_mpi_is_running() ? PAGE_STARTED : 0) |
+                      (ompi_mpi_thread_multiple ? PAGE_HAS_THREADS : 0);
+    waits_fill(now);
+    peers_fill();
+    lanes_fill();
+    messages_fill();
+}

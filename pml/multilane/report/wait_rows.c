@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the requests of a wait are, in the words of the page. */
+#include "report/wait_rows.h"
+
+#include <string.h>
+
+#include "common/compat/collective.h"
+#include "match/comm.h"
+#include "request/recv_request.h"
+#include "request/request.h"
+#include "request/send_request.h"
+#include "request/wait_story.h"
+
+struct page_process page_process_of(const ompi_communicator_t *comm, int rank)
+{
+    const struct mca_pml_comm_t *own = comm->c_pml_comm;
+    if (!own || rank < 0 || (uint32_t) rank >= own->size)
+        return (struct page_process){.job = 0, .rank = PAGE_ANY_RANK};
+    opal_process_name_t name = comm_name_of(own, (uint32_t) rank);
+    return (struct page_process){.job = name.jobid, .rank = name.vpid};
+}
+
+void page_comm_of(const ompi_communicator_t *comm, struct page_comm *to)
+{
+    memset(to, 0, sizeof(*to));
+    compat_comm_cid(comm, &to->id[0], &to->id[1]);
+    to->my_rank = comm->c_my_rank;
+    to->size = comm->c_pml_comm ? comm->c_pml_comm->size : 0;
+    to->first = page_process_of(comm, 0);
+    memcpy(to->name, compat_comm_name(comm), strnlen(compat_comm_name(comm), PAGE_NAME - 1));
+}
+
+/* Relaxed, both: what other threads move meanwhile is told next time. */
+static enum page_stage receive_stage(const struct recv_request *receive, uint64_t *left)
+{
+    if (!recv_request_peer(receive))
+        return PAGE_UNMATCHED;
+    size_t received = atomic_load_explicit(&receive->received, memory_order_relaxed);
+    *left = *left > received ? *left - received : 0;
+    return PAGE_MOVING;
+}
+
+static enum page_stage send_stage(const struct send_request *send, uint64_t *left)
+{
+    struct peer *peer = send->out.peer;
+    enum page_stage stage = PAGE_UNKNOWN;
+    if (OPAL_THREAD_TRYLOCK(&peer->credit_lock) == 0) {
+        if (send->is_waiting)
+            stage = send->is_admitted ? PAGE_NO_ROOM : PAGE_NO_CREDIT;
+        OPAL_THREAD_UNLOCK(&peer->credit_lock);
+    }
+    *left = atomic_load_explicit(&send->unsent, memory_order_relaxed);
+    /* The state belongs to the thread that moves the message. */
+    if (stage != PAGE_UNKNOWN || opal_using_threads())
+        return stage;
+    if (send->out.synchronous.generation && *left == 0) /* it waits for its receive */
+        return PAGE_ANNOUNCED;
+    return send->state == SEND_ANNOUNCED ? PAGE_ANNOUNCED
+           : send->state == SEND_IDLE    ? PAGE_UNKNOWN
+                                         : PAGE_MOVING;
+}
+
+static void pml_request_tell(const mca_pml_base_request_t *base, struct page_request *to)
+{
+    to->rank = base->req_peer;
+    to->tag = base->req_tag;
+    to->collective = (uint8_t) compat_collective_of_tag(base->req_tag);
+    to->peer = page_process_of(base->req_comm, base->req_peer);
+    page_comm_of(base->req_comm, &to->comm);
+    to->bytes = to->left = base->req_datatype->super.size * base->req_count;
+    if (base->req_type == MCA_PML_REQUEST_SEND) {
+        to->kind = PAGE_SENDING;
+        to->stage = (uint8_t) send_stage((const struct send_request *) base, &to->left);
+    } else {
+        to->kind = PAGE_RECEIVE;
+        to->stage = (uint8_t) receive_stage((const struct recv_request *) base, &to->left);
+    }
+}
+
+static void other_request_tell(const ompi_request_t *request, struct page_request *to)
+{
+    to->kind = PAGE_OTHER;
+    to->rank = to->tag = PAGE_ANY;
+    to->peer.rank = PAGE_ANY_RANK;
+    if (request->req_type == OMPI_REQUEST_COLL && request->req_mpi_object.comm) {
+        to->collective = PAGE_NONBLOCKING;
+        page_comm_of(request->req_mpi_object.comm, &to->comm);
+    }
+}
+
+static void probe_tell(const struct wait_story *story, struct page_wait *to)
+{
+    struct page_request *row = &to->rows[to->row_count++];
+    memset(row, 0, sizeof(*row));
+    to->outstanding = 1;
+    row->kind = PAGE_PROBING;
+    row->stage = PAGE_UNMATCHED;
+    row->rank = story->source;
+    row->tag = story->tag;
+    row->peer = page_process_of(story->comm, story->source);
+    page_comm_of(story->comm, &row->comm);
+}
+
+/* The requests that are not complete. */
+static void requests_tell(ompi_request_t **requests, size_t count, struct page_wait *to)
+{
+    for (size_t i = 0; i < count; i++) {
+        const ompi_request_t *request = requests[i];
+        if (!request || request->req_state != OMPI_REQUEST_ACTIVE || request_is_complete(request))
+            continue;
+        to->outstanding++;
+        if (to->row_count == PAGE_REQUESTS)
+            continue;
+        struct page_request *row = &to->rows[to->row_count++];
+        memset(row, 0, sizeof(*row));
+        if (request->req_type == OMPI_REQUEST_PML)
+            pml_request_tell((const mca_pml_base_request_t *) request, row);
+        else
+            other_request_tell(request, row);
+    }
+}
+
+void wait_rows_fill(const struct wait_story *story, struct page_wait *to)
+{
+    to->row_count = to->outstanding = to->reserved = 0;
+    if (story->requests)
+        requests_tell(story->requests, story->count, to);
+    else
+        probe_tell(story, to);
+}

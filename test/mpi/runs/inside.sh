@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Looking into a running job: multilane-top finds who hangs and why, calls nothing else hung, and the
+# job never notices it.
+inside_top=$build/multilane-top
+
+# hangs.py starts its jobs itself. A sanitizer makes each start take seconds: a few kinds are enough.
+if [ -n "$MULTILANE_LONG" ]; then inside_count=50; elif [ -n "$sanitizer" ]; then inside_count=3; else inside_count=10; fi
+check "${prefix}inside.hangs" "$top/test/mpi/hangs.py" "$build" "$mpirun" hangs "$inside_count" "${oversubscribe[@]}"
+[ -n "$MULTILANE_LONG" ] || inside_count=3
+check "${prefix}inside.healthy" "$top/test/mpi/hangs.py" "$build" "$mpirun" healthy "$inside_count" "${oversubscribe[@]}"
+
+# A rank says by itself what it waits for, and goes on.
+mpi_says inside.hang_s "multilane: rank [0-9]+ .* waits 1\.[0-9] s in MPI_Barrier for rank [0-9]+, MPI_COMM_WORLD" 3 \
+    --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 --mca pml_multilane_hang_s 1 -- hang late 1
+inside_says_nothing() {
+    local output
+    output=$(mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 -- hang late 1 2>&1) ||
+        { printf '%s\n' "$output"; return 1; }
+    ! grep "waits" <<<"$output"
+}
+check "${prefix}inside.hang_s.off" inside_says_nothing
+
+# While a job runs: each form of output, readers that die, many at once; the job ends as it would have.
+inside_forms() {
+    local job status=0 try form
+    mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 -- hang healthy 6 >"$build/inside.job" 2>&1 &
+    job=$!
+    for try in $(seq 100); do
+        grep -q '^culprit' "$build/inside.job" && break
+        sleep 0.1
+    done
+    "$inside_top" "$job" --json | python3 -m json.tool >/dev/null || { echo "--json is no JSON"; status=1; }
+    "$inside_top" "$job" --once | grep -Eq '^ +[0-9]+ +[0-9]+ .*(MPI_|computes|in MPI)' || { echo "no table"; status=1; }
+    "$inside_top" "$job" --once | awk 'length > 80 { print "longer than 80: " $0; exit 1 }' || status=1
+    "$inside_top" "$job" --prometheus | awk '!/^# (HELP|TYPE) multilane_[a-z_]+ / &&
+        !/^multilane_[a-z_]+[{]([a-z]+="[^"]*",?)+[}] [0-9.e+-]+$/ { print "no metric: " $0; bad = 1 } END { exit bad || NR < 20 }' ||
+        status=1
+    "$inside_top" "$job" --dump >"$build/inside.dump" && "$inside_top" --why --read "$build/inside.dump" | grep -q '^who waits' ||
+        { echo "--dump and --read do not agree"; status=1; }
+    head -c 5000 "$build/inside.dump" >"$build/inside.cut"
+    form=$("$inside_top" --why --read "$build/inside.cut" 2>&1) && status=1
+    grep -q 'cut off' <<<"$form" || { echo "a short file: $form"; status=1; }
+    for try in $(seq "${1:-20}"); do
+        "$inside_top" "$job" --json >/dev/null 2>&1 &
+        form=$!
+        [ $((try % 3)) -gt 0 ] || kill -9 $form 2>/dev/null
+    done
+    wait "$job" || { echo "the job ended with $?"; status=1; }
+    wait
+    cat "$build/inside.job"
+    return $status
+}
+check "${prefix}inside.forms" inside_forms ${MULTILANE_LONG:+1000}
+
+# Nonsense is answered with a sentence.
+inside_refuses() { # REGEX ARGUMENTS
+    local output regex=$1
+    shift
+    output=$("$inside_top" "$@" 2>&1)
+    [ $? = 2 ] && grep -Eq -- "$regex" <<<"$output" || { echo "multilane-top $*: $output"; return 1; }
+}
+inside_bad_input() {
+    inside_refuses 'neither a job nor a process' --once nonsense &&
+        inside_refuses 'no job and no process 4194304 here' --once 4194304 &&
+        inside_refuses "process $$ is no rank" --once $$ &&
+        inside_refuses 'must be a number' --interval x --once &&
+        inside_refuses '--sort x' --sort x --once &&
+        inside_refuses 'one job or process' --once 1 2 &&
+        inside_refuses 'needs files' --read &&
+        inside_refuses 'No such file' --read "$build/none" || return 1
+    # A process of another user.
+    [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || return 0
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$inside_top" --once 1 2>&1 | grep 'another user'
+}
+check "${prefix}inside.bad-input" inside_bad_input
+
+# Where a process may make no memfd it has no page that others see, and runs as ever.
+mpi inside.no-memfd 2 --mca pml multilane --mca btl self,$sm -- "$build/test/mpi/shm_confine" no-memfd "$build/test/mpi/ring"
+
+# Open MPI's table of connections has our lanes (5.0 and later).
+if [ "$series" != 4.1 ]; then
+    mpi_says inside.transports "shm" 2 --mca pml multilane --mca btl self,shm --mca ompi_display_comm mpi_finalize -- ring
+fi
+
+# pml/monitoring counts the same messages over us as over ob1.
+inside_monitoring() {
+    local pml
+    for pml in multilane ob1; do
+        rm -f "$build/inside.$pml".*.prof
+        mpirun_run 3 --mca pml $pml,monitoring --mca btl self,$sm --mca pml_monitoring_enable 2 \
+            --mca pml_monitoring_enable_output 3 --mca pml_monitoring_filename "$build/inside.$pml" -- ring || return 1
+        cat "$build/inside.$pml".*.prof | grep -E '^[EI]' >"$build/inside.$pml"
+    done
+    [ -s "$build/inside.ob1" ] && diff "$build/inside.ob1" "$build/inside.multilane"
+}
+if [ "$series" != 6.0 ]; then check "${prefix}inside.monitoring" inside_monitoring; fi
+
+# The two lists of requests that a debugger of MPI programs walks have what the program waits for.
+inside_queues() {
+    local job status=1 try pid
+    mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 --mca pml_multilane_eager_max 16k \
+        -- hang "$1" 1 >"$build/inside.job" 2>&1 &
+    job=$!
+    for try in $(seq 30); do
+        sleep 0.3
+        pid=$("$inside_top" --json "$job" 2>/dev/null | python3 -c 'import json, sys
+for rank in json.load(sys.stdin)["ranks"]:
+    if rank["rank"] == 1 and rank["waits"]:
+        print(rank["pid"])' 2>/dev/null)
+        [ -n "$pid" ] && break
+    done
+    [ -n "$pid" ] && gdb -batch -nx -p "$pid" -ex "source $top/test/mpi/queues.py" >"$build/inside.queues" 2>&1
+    grep -x "$2" "$build/inside.queues" && status=0
+    [ $status = 0 ] || tail -n 20 "$build/inside.queues"
+    kill $(pgrep -P "$job") 2>/dev/null
+    wait "$job" 2>/dev/null
+    return $status
+}
+if ! command -v gdb >/dev/null; then
+    skip "${prefix}inside.queues" "gdb is not installed"
+elif [ -n "$sanitizer" ]; then
+    skip "${prefix}inside.queues" "gdb takes a minute to read sanitized programs"
+else
+    check "${prefix}inside.queues.receive" inside_queues wrong-tag "receive 2 17"
+    check "${prefix}inside.queues.send" inside_queues cycle "send [02] 17"
+fi

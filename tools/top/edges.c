@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the requests of a wait to other ranks, and what can still come over these edges. */
+#include "tools/top/edges.h"
+
+#include <stdio.h>
+
+#include "common/model/flow.h"
+#include "common/report/page_text.h"
+
+bool page_comm_is(const struct page_comm *one, const struct page_comm *other)
+{
+    return one->id[0] == other->id[0] && one->id[1] == other->id[1] && one->size == other->size &&
+           one->first.job == other->first.job && one->first.rank == other->first.rank;
+}
+
+void rank_name(const struct ranks *ranks, const struct page_process *name, char *text, size_t size)
+{
+    if (ranks_have_jobs(ranks))
+        snprintf(text, size, "rank %u of job %u", name->rank, name->job);
+    else
+        snprintf(text, size, "rank %u", name->rank);
+}
+
+/* --- one edge --------------------------------------------------------------------------------- */
+
+static const struct page *page_at(const struct ranks *ranks, int index)
+{
+    return &ranks->list[index].second.page;
+}
+
+static const struct page_peer *row_of(const struct page *page, const struct page *other)
+{
+    return page_peer_of(page, &other->me);
+}
+
+/* Has anything moved between the two, from one look to the other? */
+static bool has_moved(const struct ranks *ranks, const struct edge *edge)
+{
+    const struct rank *rank = &ranks->list[edge->from];
+    const struct page *other = page_at(ranks, edge->to);
+    const struct page_peer *then = row_of(&rank->first.page, other);
+    const struct page_peer *now = row_of(&rank->second.page, other);
+    if (!now || !then)
+        return now != then;
+    return now->sent != then->sent || now->received != then->received ||
+           now->early != then->early || now->queued_bytes != then->queued_bytes ||
+           now->waiting != then->waiting;
+}
+
+/* How many bytes were left at the first look? UINT64_MAX: it has no such request. */
+static uint64_t left_then(const struct page *page, const struct page_request *row)
+{
+    for (uint32_t i = 0; i < page->wait_count; i++)
+        for (uint32_t j = 0; j < page->waits[i].row_count; j++) {
+            const struct page_request *old = &page->waits[i].rows[j];
+            if (old->tag == row->tag && old->rank == row->rank && old->kind == row->kind &&
+                old->bytes == row->bytes && page_comm_is(&old->comm, &row->comm))
+                return old->left;
+        }
+    return UINT64_MAX;
+}
+
+/* Messages that the other rank had sent at the first look, and that had not come at the second. A
+ * rank that makes no progress takes none, and frames are sent again where a lane is lost. */
+bool edge_has_lost(const struct ranks *ranks, const struct edge *edge, uint32_t *sent,
+                   uint32_t *come)
+{
+    const struct rank *from = &ranks->list[edge->from], *to = &ranks->list[edge->to];
+    const struct page_peer *ours = row_of(&from->second.page, &to->first.page);
+    const struct page_peer *theirs = row_of(&to->first.page, &from->second.page);
+    if (!theirs || from->second.page.refreshes - from->first.page.refreshes < 2)
+        return false;
+    *come = ours ? ours->received : 0;
+    *sent = theirs->sent - theirs->waiting;
+    return (int32_t) (*sent - *come) > 0 && theirs->unacknowledged == 0 &&
+           theirs->queued_bytes == 0;
+}
+
+/* Is something on its way to the waiter that may have to be given some time? */
+static bool is_on_its_way(const struct ranks *ranks, const struct edge *edge)
+{
+    const struct rank *from = &ranks->list[edge->from], *to = &ranks->list[edge->to];
+    const struct page_peer *ours = row_of(&from->second.page, &to->second.page);
+    const struct page_peer *theirs = row_of(&to->second.page, &from->second.page);
+    uint32_t come = ours ? ours->received : 0, sent = 0, come_then;
+    if (theirs)
+        sent = theirs->sent - theirs->waiting;
+    return (int32_t) (sent - come) > 0 && !edge_has_lost(ranks, edge, &sent, &come_then);
+}
+
+static bool can_come(const struct ranks *ranks, const struct standing *standing,
+                     const struct edge *edge)
+{
+    if (edge->is_any) {
+        for (size_t i = 0; i < ranks->count; i++)
+            if ((int) i != edge->from && standing->goes_on[i])
+                return true;
+        return page_at(ranks, edge->from)->job_size > ranks->count; /* others are not seen */
+    }
+    if (edge->to < 0)
+        return true; /* it is not seen */
+    uint64_t left = left_then(&ranks->list[edge->from].first.page, edge->row);
+    return standing->goes_on[edge->to] || has_moved(ranks, edge) || is_on_its_way(ranks, edge) ||
+           (left != UINT64_MAX && left != edge->row->left);
+}
+
+enum mismatch edge_mismatch(const struct page_request *row, const struct page_message *message)
+{
+    bool is_receive = row->kind == PAGE_RECEIVE || row->kind == PAGE_PROBING;
+    bool is_sender = row->peer.rank == PAGE_ANY_RANK ||
+                     (row->peer.rank == message->peer.rank && row->peer.job == message->peer.job);
+    if (!is_receive || !is_sender || row->collective || message->collective)
+        return MISMATCH_NONE;
+    bool tag = row->tag == PAGE_ANY || row->tag == message->tag;
+    if (page_comm_is(&row->comm, &message->comm))
+        return tag ? MISMATCH_NONE : MISMATCH_TAG;
+    return tag ? MISMATCH_COMM : MISMATCH_NONE;
+}
+
+bool edge_is_unexpected(const struct page *receiver, const struct page *sender,
+                        const struct page_request *row)
+{
+    if (row->stage == PAGE_ANNOUNCED)
+        return true;
+    for (uint32_t i = 0; i < receiver->unexpected_count; i++) {
+        const struct page_message *message = &receiver->unexpected[i];
+        if (message->peer.job == sender->me.job && message->peer.rank == sender->me.rank &&
+            message->tag == row->tag && page_comm_is(&message->comm, &row->comm))
+            return true;
+    }
+    return false;
+}
+
+bool edge_lacks_credit(const struct rank *receiver, const struct rank *sender,
+                       const struct page_request *row)
+{
+    const struct page_peer *theirs = row_of(&receiver->second.page, &sender->second.page);
+    const struct page_peer *ours = row_of(&sender->second.page, &receiver->second.page);
+    uint32_t cost = flow_cost(row->bytes < UINT32_MAX ? row->bytes : UINT32_MAX);
+    if (row->stage == PAGE_NO_CREDIT)
+        return true;
+    return row->stage == PAGE_ANNOUNCED && ours && theirs && theirs->kept >= cost &&
+           ours->credit < (int32_t) cost;
+}
+
+bool rank_only_sends(const struct rank *rank, enum activity activity)
+{
+    const struct page *page = &rank->second.page;
+    if (activity != ACTIVITY_WAITS && activity != ACTIVITY_STUCK)
+        return false;
+    for (uint32_t i = 0; i < page->wait_count; i++)
+        for (uint32_t j = 0; j < page->waits[i].row_count; j++)
+            if (page->waits[i].rows[j].kind != PAGE_SENDING)
+                return false;
+    return true;
+}
+
+/* --- the edges of a request ------------------------------------------------------------------- */
+
+typedef bool (*edge_fn)(struct edge *edge, void *with); /* false: that is enough */
+
+/* A nonblocking collective waits for the receives that it has posted. */
+static void collective_edges(const struct ranks *ranks, int from, const struct page_request *row,
+                             edge_fn visit, void *with)
+{
+    const struct page *page = page_at(ranks, from);
+    for (uint32_t i = 0; i < page->posted_count; i++) {
+        const struct page_message *posted = &page->posted[i];
+        if (posted->collective != PAGE_NONBLOCKING || !page_comm_is(&posted->comm, &row->comm))
+            continue;
+        struct edge edge = {.from = from, .to = ranks_find(ranks, &posted->peer), .row = row};
+        if (!visit(&edge, with))
+            return;
+    }
+}
+
+static void row_edges(const struct ranks *ranks, int from, const struct page_request *row,
+                      edge_fn visit, void *with)
+{
+    if (row->kind == PAGE_OTHER) {
+        collective_edges(ranks, from, row, visit, with);
+        return;
+    }
+    struct edge edge = {.from = from, .to = -1, .row = row};
+    edge.is_any = row->peer.rank == PAGE_ANY_RANK && row->rank == PAGE_ANY;
+    if (!edge.is_any)
+        edge.to = ranks_find(ranks, &row->peer);
+    (void) visit(&edge, with);
+}
+
+struct verdict {
+    const struct ranks *ranks;
+    const struct standing *standing;
+    bool all, any; /* of the edges so far can bring what is waited for */
+    uint32_t count;
+};
+
+static bool edge_judge(struct edge *edge, void *with)
+{
+    struct verdict *verdict = with;
+    bool comes = can_come(verdict->ranks, verdict->standing, edge);
+    verdict->all &= comes;
+    verdict->any |= comes;
+    verdict->count++;
+    return true;
+}
+
+/* Can this wait end? Waits for any of several requests end with the first. */
+static bool wait_can_end(const struct ranks *ranks, const struct standing *standing, int from,
+                         const struct page_wait *wait)
+{
+    struct verdict verdict = {.ranks = ranks, .standing = standing, .all = true};
+    for (uint32_t i = 0; i < wait->row_count; i++)
+        row_edges(ranks, from, &wait->rows[i], edge_judge, &verdict);
+    bool is_any = wait->call == PAGE_WAITANY || wait->call == PAGE_WAITSOME;
+    if (verdict.count == 0)
+        return true; /* nothing is known of it */
+    return is_any ? verdict.any || wait->outstanding > wait->row_count : verdict.all;
+}
+
+static bool can_go_on(const struct ranks *ranks, const struct standing *standing, int index)
+{
+    const struct page *page = page_at(ranks, index);
+    for (uint32_t i = 0; i < page->wait_count; i++)
+        if (page->waits[i].call != PAGE_FINALIZE &&
+            wait_can_end(ranks, standing, index, &page->waits[i]))
+            return true;
+    /* Another thread may be what the others wait for. */
+    return (page->flags & PAGE_HAS_THREADS) &&
+           ranks->list[index].second.running > page->wait_count &&
+           ranks->list[index].first.running > page->wait_count;
+}
+
+void edges_settle(const struct ranks *ranks, struct standing *standing)
+{
+    bool changed = true;
+    for (size_t i = 0; i < ranks->count; i++)
+        standing->goes_on[i] = standing->activities[i] <= ACTIVITY_IN_MPI;
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < ranks->count; i++) {
+            bool waits = standing->activities[i] == ACTIVITY_WAITS ||
+                         standing->activities[i] == ACTIVITY_STUCK;
+            if (!waits || standing->goes_on[i] || !can_go_on(ranks, standing, (int) i))
+                continue;
+            standing->goes_on[i] = changed = true;
+        }
+    }
+}
+
+/* --- visits ----------------------------------------------------------------------------------- */
+
+struct tour {
+    const struct ranks *ranks;
+    const struct standing *standing;
+    void (*visit)(const struct edge *edge, void *with);
+    void *with;
+};
+
+static bool edge_tour(struct edge *edge, void *with)
+{
+    struct tour *tour = with;
+    edge->is_satisfiable = can_come(tour->ranks, tour->standing, edge);
+    tour->visit(edge, tour->with);
+    return true;
+}
+
+void edges_visit(const struct ranks *ranks, const struct standing *standing,
+                 void (*visit)(const struct edge *edge, void *with), void *with)
+{
+    struct tour tour = {.ranks = ranks, .standing = standing, .visit = visit, .with = with};
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct page *page = page_at(ranks, (int) i);
+        bool waits = activity_waits(standing->activities[i]);
+        for (uint32_t w = 0; waits && w < page->wait_count; w++)
+            for (uint32_t r = 0; r < page->waits[w].row_count; r++)
+                row_edges(ranks, (int) i, &page->waits[w].rows[r], edge_tour, &tour);
+    }
+}
+
+struct targets {
+    int *list;
+    uint32_t count, most;
+    bool any;
+};
+
+static bool edge_note(struct edge *edge, void *with)
+{
+    struct targets *targets = with;
+    targets->any |= edge->is_any;
+    for (uint32_t i = 0; i < targets->count; i++)
+        if (targets->list[i] == edge->to)
+            return true;
+    if (edge->to >= 0 && targets->count < targets->most)
+        targets->list[targets->count++] = edge->to;
+    return true;
+}
+
+uint32_t rank_targets(const struct ranks *ranks, int rank, int *targets, uint32_t most, bool *any)
+{
+    struct targets noted = {.list = targets, .most = most};
+    const struct page *page = page_at(ranks, rank);
+    for (uint32_t w = 0; w < page->wait_count; w++)
+        for (uint32_t r = 0; r < page->waits[w].row_count; r++)
+            row_edges(ranks, rank, &page->waits[w].rows[r], edge_note, &noted);
+    *any = noted.any;
+    return noted.count;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Edges from a rank that waits to those that it waits for. */
+#ifndef TOOLS_TOP_EDGES_H
+#define TOOLS_TOP_EDGES_H
+
+#include "tools/top/activity.h"
+
+/* What is known of each rank, by its index. */
+struct standing {
+    enum activity *activities;
+    bool *goes_on;
+};
+
+struct edge {
+    int from, to; /* indices; `to` below 0: any rank, or one that is not among them */
+    const struct page_request *row;
+    bool is_any;         /* any other rank of the job would do */
+    bool is_satisfiable; /* by what is known of the ranks so far */
+};
+
+/* Calls `visit` for all edges of all ranks that wait. */
+void edges_visit(const struct ranks *ranks, const struct standing *standing,
+                 void (*visit)(const struct edge *edge, void *with), void *with);
+
+/* Finds out which ranks go on: goes_on, from the activities. */
+void edges_settle(const struct ranks *ranks, struct standing *standing);
+
+enum mismatch { MISMATCH_NONE, MISMATCH_TAG, MISMATCH_COMM };
+
+/* Would the message be what the request waits for, but for its tag or its communicator? */
+enum mismatch edge_mismatch(const struct page_request *row, const struct page_message *message);
+
+/* Does the message of this send wait at the receiver for a receive? */
+bool edge_is_unexpected(const struct page *receiver, const struct page *sender,
+                        const struct page_request *row);
+
+/* Does the send wait because the receiver keeps as much as it promised to? Beyond that an eager
+ * message is announced as a large one is, while there is room for announcements. */
+bool edge_lacks_credit(const struct rank *receiver, const struct rank *sender,
+                       const struct page_request *row);
+
+/* Has the rank that is waited for sent messages that did not come? */
+bool edge_has_lost(const struct ranks *ranks, const struct edge *edge, uint32_t *sent,
+                   uint32_t *come);
+
+/* Is the rank itself in a send, and in nothing else? */
+bool rank_only_sends(const struct rank *rank, enum activity activity);
+
+bool page_comm_is(const struct page_comm *one, const struct page_comm *other);
+
+/* The ranks that the wait of this one names, at most `most`; how many. `any`: any rank would do. */
+uint32_t rank_targets(const struct ranks *ranks, int rank, int *targets, uint32_t most, bool *any);
+
+/* "rank 3", or "rank 3 of job 12" where there are several. */
+void rank_name(const struct ranks *ranks, const struct page_process *name, char *text, size_t size);
+
+#endif

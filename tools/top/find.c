@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks through /proc for ranks, and chooses among them. */
+#define _GNU_SOURCE
+#include "tools/top/find.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/top/page_read.h"
+
+/* --- all processes ---------------------------------------------------------------------------- */
+
+struct scan {
+    struct ranks *ranks;
+    char refused[PAGE_COMPLAINT + 32]; /* why a page that is there cannot be used; or empty */
+};
+
+static void process_look(struct scan *scan, int pid)
+{
+    char why[PAGE_COMPLAINT];
+    struct rank *rank = ranks_add(scan->ranks, pid);
+    if (!rank)
+        return;
+    enum page_found found = sample_read(pid, &rank->second, why);
+    if (found == PAGE_REFUSED)
+        snprintf(scan->refused, sizeof(scan->refused), "process %d: %s", pid, why);
+    if (found != PAGE_IS_READ)
+        scan->ranks->count--;
+    else
+        rank->first = rank->second;
+}
+
+static void scan_all(struct scan *scan)
+{
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder)))
+        if (isdigit((unsigned char) entry->d_name[0]))
+            process_look(scan, atoi(entry->d_name));
+    if (folder)
+        closedir(folder);
+    ranks_sort(scan->ranks);
+}
+
+/* --- the choice ------------------------------------------------------------------------------- */
+
+static bool is_below(int pid, long ancestor)
+{
+    for (int depth = 0; pid > 1 && depth < 64; depth++, pid = process_parent(pid))
+        if (pid == ancestor)
+            return true;
+    return false;
+}
+
+/* Keeps the ranks of the job of that number; or, where there is none, of the jobs below the process
+ * of that number. */
+static void keep(struct ranks *ranks, unsigned long number)
+{
+    size_t kept = 0;
+    bool is_job = false;
+    for (size_t i = 0; i < ranks->count; i++)
+        is_job |= ranks->list[i].second.page.me.job == number;
+    unsigned long rank_job = ULONG_MAX;
+    for (size_t i = 0; i < ranks->count; i++)
+        if ((unsigned long) ranks->list[i].pid == number)
+            rank_job = ranks->list[i].second.page.me.job;
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct rank *rank = &ranks->list[i];
+        uint32_t job = rank->second.page.me.job;
+        bool is_wanted = is_job                  ? job == number
+                         : rank_job != ULONG_MAX ? job == rank_job
+                                                 : is_below(rank->pid, (long) number);
+        if (is_wanted)
+            ranks->list[kept++] = *rank;
+    }
+    ranks->count = kept;
+}
+
+/* Is the process in another PID namespace than this program? */
+static bool is_elsewhere(long pid)
+{
+    char path[64];
+    struct stat own, other;
+    snprintf(path, sizeof(path), "/proc/%ld/ns/pid", pid);
+    return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &other) == 0 &&
+           own.st_ino != other.st_ino;
+}
+
+static void none_say(const struct scan *scan, const char *number, char *why, size_t size)
+{
+    char *end, path[64], ignored[PAGE_COMPLAINT];
+    long pid = number ? strtol(number, &end, 10) : 0;
+    struct sample *sample = malloc(sizeof(*sample));
+    snprintf(path, sizeof(path), "/proc/%ld", pid);
+    if (scan->refused[0])
+        snprintf(why, size, "%s", scan->refused);
+    else if (!number)
+        snprintf(why, size,
+                 "no process that may be read here is a rank of Multilane: is the job on another "
+                 "node, in a container, or another user's; does it run with --mca pml multilane?");
+    else if (access(path, F_OK) != 0)
+        snprintf(why, size,
+                 "there is no job and no process %s here: is it on another node, or on the other "
+                 "side of a container's wall?",
+                 number);
+    else if (sample && sample_read((int) pid, sample, ignored) == PAGE_FORBIDDEN)
+        snprintf(why, size,
+                 "process %s belongs to another user, or is protected: it cannot be read", number);
+    else if (is_elsewhere(pid))
+        snprintf(
+            why, size,
+            "process %s is in a container, and no rank of Multilane as seen from outside: start "
+            "multilane-top in the container",
+            number);
+    else
+        snprintf(why, size,
+                 "process %s is no rank of Multilane, and none is below it: does it run with --mca "
+                 "pml multilane, and has it come through MPI_Init?",
+                 number);
+    free(sample);
+}
+
+static void several_say(const struct ranks *ranks, char *why, size_t size)
+{
+    uint32_t last = 0;
+    snprintf(why, size, "there are several jobs; name one, or use --all:");
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct page *page = &ranks->list[i].second.page;
+        size_t length = strlen(why);
+        if (i && page->me.job == last)
+            continue;
+        last = page->me.job;
+        snprintf(why + length, size - length, "%s %u (%s, %u ranks)", i ? "," : "", last,
+                 page->program, page->job_size);
+    }
+}
+
+bool ranks_find_all(const struct choice *choice, struct ranks *ranks, char *why, size_t size)
+{
+    struct scan scan = {.ranks = ranks};
+    if (choice->number && (!isdigit((unsigned char) choice->number[0]) ||
+                           choice->number[strspn(choice->number, "0123456789")] != '\0')) {
+        snprintf(why, size, "\"%s\" is neither a job nor a process: both are numbers",
+                 choice->number);
+        return false;
+    }
+    scan_all(&scan);
+    if (choice->number)
+        keep(ranks, strtoul(choice->number, NULL, 10));
+    if (ranks->count == 0)
+        none_say(&scan, choice->number, why, size);
+    else if (!choice->all && !choice->number && ranks_have_jobs(ranks))
+        several_say(ranks, why, size);
+    else
+        return true;
+    return false;
+}
+
+void ranks_look(struct ranks *ranks, bool moves)
+{
+    char ignored[PAGE_COMPLAINT];
+    for (size_t i = 0; i < ranks->count; i++) {
+        struct rank *rank = &ranks->list[i];
+        if (moves)
+            rank->first = rank->second;
+        struct page_process me = rank->second.page.me;
+        enum page_found found = sample_read(rank->pid, &rank->second, ignored);
+        bool is_same = rank->second.page.me.job == me.job && rank->second.page.me.rank == me.rank;
+        if (found == PAGE_IS_READ && is_same)
+            continue;
+        rank->second = rank->first;
+        rank->second.state = '\0';
+    }
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+struct record {
+    uint64_t magic;
+    uint32_t version, bytes;
+};
+
+#define RECORD_MAGIC UINT64_C(0x0a706d75644c4d89)
+
+bool ranks_dump(const struct ranks *ranks, FILE *file)
+{
+    struct record record = {RECORD_MAGIC, PAGE_VERSION, sizeof(struct rank)};
+    for (size_t i = 0; i < ranks->count; i++)
+        if (fwrite(&record, sizeof(record), 1, file) != 1 ||
+            fwrite(&ranks->list[i], sizeof(ranks->list[i]), 1, file) != 1)
+            return false;
+    return fflush(file) == 0;
+}
+
+bool ranks_load(struct ranks *ranks, FILE *file, const char *name, char *why, size_t size)
+{
+    struct record record;
+    char wrong[PAGE_COMPLAINT] = "it is cut off, or was not written by --dump";
+    while (fread(&record, sizeof(record), 1, file) == 1) {
+        struct rank *rank = ranks_add(ranks, 0);
+        bool is_good = rank && record.magic == RECORD_MAGIC && record.version == PAGE_VERSION &&
+                       record.bytes == sizeof(*rank) && fread(rank, sizeof(*rank), 1, file) == 1 &&
+                       page_check(&rank->first.page, sizeof(rank->first.page), wrong) &&
+                       page_check(&rank->second.page, sizeof(rank->second.page), wrong);
+        if (!is_good) {
+            snprintf(why, size, "%s: %s", name, wrong);
+            return false;
+        }
+    }
+    ranks_sort(ranks);
+    return true;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which ranks are looked at, and the two looks. */
+#ifndef TOOLS_TOP_FIND_H
+#define TOOLS_TOP_FIND_H
+
+#include <stdio.h>
+
+#include "common/report/page_check.h"
+#include "tools/top/rank.h"
+
+struct choice {
+    bool all;
+    const char *number; /* a job, the process of a rank, or one above it such as mpirun; or null */
+};
+
+/* Finds the ranks of this node, and takes the first look at them, as `second`. False: `why` says
+ * that there are none, or that the choice is not clear. */
+bool ranks_find_all(const struct choice *choice, struct ranks *ranks, char *why, size_t size);
+
+/* The next look: what was `second` becomes `first` (`moves`), or only `second` is taken anew. */
+void ranks_look(struct ranks *ranks, bool moves);
+
+/* Appends all ranks with their two looks to a file. */
+bool ranks_dump(const struct ranks *ranks, FILE *file);
+
+/* Adds the ranks of such a file. False: `why` says what is wrong with it. */
+bool ranks_load(struct ranks *ranks, FILE *file, const char *name, char *why, size_t size);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* multilane-top: what the ranks of a job do, which lane carries it, and why nothing goes on. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "tools/top/find.h"
+#include "tools/top/show.h"
+
+enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP };
+
+struct options {
+    struct choice choice;
+    enum mode mode;
+    bool why;
+    double interval_s;
+    unsigned long count; /* of tables; 0: no end */
+    struct view view;
+    char **files; /* to read instead of /proc */
+    int file_count;
+};
+
+#define FIRST_PAUSE_S                                                                              \
+    0.3 /* between the two looks of --why: three times what a page is old at most */
+#define SECOND_PAUSE_S 0.5 /* before a hang is said to be one, it is looked at once more */
+
+#define EXIT_HUNG    1
+#define EXIT_TROUBLE 2
+
+static void usage(FILE *file)
+{
+    fprintf(
+        file,
+        "usage: multilane-top [OPTION]... [JOB | PID | --all]\n"
+        "What the ranks of an MPI job over Multilane do, on this node. JOB or PID may be the "
+        "job's\n"
+        "number, the process of a rank, or mpirun's; without one, the only job here.\n\n"
+        "  --why            what each rank waits for, and the cause if nothing goes on\n"
+        "  --once           one table, then end\n"
+        "  --json           all that is known, for programs; with --why the causes too\n"
+        "  --prometheus     metrics in the text format of Prometheus\n"
+        "  --interval S     seconds between two looks (1)\n"
+        "  --count N        so many tables, then end\n"
+        "  --sort KEY       rank, since, bytes, queued or unexpected\n"
+        "  --waiting        only ranks that wait\n"
+        "  --dump           what was seen, for --read\n"
+        "  --read FILE...   instead of this node's ranks those of files; - is the standard input\n"
+        "  --help, --version\n\n"
+        "Keys: s sorts by the next column, w shows only ranks that wait, y tells why, q ends.\n"
+        "The exit status is 1 where --why found a hang, 2 where there is nothing to see.\n");
+}
+
+static int fail(const char *sentence)
+{
+    bool asks = *sentence && sentence[strlen(sentence) - 1] == '?';
+    fprintf(stderr, "multilane-top: %s%s\n", sentence, asks ? "" : ".");
+    return EXIT_TROUBLE;
+}
+
+static void pause_s(double seconds)
+{
+    struct timespec left = {.tv_sec = (time_t) seconds};
+    left.tv_nsec = (long) ((seconds - (double) left.tv_sec) * 1e9);
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+/* --- one report ------------------------------------------------------------------------------- */
+
+/* The same hang again? A rank may have been between two waits. */
+static bool hang_confirm(struct ranks *ranks, struct why *why, const struct options *options)
+{
+    if (!why->is_hang || options->file_count)
+        return true;
+    why_free(why);
+    pause_s(SECOND_PAUSE_S);
+    ranks_look(ranks, false);
+    return why_find(ranks, why);
+}
+
+static int report(struct ranks *ranks, const struct options *options)
+{
+    struct why why;
+    if (!options->file_count) {
+        pause_s(options->why ? FIRST_PAUSE_S : options->interval_s < 0.3 ? 0.3 : FIRST_PAUSE_S);
+        ranks_look(ranks, false);
+    }
+    if (options->mode == MODE_DUMP)
+        return ranks_dump(ranks, stdout) ? 0 : fail("cannot write");
+    if (!why_find(ranks, &why) || !hang_confirm(ranks, &why, options))
+        return fail("no memory");
+    if (options->mode == MODE_JSON)
+        export_json(stdout, ranks, &why, options->why);
+    else if (options->mode == MODE_PROMETHEUS)
+        export_prometheus(stdout, ranks, &why);
+    else if (options->why)
+        show_why(stdout, ranks, &why);
+    else
+        show_table(stdout, ranks, &why, &options->view);
+    int status = options->why && why.is_hang ? EXIT_HUNG : 0;
+    why_free(&why);
+    return fflush(stdout) == 0 ? status : fail("cannot write");
+}
+
+/* --- like top --------------------------------------------------------------------------------- */
+
+static struct termios terminal_before;
+static volatile sig_atomic_t has_ended;
+
+static void end_asked(int signal)
+{
+    (void) signal;
+    has_ended = 1;
+}
+
+static void terminal_restore(void)
+{
+    tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+}
+
+/* Keys come one by one, and are not printed. False: there is no keyboard. */
+static bool terminal_set(void)
+{
+    struct termios raw;
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &terminal_before) != 0)
+        return false;
+    raw = terminal_before;
+    raw.c_lflag &= ~(tcflag_t) (ICANON | ECHO);
+    atexit(terminal_restore);
+    return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+static void size_look(struct view *view)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20)
+        return;
+    view->columns = size.ws_col;
+    view->lines = size.ws_row > 10 ? size.ws_row - 8u : 2;
+}
+
+/* A key within the interval. */
+static void key_await(struct options *options, bool has_keys)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    char key = 0;
+    if (!has_keys) {
+        pause_s(options->interval_s);
+        return;
+    }
+    if (poll(&input, 1, (int) (options->interval_s * 1e3)) <= 0 || read(STDIN_FILENO, &key, 1) != 1)
+        return;
+    if (key == 'q')
+        has_ended = 1;
+    else if (key == 's')
+        options->view.sort = (options->view.sort + 1) % SORT_KEYS;
+    else if (key == 'w')
+        options->view.waiting_only = !options->view.waiting_only;
+    else if (key == 'y')
+        options->why = !options->why;
+}
+
+static bool all_gone(const struct ranks *ranks)
+{
+    for (size_t i = 0; i < ranks->count; i++)
+        if (ranks->list[i].second.state)
+            return false;
+    return true;
+}
+
+static int live(struct ranks *ranks, struct options *options)
+{
+    bool is_terminal = isatty(STDOUT_FILENO), has_keys = is_terminal && terminal_set();
+    signal(SIGINT, end_asked);
+    signal(SIGTERM, end_asked);
+    for (unsigned long shown = 0; !has_ended && !(options->count && shown == options->count);
+         shown++) {
+        struct why why;
+        key_await(options, has_keys);
+        ranks_look(ranks, true);
+        if (!why_find(ranks, &why))
+            return fail("no memory");
+        if (is_terminal) {
+            size_look(&options->view);
+            fputs("\033[H\033[J", stdout);
+        }
+        (options->why ? (void) show_why(stdout, ranks, &why)
+                      : show_table(stdout, ranks, &why, &options->view));
+        if (is_terminal)
+            printf("sorted by %s; keys: s sort, w waiting only, y why, q quit\n",
+                   sort_name(options->view.sort));
+        else
+            putchar('\n');
+        why_free(&why);
+        if (fflush(stdout) != 0)
+            return fail("cannot write");
+        if (all_gone(ranks)) {
+            fprintf(stderr, "multilane-top: all ranks have ended.\n");
+            break;
+        }
+    }
+    return 0;
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static bool sort_parse(const char *text, enum sort_key *key)
+{
+    for (int i = 0; i < SORT_KEYS; i++)
+        if (strcmp(text, sort_name((enum sort_key) i)) == 0) {
+            *key = (enum sort_key) i;
+            return true;
+        }
+    fprintf(stderr,
+            "multilane-top: --sort %s: it must be rank, since, bytes, queued or unexpected.\n",
+            text);
+    return false;
+}
+
+static bool real_parse(const char *name, const char *text, double least, double most, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    if (*text && !*end && *value >= least && *value <= most)
+        return true;
+    fprintf(stderr, "multilane-top: --%s %s: it must be a number from %g to %g.\n", name, text,
+            least, most);
+    return false;
+}
+
+static const struct option names[] = {
+    {"why", no_argument, 0, 'y'},         {"once", no_argument, 0, 'o'},
+    {"json", no_argument, 0, 'j'},        {"prometheus", no_argument, 0, 'p'},
+    {"dump", no_argument, 0, 'd'},        {"read", no_argument, 0, 'r'},
+    {"all", no_argument, 0, 'a'},         {"waiting", no_argument, 0, 'w'},
+    {"sort", required_argument, 0, 's'},  {"interval", required_argument, 0, 'i'},
+    {"count", required_argument, 0, 'c'}, {"help", no_argument, 0, 'h'},
+    {"version", no_argument, 0, 'v'},     {0, 0, 0, 0},
+};
+
+/* False: a bad value, which was said. */
+static bool option_take(struct options *options, int option, bool *reads)
+{
+    double count;
+    switch (option) {
+    case 'y':
+        options->why = true;
+        return true;
+    case 'o':
+        options->mode = MODE_ONCE;
+        return true;
+    case 'j':
+        options->mode = MODE_JSON;
+        return true;
+    case 'p':
+        options->mode = MODE_PROMETHEUS;
+        return true;
+    case 'd':
+        options->mode = MODE_DUMP;
+        return true;
+    case 'r':
+        return *reads = true;
+    case 'a':
+        return options->choice.all = true;
+    case 'w':
+        return options->view.waiting_only = true;
+    case 's':
+        return sort_parse(optarg, &options->view.sort);
+    case 'i':
+        return real_parse("interval", optarg, 0.1, 86400, &options->interval_s);
+    case 'c':
+        if (!real_parse("count", optarg, 1, 1e9, &count))
+            return false;
+        options->count = (unsigned long) count;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Below 0: go on. Else the exit status. */
+static int options_parse(int count, char **arguments, struct options *options)
+{
+    int option;
+    bool reads = false;
+    while ((option = getopt_long(count, arguments, "h", names, NULL)) != -1) {
+        if (option == 'h') {
+            usage(stdout);
+            return 0;
+        }
+        if (option == 'v') {
+            printf("multilane-top %s\n", PACKAGE_VERSION);
+            return 0;
+        }
+        if (!option_take(options, option, &reads)) {
+            if (option == '?')
+                usage(stderr);
+            return EXIT_TROUBLE;
+        }
+    }
+    if (reads) {
+        options->files = arguments + optind;
+        options->file_count = count - optind;
+        return options->file_count ? -1 : fail("--read needs files, or - for the standard input");
+    }
+    if (optind < count)
+        options->choice.number = arguments[optind++];
+    return optind < count ? fail("it takes one job or process; --all takes all of them") : -1;
+}
+
+static bool files_load(struct ranks *ranks, const struct options *options, char *why, size_t size)
+{
+    for (int i = 0; i < options->file_count; i++) {
+        const char *name = options->files[i];
+        FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "rb");
+        bool is_good = file && ranks_load(ranks, file, name, why, size);
+        if (!file)
+            snprintf(why, size, "%s: %s", name, strerror(errno));
+        if (file && file != stdin)
+            fclose(file);
+        if (!is_good)
+            return false;
+    }
+    snprintf(why, size, "there is no rank in these files");
+    return ranks->count > 0;
+}
+
+int main(int count, char **arguments)
+{
+    struct options options = {.interval_s = 1, .view = {.columns = 80}, .choice = {.number = NULL}};
+    struct ranks ranks = {.list = NULL};
+    char why[1024];
+    int status = options_parse(count, arguments, &options);
+    if (status >= 0)
+        return status;
+    bool is_found = options.file_count ? files_load(&ranks, &options, why, sizeof(why))
+                                       : ranks_find_all(&options.choice, &ranks, why, sizeof(why));
+    if (!is_found)
+        status = fail(why);
+    else if (options.mode == MODE_LIVE && !options.why && !options.file_count)
+        status = live(&ranks, &options);
+    else
+        status = report(&ranks, &options);
+    ranks_free(&ranks);
+    return status;
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which ranks can go on, and the causes where some cannot. */
+#include "tools/top/why.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report/page_text.h"
+#include "tools/top/edges.h"
+
+const char *cause_name(enum cause_kind kind)
+{
+    static const char *const names[CAUSES] = {
+        [CAUSE_STOPPED] = "stopped",
+        [CAUSE_GONE] = "gone",
+        [CAUSE_LOST_MESSAGE] = "lost-message",
+        [CAUSE_WRONG_TAG] = "wrong-tag",
+        [CAUSE_WRONG_COMM] = "wrong-communicator",
+        [CAUSE_NO_CREDIT] = "no-credit",
+        [CAUSE_NO_RECEIVE] = "no-receive",
+        [CAUSE_COLLECTIVES] = "collectives",
+        [CAUSE_LEFT] = "left",
+        [CAUSE_CYCLE] = "cycle",
+        [CAUSE_NO_SENDER] = "no-sender",
+        [CAUSE_STUCK] = "stuck",
+        [CAUSE_COMPUTES] = "computes",
+        [CAUSE_SLEEPS] = "sleeps",
+        [CAUSE_SWAPPED] = "swapped",
+        [CAUSE_LANE_DOWN] = "lane-down",
+    };
+    return kind < CAUSES ? names[kind] : "";
+}
+
+/* --- causes ----------------------------------------------------------------------------------- */
+
+struct search {
+    const struct ranks *ranks;
+    struct why *why;
+};
+
+static const struct rank *rank_at(const struct search *search, int index)
+{
+    return &search->ranks->list[index];
+}
+
+/* A new cause that names this rank first; null: there is one already, or no room. */
+static struct cause *cause_add(struct search *search, enum cause_kind kind, int culprit)
+{
+    struct why *why = search->why;
+    for (uint32_t i = 0; i < why->cause_count; i++)
+        if (why->causes[i].kind == kind && why->causes[i].ranks[0] == culprit)
+            return NULL;
+    if (why->cause_count == WHY_CAUSES)
+        return NULL;
+    struct cause *cause = &why->causes[why->cause_count++];
+    memset(cause, 0, sizeof(*cause));
+    cause->kind = kind;
+    cause->ranks[cause->rank_count++] = culprit;
+    return cause;
+}
+
+static void cause_name_rank(struct cause *cause, int rank)
+{
+    for (uint32_t i = 0; i < cause->rank_count; i++)
+        if (cause->ranks[i] == rank)
+            return;
+    if (cause->rank_count < WHY_RANKS)
+        cause->ranks[cause->rank_count++] = rank;
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct cause *cause, const char *format, ...)
+{
+    size_t length = strlen(cause->text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(cause->text + length, sizeof(cause->text) - length, format, list);
+    va_end(list);
+}
+
+/* "rank 3 waits 41 s in MPI_Recv for ..." */
+static void say_rank(struct search *search, struct cause *cause, int index)
+{
+    char name[64], text[3 * PAGE_TEXT];
+    const struct rank *rank = rank_at(search, index);
+    rank_name(search->ranks, &rank->second.page.me, name, sizeof(name));
+    rank_text(rank, search->why->standing.activities[index], text, sizeof(text));
+    say(cause, "%s %s", name, text);
+}
+
+static bool has_found(const struct why *why, enum cause_kind last)
+{
+    for (uint32_t i = 0; i < why->cause_count; i++)
+        if (why->causes[i].kind <= last)
+            return true;
+    return false;
+}
+
+/* How many blocked ranks wait, by steps, for this one is not told: the tree shows it. */
+static void blame_target(struct search *search, enum cause_kind kind, int culprit, int waiter)
+{
+    struct cause *cause = cause_add(search, kind, culprit);
+    if (!cause)
+        return;
+    cause_name_rank(cause, waiter);
+    say_rank(search, cause, culprit);
+    if (kind == CAUSE_STOPPED)
+        say(cause, " (pid %d on %s)", rank_at(search, culprit)->pid,
+            rank_at(search, culprit)->second.page.host);
+    say(cause, kind == CAUSE_LEFT ? " and will send and receive no more; " : "; ");
+    say_rank(search, cause, waiter);
+}
+
+static void message_text(const struct page_message *message, char *text, size_t size)
+{
+    char comm[PAGE_TEXT];
+    page_comm_text(&message->comm, comm, sizeof(comm));
+    snprintf(text, size, "tag %d, %s, %llu bytes", message->tag, comm,
+             (unsigned long long) message->bytes);
+}
+
+/* What a receive waits for has come with another tag, or on another communicator. */
+static void blame_mismatch(struct search *search, const struct edge *edge)
+{
+    const struct page *page = &rank_at(search, edge->from)->second.page;
+    for (uint32_t i = 0; i < page->unexpected_count; i++) {
+        const struct page_message *message = &page->unexpected[i];
+        enum mismatch mismatch = edge_mismatch(edge->row, message);
+        int sender = ranks_find(search->ranks, &message->peer);
+        if (mismatch == MISMATCH_NONE || sender < 0)
+            continue;
+        struct cause *cause = cause_add(
+            search, mismatch == MISMATCH_TAG ? CAUSE_WRONG_TAG : CAUSE_WRONG_COMM, edge->from);
+        if (!cause)
+            return;
+        char name[64], text[2 * PAGE_TEXT];
+        cause_name_rank(cause, sender);
+        rank_name(search->ranks, &message->peer, name, sizeof(name));
+        message_text(message, text, sizeof(text));
+        say_rank(search, cause, edge->from);
+        say(cause, "; but %s has sent it a message (%s) that no receive matches: %s", name, text,
+            mismatch == MISMATCH_TAG ? "the tags differ" : "the communicators differ");
+        return;
+    }
+}
+
+/* A send whose receiver has no room, or has posted no receive. */
+static void blame_receiver(struct search *search, const struct edge *edge)
+{
+    const struct rank *receiver = rank_at(search, edge->to);
+    const struct page *sender = &rank_at(search, edge->from)->second.page;
+    enum activity activity = search->why->standing.activities[edge->to];
+    bool has_credit = !edge_lacks_credit(receiver, rank_at(search, edge->from), edge->row);
+    if (has_credit && (!edge_is_unexpected(&receiver->second.page, sender, edge->row) ||
+                       rank_only_sends(receiver, activity)))
+        return;
+    struct cause *cause =
+        cause_add(search, has_credit ? CAUSE_NO_RECEIVE : CAUSE_NO_CREDIT, edge->to);
+    if (!cause)
+        return;
+    const struct page_peer *row = page_peer_of(&receiver->second.page, &sender->me);
+    cause_name_rank(cause, edge->from);
+    say_rank(search, cause, edge->from);
+    say(cause, "; ");
+    say_rank(search, cause, edge->to);
+    if (has_credit)
+        say(cause, " and has posted no receive for that message");
+    else
+        say(cause,
+            " and has taken none of %llu KiB of messages from it, which is all that it promised to "
+            "keep (pml_multilane_unexpected_max)",
+            row ? (unsigned long long) row->kept * 64 / 1024 : 0ull);
+}
+
+static void blame_lost(struct search *search, const struct edge *edge)
+{
+    uint32_t sent, come;
+    if (!edge_has_lost(search->ranks, edge, &sent, &come))
+        return;
+    struct cause *cause = cause_add(search, CAUSE_LOST_MESSAGE, edge->to);
+    if (!cause)
+        return;
+    char name[64];
+    cause_name_rank(cause, edge->from);
+    rank_name(search->ranks, &edge->row->peer, name, sizeof(name));
+    say_rank(search, cause, edge->from);
+    say(cause, "; %s has sent it %u messages, %u have come, and it makes progress: ", name, sent,
+        come);
+    say(cause, "a lane between them has lost the next one, or is cut");
+}
+
+/* What one blocked rank waits for, from another rank that cannot bring it. */
+static void edge_blame(const struct edge *edge, void *with)
+{
+    struct search *search = with;
+    if (search->why->standing.goes_on[edge->from] || edge->is_satisfiable)
+        return;
+    if (edge->to >= 0 && search->why->standing.activities[edge->to] == ACTIVITY_STOPPED)
+        blame_target(search, CAUSE_STOPPED, edge->to, edge->from);
+    else if (edge->to >= 0 && search->why->standing.activities[edge->to] == ACTIVITY_GONE)
+        blame_target(search, CAUSE_GONE, edge->to, edge->from);
+    else if (edge->row->kind == PAGE_SENDING && edge->to >= 0)
+        blame_receiver(search, edge);
+    else
+        blame_mismatch(search, edge);
+    if (edge->to >= 0)
+        blame_lost(search, edge);
+}
+
+static void edge_blame_left(const struct edge *edge, void *with)
+{
+    struct search *search = with;
+    if (search->why->standing.goes_on[edge->from] || edge->is_satisfiable || edge->to < 0 ||
+        search->why->standing.activities[edge->to] != ACTIVITY_ENDS)
+        return;
+    blame_target(search, CAUSE_LEFT, edge->to, edge->from);
+}
+
+static void edge_blame_any(const struct edge *edge, void *with)
+{
+    struct search *search = with;
+    if (search->why->standing.goes_on[edge->from] || edge->is_satisfiable || edge->to >= 0)
+        return;
+    struct cause *cause = cause_add(search, CAUSE_NO_SENDER, edge->from);
+    if (!cause)
+        return;
+    say_rank(search, cause, edge->from);
+    say(cause, "; no rank is left that could send it anything: all wait or have ended");
+}
+
+static void busy_blame(struct search *search, int rank, int waiter)
+{
+    enum activity activity = search->why->standing.activities[rank];
+    if (activity == ACTIVITY_COMPUTES)
+        blame_target(search, CAUSE_COMPUTES, rank, waiter);
+    else if (activity == ACTIVITY_SLEEPS)
+        blame_target(search, CAUSE_SLEEPS, rank, waiter);
+    else if (activity == ACTIVITY_STUCK && search->why->standing.goes_on[rank])
+        blame_target(search, CAUSE_STUCK, rank, waiter);
+}
+
+/* Computing and sleeping ranks that others wait for, where nothing else holds them up. A wait for
+ * any rank, as the first step of a barrier, may wait for each of the job's. */
+static void edge_blame_busy(const struct edge *edge, void *with)
+{
+    struct search *search = with;
+    uint32_t job = rank_at(search, edge->from)->second.page.me.job;
+    if (edge->to >= 0)
+        busy_blame(search, edge->to, edge->from);
+    for (size_t i = 0; edge->is_any && i < search->ranks->count; i++)
+        if ((int) i != edge->from && rank_at(search, (int) i)->second.page.me.job == job)
+            busy_blame(search, (int) i, edge->from);
+}
+
+/* --- collectives ------------------------------------------------------------------------------ */
+
+/* The collective that a blocked rank is in, by its first request; null: none. */
+static const struct page_request *collective_of(const struct search *search, size_t index)
+{
+    const struct page *page = &rank_at(search, (int) index)->second.page;
+    if (search->why->standing.goes_on[index] || !page->wait_count || !page->waits[0].row_count)
+        return NULL;
+    const struct page_request *row = &page->waits[0].rows[0];
+    bool is_blocking = row->collective && row->collective < PAGE_NONBLOCKING;
+    return is_blocking ? row : NULL;
+}
+
+static uint32_t in_collective(const struct search *search, const struct page_comm *comm,
+                              uint32_t collective)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < search->ranks->count; i++) {
+        const struct page_request *row = collective_of(search, i);
+        count += row && row->collective == collective && page_comm_is(&row->comm, comm);
+    }
+    return count;
+}
+
+/* All ranks in this collective, as "ranks 0-2, 5". */
+static void say_collective(struct search *search, struct cause *cause,
+                           const struct page_request *like)
+{
+    int last = -2, begun = -2;
+    uint32_t said = 0;
+    for (size_t i = 0; i <= search->ranks->count; i++) {
+        const struct page_request *row = i < search->ranks->count ? collective_of(search, i) : NULL;
+        bool is_in =
+            row && row->collective == like->collective && page_comm_is(&row->comm, &like->comm);
+        if (is_in && last == (int) i - 1) {
+            last = (int) i;
+            continue;
+        }
+        if (begun >= 0 && begun != last)
+            say(cause, "-%u", rank_at(search, last)->second.page.me.rank);
+        begun = last = is_in ? (int) i : -2;
+        if (is_in)
+            say(cause, "%s%u", said++ ? ", " : "rank ",
+                rank_at(search, (int) i)->second.page.me.rank);
+    }
+    say(cause, " in %s", page_collective_name(like->collective));
+}
+
+/* `row` is of a collective that fewer ranks of the communicator are in than `other`'s. */
+static void collectives_blame(struct search *search, int culprit, const struct page_request *row,
+                              const struct page_request *other)
+{
+    struct cause *cause = cause_add(search, CAUSE_COLLECTIVES, culprit);
+    if (!cause)
+        return;
+    char comm[PAGE_TEXT];
+    for (size_t i = 0; i < search->ranks->count; i++) {
+        const struct page_request *one = collective_of(search, i);
+        if (one && one->collective == row->collective && page_comm_is(&one->comm, &row->comm))
+            cause_name_rank(cause, (int) i);
+    }
+    page_comm_text(&row->comm, comm, sizeof(comm));
+    say(cause, "on %s ", comm);
+    say_collective(search, cause, row);
+    say(cause, ", and ");
+    say_collective(search, cause, other);
+    say(cause, ": all must call collectives in the same order");
+}
+
+/* Of two collectives on one communicator, which have the blocked ranks in different ones, the one
+ * with fewer ranks is blamed. */
+static void collectives_look(struct search *search)
+{
+    for (size_t i = 0; i < search->ranks->count; i++) {
+        const struct page_request *row = collective_of(search, i);
+        for (size_t j = i + 1; row && j < search->ranks->count; j++) {
+            const struct page_request *other = collective_of(search, j);
+            if (!other || other->collective == row->collective ||
+                !page_comm_is(&row->comm, &other->comm))
+                continue;
+            bool is_first = in_collective(search, &row->comm, row->collective) <
+                            in_collective(search, &row->comm, other->collective);
+            collectives_blame(search, (int) (is_first ? i : j), is_first ? row : other,
+                              is_first ? other : row);
+            return;
+        }
+    }
+}
+
+/* --- cycles ----------------------------------------------------------------------------------- */
+
+/* What the page of a rank that has ended says of its waits is over. */
+static bool is_blocked(const struct search *search, int rank)
+{
+    const struct standing *standing = &search->why->standing;
+    return !standing->goes_on[rank] && activity_waits(standing->activities[rank]);
+}
+
+/* The next rank on the way from a blocked one to what blocks it; -1: none. */
+static int next_blocked(const struct search *search, int rank)
+{
+    int targets[WHY_RANKS];
+    bool any;
+    uint32_t count = rank_targets(search->ranks, rank, targets, WHY_RANKS, &any);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_blocked(search, targets[i]))
+            return targets[i];
+    return -1;
+}
+
+static void cycle_say(struct search *search, int start)
+{
+    int lowest = start, length = 0;
+    for (int at = next_blocked(search, start); at != start; at = next_blocked(search, at))
+        lowest = at < lowest ? at : lowest;
+    struct cause *cause = cause_add(search, CAUSE_CYCLE, lowest);
+    if (!cause)
+        return;
+    say(cause, "ranks wait for each other in a circle: ");
+    int at = lowest;
+    do {
+        cause_name_rank(cause, at);
+        if (length++ < 4) {
+            say(cause, "%s", length > 1 ? "; " : "");
+            say_rank(search, cause, at);
+        }
+        at = next_blocked(search, at);
+    } while (at != lowest);
+    if (length > 4)
+        say(cause, "; and so on, %d ranks in all", length);
+}
+
+/* From each blocked rank along the first edge: after as many steps as there are ranks it is in a
+ * circle, if it has come so far. */
+static void cycles_look(struct search *search)
+{
+    for (size_t i = 0; i < search->ranks->count; i++) {
+        if (!is_blocked(search, (int) i))
+            continue;
+        int at = (int) i;
+        for (size_t step = 0; at >= 0 && step < search->ranks->count; step++)
+            at = next_blocked(search, at);
+        if (at >= 0)
+            cycle_say(search, at);
+    }
+}
+
+/* --- all -------------------------------------------------------------------------------------- */
+
+static void troubles_look(struct search *search)
+{
+    for (size_t i = 0; i < search->ranks->count; i++) {
+        const struct page *page = &rank_at(search, (int) i)->second.page;
+        if (!page->trouble_count)
+            continue;
+        const struct page_trouble *trouble = &page->troubles[0];
+        char name[64], peer[64];
+        struct cause *cause = cause_add(search, CAUSE_LANE_DOWN, (int) i);
+        if (!cause)
+            return;
+        rank_name(search->ranks, &page->me, name, sizeof(name));
+        rank_name(search->ranks, &trouble->peer, peer, sizeof(peer));
+        say(cause, "lane %s from %s to %s %s%s%s", trouble->lane, name, peer,
+            trouble->is_broken ? "is broken" : "does not answer", trouble->why[0] ? ": " : "",
+            trouble->why);
+        if (page->trouble_count > 1)
+            say(cause, " (and %u more)", page->trouble_count - 1);
+    }
+}
+
+static void swap_look(struct search *search)
+{
+    for (size_t i = 0; i < search->ranks->count; i++) {
+        const struct rank *rank = rank_at(search, (int) i);
+        bool swaps = rank->second.swapped_kb > 0 && rank->second.faults > rank->first.faults + 8;
+        struct cause *cause = swaps ? cause_add(search, CAUSE_SWAPPED, (int) i) : NULL;
+        if (!cause)
+            continue;
+        say_rank(search, cause, (int) i);
+        say(cause, "; %llu MiB of it are in swap, and it reads them from there",
+            (unsigned long long) rank->second.swapped_kb / 1024);
+    }
+}
+
+/* A stopped rank is told, also where none waits for it yet. */
+static void stopped_look(struct search *search)
+{
+    for (size_t i = 0; i < search->ranks->count; i++) {
+        if (search->why->standing.activities[i] != ACTIVITY_STOPPED)
+            continue;
+        struct cause *cause = cause_add(search, CAUSE_STOPPED, (int) i);
+        if (cause)
+            say_rank(search, cause, (int) i);
+    }
+}
+
+static int cause_compare(const void *one, const void *other)
+{
+    const struct cause *first = one, *second = other;
+    return first->kind != second->kind ? (int) first->kind - (int) second->kind
+                                       : first->ranks[0] - second->ranks[0];
+}
+
+static void causes_find(struct search *search)
+{
+    const struct ranks *ranks = search->ranks;
+    struct why *why = search->why;
+    edges_visit(ranks, &why->standing, edge_blame, search);
+    if (!has_found(why, CAUSE_NO_RECEIVE))
+        collectives_look(search);
+    if (!has_found(why, CAUSE_COLLECTIVES))
+        edges_visit(ranks, &why->standing, edge_blame_left, search);
+    if (!has_found(why, CAUSE_LEFT))
+        cycles_look(search);
+    if (!has_found(why, CAUSE_CYCLE))
+        edges_visit(ranks, &why->standing, edge_blame_any, search);
+    why->is_hang = has_found(why, CAUSE_NO_SENDER);
+    stopped_look(search);
+    edges_visit(ranks, &why->standing, edge_blame_busy, search);
+    swap_look(search);
+    troubles_look(search);
+    qsort(why->causes, why->cause_count, sizeof(why->causes[0]), cause_compare);
+}
+
+bool why_find(const struct ranks *ranks, struct why *why)
+{
+    struct search search = {.ranks = ranks, .why = why};
+    memset(why, 0, sizeof(*why));
+    why->standing.activities = calloc(ranks->count + 1, sizeof(*why->standing.activities));
+    why->standing.goes_on = calloc(ranks->count + 1, sizeof(*why->standing.goes_on));
+    if (!why->standing.activities || !why->standing.goes_on) {
+        why_free(why);
+        return false;
+    }
+    for (size_t i = 0; i < ranks->count; i++)
+        why->standing.activities[i] = rank_activity(&ranks->list[i]);
+    edges_settle(ranks, &why->standing);
+    for (size_t i = 0; i < ranks->count; i++) {
+        bool waits = activity_waits(why->standing.activities[i]);
+        why->waiting += waits;
+        why->blocked += waits && !why->standing.goes_on[i];
+    }
+    causes_find(&search);
+    return true;
+}
+
+void why_free(struct why *why)
+{
+    free(why->standing.activities);
+    free(why->standing.goes_on);
+    why->standing.activities = NULL;
+    why->standing.goes_on = NULL;
+}
