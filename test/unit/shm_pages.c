@@ -13,6 +13,7 @@
 #define CONNECTIONS 100u
 #define CHANNELS    3u
 #define LINES       256u
+#define ROOM        ((size_t) 1 << 20)
 
 static size_t page;
 static unsigned refused, mapped;
@@ -59,12 +60,12 @@ static void rings_are_shared(enum segment_kind kind)
     struct segment_nonce nonce;
     const char *failed;
     CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
-    int error = shm_segment_create(&segment, kind, &nonce, CONNECTIONS, CHANNELS, LINES, &failed);
+    int error = shm_segment_create(&segment, kind, &nonce, CONNECTIONS, ROOM, -1, &failed);
     CHECK(error == 0, "%zu: cannot %s: %s", page, failed, strerror(error));
     if (error != 0)
         return;
     for (unsigned i = 0; i < CHANNELS; i++) {
-        struct channel *mine = shm_segment_channel_get(&segment, -1), *theirs;
+        struct channel *mine = shm_segment_channel_get(&segment, LINES, -1, -1), *theirs;
         CHECK(mine, "%zu, ring %u: %s", page, i, strerror(errno));
         if (!mine)
             break;
