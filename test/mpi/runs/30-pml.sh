@@ -114,12 +114,13 @@ other_pml() { # NAME RANK-0 RANK-1
 other_pml ob1-first ob1 multilane
 other_pml ob1-second multilane ob1
 
-# A peer whose record is not one that can be talked to: an error that names it and the reason.
+# A peer whose record is not one that can be talked to: an error that names it and the reason. Over a lane
+# through which the record does not come as well.
 if [ -n "$sanitizer" ]; then
     skip "${prefix}record" "a preloaded library would come before the sanitizer's"
 else
     record_refused() { # WHAT REGEX
-        mpi_fails "record.$1" "multilane: cannot talk to rank [01] .*$2" 2 --mca pml multilane -- \
+        mpi_fails "record.$1" "multilane: cannot talk to rank [01] .*$2" 2 --mca pml multilane --mca btl self,$sm -- \
             /bin/sh -c "$as_rank_0" sh \
             "LD_PRELOAD=$build/.libs/libpreload_record.so MULTILANE_FORGE=$1" A=b "$ring"
     }
