@@ -114,4 +114,5 @@ MULTILANE_EXTENSION_DEFINE(shm) = {
     .control_find = control_find, .control_release = control_release,
     .copy_from = shm_copy_from,   .copy_to = shm_copy_to,
     .reserve = shm_send_reserve,  .commit = shm_send_commit,
+    .sleep = shm_sleep,           .wake = shm_wake,
 };

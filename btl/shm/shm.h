@@ -93,7 +93,9 @@ struct mca_btl_base_endpoint_t {
     /* The ring may be read. Written under shm.lock, or by the thread that set `receiving`; read by
      * every thread that waits for the peer. Release: the ring is initialised (in_is_open). */
     _Atomic bool in_open;
-    bool in_attended; /* in shm.attended */
+    bool in_attended;         /* in shm.attended */
+    bool in_lingers;          /* still there, though its sender rings (attended.c) */
+    uint32_t in_lingers_from; /* round of progress */
     struct channel *in_channel;
     size_t in_bytes;
     uint64_t in_tail_seen;     /* of the ring, when it was last asked to make room */
@@ -136,7 +138,14 @@ struct shm_frag {
 OBJ_CLASS_DECLARATION(struct_shm_frag);
 typedef struct shm_frag struct_shm_frag;
 
-#define SHM_ATTENDED_MAX 8u
+#define SHM_ATTENDED_MAX 32u
+
+/* How messages are found. It only goes forward. */
+enum shm_bells {
+    BELLS_AND_RINGS, /* attended rings are looked at, the others ring */
+    BELLS_LINGER,    /* all senders were told to ring; the rings that were attended are looked at */
+    BELLS_ONLY       /* every message rings */
+};
 
 /* The state of the component. */
 struct shm_state {
@@ -154,8 +163,8 @@ struct shm_state {
     /* Rings that peers were promised, by the kind of their segment: no more than there are.
      * Relaxed: raised under `lock`, and lowered when a ring comes back. */
     _Atomic uint32_t reserved[SEGMENT_KINDS];
-    bool oversubscribed; /* more processes of the job on the node than processors */
-    uint64_t proof;      /* what peers read to prove that they reach this process */
+    bool crowded;   /* common/lane/crowd.h */
+    uint64_t proof; /* what peers read to prove that they reach this process */
 
     /* Guards the tables of peers and connections and what makes or ends a connection. Never taken
      * while a peer's lock is held. */
@@ -168,6 +177,9 @@ struct shm_state {
     uint32_t peer_room;
     shm_peer_t **connection_peers[SEGMENT_KINDS]; /* by connection: the peer that took it */
 
+    /* enum shm_bells. Written under `lock`, read by any thread: sleep.c. */
+    _Atomic uint32_t bells;
+    uint64_t bells_since_ns;
     /* Rings that every round reads; the others are read when their doorbell rings, and one of them
      * in every few rounds, in case its doorbell was missed. Changed under `lock`; read without: an
      * entry is a peer or NULL, and peers live until the module ends. */
@@ -263,6 +275,14 @@ void shm_doorbell_ring(shm_peer_t *peer);
 /* Rings our own doorbell, to look at that connection again in the next round. */
 void shm_doorbell_ring_own(struct segment *segment, uint32_t index);
 void shm_doorbell_ring_own_of(shm_peer_t *peer);
+/* Before a sleep. True: no doorbell of that segment has rung, and who rings one wakes the sleeper.
+ */
+bool shm_doorbell_arm(struct segment *segment);
+void shm_doorbell_disarm(struct segment *segment);
+/* Sleeps until a doorbell rings or the time is over; after shm_doorbell_arm. */
+void shm_doorbell_sleep(struct segment *segment, uint32_t microseconds);
+/* Wakes the threads of this process that sleep there. */
+void shm_doorbell_wake_own(struct segment *segment);
 
 /* --- peers and connections to them ----------------------------------------------------------- */
 
@@ -381,6 +401,8 @@ bool shm_serve(shm_peer_t *peer, const void *message, size_t length);
 /* Every round of progress reads this ring from now on, if there is room among the attended. */
 void shm_attended_add(shm_peer_t *peer);
 void shm_attended_remove(shm_peer_t *peer);
+/* The ring has lingered: from now on it is read when its doorbell rings. */
+void shm_attended_leave(shm_peer_t *peer);
 
 /* accept.c. Under shm.lock. */
 #define SHM_ACCEPT_BATCH 32u
@@ -401,6 +423,15 @@ int shm_receive_progress(void);
 /* For a thread that waits for this peer: handles the next message only, which may be the awaited
  * one. The others stay in the ring until they are asked for. */
 int shm_receive_one(shm_peer_t *peer);
+/* The next round does what one in many does: looks for messages without a doorbell and for peers
+ * that have ended. After a sleep, which stands for many rounds. */
+void shm_receive_skip_rounds(void);
+/* Whether a doorbell has rung that no round has answered. */
+bool shm_doorbell_rang(void);
+
+/* sleep.c: multilane/extension.h has what they do. */
+bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen);
+void shm_wake(void);
 
 /* --- entry ----------------------------------------------------------------------------------- */
 

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of common/ring: the ring of slots between two processes.
-libmultilane_common_la_SOURCES += common/ring/ring.c common/ring/ring.h
+libmultilane_common_la_SOURCES += common/ring/bell.h common/ring/ring.c common/ring/ring.h

@@ -3,6 +3,7 @@
 #ifndef MULTILANE_EXTENSION_H
 #define MULTILANE_EXTENSION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -267,6 +268,15 @@ struct multilane_extension {
         struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
         struct mca_btl_base_registration_handle_t *registration, size_t header_bytes,
         const void *payload, size_t payload_bytes, uint32_t flags);
+
+    /* Sleeps until something arrives for this process over this BTL, or `microseconds` are over.
+     * True: something may have come, so look before the next sleep; it did not sleep then, or not
+     * to the end. `changes` counts what the caller waits for beside that, and `seen` is its count
+     * before the caller last looked: it does not sleep if they differ. One module of the BTL
+     * sleeps for all. */
+    bool (*sleep)(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen);
+    /* Wakes the threads of this process that sleep there; call it after raising `changes`. */
+    void (*wake)(void);
 };
 
 #endif

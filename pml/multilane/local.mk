@@ -33,6 +33,7 @@ multilane_sources = \
 	pml/multilane/peer/record.c pml/multilane/peer/record.h \
 	pml/multilane/peer/stripe.c pml/multilane/peer/stripe.h \
 	pml/multilane/peer/used_profile.c pml/multilane/peer/used_profile.h \
+	pml/multilane/peer/waiting.c pml/multilane/peer/waiting.h \
 	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \
 	pml/multilane/delivery/delivery.c pml/multilane/delivery/delivery.h \
 	pml/multilane/delivery/delivery_state.h \

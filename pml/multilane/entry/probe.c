@@ -56,13 +56,15 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
 {
     struct inbound *inbound;
     struct lane *lane = comm_likely_lane(comm->c_pml_comm, source);
+    enum waiting_for before = waiting_enter(WAITING_MESSAGES);
+    *rc = OMPI_SUCCESS;
     while (!(inbound = probe_and_progress(source, tag, comm, take, status))) {
         request_look(lane);
         *rc = receive_error(comm, source, tag);
         if (*rc != OMPI_SUCCESS)
-            return NULL;
+            break;
     }
-    *rc = OMPI_SUCCESS;
+    waiting_leave(before);
     return inbound;
 }
 

@@ -14,7 +14,7 @@ struct request_calls request_calls;
 
 void request_look(struct lane *lane)
 {
-    if (!lane || opal_progress_yield_when_idle)
+    if (!lane || waiting_shares())
         return;
     for (int look = 0; look < LOOKS_PER_PROGRESS && !lane_poll(lane); look++)
         ring_relax();
@@ -35,9 +35,24 @@ static bool poll_completes(ompi_request_t *request, struct lane *lane)
     return false;
 }
 
+static __attribute__((noinline)) void wait_sharing(ompi_request_t *request)
+{
+    enum waiting_for before = waiting_enter(WAITING_MESSAGES);
+    ompi_request_wait_completion(request);
+    waiting_leave(before);
+}
+
+static __attribute__((noinline)) void wait_long(ompi_request_t *request)
+{
+    waiting_reconsider();
+    wait_sharing(request);
+}
+
 void request_wait(ompi_request_t *request, struct lane *lane)
 {
-    if (!lane || opal_progress_yield_when_idle || !poll_completes(request, lane))
-        ompi_request_wait_completion(request);
+    if (waiting_shares())
+        wait_sharing(request);
+    else if (!lane || !poll_completes(request, lane))
+        wait_long(request);
     tsan_acquire(request); /* request_complete */
 }

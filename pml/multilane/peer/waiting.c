@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sleeping. A wait is told from a test by the table of functions through which MPI's own calls and
+ * the collectives wait (ompi_request_functions), and sleeps from opal_progress, so that what Open
+ * MPI does in its waits, with threads and with failed processes, stays as it is. */
+#include "peer/waiting.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/parameters.h"
+#include "base/pending.h"
+#include "common/lane/crowd.h"
+#include "lane/lane.h"
+#include "peer/peer_lanes.h"
+
+/* Rounds of opal_progress in one wait before the processor is yielded, and the time after which it
+ * is not yielded any more: a sleep and the wake-up cost some times as much as a yield, so messages
+ * that are on their way are waited for awake. Measured with 4 to 32 ranks on 2 cores. */
+#define LOOKS    1u
+#define YIELD_NS 500000u
+/* The same while something waits for room at a lane, which does not wake. */
+#define YIELD_ROOM_NS 20000000u
+
+/* A sleep is a part of the time waited so far, so what comes without waking the sleeper is late by
+ * that part at most; it has these bounds. */
+#define SLEEP_PART      16u
+#define SLEEP_MIN_US    50u
+#define SLEEP_MAX_US    1000u
+#define SLEEP_RINGED_US 10000u /* where all that can come wakes */
+
+struct waiting waiting;
+
+static struct {
+    _Atomic bool installed; /* relaxed: one thread installs */
+    bool all_wake;          /* every BTL but self wakes who sleeps */
+    ompi_request_fns_t open_mpi;
+    const struct multilane_extension *sleeper; /* of the BTL that sleeps; NULL: none */
+    /* Threads of the program that wait. Relaxed: the progress thread only sleeps longer or shorter
+     * by it. */
+    _Atomic int waiters;
+} state;
+
+static _Thread_local struct {
+    enum waiting_for what;
+    uint32_t rounds;
+    uint32_t seen; /* of completions, before the thread last looked at its request */
+    uint64_t since_ns;
+} me;
+
+enum waiting_for waiting_enter(enum waiting_for what)
+{
+    enum waiting_for before = me.what;
+
+    if (OPAL_UNLIKELY(atomic_load_explicit(&waiting.counts, memory_order_relaxed)))
+        atomic_fetch_add_explicit(&state.waiters, (what > 0) - (before > 0), memory_order_relaxed);
+    me.what = what;
+    me.rounds = 0;
+    me.since_ns = 0;
+    return before;
+}
+
+void waiting_leave(enum waiting_for before)
+{
+    (void) waiting_enter(before);
+}
+
+void waiting_wake(void)
+{
+    atomic_fetch_add_explicit(&waiting.completions, 1, memory_order_seq_cst); /* waiting_progress */
+    if (state.sleeper)
+        state.sleeper->wake();
+}
+
+/* --- the sleep -------------------------------------------------------------------------------- */
+
+static void sleep_deaf(uint32_t microseconds)
+{
+    const struct timespec time = {.tv_nsec = (long) microseconds * 1000};
+
+    nanosleep(&time, NULL);
+}
+
+static bool sleep_for(uint32_t microseconds)
+{
+    if (state.sleeper)
+        return state.sleeper->sleep(microseconds, &waiting.completions, me.seen);
+    sleep_deaf(microseconds);
+    return false;
+}
+
+static uint32_t sleep_length_us(uint64_t waited_ns)
+{
+    uint64_t most = me.what == WAITING_MESSAGES && state.all_wake ? SLEEP_RINGED_US : SLEEP_MAX_US;
+    uint64_t length = waited_ns / 1000 / SLEEP_PART;
+
+    if (length < SLEEP_MIN_US || pending_any())
+        return SLEEP_MIN_US;
+    return (uint32_t) (length < most ? length : most);
+}
+
+/* The last function that opal_progress calls: the others have looked. The result, above 0, keeps it
+ * from yielding. */
+static int waiting_progress(void)
+{
+    bool yields = false;
+
+    if (me.what == WAITING_NOT)
+        return 0;
+    if (++me.rounds > LOOKS) {
+        uint64_t now = clock_now_ns();
+        if (!me.since_ns)
+            me.since_ns = now;
+        yields = now - me.since_ns < (pending_any() ? YIELD_ROOM_NS : YIELD_NS);
+        if (!yields && sleep_for(sleep_length_us(now - me.since_ns)))
+            me.rounds = 0;
+    }
+    if (yields && !opal_progress_yield_when_idle)
+        sched_yield();
+    me.seen = atomic_load_explicit(&waiting.completions, memory_order_seq_cst); /* waiting_wake */
+    return !yields;
+}
+
+bool waiting_nap(uint32_t microseconds)
+{
+    me.seen = atomic_load_explicit(&waiting.completions, memory_order_relaxed); /* not awaited */
+    if (atomic_load_explicit(&state.waiters, memory_order_relaxed) == 0)
+        return sleep_for(microseconds);
+    sleep_deaf(microseconds < SLEEP_MAX_US ? microseconds : SLEEP_MAX_US);
+    return false;
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static enum waiting_for kind_of(ompi_request_t *const *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (requests[i]->req_type != OMPI_REQUEST_PML && requests[i]->req_type != OMPI_REQUEST_NULL)
+            return WAITING_OTHERS;
+    return WAITING_MESSAGES;
+}
+
+static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
+{
+    enum waiting_for before = waiting_enter(kind_of(request, 1));
+    int rc = state.open_mpi.req_wait(request, status);
+    waiting_leave(before);
+    return rc;
+}
+
+static int wait_any(size_t count, ompi_request_t **requests, int *index,
+                    ompi_status_public_t *status)
+{
+    enum waiting_for before = waiting_enter(kind_of(requests, count));
+    int rc = state.open_mpi.req_wait_any(count, requests, index, status);
+    waiting_leave(before);
+    return rc;
+}
+
+static int wait_all(size_t count, ompi_request_t **requests, ompi_status_public_t *statuses)
+{
+    enum waiting_for before = waiting_enter(kind_of(requests, count));
+    int rc = state.open_mpi.req_wait_all(count, requests, statuses);
+    waiting_leave(before);
+    return rc;
+}
+
+static int wait_some(size_t count, ompi_request_t **requests, int *done, int *indices,
+                     ompi_status_public_t *statuses)
+{
+    enum waiting_for before = waiting_enter(kind_of(requests, count));
+    int rc = state.open_mpi.req_wait_some(count, requests, done, indices, statuses);
+    waiting_leave(before);
+    return rc;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+/* Which of the job's BTLs sleeps, and whether what comes over any other wakes it. */
+static void sleeper_find(void)
+{
+    mca_btl_base_selected_module_t *selected;
+
+    state.sleeper = NULL;
+    state.all_wake = true;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+        if (extension && extension->sleep)
+            state.sleeper = extension;
+        else if (strcmp(lane_name_of(selected->btl_module), "self") != 0)
+            state.all_wake = false;
+    }
+}
+
+static void install(void)
+{
+    if (atomic_exchange_explicit(&state.installed, true, memory_order_relaxed))
+        return;
+    sleeper_find();
+    atomic_store_explicit(&waiting.counts, opal_using_threads(), memory_order_relaxed);
+    state.open_mpi = ompi_request_functions;
+    ompi_request_functions.req_wait = wait_one;
+    ompi_request_functions.req_wait_any = wait_any;
+    ompi_request_functions.req_wait_all = wait_all;
+    ompi_request_functions.req_wait_some = wait_some;
+    opal_progress_register(waiting_progress);
+    atomic_store_explicit(&waiting.shares, true, memory_order_relaxed);
+}
+
+void waiting_begin(void)
+{
+    uint32_t threads = parameters.progress_thread ? 2 : 1;
+    uint32_t processes = (uint32_t) ompi_process_info.num_local_peers + 1;
+
+    if (parameters.wait_mode == WAIT_SLEEP ||
+        (parameters.wait_mode == WAIT_AUTO && crowd_is(processes * threads)))
+        install();
+}
+
+void waiting_reconsider(void)
+{
+    if (opal_progress_yield_when_idle && parameters.wait_mode == WAIT_AUTO)
+        install();
+}
+
+void waiting_end(void)
+{
+    if (!atomic_exchange_explicit(&state.installed, false, memory_order_relaxed))
+        return;
+    opal_progress_unregister(waiting_progress);
+    ompi_request_functions = state.open_mpi;
+    atomic_store_explicit(&waiting.shares, false, memory_order_relaxed);
+    atomic_store_explicit(&waiting.counts, false, memory_order_relaxed);
+}
