@@ -140,7 +140,7 @@ typedef struct shm_frag struct_shm_frag;
 
 #define SHM_ATTENDED_MAX 32u
 
-/* How messages are found. It only goes forward. */
+/* How messages are found. Back to the first only with one thread. */
 enum shm_bells {
     BELLS_AND_RINGS, /* attended rings are looked at, the others ring */
     BELLS_LINGER,    /* all senders were told to ring; the rings that were attended are looked at */

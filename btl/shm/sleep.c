@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeps until something arrives. From the first sleep on no ring is attended: each message rings
- * the doorbell, and a round of progress looks at the doorbells alone, however many peers there are.
- */
+/* Sleeps until something arrives. While this process sleeps no ring is attended, and each message
+ * rings the doorbell. */
 #include "btl/shm/shm.h"
 
 #include <time.h>
@@ -47,6 +46,14 @@ static void linger_end(void)
     atomic_store_explicit(&shm.bells, BELLS_ONLY, memory_order_relaxed);
 }
 
+/* With one thread: rings may be attended again, each when it next rings. Another thread may still
+ * sleep. */
+static void bells_end(void)
+{
+    if (!opal_using_threads())
+        atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
+}
+
 /* Whether every message rings. Relaxed: only a thread that reads BELLS_ONLY depends on it, and what
  * it depends on are the stores of senders, which time has made visible. */
 static bool bells_only(void)
@@ -88,7 +95,7 @@ bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t 
     int segments;
 
     if (!bells_only())
-        return true;
+        return false;
     /* The second is sequentially consistent: behind shm_doorbell_arm, the partner is shm_wake. */
     bool idle = all_armed(&segments) && atomic_load_explicit(changes, memory_order_seq_cst) == seen;
     if (idle) {
@@ -101,6 +108,8 @@ bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t 
         idle = !shm_doorbell_rang();
     }
     all_disarm();
+    if (!idle)
+        bells_end();
     return !idle;
 }
 

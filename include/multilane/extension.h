@@ -270,10 +270,10 @@ struct multilane_extension {
         const void *payload, size_t payload_bytes, uint32_t flags);
 
     /* Sleeps until something arrives for this process over this BTL, or `microseconds` are over.
-     * True: something may have come, so look before the next sleep; it did not sleep then, or not
-     * to the end. `changes` counts what the caller waits for beside that, and `seen` is its count
-     * before the caller last looked: it does not sleep if they differ. One module of the BTL
-     * sleeps for all. */
+     * True: something may have come, so look before the next sleep. False: the time is over, or it
+     * cannot sleep yet; call it again soon. `changes` counts what the caller waits for beside that,
+     * and `seen` is its count before the caller last looked: it does not sleep if they differ. One
+     * module of the BTL sleeps for all. */
     bool (*sleep)(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen);
     /* Wakes the threads of this process that sleep there; call it after raising `changes`. */
     void (*wake)(void);

@@ -14,11 +14,9 @@
 #include "lane/lane.h"
 #include "peer/peer_lanes.h"
 
-/* Rounds of opal_progress in one wait before the processor is yielded, and the time after which it
- * is not yielded any more: a sleep and the wake-up cost some times as much as a yield, so messages
- * that are on their way are waited for awake. Measured with 4 to 32 ranks on 2 cores. */
-#define LOOKS    1u
-#define YIELD_NS 500000u
+/* For so long a wait yields the processor: a sleep and the wake-up cost some times as much as a
+ * yield, so messages that are on their way are waited for awake. */
+#define YIELD_NS 1000000u
 /* The same while something waits for room at a lane, which does not wake. */
 #define YIELD_ROOM_NS 20000000u
 
@@ -33,7 +31,7 @@ struct waiting waiting;
 
 static struct {
     _Atomic bool installed; /* relaxed: one thread installs */
-    bool all_wake;          /* every BTL but self wakes who sleeps */
+    bool all_wake;          /* all that may come wakes, and no other thread leaves work */
     ompi_request_fns_t open_mpi;
     const struct multilane_extension *sleeper; /* of the BTL that sleeps; NULL: none */
     /* Threads of the program that wait. Relaxed: the progress thread only sleeps longer or shorter
@@ -43,7 +41,6 @@ static struct {
 
 static _Thread_local struct {
     enum waiting_for what;
-    uint32_t rounds;
     uint32_t seen; /* of completions, before the thread last looked at its request */
     uint64_t since_ns;
 } me;
@@ -55,7 +52,6 @@ enum waiting_for waiting_enter(enum waiting_for what)
     if (OPAL_UNLIKELY(atomic_load_explicit(&waiting.counts, memory_order_relaxed)))
         atomic_fetch_add_explicit(&state.waiters, (what > 0) - (before > 0), memory_order_relaxed);
     me.what = what;
-    me.rounds = 0;
     me.since_ns = 0;
     return before;
 }
@@ -103,18 +99,14 @@ static uint32_t sleep_length_us(uint64_t waited_ns)
  * from yielding. */
 static int waiting_progress(void)
 {
-    bool yields = false;
-
     if (me.what == WAITING_NOT)
         return 0;
-    if (++me.rounds > LOOKS) {
-        uint64_t now = clock_now_ns();
-        if (!me.since_ns)
-            me.since_ns = now;
-        yields = now - me.since_ns < (pending_any() ? YIELD_ROOM_NS : YIELD_NS);
-        if (!yields && sleep_for(sleep_length_us(now - me.since_ns)))
-            me.rounds = 0;
-    }
+    uint64_t now = clock_now_ns();
+    if (!me.since_ns)
+        me.since_ns = now;
+    bool yields = now - me.since_ns < (pending_any() ? YIELD_ROOM_NS : YIELD_NS);
+    if (!yields && sleep_for(sleep_length_us(now - me.since_ns)))
+        me.since_ns = 0; /* more may follow */
     if (yields && !opal_progress_yield_when_idle)
         sched_yield();
     me.seen = atomic_load_explicit(&waiting.completions, memory_order_seq_cst); /* waiting_wake */
@@ -182,7 +174,8 @@ static void sleeper_find(void)
     mca_btl_base_selected_module_t *selected;
 
     state.sleeper = NULL;
-    state.all_wake = true;
+    /* What another thread leaves to progress does not wake. */
+    state.all_wake = !opal_using_threads();
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
         const struct multilane_extension *extension = lane_extension_of(selected->btl_module);

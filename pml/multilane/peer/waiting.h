@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a call waits where processors are short: it looks a few times, yields a few times, and then
- * sleeps until something arrives. */
+/* How a call waits where processors are short: it yields for a while, then sleeps until something
+ * arrives. */
 #ifndef MULTILANE_WAITING_H
 #define MULTILANE_WAITING_H
 
