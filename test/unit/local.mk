@@ -108,7 +108,7 @@ test_unit_pml_watch_LDADD = $(pml_ldadd)
 
 # The whole of it in a job without a job.
 job_tests = test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_recv \
-	test/unit/pml_queue
+	test/unit/pml_queue test/unit/pml_sample
 check_PROGRAMS += $(job_tests)
 TESTS += $(job_tests)
 noinst_HEADERS += test/unit/job_standin.h
@@ -128,6 +128,9 @@ test_unit_pml_recv_LDADD = $(pml_ldadd)
 test_unit_pml_queue_SOURCES = test/unit/pml_queue.c $(job_standin)
 test_unit_pml_queue_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_queue_LDADD = $(pml_ldadd)
+test_unit_pml_sample_SOURCES = test/unit/pml_sample.c $(job_standin)
+test_unit_pml_sample_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_sample_LDADD = $(pml_ldadd)
 
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_stock_btl \

@@ -24,6 +24,7 @@
 #include "peer/peer_lanes.h"
 #include "report/report.h"
 #include "request/recv_request.h"
+#include "request/sample.h"
 #include "request/send_queue.h"
 #include "request/send_request.h"
 #include "request/send_start.h"
@@ -113,6 +114,7 @@ static void peer_met(struct peer *peer, uint32_t window)
 static void tables_hand_down(void)
 {
     errors_begin();
+    samples_begin();
     contact_events.met = peer_met;
     request_calls =
         (struct request_calls){.start = module_start, .cancel_send = send_request_cancel};
@@ -258,6 +260,7 @@ void module_fini(void)
     progress_thread_end();
     calibrate_hook_fini();
     explain_write();
+    samples_end();
     multilane.enabled = false;
     multilane.receiving = false;
     pending_close();

@@ -9,9 +9,12 @@
 #include "peer/attributes.h"
 #include "common/memory/driver.h"
 #include "peer/nic.h"
+#include "peer/stripe.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
+
+int (*samples_post)(const struct outgoing *out, const struct route *route);
 
 static void class_free(struct peer_class *class)
 {
@@ -20,6 +23,7 @@ static void class_free(struct peer_class *class)
         free(class->routes[i]);
     }
     free(class->lanes);
+    free(class->seen);
     free(class->btls);
     free(class->flags);
     free(class);
@@ -124,9 +128,18 @@ static bool plan_stripes(const struct plan *plan)
     return stripes;
 }
 
+/* Does this process write a report of how messages went? */
+static bool is_reported(void)
+{
+    return parameters.explain == 2 || (parameters.explain == 1 && multilane.me.vpid == 0);
+}
+
 struct route *routes_of_plan(const struct plan *plan)
 {
-    struct route *routes = calloc(plan->entry_count, sizeof(*routes));
+    bool is_sampled = is_reported() && samples_post;
+    struct route *routes =
+        calloc(plan->entry_count, sizeof(*routes) + (is_sampled ? sizeof(struct samples) : 0));
+    struct samples *samples = (struct samples *) (void *) (routes + plan->entry_count);
     bool stripes = plan_stripes(plan);
     for (uint32_t i = 0; routes && i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
@@ -136,6 +149,8 @@ struct route *routes_of_plan(const struct plan *plan)
         routes[i].lane_count = (uint8_t) entry->lane_count;
         routes[i].in_place = entry->chooses && !entry->copies;
         routes[i].counted = stripes;
+        routes[i].post = is_sampled ? samples_post : routes[i].protocol->post;
+        routes[i].samples = is_sampled ? &samples[i] : NULL;
         memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));
     }
     return routes;
@@ -205,7 +220,8 @@ static struct peer_class *class_describe(const struct peer *peer)
     class->btls = calloc(count, sizeof(*class->btls));
     class->flags = calloc(count, sizeof(*class->flags));
     class->lanes = calloc(count, sizeof(*class->lanes));
-    bool good = class->btls && class->flags && class->lanes;
+    class->seen = calloc(count, sizeof(*class->seen));
+    bool good = class->btls && class->flags && class->lanes && class->seen;
     for (int i = 0; good && i < class->lane_count; i++) {
         const struct lane *lane = &peer->lanes[i];
         class->btls[i] = lane->btl;
@@ -226,6 +242,17 @@ static struct peer_class *class_describe(const struct peer *peer)
         return class;
     class_free(class);
     return NULL;
+}
+
+void class_note_speeds(const struct peer *peer)
+{
+    struct peer_class *class = peer_class_now(peer);
+    for (int i = 0; class && i < class->lane_count && i < peer_lane_count(peer); i++)
+        for (int copies = 0; copies < 2; copies++) {
+            double bytes_s = stripe_seen_speed(&peer->lanes[i], copies);
+            class->seen[i].bytes_s[copies] += bytes_s;
+            class->seen[i].peers[copies] += bytes_s > 0;
+        }
 }
 
 static bool class_plans(struct peer_class *class)

@@ -247,6 +247,7 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
 void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
+    class_note_speeds(peer);
     /* Relaxed: the job ends. Reports use the class's count. */
     atomic_store_explicit(&peer->lane_count, 0, memory_order_relaxed);
     free(peer->lanes);

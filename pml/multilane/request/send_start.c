@@ -6,6 +6,7 @@
 
 #include "base/work.h"
 #include "base/multilane.h"
+#include "request/sample.h"
 #include "request/send_queue.h"
 
 /* Packs a buffered message into the user's attached buffer; it is sent from there. */
@@ -113,6 +114,8 @@ int send_request_start(struct send_request *request, bool is_numbered)
     if (OPAL_UNLIKELY(way == FLOW_WAIT))
         return OMPI_SUCCESS;
     send_request_admitted(request, way);
+    if (OPAL_UNLIKELY(request->route->samples != NULL))
+        sample_request_begin(request);
     if (send_request_try(request) == LANE_AGAIN)
         send_queue_await_lane(request);
     return OMPI_SUCCESS;
