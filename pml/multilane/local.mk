@@ -9,6 +9,7 @@ multilane_sources = \
 	pml/multilane/wire/wire.h \
 	pml/multilane/base/clock.c pml/multilane/base/clock.h \
 	pml/multilane/base/counter.h \
+	pml/multilane/base/ends.h \
 	pml/multilane/base/datatype.h \
 	pml/multilane/base/handle.c pml/multilane/base/handle.h \
 	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \

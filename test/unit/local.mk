@@ -47,7 +47,8 @@ test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit
 # Of the PML's library each takes the files that it needs.
 pml_tests = test/unit/flow_model test/unit/pml_explain test/unit/pml_handle test/unit/pml_in_place \
 	test/unit/pml_lanes \
-	test/unit/pml_match test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
+	test/unit/pml_match test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile \
+	test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
 	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
@@ -81,6 +82,11 @@ test_unit_pml_peer_LDADD = $(pml_ldadd)
 test_unit_pml_pieces_SOURCES = test/unit/pml_pieces.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_pieces_LDADD = $(pml_ldadd)
+test_unit_pml_profile_SOURCES = test/unit/pml_profile.c test/unit/lanes_standin.c
+test_unit_pml_profile_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_profile_LDADD = libmultilane_pml.la libmultilane_tools.la $(PML_TEST_LDADD) -ldl -lm
+test_unit_pml_profile_DEPENDENCIES = libmultilane_pml.la libmultilane_tools.la libmultilane_compat.la \
+	libmultilane_common.la multilane-plan
 test_unit_pml_record_SOURCES = test/unit/pml_record.c test/unit/lanes_standin.c
 test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_record_LDADD = $(pml_ldadd)

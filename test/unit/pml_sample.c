@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "entry/calls.h"
 #include "job_standin.h"
 #include "peer/peer_class.h"
 
@@ -116,8 +117,26 @@ static void without_answers_it_ends(void)
     job_end();
 }
 
+static void a_synchronous_send_goes_by_its_own_plan(void)
+{
+    ompi_request_t *request;
+    begin(0);
+    int rc = module_isend(bytes, sizeof(bytes), &ompi_mpi_byte.dt, 1, TAG,
+                          MCA_PML_BASE_SEND_SYNCHRONOUS, &job_ompi_comm, &request);
+    struct wire_handle handle;
+    CHECK(rc == OMPI_SUCCESS && handle_of(&job_sent[job_sent_count - 1], &handle), "no answer");
+    CHECK(!request_is_complete(request), "it does not wait");
+    answer(1, handle);
+    CHECK(request_is_complete(request) && job_free(request) == MPI_SUCCESS, "it has not ended");
+    const struct route *route =
+        class_route_at(peer_class_now(job_peer(1)), CLASS_SYNC, sizeof(bytes));
+    CHECK(route->messages == 1 && route_used()->messages == 0, "by another plan");
+    job_end();
+}
+
 int main(void)
 {
+    a_synchronous_send_goes_by_its_own_plan();
     few_messages_ask_for_an_answer();
     the_time_is_that_to_the_answer();
     without_a_report_nothing_is_timed();

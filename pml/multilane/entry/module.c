@@ -116,8 +116,8 @@ static void tables_hand_down(void)
     errors_begin();
     samples_begin();
     contact_events.met = peer_met;
-    request_calls =
-        (struct request_calls){.start = module_start, .cancel_send = send_request_cancel};
+    request_calls = (struct request_calls){
+        .start = module_start, .cancel_send = send_request_cancel, .timed = sample_request_end};
 }
 
 int module_enable(bool enable)

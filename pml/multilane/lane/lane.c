@@ -2,6 +2,8 @@
 /* Calls of the BTLs: what they do differently is handled here, once. */
 #include "lane/lane.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/compat/tsan.h"
@@ -184,4 +186,16 @@ void lane_deregister(struct registration *registration)
         registration->lane->btl->btl_deregister_mem(registration->lane->btl, registration->handle);
     registration->lane = NULL;
     registration->handle = NULL;
+}
+
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
+{
+    char symbol[128];
+    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
+             btl->btl_component->btl_version.mca_component_name);
+    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
+    return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
+                   extension->struct_bytes >= sizeof(*extension)
+               ? extension
+               : NULL;
 }

@@ -9,7 +9,6 @@
 #include "peer/attributes.h"
 #include "common/memory/driver.h"
 #include "peer/nic.h"
-#include "peer/stripe.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
@@ -40,10 +39,6 @@ static bool class_equals(const struct peer_class *one, const struct peer_class *
            memcmp(one->flags, other->flags, count * sizeof(*one->flags)) == 0 &&
            memcmp(one->lanes, other->lanes, count * sizeof(*one->lanes)) == 0;
 }
-
-/* Lanes inside a node are all driven by the same cores: they do not add up. Nor do others that were
- * measured together and carried less than each alone. */
-#define CLASS_GROUP UINT32_MAX
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
@@ -83,6 +78,11 @@ void class_surroundings(struct model_surroundings *around)
         model_bound_eager(around, MODEL_BOUND_EAGER_MAX, parameters.eager_max_bytes);
 }
 
+static bool is_packed(enum class_buffer buffer)
+{
+    return buffer == CLASS_PACKED || buffer == CLASS_SYNC_PACKED || buffer == CLASS_DEVICE_PACKED;
+}
+
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input)
 {
@@ -90,7 +90,9 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->lanes = class->lanes;
     input->lane_count = class->lane_count;
     class_surroundings(&input->around);
-    input->around.buffer.pieces = buffer == CLASS_PACKED || buffer == CLASS_DEVICE_PACKED ? 0 : 1;
+    input->around.buffer.pieces = is_packed(buffer) ? 0 : 1;
+    if (buffer == CLASS_SYNC || buffer == CLASS_SYNC_PACKED)
+        input->around.operation = MODEL_OPERATION_SEND_SYNC;
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;
@@ -105,7 +107,8 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
 bool class_shows(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct plan *plan = class->plans[buffer];
-    bool shows = plan && buffer != CLASS_DEVICE_DECLINED;
+    bool shows = plan && buffer != CLASS_DEVICE_DECLINED && buffer != CLASS_SYNC &&
+                 buffer != CLASS_SYNC_PACKED;
     for (uint32_t i = 0; plan && i < plan->entry_count; i++)
         shows |= counter_read(&class->routes[buffer][i].messages) > 0;
     return shows;
@@ -214,8 +217,7 @@ static struct peer_class *class_describe(const struct peer *peer)
     class->has_device_lane = peer->device_lane && class->lane_count < MODEL_LANES_MAX;
     class->placement = attributes_placement(peer);
     class->group = (struct model_group){
-        CLASS_GROUP, used_profile() ? profile_together(used_profile(), class->placement) : 0};
-    bool share = class->placement != PROFILE_HOST || class->group.bandwidth_bytes_s > 0;
+        PROFILE_GROUP, used_profile() ? profile_together(used_profile(), class->placement) : 0};
     size_t count = (size_t) class_lanes_described(class);
     class->btls = calloc(count, sizeof(*class->btls));
     class->flags = calloc(count, sizeof(*class->flags));
@@ -226,7 +228,8 @@ static struct peer_class *class_describe(const struct peer *peer)
         const struct lane *lane = &peer->lanes[i];
         class->btls[i] = lane->btl;
         class->flags[i] = lane_is_lost(lane) ? 0 : lane->flags;
-        good = attributes_of_lane(lane, share ? CLASS_GROUP : 0, &class->lanes[i]);
+        good = attributes_of_lane(lane, profile_group(&class->group, class->placement),
+                                  &class->lanes[i]);
         if (lane_is_lost(lane)) /* it keeps its place, and no protocol is allowed to use it */
             class->lanes[i].can = 0;
         /* A message has one way to device memory: where there is a lane for just that, no other. */
@@ -242,17 +245,6 @@ static struct peer_class *class_describe(const struct peer *peer)
         return class;
     class_free(class);
     return NULL;
-}
-
-void class_note_speeds(const struct peer *peer)
-{
-    struct peer_class *class = peer_class_now(peer);
-    for (int i = 0; class && i < class->lane_count && i < peer_lane_count(peer); i++)
-        for (int copies = 0; copies < 2; copies++) {
-            double bytes_s = stripe_seen_speed(&peer->lanes[i], copies);
-            class->seen[i].bytes_s[copies] += bytes_s;
-            class->seen[i].peers[copies] += bytes_s > 0;
-        }
 }
 
 static bool class_plans(struct peer_class *class)

@@ -33,7 +33,9 @@ struct route {
 enum class_buffer {
     CLASS_CONTIGUOUS, /* in host memory, */
     CLASS_PACKED,     /* there in several pieces, */
-    CLASS_DEVICE,     /* in device memory, */
+    CLASS_SYNC,       /* the same two, of a send that ends when its message has met its receive; */
+    CLASS_SYNC_PACKED,
+    CLASS_DEVICE, /* in device memory, */
     CLASS_DEVICE_PACKED,
     CLASS_DEVICE_DECLINED, /* in one piece there, for a peer that declines a protocol */
     CLASS_BUFFERS
@@ -61,9 +63,6 @@ struct lane_seen {
     double bytes_s[2]; /* the sum of so many peers' */
     uint32_t peers[2];
 };
-
-/* The peer's lanes are forgotten: keeps their speeds for reports. */
-void class_note_speeds(const struct peer *peer);
 
 /* The lane of device memory among them. */
 static inline int class_lanes_described(const struct peer_class *class)

@@ -4,7 +4,6 @@
  * Requests may keep pointers to lanes and to their route: the array of lanes never moves, a lane
  * keeps its index, and classes with their routes live until the component closes. A change
  * affects only later messages. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,18 +15,6 @@
 #include "peer/peer_lanes.h"
 #include "peer/peer_class.h"
 #include "peer/stripe.h"
-
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
-{
-    char symbol[128];
-    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
-             btl->btl_component->btl_version.mca_component_name);
-    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
-    return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
-                   extension->struct_bytes >= sizeof(*extension)
-               ? extension
-               : NULL;
-}
 
 /* At most one lane per module, and as many as a plan knows. */
 static uint8_t most_lanes(void)
@@ -244,10 +231,22 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
     return carries;
 }
 
+/* Keeps the speeds that the peer's lanes have shown, for reports. */
+static void speeds_note(const struct peer *peer)
+{
+    struct peer_class *class = peer_class_now(peer);
+    for (int i = 0; class && i < class->lane_count && i < peer_lane_count(peer); i++)
+        for (int copies = 0; copies < 2; copies++) {
+            double bytes_s = stripe_seen_speed(&peer->lanes[i], copies);
+            class->seen[i].bytes_s[copies] += bytes_s;
+            class->seen[i].peers[copies] += bytes_s > 0;
+        }
+}
+
 void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
-    class_note_speeds(peer);
+    speeds_note(peer);
     /* Relaxed: the job ends. Reports use the class's count. */
     atomic_store_explicit(&peer->lane_count, 0, memory_order_relaxed);
     free(peer->lanes);

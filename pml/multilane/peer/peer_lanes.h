@@ -5,9 +5,6 @@
 
 #include "peer/peer.h"
 
-/* The extension of a BTL of ours; null for a stock BTL. */
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
-
 /* Does the job have a stock BTL that may lose messages, so that a lost process goes unnoticed? */
 bool lanes_may_lose(void);
 

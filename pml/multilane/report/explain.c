@@ -19,8 +19,13 @@
 #include "peer/peer_class.h"
 
 static const char *const buffer_names[CLASS_BUFFERS] = {
-    "contiguous memory", "memory in several pieces", "device memory",
-    "device memory in several pieces", "device memory, not by the ring"};
+    "contiguous memory",
+    "memory in several pieces",
+    "contiguous memory, synchronous sends",
+    "memory in several pieces, synchronous sends",
+    "device memory",
+    "device memory in several pieces",
+    "device memory, not by the ring"};
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -79,6 +84,14 @@ static void print_lanes(FILE *file, const struct peer_class *class)
     table_print(&table, file, "  ");
 }
 
+static void print_shares(FILE *file, const struct peer_class *class)
+{
+    for (int i = 0; i < class->lane_count; i++)
+        if (class->lanes[i].shared_bytes_s > 0)
+            fprintf(file, "  %s: the device carries %.4g GB/s for all processes of a node\n",
+                    class->lanes[i].name, class->lanes[i].shared_bytes_s / 1e9);
+}
+
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 {
     const struct plan *plan = class->plans[buffer];
@@ -107,6 +120,7 @@ static void print_text(FILE *file)
             fprintf(file, " %s", class->lanes[i].name);
         fputc('\n', file);
         print_lanes(file, class);
+        print_shares(file, class);
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             if (!class_shows(class, (enum class_buffer) buffer))
                 continue;
