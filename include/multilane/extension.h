@@ -267,6 +267,18 @@ struct multilane_extension {
         struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
         struct mca_btl_base_registration_handle_t *registration, size_t header_bytes,
         const void *payload, size_t payload_bytes, uint32_t flags);
+
+    /* MULTILANE_CAN_FENCE. A fence that needs the other end's word does not hold while the lane is
+     * cut. So the PML carries notes between the two ends by another lane, and does not look into
+     * them: `note` has room for MULTILANE_NOTE_BYTES.
+     *   fence_ask   What to tell the other end; returns its length, 0 where no fence is waited for.
+     *   fence_hear  A note has come from a process by this component; checked like all that comes
+     *               from outside. Returns the length of the answer to send back, or 0. */
+    size_t (*fence_ask)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        void *note);
+    size_t (*fence_hear)(const void *note, size_t length, void *answer);
 };
+
+#define MULTILANE_NOTE_BYTES 64
 
 #endif
