@@ -106,7 +106,7 @@ void verbs_module_die(struct verbs_module *module, const char *why)
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
     if (atomic_exchange_explicit(&module->dead, true, memory_order_relaxed))
-        return; /* relaxed: whoever posts before it sees this is found in a list below */
+        return; /* relaxed: a thread that posts before it sees this has its work in a list below */
     for (uint32_t i = 0; i < count; i++) {
         verbs_peer_t *peer = verbs_peer_at(module, i);
 

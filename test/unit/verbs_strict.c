@@ -155,10 +155,8 @@ static bool event_is(enum ibv_event_type type)
 
 static void limits_are_kept(void)
 {
-    struct ibv_cq *cq;
-
     device_open();
-    cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+    struct ibv_cq *cq = ends[0].cq = ibv_create_cq(context, 64, NULL, NULL, 0);
     CHECK(!pair_make(cq, 65536, 0) && errno == EINVAL, "errno %d", errno);
     CHECK(!pair_make(cq, 16, 97) && errno == EINVAL, "errno %d", errno);
     struct ibv_qp *qp = pair_make(cq, 16, 96);
@@ -179,7 +177,7 @@ static void memory_is_limited(void)
     int made = 0;
 
     device_open();
-    struct ibv_cq *cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+    struct ibv_cq *cq = ends[0].cq = ibv_create_cq(context, 64, NULL, NULL, 0);
     while (made < 100 && (qp = pair_make(cq, 128, 256)))
         made++;
     /* 512 bytes a request of 256 inline: 64 KiB a pair, as mlx5's library locks. */
@@ -276,7 +274,7 @@ static void broken_pair_says_its_last_buffer(void)
     CHECK(event_is(IBV_EVENT_QP_LAST_WQE_REACHED), "no event of the last buffer");
 }
 
-/* Whoever sends to an address that a port had before reaches nothing. */
+/* A pair that sends to an address that a port had before reaches nothing. */
 static void changed_lid_breaks(void)
 {
     struct ibv_wc wc;

@@ -83,7 +83,7 @@ verbs_strict_ports() {
 }
 
 # Something happens to a device or a port of one host while checked traffic runs: no byte is wrong,
-# and nobody waits for ever. strict_event NAME PROFILE BTLS PROTOCOL
+# and no rank waits for ever. strict_event NAME PROFILE BTLS PROTOCOL
 strict_event() {
     strict mpi_says "mlx5,hosts=2,$2" "verbs.strict.$1" ', 0 wrong' 2 --mca pml multilane \
         --mca btl "$3" --mca btl_tcp_if_include lo $lab_osc --mca pml_multilane_protocol "$4" \
