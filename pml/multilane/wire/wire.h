@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 8
+#define WIRE_VERSION 7
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -147,7 +147,6 @@ struct wire_ack {
 
 struct wire_seen {
     uint64_t bytes; /* all striped bytes since the lane exists */
-    uint64_t bound; /* most of them that the other end may have under way; 0: any number */
 };
 
 struct wire_lane {
