@@ -24,6 +24,9 @@
 #define ROUNDS 8
 #define STEADY 1.5
 
+/* Processors that are tried for the other end: a container may use a few of many. */
+#define OTHERS_TRIED 1024
+
 /* Where they are not, once more. */
 #define TRIES 3
 
@@ -219,38 +222,36 @@ static bool is_sibling(int processor, int other)
     return first == other || second == other;
 }
 
-/* Sets the first processor of another core that a thread of this process may run on. */
-static bool attribute_place(pthread_attr_t *attribute, int processor)
-{
-    long all = sysconf(_SC_NPROCESSORS_CONF);
-    for (int i = 1; i < all && i < 8; i++) {
-        int other = (int) ((processor + i) % all);
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET((unsigned) other, &set);
-        if (!is_sibling(processor, other) &&
-            pthread_attr_setaffinity_np(attribute, sizeof(set), &set) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Ours stays where it is meanwhile. */
-static bool measure_on(struct pair *pair, int processor, struct startup_costs *costs)
+/* Starts the other end on that processor. False: this process may not use it. */
+static bool thread_start(pthread_t *thread, struct pair *pair, int processor)
 {
     pthread_attr_t attribute;
-    pthread_t thread;
-    bool is_good = pthread_attr_init(&attribute) == 0;
-    if (!is_good)
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((unsigned) processor, &set);
+    if (pthread_attr_init(&attribute))
         return false;
-    is_good = attribute_place(&attribute, processor) &&
-              pthread_create(&thread, &attribute, other_end, pair) == 0;
+    bool is_good = pthread_attr_setaffinity_np(&attribute, sizeof(set), &set) == 0 &&
+                   pthread_create(thread, &attribute, other_end, pair) == 0;
     pthread_attr_destroy(&attribute);
-    if (!is_good)
-        return false;
-    is_good = costs_measure(pair, costs);
-    pthread_join(thread, NULL);
     return is_good;
+}
+
+/* On the nearest processor of another core that this process may use; ours stays where it is
+ * meanwhile. */
+static bool measure_on(struct pair *pair, int processor, struct startup_costs *costs)
+{
+    long all = sysconf(_SC_NPROCESSORS_CONF);
+    pthread_t thread;
+    for (int i = 1; i < all && i < OTHERS_TRIED; i++) {
+        int other = (int) ((processor + i) % all);
+        if (is_sibling(processor, other) || !thread_start(&thread, pair, other))
+            continue;
+        bool is_good = costs_measure(pair, costs);
+        pthread_join(thread, NULL);
+        return is_good;
+    }
+    return false;
 }
 
 static bool measure_bound(struct pair *pair, struct startup_costs *costs)
