@@ -37,8 +37,7 @@ static inline void framework_begin(void)
 static inline opal_convertor_t *open_mpi_begin(void)
 {
     framework_begin();
-    ompi_datatype_init();
-    ompi_mpi_local_convertor = opal_convertor_create((int32_t) opal_local_arch, 0);
+    ompi_datatype_init(); /* makes the convertor */
     return ompi_mpi_local_convertor;
 }
 
