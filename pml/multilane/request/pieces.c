@@ -88,6 +88,7 @@ static int piece_send_copied(const struct piece *piece, struct transfer *transfe
     bytes = lane_fragment_bytes(descriptor);
     memcpy(bytes, header, header_length);
     piece_copy(piece, bytes + header_length);
+    counter_add(&multilane.copied_bytes, piece->size);
     return lane_send_descriptor(lane, descriptor, piece_left, transfer);
 }
 
