@@ -116,6 +116,7 @@ static void ring_follow(shm_peer_t *peer, struct connection *connection)
         connection_refuse(connection, &peer->name, why);
         return;
     }
+    ring_attend(&peer->in, false); /* the sender may come back to it, and then has to ring */
     if (peer->in_channel)
         shm_segment_unmap(peer->in_channel, peer->in_bytes);
     peer->in_channel = channel;
@@ -124,7 +125,7 @@ static void ring_follow(shm_peer_t *peer, struct connection *connection)
         ring_receiver_init(&peer->in, channel->lines, lines, &channel->feedback);
     else
         ring_receive_small(peer, connection);
-    ring_attend(&peer->in, peer->in_attended);
+    ring_attend(&peer->in, shm_attended_is_told(peer));
     peer->in_tail_seen = 0;
     ring_move_take(&connection->move, announced);
 }

@@ -1,11 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rings that every round of progress reads. The other rings are read when their doorbell rings.
- */
+ *
+ * A ring that loses its place lingers: its sender is told to ring, and the ring is still looked at
+ * for some rounds. A sender that had published a message and read just before that its ring is
+ * attended does not ring for it; that message is found while the ring lingers, which is far longer
+ * than a store can wait in the sender's processor. So neither end needs a fence
+ * (test/unit/bell_model.c). */
 #include "btl/shm/shm.h"
 
-/* An entry for one more ring: an empty one, or that of a peer that has sent nothing since it was
- * last asked to make room. Each call asks one peer. -1: there is none. */
-static int entry_find(void)
+/* Each takes longer than a look at a line in the cache, together some 20 us at least. */
+#define LINGER_ROUNDS 1024u
+
+static uint32_t round_now(void)
+{
+    return atomic_load_explicit(&shm.round, memory_order_relaxed);
+}
+
+void shm_attended_leave(shm_peer_t *peer)
+{
+    peer->in_attended = peer->in_lingers = false;
+    if (in_is_open(peer) && ring_has_message(&peer->in))
+        shm_doorbell_ring_own_of(peer); /* its sender rang before, or not at all */
+}
+
+bool shm_attended_is_told(const shm_peer_t *peer)
+{
+    return peer->in_attended && !peer->in_lingers &&
+           atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS;
+}
+
+/* The place of a ring whose sender has sent nothing since it was last asked, once it has lingered.
+ * False: not yet, or it is in use. */
+static bool place_clear(shm_peer_t *peer)
+{
+    if (peer->in_lingers) {
+        if (round_now() - peer->in_lingers_from < LINGER_ROUNDS)
+            return false;
+        shm_attended_leave(peer);
+        return true;
+    }
+    if (peer->in.tail == peer->in_tail_seen) {
+        ring_attend(&peer->in, false);
+        peer->in_lingers = true;
+        peer->in_lingers_from = round_now();
+    }
+    peer->in_tail_seen = peer->in.tail;
+    return false;
+}
+
+/* A place for one more ring: an empty one, or that of a silent peer. Each call asks one peer. -1:
+ * there is none. */
+static int place_find(void)
 {
     uint32_t at = shm.attended_next;
 
@@ -13,31 +58,24 @@ static int entry_find(void)
         if (!atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
             return i;
     shm.attended_next = (at + 1) % SHM_ATTENDED_MAX;
-    shm_peer_t *old = atomic_load_explicit(&shm.attended[at], memory_order_relaxed);
-    if (old->in.tail != old->in_tail_seen) {
-        old->in_tail_seen = old->in.tail;
-        return -1;
-    }
-    old->in_attended = false;
-    ring_attend(&old->in, false);
-    /* Sequentially consistent: a message that the sender published before it could see that is
-     * found here; one that it publishes at this very moment is found by the sweep (receive.c). */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (ring_has_message(&old->in))
-        shm_doorbell_ring_own_of(old);
-    return (int) at;
+    return place_clear(atomic_load_explicit(&shm.attended[at], memory_order_relaxed)) ? (int) at
+                                                                                      : -1;
 }
 
 void shm_attended_add(shm_peer_t *peer)
 {
-    if (peer->in_attended || !in_is_open(peer))
+    if (atomic_load_explicit(&shm.bells, memory_order_relaxed) != BELLS_AND_RINGS ||
+        !in_is_open(peer) || (peer->in_attended && !peer->in_lingers))
         return;
-    int at = entry_find();
+    int at = peer->in_attended ? 0 : place_find();
     if (at < 0)
         return;
-    peer->in_attended = true;
     peer->in_tail_seen = peer->in.tail;
     ring_attend(&peer->in, true);
+    peer->in_lingers = false;
+    if (peer->in_attended) /* it lingered, and keeps its place */
+        return;
+    peer->in_attended = true;
     /* Release: a thread that reads the entry sees the peer complete (shm_receive_progress). */
     atomic_store_explicit(&shm.attended[at], peer, memory_order_release);
     if ((uint32_t) at >= atomic_load_explicit(&shm.attended_end, memory_order_relaxed))
@@ -54,5 +92,5 @@ void shm_attended_remove(shm_peer_t *peer)
         else if (atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
             end = i + 1;
     atomic_store_explicit(&shm.attended_end, end, memory_order_relaxed);
-    peer->in_attended = false;
+    peer->in_attended = peer->in_lingers = false;
 }

@@ -11,6 +11,7 @@
 
 #include "common/compat/component.h"
 #include "common/compat/named.h"
+#include "common/lane/crowd.h"
 #include "common/lane/memory_limit.h"
 #include "common/model/number.h"
 #include "opal/util/proc.h"
@@ -282,7 +283,8 @@ static bool begin(void)
     if (!shm_own_segment_ready(SEGMENT_MEMFD))
         return false;
     shm.record.fd = shm_identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
-    shm.oversubscribed = (long) local_processes() > sysconf(_SC_NPROCESSORS_ONLN);
+    shm.crowded = crowd_is(local_processes());
+    atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
     if (shm.single_copy != SHM_COPY_NONE)
         readers_allow();
     return true;

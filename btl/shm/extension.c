@@ -155,4 +155,5 @@ MULTILANE_EXTENSION_DEFINE(shm) = {
     .copy_from = shm_copy_from,   .copy_to = shm_copy_to,
     .reserve = shm_send_reserve,  .commit = shm_send_commit,
     .note_leave = note_leave,     .note_read = note_read,
+    .sleep = shm_sleep,           .wake = shm_wake,
 };

@@ -24,7 +24,8 @@ mca_btl_shm_la_SOURCES = \
 	btl/shm/send.c \
 	btl/shm/serve.c \
 	btl/shm/shm.c \
-	btl/shm/shm.h
+	btl/shm/shm.h \
+	btl/shm/sleep.c
 mca_btl_shm_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_btl_shm_la_LDFLAGS = $(COMPONENT_LDFLAGS)
 mca_btl_shm_la_LIBADD = $(COMPONENT_LIBADD) $(OPAL_LIBS)

@@ -199,6 +199,14 @@ static __attribute__((noinline)) void round_extra(uint32_t round)
         shm_liveness_check();
 }
 
+void shm_receive_skip_rounds(void)
+{
+    uint32_t round = atomic_load_explicit(&shm.round, memory_order_relaxed);
+
+    /* Relaxed: as in shm_receive_progress. */
+    atomic_store_explicit(&shm.round, round | (LIFE_ROUNDS - 1), memory_order_relaxed);
+}
+
 /* Where processes outnumber processors, unless Open MPI yields the processor itself. */
 static __attribute__((noinline)) void processor_share(int events)
 {
@@ -211,7 +219,7 @@ static __attribute__((noinline)) void processor_share(int events)
         sched_yield();
 }
 
-static bool doorbell_rang(void)
+bool shm_doorbell_rang(void)
 {
     for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
         uint64_t any = 0;
@@ -255,13 +263,13 @@ int shm_receive_progress(void)
         if (peer)
             events += receive_some(peer, RECEIVE_BATCH);
     }
-    if (OPAL_UNLIKELY(doorbell_rang()))
+    if (OPAL_UNLIKELY(shm_doorbell_rang()))
         events += doorbells_answer();
     if (OPAL_UNLIKELY(atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0))
         events += shm_pending_progress();
     if (OPAL_UNLIKELY(round % SWEEP_ROUNDS == 0))
         round_extra(round);
-    if (OPAL_UNLIKELY(shm.oversubscribed))
+    if (OPAL_UNLIKELY(shm.crowded))
         processor_share(events);
     return events;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/ring/bell.h"
 #include "common/ring/move.h"
 #include "common/ring/ring.h"
 #include "multilane/extension.h"
@@ -29,7 +30,7 @@
 #define SEGMENT_LAYOUT          4u
 #define SEGMENT_PAGE            4096u
 #define SEGMENT_ALIGN           65536u /* of channels: a system's pages may be that large */
-#define SEGMENT_DOORBELLS       8u
+#define SEGMENT_DOORBELLS       7u
 #define SEGMENT_CONNECTIONS_MAX 65536u
 #define SEGMENT_NONCE           16
 
@@ -62,10 +63,17 @@ struct segment_header {
     _Atomic uint32_t note_bytes;
     unsigned char note[MULTILANE_NOTE_BYTES];
     /* One bit for each connection, or for several (index modulo all bits): a connection there has
-     * changed or has a message. On a line of its own, because the owner reads it in every round of
-     * progress. */
+     * changed or has a message. The two are on a line of their own, because the owner reads it in
+     * every round of progress. Set by peers, cleared by the owner. */
     _Alignas(RING_LINE_BYTES) _Atomic uint64_t doorbells[SEGMENT_DOORBELLS];
+    /* Not 0: the owner sleeps on this word, or is about to. Set by the owner, cleared by who rings
+     * and then wakes it (common/ring/bell.h). */
+    _Atomic uint32_t asleep;
 };
+
+_Static_assert(offsetof(struct segment_header, asleep) / RING_LINE_BYTES ==
+                   offsetof(struct segment_header, doorbells) / RING_LINE_BYTES,
+               "who rings reads it for nothing");
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is one page");
 

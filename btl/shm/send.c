@@ -49,8 +49,10 @@ static inline void bytes_copy(unsigned char *to, const unsigned char *from, size
     }
 }
 
-static inline void doorbell_ring_if_asleep(shm_peer_t *peer)
+static inline void doorbell_ring_if_unattended(shm_peer_t *peer)
 {
+    /* The compiler must not read it before it publishes; the processor may (attended.c). */
+    atomic_signal_fence(memory_order_seq_cst);
     if (OPAL_UNLIKELY(!ring_is_attended(&peer->out)))
         shm_doorbell_ring(peer);
 }
@@ -59,7 +61,7 @@ static inline void message_publish(shm_peer_t *peer, uint8_t tag, unsigned kind,
                                    size_t length)
 {
     ring_publish(&peer->out, tag, kind, start, length);
-    doorbell_ring_if_asleep(peer);
+    doorbell_ring_if_unattended(peer);
 }
 
 /* Writes header and payload into the ring: OPAL_SUCCESS; OPAL_ERR_RESOURCE_BUSY while it is full;
@@ -375,7 +377,7 @@ void shm_send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header
         commit_any(peer, header_size, payload_size, tag, SHM_KIND_ACTIVE);
     } else {
         ring_publish_line(&peer->out, tag, SHM_KIND_ACTIVE, header_size + payload_size);
-        doorbell_ring_if_asleep(peer);
+        doorbell_ring_if_unattended(peer);
     }
 }
 

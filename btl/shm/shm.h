@@ -112,6 +112,8 @@ struct mca_btl_base_endpoint_t {
      * every thread that waits for the peer. Release: the ring is initialised (in_is_open). */
     _Atomic bool in_open;
     bool in_attended;           /* in shm.attended */
+    bool in_lingers;            /* still there, though its sender rings (attended.c) */
+    uint32_t in_lingers_from;   /* round of progress */
     struct channel *in_channel; /* the peer's that the ring is in; NULL: in our segment */
     size_t in_bytes;
     uint32_t in_ring;         /* which ring of the connection `in` is */
@@ -163,7 +165,14 @@ typedef struct shm_frag struct_shm_frag;
  */
 #define OTHER_JOBS_CONNECTIONS 1024u
 
-#define SHM_ATTENDED_MAX 8u
+#define SHM_ATTENDED_MAX 32u
+
+/* How messages are found. Back to the first only with one thread. */
+enum shm_bells {
+    BELLS_AND_RINGS, /* attended rings are looked at, the others ring */
+    BELLS_LINGER,    /* all senders were told to ring; the rings that were attended are looked at */
+    BELLS_ONLY       /* every message rings */
+};
 
 /* The state of the component. */
 struct shm_state {
@@ -185,7 +194,7 @@ struct shm_state {
     uint32_t channel_count;
     /* A ring could not grow: silent ones shrink sooner. Relaxed: a hint. */
     _Atomic bool memory_wanted;
-    bool oversubscribed;  /* more processes of the job on the node than processors */
+    bool crowded;         /* common/lane/crowd.h */
     bool readers_allowed; /* by PR_SET_PTRACER */
     uint64_t proof;       /* what peers read to prove that they reach this process */
 
@@ -200,6 +209,9 @@ struct shm_state {
     uint32_t peer_room;
     shm_peer_t **connection_peers[SEGMENT_KINDS]; /* by connection: the peer that took it */
 
+    /* enum shm_bells. Written under `lock`, read by any thread: sleep.c. */
+    _Atomic uint32_t bells;
+    uint64_t bells_since_ns;
     /* Rings that every round reads; the others are read when their doorbell rings, and one of them
      * in every few rounds, in case its doorbell was missed. Changed under `lock`; read without: an
      * entry is a peer or NULL, and peers live until the module ends. */
@@ -295,6 +307,14 @@ void shm_doorbell_ring(shm_peer_t *peer);
 /* Rings our own doorbell, to look at that connection again in the next round. */
 void shm_doorbell_ring_own(struct segment *segment, uint32_t index);
 void shm_doorbell_ring_own_of(shm_peer_t *peer);
+/* Before a sleep. True: no doorbell of that segment has rung, and who rings one wakes the sleeper.
+ */
+bool shm_doorbell_arm(struct segment *segment);
+void shm_doorbell_disarm(struct segment *segment);
+/* Sleeps until a doorbell rings or the time is over; after shm_doorbell_arm. */
+void shm_doorbell_sleep(struct segment *segment, uint32_t microseconds);
+/* Wakes the threads of this process that sleep there. */
+void shm_doorbell_wake_own(struct segment *segment);
 
 /* --- peers and connections to them ----------------------------------------------------------- */
 
@@ -426,6 +446,10 @@ bool shm_piece_add(shm_peer_t *peer, const struct ring_message *piece, struct ri
 /* Every round of progress reads this ring from now on, if there is room among the attended. */
 void shm_attended_add(shm_peer_t *peer);
 void shm_attended_remove(shm_peer_t *peer);
+/* The ring has lingered: from now on it is read when its doorbell rings. */
+void shm_attended_leave(shm_peer_t *peer);
+/* Whether its sender was told that its ring is attended. */
+bool shm_attended_is_told(const shm_peer_t *peer);
 
 /* accept.c. Under shm.lock. */
 #define SHM_ACCEPT_BATCH 32u
@@ -449,6 +473,15 @@ int shm_receive_progress(void);
 /* For a thread that waits for this peer: handles the next message only, which may be the awaited
  * one. The others stay in the ring until they are asked for. */
 int shm_receive_one(shm_peer_t *peer);
+/* The next round does what one in many does: looks for messages without a doorbell and for peers
+ * that have ended. After a sleep, which stands for many rounds. */
+void shm_receive_skip_rounds(void);
+/* Whether a doorbell has rung that no round has answered. */
+bool shm_doorbell_rang(void);
+
+/* sleep.c: multilane/extension.h has what they do. */
+bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen);
+void shm_wake(void);
 
 /* --- entry ----------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #ifndef MULTILANE_EXTENSION_H
 #define MULTILANE_EXTENSION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -276,6 +277,14 @@ struct multilane_extension {
     void (*note_leave)(struct mca_btl_base_module_t *btl, const void *note, size_t length);
     size_t (*note_read)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         void *note, size_t room);
+    /* Sleeps until something arrives for this process over this BTL, or `microseconds` are over.
+     * True: something may have come, so look before the next sleep. False: the time is over, or it
+     * cannot sleep yet; call it again soon. `changes` counts what the caller waits for beside that,
+     * and `seen` is its count before the caller last looked: it does not sleep if they differ. One
+     * module of the BTL sleeps for all. */
+    bool (*sleep)(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen);
+    /* Wakes the threads of this process that sleep there; call it after raising `changes`. */
+    void (*wake)(void);
 };
 
 #endif

@@ -21,6 +21,7 @@ multilane_sources = \
 	pml/multilane/base/spans.c pml/multilane/base/spans.h \
 	pml/multilane/base/work.c pml/multilane/base/work.h \
 	pml/multilane/lane/departure.c pml/multilane/lane/departure.h \
+	pml/multilane/lane/extension.c pml/multilane/lane/extension.h \
 	pml/multilane/lane/lane.c pml/multilane/lane/lane.h \
 	pml/multilane/lane/lane_events.c pml/multilane/lane/lane_events.h \
 	pml/multilane/lane/transfer.c pml/multilane/lane/transfer.h \
@@ -35,6 +36,7 @@ multilane_sources = \
 	pml/multilane/peer/record.c pml/multilane/peer/record.h \
 	pml/multilane/peer/stripe.c pml/multilane/peer/stripe.h \
 	pml/multilane/peer/used_profile.c pml/multilane/peer/used_profile.h \
+	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
 	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \
 	pml/multilane/delivery/delivery.c pml/multilane/delivery/delivery.h \
 	pml/multilane/delivery/delivery_state.h \

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -31,6 +32,22 @@ static inline int calls_refuse(unsigned one, unsigned other, unsigned error)
 static inline int copy_refuse(void)
 {
     return calls_refuse(SYS_process_vm_readv, SYS_process_vm_writev, EPERM);
+}
+
+/* Sleeping on a word that processes share; the C library's own sleeps are of other kinds. */
+static inline int futex_refuse(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAIT, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+
+    return 0 == prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? prctl(PR_SET_SECCOMP, 2, &program) : -1;
 }
 
 /* As after the start of a program whose file may be executed and not read; root does without its

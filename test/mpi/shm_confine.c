@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* shm_confine HOW PROGRAM [ARGUMENTS]: starts a program as an administrator might. HOW is no-copy:
- * the kernel refuses process_vm_readv and process_vm_writev; no-memfd: it refuses memfd_create; or
- * little-memory: no file, and no memory that counts as one, may be larger than 24 KiB. */
+ * the kernel refuses process_vm_readv and process_vm_writev; no-memfd: it refuses memfd_create;
+ * no-futex: it lets no process sleep on shared memory; or little-memory: no file, and no memory
+ * that counts as one, may be larger than 24 KiB. */
 #define _GNU_SOURCE
 #include "test/mpi/refuse.h"
 
@@ -26,6 +27,8 @@ int main(int argc, char **argv)
         return 2;
     if (strcmp(argv[1], "no-copy") == 0)
         status = copy_refuse();
+    else if (strcmp(argv[1], "no-futex") == 0)
+        status = futex_refuse();
     else if (strcmp(argv[1], "little-memory") == 0)
         status = memory_limit();
     else if (strcmp(argv[1], "no-memfd") == 0)

@@ -7,5 +7,5 @@ about="unit tests and MPI runs with threads under ThreadSanitizer"
 
 part_run() {
     unit_run tsan --enable-tsan &&
-        mpi_run "$build_root/tsan" "$part." conform flaky progress_thread
+        mpi_run "$build_root/tsan" "$part." asleep conform flaky progress_thread
 }

@@ -239,7 +239,7 @@ static int script_check(uint32_t ring_chunks, uint32_t count, uint32_t digits)
 int main(void)
 {
     static const struct walk_model walked = {
-        {sender_run, receiver_run}, run_begin, state_hash, VISITED_MAX};
+        {sender_run, receiver_run}, run_begin, state_hash, VISITED_MAX, NULL};
     int failed = 0;
     uint64_t scripts = 0;
     if (!walk_can_run()) {

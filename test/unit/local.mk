@@ -41,11 +41,12 @@ test_unit_test_compat_SOURCES = test/unit/test_compat.c
 test_unit_test_compat_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OPAL_LIBS)
 
 # The ring: its tests, and all interleavings of small ones.
-ring_tests = test/unit/ring_test test/unit/ring_model test/unit/ring_move_model
+ring_tests = test/unit/ring_test test/unit/ring_model test/unit/ring_move_model test/unit/bell_model
 check_PROGRAMS += $(ring_tests)
 TESTS += $(ring_tests)
 test_unit_ring_test_SOURCES = test/unit/ring_test.c
 test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
+test_unit_bell_model_SOURCES = test/unit/bell_model.c test/unit/walk.c test/unit/walk.h
 test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit/walk.h
 test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c test/unit/walk.h
 
@@ -160,6 +161,9 @@ test_unit_lane_user_SOURCES = test/unit/lane_user.c
 test_unit_lane_user_LDADD = libmultilane_common.la -lm
 test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
 test_unit_lane_profile_LDADD = libmultilane_tools.la -lm
+check_PROGRAMS += test/unit/crowd
+TESTS += test/unit/crowd
+test_unit_crowd_LDADD = libmultilane_common.la -lm
 test_unit_lane_locality_SOURCES = test/unit/lane_locality.c
 test_unit_lane_locality_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
 test_unit_lane_locality_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm

@@ -289,7 +289,7 @@ static int script_check(uint32_t lines, uint32_t count, uint32_t bits, uint32_t 
 int main(void)
 {
     static const struct walk_model walked = {
-        {sender_run, receiver_run}, run_begin, state_hash, VISITED_MAX};
+        {sender_run, receiver_run}, run_begin, state_hash, VISITED_MAX, NULL};
     int failed = 0;
 
     if (!walk_can_run()) {

@@ -301,7 +301,7 @@ static int faults_found(void)
 int main(void)
 {
     static const struct walk_model walked = {
-        {sender_run, receiver_run}, run_begin, state_hash, VISITED_MAX};
+        {sender_run, receiver_run}, run_begin, state_hash, VISITED_MAX, NULL};
     int failed = 0;
 
     if (!walk_can_run()) {

@@ -14,10 +14,10 @@ struct walk walk;
 
 static struct {
     const struct walk_model *model;
-    ucontext_t contexts[ENDS], scheduler;
-    unsigned char *stacks[ENDS];
+    ucontext_t contexts[WALKERS_MAX], scheduler;
+    unsigned char *stacks[WALKERS_MAX];
     uint8_t choice[STEPS_MAX];
-    uint8_t alternatives[STEPS_MAX];
+    uint8_t alternatives[STEPS_MAX]; /* one bit for each that could go on instead */
     uint32_t depth;
     uint32_t prefix;
     uint64_t *visited;
@@ -29,14 +29,14 @@ bool walk_begin(const struct walk_model *model)
     bool good = true;
     search.model = model;
     search.visited = malloc(model->visited_max * sizeof(*search.visited));
-    for (int i = 0; i < ENDS; i++)
+    for (int i = 0; i < WALKERS_MAX; i++)
         good &= (search.stacks[i] = malloc(STACK_BYTES)) != NULL;
     return good && search.visited;
 }
 
 void walk_end(void)
 {
-    for (int i = 0; i < ENDS; i++)
+    for (int i = 0; i < WALKERS_MAX; i++)
         free(search.stacks[i]);
     free(search.visited);
 }
@@ -86,7 +86,10 @@ static void run_begin(void)
 {
     search.model->begin();
     memset(walk.ends, 0, sizeof(walk.ends));
-    for (int i = 0; i < ENDS; i++) {
+    for (int i = 0; i < WALKERS_MAX; i++) {
+        walk.ends[i].done = !search.model->programs[i];
+        if (walk.ends[i].done)
+            continue;
         getcontext(&search.contexts[i]);
         search.contexts[i].uc_stack.ss_sp = search.stacks[i];
         search.contexts[i].uc_stack.ss_size = STACK_BYTES;
@@ -110,7 +113,24 @@ static uint64_t state_hash(void)
 static bool end_can_run(int i)
 {
     const struct walk_end *end = &walk.ends[i];
-    return !end->done && !(end->waiting && end->waiting_from == walk.ends[!i].stores);
+    return !end->done && !(end->waiting && end->waiting_from == walk.ends[!i].stores) &&
+           (!search.model->can_run || search.model->can_run(i));
+}
+
+static uint8_t all_that_can_run(void)
+{
+    uint8_t can = 0;
+    for (int i = 0; i < WALKERS_MAX; i++)
+        if (end_can_run(i))
+            can |= (uint8_t) (1u << i);
+    return can;
+}
+
+/* Takes one of those for this step. */
+static void choose(uint32_t depth, uint8_t can)
+{
+    search.choice[depth] = (uint8_t) __builtin_ctz(can);
+    search.alternatives[depth] = (uint8_t) (can & (can - 1));
 }
 
 /* One run: the choices of the prefix, then the sender wherever it can go on. */
@@ -118,9 +138,9 @@ static void run_once(void)
 {
     run_begin();
     for (search.depth = 0; !walk.failure && search.depth < STEPS_MAX; search.depth++) {
-        bool can[ENDS] = {end_can_run(SENDER), end_can_run(RECEIVER)};
+        uint8_t can = all_that_can_run();
         uint32_t depth = search.depth;
-        if (!can[SENDER] && !can[RECEIVER]) {
+        if (!can) {
             if (!walk.ends[SENDER].done || !walk.ends[RECEIVER].done)
                 walk_fail("both ends wait for ever");
             return;
@@ -129,8 +149,7 @@ static void run_once(void)
             if (!visited_add(state_hash()))
                 return;
             walk.states++;
-            search.choice[depth] = can[SENDER] ? SENDER : RECEIVER;
-            search.alternatives[depth] = can[SENDER] && can[RECEIVER];
+            choose(depth, can);
         }
         walk.running = search.choice[depth];
         walk.ends[walk.running].waiting = false;
@@ -156,8 +175,7 @@ bool walk_all(void)
         if (search.depth == 0)
             return true;
         search.depth--;
-        search.choice[search.depth] = RECEIVER;
-        search.alternatives[search.depth] = 0;
+        choose(search.depth, search.alternatives[search.depth]);
         search.prefix = search.depth + 1;
     }
 }
@@ -166,7 +184,7 @@ void walk_report(void)
 {
     fprintf(stderr, "; who went on:");
     for (uint32_t i = 0; i <= search.depth && i < STEPS_MAX; i++)
-        fprintf(stderr, " %c", search.choice[i] == SENDER ? 's' : 'r');
+        fprintf(stderr, " %c", "srSR"[search.choice[i]]);
     fprintf(stderr, "\n");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Walks all ways in which a sender and a receiver may take turns. Both are coroutines of one
- * thread, which pause before each access to what they share; a state that was seen is not walked on
- * from. */
+/* Walks all ways in which a sender and a receiver may take turns, and what keeps back the stores
+ * of each, if a model has that. All are coroutines of one thread, which pause before each access to
+ * what they share; a state that was seen is not walked on from. */
 #ifndef TEST_UNIT_WALK_H
 #define TEST_UNIT_WALK_H
 
@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 enum { SENDER, RECEIVER, ENDS };
+/* Beside the ends: what brings the stores of each to memory. */
+enum { SENDER_STORES = ENDS, RECEIVER_STORES, WALKERS_MAX };
 
 struct walk_end {
     bool done;
@@ -20,14 +22,15 @@ struct walk_end {
 
 /* What is walked. */
 struct walk_model {
-    void (*programs[ENDS])(void); /* each ends with walk_done */
-    void (*begin)(void);          /* the first state of all but the ends */
-    uint64_t (*hash)(void);       /* of all that the future depends on, but the ends */
-    uint32_t visited_max;         /* a power of two, twice as many as there are states */
+    void (*programs[WALKERS_MAX])(void); /* each ends with walk_done; or NULL */
+    void (*begin)(void);                 /* the first state of all but the ends */
+    uint64_t (*hash)(void);              /* of all that the future depends on, but the ends */
+    uint32_t visited_max;                /* a power of two, twice as many as there are states */
+    bool (*can_run)(int end);            /* asked beside `waiting`; NULL: always */
 };
 
 struct walk {
-    struct walk_end ends[ENDS];
+    struct walk_end ends[WALKERS_MAX];
     int running;
     const char *failure;
     uint64_t states, runs;

@@ -20,6 +20,7 @@ struct parameters parameters = {
     .failover = 1,
     .suspect_ms = 1000,
     .lost_s = 60,
+    .wait = "auto",
     .profile = "auto",
     .device_code = "auto",
     .bias = MODEL_BIAS_DEFAULT,
@@ -65,6 +66,11 @@ static const struct param rows[] = {
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
     {"progress_thread", PARAM_INT, &parameters.progress_thread,
      "1: a thread moves messages on while the program computes"},
+    {"wait", PARAM_STRING, &parameters.wait,
+     "how a call waits: spin; sleep, after a short look, until something arrives; auto: sleep "
+     "where "
+     "processes of the job outnumber the processors that they may use, or where Open MPI yields, "
+     "else spin"},
     {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
     {"device_code", PARAM_STRING, &parameters.device_code,
      "kernels that pack and move device memory: auto, those that Multilane was built with; none; "
@@ -120,6 +126,19 @@ static bool parse_unexpected_max(struct model_error *why)
     return number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, why);
 }
 
+static bool parse_wait(struct model_error *why)
+{
+    static const char *const names[] = {
+        [WAIT_AUTO] = "auto", [WAIT_SPIN] = "spin", [WAIT_SLEEP] = "sleep"};
+
+    for (int mode = WAIT_AUTO; mode <= WAIT_SLEEP; mode++)
+        if (strcmp(parameters.wait, names[mode]) == 0) {
+            parameters.wait_mode = (enum wait_mode) mode;
+            return true;
+        }
+    return model_fail(why, "it can be auto, spin or sleep");
+}
+
 void parameters_expect(void)
 {
     struct model_error why;
@@ -152,6 +171,8 @@ int parameters_parse(const mca_base_component_t *component)
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
     if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
         return refuse("queued_max", parameters.queued_max, error.text);
+    if (!parse_wait(&error))
+        return refuse("wait", parameters.wait, error.text);
     if (!plan_overrides_parse(parameters.protocol, parameters.overrides, &parameters.override_count,
                               &error))
         return refuse("protocol", parameters.protocol, error.text);

@@ -11,6 +11,12 @@
  * its headers it fits the fast path of vader, a quarter of a 4 KiB box. */
 #define EAGER_SHORT_MAX 936
 
+enum wait_mode {
+    WAIT_AUTO, /* sleeps where processes outnumber processors */
+    WAIT_SPIN,
+    WAIT_SLEEP
+};
+
 struct parameters {
     /* As the user wrote them. */
     int explain;
@@ -28,6 +34,7 @@ struct parameters {
     int hang_s;
     const char *lane_attr;
     int progress_thread;
+    const char *wait;
     const char *profile;
     const char *device_code;
     int untested;
@@ -40,6 +47,7 @@ struct parameters {
     uint64_t eager_max_bytes; /* 0: as much as unexpected_max allows */
     uint64_t unexpected_max_bytes;
     uint64_t queued_max_bytes;
+    enum wait_mode wait_mode;
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
     uint32_t override_count;
 };

@@ -43,6 +43,12 @@ static inline bool pending_any_unsent(void)
     return atomic_load_explicit(&pending_queue.unsent, memory_order_relaxed) != 0;
 }
 
+/* Does anything wait here? Relaxed: a hint. */
+static inline bool pending_any(void)
+{
+    return atomic_load_explicit(&pending_queue.first, memory_order_relaxed) != NULL;
+}
+
 /* Tries all items once, from a call that does not wait itself. */
 void pending_move_on(void);
 

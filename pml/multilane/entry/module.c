@@ -12,6 +12,7 @@
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
 #include "lane/departure.h"
+#include "lane/waiting.h"
 #include "liveness/errors.h"
 #include "liveness/watch.h"
 #include "match/comm.h"
@@ -204,8 +205,10 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_lose())
         schedule_begin(); /* also if no process is ever met: unmet_senders.h */
     multilane.receiving = rc == OMPI_SUCCESS;
-    if (multilane.receiving)
+    if (multilane.receiving) {
+        waiting_begin();
         progress_thread_begin();
+    }
     return rc;
 }
 
@@ -262,6 +265,7 @@ void module_fini(void)
     if (!multilane.enabled)
         return;
     progress_thread_end();
+    waiting_end();
     calibrate_hook_fini();
     page_keeper_end();
     waits_unhook();

@@ -64,7 +64,7 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
     unsigned turns = 0;
     *rc = OMPI_SUCCESS;
     while (!(inbound = probe_and_progress(source, tag, comm, take, status))) {
-        if (turns++ == TURNS_UNTIL_LONG)
+        if (turns++ == (waiting_shares() ? 0 : TURNS_UNTIL_LONG))
             wait_story_begin_probe(&story, comm, source, tag);
         request_look(lane);
         *rc = receive_error(comm, source, tag);

@@ -10,20 +10,24 @@
 
 #include "base/parameters.h"
 #include "memory/staging.h"
+#include "lane/waiting.h"
 #include "liveness/watch.h"
 #include "base/pending.h"
 #include "base/work.h"
 #include "delivery/schedule.h"
 #include "liveness/handover.h"
 #include "peer/peer_lanes.h"
+#include "lane/extension.h"
 
 /* Most BTLs to poll; ours are three. */
 #define BTLS_MAX 16
-/* After so many rounds without result the thread yields, and after so many it sleeps for a
- * while. */
-#define YIELD_ROUNDS 10u
-#define NAP_ROUNDS   1000u
-#define NAP_NS       50000
+/* After so many rounds without result the thread yields, and after so many it sleeps: where it has
+ * a processor, for a while; else soon, and until something arrives. */
+#define YIELD_ROUNDS       10u
+#define NAP_ROUNDS         1000u
+#define NAP_ROUNDS_SHARING 20u
+#define NAP_NS             50000
+#define NAP_SHARING_US     1000u
 
 static struct {
     pthread_t thread;
@@ -51,16 +55,26 @@ static int look(void)
     return events;
 }
 
+static void nap(void)
+{
+    const struct timespec blind = {.tv_nsec = NAP_NS};
+
+    /* Room at a lane for what waits does not wake the thread. */
+    if (waiting_shares() && !pending_any())
+        (void) waiting_nap(NAP_SHARING_US);
+    else
+        nanosleep(&blind, NULL);
+}
+
 static void *run(void *unused)
 {
-    const struct timespec nap = {.tv_nsec = NAP_NS};
     uint32_t idle = 0;
     (void) unused;
     handover_is_progress_thread();
     while (work_wait()) {
         idle = look() > 0 ? 0 : idle + 1;
-        if (idle >= NAP_ROUNDS)
-            nanosleep(&nap, NULL);
+        if (idle >= (waiting_shares() ? NAP_ROUNDS_SHARING : NAP_ROUNDS))
+            nap();
         else if (idle % YIELD_ROUNDS == YIELD_ROUNDS - 1)
             sched_yield();
     }

@@ -4,8 +4,6 @@
  * Requests may keep pointers to lanes and to their route: the array of lanes never moves, a lane
  * keeps its index, and classes with their routes live until the component closes. A change
  * affects only later messages. */
-#include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/compat/btl.h"
@@ -13,41 +11,10 @@
 #include "common/memory/driver.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
+#include "lane/extension.h"
 #include "peer/peer_lanes.h"
 #include "peer/peer_class.h"
 #include "peer/stripe.h"
-
-static const struct multilane_extension *extension_find(const mca_btl_base_module_t *btl)
-{
-    char symbol[128];
-    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
-             btl->btl_component->btl_version.mca_component_name);
-    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
-    return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
-                   extension->struct_bytes >= sizeof(*extension)
-               ? extension
-               : NULL;
-}
-
-/* Looking a symbol up takes as long as all else of a contact, so the last answers are kept; a
- * component that was closed and opened anew may lie elsewhere. Under multilane.lock, or before
- * there are other threads. */
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
-{
-    static struct {
-        const mca_btl_base_component_t *component;
-        const struct multilane_extension *extension;
-    } known[MODEL_LANES_MAX];
-    static unsigned next;
-
-    for (unsigned i = 0; i < MODEL_LANES_MAX; i++)
-        if (known[i].component == btl->btl_component && known[i].component)
-            return known[i].extension;
-    unsigned at = next++ % MODEL_LANES_MAX;
-    known[at].component = btl->btl_component;
-    known[at].extension = extension_find(btl);
-    return known[at].extension;
-}
 
 void lanes_note_leave(const void *note, size_t length)
 {

@@ -15,7 +15,7 @@ struct request_calls request_calls;
 
 void request_look(struct lane *lane)
 {
-    if (!lane || opal_progress_yield_when_idle)
+    if (!lane || waiting_shares())
         return;
     for (int look = 0; look < LOOKS_PER_PROGRESS && !lane_poll(lane); look++)
         ring_relax();
@@ -42,13 +42,18 @@ static enum page_call request_call(const ompi_request_t *request)
     return base->req_type == MCA_PML_REQUEST_SEND ? PAGE_SEND : PAGE_RECV;
 }
 
+static __attribute__((noinline)) void wait_long(ompi_request_t *request)
+{
+    struct wait_story story;
+    wait_story_begin(&story, request_call(request), 1, &request);
+    ompi_request_wait_completion(request);
+    wait_story_end(&story);
+}
+
 void request_wait(ompi_request_t *request, struct lane *lane)
 {
-    if (!lane || opal_progress_yield_when_idle || !poll_completes(request, lane)) {
-        struct wait_story story;
-        wait_story_begin(&story, request_call(request), 1, &request);
-        ompi_request_wait_completion(request);
-        wait_story_end(&story);
-    }
+    if (!lane || waiting_shares() || opal_progress_yield_when_idle ||
+        !poll_completes(request, lane))
+        wait_long(request);
     tsan_acquire(request); /* request_complete */
 }

@@ -10,6 +10,7 @@
 
 #include "base/datatype.h"
 #include "lane/lane.h"
+#include "lane/waiting.h"
 #include "base/multilane.h"
 
 /* Callbacks of Open MPI's requests that need upper storeys; set once at start. */
@@ -44,6 +45,7 @@ static inline void request_complete(ompi_request_t *request)
     tsan_release(request); /* send_request_free, recv_request_free, request_wait */
     opal_atomic_wmb();
     ompi_request_complete(request, true);
+    waiting_completed();
 }
 
 /* Acquire, against request_complete. The one builtin of the PML: the member is Open MPI's, and
@@ -59,7 +61,7 @@ void request_look(struct lane *lane);
 /* Polls `lane` (or null) once. True: something arrived. */
 static inline bool request_look_once(struct lane *lane)
 {
-    return lane && !opal_progress_yield_when_idle && lane_poll(lane);
+    return lane && !waiting_shares() && lane_poll(lane);
 }
 
 /* Waits for a request; `lane`: the lane of its answer, or null. */

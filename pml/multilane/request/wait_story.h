@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a thread waits for, so that others can be told: the page of this process, and
- * pml_multilane_hang_s. A wait begins a story once it has become long, and ends it.
+ * pml_multilane_hang_s; and so that it may sleep (lane/waiting.h). A wait begins a story once it
+ * has become long, and ends it.
  *
  *     struct wait_story story;
  *     wait_story_begin(&story, PAGE_WAITALL, count, requests);
@@ -17,9 +18,11 @@
 #include "common/compat/pml.h"
 
 #include "multilane/page.h"
+#include "lane/waiting.h"
 
 struct wait_story {
     struct wait_story *next; /* older ones of this process */
+    enum waiting_for before; /* what the thread waited for when it began */
     enum page_call call;
     size_t count;
     ompi_request_t **requests; /* null: a probe, of what follows */
@@ -76,6 +79,7 @@ static inline void wait_story_begin(struct wait_story *story, enum page_call cal
     story->call = call;
     story->count = count;
     story->requests = requests;
+    story->before = waiting_enter_requests(count, requests);
     wait_story_start(story);
 }
 
@@ -88,11 +92,13 @@ static inline void wait_story_begin_probe(struct wait_story *story, const ompi_c
     story->comm = comm;
     story->source = source;
     story->tag = tag;
+    story->before = waiting_enter(WAITING_MESSAGES);
     wait_story_start(story);
 }
 
 static inline void wait_story_end(struct wait_story *story)
 {
+    waiting_leave(story->before);
     if (OPAL_UNLIKELY(opal_using_threads() || story->published)) {
         wait_story_end_locked(story);
         return;

@@ -22,6 +22,7 @@ pml_refuses queued_max -1 .
 pml_refuses lane_attr tcp:speed=1 "latency, bandwidth"
 pml_refuses lane_attr tcp:bandwidth=0 "above 0"
 pml_refuses lane_attr nonsense "key=value"
+pml_refuses wait doze "auto, spin or sleep"
 pml_refuses explain 3 "0 to 2"
 pml_refuses lost_s 0 "1 to"
 pml_refuses suspect_ms 0 "1 to"
@@ -32,7 +33,7 @@ mpi params.longest-times 2 --mca pml multilane --mca btl self,tcp --mca btl_tcp_
     --mca pml_multilane_suspect_ms 2147483647 -- ring
 
 # An empty text is the default, and does no harm to jobs that do not name us.
-for text in pml_multilane_{protocol,rndv_bias,eager_max,unexpected_max,queued_max,lane_attr,profile,device_code} \
+for text in pml_multilane_{protocol,rndv_bias,eager_max,unexpected_max,queued_max,lane_attr,wait,profile,device_code} \
     btl_shm_{single_copy,ring_bytes,memory_max,lane_latency}; do
     export "OMPI_MCA_$text="
 done

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sleeps until something arrives. While this process sleeps no ring is attended, and each message
+ * rings the doorbell. */
+#include "btl/shm/shm.h"
+
+#include <time.h>
+
+/* Rings are still looked at for so long after their senders were told to ring: longer than a store
+ * of a sender can wait in its processor while it still reads that its ring is attended. */
+#define LINGER_NS 200000u
+/* The longest sleep while something may come that rings no doorbell. */
+#define BLIND_US 50u
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
+}
+
+/* Under shm.lock. */
+static void bells_begin(void)
+{
+    shm.bells_since_ns = now_ns();
+    atomic_store_explicit(&shm.bells, BELLS_LINGER, memory_order_relaxed);
+    for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++) {
+        shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_relaxed);
+
+        if (peer)
+            ring_attend(&peer->in, false);
+    }
+}
+
+/* Under shm.lock. */
+static void linger_end(void)
+{
+    for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++) {
+        shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_relaxed);
+
+        if (peer) {
+            shm_attended_remove(peer);
+            shm_attended_leave(peer);
+        }
+    }
+    atomic_store_explicit(&shm.bells, BELLS_ONLY, memory_order_relaxed);
+}
+
+/* With one thread: rings may be attended again, each when it next rings. Another thread may still
+ * sleep. */
+static void bells_end(void)
+{
+    if (!opal_using_threads())
+        atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
+}
+
+/* Whether every message rings. Relaxed: only a thread that reads BELLS_ONLY depends on it, and what
+ * it depends on are the stores of senders, which time has made visible. */
+static bool bells_only(void)
+{
+    if (OPAL_LIKELY(atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_ONLY))
+        return true;
+    OPAL_THREAD_LOCK(&shm.lock);
+    if (atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS)
+        bells_begin();
+    else if (now_ns() - shm.bells_since_ns > LINGER_NS)
+        linger_end();
+    OPAL_THREAD_UNLOCK(&shm.lock);
+    return false;
+}
+
+/* Whether no doorbell of ours has rung; then a peer that rings one wakes us. */
+static bool all_armed(int *segments)
+{
+    bool armed = true;
+
+    *segments = 0;
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
+        if (shm_own_segment_is_live(kind)) {
+            armed = shm_doorbell_arm(&shm.segments[kind]) && armed;
+            ++*segments;
+        }
+    return armed;
+}
+
+static void all_disarm(void)
+{
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
+        if (shm_own_segment_is_live(kind))
+            shm_doorbell_disarm(&shm.segments[kind]);
+}
+
+bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen)
+{
+    int segments;
+
+    if (!bells_only())
+        return false;
+    /* The second is sequentially consistent: behind shm_doorbell_arm, the partner is shm_wake. */
+    bool idle = all_armed(&segments) && atomic_load_explicit(changes, memory_order_seq_cst) == seen;
+    if (idle) {
+        bool blind = segments > 1 || /* of two words one wakes */
+                     atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0;
+
+        shm_doorbell_sleep(&shm.segments[SEGMENT_MEMFD],
+                           blind && microseconds > BLIND_US ? BLIND_US : microseconds);
+        shm_receive_skip_rounds();
+        idle = !shm_doorbell_rang();
+    }
+    all_disarm();
+    if (!idle)
+        bells_end();
+    return !idle;
+}
+
+void shm_wake(void)
+{
+    if (shm_own_segment_is_live(SEGMENT_MEMFD))
+        shm_doorbell_wake_own(&shm.segments[SEGMENT_MEMFD]);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the BTLs of Multilane offer beyond Open MPI's interface. */
+#ifndef MULTILANE_LANE_EXTENSION_H
+#define MULTILANE_LANE_EXTENSION_H
+
+#include "common/compat/btl.h"
+
+#include "multilane/extension.h"
+
+/* The extension of a BTL of ours; null for a stock BTL. */
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sleeping. A wait is told from a test by its story (request/wait_story.h), and sleeps from
+ * opal_progress, so that what Open MPI does in its waits, with threads and with failed processes,
+ * stays as it is. */
+#include "lane/waiting.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/parameters.h"
+#include "base/pending.h"
+#include "common/lane/crowd.h"
+#include "lane/lane.h"
+#include "lane/extension.h"
+
+/* For so long a wait yields the processor: a sleep and the wake-up cost some times as much as a
+ * yield, so messages that are on their way are waited for awake. */
+#define YIELD_NS 1000000u
+/* The same while something waits for room at a lane, which does not wake. */
+#define YIELD_ROOM_NS 20000000u
+
+/* A sleep is a part of the time waited so far, so what comes without waking the sleeper is late by
+ * that part at most; it has these bounds. */
+#define SLEEP_PART      16u
+#define SLEEP_MIN_US    50u
+#define SLEEP_MAX_US    1000u
+#define SLEEP_RINGED_US 10000u /* where all that can come wakes */
+
+struct waiting waiting;
+
+static struct {
+    _Atomic bool installed; /* relaxed: one thread installs */
+    bool all_wake;          /* all that may come wakes, and no other thread leaves work */
+    const struct multilane_extension *sleeper; /* of the BTL that sleeps; NULL: none */
+    /* Threads of the program that wait. Relaxed: the progress thread only sleeps longer or shorter
+     * by it. */
+    _Atomic int waiters;
+} state;
+
+static _Thread_local struct {
+    enum waiting_for what;
+    uint32_t seen; /* of completions, before the thread last looked at its request */
+    uint64_t since_ns;
+} me;
+
+enum waiting_for waiting_change(enum waiting_for what)
+{
+    enum waiting_for before = me.what;
+
+    if (OPAL_UNLIKELY(atomic_load_explicit(&waiting.counts, memory_order_relaxed)))
+        atomic_fetch_add_explicit(&state.waiters, (what > 0) - (before > 0), memory_order_relaxed);
+    me.what = what;
+    me.since_ns = 0;
+    return before;
+}
+
+enum waiting_for waiting_kind(size_t count, ompi_request_t *const *requests)
+{
+    for (size_t i = 0; i < count; i++)
+        if (requests[i]->req_type != OMPI_REQUEST_PML && requests[i]->req_type != OMPI_REQUEST_NULL)
+            return WAITING_OTHERS;
+    return WAITING_MESSAGES;
+}
+
+void waiting_wake(void)
+{
+    atomic_fetch_add_explicit(&waiting.completions, 1, memory_order_seq_cst); /* waiting_progress */
+    if (state.sleeper)
+        state.sleeper->wake();
+}
+
+/* --- the sleep -------------------------------------------------------------------------------- */
+
+static void sleep_deaf(uint32_t microseconds)
+{
+    const struct timespec time = {.tv_nsec = (long) microseconds * 1000};
+
+    nanosleep(&time, NULL);
+}
+
+static bool sleep_for(uint32_t microseconds)
+{
+    if (state.sleeper)
+        return state.sleeper->sleep(microseconds, &waiting.completions, me.seen);
+    sleep_deaf(microseconds);
+    return false;
+}
+
+static uint32_t sleep_length_us(uint64_t waited_ns)
+{
+    uint64_t most = me.what == WAITING_MESSAGES && state.all_wake ? SLEEP_RINGED_US : SLEEP_MAX_US;
+    uint64_t length = waited_ns / 1000 / SLEEP_PART;
+
+    if (length < SLEEP_MIN_US || pending_any())
+        return SLEEP_MIN_US;
+    return (uint32_t) (length < most ? length : most);
+}
+
+/* The last function that opal_progress calls: the others have looked. The result, above 0, keeps it
+ * from yielding. */
+static int waiting_progress(void)
+{
+    if (me.what == WAITING_NOT)
+        return 0;
+    uint64_t now = clock_now_ns();
+    if (!me.since_ns)
+        me.since_ns = now;
+    bool yields = now - me.since_ns < (pending_any() ? YIELD_ROOM_NS : YIELD_NS);
+    if (!yields && sleep_for(sleep_length_us(now - me.since_ns)))
+        me.since_ns = 0; /* more may follow */
+    if (yields && !opal_progress_yield_when_idle)
+        sched_yield();
+    me.seen = atomic_load_explicit(&waiting.completions, memory_order_seq_cst); /* waiting_wake */
+    return !yields;
+}
+
+bool waiting_nap(uint32_t microseconds)
+{
+    me.seen = atomic_load_explicit(&waiting.completions, memory_order_relaxed); /* not awaited */
+    if (atomic_load_explicit(&state.waiters, memory_order_relaxed) == 0)
+        return sleep_for(microseconds);
+    sleep_deaf(microseconds < SLEEP_MAX_US ? microseconds : SLEEP_MAX_US);
+    return false;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+/* Which of the job's BTLs sleeps, and whether what comes over any other wakes it. */
+static void sleeper_find(void)
+{
+    mca_btl_base_selected_module_t *selected;
+
+    state.sleeper = NULL;
+    /* What another thread leaves to progress does not wake. */
+    state.all_wake = !opal_using_threads();
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+        if (extension && extension->sleep)
+            state.sleeper = extension;
+        else if (strcmp(lane_name_of(selected->btl_module), "self") != 0)
+            state.all_wake = false;
+    }
+}
+
+static void install(void)
+{
+    if (atomic_exchange_explicit(&state.installed, true, memory_order_relaxed))
+        return;
+    sleeper_find();
+    atomic_store_explicit(&waiting.counts, opal_using_threads(), memory_order_relaxed);
+    opal_progress_register(waiting_progress);
+    atomic_store_explicit(&waiting.shares, true, memory_order_relaxed);
+}
+
+void waiting_begin(void)
+{
+    uint32_t threads = parameters.progress_thread ? 2 : 1;
+    uint32_t processes = (uint32_t) ompi_process_info.num_local_peers + 1;
+
+    if (parameters.wait_mode == WAIT_SLEEP ||
+        (parameters.wait_mode == WAIT_AUTO && crowd_is(processes * threads)))
+        install();
+}
+
+void waiting_reconsider(void)
+{
+    if (opal_progress_yield_when_idle && parameters.wait_mode == WAIT_AUTO)
+        install();
+}
+
+void waiting_end(void)
+{
+    if (!atomic_exchange_explicit(&state.installed, false, memory_order_relaxed))
+        return;
+    opal_progress_unregister(waiting_progress);
+    atomic_store_explicit(&waiting.shares, false, memory_order_relaxed);
+    atomic_store_explicit(&waiting.counts, false, memory_order_relaxed);
+}

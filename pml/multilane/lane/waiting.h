@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a call waits where processors are short: it yields for a while, then sleeps until something
+ * arrives. */
+#ifndef MULTILANE_WAITING_H
+#define MULTILANE_WAITING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/compat/pml.h"
+
+/* What the calling thread waits for. */
+enum waiting_for {
+    WAITING_NOT,     /* or it waits where we do not know of it: then it does not sleep */
+    WAITING_OTHERS,  /* for requests that other parts of Open MPI complete */
+    WAITING_MESSAGES /* only for requests of ours */
+};
+
+struct waiting {
+    /* Processors are short: no spinning. Written once, in MPI_Init or by the first thread that
+     * learns it later. Relaxed: a thread that reads the old value spins once more. */
+    _Atomic bool shares;
+    /* With threads: completed requests are counted, and wake. Written before `shares`. */
+    _Atomic bool counts;
+    /* Requests completed by any thread. Sequentially consistent: raised after a request is
+     * complete, and before sleepers are woken; read by a thread before it looks at its request,
+     * and again when it has told others that it sleeps. */
+    _Atomic uint32_t completions;
+};
+
+extern __attribute__((visibility("hidden"))) struct waiting waiting;
+
+static inline bool waiting_shares(void)
+{
+    return OPAL_UNLIKELY(atomic_load_explicit(&waiting.shares, memory_order_relaxed));
+}
+
+/* Decides by pml_multilane_wait and the crowd on this node, when processes are added. */
+void waiting_begin(void);
+void waiting_end(void);
+/* Open MPI's flag to yield is set at the end of MPI_Init only, and says that processors are short
+ * as well. */
+void waiting_reconsider(void);
+
+enum waiting_for waiting_change(enum waiting_for what);
+enum waiting_for waiting_kind(size_t count, ompi_request_t *const *requests);
+
+static inline bool waiting_shares_now(void)
+{
+    if (OPAL_UNLIKELY(opal_progress_yield_when_idle))
+        waiting_reconsider();
+    return waiting_shares();
+}
+
+/* The thread waits from here on. Returns what it waited for before, for waiting_leave. */
+static inline enum waiting_for waiting_enter(enum waiting_for what)
+{
+    return waiting_shares_now() ? waiting_change(what) : WAITING_NOT;
+}
+
+static inline enum waiting_for waiting_enter_requests(size_t count, ompi_request_t *const *requests)
+{
+    return waiting_shares_now() ? waiting_change(waiting_kind(count, requests)) : WAITING_NOT;
+}
+
+static inline void waiting_leave(enum waiting_for before)
+{
+    if (waiting_shares())
+        (void) waiting_change(before);
+}
+
+void waiting_wake(void);
+
+/* A request is complete; another thread may sleep that waits for it. */
+static inline void waiting_completed(void)
+{
+    if (OPAL_UNLIKELY(atomic_load_explicit(&waiting.counts, memory_order_relaxed)))
+        waiting_wake();
+}
+
+/* For the progress thread: sleeps until something arrives or the time is over, and does not listen
+ * while a thread of the program does. True: something may have arrived. */
+bool waiting_nap(uint32_t microseconds);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When the processes of a node are a crowd: by what they may run on, and by the quotas of made-up
+ * cgroups. */
+#define _GNU_SOURCE
+#include "check.h"
+#include "common/lane/crowd.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char mount[64] = "crowd.XXXXXX";
+
+static void file_write(const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", mount, name);
+    for (char *slash = strchr(path + strlen(mount) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void) mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL, "%s", path);
+    if (file) {
+        fputs(text, file);
+        fclose(file);
+    }
+}
+
+static void quota_is(const char *groups, double expected)
+{
+    double found = crowd_quota(groups, mount);
+    CHECK(found == expected, "%s has %g processors, not %g", groups, found, expected);
+}
+
+static void quotas(void)
+{
+    quota_is("0::/\n", INFINITY);
+    quota_is("", INFINITY);
+    quota_is("nonsense", INFINITY);
+    quota_is("0::", INFINITY);
+    file_write("a/b/c/cpu.max", "max 100000\n");
+    quota_is("0::/a/b/c\n", INFINITY);
+    file_write("a/cpu.max", "350000 100000\n");
+    quota_is("0::/a/b/c\n", 3.5);
+    quota_is("0::/a\n", 3.5);
+    quota_is("0::/other\n", INFINITY);
+    file_write("a/b/cpu.max", "50000 100000\n");
+    quota_is("3:memory:/a\n0::/a/b/c\n", 0.5);
+    quota_is("0::/a\n", 3.5);
+    file_write("a/b/cpu.max", "50000");
+    quota_is("0::/a/b\n", 3.5);
+    file_write("a/b/cpu.max", "");
+    quota_is("0::/a/b\n", 3.5);
+    /* Version 1. */
+    file_write("cpu,cpuacct/x/cpu.cfs_quota_us", "200000\n");
+    file_write("cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
+    quota_is("5:memory:/x\n4:cpu,cpuacct:/x/y\n", 2);
+    quota_is("4:cpuset:/x\n", INFINITY);
+    file_write("cpu/z/cpu.cfs_quota_us", "-1\n");
+    file_write("cpu/z/cpu.cfs_period_us", "100000\n");
+    quota_is("4:cpuacct,cpu:/z\n", INFINITY);
+    /* A container's own group is where the cgroups are mounted, whatever it is called. */
+    file_write("cpu.max", "100000 100000\n");
+    quota_is("0::/docker/0123\n", 1);
+    quota_is("0::/../..\n", 1);
+}
+
+static void name_too_long(void)
+{
+    static char groups[4096];
+    memset(groups, 'x', sizeof(groups) - 1);
+    memcpy(groups, "0::/", 4);
+    quota_is(groups, 1);
+}
+
+static void processors(void)
+{
+    cpu_set_t mine;
+    CHECK(!crowd_is(1), "one process is a crowd");
+    CHECK(crowd_is(100000), "any number of processes is none");
+    /* A process that is bound alone, beside others that are not, is no crowd of two: the test's
+     * launcher has all. */
+    CPU_ZERO(&mine);
+    if (sched_getaffinity(0, sizeof(mine), &mine) != 0 || CPU_COUNT(&mine) < 2)
+        return;
+    for (int cpu = 0; CPU_COUNT(&mine) > 1; cpu++)
+        CPU_CLR(cpu, &mine);
+    if (sched_setaffinity(0, sizeof(mine), &mine) != 0)
+        return;
+    pid_t child = fork();
+    if (child == 0) /* beside which there is no other: the launcher is bound, as `taskset` does */
+        _exit(crowd_is(2) ? 0 : 1);
+    int status = -1;
+    (void) waitpid(child, &status, 0);
+    CHECK(status == 0, "two processes that a cpuset gives one processor are no crowd");
+}
+
+int main(void)
+{
+    CHECK(mkdtemp(mount) != NULL, "no folder");
+    quotas();
+    name_too_long();
+    processors();
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", mount);
+    CHECK(system(command) == 0, "%s", command);
+    return check_end();
+}
