@@ -51,7 +51,7 @@ static int receive_error(ompi_communicator_t *comm, int source, int tag)
                                                : compat_comm_receive_error(comm, source, tag);
 }
 
-/* So many turns make a wait long: it is told from then on. */
+/* So many turns make a wait long: it is told from then on; at once where it may sleep. */
 #define TURNS_UNTIL_LONG 256u
 
 /* Waits for a message. Null: none can come, *rc is the error. */
@@ -62,16 +62,19 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
     struct lane *lane = comm_likely_lane(comm->c_pml_comm, source);
     struct wait_story story;
     unsigned turns = 0;
+    bool is_told = false;
     *rc = OMPI_SUCCESS;
     while (!(inbound = probe_and_progress(source, tag, comm, take, status))) {
-        if (turns++ == (waiting_shares() ? 0 : TURNS_UNTIL_LONG))
+        if (!is_told && (waiting_shares_now() || ++turns > TURNS_UNTIL_LONG)) {
             wait_story_begin_probe(&story, comm, source, tag);
+            is_told = true;
+        }
         request_look(lane);
         *rc = receive_error(comm, source, tag);
         if (*rc != OMPI_SUCCESS)
             break;
     }
-    if (turns > TURNS_UNTIL_LONG)
+    if (is_told)
         wait_story_end(&story);
     return inbound;
 }
