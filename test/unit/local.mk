@@ -228,6 +228,17 @@ test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c \
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_peer_LDADD = $(PML_TEST_LDADD)
 
+# The stand-in that its jobs run over without a device.
+if BUILD_VERBS
+check_PROGRAMS += test/unit/verbs_strict
+TESTS += test/unit/verbs_strict
+endif
+test_unit_verbs_strict_SOURCES = test/unit/verbs_strict.c test/fake/verbs/device.c \
+	test/fake/verbs/fabric.c test/fake/verbs/profile.c test/fake/verbs/queue.c \
+	test/fake/verbs/request.c test/fake/verbs/strict.h
+test_unit_verbs_strict_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
+test_unit_verbs_strict_LDADD = $(VERBS_LIBS) -lpthread
+
 # Its registrations of device memory, against the stand-in of test/fake.
 if HAVE_DMABUF
 check_PROGRAMS += test/unit/verbs_dmabuf
