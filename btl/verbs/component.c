@@ -170,6 +170,7 @@ static bool begin(void)
         return false;
     limits_clip();
     verbs.module_count = 0;
+    OBJ_CONSTRUCT(&verbs.record_lock, opal_mutex_t);
     memset(&verbs.record, 0, sizeof(verbs.record));
     if (getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0) !=
         sizeof(verbs.record.nonce)) {

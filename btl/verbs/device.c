@@ -407,6 +407,30 @@ static void device_memory_open(struct verbs_module *module)
                       why);
 }
 
+/* --- a port that changes --- */
+
+const char *verbs_device_refresh(struct verbs_module *module)
+{
+    struct choice_address *mine = &verbs.record.ports[module->port_index].address;
+    struct choice_address now = *mine;
+    struct ibv_port_attr attributes;
+    const char *changed = NULL;
+
+    if (ibv_query_port(module->context, (uint8_t) module->port_number, &attributes) != 0 ||
+        attributes.state != IBV_PORT_ACTIVE)
+        return NULL; /* it is down, and works under way will say so */
+    if (!address_fill(module, &attributes, &now))
+        return "its port has lost its GID";
+    if (now.lid != mine->lid)
+        changed = "the LID of its port has changed";
+    else if (memcmp(now.gid, mine->gid, sizeof(now.gid)) != 0)
+        changed = "the GID of its port has changed";
+    opal_mutex_lock(&verbs.record_lock);
+    *mine = now;
+    opal_mutex_unlock(&verbs.record_lock);
+    return changed;
+}
+
 /* --- all of them --- */
 
 /* Lanes of one device share its bandwidth to memory. */

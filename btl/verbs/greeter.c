@@ -222,7 +222,7 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
     struct ibv_send_wr request, *bad;
     struct ibv_sge part;
 
-    if (!path_find(peer))
+    if (atomic_load_explicit(&peer->module->dead, memory_order_relaxed) || !path_find(peer))
         return SENDING_NOWHERE;
     opal_mutex_lock(&greeter->lock);
     uint32_t index = (uint32_t) __builtin_ctz(~greeter->busy);

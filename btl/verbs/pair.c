@@ -44,8 +44,11 @@ bool verbs_pair_create(verbs_peer_t *peer)
         .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                            (module->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
     };
-    struct ibv_qp *qp = ibv_create_qp(module->pd, &init);
+    struct ibv_qp *qp;
 
+    if (atomic_load_explicit(&module->dead, memory_order_relaxed))
+        return false;
+    qp = ibv_create_qp(module->pd, &init);
     if (!qp ||
         ibv_modify_qp(qp, &attributes,
                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {
@@ -73,7 +76,9 @@ void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end)
 {
     const struct verbs_module *module = peer->module;
 
+    opal_mutex_lock(&verbs.record_lock);
     end->port = verbs.record.ports[module->port_index];
+    opal_mutex_unlock(&verbs.record_lock);
     end->qpn = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
     end->psn = peer->my_psn;
     end->index = peer->index;
@@ -139,7 +144,8 @@ static void pair_destroy(verbs_peer_t *peer)
 
 bool verbs_peer_renew(verbs_peer_t *peer)
 {
-    if (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending))
+    if (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending) ||
+        !verbs_peer_is_drained(peer))
         return false;
     pair_destroy(peer);
     verbs_peer_state_set(peer, PEER_IDLE);
@@ -157,6 +163,7 @@ static void peer_destroy(verbs_peer_t *peer)
         ibv_destroy_ah(peer->greeting_path);
     verbs_slots_close(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
+    OBJ_DESTRUCT(&peer->posted);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);
     free(peer);

@@ -72,6 +72,7 @@ verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_
     memset(peer, 0, sizeof(*peer));
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&peer->pending, opal_list_t);
+    OBJ_CONSTRUCT(&peer->posted, opal_list_t);
     peer->module = module;
     peer->name = *name;
     peer->index = index;

@@ -84,7 +84,7 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
 {
     verbs_peer_t *peer = NULL;
 
-    if (proc == opal_proc_local_get())
+    if (proc == opal_proc_local_get() || atomic_load_explicit(&module->dead, memory_order_relaxed))
         return NULL;
     struct verbs_record *record = record_get(module, proc);
     if (!record)
@@ -104,7 +104,8 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
         OPAL_THREAD_LOCK(&peer->lock);
         if (peer->state == PEER_FAILED && !verbs_peer_is_unfenced(peer))
             (void) verbs_peer_renew(peer);
-        if (peer->state == PEER_IDLE) {
+        /* What a greeting of the same process said is newer. */
+        if (peer->state == PEER_IDLE && peer->nonce != record->nonce) {
             peer->port = record->ports[index];
             peer->port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
             peer->their_port = (uint32_t) index;

@@ -130,6 +130,14 @@ enum peer_state {
     PEER_FAILED    /* nothing can be sent until the peer is added or greets anew */
 };
 
+/* A device takes what a queue pair has received, and was not polled yet, away with the queue pair,
+ * and with it buffers of the queue that all peers share. */
+enum pair_drain {
+    DRAIN_NONE,    /* nothing can be lost */
+    DRAIN_WAITING, /* it may still use a buffer */
+    DRAIN_POLLING  /* it has used its last one; what it has received is being polled */
+};
+
 /* A pause after a failed attempt; each is longer than the last. */
 struct verbs_pause {
     uint64_t until_ms;
@@ -145,7 +153,8 @@ struct mca_btl_base_endpoint_t {
     bool queued;          /* in the module's list of peers that have something pending */
     uint8_t unsignaled;   /* messages posted since the last one that will be reported */
     uint32_t send_room;   /* free entries of the send queue */
-    uint32_t outstanding; /* works posted and not completed */
+    uint32_t outstanding; /* works posted and not completed, */
+    opal_list_t posted;   /* and the works themselves, in order: a dead device reports none */
     struct ibv_qp *qp;    /* NULL while IDLE */
     uint32_t my_psn;
     opal_list_t pending;  /* struct verbs_work that wait for the connection or for room */
@@ -172,9 +181,12 @@ struct mca_btl_base_endpoint_t {
     struct verbs_slots slots;
 
     /* Of the connection that failed; under `lock`. */
-    bool was_ready;         /* it carried something */
-    bool said;              /* its loss was reported; a connection that never came up is not */
-    bool fence_confirmed;   /* the other end has confirmed that its queue pair is broken too */
+    bool was_ready;       /* it carried something */
+    bool said;            /* its loss was reported; a connection that never came up is not */
+    bool fence_confirmed; /* the other end has confirmed that its queue pair is broken too */
+    uint8_t drain;        /* enum pair_drain: what it received before, and its last buffer */
+    uint64_t broken_ms;
+    uint32_t drain_round;   /* module->empty_rounds when its last buffer was used */
     uint64_t fence_next_ms; /* when the other end is asked again */
 };
 
@@ -248,6 +260,9 @@ struct verbs_module {
     _Atomic bool polling; /* set by the one thread that polls the completion queues */
     uint32_t round;
     bool port_down;
+    _Atomic bool dead;             /* the device reports nothing any more */
+    _Atomic uint32_t empty_rounds; /* how often the receive completions were polled empty */
+    _Atomic uint32_t draining;     /* peers in DRAIN_WAITING */
     uint64_t port_down_since_ms;
     bool finalized;
     _Atomic uint64_t broken_messages;
@@ -282,6 +297,7 @@ struct verbs_state {
     _Atomic uint64_t in_place_bytes;
 
     struct verbs_record record;
+    opal_mutex_t record_lock; /* guards the addresses of its ports once peers are known; a leaf */
     struct verbs_module *modules[CHOICE_PORTS_MAX];
     uint32_t module_count;
 };
@@ -390,6 +406,12 @@ void verbs_peer_fail(verbs_peer_t *peer, const char *why);
 /* The same, if that queue pair is still the peer's: events of it may come late. */
 #define ANY_PAIR 0u
 void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
+/* The broken queue pair, if it is the peer's, has used its last receive buffer. */
+void verbs_peer_last_buffer(verbs_peer_t *peer, uint32_t qpn);
+/* Under peer->lock: nothing that its broken queue pair received is lost with it. */
+bool verbs_peer_is_drained(verbs_peer_t *peer);
+/* By the thread that polls: the device is gone. All that its peers have under way ends. */
+void verbs_module_die(struct verbs_module *module, const char *why);
 
 /* --- connections ----------------------------------------------------------------------------- */
 
@@ -440,8 +462,10 @@ int verbs_completions_poll(struct verbs_module *module);
 bool verbs_peer_is_unfenced(const verbs_peer_t *peer);
 /* Asks the other end, over every port that leads to its process, to break its queue pair too. */
 void verbs_fence_ask(verbs_peer_t *peer);
-/* The extension's fence. */
+/* The extension's fence, fence_ask and fence_hear. */
 int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
+size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *note);
+size_t verbs_fence_note_heard(const void *note, size_t length, void *answer);
 
 /* connect.c */
 /* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be
@@ -532,6 +556,9 @@ void verbs_cost_fill(const struct verbs_module *module, const struct choice_addr
  * verbs.record. */
 void verbs_device_open_all(const mca_btl_base_module_t *model);
 void verbs_device_close(struct verbs_module *module);
+/* Asks the port for its addresses again. Returns what has changed so that no queue pair works any
+ * more, or NULL. */
+const char *verbs_device_refresh(struct verbs_module *module);
 bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
 
 /* --- entry ----------------------------------------------------------------------------------- */

@@ -150,7 +150,8 @@ struct multilane_ring_key {
 typedef void (*multilane_ring_done)(void *context, int status);
 typedef void (*multilane_flush_done)(void *context, int status);
 
-#define MULTILANE_NOTE_BYTES 256u
+#define MULTILANE_NOTE_BYTES       256u
+#define MULTILANE_FENCE_NOTE_BYTES 64u
 
 struct multilane_extension {
     uint32_t version; /* MULTILANE_EXTENSION_VERSION */
@@ -276,6 +277,16 @@ struct multilane_extension {
     void (*note_leave)(struct mca_btl_base_module_t *btl, const void *note, size_t length);
     size_t (*note_read)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         void *note, size_t room);
+
+    /* MULTILANE_CAN_FENCE. A fence that needs the other end's word does not hold while the lane is
+     * cut. So the PML carries notes between the two ends by another lane, and does not look into
+     * them: `note` has room for MULTILANE_FENCE_NOTE_BYTES.
+     *   fence_ask   What to tell the other end; returns its length, 0 where no fence is waited for.
+     *   fence_hear  A note has come from a process by this component; checked like all that comes
+     *               from outside. Returns the length of the answer to send back, or 0. */
+    size_t (*fence_ask)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        void *note);
+    size_t (*fence_hear)(const void *note, size_t length, void *answer);
 };
 
 #endif

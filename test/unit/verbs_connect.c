@@ -203,6 +203,12 @@ uint64_t verbs_now_ms(void)
     return device.now_ms;
 }
 
+const char *verbs_device_refresh(struct verbs_module *it)
+{
+    (void) it;
+    return NULL;
+}
+
 bool verbs_device_post_receive(struct verbs_module *it, uint32_t index)
 {
     (void) it, (void) index;

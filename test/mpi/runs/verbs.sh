@@ -29,6 +29,65 @@ verbs_refuses() {
     fi
 }
 
+# --- over the strict stand-in -------------------------------------------------
+
+# Jobs over test/fake/verbs, which refuses what adapters refuse and needs no device. Ranks with even
+# numbers play one host, with odd ones another.
+
+# strict FUNCTION PROFILE NAME ...: mpi, mpi_says or mpi_fails of what follows, over that profile.
+strict() {
+    local call=$1 status
+    export MULTILANE_STRICT_VERBS=$2 MULTILANE_STRICT_FABRIC
+    MULTILANE_STRICT_FABRIC=$(mktemp) && rm "$MULTILANE_STRICT_FABRIC" || return 1
+    shift 2
+    LD_PRELOAD="$build/test/fake/libverbs_strict.so" "$call" "$@"
+    status=$?
+    rm -f "$MULTILANE_STRICT_FABRIC"
+    unset MULTILANE_STRICT_VERBS MULTILANE_STRICT_FABRIC
+    return $status
+}
+
+# Something happens to a device or a port of one host while checked traffic runs: no byte is wrong,
+# and no rank waits for ever. strict_event NAME PROFILE BTLS PROTOCOL
+strict_event() {
+    strict mpi_says "mlx5,hosts=2,$2" "verbs.strict.$1" ', 0 wrong' 2 --mca pml multilane \
+        --mca btl "$3" --mca btl_tcp_if_include lo $lab_osc --mca pml_multilane_protocol "$4" \
+        --mca pml_multilane_suspect_ms 100 --mca btl_verbs_receive_buffers 16 -- \
+        "$build/test/lab/rails_mix" --seconds 2
+}
+
+verbs_strict_fails() {
+    local protocol cuts=at=50:port_down:0:1 round
+    for protocol in rndv-put rndv-get rndv-am; do
+        strict_event cut-beside-tcp.$protocol at=60:port_down:0:1,retry_ms=50 self,verbs,tcp $protocol
+        strict_event dead-beside-tcp.$protocol at=60:fatal:0:1,retry_ms=50 self,verbs,tcp $protocol
+    done
+    strict_event dead at=100:fatal:0:1,devices=2,retry_ms=50 self,verbs auto
+    strict_event lid at=100:lid:0:1,ports=2,retry_ms=50 self,verbs auto
+    strict_event gid at=100:gid:0:1,roce=1,ports=2,retry_ms=50 self,verbs auto
+    strict_event late-cut at=100:port_down:0:1,ports=2,retry_ms=50,delay_ms=300 self,verbs rndv-put
+    # Each break may take buffers of 16 along, if the pair is destroyed too early.
+    for round in 100 150 200; do
+        cuts=$cuts,at=$((round - 25)):port_up:0:1,at=$round:port_down:0:1
+    done
+    strict_event buffers "$cuts,at=225:port_up:0:1,ports=2,retry_ms=20" self,verbs auto
+}
+
+# shellcheck disable=SC2086
+verbs_strict() {
+    local profile lanes="--mca pml multilane $verbs $lab_osc"
+    for profile in mlx5 hns bnxt irdma; do
+        strict mpi $profile,hosts=2 verbs.strict.$profile.ring 2 $lanes -- ring
+        strict mpi $profile,hosts=2,ports=2 verbs.strict.$profile.traffic 2 $lanes -- \
+            traffic --seeds 1 --batches 2
+    done
+    strict mpi_says e810,hosts=2 verbs.strict.e810 'e810_0:1: it has no shared receive queue' \
+        2 --mca pml multilane --mca btl self,$sm,verbs -- ring
+    verbs_strict_fails
+    strict mpi mlx5,hosts=2,delay_ms=20 verbs.strict.late-writes 2 $lanes -- \
+        "$build/test/lab/rails_mix" --seconds 1
+}
+
 # --- in the lab ---------------------------------------------------------------
 
 # False, and said so, once the time that the machine has for this is over; what is missing is run
@@ -320,6 +379,7 @@ if [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
     verbs_lab
 elif [ -f "$component_dir/mca_btl_verbs.so" ]; then
     verbs_refuses
+    [ -n "$sanitizer" ] || verbs_strict
 else
     skip "${prefix}verbs" "btl/verbs was not built"
 fi
