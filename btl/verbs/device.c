@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The devices of this node: which of their ports become lanes, and why others do not. */
+#define _GNU_SOURCE
 #include "btl/verbs/verbs.h"
 
 #include <arpa/inet.h>
@@ -8,16 +9,19 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define GIDS_MAX         256
+/* A path names a GID by 8 bits. */
+#define GID_INDEX_MAX    255u
 #define INLINE_WANTED    256u
 #define SEND_CQ_WANTED   8192
 #define READ_DEPTH_MAX   16
+#define MEGABITS_ASSUMED 10000u
 #define SOFT_ROCE_VENDOR 0xffffffu
 #define RECEIVE_ALIGN    4096u
 /* Datagrams for greetings share the completion queue. */
@@ -126,51 +130,204 @@ static enum choice_link link_of(uint32_t gid_type)
                                               : CHOICE_ROCE_V2;
 }
 
-/* The GIDs of one port; returns their number. */
-static size_t gids_read(struct ibv_context *context, uint32_t port, struct choice_gid *gids)
+/* Whether a path can begin at that GID: not where it belongs to another network namespace, which
+ * the table shows as well, and the device refuses. */
+static bool gid_works(struct verbs_module *module, const struct ibv_gid_entry *entry)
 {
-    struct ibv_gid_entry entries[GIDS_MAX];
-    ssize_t found = ibv_query_gid_table(context, entries, GIDS_MAX, 0);
-    size_t count = 0;
+    struct ibv_ah_attr path = {.is_global = 1, .port_num = (uint8_t) module->port_number};
+    char name[IF_NAMESIZE];
 
-    for (ssize_t i = 0; i < found; i++) {
-        if (entries[i].port_num != port)
-            continue;
-        gids[count].index = entries[i].gid_index;
-        gids[count].link = link_of(entries[i].gid_type);
-        memcpy(gids[count].raw, entries[i].gid.raw, CHOICE_GID_BYTES);
-        count++;
-    }
-    return count;
+    if (entry->gid_type == IBV_GID_TYPE_IB)
+        return true;
+    if (entry->ndev_ifindex != 0 && !if_indextoname(entry->ndev_ifindex, name))
+        return false;
+    path.grh.dgid = entry->gid;
+    path.grh.sgid_index = (uint8_t) entry->gid_index;
+    path.grh.hop_limit = 1;
+    struct ibv_ah *way = ibv_create_ah(module->pd, &path);
+    if (way)
+        ibv_destroy_ah(way);
+    return way != NULL;
 }
+
+struct gid_table {
+    struct choice_gid *gids;
+    size_t count;
+    size_t foreign; /* entries that are not of this network namespace */
+};
+
+/* Room for the tables of all ports of the device, which come together. */
+static struct ibv_gid_entry *entries_read(struct ibv_context *context, ssize_t *found)
+{
+    struct ibv_device_attr device;
+    struct ibv_port_attr port;
+    size_t room = 0;
+
+    *found = -1;
+    if (ibv_query_device(context, &device) != 0)
+        return NULL;
+    for (uint32_t i = 1; i <= device.phys_port_cnt; i++)
+        if (ibv_query_port(context, (uint8_t) i, &port) == 0 && port.gid_tbl_len > 0)
+            room += (size_t) port.gid_tbl_len;
+    struct ibv_gid_entry *entries = calloc(room + 1, sizeof(*entries));
+    if (entries)
+        *found = ibv_query_gid_table(context, entries, room, 0);
+    return entries;
+}
+
+/* False: it cannot be read. The caller frees gids. */
+static bool gids_read(struct verbs_module *module, struct gid_table *table)
+{
+    ssize_t found;
+    struct ibv_gid_entry *entries = entries_read(module->context, &found);
+
+    *table = (struct gid_table){.gids = NULL};
+    if (entries && found >= 0)
+        table->gids = calloc((size_t) found + 1, sizeof(*table->gids));
+    for (ssize_t i = 0; table->gids && i < found; i++) {
+        struct choice_gid *gid = &table->gids[table->count];
+
+        if (entries[i].port_num != module->port_number || entries[i].gid_index > GID_INDEX_MAX)
+            continue;
+        gid->index = entries[i].gid_index;
+        gid->link = link_of(entries[i].gid_type);
+        memcpy(gid->raw, entries[i].gid.raw, CHOICE_GID_BYTES);
+        /* One that the user names is tried by its first connection. */
+        if (verbs.gid_index < 0 && !gid_works(module, &entries[i]))
+            table->foreign++;
+        else
+            table->count++;
+    }
+    free(entries);
+    return table->gids != NULL;
+}
+
+static bool gid_choose(struct verbs_module *module, struct choice_gid *chosen)
+{
+    struct gid_table table;
+    int at = -1;
+
+    if (!gids_read(module, &table)) {
+        REFUSE("%s: its table of GIDs cannot be read: %s", module->device, strerror(errno));
+        return false;
+    }
+    at = verbs_choice_gid(table.gids, table.count, verbs.gid_index);
+    if (at >= 0)
+        *chosen = table.gids[at];
+    else if (verbs.gid_index >= 0)
+        REFUSE("%s: btl_verbs_gid_index is %d, where its table has no address; see "
+               "/sys/class/infiniband/*/ports/*/gids, or leave it out",
+               module->device, verbs.gid_index);
+    else if (table.foreign > 0)
+        REFUSE("%s: all of its %zu GIDs belong to other network namespaces; give this container an "
+               "interface of the port, or run in the host's network namespace",
+               module->device, table.foreign);
+    else
+        REFUSE("%s: its table of GIDs is empty; give its network interface an address",
+               module->device);
+    free(table.gids);
+    return at >= 0;
+}
+
+/* By its value, which both ends have in common; its index is the port's own matter. */
+static bool pkey_choose(struct verbs_module *module, int table_length,
+                        struct choice_address *address)
+{
+    uint16_t keys[256];
+    size_t count = 0;
+    int at;
+
+    for (int i = 0; i < table_length && i < (int) (sizeof(keys) / sizeof(keys[0])); i++) {
+        __be16 key;
+
+        keys[count++] = ibv_query_pkey(module->context, (uint8_t) module->port_number, i, &key) == 0
+                            ? ntohs(key)
+                            : 0;
+    }
+    at = verbs_choice_pkey(keys, count, (uint16_t) verbs.pkey);
+    if (at < 0) {
+        REFUSE("%s: it is no member of the partition 0x%04x (btl_verbs_pkey); see "
+               "/sys/class/infiniband/*/ports/*/pkeys",
+               module->device, (unsigned) verbs.pkey);
+        return false;
+    }
+    module->pkey_index = (uint16_t) at;
+    address->pkey = keys[at];
+    return true;
+}
+
+/* As the kernel shows it, where the codes do not say it: XDR does not fit into theirs. */
+static uint32_t megabits_of(struct verbs_module *module, const struct ibv_port_attr *attributes)
+{
+    bool is_ethernet = attributes->link_layer == IBV_LINK_LAYER_ETHERNET;
+    uint32_t megabits =
+        verbs_choice_megabits(attributes->active_speed, attributes->active_width, is_ethernet);
+    char file[160], rate[64] = "";
+
+    if (megabits != 0)
+        return megabits;
+    snprintf(file, sizeof(file), "/sys/class/infiniband/%.60s/ports/%u/rate",
+             ibv_get_device_name(module->context->device), module->port_number);
+    FILE *stream = fopen(file, "re");
+    if (stream && fgets(rate, sizeof(rate), stream))
+        megabits = verbs_choice_megabits_shown(rate);
+    if (stream)
+        fclose(stream);
+    if (megabits == 0) {
+        megabits = MEGABITS_ASSUMED;
+        VERBS_SAY("%s: its speed is unknown (code %u, width %u); it counts as %u Mbit/s. Set "
+                  "btl_verbs_lane_bandwidth.",
+                  module->device, attributes->active_speed, attributes->active_width, megabits);
+    }
+    return megabits;
+}
+
+/* Whether the processors near the device are none of those that this process may use. */
+static bool device_is_far(struct verbs_module *module)
+{
+    char file[160], text[256] = "", *at = text;
+    cpu_set_t mine;
+    bool near = false;
+
+    snprintf(file, sizeof(file), "/sys/class/infiniband/%.60s/device/local_cpulist",
+             ibv_get_device_name(module->context->device));
+    FILE *stream = fopen(file, "re");
+    if (!stream)
+        return false;
+    if (!fgets(text, sizeof(text), stream) || sched_getaffinity(0, sizeof(mine), &mine) != 0)
+        near = true;
+    fclose(stream);
+    while (!near && *at >= '0' && *at <= '9') {
+        unsigned long first = strtoul(at, &at, 10), last = first;
+
+        if (*at == '-')
+            last = strtoul(at + 1, &at, 10);
+        for (; first <= last && first < CPU_SETSIZE && !near; first++)
+            near = CPU_ISSET(first, &mine);
+        at += *at == ',';
+    }
+    return !near && text[0] >= '0' && text[0] <= '9';
+}
+
+#define RAILS_BY_RULE 2
 
 static bool address_fill(struct verbs_module *module, const struct ibv_port_attr *attributes,
                          struct choice_address *address)
 {
-    struct choice_gid gids[GIDS_MAX];
-    size_t count = gids_read(module->context, module->port_number, gids);
-    int chosen = verbs_choice_gid(gids, count, verbs.gid_index);
+    struct choice_gid gid;
 
-    if (chosen < 0 && verbs.gid_index >= 0) {
-        REFUSE("%s: btl_verbs_gid_index is %d, where its table has no address; see "
-               "/sys/class/infiniband/*/ports/*/gids, or leave it out",
-               module->device, verbs.gid_index);
+    if (!gid_choose(module, &gid) || !pkey_choose(module, attributes->pkey_tbl_len, address))
         return false;
-    }
-    if (chosen < 0) {
-        REFUSE("%s: its table of GIDs is empty; give its network interface an address",
-               module->device);
-        return false;
-    }
-    module->gid_index = gids[chosen].index;
-    memcpy(address->gid, gids[chosen].raw, CHOICE_GID_BYTES);
+    module->gid_index = gid.index;
+    memcpy(address->gid, gid.raw, CHOICE_GID_BYTES);
     address->lid = attributes->lid;
-    address->link = (uint8_t) gids[chosen].link;
+    address->link = (uint8_t) gid.link;
     address->subnet_bits = verbs_choice_subnet_bits(
-        gids[chosen].link, gids[chosen].raw,
-        gids[chosen].link == CHOICE_INFINIBAND ? 0 : netmask_bits(gids[chosen].raw));
-    address->megabits = verbs_choice_megabits(attributes->active_speed, attributes->active_width);
+        gid.link, gid.raw, gid.link == CHOICE_INFINIBAND ? 0 : netmask_bits(gid.raw));
+    address->megabits = megabits_of(module, attributes);
     address->needs_route = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0;
+    address->is_far = device_is_far(module);
+    address->rails = (uint8_t) (verbs.rails == 0 ? RAILS_BY_RULE : verbs.rails);
     memcpy(address->name, module->device, sizeof(address->name));
     return true;
 }
@@ -287,8 +444,10 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
     module->soft = device->vendor_id == SOFT_ROCE_VENDOR;
     module->atomics = device->atomic_cap != IBV_ATOMIC_NONE;
     module->global_atomics = device->atomic_cap == IBV_ATOMIC_GLOB;
-    module->read_depth_out = smaller((uint64_t) device->max_qp_init_rd_atom, READ_DEPTH_MAX);
-    module->read_depth_in = smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX);
+    /* Some drivers compare each with the limit of the other. */
+    module->read_depth_out = smaller((uint64_t) device->max_qp_init_rd_atom,
+                                     smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX));
+    module->read_depth_in = module->read_depth_out;
     if (port->max_msg_sz < btl->btl_put_limit)
         btl->btl_put_limit = port->max_msg_sz;
     if (port->max_msg_sz < btl->btl_get_limit)
@@ -373,15 +532,15 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
                ibv_port_state_str(attributes.state));
         return false;
     }
-    if (!address_fill(module, &attributes, &port->address))
-        return false;
-    module_describe(module, &device, &attributes, port->address.megabits);
-    port->mtu = (uint32_t) module->mtu;
     module->pd = ibv_alloc_pd(module->context);
     if (!module->pd || !events_open(module)) {
         REFUSE("%s: it has no room for another process: %s", module->device, strerror(errno));
         return false;
     }
+    if (!address_fill(module, &attributes, &port->address))
+        return false;
+    module_describe(module, &device, &attributes, port->address.megabits);
+    port->mtu = (uint32_t) module->mtu;
     if (!queues_open(module, &device) || !receives_open(module) || !inline_probe(module))
         return false;
     module->super.btl_put_local_registration_threshold = module->inline_max;

@@ -60,7 +60,7 @@ static bool post_in(struct verbs_greeter *greeter, uint32_t index)
 static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_INIT,
-                                     .pkey_index = (uint16_t) verbs.pkey_index,
+                                     .pkey_index = module->pkey_index,
                                      .port_num = (uint8_t) module->port_number,
                                      .qkey = GREETING_KEY};
 

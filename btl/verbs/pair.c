@@ -39,7 +39,7 @@ bool verbs_pair_create(verbs_peer_t *peer)
     };
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_INIT,
-        .pkey_index = (uint16_t) verbs.pkey_index,
+        .pkey_index = module->pkey_index,
         .port_num = (uint8_t) module->port_number,
         .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                            (module->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),

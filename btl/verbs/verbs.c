@@ -4,7 +4,8 @@
 
 struct verbs_state verbs = {
     .devices = "auto",
-    .pairing = "subnet",
+    .pairing = "route",
+    .same_node = "auto",
     .dmabuf = "auto",
     .gid_index = -1,
     .timeout = 18,

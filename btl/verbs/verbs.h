@@ -38,7 +38,7 @@ struct verbs_record {
     struct verbs_port ports[CHOICE_PORTS_MAX];
 };
 
-#define VERBS_RECORD_VERSION 3u
+#define VERBS_RECORD_VERSION 4u
 /* Only the used entries of `ports` travel. */
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))
@@ -209,6 +209,7 @@ struct verbs_module {
     struct ibv_pd *pd;
     uint32_t port_number;
     uint32_t gid_index;
+    uint16_t pkey_index;
     enum ibv_mtu mtu;
     uint32_t read_depth_out; /* gets and atomics under way that the device allows us, */
     uint32_t read_depth_in;  /* and those toward us */
@@ -265,6 +266,7 @@ struct verbs_module {
     _Atomic uint32_t draining;     /* peers in DRAIN_WAITING */
     uint64_t port_down_since_ms;
     bool finalized;
+    const char *said_missing; /* why it was last said to be no lane to a process; under `lock` */
     _Atomic uint64_t broken_messages;
     _Atomic bool unanswered_said;
     mca_btl_base_module_error_cb_fn_t error_callback;
@@ -280,7 +282,9 @@ struct verbs_state {
     const char *dmabuf;
     struct user_attributes user; /* attributes by parameters */
     int gid_index;
-    int pkey_index;
+    int pkey;
+    int rails; /* 0: by rule */
+    const char *same_node;
     int service_level;
     int traffic_class;
     int timeout;
@@ -288,7 +292,8 @@ struct verbs_state {
     int queue_depth;
     int receive_buffers;
     int slots;
-    bool any_subnet;
+    struct choice_rule pair_rule;
+    bool leaves_node; /* to the lanes of shared memory */
     bool no_dmabuf;
 
     /* Counters that people read: payload that was packed into fragments of ours, and that was sent

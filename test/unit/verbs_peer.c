@@ -404,6 +404,7 @@ int main(void)
     many_failures(true);
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.record.ports[0].address.link = CHOICE_ROCE_V2;
+    verbs.record.ports[0].address.pkey = 0xffff;
     added_before_fenced();
     added_before_drained();
     added_before_connected();

@@ -11,7 +11,7 @@ rail=$top/test/lab/rdma-rail
 # shellcheck disable=SC2086
 verbs_refuses() {
     local other="--mca pml multilane --mca btl self,$sm,verbs"
-    mpi_says verbs.bad-pairing 'btl_verbs_pairing is "rails"; it can be subnet or order' \
+    mpi_says verbs.bad-pairing 'btl_verbs_pairing is "rails"; it can be subnet, route or order' \
         2 $other --mca btl_verbs_pairing rails -- ring
     mpi_says verbs.bad-slots 'btl_verbs_slots is 300; it can be -1 to 256' \
         2 $other --mca btl_verbs_slots 300 -- ring
@@ -21,6 +21,8 @@ verbs_refuses() {
         2 $other --mca btl_verbs_timeout 99 -- ring
     mpi_says verbs.bad-lane-latency 'btl_verbs_lane_latency is "abc", which is not a number' \
         2 $other --mca btl_verbs_lane_latency abc -- ring
+    mpi_says verbs.bad-same-node 'btl_verbs_same_node is "maybe"; it can be auto, yes or no' \
+        2 $other --mca btl_verbs_same_node maybe -- ring
     if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
         mpi_says verbs.no-device 'btl/verbs: no lane, since this node has no RDMA device' \
             2 $other --mca btl_base_verbose 10 -- ring
@@ -45,6 +47,39 @@ strict() {
     rm -f "$MULTILANE_STRICT_FABRIC"
     unset MULTILANE_STRICT_VERBS MULTILANE_STRICT_FABRIC
     return $status
+}
+
+# The plan to a process of this node has a lane over verbs where the user asks for it alone.
+# shellcheck disable=SC2086
+strict_same_node() {
+    local plan
+    plan=$(mpirun_run 2 --mca pml multilane --mca btl self,$sm,verbs $lab_osc \
+        --mca btl_verbs_same_node "$1" --mca pml_multilane_explain 1 -- ring 2>&1) || return 1
+    printf '%s\n' "$plan"
+    if [ "$1" = yes ]; then grep -q mlx5_0:1 <<<"$plan"; else ! grep -q mlx5_0:1 <<<"$plan"; fi
+}
+
+# Which ports are lanes, and what is said of the others.
+# shellcheck disable=SC2086
+verbs_strict_ports() {
+    local lanes="--mca pml multilane $verbs $lab_osc"
+    local tcp="--mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo"
+    # GIDs of other network namespaces come first, in a table that is long.
+    strict mpi hns,hosts=2,ports=2,gids=512,foreign=200 verbs.strict.foreign-gids 2 $lanes -- ring
+    # A partition that is elsewhere in each table.
+    strict mpi mlx5,hosts=2,pkeys=8,pkey=0x8005,pkey_at=2 verbs.strict.pkey 2 $lanes -- ring
+    strict mpi_says mlx5,hosts=2 verbs.strict.no-pkey 'it is no member of the partition 0x0007' \
+        2 $tcp --mca btl_verbs_pkey 7 -- ring
+    strict mpi_says hns,hosts=2,routed=1 verbs.strict.no-route \
+        'no lane to process .*: no route of this node leads by that port' 2 $tcp -- ring
+    strict mpi hns,hosts=2,routed=1 verbs.strict.any-subnet 2 $lanes --mca btl_verbs_pairing order -- ring
+    strict mpi_says mlx5,hosts=2,ports=2,slow_port=sdr verbs.strict.slow-port \
+        'mlx5_0:2: no lane to .*: its port has less than a quarter of the speed' 2 $lanes -- ring
+    strict mpi_says mlx5,hosts=2,speed=xdr verbs.strict.unknown-speed \
+        'its speed is unknown .* counts as 10000 Mbit/s' 2 $lanes -- ring
+    # Inside a node shared memory has the messages, however fast the port: the plan has one lane.
+    strict check mlx5 "${prefix}verbs.strict.same-node" strict_same_node auto
+    strict check mlx5 "${prefix}verbs.strict.same-node-too" strict_same_node yes
 }
 
 # Something happens to a device or a port of one host while checked traffic runs: no byte is wrong,
@@ -83,6 +118,7 @@ verbs_strict() {
     done
     strict mpi_says e810,hosts=2 verbs.strict.e810 'e810_0:1: it has no shared receive queue' \
         2 --mca pml multilane --mca btl self,$sm,verbs -- ring
+    verbs_strict_ports
     verbs_strict_fails
     strict mpi mlx5,hosts=2,delay_ms=20 verbs.strict.late-writes 2 $lanes -- \
         "$build/test/lab/rails_mix" --seconds 1
@@ -135,12 +171,14 @@ lab_traffic() {
 }
 
 # What an administrator may have forgotten: verbs_without NAME REGEX [mpirun's arguments] -- PROGRAM...
+# Both ranks are on one node, where another lane has the messages unless it is asked for.
 verbs_without() {
     local name=$1 regex=$2
     shift 2
     lab_has_time "$name" || return
     # shellcheck disable=SC2086
-    mpi_says "$name" "$regex" 2 --mca pml multilane --mca btl self,$sm,verbs "$@"
+    mpi_says "$name" "$regex" 2 --mca pml multilane --mca btl self,$sm,verbs \
+        --mca btl_verbs_same_node yes "$@"
 }
 
 # As a user who may not open the devices. That user may not be able to enter the folder that we are
@@ -301,10 +339,13 @@ lab_loss() {
 }
 
 # Ports that lead to none of the peer's: why is said, and the job goes over another lane.
+# lab_apart NAME REASON [mpirun's arguments]
 lab_apart() {
+    local name=$1 reason=$2
+    shift 2
     # shellcheck disable=SC2016
-    verbs_without verbs.lab.subnets 'rail[01]a:1: no lane to process .*: the two ports are in different subnets' \
-        --mca btl_base_verbose 10 -- "$(command -v sh)" -c \
+    verbs_without "verbs.lab.$name" "rail[01]a:1: no lane to process .*: $reason" \
+        --mca btl_base_verbose 10 "$@" -- "$(command -v sh)" -c \
         'OMPI_MCA_btl_verbs_devices=rail${OMPI_COMM_WORLD_RANK}a exec "$0"' "$build/test/mpi/ring"
 }
 
@@ -358,7 +399,8 @@ verbs_lab() {
     lab_zero_copy
     lab_leaves
     lab_refuses
-    lab_apart
+    lab_apart subnets 'the two ports are in different subnets' --mca btl_verbs_pairing subnet
+    lab_apart routes 'no route of this node leads by that port'
     lab_unlike
     lab_unanswered
     lab_cut
