@@ -93,7 +93,7 @@ strict_event() {
 
 verbs_strict_fails() {
     local protocol cuts=at=50:port_down:0:1 round
-    for protocol in rndv-put rndv-get rndv-am; do
+    for protocol in rndv-put ${MULTILANE_LONG:+rndv-get rndv-am}; do
         strict_event cut-beside-tcp.$protocol at=60:port_down:0:1,retry_ms=50 self,verbs,tcp $protocol
         strict_event dead-beside-tcp.$protocol at=60:fatal:0:1,retry_ms=50 self,verbs,tcp $protocol
     done
