@@ -441,6 +441,7 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
 
     btl->btl_registration_handle_size = HANDLE_BYTES;
     module->mtu = port->active_mtu;
+    module->max_pairs = device->max_qp;
     module->soft = device->vendor_id == SOFT_ROCE_VENDOR;
     module->atomics = device->atomic_cap != IBV_ATOMIC_NONE;
     module->global_atomics = device->atomic_cap == IBV_ATOMIC_GLOB;
@@ -488,6 +489,7 @@ void verbs_device_close(struct verbs_module *module)
         ibv_close_device(module->context);
     free(module->waiting);
     free(module->expecting);
+    free(module->greeting);
     OBJ_DESTRUCT(&module->waiting_lock);
     OBJ_DESTRUCT(&module->lock);
     free(module);

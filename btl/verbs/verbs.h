@@ -170,7 +170,8 @@ struct mca_btl_base_endpoint_t {
     uint64_t greet_begun_ms;
     uint64_t greet_next_ms;
     uint32_t greet_pause_ms;
-    uint32_t their_port; /* index in its record */
+    uint32_t greeting_place; /* in module->greeting; under module->waiting_lock */
+    uint32_t their_port;     /* index in its record */
 
     struct verbs_module *module;
     uint32_t index; /* in the module's table */
@@ -241,22 +242,25 @@ struct verbs_module {
     opal_free_list_t operations;
     bool lists_ready;
 
-    /* Guards the table of peers and the two lists. Never taken while a peer's lock is held. */
+    /* Guards the table of peers. Never taken while a peer's lock is held. */
     opal_mutex_t lock;
     verbs_peer_t **_Atomic chunks[PEERS_CHUNKS];
     _Atomic uint32_t peer_count;
+    uint32_t *places;     /* indices plus 1, by a hash of the peers' names; 0: free */
+    uint32_t place_count; /* a power of two, at least twice the peers */
 
-    opal_mutex_t waiting_lock; /* guards the two arrays; taken inside a peer's lock */
+    opal_mutex_t waiting_lock; /* guards the three arrays; taken inside a peer's lock */
     verbs_peer_t **waiting;    /* peers with something pending and a connection */
     verbs_peer_t **expecting;  /* peers that may write a slot that a message is expected in */
+    verbs_peer_t **greeting;   /* peers that are greeted again until they answer */
     _Atomic uint32_t expecting_count;
     uint32_t slot_depth; /* of each peer's FIFO; 0: none has one */
     _Atomic uint64_t slots_written;
     _Atomic uint64_t slots_read;
     uint32_t waiting_room;
     _Atomic uint32_t waiting_count;
-    _Atomic uint32_t greeting_count; /* peers that are greeted again until they answer */
-    uint32_t greet_next;             /* the peer that is greeted first; for the thread that polls */
+    _Atomic uint32_t greeting_count;
+    uint32_t greet_next; /* the place that is greeted first; for the thread that polls */
 
     _Atomic bool polling; /* set by the one thread that polls the completion queues */
     uint32_t round;
@@ -269,6 +273,9 @@ struct verbs_module {
     const char *said_missing; /* why it was last said to be no lane to a process; under `lock` */
     _Atomic uint64_t broken_messages;
     _Atomic bool unanswered_said;
+    _Atomic bool refused_said; /* that the device makes no more queue pairs */
+    _Atomic uint32_t pair_count;
+    int max_pairs; /* of the device, for all processes */
     mca_btl_base_module_error_cb_fn_t error_callback;
 };
 
@@ -350,6 +357,8 @@ verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_na
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
 /* Under peer->lock. */
 void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
+/* The peer that is greeted at that place; beyond the last one, the first. NULL: none is greeted. */
+verbs_peer_t *verbs_peer_greeted(struct verbs_module *module, uint32_t *place);
 
 /* cache.c: registrations of memory of the host. */
 int verbs_cache_open(struct verbs_module *module);

@@ -253,6 +253,7 @@ static void end(void)
     verbs_greeter_close(&module);
     free(module.waiting);
     free(module.expecting);
+    free(module.greeting);
     OBJ_DESTRUCT(&module.waiting_lock);
     OBJ_DESTRUCT(&module.lock);
 }
@@ -355,13 +356,18 @@ static void wait_ms(uint64_t ms)
     }
 }
 
-static verbs_peer_t *peer_to(uint16_t lid)
+static verbs_peer_t *peer_named(const opal_process_name_t *name, uint16_t lid)
 {
-    verbs_peer_t *peer = verbs_peer_create(&module, &(opal_process_name_t){.vpid = lid});
+    verbs_peer_t *peer = verbs_peer_create(&module, name);
 
     peer->port.address.lid = lid;
     CHECK(verbs_connect_begin(peer), "no queue pair");
     return peer;
+}
+
+static verbs_peer_t *peer_to(uint16_t lid)
+{
+    return peer_named(&(opal_process_name_t){.vpid = lid}, lid);
 }
 
 /* There are buffers for a few greetings, and each peer gets its share of them. */
@@ -470,8 +476,7 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     verbs.record.nonce = their_nonce;
     peer_to(2)->nonce = our_nonce;
     device.dead_lids = 1;
-    peer = peer_to(1);
-    peer->name = opal_proc_local_get()->proc_name;
+    peer = peer_named(&opal_proc_local_get()->proc_name, 1);
     wait_ms(20000);
     CHECK(device.greetings[1] == 0 && peer->state == PEER_GREETING, "state %u", peer->state);
     device.dead_lids = 0;

@@ -395,6 +395,55 @@ static void works_end_with_a_dead_device(void)
     works_free(&list);
 }
 
+/* The longest row of places that are taken: no search takes more steps. */
+static uint32_t longest_search(void)
+{
+    uint32_t longest = 0, row = 0;
+
+    /* Twice around, for a row over the end. */
+    for (uint32_t i = 0; i < 2 * module.place_count; i++) {
+        row = module.places[i % module.place_count] ? row + 1 : 0;
+        longest = row > longest ? row : longest;
+    }
+    return longest;
+}
+
+/* Each of many processes costs little memory while it is idle, and no more time than the first. */
+static void many_peers_are_cheap(void)
+{
+    enum { MANY = 10000 };
+
+    begin(false);
+    for (uint32_t i = 0; i < MANY; i++) {
+        opal_process_name_t name = {.jobid = 3 + i % 2, .vpid = i / 2};
+
+        CHECK(!verbs_peer_find(&module, &name), "%u is known before", i);
+        CHECK(verbs_peer_create(&module, &name)->index == i, "%u", i);
+    }
+    for (uint32_t i = 0; i < MANY; i++) {
+        opal_process_name_t name = {.jobid = 3 + i % 2, .vpid = i / 2};
+        const verbs_peer_t *found = verbs_peer_find(&module, &name);
+
+        CHECK(found && found->index == i, "%u", i);
+    }
+    CHECK(longest_search() <= 32, "%u steps", longest_search());
+    size_t bytes = module.place_count * sizeof(module.places[0]) +
+                   module.waiting_room * 3 * sizeof(verbs_peer_t *) +
+                   MANY * (sizeof(verbs_peer_t) + sizeof(verbs_peer_t *));
+    CHECK(bytes / MANY <= 1024, "%zu bytes for each", bytes / MANY);
+    /* Only those that are greeted are looked at. */
+    for (uint32_t i = 0; i < 100; i++)
+        verbs_peer_state_set(verbs_peer_at(&module, i * 100), PEER_GREETING);
+    for (uint32_t i = 0; i < 50; i++)
+        verbs_peer_state_set(verbs_peer_at(&module, i * 200), PEER_IDLE);
+    CHECK(module.greeting_count == 50, "%u", module.greeting_count);
+    for (uint32_t place = 0; place < 50; place++)
+        CHECK(verbs_peer_greeted(&module, &place)->state == PEER_GREETING, "place %u", place);
+    uint32_t beyond = 50;
+    CHECK(verbs_peer_greeted(&module, &beyond) && beyond == 0, "place %u", beyond);
+    end();
+}
+
 int main(void)
 {
     verbs.queue_depth = (int) DEPTH;
@@ -411,5 +460,6 @@ int main(void)
     connection_outlives_what_is_said_of_the_last();
     pair_is_kept_until_it_is_drained();
     works_end_with_a_dead_device();
+    many_peers_are_cheap();
     return check_end();
 }

@@ -118,6 +118,9 @@ verbs_strict() {
     done
     strict mpi_says e810,hosts=2 verbs.strict.e810 'e810_0:1: it has no shared receive queue' \
         2 --mca pml multilane --mca btl self,$sm,verbs -- ring
+    strict mpi_says mlx5,hosts=2,max_qp=2 verbs.strict.max-qp \
+        'no queue pair for process .* can be made beside 0 others: .* The device has 2 ' 4 \
+        --mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo -- ring
     verbs_strict_ports
     verbs_strict_fails
     strict mpi mlx5,hosts=2,delay_ms=20 verbs.strict.late-writes 2 $lanes -- \
