@@ -94,6 +94,8 @@ static const struct param params[] = {
     {"receive_buffers", PARAM_INT, &verbs.receive_buffers,
      "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
      "16 to 65536"},
+    {"receive_buffers_most", PARAM_INT, &verbs.receive_buffers_most,
+     "the same after it has grown, which it does when three quarters are in use, 16 to 65536"},
     {"slots", PARAM_INT, &verbs.slots,
      "answers of a large put's receiver that one peer may have written into this process's memory "
      "before they are looked at, up to 256, rounded up to 16, 32, 64...; -1: as many as the lane's "
@@ -131,6 +133,7 @@ static bool numbers_check(void)
         {"retry_count", &verbs.retry_count, 0, 7},
         {"queue_depth", &verbs.queue_depth, 16, 16384},
         {"receive_buffers", &verbs.receive_buffers, 16, 65536},
+        {"receive_buffers_most", &verbs.receive_buffers_most, 16, 65536},
         {"slots", &verbs.slots, -1, SLOTS_DEPTH_MOST},
     };
     return param_check(&mca_btl_verbs_component.btl_version, ranges,

@@ -23,7 +23,6 @@
 #define READ_DEPTH_MAX   16
 #define MEGABITS_ASSUMED 10000u
 #define SOFT_ROCE_VENDOR 0xffffffu
-#define RECEIVE_ALIGN    4096u
 /* Datagrams for greetings share the completion queue. */
 #define GREETINGS_RESERVED 64
 
@@ -334,6 +333,21 @@ static bool address_fill(struct verbs_module *module, const struct ibv_port_attr
 
 /* --- one port --- */
 
+static uint32_t smaller(uint64_t a, uint64_t b)
+{
+    return (uint32_t) (a < b ? a : b);
+}
+
+/* The most buffers that the port may ever hold; the device makes its queues for so many at once. */
+static uint32_t receives_most(const struct ibv_device_attr *device)
+{
+    int wanted = verbs.receive_buffers > verbs.receive_buffers_most ? verbs.receive_buffers
+                                                                    : verbs.receive_buffers_most;
+
+    return smaller((uint32_t) wanted, smaller((uint32_t) device->max_srq_wr,
+                                              (uint32_t) (device->max_cqe - GREETINGS_RESERVED)));
+}
+
 static bool queues_open(struct verbs_module *module, const struct ibv_device_attr *device)
 {
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
@@ -344,16 +358,13 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
                module->device);
         return false;
     }
-    module->receive_count = (uint32_t) verbs.receive_buffers;
-    if (module->receive_count > (uint32_t) device->max_srq_wr)
-        module->receive_count = (uint32_t) device->max_srq_wr;
     module->send_cq_size = device->max_cqe < SEND_CQ_WANTED ? device->max_cqe : SEND_CQ_WANTED;
     atomic_init(&module->send_cq_room, module->send_cq_size - GREETINGS_RESERVED);
     module->send_cq = ibv_create_cq(module->context, module->send_cq_size, NULL, NULL, 0);
     if (module->send_cq)
         module->receive_cq = ibv_create_cq(
-            module->context, (int) module->receive_count + GREETINGS_RESERVED, NULL, NULL, 0);
-    srq.attr.max_wr = module->receive_count;
+            module->context, (int) receives_most(device) + GREETINGS_RESERVED, NULL, NULL, 0);
+    srq.attr.max_wr = receives_most(device);
     if (module->receive_cq)
         module->srq = ibv_create_srq(module->pd, &srq);
     if (!module->srq)
@@ -361,43 +372,19 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
     return module->srq != NULL;
 }
 
-bool verbs_device_post_receive(struct verbs_module *module, uint32_t index)
+static bool receives_open(struct verbs_module *module, const struct ibv_device_attr *device)
 {
-    struct ibv_sge part = {
-        .addr = (uint64_t) (uintptr_t) (module->receive_memory + index * module->receive_bytes),
-        .length = (uint32_t) module->receive_bytes,
-        .lkey = module->receive_mr->lkey,
-    };
-    struct ibv_recv_wr request = {.wr_id = (uint64_t) index << 8, .sg_list = &part, .num_sge = 1};
-    struct ibv_recv_wr *bad;
-
-    return ibv_post_srq_recv(module->srq, &request, &bad) == 0;
-}
-
-static bool receives_open(struct verbs_module *module)
-{
-    size_t bytes = module->receive_count * module->super.btl_max_send_size;
+    uint32_t most = receives_most(device), count = smaller((uint32_t) verbs.receive_buffers, most);
 
     module->receive_bytes = module->super.btl_max_send_size;
-    if (posix_memalign((void **) &module->receive_memory, RECEIVE_ALIGN, bytes) != 0) {
-        module->receive_memory = NULL;
-        errno = ENOMEM;
-    } else {
-        module->receive_mr =
-            ibv_reg_mr(module->pd, module->receive_memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-    }
-    if (!module->receive_mr) {
-        refuse_memory(module->device, "messages to come", bytes);
-        return false;
-    }
-    for (uint32_t i = 0; i < module->receive_count; i++)
-        if (!verbs_device_post_receive(module, i)) {
-            REFUSE("%s: its receive queue takes no more than %u buffers; lower "
-                   "btl_verbs_receive_buffers",
-                   module->device, i);
-            return false;
-        }
-    return true;
+    if (verbs_receives_open(module, count, most))
+        return true;
+    if (module->receives.count == 0)
+        refuse_memory(module->device, "messages to come", count * module->receive_bytes);
+    else
+        REFUSE("%s: its receive queue takes no %u buffers; lower btl_verbs_receive_buffers",
+               module->device, count);
+    return false;
 }
 
 /* The longest message that a queue pair takes inside its request, found by a trial queue pair. */
@@ -427,11 +414,6 @@ static bool inline_probe(struct verbs_module *module)
             return false;
         }
     }
-}
-
-static uint32_t smaller(uint64_t a, uint64_t b)
-{
-    return (uint32_t) (a < b ? a : b);
 }
 
 static void module_describe(struct verbs_module *module, const struct ibv_device_attr *device,
@@ -476,9 +458,7 @@ void verbs_device_close(struct verbs_module *module)
         mca_rcache_base_module_destroy(module->rcache);
     if (module->srq)
         ibv_destroy_srq(module->srq);
-    if (module->receive_mr)
-        ibv_dereg_mr(module->receive_mr);
-    free(module->receive_memory);
+    verbs_receives_close(module);
     if (module->receive_cq)
         ibv_destroy_cq(module->receive_cq);
     if (module->send_cq)
@@ -543,7 +523,7 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
         return false;
     module_describe(module, &device, &attributes, port->address.megabits);
     port->mtu = (uint32_t) module->mtu;
-    if (!queues_open(module, &device) || !receives_open(module) || !inline_probe(module))
+    if (!queues_open(module, &device) || !receives_open(module, &device) || !inline_probe(module))
         return false;
     module->super.btl_put_local_registration_threshold = module->inline_max;
     module->slot_depth = verbs_cost_slot_depth(module, &port->address);

@@ -25,6 +25,7 @@ mca_btl_verbs_la_SOURCES = \
 	btl/verbs/procs.c \
 	btl/verbs/progress.c \
 	btl/verbs/queue.c \
+	btl/verbs/receives.c \
 	btl/verbs/remote.c \
 	btl/verbs/route.c \
 	btl/verbs/route.h \

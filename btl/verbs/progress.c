@@ -36,7 +36,7 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
         verbs_connect_confirmed(peer);
     if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
         return;
-    segment.seg_addr.pval = module->receive_memory + index * module->receive_bytes;
+    segment.seg_addr.pval = module->receives.buffers[index].memory;
     /* The sender is passed on even before Open MPI adds it: Open MPI's puts by message abort
      * without it, and the greeting brought all that an answer needs. */
     if (OPAL_UNLIKELY(
@@ -61,9 +61,11 @@ static int receives_handle(struct verbs_module *module)
         if (OPAL_LIKELY(wc->status == IBV_WC_SUCCESS))
             message_hand_out(module, index, wc);
         /* A failed receive means a broken connection, which the send queue reports. */
-        (void) verbs_device_post_receive(module, index);
+        verbs_receive_again(module, index);
     }
-    if (count < BATCH) /* by the one thread that polls; see verbs_peer_is_drained */
+    if (count == 0 && module->receives.unposted_count != 0)
+        verbs_receives_post(module); /* while there is nothing else to do */
+    if (count < BATCH)               /* by the one thread that polls; see verbs_peer_is_drained */
         atomic_store_explicit(&module->empty_rounds,
                               atomic_load_explicit(&module->empty_rounds, memory_order_relaxed) + 1,
                               memory_order_relaxed);
@@ -189,6 +191,9 @@ static void event_handle(struct verbs_module *module, const struct device_event 
         return;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
         last_buffer_used(module, event->qpn);
+        return;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        verbs_receives_grow(module);
         return;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:

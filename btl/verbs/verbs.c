@@ -12,6 +12,7 @@ struct verbs_state verbs = {
     .retry_count = 6,
     .queue_depth = 128,
     .receive_buffers = 256,
+    .receive_buffers_most = 4096,
     .slots = -1,
 };
 

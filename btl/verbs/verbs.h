@@ -201,6 +201,29 @@ typedef struct mca_btl_base_endpoint_t verbs_peer_t;
 
 struct verbs_greeter; /* greeter.c */
 
+/* One registration of receive buffers: those that a port begins with, or those that came later. */
+struct receive_piece {
+    unsigned char *memory;
+    struct ibv_mr *region;
+};
+
+#define RECEIVE_PIECES 13u /* 16 buffers, and twelve times as many again */
+
+/* The buffers of the shared receive queue. After the beginning for the thread that polls. */
+struct verbs_receives {
+    struct verbs_receive {
+        unsigned char *memory;
+        uint32_t key;
+    } * buffers;        /* `count` of them */
+    uint32_t *unposted; /* those that were read, to be posted again together; room for all */
+    uint32_t unposted_count;
+    uint32_t batch; /* so many are posted at once */
+    uint32_t count;
+    uint32_t most; /* more than `count`: it grows when the device says that few are left */
+    uint32_t piece_count;
+    struct receive_piece pieces[RECEIVE_PIECES];
+};
+
 struct verbs_module {
     mca_btl_base_module_t super;
     uint32_t port_index; /* in the record */
@@ -223,10 +246,8 @@ struct verbs_module {
     struct ibv_cq *send_cq;
     struct ibv_cq *receive_cq;
     struct ibv_srq *srq;
-    unsigned char *receive_memory;
-    struct ibv_mr *receive_mr;
-    uint32_t receive_count;
-    size_t receive_bytes;
+    struct verbs_receives receives;
+    size_t receive_bytes; /* of each buffer */
     int32_t send_cq_size;
     _Atomic int32_t send_cq_room;
     struct verbs_greeter *greeter;
@@ -298,6 +319,7 @@ struct verbs_state {
     int retry_count;
     int queue_depth;
     int receive_buffers;
+    int receive_buffers_most;
     int slots;
     struct choice_rule pair_rule;
     bool leaves_node; /* to the lanes of shared memory */
@@ -426,6 +448,17 @@ void verbs_peer_last_buffer(verbs_peer_t *peer, uint32_t qpn);
 bool verbs_peer_is_drained(verbs_peer_t *peer);
 /* By the thread that polls: the device is gone. All that its peers have under way ends. */
 void verbs_module_die(struct verbs_module *module, const char *why);
+
+/* receives.c */
+/* False: errno says why the first buffers cannot be had or, if there are some, be posted. */
+bool verbs_receives_open(struct verbs_module *module, uint32_t count, uint32_t most);
+void verbs_receives_close(struct verbs_module *module);
+/* The buffer was read. */
+void verbs_receive_again(struct verbs_module *module, uint32_t index);
+/* Posts all that were read. */
+void verbs_receives_post(struct verbs_module *module);
+/* The device says that few are left. */
+void verbs_receives_grow(struct verbs_module *module);
 
 /* --- connections ----------------------------------------------------------------------------- */
 
@@ -573,7 +606,6 @@ void verbs_device_close(struct verbs_module *module);
 /* Asks the port for its addresses again. Returns what has changed so that no queue pair works any
  * more, or NULL. */
 const char *verbs_device_refresh(struct verbs_module *module);
-bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
 
 /* --- entry ----------------------------------------------------------------------------------- */
 

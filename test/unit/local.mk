@@ -217,8 +217,8 @@ endif
 test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/cache.c \
 	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/connect.c btl/verbs/failure.c \
 	btl/verbs/fence.c btl/verbs/greeter.c btl/verbs/pair.c btl/verbs/peer.c \
-	btl/verbs/progress.c btl/verbs/queue.c btl/verbs/slot_ring.c btl/verbs/slots.c \
-	btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
+	btl/verbs/progress.c btl/verbs/queue.c btl/verbs/receives.c btl/verbs/slot_ring.c \
+	btl/verbs/slots.c btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_connect_LDADD = $(PML_TEST_LDADD)
 test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c \

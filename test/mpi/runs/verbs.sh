@@ -4,6 +4,7 @@
 verbs="--mca btl self,verbs"
 side=$top/test/lab/rdma-side
 rail=$top/test/lab/rdma-rail
+receives_grow='[0-9]+ receive buffers, as few were left'
 
 # --- everywhere ---------------------------------------------------------------
 
@@ -121,6 +122,8 @@ verbs_strict() {
     strict mpi_says mlx5,hosts=2,max_qp=2 verbs.strict.max-qp \
         'no queue pair for process .* can be made beside 0 others: .* The device has 2 ' 4 \
         --mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo -- ring
+    strict mpi_says mlx5,hosts=2 verbs.strict.receives-grow "$receives_grow" 2 $lanes \
+        --mca btl_verbs_receive_buffers 16 --mca btl_base_verbose 10 -- traffic --seeds 1 --batches 2
     verbs_strict_ports
     verbs_strict_fails
     strict mpi mlx5,hosts=2,delay_ms=20 verbs.strict.late-writes 2 $lanes -- \
@@ -409,6 +412,11 @@ verbs_lab() {
     lab_cut
     lab_failover
     lab_loss
+    # shellcheck disable=SC2086
+    lab_has_time verbs.lab.receives-grow &&
+        mpi_says verbs.lab.receives-grow "$receives_grow" 2 --mca pml multilane $verbs $lab_osc \
+            --mca btl_verbs_receive_buffers 16 --mca btl_base_verbose 10 -- \
+            "$side" "$build/test/mpi/traffic" --seeds 1 --batches 8
     lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
     lab_traffic "auto rndv-get"
     lab_slots
