@@ -3,6 +3,7 @@
 #include "btl/verbs/choice.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define IPV4_BITS_UNKNOWN 24u
@@ -87,13 +88,13 @@ int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted
     return best;
 }
 
-uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width)
+uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width, bool is_ethernet)
 {
     /* Mbit/s of one lane of the cable, less its encoding: 8 of 10 bits, from FDR on 64 of 66. */
     static const struct {
         uint32_t code, megabits;
-    } speeds[] = {{1, 2000},   {2, 4000},   {4, 8000},   {8, 10000},
-                  {16, 13636}, {32, 25000}, {64, 50000}, {128, 100000}};
+    } speeds[] = {{1, 2000},   {2, 4000},   {4, 8000},     {8, 10000},   {16, 13636},
+                  {32, 25000}, {64, 50000}, {128, 100000}, {256, 200000}};
     static const struct {
         uint32_t code, lanes;
     } widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
@@ -101,8 +102,37 @@ uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width)
     for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++)
         for (size_t j = 0; j < sizeof(widths) / sizeof(widths[0]); j++)
             if (speeds[i].code == speed && widths[j].code == width)
-                return speeds[i].megabits * widths[j].lanes;
+                return (is_ethernet && speed <= 4 ? speeds[i].megabits / 4 * 5
+                                                  : speeds[i].megabits) *
+                       widths[j].lanes;
     return 0;
+}
+
+uint32_t verbs_choice_megabits_shown(const char *rate)
+{
+    char *end;
+    double gigabits = strtod(rate, &end);
+
+    return end == rate || strncmp(end, " Gb/sec", 7) != 0 || !(gigabits > 0 && gigabits < 1e5)
+               ? 0
+               : (uint32_t) (gigabits * 1000);
+}
+
+#define PKEY_FULL   0x8000u
+#define PKEY_NUMBER 0x7fffu
+
+int verbs_choice_pkey(const uint16_t *keys, size_t count, uint16_t wanted)
+{
+    int best = -1;
+
+    for (size_t i = 0; i < count; i++) {
+        bool fits = (keys[i] & PKEY_NUMBER) != 0 &&
+                    (wanted == 0 || ((keys[i] ^ wanted) & PKEY_NUMBER) == 0);
+
+        if (fits && (best < 0 || (!(keys[best] & PKEY_FULL) && (keys[i] & PKEY_FULL))))
+            best = (int) i;
+    }
+    return best;
 }
 
 uint8_t verbs_choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint32_t netmask_bits)
@@ -125,19 +155,35 @@ static bool bits_equal(const uint8_t *a, const uint8_t *b, unsigned bits)
     return rest == 0 || ((a[bytes] ^ b[bytes]) >> (8 - rest)) == 0;
 }
 
-const char *verbs_choice_refuses(const struct choice_address *mine,
-                                 const struct choice_address *theirs, bool any_subnet)
+static bool is_same_subnet(const struct choice_address *mine, const struct choice_address *theirs)
 {
-    if (mine->link != theirs->link)
-        return "the two ports are of different kinds";
-    if (any_subnet && mine->link != CHOICE_INFINIBAND)
-        return NULL;
     /* If the two ends see subnets of different sizes, the larger one counts. */
     unsigned bits =
         mine->subnet_bits < theirs->subnet_bits ? mine->subnet_bits : theirs->subnet_bits;
-    if (bits > 8 * CHOICE_GID_BYTES || !bits_equal(mine->gid, theirs->gid, bits))
-        return "the two ports are in different subnets";
-    return NULL;
+
+    return bits <= 8 * CHOICE_GID_BYTES && bits_equal(mine->gid, theirs->gid, bits);
+}
+
+const char *verbs_choice_refuses(const struct choice_address *mine,
+                                 const struct choice_address *theirs,
+                                 const struct choice_rule *rule)
+{
+    if (mine->link != theirs->link)
+        return "the two ports are of different kinds";
+    if (((mine->pkey ^ theirs->pkey) & PKEY_NUMBER) != 0)
+        return "the two ports are in different partitions (btl_verbs_pkey)";
+    if (((mine->pkey | theirs->pkey) & PKEY_FULL) == 0)
+        return "both ports are limited members of their partition (btl_verbs_pkey)";
+    if (is_same_subnet(mine, theirs))
+        return NULL;
+    if (mine->link == CHOICE_INFINIBAND || rule->pairing == PAIR_SUBNET)
+        return "the two ports are in different subnets (btl_verbs_pairing)";
+    if (rule->pairing == PAIR_ANY)
+        return NULL;
+    return mine->link == CHOICE_ROCE_V2 && rule->routes && rule->routes(mine, theirs)
+               ? NULL
+               : "no route of this node leads by that port to the other subnet (ip route; "
+                 "btl_verbs_pairing)";
 }
 
 bool verbs_choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs)
@@ -159,30 +205,108 @@ static void order_by_speed(const struct choice_address *ports, size_t count, siz
     }
 }
 
-void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
-                       const struct choice_address *theirs, size_t theirs_count, bool any_subnet,
-                       int *pairs)
+/* A possible pair, and what decides between it and another; the same seen from either end. */
+struct candidate {
+    size_t mine, theirs;
+    uint32_t far, megabits;
+    size_t worse, better; /* of the two places in the orders by speed */
+    const uint8_t *gids[2];
+};
+
+static void candidate_fill(struct candidate *it, const struct choice_address *mine,
+                           const struct choice_address *theirs, size_t my_place, size_t their_place)
 {
-    size_t my_order[CHOICE_PORTS_MAX], their_order[CHOICE_PORTS_MAX];
-    bool taken[CHOICE_PORTS_MAX] = {false};
+    bool swapped = memcmp(mine->gid, theirs->gid, CHOICE_GID_BYTES) > 0;
+
+    it->far = (uint32_t) mine->is_far + theirs->is_far;
+    it->megabits = mine->megabits < theirs->megabits ? mine->megabits : theirs->megabits;
+    it->worse = my_place > their_place ? my_place : their_place;
+    it->better = my_place > their_place ? their_place : my_place;
+    it->gids[0] = swapped ? theirs->gid : mine->gid;
+    it->gids[1] = swapped ? mine->gid : theirs->gid;
+}
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+    int order;
+
+    if (a->far != b->far)
+        return a->far < b->far;
+    if (a->megabits != b->megabits)
+        return a->megabits > b->megabits;
+    if (a->worse != b->worse)
+        return a->worse < b->worse;
+    if (a->better != b->better)
+        return a->better < b->better;
+    order = memcmp(a->gids[0], b->gids[0], CHOICE_GID_BYTES);
+    return order != 0 ? order < 0 : memcmp(a->gids[1], b->gids[1], CHOICE_GID_BYTES) < 0;
+}
+
+/* The best pair of ports that have no partner yet; false: none is left. */
+static bool candidate_find(const struct choice_address *mine, size_t mine_count,
+                           const struct choice_address *theirs, size_t theirs_count,
+                           const size_t *my_order, const size_t *their_order, const int *pairs,
+                           const bool *taken, const bool (*fits)[CHOICE_PORTS_MAX],
+                           struct candidate *best)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < mine_count; i++)
+        for (size_t j = 0; j < theirs_count; j++) {
+            struct candidate it = {.mine = my_order[i], .theirs = their_order[j]};
+
+            if (pairs[it.mine] != LEFT_ALONE || taken[it.theirs] || !fits[it.mine][it.theirs])
+                continue;
+            candidate_fill(&it, &mine[it.mine], &theirs[it.theirs], i, j);
+            if (!found || is_better(&it, best))
+                *best = it;
+            found = true;
+        }
+    return found;
+}
+
+/* A pair with less than this part of the fastest one's speed is left out. */
+#define SLOW_PART 4
+
+static size_t rails_of(const struct choice_address *ports, size_t count)
+{
+    return count == 0 || ports[0].rails == 0 ? CHOICE_PORTS_MAX : ports[0].rails;
+}
+
+void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
+                       const struct choice_address *theirs, size_t theirs_count,
+                       const struct choice_rule *rule, int *pairs)
+{
+    size_t my_order[CHOICE_PORTS_MAX], their_order[CHOICE_PORTS_MAX], made = 0;
+    bool taken[CHOICE_PORTS_MAX] = {false}, fits[CHOICE_PORTS_MAX][CHOICE_PORTS_MAX];
+    uint32_t fastest = 0;
+    struct candidate best = {.mine = 0};
 
     if (mine_count > CHOICE_PORTS_MAX)
         mine_count = CHOICE_PORTS_MAX;
     if (theirs_count > CHOICE_PORTS_MAX)
         theirs_count = CHOICE_PORTS_MAX;
+    size_t most = rails_of(mine, mine_count), other = rails_of(theirs, theirs_count);
+    if (other < most)
+        most = other;
     order_by_speed(mine, mine_count, my_order);
     order_by_speed(theirs, theirs_count, their_order);
     for (size_t i = 0; i < mine_count; i++) {
-        size_t me = my_order[i];
-
-        pairs[me] = -1;
-        for (size_t j = 0; j < theirs_count && pairs[me] < 0; j++) {
-            size_t it = their_order[j];
-
-            if (taken[it] || verbs_choice_refuses(&mine[me], &theirs[it], any_subnet))
-                continue;
-            taken[it] = true;
-            pairs[me] = (int) it;
+        pairs[i] = LEFT_ALONE;
+        for (size_t j = 0; j < theirs_count; j++) {
+            fits[i][j] = !verbs_choice_refuses(&mine[i], &theirs[j], rule);
+            uint32_t slower =
+                mine[i].megabits < theirs[j].megabits ? mine[i].megabits : theirs[j].megabits;
+            if (fits[i][j] && slower > fastest)
+                fastest = slower;
         }
+    }
+    while (candidate_find(mine, mine_count, theirs, theirs_count, my_order, their_order, pairs,
+                          taken, (const bool(*)[CHOICE_PORTS_MAX]) fits, &best)) {
+        bool is_slow = (uint64_t) best.megabits * SLOW_PART < fastest;
+
+        taken[best.theirs] = true;
+        pairs[best.mine] = is_slow ? LEFT_SLOW : made == most ? LEFT_ENOUGH : (int) best.theirs;
+        made += pairs[best.mine] >= 0;
     }
 }

@@ -24,10 +24,14 @@ struct choice_gid {
 struct choice_address {
     uint8_t gid[CHOICE_GID_BYTES];
     uint16_t lid;
-    uint8_t link;                 /* enum choice_link */
-    uint8_t subnet_bits;          /* of the GID that ports of one subnet have in common */
-    uint32_t megabits;            /* a second, each way */
-    uint32_t needs_route;         /* InfiniBand: it takes only packets with a global route header */
+    uint8_t link;         /* enum choice_link */
+    uint8_t subnet_bits;  /* of the GID that ports of one subnet have in common */
+    uint32_t megabits;    /* a second, each way */
+    uint16_t needs_route; /* InfiniBand: it takes only packets with a global route header */
+    uint16_t pkey;        /* partition; its first bit: a full member */
+    uint8_t is_far;       /* other processors than this process's are nearer to it */
+    uint8_t rails;        /* the most ports that its process uses toward one peer */
+    uint16_t reserved;
     char name[CHOICE_NAME_BYTES]; /* device:port; ends in 0 */
 };
 
@@ -45,26 +49,47 @@ int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted
 bool verbs_choice_gid_is_ipv4(const uint8_t *gid);
 
 /* The speed of a port by the codes of the InfiniBand specification, in Mbit/s of data; 0: unknown
- * codes. */
-uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width);
+ * codes. Adapters of Ethernet use the same codes, but no encoding of 8 in 10 bits takes a part. */
+uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width, bool is_ethernet);
+/* The same of what the kernel shows as text, "800 Gb/sec (4X XDR)"; 0: it is no such text. */
+uint32_t verbs_choice_megabits_shown(const char *rate);
+
+/* The index in a table of partition keys of the one to use, `wanted` (0: the first that is of a
+ * full member, or else the first); -1: none. */
+int verbs_choice_pkey(const uint16_t *keys, size_t count, uint16_t wanted);
 
 /* How many bits of `gid` its subnet has; `netmask_bits` is the netmask of the interface's address,
  * 0 if it is unknown. */
 uint8_t verbs_choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint32_t netmask_bits);
 
+/* Which ports of RoCE in different subnets are worth a try. */
+enum choice_pairing { PAIR_SUBNET, PAIR_ROUTE, PAIR_ANY };
+/* For PAIR_ROUTE: whether packets from this port to that one leave by it. */
+typedef bool (*choice_routes)(const struct choice_address *mine,
+                              const struct choice_address *theirs);
+struct choice_rule {
+    enum choice_pairing pairing;
+    choice_routes routes;
+};
+
 /* NULL if a queue pair between the two can work, otherwise why not. */
 const char *verbs_choice_refuses(const struct choice_address *mine,
-                                 const struct choice_address *theirs, bool any_subnet);
+                                 const struct choice_address *theirs,
+                                 const struct choice_rule *rule);
 
 /* Whether packets between the two carry a global route header. */
 bool verbs_choice_is_routed(const struct choice_address *mine, const struct choice_address *theirs);
 
-/* Which of the peer's ports each of ours leads to: pairs[i] is an index in `theirs`, or -1. Both
- * ends compute the same pairs: in every subnet the fastest port with the fastest, equal ones in
- * their order; the rest has no partner. */
+/* Why a port has no partner. */
+enum choice_left { LEFT_ALONE = -1, LEFT_SLOW = -2, LEFT_ENOUGH = -3 };
+
+/* Which of the peer's ports each of ours leads to: pairs[i] is an index in `theirs`, or one of
+ * enum choice_left. Both ends compute the same pairs: near ports before far ones, the fastest port
+ * with the fastest, equal ones in their order, at most as many as the end with the smaller number
+ * of rails wants, and none with less than a quarter of the speed of the fastest pair. */
 void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
-                       const struct choice_address *theirs, size_t theirs_count, bool any_subnet,
-                       int *pairs);
+                       const struct choice_address *theirs, size_t theirs_count,
+                       const struct choice_rule *rule, int *pairs);
 
 /* The most ports of one process. */
 #define CHOICE_PORTS_MAX 16

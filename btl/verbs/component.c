@@ -10,6 +10,7 @@
 
 #include "common/compat/component.h"
 #include "common/compat/named.h"
+#include "btl/verbs/route.h"
 
 /* So long works under way may take to end when the module ends; their receivers may have ended. */
 #define DRAIN_MS 2000u
@@ -64,14 +65,22 @@ static const struct param params[] = {
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
     {"pairing", PARAM_STRING, &verbs.pairing,
      "which ports of two processes make a lane, the fastest with the fastest and equal ones in "
-     "their order: subnet (only ports of one subnet) or order (any: RoCE across routers)"},
+     "their order: subnet (only ports of one subnet), route (also RoCE v2 ports of two subnets "
+     "between which this node's routes lead by that port) or order (any)"},
+    {"rails", PARAM_INT, &verbs.rails,
+     "the most ports used toward one process; 0: two, nearest ports first"},
+    {"same_node", PARAM_STRING, &verbs.same_node,
+     "a lane to processes of this node as well: yes, no, or auto: only where btl names no BTL of "
+     "shared memory"},
     {"dmabuf", PARAM_STRING, &verbs.dmabuf,
      "device memory that the port reads and writes itself (GPU-direct): auto, where the CUDA "
      "driver "
      "gives a dmabuf of it and the port registers that; or none"},
     {"gid_index", PARAM_INT, &verbs.gid_index,
      "the GID of each port by its index, or -1: by rule, RoCE v2 before v1 and IPv4 before IPv6"},
-    {"pkey_index", PARAM_INT, &verbs.pkey_index, "the partition key of each port by its index"},
+    {"pkey", PARAM_INT, &verbs.pkey,
+     "the partition by its key, wherever it is in a port's table; 0: the first that the port is a "
+     "full member of"},
     {"service_level", PARAM_INT, &verbs.service_level,
      "InfiniBand service level or RoCE priority, 0 to 15"},
     {"traffic_class", PARAM_INT, &verbs.traffic_class,
@@ -85,6 +94,8 @@ static const struct param params[] = {
     {"receive_buffers", PARAM_INT, &verbs.receive_buffers,
      "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
      "16 to 65536"},
+    {"receive_buffers_most", PARAM_INT, &verbs.receive_buffers_most,
+     "the same after it has grown, which it does when three quarters are in use, 16 to 65536"},
     {"slots", PARAM_INT, &verbs.slots,
      "answers of a large put's receiver that one peer may have written into this process's memory "
      "before they are looked at, up to 256, rounded up to 16, 32, 64...; -1: as many as the lane's "
@@ -114,13 +125,15 @@ static bool numbers_check(void)
 {
     static const struct param_range ranges[] = {
         {"gid_index", &verbs.gid_index, -1, 255},
-        {"pkey_index", &verbs.pkey_index, 0, 65535},
+        {"pkey", &verbs.pkey, 0, 65535},
+        {"rails", &verbs.rails, 0, CHOICE_PORTS_MAX},
         {"service_level", &verbs.service_level, 0, 15},
         {"traffic_class", &verbs.traffic_class, 0, 255},
         {"timeout", &verbs.timeout, 1, 31},
         {"retry_count", &verbs.retry_count, 0, 7},
         {"queue_depth", &verbs.queue_depth, 16, 16384},
         {"receive_buffers", &verbs.receive_buffers, 16, 65536},
+        {"receive_buffers_most", &verbs.receive_buffers_most, 16, 65536},
         {"slots", &verbs.slots, -1, SLOTS_DEPTH_MOST},
     };
     return param_check(&mca_btl_verbs_component.btl_version, ranges,
@@ -129,10 +142,30 @@ static bool numbers_check(void)
 
 static bool pairing_read(void)
 {
-    verbs.any_subnet = strcmp(verbs.pairing, "order") == 0;
-    if (verbs.any_subnet || strcmp(verbs.pairing, "subnet") == 0)
+    static const char *const names[] = {
+        [PAIR_SUBNET] = "subnet", [PAIR_ROUTE] = "route", [PAIR_ANY] = "order"};
+
+    verbs.pair_rule.routes = verbs_route_leaves_by;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(verbs.pairing, names[i]) == 0) {
+            verbs.pair_rule.pairing = (enum choice_pairing) i;
+            return true;
+        }
+    VERBS_SAY("btl_verbs_pairing is \"%s\"; it can be subnet, route or order.", verbs.pairing);
+    return false;
+}
+
+/* Within a node the port's bus carries each byte twice, and takes it from the network. */
+static bool same_node_read(void)
+{
+    bool is_auto = strcmp(verbs.same_node, "auto") == 0;
+
+    verbs.leaves_node = is_auto ? named_btl_is_listed("shm") || named_btl_is_listed("vader") ||
+                                      named_btl_is_listed("sm")
+                                : strcmp(verbs.same_node, "no") == 0;
+    if (is_auto || verbs.leaves_node || strcmp(verbs.same_node, "yes") == 0)
         return true;
-    VERBS_SAY("btl_verbs_pairing is \"%s\"; it can be subnet or order.", verbs.pairing);
+    VERBS_SAY("btl_verbs_same_node is \"%s\"; it can be auto, yes or no.", verbs.same_node);
     return false;
 }
 
@@ -165,11 +198,12 @@ static void limits_clip(void)
 
 static bool begin(void)
 {
-    if (!numbers_check() || !pairing_read() || !dmabuf_read() ||
+    if (!numbers_check() || !pairing_read() || !same_node_read() || !dmabuf_read() ||
         !component_user_attributes(&mca_btl_verbs_component, &verbs.user))
         return false;
     limits_clip();
     verbs.module_count = 0;
+    OBJ_CONSTRUCT(&verbs.record_lock, opal_mutex_t);
     memset(&verbs.record, 0, sizeof(verbs.record));
     if (getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0) !=
         sizeof(verbs.record.nonce)) {

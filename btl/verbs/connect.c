@@ -119,15 +119,15 @@ static bool greet_or_give_up(verbs_peer_t *peer, uint64_t now)
 void verbs_greetings_repeat(struct verbs_module *module)
 {
     uint64_t now = verbs_now_ms();
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    uint32_t count = atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
 
     for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = verbs_peer_at(module, module->greet_next % count);
+        verbs_peer_t *peer = verbs_peer_greeted(module, &module->greet_next);
 
-        if (!greet_or_give_up(peer, now) &&
-            (verbs_completions_poll(module) == 0 || !greet_or_give_up(peer, now)))
+        if (!peer || (!greet_or_give_up(peer, now) &&
+                      (verbs_completions_poll(module) == 0 || !greet_or_give_up(peer, now))))
             return;
-        module->greet_next = (module->greet_next + 1) % count;
+        module->greet_next++;
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The devices of this node: which of their ports become lanes, and why others do not. */
+#define _GNU_SOURCE
 #include "btl/verbs/verbs.h"
 
 #include <arpa/inet.h>
@@ -8,18 +9,20 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define GIDS_MAX         256
+/* A path names a GID by 8 bits. */
+#define GID_INDEX_MAX    255u
 #define INLINE_WANTED    256u
 #define SEND_CQ_WANTED   8192
 #define READ_DEPTH_MAX   16
+#define MEGABITS_ASSUMED 10000u
 #define SOFT_ROCE_VENDOR 0xffffffu
-#define RECEIVE_ALIGN    4096u
 /* Datagrams for greetings share the completion queue. */
 #define GREETINGS_RESERVED 64
 
@@ -126,56 +129,224 @@ static enum choice_link link_of(uint32_t gid_type)
                                               : CHOICE_ROCE_V2;
 }
 
-/* The GIDs of one port; returns their number. */
-static size_t gids_read(struct ibv_context *context, uint32_t port, struct choice_gid *gids)
+/* Whether a path can begin at that GID: not where it belongs to another network namespace, which
+ * the table shows as well, and the device refuses. */
+static bool gid_works(struct verbs_module *module, const struct ibv_gid_entry *entry)
 {
-    struct ibv_gid_entry entries[GIDS_MAX];
-    ssize_t found = ibv_query_gid_table(context, entries, GIDS_MAX, 0);
-    size_t count = 0;
+    struct ibv_ah_attr path = {.is_global = 1, .port_num = (uint8_t) module->port_number};
+    char name[IF_NAMESIZE];
 
-    for (ssize_t i = 0; i < found; i++) {
-        if (entries[i].port_num != port)
-            continue;
-        gids[count].index = entries[i].gid_index;
-        gids[count].link = link_of(entries[i].gid_type);
-        memcpy(gids[count].raw, entries[i].gid.raw, CHOICE_GID_BYTES);
-        count++;
-    }
-    return count;
+    if (entry->gid_type == IBV_GID_TYPE_IB)
+        return true;
+    if (entry->ndev_ifindex != 0 && !if_indextoname(entry->ndev_ifindex, name))
+        return false;
+    path.grh.dgid = entry->gid;
+    path.grh.sgid_index = (uint8_t) entry->gid_index;
+    path.grh.hop_limit = 1;
+    struct ibv_ah *way = ibv_create_ah(module->pd, &path);
+    if (way)
+        ibv_destroy_ah(way);
+    return way != NULL;
 }
+
+struct gid_table {
+    struct choice_gid *gids;
+    size_t count;
+    size_t foreign; /* entries that are not of this network namespace */
+};
+
+/* Room for the tables of all ports of the device, which come together. */
+static struct ibv_gid_entry *entries_read(struct ibv_context *context, ssize_t *found)
+{
+    struct ibv_device_attr device;
+    struct ibv_port_attr port;
+    size_t room = 0;
+
+    *found = -1;
+    if (ibv_query_device(context, &device) != 0)
+        return NULL;
+    for (uint32_t i = 1; i <= device.phys_port_cnt; i++)
+        if (ibv_query_port(context, (uint8_t) i, &port) == 0 && port.gid_tbl_len > 0)
+            room += (size_t) port.gid_tbl_len;
+    struct ibv_gid_entry *entries = calloc(room + 1, sizeof(*entries));
+    if (entries)
+        *found = ibv_query_gid_table(context, entries, room, 0);
+    return entries;
+}
+
+/* False: it cannot be read. The caller frees gids. */
+static bool gids_read(struct verbs_module *module, struct gid_table *table)
+{
+    ssize_t found;
+    struct ibv_gid_entry *entries = entries_read(module->context, &found);
+
+    *table = (struct gid_table){.gids = NULL};
+    if (entries && found >= 0)
+        table->gids = calloc((size_t) found + 1, sizeof(*table->gids));
+    for (ssize_t i = 0; table->gids && i < found; i++) {
+        struct choice_gid *gid = &table->gids[table->count];
+
+        if (entries[i].port_num != module->port_number || entries[i].gid_index > GID_INDEX_MAX)
+            continue;
+        gid->index = entries[i].gid_index;
+        gid->link = link_of(entries[i].gid_type);
+        memcpy(gid->raw, entries[i].gid.raw, CHOICE_GID_BYTES);
+        /* One that the user names is tried by its first connection. */
+        if (verbs.gid_index < 0 && !gid_works(module, &entries[i]))
+            table->foreign++;
+        else
+            table->count++;
+    }
+    free(entries);
+    return table->gids != NULL;
+}
+
+static bool gid_choose(struct verbs_module *module, struct choice_gid *chosen)
+{
+    struct gid_table table;
+    int at = -1;
+
+    if (!gids_read(module, &table)) {
+        REFUSE("%s: its table of GIDs cannot be read: %s", module->device, strerror(errno));
+        return false;
+    }
+    at = verbs_choice_gid(table.gids, table.count, verbs.gid_index);
+    if (at >= 0)
+        *chosen = table.gids[at];
+    else if (verbs.gid_index >= 0)
+        REFUSE("%s: btl_verbs_gid_index is %d, where its table has no address; see "
+               "/sys/class/infiniband/*/ports/*/gids, or leave it out",
+               module->device, verbs.gid_index);
+    else if (table.foreign > 0)
+        REFUSE("%s: all of its %zu GIDs belong to other network namespaces; give this container an "
+               "interface of the port, or run in the host's network namespace",
+               module->device, table.foreign);
+    else
+        REFUSE("%s: its table of GIDs is empty; give its network interface an address",
+               module->device);
+    free(table.gids);
+    return at >= 0;
+}
+
+/* By its value, which both ends have in common; its index is the port's own matter. */
+static bool pkey_choose(struct verbs_module *module, int table_length,
+                        struct choice_address *address)
+{
+    uint16_t keys[256];
+    size_t count = 0;
+    int at;
+
+    for (int i = 0; i < table_length && i < (int) (sizeof(keys) / sizeof(keys[0])); i++) {
+        __be16 key;
+
+        keys[count++] = ibv_query_pkey(module->context, (uint8_t) module->port_number, i, &key) == 0
+                            ? ntohs(key)
+                            : 0;
+    }
+    at = verbs_choice_pkey(keys, count, (uint16_t) verbs.pkey);
+    if (at < 0) {
+        REFUSE("%s: it is no member of the partition 0x%04x (btl_verbs_pkey); see "
+               "/sys/class/infiniband/*/ports/*/pkeys",
+               module->device, (unsigned) verbs.pkey);
+        return false;
+    }
+    module->pkey_index = (uint16_t) at;
+    address->pkey = keys[at];
+    return true;
+}
+
+/* As the kernel shows it, where the codes do not say it: XDR does not fit into theirs. */
+static uint32_t megabits_of(struct verbs_module *module, const struct ibv_port_attr *attributes)
+{
+    bool is_ethernet = attributes->link_layer == IBV_LINK_LAYER_ETHERNET;
+    uint32_t megabits =
+        verbs_choice_megabits(attributes->active_speed, attributes->active_width, is_ethernet);
+    char file[160], rate[64] = "";
+
+    if (megabits != 0)
+        return megabits;
+    snprintf(file, sizeof(file), "/sys/class/infiniband/%.60s/ports/%u/rate",
+             ibv_get_device_name(module->context->device), module->port_number);
+    FILE *stream = fopen(file, "re");
+    if (stream && fgets(rate, sizeof(rate), stream))
+        megabits = verbs_choice_megabits_shown(rate);
+    if (stream)
+        fclose(stream);
+    if (megabits == 0) {
+        megabits = MEGABITS_ASSUMED;
+        VERBS_SAY("%s: its speed is unknown (code %u, width %u); it counts as %u Mbit/s. Set "
+                  "btl_verbs_lane_bandwidth.",
+                  module->device, attributes->active_speed, attributes->active_width, megabits);
+    }
+    return megabits;
+}
+
+/* Whether the processors near the device are none of those that this process may use. */
+static bool device_is_far(struct verbs_module *module)
+{
+    char file[160], text[256] = "", *at = text;
+    cpu_set_t mine;
+    bool near = false;
+
+    snprintf(file, sizeof(file), "/sys/class/infiniband/%.60s/device/local_cpulist",
+             ibv_get_device_name(module->context->device));
+    FILE *stream = fopen(file, "re");
+    if (!stream)
+        return false;
+    if (!fgets(text, sizeof(text), stream) || sched_getaffinity(0, sizeof(mine), &mine) != 0)
+        near = true;
+    fclose(stream);
+    while (!near && *at >= '0' && *at <= '9') {
+        unsigned long first = strtoul(at, &at, 10), last = first;
+
+        if (*at == '-')
+            last = strtoul(at + 1, &at, 10);
+        for (; first <= last && first < CPU_SETSIZE && !near; first++)
+            near = CPU_ISSET(first, &mine);
+        at += *at == ',';
+    }
+    return !near && text[0] >= '0' && text[0] <= '9';
+}
+
+#define RAILS_BY_RULE 2
 
 static bool address_fill(struct verbs_module *module, const struct ibv_port_attr *attributes,
                          struct choice_address *address)
 {
-    struct choice_gid gids[GIDS_MAX];
-    size_t count = gids_read(module->context, module->port_number, gids);
-    int chosen = verbs_choice_gid(gids, count, verbs.gid_index);
+    struct choice_gid gid;
 
-    if (chosen < 0 && verbs.gid_index >= 0) {
-        REFUSE("%s: btl_verbs_gid_index is %d, where its table has no address; see "
-               "/sys/class/infiniband/*/ports/*/gids, or leave it out",
-               module->device, verbs.gid_index);
+    if (!gid_choose(module, &gid) || !pkey_choose(module, attributes->pkey_tbl_len, address))
         return false;
-    }
-    if (chosen < 0) {
-        REFUSE("%s: its table of GIDs is empty; give its network interface an address",
-               module->device);
-        return false;
-    }
-    module->gid_index = gids[chosen].index;
-    memcpy(address->gid, gids[chosen].raw, CHOICE_GID_BYTES);
+    module->gid_index = gid.index;
+    memcpy(address->gid, gid.raw, CHOICE_GID_BYTES);
     address->lid = attributes->lid;
-    address->link = (uint8_t) gids[chosen].link;
+    address->link = (uint8_t) gid.link;
     address->subnet_bits = verbs_choice_subnet_bits(
-        gids[chosen].link, gids[chosen].raw,
-        gids[chosen].link == CHOICE_INFINIBAND ? 0 : netmask_bits(gids[chosen].raw));
-    address->megabits = verbs_choice_megabits(attributes->active_speed, attributes->active_width);
+        gid.link, gid.raw, gid.link == CHOICE_INFINIBAND ? 0 : netmask_bits(gid.raw));
+    address->megabits = megabits_of(module, attributes);
     address->needs_route = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0;
+    address->is_far = device_is_far(module);
+    address->rails = (uint8_t) (verbs.rails == 0 ? RAILS_BY_RULE : verbs.rails);
     memcpy(address->name, module->device, sizeof(address->name));
     return true;
 }
 
 /* --- one port --- */
+
+static uint32_t smaller(uint64_t a, uint64_t b)
+{
+    return (uint32_t) (a < b ? a : b);
+}
+
+/* The most buffers that the port may ever hold; the device makes its queues for so many at once. */
+static uint32_t receives_most(const struct ibv_device_attr *device)
+{
+    int wanted = verbs.receive_buffers > verbs.receive_buffers_most ? verbs.receive_buffers
+                                                                    : verbs.receive_buffers_most;
+
+    return smaller((uint32_t) wanted, smaller((uint32_t) device->max_srq_wr,
+                                              (uint32_t) (device->max_cqe - GREETINGS_RESERVED)));
+}
 
 static bool queues_open(struct verbs_module *module, const struct ibv_device_attr *device)
 {
@@ -187,16 +358,13 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
                module->device);
         return false;
     }
-    module->receive_count = (uint32_t) verbs.receive_buffers;
-    if (module->receive_count > (uint32_t) device->max_srq_wr)
-        module->receive_count = (uint32_t) device->max_srq_wr;
     module->send_cq_size = device->max_cqe < SEND_CQ_WANTED ? device->max_cqe : SEND_CQ_WANTED;
     atomic_init(&module->send_cq_room, module->send_cq_size - GREETINGS_RESERVED);
     module->send_cq = ibv_create_cq(module->context, module->send_cq_size, NULL, NULL, 0);
     if (module->send_cq)
         module->receive_cq = ibv_create_cq(
-            module->context, (int) module->receive_count + GREETINGS_RESERVED, NULL, NULL, 0);
-    srq.attr.max_wr = module->receive_count;
+            module->context, (int) receives_most(device) + GREETINGS_RESERVED, NULL, NULL, 0);
+    srq.attr.max_wr = receives_most(device);
     if (module->receive_cq)
         module->srq = ibv_create_srq(module->pd, &srq);
     if (!module->srq)
@@ -204,43 +372,19 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
     return module->srq != NULL;
 }
 
-bool verbs_device_post_receive(struct verbs_module *module, uint32_t index)
+static bool receives_open(struct verbs_module *module, const struct ibv_device_attr *device)
 {
-    struct ibv_sge part = {
-        .addr = (uint64_t) (uintptr_t) (module->receive_memory + index * module->receive_bytes),
-        .length = (uint32_t) module->receive_bytes,
-        .lkey = module->receive_mr->lkey,
-    };
-    struct ibv_recv_wr request = {.wr_id = (uint64_t) index << 8, .sg_list = &part, .num_sge = 1};
-    struct ibv_recv_wr *bad;
-
-    return ibv_post_srq_recv(module->srq, &request, &bad) == 0;
-}
-
-static bool receives_open(struct verbs_module *module)
-{
-    size_t bytes = module->receive_count * module->super.btl_max_send_size;
+    uint32_t most = receives_most(device), count = smaller((uint32_t) verbs.receive_buffers, most);
 
     module->receive_bytes = module->super.btl_max_send_size;
-    if (posix_memalign((void **) &module->receive_memory, RECEIVE_ALIGN, bytes) != 0) {
-        module->receive_memory = NULL;
-        errno = ENOMEM;
-    } else {
-        module->receive_mr =
-            ibv_reg_mr(module->pd, module->receive_memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-    }
-    if (!module->receive_mr) {
-        refuse_memory(module->device, "messages to come", bytes);
-        return false;
-    }
-    for (uint32_t i = 0; i < module->receive_count; i++)
-        if (!verbs_device_post_receive(module, i)) {
-            REFUSE("%s: its receive queue takes no more than %u buffers; lower "
-                   "btl_verbs_receive_buffers",
-                   module->device, i);
-            return false;
-        }
-    return true;
+    if (verbs_receives_open(module, count, most))
+        return true;
+    if (module->receives.count == 0)
+        refuse_memory(module->device, "messages to come", count * module->receive_bytes);
+    else
+        REFUSE("%s: its receive queue takes no %u buffers; lower btl_verbs_receive_buffers",
+               module->device, count);
+    return false;
 }
 
 /* The longest message that a queue pair takes inside its request, found by a trial queue pair. */
@@ -272,11 +416,6 @@ static bool inline_probe(struct verbs_module *module)
     }
 }
 
-static uint32_t smaller(uint64_t a, uint64_t b)
-{
-    return (uint32_t) (a < b ? a : b);
-}
-
 static void module_describe(struct verbs_module *module, const struct ibv_device_attr *device,
                             const struct ibv_port_attr *port, uint32_t megabits)
 {
@@ -284,11 +423,14 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
 
     btl->btl_registration_handle_size = HANDLE_BYTES;
     module->mtu = port->active_mtu;
+    module->max_pairs = device->max_qp;
     module->soft = device->vendor_id == SOFT_ROCE_VENDOR;
     module->atomics = device->atomic_cap != IBV_ATOMIC_NONE;
     module->global_atomics = device->atomic_cap == IBV_ATOMIC_GLOB;
-    module->read_depth_out = smaller((uint64_t) device->max_qp_init_rd_atom, READ_DEPTH_MAX);
-    module->read_depth_in = smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX);
+    /* Some drivers compare each with the limit of the other. */
+    module->read_depth_out = smaller((uint64_t) device->max_qp_init_rd_atom,
+                                     smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX));
+    module->read_depth_in = module->read_depth_out;
     if (port->max_msg_sz < btl->btl_put_limit)
         btl->btl_put_limit = port->max_msg_sz;
     if (port->max_msg_sz < btl->btl_get_limit)
@@ -316,9 +458,7 @@ void verbs_device_close(struct verbs_module *module)
         mca_rcache_base_module_destroy(module->rcache);
     if (module->srq)
         ibv_destroy_srq(module->srq);
-    if (module->receive_mr)
-        ibv_dereg_mr(module->receive_mr);
-    free(module->receive_memory);
+    verbs_receives_close(module);
     if (module->receive_cq)
         ibv_destroy_cq(module->receive_cq);
     if (module->send_cq)
@@ -329,6 +469,7 @@ void verbs_device_close(struct verbs_module *module)
         ibv_close_device(module->context);
     free(module->waiting);
     free(module->expecting);
+    free(module->greeting);
     OBJ_DESTRUCT(&module->waiting_lock);
     OBJ_DESTRUCT(&module->lock);
     free(module);
@@ -373,16 +514,16 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
                ibv_port_state_str(attributes.state));
         return false;
     }
-    if (!address_fill(module, &attributes, &port->address))
-        return false;
-    module_describe(module, &device, &attributes, port->address.megabits);
-    port->mtu = (uint32_t) module->mtu;
     module->pd = ibv_alloc_pd(module->context);
     if (!module->pd || !events_open(module)) {
         REFUSE("%s: it has no room for another process: %s", module->device, strerror(errno));
         return false;
     }
-    if (!queues_open(module, &device) || !receives_open(module) || !inline_probe(module))
+    if (!address_fill(module, &attributes, &port->address))
+        return false;
+    module_describe(module, &device, &attributes, port->address.megabits);
+    port->mtu = (uint32_t) module->mtu;
+    if (!queues_open(module, &device) || !receives_open(module, &device) || !inline_probe(module))
         return false;
     module->super.btl_put_local_registration_threshold = module->inline_max;
     module->slot_depth = verbs_cost_slot_depth(module, &port->address);
@@ -405,6 +546,30 @@ static void device_memory_open(struct verbs_module *module)
     else
         VERBS_VERBOSE("%s: device memory passes through memory of the host: %s", module->device,
                       why);
+}
+
+/* --- a port that changes --- */
+
+const char *verbs_device_refresh(struct verbs_module *module)
+{
+    struct choice_address *mine = &verbs.record.ports[module->port_index].address;
+    struct choice_address now = *mine;
+    struct ibv_port_attr attributes;
+    const char *changed = NULL;
+
+    if (ibv_query_port(module->context, (uint8_t) module->port_number, &attributes) != 0 ||
+        attributes.state != IBV_PORT_ACTIVE)
+        return NULL; /* it is down, and works under way will say so */
+    if (!address_fill(module, &attributes, &now))
+        return "its port has lost its GID";
+    if (now.lid != mine->lid)
+        changed = "the LID of its port has changed";
+    else if (memcmp(now.gid, mine->gid, sizeof(now.gid)) != 0)
+        changed = "the GID of its port has changed";
+    opal_mutex_lock(&verbs.record_lock);
+    *mine = now;
+    opal_mutex_unlock(&verbs.record_lock);
+    return changed;
 }
 
 /* --- all of them --- */

@@ -2,15 +2,74 @@
 /* The end of a lane to a peer: its works end with an error, and Open MPI is told. */
 #include "btl/verbs/verbs.h"
 
+/* So long a broken queue pair may take to use its last buffer. Soft RoCE does not tell before Linux
+ * 6.5; it takes nothing away either. */
+#define LAST_BUFFER_MS 1000u
+
 static void peer_break(verbs_peer_t *peer)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
 
     peer->was_ready = peer->state == PEER_READY;
+    if (peer->state >= PEER_ANSWERED && peer->drain == DRAIN_NONE) {
+        peer->drain = DRAIN_WAITING;
+        peer->broken_ms = verbs_now_ms();
+        atomic_fetch_add_explicit(&peer->module->draining, 1, memory_order_relaxed);
+    }
     verbs_peer_state_set(peer, PEER_FAILED);
     /* Posted works are flushed with an error, and nothing more is sent or answered. */
     if (peer->qp)
         (void) ibv_modify_qp(peer->qp, &attributes, IBV_QP_STATE);
+}
+
+/* Under peer->lock. */
+static void last_buffer_used(verbs_peer_t *peer)
+{
+    if (peer->drain != DRAIN_WAITING)
+        return;
+    peer->drain = DRAIN_POLLING;
+    peer->drain_round = atomic_load_explicit(&peer->module->empty_rounds, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&peer->module->draining, 1, memory_order_relaxed);
+}
+
+void verbs_peer_last_buffer(verbs_peer_t *peer, uint32_t qpn)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
+        last_buffer_used(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+bool verbs_peer_is_drained(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
+
+    if (peer->drain == DRAIN_WAITING && verbs_now_ms() - peer->broken_ms > LAST_BUFFER_MS)
+        last_buffer_used(peer);
+    /* Two rounds: one may have looked before the last buffer was used. Relaxed: the numbers order
+     * nothing, and the queue itself is only polled by one thread. */
+    if (peer->drain == DRAIN_POLLING &&
+        atomic_load_explicit(&module->empty_rounds, memory_order_relaxed) - peer->drain_round >= 2)
+        peer->drain = DRAIN_NONE;
+    return peer->drain == DRAIN_NONE || atomic_load_explicit(&module->dead, memory_order_relaxed);
+}
+
+/* What a dead device will not report. */
+static void posted_fail(verbs_peer_t *peer)
+{
+    struct verbs_work *work;
+
+    do {
+        OPAL_THREAD_LOCK(&peer->lock);
+        work = (struct verbs_work *) opal_list_remove_first(&peer->posted);
+        if (work) {
+            peer->outstanding--;
+            verbs_queue_room_give(peer, work->frees);
+        }
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (work)
+            verbs_work_complete(work, OPAL_ERR_UNREACH);
+    } while (work);
 }
 
 void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
@@ -40,4 +99,21 @@ void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
 void verbs_peer_fail(verbs_peer_t *peer, const char *why)
 {
     verbs_peer_fail_pair(peer, ANY_PAIR, why);
+}
+
+void verbs_module_die(struct verbs_module *module, const char *why)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+
+    if (atomic_exchange_explicit(&module->dead, true, memory_order_relaxed))
+        return; /* relaxed: a thread that posts before it sees this has its work in a list below */
+    for (uint32_t i = 0; i < count; i++) {
+        verbs_peer_t *peer = verbs_peer_at(module, i);
+
+        verbs_peer_fail_pair(peer, ANY_PAIR, why);
+        posted_fail(peer);
+        OPAL_THREAD_LOCK(&peer->lock);
+        peer->fence_confirmed = true; /* it sends nothing and writes nothing any more */
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    }
 }

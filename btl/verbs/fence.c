@@ -2,6 +2,8 @@
 /* Fences: the two ends of a lane agree by greetings that both of their queue pairs are broken. */
 #include "btl/verbs/greeting.h"
 
+#include <string.h>
+
 bool verbs_peer_is_unfenced(const verbs_peer_t *peer)
 {
     return peer->state == PEER_FAILED && peer->was_ready && !peer->fence_confirmed;
@@ -56,26 +58,37 @@ static verbs_peer_t *fence_peer(const struct greeting *heard)
     return peer && heard->from_nonce == peer->nonce ? peer : NULL;
 }
 
-void verbs_fence_heard(const struct greeting *heard)
+/* The other end's queue pair is broken: ours is after this. NULL: it names no peer. */
+static verbs_peer_t *fence_answer(const struct greeting *heard, struct greeting *answer)
 {
     verbs_peer_t *peer = fence_peer(heard);
-    struct greeting answer = *heard;
     bool connected = false;
 
     if (!peer)
-        return;
+        return NULL;
     OPAL_THREAD_LOCK(&peer->lock);
     connected = peer->state >= PEER_ANSWERED && heard->end.qpn == peer->their_qpn;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (connected)
         verbs_peer_fail(peer, "the other end has closed it");
-    answer.kind = GREETING_FENCED;
-    answer.from = opal_proc_local_get()->proc_name;
-    answer.from_nonce = verbs.record.nonce;
-    answer.from_port = heard->to_port;
-    answer.to_port = heard->from_port;
-    answer.heard_qpn = heard->end.qpn;
-    greeting_send_anyhow(&peer->name, heard->from_nonce, &answer);
+    *answer = *heard;
+    answer->kind = GREETING_FENCED;
+    answer->from = opal_proc_local_get()->proc_name;
+    answer->from_nonce = verbs.record.nonce;
+    answer->to_nonce = heard->from_nonce;
+    answer->from_port = heard->to_port;
+    answer->to_port = heard->from_port;
+    answer->heard_qpn = heard->end.qpn;
+    return peer;
+}
+
+void verbs_fence_heard(const struct greeting *heard)
+{
+    struct greeting answer;
+    verbs_peer_t *peer = fence_answer(heard, &answer);
+
+    if (peer)
+        greeting_send_anyhow(&peer->name, heard->from_nonce, &answer);
 }
 
 void verbs_fenced_heard(const struct greeting *heard)
@@ -113,4 +126,79 @@ int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     if (ask)
         verbs_fence_ask(peer);
     return over ? OPAL_SUCCESS : OPAL_ERR_RESOURCE_BUSY;
+}
+
+/* --- by another lane --- */
+
+/* What a greeting about a fence says, as Multilane's PML carries it. */
+struct fence_note {
+    uint16_t version;
+    uint16_t kind;
+    uint32_t from_port;
+    uint32_t to_port;
+    uint32_t qpn;
+    uint32_t heard_qpn;
+    opal_process_name_t from;
+    uint64_t to_nonce;
+    uint64_t from_nonce;
+};
+
+_Static_assert(sizeof(struct fence_note) <= MULTILANE_FENCE_NOTE_BYTES, "it fits");
+
+static size_t note_write(const struct greeting *greeting, void *note)
+{
+    struct fence_note out;
+
+    memset(&out, 0, sizeof(out));
+    out.version = greeting->version;
+    out.kind = greeting->kind;
+    out.from_port = greeting->from_port;
+    out.to_port = greeting->to_port;
+    out.qpn = greeting->end.qpn;
+    out.heard_qpn = greeting->heard_qpn;
+    out.from = greeting->from;
+    out.to_nonce = greeting->to_nonce;
+    out.from_nonce = greeting->from_nonce;
+    memcpy(note, &out, sizeof(out));
+    return sizeof(out);
+}
+
+size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *note)
+{
+    struct greeting greeting;
+
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool asks = verbs_peer_is_unfenced(peer);
+    verbs_greeting_fill(peer, &greeting);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    greeting.kind = GREETING_FENCE;
+    return asks ? note_write(&greeting, note) : 0;
+}
+
+size_t verbs_fence_note_heard(const void *note, size_t length, void *answer)
+{
+    struct greeting heard, reply;
+    struct fence_note in;
+
+    memcpy(&in, note, length < sizeof(in) ? length : sizeof(in));
+    if (length != sizeof(in) || in.version != GREETING_VERSION ||
+        in.to_nonce != verbs.record.nonce || in.from_nonce == verbs.record.nonce)
+        return 0;
+    memset(&heard, 0, sizeof(heard));
+    heard.version = in.version;
+    heard.kind = in.kind;
+    heard.bytes = sizeof(heard);
+    heard.from_port = in.from_port;
+    heard.to_port = in.to_port;
+    heard.end.qpn = in.qpn;
+    heard.heard_qpn = in.heard_qpn;
+    heard.from = in.from;
+    heard.to_nonce = in.to_nonce;
+    heard.from_nonce = in.from_nonce;
+    if (in.kind == GREETING_FENCED)
+        verbs_fenced_heard(&heard);
+    if (in.kind != GREETING_FENCE || !fence_answer(&heard, &reply))
+        return 0;
+    return note_write(&reply, answer);
 }

@@ -60,7 +60,7 @@ static bool post_in(struct verbs_greeter *greeter, uint32_t index)
 static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_INIT,
-                                     .pkey_index = (uint16_t) verbs.pkey_index,
+                                     .pkey_index = module->pkey_index,
                                      .port_num = (uint8_t) module->port_number,
                                      .qkey = GREETING_KEY};
 
@@ -222,7 +222,7 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
     struct ibv_send_wr request, *bad;
     struct ibv_sge part;
 
-    if (!path_find(peer))
+    if (atomic_load_explicit(&peer->module->dead, memory_order_relaxed) || !path_find(peer))
         return SENDING_NOWHERE;
     opal_mutex_lock(&greeter->lock);
     uint32_t index = (uint32_t) __builtin_ctz(~greeter->busy);

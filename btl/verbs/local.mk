@@ -25,7 +25,10 @@ mca_btl_verbs_la_SOURCES = \
 	btl/verbs/procs.c \
 	btl/verbs/progress.c \
 	btl/verbs/queue.c \
+	btl/verbs/receives.c \
 	btl/verbs/remote.c \
+	btl/verbs/route.c \
+	btl/verbs/route.h \
 	btl/verbs/send.c \
 	btl/verbs/slot_ring.c \
 	btl/verbs/slot_ring.h \

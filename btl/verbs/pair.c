@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define RECEIVER_NOT_READY_CODE 12 /* the sender tries again after 0.64 ms */
 #define HOPS_MAX                64
@@ -25,6 +26,30 @@ void verbs_path_fill(struct verbs_module *module, const struct choice_address *a
     path->grh.traffic_class = (uint8_t) verbs.traffic_class;
 }
 
+/* Once a port: where one peer gets none, many do not. */
+static void pair_refused(const verbs_peer_t *peer, int error)
+{
+    struct verbs_module *module = peer->module;
+    uint32_t pairs = atomic_load_explicit(&module->pair_count, memory_order_relaxed);
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+
+    if (atomic_exchange_explicit(&module->refused_said, true, memory_order_relaxed))
+        return;
+    (void) getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (error == ENOMEM && limit.rlim_cur != RLIM_INFINITY)
+        VERBS_SAY(
+            "%s: no queue pair for process %s can be made beside %u others: %s. This process "
+            "may lock %llu bytes (ulimit -l): raise that, or lower btl_verbs_queue_depth. The "
+            "device has %d queue pairs for all processes.",
+            module->device, OPAL_NAME_PRINT(peer->name), pairs, strerror(error),
+            (unsigned long long) limit.rlim_cur, module->max_pairs);
+    else
+        VERBS_SAY(
+            "%s: no queue pair for process %s can be made beside %u others: %s. The device has "
+            "%d for all processes: use fewer processes for each device, or another lane.",
+            module->device, OPAL_NAME_PRINT(peer->name), pairs, strerror(error), module->max_pairs);
+}
+
 bool verbs_pair_create(verbs_peer_t *peer)
 {
     struct verbs_module *module = peer->module;
@@ -39,23 +64,26 @@ bool verbs_pair_create(verbs_peer_t *peer)
     };
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_INIT,
-        .pkey_index = (uint16_t) verbs.pkey_index,
+        .pkey_index = module->pkey_index,
         .port_num = (uint8_t) module->port_number,
         .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                            (module->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
     };
-    struct ibv_qp *qp = ibv_create_qp(module->pd, &init);
+    struct ibv_qp *qp;
 
+    if (atomic_load_explicit(&module->dead, memory_order_relaxed))
+        return false;
+    qp = ibv_create_qp(module->pd, &init);
     if (!qp ||
         ibv_modify_qp(qp, &attributes,
                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {
-        VERBS_SAY("%s: no queue pair for process %s can be made: %s", module->device,
-                  OPAL_NAME_PRINT(peer->name), strerror(errno));
+        pair_refused(peer, errno);
         if (qp)
             ibv_destroy_qp(qp);
         return false;
     }
     peer->qp = qp;
+    atomic_fetch_add_explicit(&module->pair_count, 1, memory_order_relaxed);
     peer->send_room = (uint32_t) verbs.queue_depth;
     peer->unsignaled = 0;
     verbs_slots_begin(peer);
@@ -73,7 +101,9 @@ void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end)
 {
     const struct verbs_module *module = peer->module;
 
+    opal_mutex_lock(&verbs.record_lock);
     end->port = verbs.record.ports[module->port_index];
+    opal_mutex_unlock(&verbs.record_lock);
     end->qpn = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
     end->psn = peer->my_psn;
     end->index = peer->index;
@@ -128,6 +158,7 @@ static void pair_destroy(verbs_peer_t *peer)
     if (!peer->qp)
         return;
     ibv_destroy_qp(peer->qp);
+    atomic_fetch_sub_explicit(&peer->module->pair_count, 1, memory_order_relaxed);
     peer->qp = NULL;
     atomic_store_explicit(&peer->qpn, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&peer->module->send_cq_room,
@@ -139,7 +170,8 @@ static void pair_destroy(verbs_peer_t *peer)
 
 bool verbs_peer_renew(verbs_peer_t *peer)
 {
-    if (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending))
+    if (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending) ||
+        !verbs_peer_is_drained(peer))
         return false;
     pair_destroy(peer);
     verbs_peer_state_set(peer, PEER_IDLE);
@@ -157,6 +189,7 @@ static void peer_destroy(verbs_peer_t *peer)
         ibv_destroy_ah(peer->greeting_path);
     verbs_slots_close(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
+    OBJ_DESTRUCT(&peer->posted);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);
     free(peer);
@@ -169,6 +202,10 @@ void verbs_peers_close(struct verbs_module *module)
     for (uint32_t i = 0; i < count; i++)
         peer_destroy(verbs_peer_at(module, i));
     atomic_store_explicit(&module->peer_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&module->greeting_count, 0, memory_order_relaxed);
+    free(module->places);
+    module->places = NULL;
+    module->place_count = 0;
     for (uint32_t i = 0; i < PEERS_CHUNKS; i++)
         free(atomic_load_explicit(&module->chunks[i], memory_order_relaxed));
 }

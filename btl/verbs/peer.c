@@ -18,12 +18,22 @@ verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index)
     return chunk[index % PEERS_CHUNK];
 }
 
+/* Where the search for a name begins. */
+static uint32_t place_of(const struct verbs_module *module, const opal_process_name_t *name)
+{
+    uint64_t hash = ((uint64_t) name->jobid << 32 | name->vpid) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (uint32_t) (hash >> 32) & (module->place_count - 1);
+}
+
 verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name)
 {
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
+    uint32_t last = module->place_count - 1;
 
-    for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = verbs_peer_at(module, i);
+    if (module->place_count == 0)
+        return NULL;
+    for (uint32_t at = place_of(module, name); module->places[at] != 0; at = (at + 1) & last) {
+        verbs_peer_t *peer = verbs_peer_at(module, module->places[at] - 1);
 
         if (component_names_equal(&peer->name, name))
             return peer;
@@ -31,31 +41,62 @@ verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_na
     return NULL;
 }
 
-/* Makes room for one more peer in the lists of waiting and expecting peers. */
+static void place_take(struct verbs_module *module, const opal_process_name_t *name, uint32_t index)
+{
+    uint32_t at = place_of(module, name);
+
+    while (module->places[at] != 0)
+        at = (at + 1) & (module->place_count - 1);
+    module->places[at] = index + 1;
+}
+
+/* Room for one more name than `count`; at most half of the places are taken. */
+static bool places_grow(struct verbs_module *module, uint32_t count)
+{
+    uint32_t more = module->place_count ? 2 * module->place_count : 64;
+
+    if (2 * (count + 1) <= module->place_count)
+        return true;
+    uint32_t *places = calloc(more, sizeof(*places));
+    if (!places)
+        return false;
+    free(module->places);
+    module->places = places;
+    module->place_count = more;
+    for (uint32_t i = 0; i < count; i++)
+        place_take(module, &verbs_peer_at(module, i)->name, i);
+    return true;
+}
+
+/* Makes room for one more peer in the lists. */
 static bool waiting_grow(struct verbs_module *module, uint32_t count)
 {
+    verbs_peer_t ***lists[] = {&module->waiting, &module->expecting, &module->greeting};
     uint32_t room = module->waiting_room ? 2 * module->waiting_room : 64;
+    bool grown = true;
 
     if (count < module->waiting_room)
         return true;
     opal_mutex_lock(&module->waiting_lock);
-    verbs_peer_t **waiting = realloc(module->waiting, room * sizeof(*waiting));
-    if (waiting)
-        module->waiting = waiting;
-    verbs_peer_t **expecting = realloc(module->expecting, room * sizeof(*expecting));
-    if (expecting)
-        module->expecting = expecting;
-    if (waiting && expecting)
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        verbs_peer_t **list = realloc(*lists[i], room * sizeof(*list));
+
+        grown = grown && list;
+        if (list)
+            *lists[i] = list;
+    }
+    if (grown)
         module->waiting_room = room;
     opal_mutex_unlock(&module->waiting_lock);
-    return waiting && expecting;
+    return grown;
 }
 
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name)
 {
     uint32_t index = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
 
-    if (index >= PEERS_CHUNK * PEERS_CHUNKS || !waiting_grow(module, index))
+    if (index >= PEERS_CHUNK * PEERS_CHUNKS || !waiting_grow(module, index) ||
+        !places_grow(module, index))
         return NULL;
     verbs_peer_t **chunk =
         atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
@@ -72,13 +113,36 @@ verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_
     memset(peer, 0, sizeof(*peer));
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&peer->pending, opal_list_t);
+    OBJ_CONSTRUCT(&peer->posted, opal_list_t);
     peer->module = module;
     peer->name = *name;
     peer->index = index;
     chunk[index % PEERS_CHUNK] = peer;
     /* Release: see verbs_peer_at. */
     atomic_store_explicit(&module->peer_count, index + 1, memory_order_release);
+    place_take(module, name, index);
     return peer;
+}
+
+static void greeting_list_add(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
+    uint32_t count = atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
+
+    module->greeting[count] = peer; /* waiting_grow has made room for all peers */
+    peer->greeting_place = count;
+    atomic_store_explicit(&module->greeting_count, count + 1, memory_order_relaxed);
+}
+
+/* The last one takes its place. */
+static void greeting_list_remove(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
+    uint32_t count = atomic_load_explicit(&module->greeting_count, memory_order_relaxed) - 1;
+
+    module->greeting[peer->greeting_place] = module->greeting[count];
+    module->greeting[count]->greeting_place = peer->greeting_place;
+    atomic_store_explicit(&module->greeting_count, count, memory_order_relaxed);
 }
 
 void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state)
@@ -86,8 +150,27 @@ void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state)
     bool was = peer->state == PEER_GREETING || peer->state == PEER_ANSWERED;
     bool is = state == PEER_GREETING || state == PEER_ANSWERED;
 
-    if (is != was)
-        atomic_fetch_add_explicit(&peer->module->greeting_count, is ? 1u : UINT32_MAX,
-                                  memory_order_relaxed);
     peer->state = (uint8_t) state;
+    if (is == was)
+        return;
+    opal_mutex_lock(&peer->module->waiting_lock);
+    if (is)
+        greeting_list_add(peer);
+    else
+        greeting_list_remove(peer);
+    opal_mutex_unlock(&peer->module->waiting_lock);
+}
+
+verbs_peer_t *verbs_peer_greeted(struct verbs_module *module, uint32_t *place)
+{
+    verbs_peer_t *peer = NULL;
+
+    opal_mutex_lock(&module->waiting_lock);
+    uint32_t count = atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
+    if (*place >= count)
+        *place = 0;
+    if (count != 0)
+        peer = module->greeting[*place];
+    opal_mutex_unlock(&module->waiting_lock);
+    return peer;
 }

@@ -59,24 +59,48 @@ static int port_of(const struct verbs_module *module, const struct verbs_record 
         mine[i] = verbs.record.ports[i].address;
     for (uint32_t i = 0; i < record->port_count; i++)
         theirs[i] = record->ports[i].address;
-    verbs_choice_pair(mine, verbs.record.port_count, theirs, record->port_count, verbs.any_subnet,
+    verbs_choice_pair(mine, verbs.record.port_count, theirs, record->port_count, &verbs.pair_rule,
                       pairs);
     return pairs[module->port_index];
 }
 
-static void port_missing(const struct verbs_module *module, const opal_proc_t *proc,
-                         const struct verbs_record *record)
+static const char *why_missing(const struct verbs_module *module, const struct verbs_record *record,
+                               int left)
 {
     const char *why = "it has no port";
 
+    if (left == LEFT_SLOW)
+        return "its port has less than a quarter of the speed of another pair of ports; with "
+               "btl_verbs_devices it can be one of those in use";
+    if (left == LEFT_ENOUGH)
+        return "as many other ports as btl_verbs_rails allows lead to that process";
     for (uint32_t i = 0; i < record->port_count; i++) {
         why = verbs_choice_refuses(&verbs.record.ports[module->port_index].address,
-                                   &record->ports[i].address, verbs.any_subnet);
+                                   &record->ports[i].address, &verbs.pair_rule);
         if (!why)
-            why = "its reachable ports are paired with other ports of this process";
+            return "its reachable ports are paired with other ports of this process";
     }
-    VERBS_VERBOSE("%s: no lane to process %s: %s", module->device, OPAL_NAME_PRINT(proc->proc_name),
-                  why);
+    return why;
+}
+
+/* Said once a port and reason: the user who expects a lane must learn why there is none. */
+static void port_missing(struct verbs_module *module, const opal_proc_t *proc,
+                         const struct verbs_record *record, int left)
+{
+    const char *why = why_missing(module, record, left);
+
+    if (module->said_missing == why) {
+        VERBS_VERBOSE("%s: no lane to process %s: %s", module->device,
+                      OPAL_NAME_PRINT(proc->proc_name), why);
+        return;
+    }
+    module->said_missing = why;
+    if (left == LEFT_ENOUGH)
+        VERBS_VERBOSE("%s: no lane to process %s and maybe others: %s", module->device,
+                      OPAL_NAME_PRINT(proc->proc_name), why);
+    else
+        VERBS_SAY("%s: no lane to process %s and maybe others: %s.", module->device,
+                  OPAL_NAME_PRINT(proc->proc_name), why);
 }
 
 /* Under module->lock. The peer, or NULL if none of its ports can be reached, which is no error. */
@@ -84,14 +108,16 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
 {
     verbs_peer_t *peer = NULL;
 
-    if (proc == opal_proc_local_get())
+    if (proc == opal_proc_local_get() || atomic_load_explicit(&module->dead, memory_order_relaxed))
+        return NULL;
+    if (verbs.leaves_node && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags))
         return NULL;
     struct verbs_record *record = record_get(module, proc);
     if (!record)
         return NULL;
     int index = port_of(module, record);
     if (index < 0) {
-        port_missing(module, proc, record);
+        port_missing(module, proc, record, index);
         free(record);
         return NULL;
     }
@@ -104,7 +130,8 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
         OPAL_THREAD_LOCK(&peer->lock);
         if (peer->state == PEER_FAILED && !verbs_peer_is_unfenced(peer))
             (void) verbs_peer_renew(peer);
-        if (peer->state == PEER_IDLE) {
+        /* What a greeting of the same process said is newer. */
+        if (peer->state == PEER_IDLE && peer->nonce != record->nonce) {
             peer->port = record->ports[index];
             peer->port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
             peer->their_port = (uint32_t) index;

@@ -16,9 +16,8 @@
  * does not yet know that the lane exists. */
 #define GREETING_ROUNDS 64u
 
-#define EVENT_ROUNDS          4096u
-#define EVENT_ROUNDS_GREETING 512u
-#define SLOT_ROUNDS           1024u
+#define EVENT_ROUNDS 256u
+#define SLOT_ROUNDS  1024u
 
 static void message_hand_out(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
 {
@@ -37,7 +36,7 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
         verbs_connect_confirmed(peer);
     if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
         return;
-    segment.seg_addr.pval = module->receive_memory + index * module->receive_bytes;
+    segment.seg_addr.pval = module->receives.buffers[index].memory;
     /* The sender is passed on even before Open MPI adds it: Open MPI's puts by message abort
      * without it, and the greeting brought all that an answer needs. */
     if (OPAL_UNLIKELY(
@@ -62,8 +61,14 @@ static int receives_handle(struct verbs_module *module)
         if (OPAL_LIKELY(wc->status == IBV_WC_SUCCESS))
             message_hand_out(module, index, wc);
         /* A failed receive means a broken connection, which the send queue reports. */
-        (void) verbs_device_post_receive(module, index);
+        verbs_receive_again(module, index);
     }
+    if (count == 0 && module->receives.unposted_count != 0)
+        verbs_receives_post(module); /* while there is nothing else to do */
+    if (count < BATCH)               /* by the one thread that polls; see verbs_peer_is_drained */
+        atomic_store_explicit(&module->empty_rounds,
+                              atomic_load_explicit(&module->empty_rounds, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
     return count < 0 ? 0 : count;
 }
 
@@ -99,8 +104,14 @@ static struct device_event event_copy(const struct ibv_async_event *from)
     switch (from->event_type) {
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
         event.port = (uint32_t) from->element.port_num;
         break;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
@@ -121,6 +132,34 @@ static void peers_fail(struct verbs_module *module, uint32_t qpn, const char *wh
         verbs_peer_fail_pair(verbs_peer_at(module, i), qpn, why);
 }
 
+static void last_buffer_used(struct verbs_module *module, uint32_t qpn)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+
+    for (uint32_t i = 0; i < count; i++)
+        verbs_peer_last_buffer(verbs_peer_at(module, i), qpn);
+}
+
+/* A port has come up or something about it has changed: its address may be another one. */
+static void port_look(struct verbs_module *module)
+{
+    const char *changed = verbs_device_refresh(module);
+
+    if (!changed)
+        return;
+    VERBS_VERBOSE("%s: %s", module->device, changed);
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        verbs_peer_t *peer = verbs_peer_at(module, i);
+
+        OPAL_THREAD_LOCK(&peer->lock);
+        bool is_connected = peer->state == PEER_ANSWERED || peer->state == PEER_READY;
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (is_connected) /* others are greeted from the new address */
+            verbs_peer_fail(peer, changed);
+    }
+}
+
 static void event_handle(struct verbs_module *module, const struct device_event *event)
 {
     const char *name = ibv_event_type_str(event->type);
@@ -134,11 +173,27 @@ static void event_handle(struct verbs_module *module, const struct device_event 
         module->port_down_since_ms = verbs_now_ms();
         VERBS_VERBOSE("%s: its port is %s", module->device,
                       module->port_down ? "down" : "up again");
+        if (!module->port_down)
+            port_look(module);
+        return;
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+        if (event->port == module->port_number)
+            port_look(module);
         return;
     case IBV_EVENT_DEVICE_FATAL:
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
-        peers_fail(module, ANY_PAIR, name);
+        verbs_module_die(module, name);
+        return;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        last_buffer_used(module, event->qpn);
+        return;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        verbs_receives_grow(module);
         return;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
@@ -173,9 +228,11 @@ static __attribute__((noinline)) int round_extra(struct verbs_module *module, ui
     int events = 0;
     bool greeting = atomic_load_explicit(&module->greeting_count, memory_order_relaxed) != 0;
 
-    /* More often during greetings: then it matters most whether the port is down. */
-    if (round % (greeting ? EVENT_ROUNDS_GREETING : EVENT_ROUNDS) == 0)
+    if (round % EVENT_ROUNDS == 0 ||
+        atomic_load_explicit(&module->draining, memory_order_relaxed) != 0)
         events_read(module);
+    if (atomic_load_explicit(&module->dead, memory_order_relaxed))
+        return 0;
     if (greeting)
         verbs_greetings_repeat(module);
     if (round % SLOT_ROUNDS == 0)
@@ -185,7 +242,8 @@ static __attribute__((noinline)) int round_extra(struct verbs_module *module, ui
 
 int verbs_progress_module(struct verbs_module *module)
 {
-    if (!polling_take(module))
+    if (OPAL_UNLIKELY(atomic_load_explicit(&module->dead, memory_order_relaxed)) ||
+        !polling_take(module))
         return 0;
     int events = receives_handle(module);
     events += verbs_completions_poll(module);

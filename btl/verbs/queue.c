@@ -109,6 +109,7 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
     }
     peer->unsignaled = 0;
     peer->outstanding++;
+    opal_list_append(&peer->posted, (opal_list_item_t *) work);
     return POSTED;
 }
 

@@ -4,13 +4,15 @@
 
 struct verbs_state verbs = {
     .devices = "auto",
-    .pairing = "subnet",
+    .pairing = "route",
+    .same_node = "auto",
     .dmabuf = "auto",
     .gid_index = -1,
     .timeout = 18,
     .retry_count = 6,
     .queue_depth = 128,
     .receive_buffers = 256,
+    .receive_buffers_most = 4096,
     .slots = -1,
 };
 

@@ -38,7 +38,7 @@ struct verbs_record {
     struct verbs_port ports[CHOICE_PORTS_MAX];
 };
 
-#define VERBS_RECORD_VERSION 3u
+#define VERBS_RECORD_VERSION 4u
 /* Only the used entries of `ports` travel. */
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))
@@ -130,6 +130,14 @@ enum peer_state {
     PEER_FAILED    /* nothing can be sent until the peer is added or greets anew */
 };
 
+/* A device takes what a queue pair has received, and was not polled yet, away with the queue pair,
+ * and with it buffers of the queue that all peers share. */
+enum pair_drain {
+    DRAIN_NONE,    /* nothing can be lost */
+    DRAIN_WAITING, /* it may still use a buffer */
+    DRAIN_POLLING  /* it has used its last one; what it has received is being polled */
+};
+
 /* A pause after a failed attempt; each is longer than the last. */
 struct verbs_pause {
     uint64_t until_ms;
@@ -145,7 +153,8 @@ struct mca_btl_base_endpoint_t {
     bool queued;          /* in the module's list of peers that have something pending */
     uint8_t unsignaled;   /* messages posted since the last one that will be reported */
     uint32_t send_room;   /* free entries of the send queue */
-    uint32_t outstanding; /* works posted and not completed */
+    uint32_t outstanding; /* works posted and not completed, */
+    opal_list_t posted;   /* and the works themselves, in order: a dead device reports none */
     struct ibv_qp *qp;    /* NULL while IDLE */
     uint32_t my_psn;
     opal_list_t pending;  /* struct verbs_work that wait for the connection or for room */
@@ -161,7 +170,8 @@ struct mca_btl_base_endpoint_t {
     uint64_t greet_begun_ms;
     uint64_t greet_next_ms;
     uint32_t greet_pause_ms;
-    uint32_t their_port; /* index in its record */
+    uint32_t greeting_place; /* in module->greeting; under module->waiting_lock */
+    uint32_t their_port;     /* index in its record */
 
     struct verbs_module *module;
     uint32_t index; /* in the module's table */
@@ -172,9 +182,12 @@ struct mca_btl_base_endpoint_t {
     struct verbs_slots slots;
 
     /* Of the connection that failed; under `lock`. */
-    bool was_ready;         /* it carried something */
-    bool said;              /* its loss was reported; a connection that never came up is not */
-    bool fence_confirmed;   /* the other end has confirmed that its queue pair is broken too */
+    bool was_ready;       /* it carried something */
+    bool said;            /* its loss was reported; a connection that never came up is not */
+    bool fence_confirmed; /* the other end has confirmed that its queue pair is broken too */
+    uint8_t drain;        /* enum pair_drain: what it received before, and its last buffer */
+    uint64_t broken_ms;
+    uint32_t drain_round;   /* module->empty_rounds when its last buffer was used */
     uint64_t fence_next_ms; /* when the other end is asked again */
 };
 
@@ -188,6 +201,29 @@ typedef struct mca_btl_base_endpoint_t verbs_peer_t;
 
 struct verbs_greeter; /* greeter.c */
 
+/* One registration of receive buffers: those that a port begins with, or those that came later. */
+struct receive_piece {
+    unsigned char *memory;
+    struct ibv_mr *region;
+};
+
+#define RECEIVE_PIECES 13u /* 16 buffers, and twelve times as many again */
+
+/* The buffers of the shared receive queue. After the beginning for the thread that polls. */
+struct verbs_receives {
+    struct verbs_receive {
+        unsigned char *memory;
+        uint32_t key;
+    } * buffers;        /* `count` of them */
+    uint32_t *unposted; /* those that were read, to be posted again together; room for all */
+    uint32_t unposted_count;
+    uint32_t batch; /* so many are posted at once */
+    uint32_t count;
+    uint32_t most; /* more than `count`: it grows when the device says that few are left */
+    uint32_t piece_count;
+    struct receive_piece pieces[RECEIVE_PIECES];
+};
+
 struct verbs_module {
     mca_btl_base_module_t super;
     uint32_t port_index; /* in the record */
@@ -197,6 +233,7 @@ struct verbs_module {
     struct ibv_pd *pd;
     uint32_t port_number;
     uint32_t gid_index;
+    uint16_t pkey_index;
     enum ibv_mtu mtu;
     uint32_t read_depth_out; /* gets and atomics under way that the device allows us, */
     uint32_t read_depth_in;  /* and those toward us */
@@ -209,10 +246,8 @@ struct verbs_module {
     struct ibv_cq *send_cq;
     struct ibv_cq *receive_cq;
     struct ibv_srq *srq;
-    unsigned char *receive_memory;
-    struct ibv_mr *receive_mr;
-    uint32_t receive_count;
-    size_t receive_bytes;
+    struct verbs_receives receives;
+    size_t receive_bytes; /* of each buffer */
     int32_t send_cq_size;
     _Atomic int32_t send_cq_room;
     struct verbs_greeter *greeter;
@@ -228,30 +263,40 @@ struct verbs_module {
     opal_free_list_t operations;
     bool lists_ready;
 
-    /* Guards the table of peers and the two lists. Never taken while a peer's lock is held. */
+    /* Guards the table of peers. Never taken while a peer's lock is held. */
     opal_mutex_t lock;
     verbs_peer_t **_Atomic chunks[PEERS_CHUNKS];
     _Atomic uint32_t peer_count;
+    uint32_t *places;     /* indices plus 1, by a hash of the peers' names; 0: free */
+    uint32_t place_count; /* a power of two, at least twice the peers */
 
-    opal_mutex_t waiting_lock; /* guards the two arrays; taken inside a peer's lock */
+    opal_mutex_t waiting_lock; /* guards the three arrays; taken inside a peer's lock */
     verbs_peer_t **waiting;    /* peers with something pending and a connection */
     verbs_peer_t **expecting;  /* peers that may write a slot that a message is expected in */
+    verbs_peer_t **greeting;   /* peers that are greeted again until they answer */
     _Atomic uint32_t expecting_count;
     uint32_t slot_depth; /* of each peer's FIFO; 0: none has one */
     _Atomic uint64_t slots_written;
     _Atomic uint64_t slots_read;
     uint32_t waiting_room;
     _Atomic uint32_t waiting_count;
-    _Atomic uint32_t greeting_count; /* peers that are greeted again until they answer */
-    uint32_t greet_next;             /* the peer that is greeted first; for the thread that polls */
+    _Atomic uint32_t greeting_count;
+    uint32_t greet_next; /* the place that is greeted first; for the thread that polls */
 
     _Atomic bool polling; /* set by the one thread that polls the completion queues */
     uint32_t round;
     bool port_down;
+    _Atomic bool dead;             /* the device reports nothing any more */
+    _Atomic uint32_t empty_rounds; /* how often the receive completions were polled empty */
+    _Atomic uint32_t draining;     /* peers in DRAIN_WAITING */
     uint64_t port_down_since_ms;
     bool finalized;
+    const char *said_missing; /* why it was last said to be no lane to a process; under `lock` */
     _Atomic uint64_t broken_messages;
     _Atomic bool unanswered_said;
+    _Atomic bool refused_said; /* that the device makes no more queue pairs */
+    _Atomic uint32_t pair_count;
+    int max_pairs; /* of the device, for all processes */
     mca_btl_base_module_error_cb_fn_t error_callback;
 };
 
@@ -265,15 +310,19 @@ struct verbs_state {
     const char *dmabuf;
     struct user_attributes user; /* attributes by parameters */
     int gid_index;
-    int pkey_index;
+    int pkey;
+    int rails; /* 0: by rule */
+    const char *same_node;
     int service_level;
     int traffic_class;
     int timeout;
     int retry_count;
     int queue_depth;
     int receive_buffers;
+    int receive_buffers_most;
     int slots;
-    bool any_subnet;
+    struct choice_rule pair_rule;
+    bool leaves_node; /* to the lanes of shared memory */
     bool no_dmabuf;
 
     /* Counters that people read: payload that was packed into fragments of ours, and that was sent
@@ -282,6 +331,7 @@ struct verbs_state {
     _Atomic uint64_t in_place_bytes;
 
     struct verbs_record record;
+    opal_mutex_t record_lock; /* guards the addresses of its ports once peers are known; a leaf */
     struct verbs_module *modules[CHOICE_PORTS_MAX];
     uint32_t module_count;
 };
@@ -329,6 +379,8 @@ verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_na
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
 /* Under peer->lock. */
 void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
+/* The peer that is greeted at that place; beyond the last one, the first. NULL: none is greeted. */
+verbs_peer_t *verbs_peer_greeted(struct verbs_module *module, uint32_t *place);
 
 /* cache.c: registrations of memory of the host. */
 int verbs_cache_open(struct verbs_module *module);
@@ -390,6 +442,23 @@ void verbs_peer_fail(verbs_peer_t *peer, const char *why);
 /* The same, if that queue pair is still the peer's: events of it may come late. */
 #define ANY_PAIR 0u
 void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why);
+/* The broken queue pair, if it is the peer's, has used its last receive buffer. */
+void verbs_peer_last_buffer(verbs_peer_t *peer, uint32_t qpn);
+/* Under peer->lock: nothing that its broken queue pair received is lost with it. */
+bool verbs_peer_is_drained(verbs_peer_t *peer);
+/* By the thread that polls: the device is gone. All that its peers have under way ends. */
+void verbs_module_die(struct verbs_module *module, const char *why);
+
+/* receives.c */
+/* False: errno says why the first buffers cannot be had or, if there are some, be posted. */
+bool verbs_receives_open(struct verbs_module *module, uint32_t count, uint32_t most);
+void verbs_receives_close(struct verbs_module *module);
+/* The buffer was read. */
+void verbs_receive_again(struct verbs_module *module, uint32_t index);
+/* Posts all that were read. */
+void verbs_receives_post(struct verbs_module *module);
+/* The device says that few are left. */
+void verbs_receives_grow(struct verbs_module *module);
 
 /* --- connections ----------------------------------------------------------------------------- */
 
@@ -440,8 +509,10 @@ int verbs_completions_poll(struct verbs_module *module);
 bool verbs_peer_is_unfenced(const verbs_peer_t *peer);
 /* Asks the other end, over every port that leads to its process, to break its queue pair too. */
 void verbs_fence_ask(verbs_peer_t *peer);
-/* The extension's fence. */
+/* The extension's fence, fence_ask and fence_hear. */
 int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
+size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *note);
+size_t verbs_fence_note_heard(const void *note, size_t length, void *answer);
 
 /* connect.c */
 /* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be
@@ -532,7 +603,9 @@ void verbs_cost_fill(const struct verbs_module *module, const struct choice_addr
  * verbs.record. */
 void verbs_device_open_all(const mca_btl_base_module_t *model);
 void verbs_device_close(struct verbs_module *module);
-bool verbs_device_post_receive(struct verbs_module *module, uint32_t index);
+/* Asks the port for its addresses again. Returns what has changed so that no queue pair works any
+ * more, or NULL. */
+const char *verbs_device_refresh(struct verbs_module *module);
 
 /* --- entry ----------------------------------------------------------------------------------- */
 

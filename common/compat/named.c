@@ -48,6 +48,15 @@ bool named_btl_is_wanted(const char *component)
     return wanted;
 }
 
+bool named_btl_is_listed(const char *component)
+{
+    char *selection = param_peek_string("btl", NULL, NULL);
+    bool listed = !named_excluded(selection, component);
+
+    free(selection);
+    return listed;
+}
+
 bool named_is_wanted(const char *framework, const char *component)
 {
     char *selection = param_peek_string(framework, NULL, NULL);

@@ -12,6 +12,10 @@ bool named_is_wanted(const char *framework, const char *component);
 /* The same for a BTL of ours, in its init; says so in Open MPI's verbose output where it is not. */
 bool named_btl_is_wanted(const char *component);
 
+/* Whether the selection of BTLs lets this one in, ours or not, so that a lane of it can be
+ * expected. */
+bool named_btl_is_listed(const char *component);
+
 /* The rule itself: `selection` and `pml` are what the user gave for the two, NULL for nothing. */
 bool named_in_selection(const char *selection, const char *component);
 bool named_excluded(const char *selection, const char *component);

@@ -151,7 +151,8 @@ struct multilane_ring_key {
 typedef void (*multilane_ring_done)(void *context, int status);
 typedef void (*multilane_flush_done)(void *context, int status);
 
-#define MULTILANE_NOTE_BYTES 256u
+#define MULTILANE_NOTE_BYTES       256u
+#define MULTILANE_FENCE_NOTE_BYTES 64u
 
 struct multilane_extension {
     uint32_t version; /* MULTILANE_EXTENSION_VERSION */
@@ -285,6 +286,16 @@ struct multilane_extension {
     bool (*sleep)(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen);
     /* Wakes the threads of this process that sleep there; call it after raising `changes`. */
     void (*wake)(void);
+
+    /* MULTILANE_CAN_FENCE. A fence that needs the other end's word does not hold while the lane is
+     * cut. So the PML carries notes between the two ends by another lane, and does not look into
+     * them: `note` has room for MULTILANE_FENCE_NOTE_BYTES.
+     *   fence_ask   What to tell the other end; returns its length, 0 where no fence is waited for.
+     *   fence_hear  A note has come from a process by this component; checked like all that comes
+     *               from outside. Returns the length of the answer to send back, or 0. */
+    size_t (*fence_ask)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        void *note);
+    size_t (*fence_hear)(const void *note, size_t length, void *answer);
 };
 
 #endif

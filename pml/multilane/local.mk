@@ -79,6 +79,7 @@ multilane_sources = \
 	pml/multilane/liveness/errors.h \
 	pml/multilane/liveness/handover.c pml/multilane/liveness/handover.h \
 	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
+	pml/multilane/liveness/notes.c pml/multilane/liveness/notes.h \
 	pml/multilane/liveness/unmet_senders.c pml/multilane/liveness/unmet_senders.h \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \

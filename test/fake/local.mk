@@ -21,8 +21,23 @@ CLEANFILES += test/fake/libverbs_dmabuf.so
 test/fake/libverbs_dmabuf.so: test/fake/verbs_dmabuf.c
 	$(AM_V_CC)$(MKDIR_P) test/fake && $(CC) $(MULTILANE_CPPFLAGS) $(VERBS_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
 		$(MULTILANE_LDFLAGS) $(VERBS_LDFLAGS) $(LDFLAGS) -o $@ $(srcdir)/test/fake/verbs_dmabuf.c $(VERBS_LIBS) -lpthread
+
+# A stand-in for RDMA devices that are strict, to be preloaded, and a program that asks it for events.
+strict_sources = test/fake/verbs/device.c test/fake/verbs/fabric.c test/fake/verbs/profile.c \
+	test/fake/verbs/queue.c test/fake/verbs/request.c
+strict_build = $(CC) $(MULTILANE_CPPFLAGS) $(VERBS_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS)
+check_DATA += test/fake/libverbs_strict.so test/fake/strict_do
+CLEANFILES += test/fake/libverbs_strict.so test/fake/strict_do
+test/fake/libverbs_strict.so: $(strict_sources) test/fake/verbs/strict.h
+	$(AM_V_CC)$(MKDIR_P) test/fake && $(strict_build) -fPIC -shared $(MULTILANE_LDFLAGS) $(LDFLAGS) \
+		-o $@ $(strict_sources:%=$(srcdir)/%) -lpthread
+test/fake/strict_do: $(strict_sources) test/fake/verbs/strict_do.c test/fake/verbs/strict.h
+	$(AM_V_CC)$(MKDIR_P) test/fake && $(strict_build) $(MULTILANE_LDFLAGS) $(LDFLAGS) \
+		-o $@ $(strict_sources:%=$(srcdir)/%) $(srcdir)/test/fake/verbs/strict_do.c -lpthread
 endif
-EXTRA_DIST += test/fake/verbs_dmabuf.c
+EXTRA_DIST += test/fake/verbs_dmabuf.c test/fake/verbs/device.c test/fake/verbs/fabric.c \
+	test/fake/verbs/profile.c test/fake/verbs/queue.c test/fake/verbs/request.c \
+	test/fake/verbs/strict.h test/fake/verbs/strict_do.c
 
 # Lanes that lose messages, by a seed. Run by test/mpi/runs/flaky.sh.
 check_LTLIBRARIES += test/fake/mca_btl_flaky.la

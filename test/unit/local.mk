@@ -221,8 +221,8 @@ endif
 test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/cache.c \
 	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/connect.c btl/verbs/failure.c \
 	btl/verbs/fence.c btl/verbs/greeter.c btl/verbs/pair.c btl/verbs/peer.c \
-	btl/verbs/progress.c btl/verbs/queue.c btl/verbs/slot_ring.c btl/verbs/slots.c \
-	btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
+	btl/verbs/progress.c btl/verbs/queue.c btl/verbs/receives.c btl/verbs/slot_ring.c \
+	btl/verbs/slots.c btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_connect_LDADD = $(PML_TEST_LDADD)
 test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c \
@@ -231,6 +231,17 @@ test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c \
 	btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_peer_LDADD = $(PML_TEST_LDADD)
+
+# The stand-in that its jobs run over without a device.
+if BUILD_VERBS
+check_PROGRAMS += test/unit/verbs_strict
+TESTS += test/unit/verbs_strict
+endif
+test_unit_verbs_strict_SOURCES = test/unit/verbs_strict.c test/fake/verbs/device.c \
+	test/fake/verbs/fabric.c test/fake/verbs/profile.c test/fake/verbs/queue.c \
+	test/fake/verbs/request.c test/fake/verbs/strict.h
+test_unit_verbs_strict_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
+test_unit_verbs_strict_LDADD = $(VERBS_LIBS) -lpthread
 
 # Its registrations of device memory, against the stand-in of test/fake.
 if HAVE_DMABUF

@@ -16,6 +16,7 @@
 #include "delivery/schedule.h"
 #include "lanes_standin.h"
 #include "liveness/errors.h"
+#include "liveness/notes.h"
 #include "liveness/watch.h"
 #include "progress_standin.h"
 
@@ -67,6 +68,24 @@ static struct lane *lane_of(const struct mca_btl_base_endpoint_t *endpoint)
     abort();
 }
 
+static unsigned noted[LANES]; /* notes by lane */
+
+static size_t note_ask(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                       void *note)
+{
+    (void) btl, (void) endpoint;
+    memcpy(note, "why", 4);
+    return 4;
+}
+
+static size_t note_hear(const void *note, size_t length, void *answer)
+{
+    memcpy(answer, note, length);
+    return length;
+}
+
+static const struct multilane_extension noting = {.fence_ask = note_ask, .fence_hear = note_hear};
+
 static bool question_taken(const mca_btl_base_module_t *btl,
                            const struct mca_btl_base_endpoint_t *endpoint,
                            const unsigned char *bytes, size_t length)
@@ -80,6 +99,8 @@ static bool question_taken(const mca_btl_base_module_t *btl,
         memcpy(&ask, bytes + sizeof(base), sizeof(ask));
         asked[lane->peer - all_peers][lane->index] = ask.number;
     }
+    if (base.type == WIRE_NOTE)
+        noted[lane->index]++;
     return true;
 }
 
@@ -353,6 +374,30 @@ static void test_lane_that_delivers_shows_life(void)
     end();
 }
 
+/* A lane that is cut brings no word of its other end: another one does. */
+static void test_other_end_of_a_broken_lane_is_told(void)
+{
+    struct wire_note note = {.length = 4, .bytes = "why"};
+    begin();
+    lanes[0].extension = &noting;
+    memset(noted, 0, sizeof(noted));
+    struct delivery *delivery = delivery_of(&all_peers[0]);
+    pass(100);
+    atomic_store(&lanes[0].health.state, LANE_BROKEN); /* the plans know it already */
+    lanes[0].health.asked_ns = active_time_ns();
+    schedule_add(delivery);
+    pass(100);
+    CHECK(noted[0] == 0 && noted[1] >= 1 && noted[1] <= 6, "%u and %u", noted[0], noted[1]);
+    unsigned before = noted[1];
+    CHECK(notes_heard(&all_peers[0], &lanes[1], &note) && noted[1] == before + 1, "%u", noted[1]);
+    note.length = sizeof(note.bytes) + 1;
+    CHECK(!notes_heard(&all_peers[0], &lanes[1], &note), "a note that does not fit is read");
+    note.length = 0;
+    CHECK(!notes_heard(&all_peers[0], &lanes[1], &note), "an empty note is read");
+    lanes[0].extension = NULL;
+    end();
+}
+
 /* What cannot be an endpoint of btl/tcp, as it names another module, is none. */
 static void test_unknown_endpoint_shows_nothing(void)
 {
@@ -419,6 +464,7 @@ int main(void)
     test_trouble_is_of_one_peer();
     test_any_kind_of_lane_shows_life();
     test_lane_that_delivers_shows_life();
+    test_other_end_of_a_broken_lane_is_told();
     test_unknown_endpoint_shows_nothing();
     test_sockets_are_asked_once_a_second();
     deliveries_fini();

@@ -7,6 +7,8 @@
 
 #include "test/unit/check.h"
 
+static const struct choice_rule subnet = {.pairing = PAIR_SUBNET}, any = {.pairing = PAIR_ANY};
+
 #define HOLDS(condition) CHECK(condition, "%s", __func__)
 
 /* --- lists --- */
@@ -103,7 +105,7 @@ static struct choice_address port(enum choice_link link, const char *bytes, uint
                                   uint32_t megabits)
 {
     struct choice_gid made = gid(0, link, bytes);
-    struct choice_address address = {.link = (uint8_t) link, .megabits = megabits};
+    struct choice_address address = {.link = (uint8_t) link, .megabits = megabits, .pkey = 0xffff};
 
     memcpy(address.gid, made.raw, CHOICE_GID_BYTES);
     address.subnet_bits = verbs_choice_subnet_bits(link, made.raw, mask);
@@ -121,12 +123,12 @@ static void subnets_are_told_apart_by_the_mask(void)
         port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0005", 30, 0);
     struct choice_address odd_far = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0009", 30, 0);
 
-    HOLDS(!verbs_choice_refuses(&a, &near, false));
-    HOLDS(verbs_choice_refuses(&a, &far, false) != NULL);
-    HOLDS(!verbs_choice_refuses(&a, &far, true));
-    HOLDS(!verbs_choice_refuses(&a, &wide, false) && !verbs_choice_refuses(&wide, &a, false));
-    HOLDS(!verbs_choice_refuses(&odd, &odd_near, false));
-    HOLDS(verbs_choice_refuses(&odd, &odd_far, false) != NULL);
+    HOLDS(!verbs_choice_refuses(&a, &near, &subnet));
+    HOLDS(verbs_choice_refuses(&a, &far, &subnet) != NULL);
+    HOLDS(!verbs_choice_refuses(&a, &far, &any));
+    HOLDS(!verbs_choice_refuses(&a, &wide, &subnet) && !verbs_choice_refuses(&wide, &a, &subnet));
+    HOLDS(!verbs_choice_refuses(&odd, &odd_near, &subnet));
+    HOLDS(verbs_choice_refuses(&odd, &odd_far, &subnet) != NULL);
 }
 
 static void subnets_of_infiniband_are_prefixes_whatever_the_pairing(void)
@@ -135,9 +137,9 @@ static void subnets_of_infiniband_are_prefixes_whatever_the_pairing(void)
     struct choice_address b = port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300ffffff", 0, 0);
     struct choice_address other = port(CHOICE_INFINIBAND, "fe80000000000001b8cef60300ffffff", 0, 0);
 
-    HOLDS(!verbs_choice_refuses(&a, &b, false));
-    HOLDS(verbs_choice_refuses(&a, &other, false) != NULL);
-    HOLDS(verbs_choice_refuses(&a, &other, true) != NULL); /* no LID leads there */
+    HOLDS(!verbs_choice_refuses(&a, &b, &subnet));
+    HOLDS(verbs_choice_refuses(&a, &other, &subnet) != NULL);
+    HOLDS(verbs_choice_refuses(&a, &other, &any) != NULL); /* no LID leads there */
 }
 
 static void links_of_different_kinds_never_pair(void)
@@ -146,8 +148,8 @@ static void links_of_different_kinds_never_pair(void)
     struct choice_address v2 = port(CHOICE_ROCE_V2, IPV4, 24, 0);
     struct choice_address ib = port(CHOICE_INFINIBAND, IPV4, 24, 0);
 
-    HOLDS(verbs_choice_refuses(&v1, &v2, true) != NULL);
-    HOLDS(verbs_choice_refuses(&v2, &ib, true) != NULL);
+    HOLDS(verbs_choice_refuses(&v1, &v2, &any) != NULL);
+    HOLDS(verbs_choice_refuses(&v2, &ib, &any) != NULL);
 }
 
 static void infiniband_is_routed_where_either_end_needs_it(void)
@@ -175,18 +177,19 @@ static void a_forged_size_of_a_subnet_reads_nothing_beyond_the_gid(void)
     struct choice_address a = port(CHOICE_ROCE_V2, IPV4, 24, 0), b = a;
 
     a.subnet_bits = b.subnet_bits = 255;
-    HOLDS(verbs_choice_refuses(&a, &b, false) != NULL);
+    HOLDS(verbs_choice_refuses(&a, &b, &subnet) != NULL);
 }
 
 /* --- pairs --- */
 
 static bool pairs_agree(const struct choice_address *a, size_t a_count,
-                        const struct choice_address *b, size_t b_count, bool any)
+                        const struct choice_address *b, size_t b_count,
+                        const struct choice_rule *rule)
 {
     int from_a[CHOICE_PORTS_MAX], from_b[CHOICE_PORTS_MAX];
 
-    verbs_choice_pair(a, a_count, b, b_count, any, from_a);
-    verbs_choice_pair(b, b_count, a, a_count, any, from_b);
+    verbs_choice_pair(a, a_count, b, b_count, rule, from_a);
+    verbs_choice_pair(b, b_count, a, a_count, rule, from_b);
     for (size_t i = 0; i < a_count; i++)
         if (from_a[i] >= 0 && from_b[from_a[i]] != (int) i)
             return false;
@@ -207,9 +210,9 @@ static void rails_pair_within_their_subnet(void)
         port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0002", 24, 100)};
     int pairs[2];
 
-    verbs_choice_pair(a, 2, b, 2, false, pairs);
+    verbs_choice_pair(a, 2, b, 2, &subnet, pairs);
     HOLDS(pairs[0] == 1 && pairs[1] == 0);
-    verbs_choice_pair(a, 2, b, 2, true, pairs);
+    verbs_choice_pair(a, 2, b, 2, &any, pairs);
     HOLDS(pairs[0] == 0 && pairs[1] == 1);
 }
 
@@ -224,10 +227,10 @@ static void ports_of_one_fabric_pair_by_speed_then_order(void)
         port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300000012", 0, 100000)};
     int pairs[3];
 
-    verbs_choice_pair(a, 3, b, 2, false, pairs);
+    verbs_choice_pair(a, 3, b, 2, &subnet, pairs);
     HOLDS(pairs[0] == -1 && pairs[1] == 0 && pairs[2] == 1);
-    HOLDS(pairs_agree(a, 3, b, 2, false));
-    verbs_choice_pair(a, 3, b, 0, false, pairs);
+    HOLDS(pairs_agree(a, 3, b, 2, &subnet));
+    verbs_choice_pair(a, 3, b, 0, &subnet, pairs);
     HOLDS(pairs[0] == -1 && pairs[1] == -1 && pairs[2] == -1);
 }
 
@@ -252,22 +255,124 @@ static void pairs_are_the_same_from_both_ends(void)
 
                 state = state * 1664525u + 1013904223u;
                 which = (state >> 16) % 5;
-                speed = (state >> 24) % 3;
+                speed = (state >> 24) % 7;
                 sides[side][i] = port(which < 2 ? CHOICE_INFINIBAND : CHOICE_ROCE_V2, gids[which],
                                       24, 100 * speed);
+                sides[side][i].gid[15] = (uint8_t) (1 + i + 16 * (unsigned) side);
+                sides[side][i].is_far = (state >> 20) % 2;
+                sides[side][i].rails = (uint8_t) (round % 3);
             }
         }
-        HOLDS(pairs_agree(sides[0], counts[0], sides[1], counts[1], round % 2 == 0));
+        HOLDS(
+            pairs_agree(sides[0], counts[0], sides[1], counts[1], round % 2 == 0 ? &any : &subnet));
     }
 }
 
 static void speeds_are_those_of_the_specification(void)
 {
-    HOLDS(verbs_choice_megabits(1, 2) == 8000);     /* SDR 4X */
-    HOLDS(verbs_choice_megabits(32, 2) == 100000);  /* EDR 4X */
-    HOLDS(verbs_choice_megabits(64, 2) == 200000);  /* HDR 4X */
-    HOLDS(verbs_choice_megabits(128, 2) == 400000); /* NDR 4X */
-    HOLDS(verbs_choice_megabits(3, 2) == 0 && verbs_choice_megabits(1, 3) == 0);
+    HOLDS(verbs_choice_megabits(1, 2, false) == 8000);     /* SDR 4X */
+    HOLDS(verbs_choice_megabits(32, 2, false) == 100000);  /* EDR 4X */
+    HOLDS(verbs_choice_megabits(64, 2, false) == 200000);  /* HDR 4X */
+    HOLDS(verbs_choice_megabits(128, 2, false) == 400000); /* NDR 4X */
+    HOLDS(verbs_choice_megabits(3, 2, false) == 0 && verbs_choice_megabits(1, 3, false) == 0);
+}
+
+static void speeds_of_ethernet_and_of_new_links_are_known(void)
+{
+    HOLDS(verbs_choice_megabits(4, 1, true) == 10000); /* 10 GbE */
+    HOLDS(verbs_choice_megabits(4, 2, true) == 40000);
+    HOLDS(verbs_choice_megabits(32, 1, true) == 25000);
+    HOLDS(verbs_choice_megabits(4, 2, false) == 32000);    /* QDR */
+    HOLDS(verbs_choice_megabits(256, 2, false) == 800000); /* XDR */
+    HOLDS(verbs_choice_megabits_shown("800 Gb/sec (4X XDR)") == 800000);
+    HOLDS(verbs_choice_megabits_shown("2.5 Gb/sec (1X SDR)") == 2500);
+    HOLDS(verbs_choice_megabits_shown("fast") == 0 &&
+          verbs_choice_megabits_shown("-1 Gb/sec") == 0);
+}
+
+static void partitions_are_found_by_their_key(void)
+{
+    const uint16_t keys[] = {0x7fff, 0, 0x8005, 0xffff, 0x0009};
+
+    HOLDS(verbs_choice_pkey(keys, 5, 0) == 2); /* the first full one */
+    HOLDS(verbs_choice_pkey(keys, 5, 0x7fff) == 3 && verbs_choice_pkey(keys, 5, 0xffff) == 3);
+    HOLDS(verbs_choice_pkey(keys, 5, 9) == 4 && verbs_choice_pkey(keys, 5, 0x8005) == 2);
+    HOLDS(verbs_choice_pkey(keys, 5, 7) == -1 && verbs_choice_pkey(keys, 0, 0) == -1);
+    HOLDS(verbs_choice_pkey(keys, 1, 0) == 0);
+}
+
+static void ports_of_different_partitions_never_pair(void)
+{
+    struct choice_address a = port(CHOICE_ROCE_V2, IPV4, 24, 0), b = a;
+
+    b.pkey = 0x8001;
+    HOLDS(verbs_choice_refuses(&a, &b, &any) != NULL);
+    b.pkey = 0x7fff;
+    HOLDS(!verbs_choice_refuses(&a, &b, &any));
+    a.pkey = 0x7fff; /* two limited members */
+    HOLDS(verbs_choice_refuses(&a, &b, &any) != NULL);
+}
+
+static bool never(const struct choice_address *mine, const struct choice_address *theirs)
+{
+    (void) mine, (void) theirs;
+    return false;
+}
+
+static bool always(const struct choice_address *mine, const struct choice_address *theirs)
+{
+    (void) mine, (void) theirs;
+    return true;
+}
+
+static void subnets_are_joined_by_routes_of_v2(void)
+{
+    struct choice_address a = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0001", 24, 0);
+    struct choice_address far = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0102", 24, 0);
+    struct choice_rule rule = {.pairing = PAIR_ROUTE, .routes = always};
+
+    HOLDS(!verbs_choice_refuses(&a, &far, &rule));
+    rule.routes = never;
+    HOLDS(verbs_choice_refuses(&a, &far, &rule) != NULL);
+    HOLDS(!verbs_choice_refuses(&a, &a, &rule)); /* one subnet needs no route */
+    rule.routes = always;
+    a.link = far.link = CHOICE_ROCE_V1;
+    HOLDS(verbs_choice_refuses(&a, &far, &rule) != NULL);
+}
+
+#define RAIL(last, megabits)                                                                       \
+    port(CHOICE_INFINIBAND, "fe80000000000000b8cef603000000" last, 0, megabits)
+
+static void a_slow_port_beside_a_fast_one_is_left_out(void)
+{
+    const struct choice_address a[] = {RAIL("01", 200000), RAIL("02", 10000)};
+    const struct choice_address b[] = {RAIL("11", 10000), RAIL("12", 200000)};
+    int pairs[2];
+
+    verbs_choice_pair(a, 2, b, 2, &subnet, pairs);
+    HOLDS(pairs[0] == 1 && pairs[1] == LEFT_SLOW);
+    verbs_choice_pair(&a[1], 1, b, 2, &subnet, pairs); /* but not where it is the only one */
+    HOLDS(pairs[0] == 1);
+}
+
+static void near_ports_come_first_and_so_many_as_wanted(void)
+{
+    struct choice_address a[] = {RAIL("01", 400), RAIL("02", 400), RAIL("03", 400),
+                                 RAIL("04", 400)};
+    struct choice_address b[] = {RAIL("11", 400), RAIL("12", 400), RAIL("13", 400),
+                                 RAIL("14", 400)};
+    int pairs[4];
+
+    for (int i = 0; i < 4; i++) {
+        a[i].rails = 2;
+        b[i].rails = 3;
+        a[i].is_far = i < 2; /* near are the last two, at the other end the first two */
+        b[i].is_far = i >= 2;
+    }
+    verbs_choice_pair(a, 4, b, 4, &subnet, pairs);
+    HOLDS(pairs[0] == LEFT_ENOUGH && pairs[1] == LEFT_ENOUGH);
+    HOLDS(pairs[2] + pairs[3] == 1 && pairs[2] >= 0 && pairs[3] >= 0);
+    HOLDS(pairs_agree(a, 4, b, 4, &subnet));
 }
 
 int main(void)
@@ -288,5 +393,11 @@ int main(void)
     ports_of_one_fabric_pair_by_speed_then_order();
     pairs_are_the_same_from_both_ends();
     speeds_are_those_of_the_specification();
+    speeds_of_ethernet_and_of_new_links_are_known();
+    partitions_are_found_by_their_key();
+    ports_of_different_partitions_never_pair();
+    subnets_are_joined_by_routes_of_v2();
+    a_slow_port_beside_a_fast_one_is_left_out();
+    near_ports_come_first_and_so_many_as_wanted();
     return check_end();
 }

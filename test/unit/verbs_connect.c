@@ -4,6 +4,7 @@
 #include "check.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 
 #include "btl/verbs/verbs.h"
@@ -12,6 +13,8 @@
 #define DEPTH  32u
 #define PEERS  400u
 #define TAG    77
+
+#define BUFFERS_MOST 4096u
 
 /* Nothing of Open MPI is started here, and its own starts something at the first line. */
 void opal_output(int stream, const char *format, ...)
@@ -36,8 +39,13 @@ static struct {
     struct ibv_ah_attr path;      /* that was last made */
     struct ibv_async_event event; /* due, if it has a queue pair */
     unsigned unacknowledged;
-    unsigned posted;               /* messages and slots */
-    unsigned greetings[1 + PEERS]; /* by the LID that they went to */
+    unsigned posted;                      /* messages and slots */
+    unsigned greetings[1 + PEERS];        /* by the LID that they went to */
+    uint32_t buffer_posted[BUFFERS_MOST]; /* of the shared receive queue */
+    uint32_t buffers, buffers_most, limit;
+    unsigned receive_doorbells;
+    bool has_no_limit;
+    bool few_left; /* an event that is due */
 } device;
 
 /* Where a greeting goes. */
@@ -86,8 +94,36 @@ static int device_receive(struct ibv_qp *qp, struct ibv_recv_wr *request, struct
     return 0;
 }
 
-static struct ibv_context context = {
-    .ops.post_send = device_post, .ops.post_recv = device_receive, .ops.poll_cq = device_poll};
+/* Each call is one doorbell. */
+static int device_receive_shared(struct ibv_srq *queue, struct ibv_recv_wr *request,
+                                 struct ibv_recv_wr **bad)
+{
+    (void) queue;
+    device.receive_doorbells++;
+    for (; request; request = request->next) {
+        if (device.buffers == device.buffers_most) {
+            *bad = request;
+            return ENOMEM;
+        }
+        device.buffer_posted[device.buffers++] = (uint32_t) (request->wr_id >> 8);
+    }
+    return 0;
+}
+
+int ibv_modify_srq(struct ibv_srq *queue, struct ibv_srq_attr *attributes, int mask)
+{
+    (void) queue;
+    CHECK(mask == IBV_SRQ_LIMIT && attributes->srq_limit < BUFFERS_MOST, "a limit of %u",
+          attributes->srq_limit);
+    device.limit = attributes->srq_limit;
+    return device.has_no_limit ? EOPNOTSUPP : 0;
+}
+
+static struct ibv_context context = {.ops.post_send = device_post,
+                                     .ops.post_recv = device_receive,
+                                     .ops.post_srq_recv = device_receive_shared,
+                                     .ops.poll_cq = device_poll};
+static struct ibv_srq shared_queue = {.context = &context};
 static struct ibv_cq send_queue = {.context = &context}, receive_queue = {.context = &context};
 static struct ibv_pd domain = {.context = &context};
 static struct verbs_module module;
@@ -169,10 +205,13 @@ int ibv_destroy_ah(struct ibv_ah *path)
 int ibv_get_async_event(struct ibv_context *of, struct ibv_async_event *event)
 {
     (void) of;
-    if (!device.event.element.qp)
+    if (!device.event.element.qp && !device.few_left)
         return -1;
-    *event = device.event;
-    device.event.element.qp = NULL;
+    *event = device.few_left ? (struct ibv_async_event){.event_type = IBV_EVENT_SRQ_LIMIT_REACHED}
+                             : device.event;
+    if (!device.few_left)
+        device.event.element.qp = NULL;
+    device.few_left = false;
     device.unacknowledged++;
     return 0;
 }
@@ -203,16 +242,16 @@ uint64_t verbs_now_ms(void)
     return device.now_ms;
 }
 
-bool verbs_device_post_receive(struct verbs_module *it, uint32_t index)
+const char *verbs_device_refresh(struct verbs_module *it)
 {
-    (void) it, (void) index;
-    return true;
+    (void) it;
+    return NULL;
 }
 
 /* --- what cases need ----------------------------------------------------------------------------
  */
 
-static unsigned char receive_memory[4096];
+enum { BUFFERS = 256, BUFFER_BYTES = 4096 };
 
 static void begin(void)
 {
@@ -229,25 +268,29 @@ static void begin(void)
     module.inline_max = 256;
     module.slot_depth = SLOTS_DEPTH_LEAST;
     module.send_cq_size = PLACES;
-    module.receive_memory = receive_memory;
-    module.receive_bytes = sizeof(receive_memory);
+    module.receive_bytes = BUFFER_BYTES;
+    module.srq = &shared_queue;
+    device.buffers_most = BUFFERS_MOST;
     atomic_init(&module.send_cq_room, PLACES);
     OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
     verbs.queue_depth = (int) DEPTH;
-    verbs.pkey_index = 0;
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.modules[0] = &module;
     verbs.module_count = 1;
     CHECK(verbs_greeter_open(&module, &qpn) == OPAL_SUCCESS, "no greeter");
+    CHECK(verbs_receives_open(&module, BUFFERS, BUFFERS_MOST) && device.buffers == BUFFERS,
+          "%u buffers", device.buffers);
 }
 
 static void end(void)
 {
     verbs_peers_close(&module);
     verbs_greeter_close(&module);
+    verbs_receives_close(&module);
     free(module.waiting);
     free(module.expecting);
+    free(module.greeting);
     OBJ_DESTRUCT(&module.waiting_lock);
     OBJ_DESTRUCT(&module.lock);
 }
@@ -271,10 +314,14 @@ static verbs_peer_t *peer_that_greeted(void)
     return peer;
 }
 
+/* Into the buffer that was posted last. */
 static void message_comes(const verbs_peer_t *peer, const char *text)
 {
-    memcpy(receive_memory, text, strlen(text) + 1);
+    uint32_t index = device.buffer_posted[--device.buffers];
+
+    memcpy(module.receives.buffers[index].memory, text, strlen(text) + 1);
     device.came[device.came_count++] = (struct ibv_wc){
+        .wr_id = (uint64_t) index << 8,
         .opcode = IBV_WC_RECV,
         .byte_len = (uint32_t) strlen(text) + 1,
         .wc_flags = IBV_WC_WITH_IMM,
@@ -350,13 +397,18 @@ static void wait_ms(uint64_t ms)
     }
 }
 
-static verbs_peer_t *peer_to(uint16_t lid)
+static verbs_peer_t *peer_named(const opal_process_name_t *name, uint16_t lid)
 {
-    verbs_peer_t *peer = verbs_peer_create(&module, &(opal_process_name_t){.vpid = lid});
+    verbs_peer_t *peer = verbs_peer_create(&module, name);
 
     peer->port.address.lid = lid;
     CHECK(verbs_connect_begin(peer), "no queue pair");
     return peer;
+}
+
+static verbs_peer_t *peer_to(uint16_t lid)
+{
+    return peer_named(&(opal_process_name_t){.vpid = lid}, lid);
 }
 
 /* There are buffers for a few greetings, and each peer gets its share of them. */
@@ -465,8 +517,7 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     verbs.record.nonce = their_nonce;
     peer_to(2)->nonce = our_nonce;
     device.dead_lids = 1;
-    peer = peer_to(1);
-    peer->name = opal_proc_local_get()->proc_name;
+    peer = peer_named(&opal_proc_local_get()->proc_name, 1);
     wait_ms(20000);
     CHECK(device.greetings[1] == 0 && peer->state == PEER_GREETING, "state %u", peer->state);
     device.dead_lids = 0;
@@ -475,6 +526,84 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     (void) verbs_progress_module(&module);
     CHECK(peer->state == PEER_ANSWERED && device.greetings[1] == 1, "state %u, %u greetings",
           peer->state, device.greetings[1]);
+    end();
+}
+
+/* Each buffer is posted once. */
+static void buffers_are_whole(uint32_t count)
+{
+    static bool posted[BUFFERS_MOST];
+
+    memset(posted, 0, sizeof(posted));
+    CHECK(device.buffers == count, "%u of %u buffers", device.buffers, count);
+    for (uint32_t i = 0; i < device.buffers; i++) {
+        CHECK(!posted[device.buffer_posted[i]], "buffer %u twice", device.buffer_posted[i]);
+        posted[device.buffer_posted[i]] = true;
+    }
+}
+
+static void buffers_are_posted_together(void)
+{
+    verbs_peer_t *peer;
+
+    begin();
+    mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
+    peer = peer_that_greeted();
+    memset(&heard, 0, sizeof(heard));
+    device.receive_doorbells = 0;
+    for (int i = 0; i < 64; i++)
+        message_comes(peer, "one of many");
+    progress();
+    CHECK(heard.messages == 64 && device.receive_doorbells == 4, "%u messages, %u doorbells",
+          heard.messages, device.receive_doorbells);
+    message_comes(peer, "a single one");
+    progress();
+    CHECK(heard.messages == 65 && device.receive_doorbells == 5, "%u messages, %u doorbells",
+          heard.messages, device.receive_doorbells);
+    buffers_are_whole(BUFFERS);
+    end();
+}
+
+/* Until all that may be had are there. */
+static void buffers_grow_when_few_are_left(void)
+{
+    verbs_peer_t *peer;
+
+    begin();
+    mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
+    peer = peer_that_greeted();
+    for (uint32_t count = BUFFERS; count < BUFFERS_MOST; count *= 2) {
+        CHECK(device.limit == count / 4, "a limit of %u for %u", device.limit, count);
+        message_comes(peer, "few are left");
+        device.few_left = true;
+        device.limit = 0;
+        progress();
+        buffers_are_whole(2 * count);
+    }
+    CHECK(device.limit == 0, "it may still grow");
+    end();
+}
+
+/* A device that tells nothing, or takes no more. */
+static void buffers_stay_where_a_device_cannot(void)
+{
+    verbs_peer_t *peer;
+
+    begin();
+    mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
+    peer = peer_that_greeted();
+    device.has_no_limit = true;
+    verbs_receives_grow(&module);
+    CHECK(module.receives.most == 2 * BUFFERS, "it may grow to %u", module.receives.most);
+    /* What the queue refuses is posted later, and not lost. */
+    device.buffers_most = 2 * BUFFERS - 8;
+    for (int i = 0; i < 40; i++)
+        message_comes(peer, "a message");
+    progress();
+    CHECK(device.buffers == 2 * BUFFERS - 8, "%u", device.buffers);
+    device.buffers_most = BUFFERS_MOST;
+    progress();
+    buffers_are_whole(2 * BUFFERS);
     end();
 }
 
@@ -488,5 +617,8 @@ int main(void)
     many_peers_are_all_greeted_soon();
     message_of_a_process_that_was_not_added_says_who_sent();
     slot_of_a_process_that_was_not_added_says_who_sent();
+    buffers_are_posted_together();
+    buffers_grow_when_few_are_left();
+    buffers_stay_where_a_device_cannot();
     return check_end();
 }

@@ -187,6 +187,13 @@ static verbs_peer_t *peer_new(void)
     return verbs_peer_create(&module, &(opal_process_name_t){.vpid = module.peer_count});
 }
 
+/* A broken queue pair has used its last buffer, and all that it received was polled. */
+static void drained(verbs_peer_t *peer)
+{
+    verbs_peer_last_buffer(peer, peer->qpn);
+    module.empty_rounds += 2;
+}
+
 static void message(verbs_peer_t *peer)
 {
     struct ibv_sge part = {.length = 8};
@@ -242,6 +249,8 @@ static void many_failures(bool reports_all)
     /* Messages that are not reported are sent only while half of the places are free. */
     CHECK(module.send_cq_room >= PLACES / 2 - (int) DEPTH, "%d", (int) module.send_cq_room);
     for (unsigned i = 0; i < PEERS; i++)
+        drained(verbs_peer_at(&module, i));
+    for (unsigned i = 0; i < PEERS; i++)
         CHECK(verbs_peer_renew(verbs_peer_at(&module, i)), "peer %u", i);
     CHECK(module.send_cq_room == PLACES, "%d", (int) module.send_cq_room);
     end();
@@ -275,6 +284,7 @@ static void added_before_fenced(void)
     CHECK(verbs_fence(&module.super, peer) == OPAL_ERR_RESOURCE_BUSY, "it is fenced");
     peer->fence_confirmed = true;
     CHECK(verbs_fence(&module.super, peer) == OPAL_SUCCESS, "it is not fenced");
+    drained(peer);
     CHECK(added() == peer && peer->state == PEER_IDLE, "state %u", peer->state);
     end();
 }
@@ -292,6 +302,7 @@ static void added_before_drained(void)
     put(peer, &list);
     verbs_peer_fail(peer, "it is cut");
     peer->fence_confirmed = true;
+    drained(peer);
     CHECK(!added(), "%u under way", peer->outstanding);
     device_breaks();
     CHECK(added() == peer, "state %u", peer->state);
@@ -326,12 +337,110 @@ static void connection_outlives_what_is_said_of_the_last(void)
     last = peer->qpn;
     verbs_peer_fail(peer, "it is cut");
     peer->fence_confirmed = true;
+    drained(peer);
     CHECK(verbs_peer_renew(peer), "state %u", peer->state);
     verbs_connect_begin(peer);
     verbs_peer_fail_pair(peer, last, "it was cut");
     CHECK(peer->state == PEER_READY, "state %u", peer->state);
     verbs_peer_fail_pair(peer, peer->qpn, "it is cut");
     CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
+    end();
+}
+
+/* A device takes what a queue pair received, and was not polled, away with the queue pair: with it
+ * go buffers that all share. */
+static void pair_is_kept_until_it_is_drained(void)
+{
+    verbs_peer_t *peer;
+
+    begin(false);
+    peer = added();
+    message(peer);
+    verbs_peer_fail(peer, "it is cut");
+    device_breaks();
+    peer->fence_confirmed = true;
+    CHECK(!verbs_peer_renew(peer) && peer->qp, "it may still use a buffer");
+    verbs_peer_last_buffer(peer, peer->qpn + 1);
+    module.empty_rounds += 2;
+    CHECK(!verbs_peer_renew(peer) && peer->qp, "that was said of another queue pair");
+    verbs_peer_last_buffer(peer, peer->qpn);
+    module.empty_rounds++;
+    CHECK(!verbs_peer_renew(peer) && peer->qp, "what it received may not have been polled");
+    module.empty_rounds++;
+    CHECK(verbs_peer_renew(peer) && !peer->qp, "state %u", peer->state);
+    end();
+}
+
+/* A dead device reports nothing: what it had ends without it, and no fence waits. */
+static void works_end_with_a_dead_device(void)
+{
+    opal_free_list_t list;
+    verbs_peer_t *peer;
+
+    begin(false);
+    OBJ_CONSTRUCT(&list, opal_free_list_t);
+    peer = added();
+    message(peer);
+    put(peer, &list);
+    put(peer, &list);
+    CHECK(peer->outstanding == 2, "%u", peer->outstanding);
+    verbs_module_die(&module, "it was pulled out");
+    CHECK(peer->outstanding == 0 && peer->state == PEER_FAILED, "%u in state %u", peer->outstanding,
+          peer->state);
+    CHECK(verbs_fence(&module.super, peer) == OPAL_SUCCESS, "it is not fenced");
+    CHECK(!added(), "a dead device is a lane");
+    device.due_count = 0;
+    module.dead = false;
+    end();
+    works_free(&list);
+}
+
+/* The longest row of places that are taken: no search takes more steps. */
+static uint32_t longest_search(void)
+{
+    uint32_t longest = 0, row = 0;
+
+    /* Twice around, for a row over the end. */
+    for (uint32_t i = 0; i < 2 * module.place_count; i++) {
+        row = module.places[i % module.place_count] ? row + 1 : 0;
+        longest = row > longest ? row : longest;
+    }
+    return longest;
+}
+
+/* Each of many processes costs little memory while it is idle, and no more time than the first. */
+static void many_peers_are_cheap(void)
+{
+    enum { MANY = 10000 };
+
+    begin(false);
+    for (uint32_t i = 0; i < MANY; i++) {
+        opal_process_name_t name = {.jobid = 3 + i % 2, .vpid = i / 2};
+
+        CHECK(!verbs_peer_find(&module, &name), "%u is known before", i);
+        CHECK(verbs_peer_create(&module, &name)->index == i, "%u", i);
+    }
+    for (uint32_t i = 0; i < MANY; i++) {
+        opal_process_name_t name = {.jobid = 3 + i % 2, .vpid = i / 2};
+        const verbs_peer_t *found = verbs_peer_find(&module, &name);
+
+        CHECK(found && found->index == i, "%u", i);
+    }
+    CHECK(longest_search() <= 32, "%u steps", longest_search());
+    size_t bytes = module.place_count * sizeof(module.places[0]) +
+                   module.waiting_room * 3 * sizeof(verbs_peer_t *) +
+                   MANY * (sizeof(verbs_peer_t) + sizeof(verbs_peer_t *));
+    CHECK(bytes / MANY <= 1024, "%zu bytes for each", bytes / MANY);
+    /* Only those that are greeted are looked at. */
+    for (uint32_t i = 0; i < 100; i++)
+        verbs_peer_state_set(verbs_peer_at(&module, i * 100), PEER_GREETING);
+    for (uint32_t i = 0; i < 50; i++)
+        verbs_peer_state_set(verbs_peer_at(&module, i * 200), PEER_IDLE);
+    CHECK(module.greeting_count == 50, "%u", module.greeting_count);
+    for (uint32_t place = 0; place < 50; place++)
+        CHECK(verbs_peer_greeted(&module, &place)->state == PEER_GREETING, "place %u", place);
+    uint32_t beyond = 50;
+    CHECK(verbs_peer_greeted(&module, &beyond) && beyond == 0, "place %u", beyond);
     end();
 }
 
@@ -344,9 +453,13 @@ int main(void)
     many_failures(true);
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.record.ports[0].address.link = CHOICE_ROCE_V2;
+    verbs.record.ports[0].address.pkey = 0xffff;
     added_before_fenced();
     added_before_drained();
     added_before_connected();
     connection_outlives_what_is_said_of_the_last();
+    pair_is_kept_until_it_is_drained();
+    works_end_with_a_dead_device();
+    many_peers_are_cheap();
     return check_end();
 }

@@ -248,10 +248,20 @@ static int frame_give_payload(struct frame *frame, struct lane *lane)
                             frame->payload_length, frame_handed_over, frame);
 }
 
+/* A FIN is ordered behind the puts of its own lane alone. By another lane it may say that they are
+ * there while the device has only acknowledged them: it waits until their lane is fenced. */
+static bool frame_is_early(const struct frame *frame)
+{
+    const struct wire_base *base = (const struct wire_base *) frame_message((struct frame *) frame);
+    return OPAL_UNLIKELY(frame->lane != frame->meant) && frame->meant->renewable &&
+           !frame->payload && frame->room >= sizeof(*base) && base->type == WIRE_FIN &&
+           lane_fence(frame->meant) == LANE_AGAIN;
+}
+
 static int frame_give(struct frame *frame)
 {
     struct lane *lane = frame->lane;
-    if (lane_state(lane) == LANE_BROKEN)
+    if (lane_state(lane) == LANE_BROKEN || frame_is_early(frame))
         return LANE_AGAIN;
     if (frame->payload)
         return frame_give_payload(frame, lane);

@@ -14,8 +14,8 @@
 struct frame {
     struct frame *next;
     struct delivery *delivery;
-    struct lane *lane;        /* the last lane, or the next one; null: any */
-    const struct lane *meant; /* the lane that it was written for; it may name its keys */
+    struct lane *lane;  /* the last lane, or the next one; null: any */
+    struct lane *meant; /* the lane that it was written for; it may name its keys */
     uint32_t number;
     uint32_t ask;   /* delivery->ask when it was sent */
     uint32_t heard; /* delivery->heard when it was sent */

@@ -16,6 +16,7 @@
 #include "request/send_queue.h"
 #include "request/send_start.h"
 #include "liveness/lost.h"
+#include "liveness/notes.h"
 #include "base/multilane.h"
 #include "request/recv_request.h"
 
@@ -125,6 +126,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_heard heard;
         struct wire_ask ask;
         struct wire_credit credit;
+        struct wire_note note;
     } body;
     bool good = false;
 
@@ -155,6 +157,10 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         good = read_bytes(reader, &body.ask, sizeof(body.ask));
         if (good)
             delivery_asked(peer, lane, &body.ask);
+        break;
+    case WIRE_NOTE:
+        good = read_bytes(reader, &body.note, sizeof(body.note)) &&
+               notes_heard(peer, lane, &body.note);
         break;
     case WIRE_GONE:
         good = true;

@@ -24,6 +24,7 @@
 #include "common/compat/tcp.h"
 #include "liveness/errors.h"
 #include "liveness/lost.h"
+#include "liveness/notes.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "peer/peer_class.h"
@@ -42,6 +43,8 @@
 #define ASK_PAUSE_MAX 16
 /* A renewable lane that broke is made anew after this multiple of T. */
 #define RENEW_AFTER 2
+/* How often the other end of a broken lane is told, so that its fence holds. */
+#define NOTE_NS (20 * MILLISECOND)
 /* How often to ask the system about a peer that does not answer. */
 #define VERIFY_NS SECOND
 /* How often to look at peers without kept frames; and how many calls of progress in between do
@@ -89,6 +92,7 @@ struct look {
     bool keep;
     uint64_t ask_lanes; /* bit i: ask on lane i; lanes from 64 on are not asked */
     uint64_t renew_lanes;
+    uint64_t note_lanes; /* their other ends are told that they are broken */
     uint32_t ask;
     char why[160];
 };
@@ -167,6 +171,10 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
     if (lane_state(lane) == LANE_BROKEN && lane->renewable && lane->index < 64 &&
         any_lane_left(delivery->peer)) {
         look->keep = true;
+        if (look->now - mine->noted_ns >= NOTE_NS) {
+            mine->noted_ns = look->now;
+            look->note_lanes |= UINT64_C(1) << lane->index;
+        }
         if (look->now - mine->asked_ns >= RENEW_AFTER * suspect_ns()) {
             mine->asked_ns = look->now;
             look->renew_lanes |= UINT64_C(1) << lane->index;
@@ -299,6 +307,14 @@ static void renew_lanes(struct delivery *delivery, uint64_t lanes)
     }
 }
 
+static void send_notes(struct delivery *delivery, uint64_t lanes)
+{
+    struct peer *peer = delivery->peer;
+    for (int i = 0; i < peer_lane_count(peer) && i < 64; i++)
+        if (lanes >> i & 1)
+            note_send(&peer->lanes[i]);
+}
+
 static void send_questions(struct delivery *delivery, const struct look *look)
 {
     struct peer *peer = delivery->peer;
@@ -319,6 +335,8 @@ static void delivery_act(struct delivery *delivery, const struct look *look)
         peer_lost(delivery->peer, look->why);
         return;
     }
+    if (look->note_lanes) /* before what waits for the fence is sent again */
+        send_notes(delivery, look->note_lanes);
     if (look->renew_lanes)
         renew_lanes(delivery, look->renew_lanes);
     if (look->ask_lanes)

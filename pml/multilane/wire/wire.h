@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 7
+#define WIRE_VERSION 8
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -30,6 +30,7 @@ enum wire_type {
                   */
     WIRE_GONE,   /* the sender counts the receiver as lost and takes nothing from it any more */
     WIRE_CREDIT, /* new limits of flow control (flow.h) */
+    WIRE_NOTE,   /* what the two ends of a broken lane tell each other (struct wire_note) */
     WIRE_TYPES
 };
 
@@ -168,6 +169,13 @@ struct wire_heard {
 struct wire_ask {
     uint32_t number;
     uint32_t reserved;
+};
+
+/* See fence_ask in multilane/extension.h. */
+struct wire_note {
+    uint32_t length;
+    uint32_t reserved;
+    unsigned char bytes[64];
 };
 
 struct wire_credit {

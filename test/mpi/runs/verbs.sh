@@ -4,6 +4,7 @@
 verbs="--mca btl self,verbs"
 side=$top/test/lab/rdma-side
 rail=$top/test/lab/rdma-rail
+receives_grow='[0-9]+ receive buffers, as few were left'
 
 # --- everywhere ---------------------------------------------------------------
 
@@ -11,7 +12,7 @@ rail=$top/test/lab/rdma-rail
 # shellcheck disable=SC2086
 verbs_refuses() {
     local other="--mca pml multilane --mca btl self,$sm,verbs"
-    mpi_says verbs.bad-pairing 'btl_verbs_pairing is "rails"; it can be subnet or order' \
+    mpi_says verbs.bad-pairing 'btl_verbs_pairing is "rails"; it can be subnet, route or order' \
         2 $other --mca btl_verbs_pairing rails -- ring
     mpi_says verbs.bad-slots 'btl_verbs_slots is 300; it can be -1 to 256' \
         2 $other --mca btl_verbs_slots 300 -- ring
@@ -21,12 +22,112 @@ verbs_refuses() {
         2 $other --mca btl_verbs_timeout 99 -- ring
     mpi_says verbs.bad-lane-latency 'btl_verbs_lane_latency is "abc", which is not a number' \
         2 $other --mca btl_verbs_lane_latency abc -- ring
+    mpi_says verbs.bad-same-node 'btl_verbs_same_node is "maybe"; it can be auto, yes or no' \
+        2 $other --mca btl_verbs_same_node maybe -- ring
     if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
         mpi_says verbs.no-device 'btl/verbs: no lane, since this node has no RDMA device' \
             2 $other --mca btl_base_verbose 10 -- ring
     else
         skip "${prefix}verbs.no-device" "this node has an RDMA device"
     fi
+}
+
+# --- over the strict stand-in -------------------------------------------------
+
+# Jobs over test/fake/verbs, which refuses what adapters refuse and needs no device. Ranks with even
+# numbers play one host, with odd ones another.
+
+# strict FUNCTION PROFILE NAME ...: mpi, mpi_says or mpi_fails of what follows, over that profile.
+strict() {
+    local call=$1 status
+    export MULTILANE_STRICT_VERBS=$2 MULTILANE_STRICT_FABRIC
+    MULTILANE_STRICT_FABRIC=$(mktemp) && rm "$MULTILANE_STRICT_FABRIC" || return 1
+    shift 2
+    LD_PRELOAD="$build/test/fake/libverbs_strict.so" "$call" "$@"
+    status=$?
+    rm -f "$MULTILANE_STRICT_FABRIC"
+    unset MULTILANE_STRICT_VERBS MULTILANE_STRICT_FABRIC
+    return $status
+}
+
+# The plan to a process of this node has a lane over verbs where the user asks for it alone.
+# shellcheck disable=SC2086
+strict_same_node() {
+    local plan
+    plan=$(mpirun_run 2 --mca pml multilane --mca btl self,$sm,verbs $lab_osc \
+        --mca btl_verbs_same_node "$1" --mca pml_multilane_explain 1 -- ring 2>&1) || return 1
+    printf '%s\n' "$plan"
+    if [ "$1" = yes ]; then grep -q mlx5_0:1 <<<"$plan"; else ! grep -q mlx5_0:1 <<<"$plan"; fi
+}
+
+# Which ports are lanes, and what is said of the others.
+# shellcheck disable=SC2086
+verbs_strict_ports() {
+    local lanes="--mca pml multilane $verbs $lab_osc"
+    local tcp="--mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo"
+    # GIDs of other network namespaces come first, in a table that is long.
+    strict mpi hns,hosts=2,ports=2,gids=512,foreign=200 verbs.strict.foreign-gids 2 $lanes -- ring
+    # A partition that is elsewhere in each table.
+    strict mpi mlx5,hosts=2,pkeys=8,pkey=0x8005,pkey_at=2 verbs.strict.pkey 2 $lanes -- ring
+    strict mpi_says mlx5,hosts=2 verbs.strict.no-pkey 'it is no member of the partition 0x0007' \
+        2 $tcp --mca btl_verbs_pkey 7 -- ring
+    strict mpi_says hns,hosts=2,routed=1 verbs.strict.no-route \
+        'no lane to process .*: no route of this node leads by that port' 2 $tcp -- ring
+    strict mpi hns,hosts=2,routed=1 verbs.strict.any-subnet 2 $lanes --mca btl_verbs_pairing order -- ring
+    strict mpi_says mlx5,hosts=2,ports=2,slow_port=sdr verbs.strict.slow-port \
+        'mlx5_0:2: no lane to .*: its port has less than a quarter of the speed' 2 $lanes -- ring
+    strict mpi_says mlx5,hosts=2,speed=xdr verbs.strict.unknown-speed \
+        'its speed is unknown .* counts as 10000 Mbit/s' 2 $lanes -- ring
+    # Inside a node shared memory has the messages, however fast the port: the plan has one lane.
+    strict check mlx5 "${prefix}verbs.strict.same-node" strict_same_node auto
+    strict check mlx5 "${prefix}verbs.strict.same-node-too" strict_same_node yes
+}
+
+# Something happens to a device or a port of one host while checked traffic runs: no byte is wrong,
+# and no rank waits for ever. strict_event NAME PROFILE BTLS PROTOCOL
+strict_event() {
+    strict mpi_says "mlx5,hosts=2,$2" "verbs.strict.$1" ', 0 wrong' 2 --mca pml multilane \
+        --mca btl "$3" --mca btl_tcp_if_include lo $lab_osc --mca pml_multilane_protocol "$4" \
+        --mca pml_multilane_suspect_ms 100 --mca btl_verbs_receive_buffers 16 -- \
+        "$build/test/lab/rails_mix" --seconds 2
+}
+
+verbs_strict_fails() {
+    local protocol cuts=at=50:port_down:0:1 round
+    for protocol in rndv-put ${MULTILANE_LONG:+rndv-get rndv-am}; do
+        strict_event cut-beside-tcp.$protocol at=60:port_down:0:1,retry_ms=50 self,verbs,tcp $protocol
+        strict_event dead-beside-tcp.$protocol at=60:fatal:0:1,retry_ms=50 self,verbs,tcp $protocol
+    done
+    strict_event dead at=100:fatal:0:1,devices=2,retry_ms=50 self,verbs auto
+    strict_event lid at=100:lid:0:1,ports=2,retry_ms=50 self,verbs auto
+    strict_event gid at=100:gid:0:1,roce=1,ports=2,retry_ms=50 self,verbs auto
+    strict_event late-cut at=100:port_down:0:1,ports=2,retry_ms=50,delay_ms=300 self,verbs rndv-put
+    # Each break may take buffers of 16 along, if the pair is destroyed too early.
+    for round in 100 150 200; do
+        cuts=$cuts,at=$((round - 25)):port_up:0:1,at=$round:port_down:0:1
+    done
+    strict_event buffers "$cuts,at=225:port_up:0:1,ports=2,retry_ms=20" self,verbs auto
+}
+
+# shellcheck disable=SC2086
+verbs_strict() {
+    local profile lanes="--mca pml multilane $verbs $lab_osc"
+    for profile in mlx5 hns bnxt irdma; do
+        strict mpi $profile,hosts=2 verbs.strict.$profile.ring 2 $lanes -- ring
+        strict mpi $profile,hosts=2,ports=2 verbs.strict.$profile.traffic 2 $lanes -- \
+            traffic --seeds 1 --batches 2
+    done
+    strict mpi_says e810,hosts=2 verbs.strict.e810 'e810_0:1: it has no shared receive queue' \
+        2 --mca pml multilane --mca btl self,$sm,verbs -- ring
+    strict mpi_says mlx5,hosts=2,max_qp=2 verbs.strict.max-qp \
+        'no queue pair for process .* can be made beside 0 others: .* The device has 2 ' 4 \
+        --mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo -- ring
+    strict mpi_says mlx5,hosts=2 verbs.strict.receives-grow "$receives_grow" 2 $lanes \
+        --mca btl_verbs_receive_buffers 16 --mca btl_base_verbose 10 -- traffic --seeds 1 --batches 2
+    verbs_strict_ports
+    verbs_strict_fails
+    strict mpi mlx5,hosts=2,delay_ms=20 verbs.strict.late-writes 2 $lanes -- \
+        "$build/test/lab/rails_mix" --seconds 1
 }
 
 # --- in the lab ---------------------------------------------------------------
@@ -76,12 +177,14 @@ lab_traffic() {
 }
 
 # What an administrator may have forgotten: verbs_without NAME REGEX [mpirun's arguments] -- PROGRAM...
+# Both ranks are on one node, where another lane has the messages unless it is asked for.
 verbs_without() {
     local name=$1 regex=$2
     shift 2
     lab_has_time "$name" || return
     # shellcheck disable=SC2086
-    mpi_says "$name" "$regex" 2 --mca pml multilane --mca btl self,$sm,verbs "$@"
+    mpi_says "$name" "$regex" 2 --mca pml multilane --mca btl self,$sm,verbs \
+        --mca btl_verbs_same_node yes "$@"
 }
 
 # As a user who may not open the devices. That user may not be able to enter the folder that we are
@@ -242,10 +345,13 @@ lab_loss() {
 }
 
 # Ports that lead to none of the peer's: why is said, and the job goes over another lane.
+# lab_apart NAME REASON [mpirun's arguments]
 lab_apart() {
+    local name=$1 reason=$2
+    shift 2
     # shellcheck disable=SC2016
-    verbs_without verbs.lab.subnets 'rail[01]a:1: no lane to process .*: the two ports are in different subnets' \
-        --mca btl_base_verbose 10 -- "$(command -v sh)" -c \
+    verbs_without "verbs.lab.$name" "rail[01]a:1: no lane to process .*: $reason" \
+        --mca btl_base_verbose 10 "$@" -- "$(command -v sh)" -c \
         'OMPI_MCA_btl_verbs_devices=rail${OMPI_COMM_WORLD_RANK}a exec "$0"' "$build/test/mpi/ring"
 }
 
@@ -299,12 +405,18 @@ verbs_lab() {
     lab_zero_copy
     lab_leaves
     lab_refuses
-    lab_apart
+    lab_apart subnets 'the two ports are in different subnets' --mca btl_verbs_pairing subnet
+    lab_apart routes 'no route of this node leads by that port'
     lab_unlike
     lab_unanswered
     lab_cut
     lab_failover
     lab_loss
+    # shellcheck disable=SC2086
+    lab_has_time verbs.lab.receives-grow &&
+        mpi_says verbs.lab.receives-grow "$receives_grow" 2 --mca pml multilane $verbs $lab_osc \
+            --mca btl_verbs_receive_buffers 16 --mca btl_base_verbose 10 -- \
+            "$side" "$build/test/mpi/traffic" --seeds 1 --batches 8
     lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
     lab_traffic "auto rndv-get"
     lab_slots
@@ -320,6 +432,7 @@ if [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
     verbs_lab
 elif [ -f "$component_dir/mca_btl_verbs.so" ]; then
     verbs_refuses
+    [ -n "$sanitizer" ] || verbs_strict
 else
     skip "${prefix}verbs" "btl/verbs was not built"
 fi
