@@ -150,7 +150,7 @@ struct multilane_ring_key {
 typedef void (*multilane_ring_done)(void *context, int status);
 typedef void (*multilane_flush_done)(void *context, int status);
 
-#define MULTILANE_NOTE_BYTES 256u
+#define MULTILANE_NOTE_BYTES 512u
 
 struct multilane_extension {
     uint32_t version; /* MULTILANE_EXTENSION_VERSION */

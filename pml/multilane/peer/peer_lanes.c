@@ -4,7 +4,6 @@
  * Requests may keep pointers to lanes and to their route: the array of lanes never moves, a lane
  * keeps its index, and classes with their routes live until the component closes. A change
  * affects only later messages. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,38 +15,6 @@
 #include "peer/peer_lanes.h"
 #include "peer/peer_class.h"
 #include "peer/stripe.h"
-
-static const struct multilane_extension *extension_find(const mca_btl_base_module_t *btl)
-{
-    char symbol[128];
-    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
-             btl->btl_component->btl_version.mca_component_name);
-    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
-    return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
-                   extension->struct_bytes >= sizeof(*extension)
-               ? extension
-               : NULL;
-}
-
-/* Looking a symbol up takes as long as all else of a contact, so the last answers are kept; a
- * component that was closed and opened anew may lie elsewhere. Under multilane.lock, or before
- * there are other threads. */
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
-{
-    static struct {
-        const mca_btl_base_component_t *component;
-        const struct multilane_extension *extension;
-    } known[MODEL_LANES_MAX];
-    static unsigned next;
-
-    for (unsigned i = 0; i < MODEL_LANES_MAX; i++)
-        if (known[i].component == btl->btl_component && known[i].component)
-            return known[i].extension;
-    unsigned at = next++ % MODEL_LANES_MAX;
-    known[at].component = btl->btl_component;
-    known[at].extension = extension_find(btl);
-    return known[at].extension;
-}
 
 void lanes_note_leave(const void *note, size_t length)
 {
@@ -291,9 +258,22 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
     return carries;
 }
 
+/* Keeps the speeds that the peer's lanes have shown, for reports. */
+static void speeds_note(const struct peer *peer)
+{
+    struct peer_class *class = peer_class_now(peer);
+    for (int i = 0; class && i < class->lane_count && i < peer_lane_count(peer); i++)
+        for (int copies = 0; copies < 2; copies++) {
+            double bytes_s = stripe_seen_speed(&peer->lanes[i], copies);
+            class->seen[i].bytes_s[copies] += bytes_s;
+            class->seen[i].peers[copies] += bytes_s > 0;
+        }
+}
+
 void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
+    speeds_note(peer);
     /* Relaxed: the job ends. Reports use the class's count. */
     atomic_store_explicit(&peer->lane_count, 0, memory_order_relaxed);
     free(peer->lanes);

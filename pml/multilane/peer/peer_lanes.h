@@ -5,9 +5,6 @@
 
 #include "peer/peer.h"
 
-/* The extension of a BTL of ours; null for a stock BTL. */
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
-
 /* Leaves a note at each lane that can (note_leave), and reads what a process left so; 0: nothing.
  */
 void lanes_note_leave(const void *note, size_t length);
