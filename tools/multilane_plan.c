@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lane/profile.h"
 #include "common/model/number.h"
 #include "config.h"
 #include "plan_report.h"
@@ -20,6 +21,8 @@ struct options {
     const char *plot;
     bool equation, verbose, json;
     bool every_lane, stream, sync, registered;
+    bool is_profile, same_node;
+    uint32_t ranks;
     bool bias_given, eager_lanes_given, rndv_lanes_given;
     double bias;
     uint32_t eager_lanes, rndv_lanes;
@@ -48,6 +51,9 @@ static const char usage[] =
     "  --json               print for programs\n"
     "  --verbose            print the values of every term, and where attributes come from\n"
     "\n"
+    "  --profile            FILE is a profile: print the plans of a job for each placement in it\n"
+    "  --ranks N            processes of each node that share its devices\n"
+    "  --same-node          the peer is on the same node, reached through the same devices\n"
     "  --stream             plan for a stream of messages: the slowest stage counts\n"
     "  --sync               for synchronous sends\n"
     "  --memory KIND        the buffer is in host, cuda or managed memory\n"
@@ -161,6 +167,8 @@ static bool take_flag(struct options *options, const char *option)
                  {"--stream", &options->stream},
                  {"--sync", &options->sync},
                  {"--registered", &options->registered},
+                 {"--profile", &options->is_profile},
+                 {"--same-node", &options->same_node},
                  {"--every-lane", &options->every_lane}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (!strcmp(option, flags[i].name))
@@ -183,6 +191,8 @@ static bool take_option(struct arguments *arguments, const char *option)
         return take_count(arguments, option, &options->buffer.pieces);
     if (!strcmp(option, "--protocol"))
         return take_protocol(arguments);
+    if (!strcmp(option, "--ranks"))
+        return take_count(arguments, option, &options->ranks);
     if (!strcmp(option, "--bias"))
         return take_bias(arguments);
     if (!strcmp(option, "--eager-lanes"))
@@ -241,7 +251,7 @@ static void fill_input(const struct options *options, const struct lane_file *fi
     input->around.groups = file->groups;
     input->around.group_count = file->group_count;
     input->around.buffer = options->buffer;
-    input->around.registration_cached = options->registered;
+    input->around.registration_cached |= options->registered;
     if (options->sync)
         input->around.operation = MODEL_OPERATION_SEND_SYNC;
     if (options->bias_given)
@@ -256,6 +266,12 @@ static void fill_input(const struct options *options, const struct lane_file *fi
         options->eager_lanes_given ? options->eager_lanes : file->most_eager_lanes;
     input->most_rndv_lanes =
         options->rndv_lanes_given ? options->rndv_lanes : file->most_rndv_lanes;
+}
+
+static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_sharers sharers)
+{
+    for (uint32_t i = 0; i < count; i++)
+        model_lane_share(&lanes[i], sharers);
 }
 
 static bool write_plot(const char *name, const struct plan_report *report)
@@ -313,6 +329,39 @@ static int fail_file(const char *name, const struct model_error *error)
     return EXIT_INPUT;
 }
 
+/* For each placement what a job prints of its peers there. */
+static int write_profile_plans(const struct options *options, const struct lane_file *file)
+{
+    static struct model_lane lanes[MODEL_LANES_MAX];
+    bool any = false;
+    struct model_error error;
+    for (int i = 0; i < PROFILE_PLACEMENTS; i++) {
+        enum profile_placement placement = (enum profile_placement) i;
+        struct model_group group;
+        struct plan_input input;
+        fill_input(options, file, &input);
+        input.lanes = lanes;
+        input.lane_count = profile_lanes(file, placement, lanes, &group);
+        input.around.groups = &group;
+        input.around.group_count = group.bandwidth_bytes_s > 0;
+        if (!input.lane_count)
+            continue;
+        lanes_share(lanes, input.lane_count,
+                    (struct model_sharers){options->ranks, placement != PROFILE_HOST});
+        struct plan *plan = plan_build(&input, &error);
+        if (!plan)
+            return fail_file(options->file, &error);
+        struct plan_report report = {
+            .file = file, .input = &input, .plan = plan, .verbose = options->verbose};
+        plan_text_placement(stdout, &report, profile_placement_name(placement));
+        plan_free(plan);
+        any = true;
+    }
+    if (!any)
+        model_fail(&error, "it has no lane of a placement, so it is no profile");
+    return any ? EXIT_SUCCESS : fail_file(options->file, &error);
+}
+
 static int run(const struct options *options, const struct lane_file *file,
                const struct cluster_model *cluster)
 {
@@ -356,5 +405,15 @@ int main(int argc, char **argv)
     if (!read_options(argv, &options, &error) ||
         !lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
+    if (options.is_profile &&
+        (options.equation || options.json || options.plot || options.size_count)) {
+        model_fail(&error,
+                   "--profile prints plans, and no other option for what to print goes with it");
+        return fail_input(&error);
+    }
+    if (options.is_profile)
+        return write_profile_plans(&options, &file);
+    lanes_share(file.lanes, file.lane_count,
+                (struct model_sharers){options.ranks, options.same_node});
     return run(&options, &file, &cluster);
 }

@@ -117,6 +117,9 @@ static void print_sources(FILE *out, const struct plan_report *report)
             fprintf(out, "    %-16s %-12g from: %s\n", model_attributes[j].key,
                     model_attribute_of(range, j),
                     model_source_name((enum model_source) lane->source[way][j]));
+        if (lane->shared_bytes_s > 0)
+            fprintf(out, "    %-16s %-12g of the node's processes together\n", "shared",
+                    lane->shared_bytes_s);
     }
 }
 
@@ -134,6 +137,17 @@ void plan_text_plan(FILE *out, const struct plan_report *report)
         fprintf(out, "note: %s\n", report->plan->note);
     if (report->verbose)
         print_sources(out, report);
+}
+
+void plan_text_placement(FILE *out, const struct plan_report *report, const char *placement)
+{
+    fprintf(out, "peers at %s over", placement);
+    for (uint32_t i = 0; i < report->input->lane_count; i++)
+        fprintf(out, " %s", report->input->lanes[i].name);
+    fputc('\n', out);
+    plan_table_print(out, report->input, report->plan, NULL, "    ");
+    if (report->verbose)
+        plan_switches_print(out, report->input, report->plan, "      ");
 }
 
 /* --- predictions ------------------------------------------------------------------------------ */

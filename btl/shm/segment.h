@@ -27,7 +27,7 @@
  * channel of its own segment, which the receiver maps when it comes to it. No process writes memory
  * that another process still allocates from. */
 
-#define SEGMENT_LAYOUT          4u
+#define SEGMENT_LAYOUT          5u
 #define SEGMENT_PAGE            4096u
 #define SEGMENT_ALIGN           65536u /* of channels: a system's pages may be that large */
 #define SEGMENT_DOORBELLS       7u

@@ -101,7 +101,12 @@ static bool set_value(struct model_lane *lane, const char *key, double value)
         lane->group = (uint32_t) value;
         return true;
     }
+    if (strcmp(key, "shared") == 0) {
+        lane->shared_bytes_s = value;
+        return true;
+    }
     if (strcmp(key, "bandwidth") == 0) {
+        lane->shared_bytes_s = 0; /* what the user says counts, until it says more */
         lane->cost[MODEL_BY_BOTH].range_count = 0; /* both ends: as one beside the other */
         if (value >= LANE_FILE_BANDWIDTH_MOST)
             value = INFINITY; /* as in a profile */
@@ -129,7 +134,7 @@ static bool refuse_key(const struct item *item, struct model_error *error)
             size_t length = strlen(known);
             snprintf(known + length, sizeof(known) - length, "%s, ", model_attributes[i].user_key);
         }
-    return model_fail(error, "%s: \"%s\" is none of %sgroup", item->btl, item->key, known);
+    return model_fail(error, "%s: \"%s\" is none of %sgroup, shared", item->btl, item->key, known);
 }
 
 static bool item_check(const struct item *item, void *context, struct model_error *error)
@@ -145,8 +150,10 @@ static bool item_check(const struct item *item, void *context, struct model_erro
         return refuse_key(item, error);
     if (!number_parse_real(item->value, &value, &why))
         return model_fail(error, "%s: %s=%s: %s", item->btl, item->key, item->value, why.text);
-    if (value <= 0 && strcmp(item->key, "bandwidth") == 0)
-        return model_fail(error, "%s: bandwidth=%s: it must be above 0", item->btl, item->value);
+    bool is_bandwidth = strcmp(item->key, "bandwidth") == 0 || strcmp(item->key, "shared") == 0;
+    if (value <= 0 && is_bandwidth)
+        return model_fail(error, "%s: %s=%s: it must be above 0", item->btl, item->key,
+                          item->value);
     if (strcmp(item->key, "group") == 0 &&
         (!(value >= 0 && value <= GROUP_MAX) || value != (uint32_t) value))
         return model_fail(error, "%s: group=%s: it is a number from 0 to %d", item->btl,
@@ -167,6 +174,7 @@ struct apply {
     const char *btl;
     const char *device;
     struct model_lane *lane;
+    bool shares; /* now what is shared, which a bandwidth before or behind it does not undo */
 };
 
 static bool item_apply(const struct item *item, void *context, struct model_error *error)
@@ -175,7 +183,8 @@ static bool item_apply(const struct item *item, void *context, struct model_erro
     double value;
     (void) error;
     if (strcmp(item->btl, apply->btl) != 0 ||
-        (item->device[0] && (!apply->device || strcmp(item->device, apply->device) != 0)))
+        (item->device[0] && (!apply->device || strcmp(item->device, apply->device) != 0)) ||
+        (strcmp(item->key, "shared") == 0) != apply->shares)
         return true;
     if (number_parse_real(item->value, &value, NULL) && set_value(apply->lane, item->key, value))
         set_source(apply->lane, item->key);
@@ -185,5 +194,7 @@ static bool item_apply(const struct item *item, void *context, struct model_erro
 void attr_apply(const char *text, const char *btl, const char *device, struct model_lane *lane)
 {
     struct apply apply = {.btl = btl, .device = device, .lane = lane};
+    items_walk(text, item_apply, &apply, NULL);
+    apply.shares = true;
     items_walk(text, item_apply, &apply, NULL);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attributes of lanes as the user writes them: BTL[:device]:key=value,... with ; between lanes. The
- * keys are latency, bandwidth, overhead, reg_cost, reg_growth in seconds and bytes a second, and
- * group: lanes with one number other than 0 share what carries them. */
+ * keys are latency, bandwidth, overhead, reg_cost, reg_growth in seconds and bytes a second,,
+ * group: lanes with one number other than 0 share what carries them, and shared: what the lane's
+ * device carries for all processes of a node. A lane whose bandwidth the user gives is shared only
+ * where the user says so too. */
 #ifndef COMMON_LANE_ATTR_H
 #define COMMON_LANE_ATTR_H
 

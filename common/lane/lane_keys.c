@@ -135,6 +135,18 @@ static bool read_copy_growth(struct reader *reader, const char *value, const str
     return reader_read_real(reader, value, key, &reader->lane->copy_growth_s_byte);
 }
 
+static bool read_shared(struct reader *reader, const char *value, const struct key *key)
+{
+    struct model_error why;
+    double read;
+    if (!reader_read_real(reader, value, key, &read))
+        return false;
+    if (!model_attribute_check(MODEL_BANDWIDTH, read, &why))
+        return reader_refuse_value(reader, key->name, value, why.text);
+    reader->lane->shared_bytes_s = read;
+    return true;
+}
+
 /* The index of a group, made on first mention. */
 bool reader_find_group(struct reader *reader, const char *name, uint32_t *index)
 {
@@ -176,6 +188,7 @@ const struct key reader_lane_keys[] = {
     {"align", reader_store_size, offsetof(struct model_lane, align_bytes)},
     {"reg_cached", read_reg_cached, 0},
     {"copy_growth", read_copy_growth, 0},
+    {"shared", read_shared, 0},
     {NULL, NULL, 0}};
 
 /* --- keys of the other sections --------------------------------------------------------------- */
@@ -264,6 +277,14 @@ static bool read_profile_text(struct reader *reader, const char *value, const st
     return true;
 }
 
+static bool read_registered(struct reader *reader, const char *value, const struct key *key)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return reader_refuse_value(reader, key->name, value, "it is yes or no");
+    reader->file->around.registration_cached = value[0] == 'y';
+    return true;
+}
+
 #define PROFILE_TEXT(member) read_profile_text, offsetof(struct lane_file, profile.member)
 
 const struct key reader_profile_keys[] = {
@@ -276,6 +297,7 @@ const struct key reader_profile_keys[] = {
     {"multilane", PROFILE_TEXT(machine.multilane)},
     {"header", reader_store_count, offsetof(struct lane_file, around.header_bytes)},
     {"credit", read_eager_bound, 0},
+    {"registered", read_registered, 0},
     {NULL, NULL, 0}};
 
 const struct key reader_no_keys[] = {{NULL, NULL, 0}};

@@ -21,6 +21,14 @@ struct locality {
  * devices do. */
 bool locality_find(const char *sysfs, const char *device, struct locality *place);
 
+/* What the bus of a device carries each way, less its packets' headers; 0: not known, or the device
+ * sits on none. `sysfs` and `device` as above. */
+double locality_bus(const char *sysfs, const char *device);
+
+/* What a network device's link carries of data, by the speed that the kernel says it runs at. 0: it
+ * says none, or the device is virtual and only pretends to have a speed. */
+double locality_link(const char *sysfs, const char *device);
+
 /* The processors that this process is bound to. False: it cannot be told. */
 bool locality_of_process(struct hwloc_topology *topology, char cpus[LOCALITY_CPUS_CHARS]);
 

@@ -146,3 +146,25 @@ double profile_together(const struct lane_file *profile, enum profile_placement 
             return profile->groups[i].bandwidth_bytes_s;
     return 0;
 }
+
+uint32_t profile_group(const struct model_group *group, enum profile_placement placement)
+{
+    return placement != PROFILE_HOST || group->bandwidth_bytes_s > 0 ? PROFILE_GROUP : 0;
+}
+
+uint32_t profile_lanes(const struct lane_file *profile, enum profile_placement placement,
+                       struct model_lane lanes[MODEL_LANES_MAX], struct model_group *group)
+{
+    uint32_t count = 0;
+    *group = (struct model_group){PROFILE_GROUP, profile_together(profile, placement)};
+    for (uint32_t i = 0; i < profile->lane_count; i++) {
+        const char *name = profile->lanes[i].name, *at = strrchr(name, '@');
+        if (!at || strcmp(at + 1, profile_placement_name(placement)) != 0)
+            continue;
+        lanes[count] = profile->lanes[i];
+        lanes[count].name[at - name] = '\0';
+        lanes[count].group = profile_group(group, placement);
+        count++;
+    }
+    return count;
+}

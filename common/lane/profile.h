@@ -44,6 +44,17 @@ enum profile_state profile_read(const char *path, const struct fingerprint *here
 bool profile_apply(const struct lane_file *profile, enum profile_placement placement,
                    struct model_lane *lane);
 
+/* The lanes of the profile at this placement, under the names that they have in jobs, as the lanes
+ * of a peer there: in one group inside a node, and where they were measured not to add up. Returns
+ * how many; `group` is what they carry together, bandwidth 0 where that was not measured. */
+uint32_t profile_lanes(const struct lane_file *profile, enum profile_placement placement,
+                       struct model_lane lanes[MODEL_LANES_MAX], struct model_group *group);
+
+/* The group of a peer's lanes: inside a node all are driven by the same cores and do not add up,
+ * nor do others that were measured together and carried less than each alone. 0: they add up. */
+#define PROFILE_GROUP UINT32_MAX
+uint32_t profile_group(const struct model_group *group, enum profile_placement placement);
+
 /* What all lanes at this placement were measured to carry together where that is less than what
  * each carries alone (the group of the placement's name); 0: not measured, or they add up. */
 double profile_together(const struct lane_file *profile, enum profile_placement placement);

@@ -186,3 +186,27 @@ void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
         lane->can |= MODEL_CAN_ATOMICS;
     lane->reg_cached_s = btl->registers ? 0.1e-6 : -1;
 }
+
+/* --- networks of tcp -------------------------------------------------------------------------- */
+
+/* btl_tcp_bandwidth, unless the user sets it: 100 Mbit/s, whatever the network. */
+#define TCP_BANDWIDTH_DEFAULT 100
+
+/* A network of which the kernel says nothing, loopback and virtual ones among them: 10 Gbit/s. */
+#define NETWORK_BYTES_S 1.25e9
+
+bool stock_btl_knows_no_network(const char *name, uint32_t bandwidth)
+{
+    return strcmp(name, "tcp") == 0 && bandwidth == TCP_BANDWIDTH_DEFAULT;
+}
+
+void stock_btl_network(double link_bytes_s, struct model_lane *lane)
+{
+    struct model_lane_cost *cost = &lane->cost[MODEL_BY_SEND];
+    bool is_known = link_bytes_s > 0;
+    for (uint32_t i = 0; i < cost->range_count; i++)
+        cost->ranges[i].bandwidth_bytes_s = is_known ? link_bytes_s : NETWORK_BYTES_S;
+    model_lane_set_source(lane, MODEL_WAYS, MODEL_BANDWIDTH,
+                          is_known ? MODEL_SOURCE_LINK : MODEL_SOURCE_DEFAULT);
+    lane->shared_bytes_s = is_known ? link_bytes_s : 0;
+}

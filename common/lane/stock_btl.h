@@ -26,6 +26,12 @@ struct stock_btl {
     size_t short_max_bytes; /* largest message, headers included, that is worth a send-immediate */
 };
 
+/* Does that BTL leave its bandwidth at what Open MPI gives every network? */
+bool stock_btl_knows_no_network(const char *name, uint32_t bandwidth);
+
+/* Puts what the kernel says of the link (0: nothing) in place of that, and names the source. */
+void stock_btl_network(double link_bytes_s, struct model_lane *lane);
+
 /* Bytes a second of a BTL's btl_bandwidth, whose unit differs between them; 0 for 0. */
 double stock_btl_bandwidth(const char *name, uint32_t bandwidth);
 

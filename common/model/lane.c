@@ -2,6 +2,7 @@
 /* Lanes: their words and their checks. */
 #include "common/model/lane.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +10,10 @@
 const char *model_source_name(enum model_source source)
 {
     static const char *const names[MODEL_SOURCES] = {
-        [MODEL_SOURCE_USER] = "user",           [MODEL_SOURCE_PROFILE] = "profile",
-        [MODEL_SOURCE_MEASURED] = "measured",   [MODEL_SOURCE_DECLARED] = "declared",
-        [MODEL_SOURCE_STOCK_BTL] = "stock BTL", [MODEL_SOURCE_DEFAULT] = "default"};
+        [MODEL_SOURCE_USER] = "user",         [MODEL_SOURCE_PROFILE] = "profile",
+        [MODEL_SOURCE_MEASURED] = "measured", [MODEL_SOURCE_DECLARED] = "declared",
+        [MODEL_SOURCE_LINK] = "link speed",   [MODEL_SOURCE_STOCK_BTL] = "stock BTL",
+        [MODEL_SOURCE_DEFAULT] = "default"};
     return source < MODEL_SOURCES ? names[source] : "unknown";
 }
 
@@ -106,8 +108,30 @@ static bool check_cost(const struct model_lane *lane, const struct model_lane_co
     return true;
 }
 
+double model_lane_part(const struct model_lane *lane, struct model_sharers sharers)
+{
+    uint32_t least = sharers.same_node ? 2 : 1, processes = sharers.processes;
+    if (!(lane->shared_bytes_s > 0))
+        return INFINITY;
+    if (processes < least)
+        processes = least;
+    if (processes > MODEL_SHARERS_MOST)
+        processes = MODEL_SHARERS_MOST;
+    return lane->shared_bytes_s / (sharers.same_node ? 2 : 1) / processes;
+}
+
+void model_lane_share(struct model_lane *lane, struct model_sharers sharers)
+{
+    double part = model_lane_part(lane, sharers);
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
+            if (lane->cost[way].ranges[i].bandwidth_bytes_s > part)
+                lane->cost[way].ranges[i].bandwidth_bytes_s = part;
+}
+
 bool model_lane_check(const struct model_lane *lane, struct model_error *error)
 {
+    struct model_error why;
     if (!(lane->reg_cached_s <= MODEL_TIME_S_MAX))
         return model_fail(error, "lane \"%s\": reg_cached = %g is not a time of at most %g seconds",
                           lane->name, lane->reg_cached_s, MODEL_TIME_S_MAX);
@@ -115,6 +139,10 @@ bool model_lane_check(const struct model_lane *lane, struct model_error *error)
         return model_fail(error,
                           "lane \"%s\": copy_growth = %g is not a time of at most %g seconds",
                           lane->name, lane->copy_growth_s_byte, MODEL_TIME_S_MAX);
+    if (lane->shared_bytes_s != 0 &&
+        !model_attribute_check(MODEL_BANDWIDTH, lane->shared_bytes_s, &why))
+        return model_fail(error, "lane \"%s\": shared = %g is no bandwidth", lane->name,
+                          lane->shared_bytes_s);
     for (int way = 0; way < MODEL_WAYS; way++)
         if (!check_cost(lane, &lane->cost[way], error))
             return false;

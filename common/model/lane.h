@@ -20,6 +20,7 @@ enum model_source {
     MODEL_SOURCE_PROFILE,   /* a profile that multilane-calibrate measured earlier */
     MODEL_SOURCE_MEASURED,  /* measured by this job */
     MODEL_SOURCE_DECLARED,  /* a BTL of ours says so */
+    MODEL_SOURCE_LINK,      /* the speed that the kernel says the device's link runs at */
     MODEL_SOURCE_STOCK_BTL, /* converted from what another BTL says */
     MODEL_SOURCE_DEFAULT,   /* our table of defaults */
     MODEL_SOURCES
@@ -111,6 +112,11 @@ struct model_lane {
      * sends are in place, or copied, as zcopied_max_bytes says, and there is nothing to choose. */
     double copy_growth_s_byte;
 
+    /* What the lane's device carries in each direction for all processes of a node that use it; 0:
+     * the lane is each process's own. The bandwidths in `cost` are what one process gets when it is
+     * alone; model_lane_share makes them its share. */
+    double shared_bytes_s;
+
     struct model_lane_cost cost[MODEL_WAYS];
     uint8_t source[MODEL_WAYS][MODEL_ATTRIBUTES]; /* enum model_source */
 };
@@ -134,6 +140,21 @@ void model_lane_set_cost(struct model_lane *lane, enum model_way way,
  * with MODEL_ATTRIBUTES. */
 void model_lane_set_source(struct model_lane *lane, enum model_way way,
                            enum model_attribute attribute, enum model_source source);
+
+/* Who uses a shared device: so many processes of a node, and whether the peer is one of them. */
+struct model_sharers {
+    uint32_t processes; /* 0 counts as 1 */
+    bool same_node;     /* a message passes the device twice, out and in */
+};
+
+/* Of more processes than this it is not assumed that all of them send at the same time. */
+#define MODEL_SHARERS_MOST 8
+
+/* What one of them gets of the lane's device; INFINITY: it is not shared. */
+double model_lane_part(const struct model_lane *lane, struct model_sharers sharers);
+
+/* Lowers every bandwidth of the lane that is above that. */
+void model_lane_share(struct model_lane *lane, struct model_sharers sharers);
 
 /* Is every value one that the model can compute with? Negative, NaN and (but for bandwidth)
  * infinite values, zero bandwidth, ranges out of order: refused by lane, attribute and value. */

@@ -44,18 +44,31 @@ static const char *lanes_text(const struct plan_input *input, const struct plan_
     return text;
 }
 
+/* "\t1.2us at 8\t1.10\t100\t800" */
+static void use_text(const struct plan_use *use, char text[160])
+{
+    char time[NUMBER_TIME_CHARS], size[NUMBER_SIZE_CHARS], measured[80] = "\t\t";
+    if (use->samples)
+        snprintf(measured, sizeof measured, "\t%s at %s\t%.2f",
+                 number_print_time(use->measured_s, time),
+                 number_print_size(use->measured_bytes, size), use->ratio);
+    snprintf(text, 160, "%s\t%" PRIu64 "\t%" PRIu64, measured, use->messages, use->bytes);
+}
+
 void plan_table_print(FILE *out, const struct plan_input *input, const struct plan *plan,
                       const struct plan_use *uses, const char *indent)
 {
     struct table table;
-    table_init(&table, uses ? "from\tto\tprotocol\tdecided by\tlane\tpredicted\tmessages\tbytes"
-                            : "from\tto\tprotocol\tdecided by\tlane\tpredicted");
+    table_init(&table,
+               uses ? "from\tto\tprotocol\tdecided by\tlane\tpredicted\tmeasured\tratio\tmessages"
+                      "\tbytes"
+                    : "from\tto\tprotocol\tdecided by\tlane\tpredicted");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[LANES_CHARS], use[48] = "";
+        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[LANES_CHARS], use[160] = "";
         char low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
         if (uses)
-            snprintf(use, sizeof use, "\t%" PRIu64 "\t%" PRIu64, uses[i].messages, uses[i].bytes);
+            use_text(&uses[i], use);
         table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s to %s%s",
                   number_print_size(entry->first_bytes, from),
                   number_print_size(entry->largest_bytes, to), entry->protocol->name,

@@ -7,9 +7,12 @@
 
 #include "common/model/plan.h"
 
-/* How an entry was used. */
+/* How an entry was used, and what its messages took. */
 struct plan_use {
     uint64_t messages, bytes;
+    uint32_t samples;         /* how many messages were timed; 0: what follows says nothing */
+    uint64_t measured_bytes;  /* the one that is in the middle by `ratio`: its size, */
+    double measured_s, ratio; /* its time, and that by what was predicted of it */
 };
 
 /* The largest size of an entry at which its time is shown. */

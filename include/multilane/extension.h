@@ -151,7 +151,7 @@ struct multilane_ring_key {
 typedef void (*multilane_ring_done)(void *context, int status);
 typedef void (*multilane_flush_done)(void *context, int status);
 
-#define MULTILANE_NOTE_BYTES       256u
+#define MULTILANE_NOTE_BYTES       512u
 #define MULTILANE_FENCE_NOTE_BYTES 64u
 
 struct multilane_extension {

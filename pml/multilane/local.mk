@@ -11,6 +11,7 @@ multilane_sources = \
 	pml/multilane/base/counter.h \
 	pml/multilane/base/blocks.h \
 	pml/multilane/base/datatype.c pml/multilane/base/datatype.h \
+	pml/multilane/base/ends.h \
 	pml/multilane/base/handle.c pml/multilane/base/handle.h \
 	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \
 	pml/multilane/base/own_page.c pml/multilane/base/own_page.h \
@@ -34,6 +35,7 @@ multilane_sources = \
 	pml/multilane/peer/peer_class.c pml/multilane/peer/peer_class.h \
 	pml/multilane/peer/peer_lanes.c pml/multilane/peer/peer_lanes.h \
 	pml/multilane/peer/record.c pml/multilane/peer/record.h \
+	pml/multilane/peer/samples.h \
 	pml/multilane/peer/stripe.c pml/multilane/peer/stripe.h \
 	pml/multilane/peer/used_profile.c pml/multilane/peer/used_profile.h \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
@@ -56,6 +58,7 @@ multilane_sources = \
 	pml/multilane/request/pieces.c pml/multilane/request/pieces.h \
 	pml/multilane/request/recv_request.c pml/multilane/request/recv_request.h \
 	pml/multilane/request/request.c pml/multilane/request/request.h \
+	pml/multilane/request/sample.c pml/multilane/request/sample.h \
 	pml/multilane/request/send_queue.c pml/multilane/request/send_queue.h \
 	pml/multilane/request/send_request.c pml/multilane/request/send_request.h \
 	pml/multilane/request/send_start.c pml/multilane/request/send_start.h \
@@ -85,6 +88,7 @@ multilane_sources = \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
 	pml/multilane/report/counters.c \
 	pml/multilane/report/explain.c \
+	pml/multilane/report/measured.c pml/multilane/report/measured.h \
 	pml/multilane/report/page_fill.c pml/multilane/report/page_fill.h \
 	pml/multilane/report/page_keeper.c pml/multilane/report/page_keeper.h \
 	pml/multilane/report/switch_points.c \

@@ -3,10 +3,11 @@
  * delays, repeats and so reorders messages, fails completions, says that it is busy, dies and comes
  * back.
  *
- * Each lane is a module with a datagram socket of its own; what the kernel has no room for waits in
- * order. Faults happen where a message is sent, so the receiver needs no knowledge of them. The
- * first lane never dies and never fails a completion, unless a test wants that: something has to
- * carry the job on.
+ * Each lane is a module with a datagram socket of its own, for which the kernel keeps ten messages
+ * that were not read. One that it has no room for waits in order, and has not left before its
+ * callback: its sender may never call progress again. Faults happen where a message is sent, so the
+ * receiver needs no knowledge of them. The first lane never dies and never fails a completion,
+ * unless a test wants that: something has to carry the job on.
  *
  * A test program can have one fault at an exact call instead: see btl_flaky.h. */
 #define _GNU_SOURCE
@@ -53,7 +54,8 @@ static const struct param params[] = {
     {"sleep_turns", PARAM_INT, &faults.sleep_turns, "calls of progress until it comes back"},
 };
 
-/* What was accepted, and is sent in a later turn; its callback comes then. */
+/* What was accepted, and is sent in a later turn or when the kernel has room; its callback comes
+ * then. */
 struct held {
     struct held *next;
     uint64_t due; /* turn */
@@ -219,6 +221,21 @@ static void packet_add(struct flaky *lane, const struct mca_btl_base_endpoint_t 
     lane->last = &packet->next;
 }
 
+/* Takes the last packet back, if it is due and the kernel had no room for it. */
+static bool last_taken_back(struct flaky *lane)
+{
+    struct packet **at = &lane->first;
+    while (*at && (*at)->next)
+        at = &(*at)->next;
+    if (!*at || (*at)->due > lane->turn)
+        return false;
+    free(*at);
+    *at = NULL;
+    lane->last = at;
+    return true;
+}
+
+/* OPAL_ERR_OUT_OF_RESOURCE: the kernel has no room, and the message was not sent. */
 static int message_send(struct flaky *lane, const struct mca_btl_base_endpoint_t *to,
                         mca_btl_base_tag_t tag, const mca_btl_base_segment_t *segments,
                         size_t count)
@@ -235,9 +252,11 @@ static int message_send(struct flaky *lane, const struct mca_btl_base_endpoint_t
         uint64_t due =
             happens(lane, faults.delay) ? lane->turn + chance_next(&lane->chance) % 200 : 0;
         packet_add(lane, to, tag, segments, count, due);
-        if (happens(lane, faults.twice))
-            packet_add(lane, to, tag, segments, count, lane->turn);
         packets_go(lane);
+        if (last_taken_back(lane))
+            rc = OPAL_ERR_OUT_OF_RESOURCE;
+        else if (happens(lane, faults.twice))
+            packet_add(lane, to, tag, segments, count, lane->turn);
     }
     OPAL_THREAD_UNLOCK(&lane->lock);
     return rc;
@@ -309,11 +328,14 @@ static bool holds_back(struct flaky *lane)
     return holds;
 }
 
+/* OPAL_ERR_OUT_OF_RESOURCE: as message_send. */
 static int descriptor_send(struct flaky *lane, struct mca_btl_base_endpoint_t *endpoint,
                            mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
     int rc =
         message_send(lane, endpoint, tag, descriptor->des_segments, descriptor->des_segment_count);
+    if (rc == OPAL_ERR_OUT_OF_RESOURCE)
+        return rc;
     bool is_ours = descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
     /* Errors come as often by the return as by the callback, or, as tcp has it, by both. */
     uint64_t way = rc == OPAL_SUCCESS ? 1 : chance_next(&lane->chance) % 3;
@@ -335,20 +357,48 @@ static void descriptor_hold(struct flaky *lane, struct mca_btl_base_endpoint_t *
         abort();
     *held = (struct held){.due = due, .to = endpoint, .descriptor = descriptor, .tag = tag};
     descriptor->des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK; /* as tcp does */
+    OPAL_THREAD_LOCK(&lane->lock);
     *lane->held_last = held;
     lane->held_last = &held->next;
+    OPAL_THREAD_UNLOCK(&lane->lock);
 }
 
-/* In order: the first one that is not due keeps the others. */
+/* Null: none is due. */
+static struct held *held_take(struct flaky *lane)
+{
+    OPAL_THREAD_LOCK(&lane->lock);
+    struct held *held = lane->held;
+    if (held && held->due > lane->turn)
+        held = NULL;
+    if (held)
+        lane->held = held->next;
+    if (!lane->held)
+        lane->held_last = &lane->held;
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    return held;
+}
+
+static void held_return(struct flaky *lane, struct held *held)
+{
+    OPAL_THREAD_LOCK(&lane->lock);
+    held->next = lane->held;
+    lane->held = held;
+    if (!held->next)
+        lane->held_last = &held->next;
+    OPAL_THREAD_UNLOCK(&lane->lock);
+}
+
+/* In order: the first one that is not due, or has no room, keeps the others. */
 static int held_go(struct flaky *lane)
 {
+    struct held *held;
     int count = 0;
-    while (lane->held && lane->held->due <= lane->turn) {
-        struct held *held = lane->held;
-        lane->held = held->next;
-        if (!lane->held)
-            lane->held_last = &lane->held;
-        descriptor_send(lane, held->to, held->descriptor, held->tag);
+    while ((held = held_take(lane))) {
+        if (descriptor_send(lane, held->to, held->descriptor, held->tag) ==
+            OPAL_ERR_OUT_OF_RESOURCE) {
+            held_return(lane, held);
+            break;
+        }
         free(held);
         count++;
     }
@@ -362,8 +412,11 @@ static int flaky_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
     enum flaky_fault fault = fault_now(lane);
     if (fault == FLAKY_NO_ROOM)
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
-    if (fault != FLAKY_HELD && fault != FLAKY_BUSY && !holds_back(lane))
-        return descriptor_send(lane, endpoint, descriptor, tag);
+    if (fault != FLAKY_HELD && fault != FLAKY_BUSY && !holds_back(lane)) {
+        int rc = descriptor_send(lane, endpoint, descriptor, tag);
+        if (rc != OPAL_ERR_OUT_OF_RESOURCE)
+            return rc;
+    }
     uint64_t due = lane->connected_turn;
     if (fault == FLAKY_HELD || fault == FLAKY_BUSY)
         due = lane->turn + plan.rounds;
@@ -379,16 +432,18 @@ static int flaky_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     struct flaky *lane = (struct flaky *) btl;
     mca_btl_base_segment_t segment;
     (void) convertor;
-    if (payload_size > 0 || header_size > EAGER_MAX || is_busy(lane) ||
-        fault_now(lane) != FLAKY_NONE || holds_back(lane)) {
-        if (descriptor)
-            *descriptor = flaky_alloc(btl, endpoint, order, header_size + payload_size, flags);
-        return OPAL_ERR_RESOURCE_BUSY;
-    }
     memset(&segment, 0, sizeof(segment));
     segment.seg_addr.pval = header;
     segment.seg_len = header_size;
-    return message_send(lane, endpoint, tag, &segment, 1);
+    int rc = OPAL_ERR_OUT_OF_RESOURCE;
+    if (payload_size == 0 && header_size <= EAGER_MAX && !is_busy(lane) &&
+        fault_now(lane) == FLAKY_NONE && !holds_back(lane))
+        rc = message_send(lane, endpoint, tag, &segment, 1);
+    if (rc != OPAL_ERR_OUT_OF_RESOURCE)
+        return rc;
+    if (descriptor)
+        *descriptor = flaky_alloc(btl, endpoint, order, header_size + payload_size, flags);
+    return OPAL_ERR_RESOURCE_BUSY;
 }
 
 /* --- gets and puts, which the kernel copies at once ----------------------------------------------
@@ -591,6 +646,13 @@ static int flaky_finalize(mca_btl_base_module_t *btl)
         free(packet);
     }
     lane->last = &lane->first;
+    while (lane->held) {
+        struct held *held = lane->held;
+        lane->held = held->next;
+        if (held->descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
+            free(held->descriptor);
+        free(held);
+    }
     OBJ_DESTRUCT(&lane->lock);
     return OPAL_SUCCESS;
 }

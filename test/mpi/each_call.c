@@ -3,9 +3,11 @@
  * (test/fake/btl_flaky.h), and each time another call of the sender's or the receiver's BTL is
  * refused, or accepted and not sent for a while, or a lane is cut there. Each message arrives right
  * while its sender, whose call has ended, computes; each call ends.
- *     each_call FILE BYTES [--cut] [--share N]
+ *     each_call FILE BYTES LANES [--cut] [--share N]
+ *     each_call FILE BYTES LANES --unread N
  * The two ranks meet in FILE, outside of MPI. --cut: only cuts, of each of two lanes; the sender is
- * in MPI then. --share N: every Nth case. */
+ * in MPI then. --share N: every Nth case. --unread N: no fault, but so many messages before the
+ * receiver reads the first. */
 #define _GNU_SOURCE
 #include <mpi.h>
 
@@ -249,6 +251,24 @@ static void faults_run(int lanes)
                         calls_run(trial);
 }
 
+/* More than the kernel keeps: the last calls end when the receiver reads. */
+static void unread_run(int count)
+{
+    struct trial trial = {.mode = SEND, .fault = FLAKY_NONE};
+    meet();
+    for (int i = 0; i < count && rank == SENDER; i++)
+        MPI_Send(buffer, bytes, MPI_BYTE, RECEIVER, 1, MPI_COMM_WORLD);
+    if (rank == RECEIVER)
+        usleep(200000);
+    for (int i = 0; i < count && rank == RECEIVER; i++)
+        MPI_Recv(buffer, bytes, MPI_BYTE, SENDER, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == RECEIVER)
+        atomic_fetch_add(&meeting->received, 1);
+    else if (!await(&meeting->received, 1, false))
+        fail(&trial, "the calls have ended, and the receiver waits for a message");
+    cases = count;
+}
+
 static void functions_find(void)
 {
     *(void **) &flaky_plan = dlsym(RTLD_DEFAULT, "mca_btl_flaky_plan");
@@ -259,24 +279,29 @@ static void functions_find(void)
 
 int main(int argc, char **argv)
 {
-    int provided, lanes;
+    int provided, lanes, unread = 0;
     MPI_Init(&argc, &argv);
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (argc < 4)
-        stop("usage: each_call FILE BYTES LANES [--cut] [--share N]");
+        stop("usage: each_call FILE BYTES LANES [--cut] [--share N] [--unread N]");
     bytes = atoi(argv[2]);
     lanes = atoi(argv[3]);
     for (int i = 4; i < argc; i++) {
         cuts |= strcmp(argv[i], "--cut") == 0;
         if (strcmp(argv[i], "--share") == 0 && i + 1 < argc)
             share = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--unread") == 0 && i + 1 < argc)
+            unread = atoi(argv[++i]);
     }
     functions_find();
     buffer = malloc((size_t) bytes + BLOCK);
     meeting_join(argv[1]);
     MPI_Barrier(MPI_COMM_WORLD);
-    faults_run(lanes);
+    if (unread)
+        unread_run(unread);
+    else
+        faults_run(lanes);
     long failures = atomic_load(&meeting->failures);
     if (rank == SENDER)
         printf("each_call: %ld of %ld cases run, %ld failures\n", (cases + share - 1) / share,

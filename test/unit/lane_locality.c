@@ -73,6 +73,62 @@ static void ports_of_a_card_have_its_number(void)
     for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
         CHECK(!locality_find(sysfs, nowhere[i], &one) && !one.card && !one.cpus[0], "\"%s\"",
               nowhere[i]);
+}
+
+static void file_make(const char *path, const char *text)
+{
+    char whole[300];
+    snprintf(whole, sizeof(whole), "%s/%s", sysfs, path);
+    FILE *file = fopen(whole, "w");
+    CHECK(file, "%s", whole);
+    if (file) {
+        fprintf(file, "%s\n", text);
+        fclose(file);
+    }
+}
+
+static void a_bus_carries_what_its_link_does(void)
+{
+    static const char bus[] = "devices/pci0000:00/0000:41:00.0";
+    char path[128];
+    CHECK(locality_bus(sysfs, "mlx5_0:1") == 0, "a bus of no known speed");
+    snprintf(path, sizeof(path), "%s/current_link_width", bus);
+    file_make(path, "16");
+    snprintf(path, sizeof(path), "%s/current_link_speed", bus);
+    file_make(path, "16.0 GT/s PCIe");
+    double carries = locality_bus(sysfs, "mlx5_0:1");
+    CHECK(carries > 28.5e9 && carries < 28.7e9, "%g", carries); /* 32e9 * 128/130 * 256/282 */
+    CHECK(locality_bus(sysfs, "eth0") == carries, "the same device by its other name");
+    file_make(path, "5.0 GT/s PCIe");
+    carries = locality_bus(sysfs, "eth0");
+    CHECK(carries > 7.2e9 && carries < 7.3e9, "%g", carries);
+    static const char *const impossible[] = {"", "Unknown", "-1 GT/s", "1e9 GT/s"};
+    for (size_t i = 0; i < sizeof(impossible) / sizeof(impossible[0]); i++) {
+        file_make(path, impossible[i]);
+        CHECK(locality_bus(sysfs, "eth0") == 0, "\"%s\"", impossible[i]);
+    }
+    CHECK(locality_bus(sysfs, "veth0") == 0 && locality_bus(sysfs, "../net/eth0") == 0, "no bus");
+}
+
+static void a_link_carries_what_the_kernel_says(void)
+{
+    CHECK(locality_link(sysfs, "eth0") == 0, "a speed that nothing says");
+    file_make("class/net/eth0/speed", "25000");
+    double carries = locality_link(sysfs, "eth0");
+    CHECK(carries > 2.94e9 && carries < 2.95e9, "%g", carries); /* 25e9 / 8 * 1448/1538 */
+    file_make("class/net/eth1/speed", "-1");                    /* the link is down */
+    CHECK(locality_link(sysfs, "eth1") == 0, "a link that is down");
+    file_make("class/net/veth0/speed", "10000"); /* of a device that is none */
+    CHECK(locality_link(sysfs, "veth0") == 0, "a virtual device");
+    folder("class/net/bond0/lower_eth0");
+    file_make("class/net/bond0/speed", "50000");
+    carries = locality_link(sysfs, "bond0");
+    CHECK(carries > 5.88e9 && carries < 5.89e9, "%g", carries);
+    CHECK(locality_link(sysfs, "../net/eth0") == 0 && locality_link(sysfs, "") == 0, "no device");
+}
+
+static void folders_end(void)
+{
     char command[64];
     snprintf(command, sizeof(command), "rm -rf %s", sysfs);
     CHECK(system(command) == 0, "%s", command);
@@ -208,6 +264,9 @@ static void cards_come_before_second_ports_and_near_before_far(void)
 int main(void)
 {
     ports_of_a_card_have_its_number();
+    a_bus_carries_what_its_link_does();
+    a_link_carries_what_the_kernel_says();
+    folders_end();
     near_is_nearer_than_far();
     a_process_knows_where_it_is();
     cards_come_before_second_ports_and_near_before_far();

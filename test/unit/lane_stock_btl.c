@@ -221,6 +221,37 @@ static void emulated_get_and_put_are_none(void)
     CHECK(lane.can & MODEL_CAN_GET && lane.can & MODEL_CAN_PUT, "vader");
 }
 
+static struct model_lane tcp_over(double link_bytes_s)
+{
+    const struct stock_btl tcp = {.name = "tcp",
+                                  .bandwidth = 100,
+                                  .can_send = true,
+                                  .eager_limit = 65536,
+                                  .max_send_size = 131072};
+    struct model_lane lane;
+    struct model_error complaint;
+    stock_btl_attributes(&tcp, &lane, &complaint);
+    CHECK(stock_btl_knows_no_network(tcp.name, tcp.bandwidth), "tcp's own default");
+    stock_btl_network(link_bytes_s, &lane);
+    return lane;
+}
+
+/* Its btl_bandwidth is 100 Mbit/s whatever the network is, unless the user sets it. */
+static void tcp_has_the_speed_of_its_network(void)
+{
+    struct model_lane lane = tcp_over(2.9e9);
+    const struct model_lane_range *sends = lane.cost[MODEL_BY_SEND].ranges;
+    const uint8_t *source = lane.source[MODEL_BY_SEND];
+    CHECK(sends->bandwidth_bytes_s == 2.9e9 && source[MODEL_BANDWIDTH] == MODEL_SOURCE_LINK &&
+              source[MODEL_LATENCY] == MODEL_SOURCE_DEFAULT && lane.shared_bytes_s == 2.9e9,
+          "%g by %d", sends->bandwidth_bytes_s, source[MODEL_BANDWIDTH]);
+    lane = tcp_over(0); /* nothing is known */
+    CHECK(sends->bandwidth_bytes_s == 1.25e9 && source[MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
+          "%g", sends->bandwidth_bytes_s);
+    CHECK(!stock_btl_knows_no_network("tcp", 10000) && !stock_btl_knows_no_network("usnic", 100),
+          "what says its own");
+}
+
 int main(void)
 {
     unit_of_self_is_mbit();
@@ -240,5 +271,6 @@ int main(void)
     an_absurd_bandwidth_is_complained_of_and_not_used();
     every_lane_can_be_computed_with();
     emulated_get_and_put_are_none();
+    tcp_has_the_speed_of_its_network();
     return check_end();
 }

@@ -55,7 +55,7 @@ test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c
 pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_handle test/unit/pml_in_place \
 	test/unit/pml_lanes \
 	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
-	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_record \
+	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
 	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
@@ -98,6 +98,11 @@ test_unit_pml_datatype_LDADD = $(pml_ldadd)
 test_unit_pml_pieces_SOURCES = test/unit/pml_pieces.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_pieces_LDADD = $(pml_ldadd)
+test_unit_pml_profile_SOURCES = test/unit/pml_profile.c test/unit/lanes_standin.c
+test_unit_pml_profile_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_profile_LDADD = libmultilane_pml.la libmultilane_tools.la $(PML_TEST_LDADD) -ldl -lm
+test_unit_pml_profile_DEPENDENCIES = libmultilane_pml.la libmultilane_tools.la libmultilane_compat.la \
+	libmultilane_common.la multilane-plan
 test_unit_pml_record_SOURCES = test/unit/pml_record.c test/unit/lanes_standin.c
 test_unit_pml_record_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_record_LDADD = $(pml_ldadd)
@@ -125,7 +130,7 @@ test_unit_pml_watch_LDADD = $(pml_ldadd)
 
 # The whole of it in a job without a job.
 job_tests = test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_recv \
-	test/unit/pml_queue
+	test/unit/pml_queue test/unit/pml_sample
 check_PROGRAMS += $(job_tests)
 TESTS += $(job_tests)
 noinst_HEADERS += test/unit/job_standin.h
@@ -145,6 +150,9 @@ test_unit_pml_recv_LDADD = $(pml_ldadd)
 test_unit_pml_queue_SOURCES = test/unit/pml_queue.c $(job_standin)
 test_unit_pml_queue_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_queue_LDADD = $(pml_ldadd)
+test_unit_pml_sample_SOURCES = test/unit/pml_sample.c $(job_standin)
+test_unit_pml_sample_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_sample_LDADD = $(pml_ldadd)
 
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_stock_btl \

@@ -216,6 +216,57 @@ def a_lane_that_can_copy_or_send_in_place_shows_which():
     check([entry.get("copied") for entry in dear] == [None, True, True, False], dear)  # 1 s: 15 GB
 
 
+# The lanes that btl/shm and btl/verbs declare, for large messages.
+SHM = """[lane shm]
+can = send get
+group = node
+send_latency = 80e-9
+send_overhead = 100e-9
+send_bandwidth = 27e9
+get_latency = 60e-9
+get_overhead = 1.5e-6
+get_bandwidth = 11e9
+"""
+
+
+def port_text(bytes_s, can, shared=True):
+    return "[lane verbs]\ncan = %s\nlatency = 1e-6\noverhead = 0.4e-6\nbandwidth = %r\n%s" % (
+        can, bytes_s, "shared = %r\n" % bytes_s if shared else "")
+
+
+def plan_of(text, *options):
+    status, out, err = run("--json", *options, "-", text=text)
+    check(status == 0, err)
+    return json.loads(out)["plan"] if not status else []
+
+
+def a_port_is_shared_by_the_ranks_of_a_node():
+    for gigabits in (100, 200, 400, 800):
+        bytes_s = gigabits * 1e9 / 8 * 0.95
+        for ranks in (1, 8, 64, 128):
+            # Between nodes: the equation with the part of the port that a rank has.
+            part = bytes_s / min(ranks, 8)
+            lane = {"use": "both", "latency": 1e-6, "bandwidth": part, "overhead": 0.4e-6,
+                    "reg_cost": 0.0, "reg_growth": 0.0}
+            want = expected(0.99, [lane], 0)
+            plan = plan_of(port_text(bytes_s, "send"), "--ranks", str(ranks))
+            check([(entry["first_bytes"], entry["protocol"]) for entry in plan] ==
+                  [(0, "eager-zcopy"), (want[1], "rndv-am")], gigabits, ranks, want, plan)
+            # Inside a node: never in place of shared memory, since a message takes the port twice.
+            text = SHM + port_text(bytes_s, "send get put") + "group = node\n"
+            plan = plan_of(text, "--ranks", str(ranks), "--same-node")
+            lanes = {lane["name"] for entry in plan for lane in entry["lanes"]}
+            check(lanes == {"shm"}, gigabits, ranks, plan)
+    # Alone, a process would have taken it.
+    text = SHM + port_text(47.5e9, "send get put", shared=False) + "group = node\n"
+    plan = plan_of(text, "--ranks", "8", "--same-node")
+    check(plan[-1]["lanes"][0]["name"] == "verbs", plan)
+    # Where shared memory is slow and few ranks share a fast port, the port is the quicker way.
+    text = (SHM.replace("27e9", "12e9") + port_text(95e9, "send get put") + "group = node\n")
+    plan = plan_of(text, "--ranks", "2", "--same-node")
+    check(plan[-1]["lanes"][0]["name"] == "verbs", plan)
+
+
 def what_decides_a_switch_is_said():
     lane = "[lane l]\nlatency = 20e-6\nbandwidth = 1.25e9\noverhead = 10e-6\nzcopied_max = 1m\n"
 
@@ -281,6 +332,8 @@ BAD_FILES = [  # content, words that the sentence must have
     ("[lane a]\nbandwidth = 1\ncopy_growth = fast\n", ["3", "copy_growth", "fast"]),
     ("[lane a]\nbandwidth = 1\ncopy_growth = -1e-9\n", ["copy_growth", "-1e-9"]),
     ("[lane a]\nbandwidth = 1\ncopy_growth = 1e300\n", ["a", "copy_growth", "1e+300"]),
+    ("[lane a]\nbandwidth = 1\nshared = -1\n", ["3", "shared", "-1"]),
+    ("[lane a]\nbandwidth = 1\nshared = 0\n", ["3", "shared", "0"]),
     ("[lane a]\nbandwidth = 1\nspeed = 3\n", ["3", "speed", "3"]),
     ("[lane a]\nbandwidth = 1\nbandwidth = 2\n", ["3", "bandwidth", "2"]),
     ("[lane a]\nbandwidth = 1\n[lane a]\nbandwidth = 1\n", ["3", "a", "line 1"]),
@@ -338,6 +391,8 @@ def bad_options_are_refused_in_one_sentence():
             (["--bias", "0", "-"], ["bias"]), (["--json=1", "-"], ["--json"]),
             (["--memory", "tape", "-"], ["--memory"]),
             (["--eager-lanes", "-1", "-"], ["--eager-lanes", "-1"]),
+            (["--ranks", "-1", "-"], ["--ranks", "-1"]),
+            (["--profile", "-"], ["profile"]), (["--profile", "--json", "-"], ["--profile"]),
             (["--protocol", "rendezvous", "-"], ["--protocol", "rendezvous", "rndv-staged"])):
         check_refusal(run(*options, text=EXAMPLE), words, options)
 
@@ -359,6 +414,7 @@ def main():
     json_agrees_with_text_and_covers_every_size()
     lanes_of_one_way_and_infinite_ones_are_printed()
     a_lane_that_can_copy_or_send_in_place_shows_which()
+    a_port_is_shared_by_the_ranks_of_a_node()
     what_decides_a_switch_is_said()
     plots_are_drawings()
     options_change_the_plan()

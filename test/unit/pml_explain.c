@@ -108,6 +108,13 @@ int main(void)
         class_route_use(class, (enum class_buffer) i, 100000);
         class_route_use(class, (enum class_buffer) i, 10000000);
     }
+    /* The second of three answered messages is in the middle: 2 * 302 ns for the round trip. */
+    static struct samples samples = {3, {{8, 700, true}, {8, 604, true}, {16, 500, true}}};
+    class->routes[CLASS_CONTIGUOUS][0].samples = &samples;
+    static struct samples large = {1, {{1 << 20, 100000, false}}};
+    class->routes[CLASS_CONTIGUOUS][3].samples = &large;
+    static struct lane_seen seen[2] = {{{0}, {0}}, {{3e8, 0}, {2, 0}}};
+    class->seen = seen;
     multilane.peer_classes = class;
     report_is_golden("explain.txt");
     report_is_golden("explain.json");

@@ -3,11 +3,13 @@
  * be lost and return, and what cannot be is named once. */
 #include "check.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lanes_standin.h"
 #include "base/parameters.h"
+#include "peer/attributes.h"
 #include "peer/peer_class.h"
 #include "peer/peer_lanes.h"
 
@@ -132,6 +134,59 @@ static void a_lost_lane_is_not_planned_with_until_it_returns(void)
     CHECK(peer->class == whole && whole->peers == sharing - 1, "another plan for the same lanes");
 }
 
+static void the_worse_of_both_ends_counts(void)
+{
+    attributes_publish(&multilane.ends);
+    struct peer *alike = peer_over(1), *other = standin_peer();
+    other->ends = malloc(sizeof(*other->ends));
+    *other->ends = multilane.ends;
+    CHECK(other->ends->lane_count == 1 && strcmp(other->ends->lanes[0].name, "tcp") == 0,
+          "%u lanes are told of", other->ends->lane_count);
+    struct record_lane *end = &other->ends->lanes[0];
+    end->overhead_s += 7e-6;     /* a slower processor, */
+    end->reg_cost_s = 5e-6;      /* that registers, */
+    end->bandwidth_bytes_s /= 4; /* on a slower link */
+    standin_reach(other, rails[0]);
+    CHECK(peer_take_lanes(other), "no lane");
+    const struct model_lane *here = &peer_class_now(alike)->lanes[0];
+    const struct model_lane *there = &peer_class_now(other)->lanes[0];
+    const struct model_lane_range *one = here->cost[MODEL_BY_SEND].ranges;
+    const struct model_lane_range *two = there->cost[MODEL_BY_SEND].ranges;
+    double more_s = two->overhead_receive_s - one->overhead_receive_s;
+    CHECK(fabs(more_s - 7e-6) < 1e-12 && two->overhead_send_s == one->overhead_send_s, "%g s",
+          more_s);
+    CHECK(two->reg_cost_s == 5e-6 && two->bandwidth_bytes_s == one->bandwidth_bytes_s / 4,
+          "%g s, %g", two->reg_cost_s, two->bandwidth_bytes_s);
+    /* An end that is better changes nothing. */
+    struct peer *better = standin_peer();
+    better->ends = malloc(sizeof(*better->ends));
+    *better->ends = multilane.ends;
+    better->ends->lanes[0].overhead_s = 0;
+    better->ends->lanes[0].bandwidth_bytes_s *= 4;
+    standin_reach(better, rails[0]);
+    CHECK(peer_take_lanes(better) && peer_class_now(better) == peer_class_now(alike),
+          "a better end has plans of its own");
+    memset(&multilane.ends, 0, sizeof(multilane.ends));
+}
+
+static uint64_t first_rndv(const struct plan *plan)
+{
+    uint32_t i = 0;
+    while (plan->entries[i].protocol->kind == MODEL_EAGER)
+        i++;
+    return plan->entries[i].first_bytes;
+}
+
+/* An eager one waits for an answer as well, which a rendezvous has in any case. */
+static void synchronous_sends_have_plans_of_their_own(void)
+{
+    const struct peer_class *class = peer_class_now(peer_over(1));
+    uint64_t plain = first_rndv(class->plans[CLASS_CONTIGUOUS]);
+    uint64_t synchronous = first_rndv(class->plans[CLASS_SYNC]);
+    CHECK(synchronous < plain, "%llu and %llu", (unsigned long long) synchronous,
+          (unsigned long long) plain);
+}
+
 /* What the standard error gets while `act` runs, as a count of lines that hold `word`. */
 static unsigned lines_said(void (*act)(void), const char *word)
 {
@@ -189,6 +244,8 @@ int main(void)
     the_most_lanes_are_what_the_user_says();
     a_late_lane_is_used_from_then_on();
     a_lost_lane_is_not_planned_with_until_it_returns();
+    the_worse_of_both_ends_counts();
+    synchronous_sends_have_plans_of_their_own();
     what_cannot_be_is_named_once();
     return check_end();
 }

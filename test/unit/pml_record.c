@@ -3,6 +3,7 @@
  * the reason. */
 #include "check.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "peer/record.h"
@@ -10,13 +11,24 @@
 
 static struct record good_record(void)
 {
-    return (struct record){.magic = RECORD_MAGIC,
-                           .wire_version = WIRE_VERSION,
-                           .pointer_bytes = sizeof(void *),
-                           .record_bytes = sizeof(struct record),
-                           .byte_order = RECORD_BYTE_ORDER,
-                           .key_bytes = 64,
-                           .pid = 1};
+    return (struct record){
+        .magic = RECORD_MAGIC,
+        .wire_version = WIRE_VERSION,
+        .pointer_bytes = sizeof(void *),
+        .record_bytes = sizeof(struct record),
+        .byte_order = RECORD_BYTE_ORDER,
+        .key_bytes = 64,
+        .pid = 1,
+        .ends = {.local_ranks = 2,
+                 .lane_count = 2,
+                 .lanes = {{"tcp", 1e-5, 0, 0, 1.25e9}, {"verbs", 1e-6, 2e-5, 1e-11, 0}}}};
+}
+
+/* As many of its lanes as there are are published. */
+static size_t published(const struct record *record)
+{
+    return offsetof(struct record, ends.lanes) +
+           record->ends.lane_count * sizeof(record->ends.lanes[0]);
 }
 
 static void expect_refused(const void *data, size_t bytes, const char *because)
@@ -29,17 +41,54 @@ static void expect_refused(const void *data, size_t bytes, const char *because)
 
 static void good_records_are_accepted(void)
 {
-    struct {
-        struct record record;
-        char more[64];
-    } longer = {.record = good_record()};
-    char text[256];
-    const char *reason = record_check(&longer, sizeof(longer.record), text, sizeof(text));
-    CHECK(!reason, "%s", reason);
-    /* Fields are only ever added: a later release's record is longer. */
-    longer.record.record_bytes = sizeof(longer);
-    reason = record_check(&longer, sizeof(longer), text, sizeof(text));
-    CHECK(!reason, "longer: %s", reason);
+    for (uint32_t lanes = 0; lanes <= RECORD_LANES_MAX; lanes++) {
+        struct record record = good_record();
+        char text[256];
+        for (uint32_t i = 2; i < lanes; i++)
+            record.ends.lanes[i] = record.ends.lanes[0];
+        record.ends.lane_count = lanes;
+        const char *reason = record_check(&record, published(&record), text, sizeof(text));
+        CHECK(!reason, "%u lanes: %s", lanes, reason);
+    }
+}
+
+/* Both ends are of one version, so a length that is not this one's is damage. */
+static void other_lengths_are_refused(void)
+{
+    struct record record = good_record();
+    expect_refused(&record, published(&record) - 1, "its length cannot be");
+    expect_refused(&record, sizeof(record), "its length cannot be");
+    record.record_bytes++;
+    expect_refused(&record, published(&record), "its length cannot be");
+    record = good_record();
+    record.ends.lane_count = RECORD_LANES_MAX + 1;
+    expect_refused(&record, sizeof(record), "its length cannot be");
+    record.ends.lane_count = UINT32_MAX;
+    expect_refused(&record, sizeof(record), "its length cannot be");
+}
+
+static void lanes_that_cannot_be_are_refused(void)
+{
+    static const double impossible[] = {-1e-6, NAN, INFINITY, 1e300};
+    for (int i = 0; i < 16; i++) {
+        struct record record = good_record();
+        struct record_lane *lane = &record.ends.lanes[1];
+        double *values[] = {&lane->overhead_s, &lane->reg_cost_s, &lane->reg_growth_s_byte,
+                            &lane->bandwidth_bytes_s};
+        *values[i / 4] = impossible[i % 4];
+        /* A bandwidth may be infinite. */
+        if (values[i / 4] != &lane->bandwidth_bytes_s || i % 4 != 2)
+            expect_refused(&record, published(&record), "what it says of its lanes cannot be");
+    }
+    struct record record = good_record();
+    record.ends.local_ranks = 0;
+    expect_refused(&record, published(&record), "a node without processes");
+    record = good_record();
+    memset(record.ends.lanes[0].name, 'x', sizeof(record.ends.lanes[0].name));
+    expect_refused(&record, published(&record), "what it says of its lanes cannot be");
+    record = good_record();
+    record.ends.lanes[0].name[0] = '\0';
+    expect_refused(&record, published(&record), "what it says of its lanes cannot be");
 }
 
 static void other_magic_is_refused(void)
@@ -84,7 +133,7 @@ static void key_beyond_the_wire_is_refused(void)
     struct record record = good_record();
     char text[256];
     record.key_bytes = WIRE_KEY_MAX;
-    CHECK(!record_check(&record, sizeof(record), text, sizeof(text)), "%s", text);
+    CHECK(!record_check(&record, published(&record), text, sizeof(text)), "%s", text);
     record.key_bytes = WIRE_KEY_MAX + 1;
     expect_refused(&record, sizeof(record), "registration keys of 257 bytes");
     record.key_bytes = UINT32_MAX;
@@ -134,17 +183,16 @@ static void garbage_is_refused(void)
         struct record record = good_record();
         char text[256];
         size_t bit = chance_below(&chance, 8 * offsetof(struct record, key_bytes));
-        if (bit / 8 == offsetof(struct record, record_bytes) ||
-            bit / 8 == offsetof(struct record, reserved))
-            continue;
         ((unsigned char *) &record)[bit / 8] ^= (unsigned char) (1u << bit % 8);
-        CHECK(record_check(&record, sizeof(record), text, sizeof(text)), "bit %zu", bit);
+        CHECK(record_check(&record, published(&record), text, sizeof(text)), "bit %zu", bit);
     }
 }
 
 int main(void)
 {
     good_records_are_accepted();
+    other_lengths_are_refused();
+    lanes_that_cannot_be_are_refused();
     other_magic_is_refused();
     other_wire_versions_are_refused_by_number();
     other_byte_order_is_refused();

@@ -238,6 +238,18 @@ static void together_measure(struct calibration *calibration, const struct place
     }
 }
 
+/* What the model says of what it was not made from. */
+static void predictions_report(struct calibration *calibration, const struct placed_peer *peer,
+                               uint32_t lanes, const struct cluster_model *model)
+{
+    struct measure_blocks blocks;
+    struct measure_overlap overlaps[MEASURE_OVERLAPS];
+    measure_blocks(&calibration->session, peer->rank, lanes, model, &blocks);
+    report_blocks(stdout, &blocks);
+    measure_overlap(&calibration->session, peer->rank, lanes, model, overlaps);
+    report_overlap(stdout, overlaps);
+}
+
 /* Of the lane that control messages of this peer take: the first that can send. */
 static void cluster_measure(struct calibration *calibration, const struct placed_peer *peer)
 {
@@ -260,51 +272,13 @@ static void cluster_measure(struct calibration *calibration, const struct placed
             continue;
         }
         report_cluster(stdout, lane->name, &model);
+        predictions_report(calibration, peer, UINT32_C(1) << i, &model);
         if (is_first) {
             calibration->profile.has_cluster = true;
             calibration->cluster = model;
             calibration->cluster.processes = (uint32_t) calibration->session.ranks;
         }
     }
-}
-
-#define EXCHANGES_MAX 512
-
-/* Both ends send at once: a line of its own, where (2.7) does not hold. */
-static void exchange_report(struct calibration *calibration, const struct placed_peer *peer)
-{
-    static struct sample samples[EXCHANGES_MAX], sizes[EXCHANGES_MAX];
-    struct measure_pair pairs[64];
-    struct line_piece pieces[LINE_PIECES_MAX];
-    struct model_error why;
-    uint32_t count = measure_exchange(&calibration->session, peer->rank,
-                                      &calibration->options.effort, samples, EXCHANGES_MAX);
-    count = samples_steady(samples, count);
-    uint32_t found = line_fit_pieces(samples, count, 6, EFFECTIVE_RESIDUAL_MOST, pieces, &why);
-    if (!found) {
-        complain("exchange: ", why.text);
-        return;
-    }
-    uint32_t size_count = sample_medians(samples, count, sizes), pair_count = 0;
-    for (uint32_t i = 0; i < size_count && pair_count < 64; i++)
-        for (uint32_t j = 0; j < found; j++)
-            if (sizes[i].bytes >= pieces[j].first_bytes &&
-                sizes[i].bytes <= pieces[j].largest_bytes)
-                pairs[pair_count++] = (struct measure_pair){sizes[i].bytes, sizes[i].seconds,
-                                                            pieces[j].line.fixed_s +
-                                                                (double) sizes[i].bytes *
-                                                                    pieces[j].line.growth_s_byte};
-    struct cluster_point point;
-    bool holds = false;
-    if (calibration->profile.has_cluster) {
-        cluster_at(&calibration->cluster, calibration->cluster.packet_bytes, 2, &point);
-        holds = cluster_full_duplex(&point);
-    }
-    report_pairs(stdout,
-                 holds ? "exchange; O_s + O_r + U_r < g < L holds, (2.7) applies"
-                       : "exchange by a line of its own: O_s + O_r + U_r < g < L, which (2.7) "
-                         "needs, does not hold",
-                 pairs, pair_count);
 }
 
 static void broadcast_report(struct calibration *calibration)
@@ -351,8 +325,6 @@ static void measure_all(struct calibration *calibration)
     for (int i = 0; i < count; i++) {
         together_measure(calibration, &peers[i]);
         cluster_measure(calibration, &peers[i]);
-        progress_show((i + 0.5) / count, "both ways at once");
-        exchange_report(calibration, &peers[i]);
     }
     broadcast_report(calibration);
     progress_show(1, "done");

@@ -416,9 +416,10 @@ bool measure_cluster(struct session *session, int peer, uint32_t lanes, uint64_t
 uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t processes,
                                  struct measure_broadcasts *broadcasts, struct measure_pair *pairs)
 {
-    struct cluster_point point;
+    struct cluster_point point, answer; /* rank 0 is told by an empty message */
     uint32_t count = 0;
     cluster_at(model, model->packet_bytes, processes, &point);
+    cluster_at(model, 0, processes, &answer);
     for (int i = 0; i < MEASURE_BROADCAST_SIZES && broadcasts->turns[i]; i++) {
         uint64_t packets = (uint64_t) measure_broadcast_packets(i);
         struct cluster_broadcast broadcast;
@@ -427,7 +428,7 @@ uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t pro
         pairs[count++] = (struct measure_pair){
             .bytes = model->packet_bytes * packets,
             .measured_s = median_of(broadcasts->taken_s[i], (uint32_t) broadcasts->turns[i]),
-            .predicted_s = broadcast.simulated_s};
+            .predicted_s = broadcast.simulated_s + cluster_one_way(&answer, 1)};
     }
     return count;
 }
@@ -511,27 +512,62 @@ void measure_registration(struct session *session, int peer, uint32_t index,
         time_copy(lane);
 }
 
-/* --- beyond one message one way --------------------------------------------------------------- */
+/* --- what the cluster model says of samples that it was not fitted to ------------------------- */
 
-#define EXCHANGE_MOST_S 4.0
+#define BLOCK_TURNS  15
+#define BLOCK_MOST_S 2.0
 
-uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
-                          struct sample *samples, uint32_t room)
+void measure_blocks(struct session *session, int peer, uint32_t lanes,
+                    const struct cluster_model *model, struct measure_blocks *out)
 {
-    struct order order = {.protocol = MULTILANE_MEASURE_PLANNED};
-    uint32_t count = 0;
-    double until = seconds_now() + EXCHANGE_MOST_S;
-    for (int round = 0; round < effort->rounds && (!round || seconds_now() < until); round++)
-        for (uint64_t bytes = 1; bytes <= effort->largest_bytes; bytes *= 2) {
-            order.bytes = bytes;
-            order.count = 2;
-            double first_s = session_exchange(session, peer, &order);
-            order.count = 2 + (int) fmin(200, 1e-3 / fmax(first_s, 1e-7));
-            double values[3];
-            for (int i = 0; i < 3; i++)
-                values[i] = session_exchange(session, peer, &order);
-            if (count < room)
-                samples[count++] = (struct sample){bytes, median_of(values, 3)};
+    struct order order = {.protocol = MULTILANE_MEASURE_PLANNED, .lanes = lanes};
+    double until = seconds_now() + BLOCK_MOST_S;
+    /* measure_cluster takes thirds of a packet. */
+    order.bytes = out->packet_bytes = (model->packet_bytes * 5 + 5) / 6;
+    cluster_at(model, out->packet_bytes, 2, &out->point);
+    for (int i = 0; i < MEASURE_BLOCK_COUNTS; i++) {
+        struct measure_block *block = &out->blocks[i];
+        double one_way[BLOCK_TURNS], exchange[BLOCK_TURNS];
+        uint32_t turns = 0;
+        block->packets = UINT32_C(2) << i;
+        order.count = (int) block->packets;
+        for (; turns < BLOCK_TURNS && (turns < LEAST || seconds_now() < until); turns++) {
+            order_walk(session, &order);
+            one_way[turns] = session_block(session, peer, &order);
+            order_walk(session, &order);
+            exchange[turns] = session_exchange(session, peer, &order);
         }
-    return count;
+        block->one_way_s = median_of(one_way, turns);
+        block->exchange_s = median_of(exchange, turns);
+        block->one_way_predicted_s = cluster_one_way(&out->point, block->packets);
+        block->exchange_predicted_s = cluster_exchange(&out->point, block->packets);
+    }
+}
+
+#define OVERLAP_TURNS 9
+
+void measure_overlap(struct session *session, int peer, uint32_t lanes,
+                     const struct cluster_model *model,
+                     struct measure_overlap out[MEASURE_OVERLAPS])
+{
+    static const uint64_t sizes[MEASURE_OVERLAPS] = {4096, 65536, 1048576};
+    for (int i = 0; i < MEASURE_OVERLAPS; i++) {
+        struct order order = {.protocol = MULTILANE_MEASURE_PLANNED,
+                              .lanes = lanes,
+                              .count = 1,
+                              .bytes = sizes[i] < session->buffer_bytes ? sizes[i]
+                                                                        : session->buffer_bytes};
+        double alone[OVERLAP_TURNS], both[OVERLAP_TURNS];
+        for (int turn = 0; turn < OVERLAP_TURNS; turn++)
+            alone[turn] = session_overlapped(session, peer, &order, 0);
+        double alone_s = median_of(alone, OVERLAP_TURNS);
+        for (int turn = 0; turn < OVERLAP_TURNS; turn++)
+            both[turn] = session_overlapped(session, peer, &order, alone_s);
+        struct cluster_point point;
+        uint64_t packet = order.bytes < model->packet_bytes ? order.bytes : model->packet_bytes;
+        cluster_at(model, packet, 2, &point);
+        double hidden = (2 * alone_s - median_of(both, OVERLAP_TURNS)) / alone_s;
+        out[i] = (struct measure_overlap){order.bytes, fmin(1, fmax(0, hidden)),
+                                          cluster_overlap(&point)};
+    }
 }

@@ -63,16 +63,41 @@ bool measure_cluster(struct session *session, int peer, uint32_t lanes, uint64_t
 void measure_registration(struct session *session, int peer, uint32_t index,
                           struct model_lane *lane);
 
-/* Predictions beside measurements, of messages both ways at once and of broadcasts. */
+/* Predictions beside measurements of broadcasts. */
 struct measure_pair {
     uint64_t bytes;
     double measured_s, predicted_s;
 };
 
-uint32_t measure_exchange(struct session *session, int peer, const struct effort *effort,
-                          struct sample *samples, uint32_t room);
+/* Messages of several packets, of a size and in numbers that no line was fitted to, beside (2.6) of
+ * one way and (2.7) of both ways at once. */
+#define MEASURE_BLOCK_COUNTS 6
+struct measure_block {
+    uint32_t packets;
+    double one_way_s, one_way_predicted_s;
+    double exchange_s, exchange_predicted_s; /* predicted only where (2.7) may be used */
+};
+struct measure_blocks {
+    uint64_t packet_bytes;
+    struct cluster_point point; /* the parameters for such packets */
+    struct measure_block blocks[MEASURE_BLOCK_COUNTS];
+};
+void measure_blocks(struct session *session, int peer, uint32_t lanes,
+                    const struct cluster_model *model, struct measure_blocks *out);
 
-/* Room for MEASURE_BROADCAST_SIZES; returns how many. The times are sorted. */
+/* What part of a message's time the sender may compute: as measured, and 1 - O_s/g, which the gap
+ * leaves it. */
+#define MEASURE_OVERLAPS 3
+struct measure_overlap {
+    uint64_t bytes;
+    double measured, predicted;
+};
+void measure_overlap(struct session *session, int peer, uint32_t lanes,
+                     const struct cluster_model *model,
+                     struct measure_overlap out[MEASURE_OVERLAPS]);
+
+/* Both until rank 0 knows that it is over. Room for MEASURE_BROADCAST_SIZES; returns how many. The
+ * times are sorted. */
 uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t processes,
                                  struct measure_broadcasts *broadcasts, struct measure_pair *pairs);
 

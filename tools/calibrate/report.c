@@ -179,6 +179,71 @@ void report_pairs(FILE *out, const char *what, const struct measure_pair *pairs,
     free(off);
 }
 
+/* "-" where the formula does not apply. */
+static void predicted_cell(char *out, size_t room, bool applies, double predicted_s,
+                           double measured_s)
+{
+    char time[NUMBER_TIME_CHARS];
+    if (applies)
+        snprintf(out, room, "%s\t%.1f %%", number_print_time(predicted_s, time),
+                 100 * fabs(predicted_s / measured_s - 1));
+    else
+        snprintf(out, room, "-\t-");
+}
+
+void report_blocks(FILE *out, const struct measure_blocks *blocks)
+{
+    const struct cluster_point *point = &blocks->point;
+    bool holds = cluster_full_duplex(point);
+    char size[NUMBER_SIZE_CHARS], times[3][NUMBER_TIME_CHARS];
+    double off[MEASURE_BLOCK_COUNTS], off_both[MEASURE_BLOCK_COUNTS];
+    struct table table;
+    fprintf(out,
+            "\nmessages in packets of %s, to which nothing above was fitted, one way and both ways "
+            "at once\n",
+            number_print_size(blocks->packet_bytes, size));
+    table_init(&table, "packets\tone way\t(2.6)\toff\tboth ways\t(2.7)\toff");
+    for (int i = 0; i < MEASURE_BLOCK_COUNTS; i++) {
+        const struct measure_block *block = &blocks->blocks[i];
+        char cells[2][2 * NUMBER_TIME_CHARS];
+        predicted_cell(cells[0], sizeof(cells[0]), true, block->one_way_predicted_s,
+                       block->one_way_s);
+        predicted_cell(cells[1], sizeof(cells[1]), holds, block->exchange_predicted_s,
+                       block->exchange_s);
+        table_row(&table, "%u\t%s\t%s\t%s\t%s", (unsigned) block->packets,
+                  number_print_time(block->one_way_s, times[0]), cells[0],
+                  number_print_time(block->exchange_s, times[1]), cells[1]);
+        off[i] = fabs(block->one_way_predicted_s / block->one_way_s - 1);
+        off_both[i] = fabs(block->exchange_predicted_s / block->exchange_s - 1);
+    }
+    table_print(&table, out, "  ");
+    fprintf(out, "  off in the median: (2.6) %.1f %%", 100 * median_of(off, MEASURE_BLOCK_COUNTS));
+    if (holds)
+        fprintf(out, ", (2.7) %.1f %%\n", 100 * median_of(off_both, MEASURE_BLOCK_COUNTS));
+    else
+        fprintf(out,
+                "\n  (2.7) needs O_s + O_r + U_r < g < L and is not used: they are %s, %s and "
+                "%s\n",
+                number_print_time(point->send_overhead_s + point->receive_overhead_s +
+                                      point->user_overhead_s,
+                                  times[0]),
+                number_print_time(point->gap_s, times[1]),
+                number_print_time(point->latency_s, times[2]));
+}
+
+void report_overlap(FILE *out, const struct measure_overlap overlaps[MEASURE_OVERLAPS])
+{
+    struct table table;
+    fprintf(out, "\npart of a message's time in which its sender can compute\n");
+    table_init(&table, "bytes\tmeasured\t(g - O_s) / g");
+    for (int i = 0; i < MEASURE_OVERLAPS; i++) {
+        char size[NUMBER_SIZE_CHARS];
+        table_row(&table, "%s\t%.0f %%\t%.0f %%", number_print_size(overlaps[i].bytes, size),
+                  100 * overlaps[i].measured, 100 * overlaps[i].predicted);
+    }
+    table_print(&table, out, "  ");
+}
+
 void report_cluster(FILE *out, const char *lane, const struct cluster_model *model)
 {
     const struct {

@@ -96,10 +96,34 @@ static void done_from(int peer)
     MPI_Recv(NULL, 0, MPI_BYTE, peer, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void exchange_with(const struct session *session, int peer, uint64_t bytes)
+static void send_block(const struct session *session, int peer, const struct order *order)
 {
-    MPI_Sendrecv(session->send, (int) bytes, MPI_BYTE, peer, DATA_TAG, session->receive,
-                 (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < order->count; i++)
+        send_to(session, peer, order, i);
+}
+
+static void receive_block(const struct session *session, int peer, const struct order *order)
+{
+    for (int i = 0; i < order->count; i++)
+        receive_from(session, peer, order, i);
+}
+
+/* The peer begins the first one a latency later, and is by as much ahead of us in the next one and
+ * behind in the one after: only two in a row take the time of two. */
+#define EXCHANGES 3
+
+static void exchange_with(const struct session *session, int peer, const struct order *order)
+{
+    MPI_Request requests[2 * SESSION_BLOCK_MOST];
+    int count = order->count < SESSION_BLOCK_MOST ? order->count : SESSION_BLOCK_MOST, bytes;
+    bytes = (int) order->bytes;
+    for (int i = 0; i < count; i++)
+        MPI_Irecv(message_at(session, session->receive, order, i), bytes, MPI_BYTE, peer, DATA_TAG,
+                  MPI_COMM_WORLD, &requests[i]);
+    for (int i = 0; i < count; i++)
+        MPI_Isend(message_at(session, session->send, order, i), bytes, MPI_BYTE, peer, DATA_TAG,
+                  MPI_COMM_WORLD, &requests[count + i]);
+    MPI_Waitall(2 * count, requests, MPI_STATUSES_IGNORE);
 }
 
 /* A packet goes to the children as soon as it is here; children of the larger subtrees first. */
@@ -155,17 +179,20 @@ static void obey(const struct session *session, const struct order *order)
         }
         break;
     case ORDER_STREAM:
-        for (int i = 0; i < order->count; i++)
-            receive_from(session, 0, order, i);
+    case ORDER_CONFIRMED:
+        receive_block(session, 0, order);
         done_to(0);
         break;
     case ORDER_STREAM_IN:
-        for (int i = 0; i < order->count; i++)
-            send_to(session, 0, order, i);
+        send_block(session, 0, order);
+        break;
+    case ORDER_BLOCKS:
+        receive_block(session, 0, order);
+        send_block(session, 0, order);
         break;
     case ORDER_EXCHANGE:
-        for (int i = 0; i < order->count; i++)
-            exchange_with(session, 0, order->bytes);
+        for (int i = 0; i < EXCHANGES; i++)
+            exchange_with(session, 0, order);
         break;
     case ORDER_DEAF:
         obey_deaf(session, order);
@@ -209,34 +236,73 @@ void session_dismiss(struct session *session)
         order_give(session, rank, &order, ORDER_END);
 }
 
-/* Seconds of a round, of order->count of them; the first warms up, unless it is the only one. */
-static double rounds_time(struct session *session, int peer, const struct order *order,
-                          enum order_kind kind)
+/* Waits without calling MPI, so that what arrives meanwhile is met by the next call. */
+static void wait_idle(double seconds)
+{
+    double until = seconds_now() + seconds;
+    while (seconds_now() < until)
+        ;
+}
+
+/* Of order->count trips the first one warms up, unless it is the only one. */
+double session_trips(struct session *session, int peer, const struct order *order)
 {
     double start = 0;
-    if (!order_give(session, peer, order, kind))
+    if (!order_give(session, peer, order, ORDER_TRIPS))
         return -1;
     for (int i = 0; i < order->count; i++) {
         if (i == 1 || order->count == 1)
             start = seconds_now();
-        if (kind == ORDER_EXCHANGE) {
-            exchange_with(session, peer, order->bytes);
-        } else {
-            send_to(session, peer, order, i);
-            receive_from(session, peer, order, i);
-        }
+        send_to(session, peer, order, i);
+        receive_from(session, peer, order, i);
     }
-    return (seconds_now() - start) / (order->count > 1 ? order->count - 1 : 1);
+    return (seconds_now() - start) / (order->count > 1 ? order->count - 1 : 1) / 2;
 }
 
-double session_trips(struct session *session, int peer, const struct order *order)
+/* The peer has read the order by the time that the clock starts. */
+static bool block_give(struct session *session, int peer, const struct order *order,
+                       enum order_kind kind)
 {
-    return rounds_time(session, peer, order, ORDER_TRIPS) / 2;
+    if (!order_give(session, peer, order, kind))
+        return false;
+    wait_idle(50e-6);
+    return true;
+}
+
+double session_block(struct session *session, int peer, const struct order *order)
+{
+    if (!block_give(session, peer, order, ORDER_BLOCKS))
+        return -1;
+    double start = seconds_now();
+    send_block(session, peer, order);
+    receive_block(session, peer, order);
+    return (seconds_now() - start) / 2;
 }
 
 double session_exchange(struct session *session, int peer, const struct order *order)
 {
-    return rounds_time(session, peer, order, ORDER_EXCHANGE);
+    if (!order_give(session, peer, order, ORDER_EXCHANGE))
+        return -1;
+    exchange_with(session, peer, order);
+    double start = seconds_now();
+    for (int i = 1; i < EXCHANGES; i++)
+        exchange_with(session, peer, order);
+    return (seconds_now() - start) / (EXCHANGES - 1);
+}
+
+double session_overlapped(struct session *session, int peer, const struct order *order,
+                          double compute_s)
+{
+    MPI_Request request;
+    if (!block_give(session, peer, order, ORDER_CONFIRMED))
+        return -1;
+    double start = seconds_now();
+    MPI_Isend(session->send, (int) order->bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD,
+              &request);
+    wait_idle(compute_s);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    done_from(peer);
+    return seconds_now() - start;
 }
 
 double session_stream(struct session *session, int peer, const struct order *order)
@@ -244,8 +310,7 @@ double session_stream(struct session *session, int peer, const struct order *ord
     if (!order_give(session, peer, order, ORDER_STREAM))
         return -1;
     double start = seconds_now();
-    for (int i = 0; i < order->count; i++)
-        send_to(session, peer, order, i);
+    send_block(session, peer, order);
     double end = seconds_now();
     done_from(peer);
     return end - start;
@@ -263,14 +328,6 @@ double session_gap_in(struct session *session, int peer, const struct order *ord
             start = seconds_now();
     }
     return (seconds_now() - start) / (order->count - 1 - steady);
-}
-
-/* Waits without calling MPI, so that what arrives meanwhile is met by the next call. */
-static void wait_idle(double seconds)
-{
-    double until = seconds_now() + seconds;
-    while (seconds_now() < until)
-        ;
 }
 
 void order_walk(struct session *session, struct order *order)

@@ -14,7 +14,9 @@ enum order_kind {
     ORDER_TRIPS,     /* there and back */
     ORDER_STREAM,    /* many from rank 0, one answer */
     ORDER_STREAM_IN, /* many to rank 0 */
-    ORDER_EXCHANGE,  /* both at once */
+    ORDER_BLOCKS,    /* so many packets there, and as many back */
+    ORDER_EXCHANGE,  /* so many packets both ways at once */
+    ORDER_CONFIRMED, /* one message from rank 0, and an answer without bytes */
     ORDER_DEAF,      /* sleep, and only then receive as many as rank 0 has sent meanwhile */
     ORDER_BROADCAST  /* by packets along a binomial tree of all ranks */
 };
@@ -56,7 +58,16 @@ double session_stream(struct session *session, int peer, const struct order *ord
  * through faster than it can go on, by what its buffers and shapers hold. 8 messages or more. */
 double session_gap_in(struct session *session, int peer, const struct order *order);
 
+/* A message of order->count packets one way, and one each way at once; at most
+ * SESSION_BLOCK_MOST. */
+#define SESSION_BLOCK_MOST 64
+double session_block(struct session *session, int peer, const struct order *order);
 double session_exchange(struct session *session, int peer, const struct order *order);
+
+/* One message that is started, `compute_s` of computing, and then the wait and an answer, as
+ * test/bench/overlap.c measures it. */
+double session_overlapped(struct session *session, int peer, const struct order *order,
+                          double compute_s);
 
 /* Seconds that a packetised broadcast from rank 0 takes until the last rank has it all. */
 double session_broadcast(struct session *session, uint64_t packet_bytes, int packets);

@@ -103,6 +103,8 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
         print_real(out, "reg_cached", lane->reg_cached_s);
     if (lane->copy_growth_s_byte > 0)
         print_real(out, "copy_growth", lane->copy_growth_s_byte);
+    if (lane->shared_bytes_s > 0)
+        print_real(out, "shared", lane->shared_bytes_s);
     print_ways(out, lane, UINT64_MAX);
     for (uint64_t end = next_end(lane, 1); end != UINT64_MAX; end = next_end(lane, end + 1)) {
         fprintf(out, "[range %s %s]\n", lane->name, number_print_size(end, size));
@@ -124,6 +126,7 @@ static void print_profile(FILE *out, const struct lane_file *file,
         machine->kernel, machine->open_mpi, machine->multilane);
     fprintf(out, "header = %u\n", (unsigned) file->around.header_bytes);
     print_size(out, "credit", file->around.eager_max_bytes);
+    fprintf(out, "registered = %s\n", file->around.registration_cached ? "yes" : "no");
     for (uint32_t i = 0; i < file->group_count; i++) {
         fprintf(out, "\n[group %s]\n", file->group_names[file->groups[i].id - 1].name);
         print_real(out, "bandwidth", file->groups[i].bandwidth_bytes_s);

@@ -10,6 +10,7 @@
 #include "opal/mca/allocator/base/base.h"
 
 #include "base/counter.h"
+#include "base/ends.h"
 #include "common/model/flow.h"
 #include "base/handle.h"
 
@@ -44,6 +45,8 @@ struct multilane {
     struct handle_table handles;
 
     _Atomic uint32_t lost_peers; /* how many lost peers return errors, see lost.h */
+
+    struct record_ends ends; /* what peers were told of this end's lanes */
 
     /* Flow control of unexpected messages, see flow.h: */
     uint32_t window;       /* that this process promises every peer, */

@@ -13,6 +13,7 @@
 #include "peer/contact.h"
 #include "peer/peer_lanes.h"
 #include "peer/stripe.h"
+#include "request/sample.h"
 #include "request/send_queue.h"
 #include "request/send_start.h"
 #include "liveness/lost.h"
@@ -176,7 +177,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     case WIRE_ACK:
     case WIRE_NACK:
         good = read_bytes(reader, &body.ack, sizeof(body.ack)) &&
-               send_request_acknowledged(peer, body.ack.sender, arrival->type == WIRE_ACK);
+               (sample_answered(peer, body.ack.sender, arrival->type == WIRE_ACK) ||
+                send_request_acknowledged(peer, body.ack.sender, arrival->type == WIRE_ACK));
         break;
     default:
         break;

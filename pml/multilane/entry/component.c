@@ -4,6 +4,7 @@
 #include "common/memory/kernels.h"
 #include "report/report.h"
 #include "common/model/flow.h"
+#include "peer/attributes.h"
 #include "peer/node_costs.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
@@ -82,7 +83,8 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 
     multilane.window = flow_divide(parameters.unexpected_max_bytes,
                                    (uint32_t) ompi_process_info.num_procs, &multilane.pool);
-    if (record_publish(multilane.window) != OMPI_SUCCESS)
+    attributes_publish(&multilane.ends);
+    if (record_publish(multilane.window, &multilane.ends) != OMPI_SUCCESS)
         return NULL;
     node_costs_publish();
     return module_of_job();

@@ -27,6 +27,7 @@
 #include "report/page_keeper.h"
 #include "report/report.h"
 #include "request/recv_request.h"
+#include "request/sample.h"
 #include "request/send_queue.h"
 #include "request/send_request.h"
 #include "request/send_start.h"
@@ -118,9 +119,10 @@ static void peer_met(struct peer *peer, uint32_t window)
 static void tables_hand_down(void)
 {
     errors_begin();
+    samples_begin();
     contact_events.met = peer_met;
-    request_calls =
-        (struct request_calls){.start = module_start, .cancel_send = send_request_cancel};
+    request_calls = (struct request_calls){
+        .start = module_start, .cancel_send = send_request_cancel, .timed = sample_request_end};
 }
 
 int module_enable(bool enable)
@@ -270,6 +272,7 @@ void module_fini(void)
     page_keeper_end();
     waits_unhook();
     explain_write();
+    samples_end();
     multilane.enabled = false;
     multilane.receiving = false;
     pending_close();

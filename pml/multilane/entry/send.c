@@ -21,7 +21,7 @@ static inline __opal_attribute_always_inline__ int send_now(struct outgoing *out
     if (OPAL_UNLIKELY(!flow_is_within(
             out->mark, atomic_load_explicit(&out->peer->out.limit, memory_order_relaxed))))
         return LANE_AGAIN; /* relaxed: see flow.c */
-    return route->protocol->post(out, route);
+    return route->post(out, route);
 }
 
 static int send_unreachable(ompi_communicator_t *comm, int destination)

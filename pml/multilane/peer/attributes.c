@@ -3,6 +3,7 @@
  * the user. */
 #include "peer/attributes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +62,21 @@ static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
     say_complaint(lane->btl, &complaint);
 }
 
-static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *out)
+/* What the BTL says of its lanes, the same toward all peers. */
+static void attributes_of_module(mca_btl_base_module_t *btl, const struct stock_btl *stock,
+                                 struct model_lane *out)
 {
     struct model_error complaint;
+    stock_btl_attributes(stock, out, &complaint);
+    say_complaint(btl, &complaint);
+    if (!stock_btl_knows_no_network(stock->name, stock->bandwidth))
+        return;
+    const struct nic *device = nic_of(btl, "");
+    stock_btl_network(device ? device->link_bytes_s : 0, out);
+}
+
+static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *out)
+{
     const mca_btl_base_module_t *btl = lane->btl;
     const struct stock_btl stock = {
         .name = lane_name(lane),
@@ -79,11 +92,20 @@ static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *
         .max_send_size = btl->btl_max_send_size,
         .short_max_bytes = btl->btl_eager_limit,
     };
-    stock_btl_attributes(&stock, out, &complaint);
-    say_complaint(btl, &complaint);
+    attributes_of_module(lane->btl, &stock, out);
 }
 
-/* Names the lane after its device, as in "tcp:eth0", and sets card and distance. */
+/* What a port carries is the most that any way over it does; its bus may carry less. */
+static double port_bytes_s(const struct nic *device, const struct model_lane *lane)
+{
+    double most = 0;
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
+            most = fmax(most, lane->cost[way].ranges[i].bandwidth_bytes_s);
+    return device->bus_bytes_s > 0 ? fmin(most, device->bus_bytes_s) : most;
+}
+
+/* Names the lane after its device, as in "tcp:eth0", and sets card, distance and what is shared. */
 static void set_device(const struct lane *lane, struct model_lane *out)
 {
     const char *colon = strchr(out->name, ':');
@@ -92,32 +114,157 @@ static void set_device(const struct lane *lane, struct model_lane *out)
         return;
     if (!colon && device->name[0])
         snprintf(out->name, sizeof(out->name), "%.7s:%s", lane_name(lane), device->name);
+    if (device->is_on_bus && (out->reach & MODEL_MEMORY_HOST))
+        out->shared_bytes_s = port_bytes_s(device, out);
     out->card = device->card;
     out->distance = device->distance;
 }
 
 /* Applies the user's values again, which a BTL of ours has already declared: a profile must not
  * replace them. */
-static void attributes_of_user(const struct lane *lane, struct model_lane *out)
+static void attributes_of_user(const char *btl, bool is_ours, struct model_lane *out)
 {
     static const char *const keys[] = {"latency", "bandwidth", "overhead", "reg_cost",
                                        "reg_growth"};
     const char *device = strchr(out->name, ':');
-    for (size_t i = 0; lane->extension && i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (size_t i = 0; is_ours && i < sizeof(keys) / sizeof(keys[0]); i++) {
         char variable[32], text[96];
         double value;
         snprintf(variable, sizeof(variable), "lane_%s", keys[i]);
-        char *given = param_peek_string("btl", lane_name(lane), variable);
+        char *given = param_peek_string("btl", btl, variable);
         if (given && number_parse_real(given, &value, NULL)) { /* not "auto" */
             /* 0 means infinite, as in btl.h. */
             bool is_infinite = strcmp(keys[i], "bandwidth") == 0 && value == 0;
-            snprintf(text, sizeof(text), "%s:%s=%s", lane_name(lane), keys[i],
-                     is_infinite ? "1e30" : given);
-            attr_apply(text, lane_name(lane), NULL, out);
+            snprintf(text, sizeof(text), "%s:%s=%s", btl, keys[i], is_infinite ? "1e30" : given);
+            attr_apply(text, btl, NULL, out);
         }
         free(given);
     }
-    attr_apply(parameters.lane_attr, lane_name(lane), device ? device + 1 : NULL, out);
+    attr_apply(parameters.lane_attr, btl, device ? device + 1 : NULL, out);
+}
+
+/* --- the other end ---------------------------------------------------------------------------- */
+
+/* What a plan takes the worse of, as one number a BTL: of its first lane for messages and the last
+ * range of sizes. */
+static struct record_lane record_of_lane(const char *name, const struct model_lane *lane)
+{
+    struct record_lane record = {.name = ""};
+    snprintf(record.name, sizeof(record.name), "%.15s", name);
+    for (int way = MODEL_WAYS - 1; way >= 0; way--) {
+        const struct model_lane_cost *cost = &lane->cost[way];
+        if (!cost->range_count)
+            continue;
+        const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
+        record.overhead_s = range->overhead_send_s + range->overhead_receive_s;
+        record.reg_cost_s = fmax(record.reg_cost_s, range->reg_cost_s);
+        record.reg_growth_s_byte = fmax(record.reg_growth_s_byte, range->reg_growth_s_byte);
+        if (isfinite(range->bandwidth_bytes_s))
+            record.bandwidth_bytes_s = fmax(record.bandwidth_bytes_s, range->bandwidth_bytes_s);
+    }
+    return record;
+}
+
+/* Where lanes of one BTL differ, the slowest counts; but the fastest link. */
+static void record_join(struct record_lane *record, const struct record_lane *more)
+{
+    record->overhead_s = fmax(record->overhead_s, more->overhead_s);
+    record->reg_cost_s = fmax(record->reg_cost_s, more->reg_cost_s);
+    record->reg_growth_s_byte = fmax(record->reg_growth_s_byte, more->reg_growth_s_byte);
+    record->bandwidth_bytes_s = fmax(record->bandwidth_bytes_s, more->bandwidth_bytes_s);
+}
+
+/* A BTL of ours does not say what a lane is like before it knows the peer; a profile and the user
+ * do. Both ends run one release, so what it declares is the same at both. */
+static void describe_module(mca_btl_base_module_t *btl, struct model_lane *out)
+{
+    const struct stock_btl stock = {.name = lane_name_of(btl),
+                                    .bandwidth = btl->btl_bandwidth,
+                                    .latency = btl->btl_latency,
+                                    .can_send = btl->btl_flags & MCA_BTL_FLAGS_SEND,
+                                    .can_get = btl->btl_flags & MCA_BTL_FLAGS_GET && btl->btl_get,
+                                    .can_put = btl->btl_flags & MCA_BTL_FLAGS_PUT && btl->btl_put,
+                                    .registers = btl->btl_register_mem != NULL};
+    model_lane_init(out, lane_name_of(btl));
+    if (lane_extension_of(btl)) {
+        const struct model_lane_range nothing = {.bandwidth_bytes_s = INFINITY};
+        model_lane_set_cost(out, MODEL_WAYS, &nothing);
+    } else {
+        attributes_of_module(btl, &stock, out);
+    }
+    const struct nic *device = nic_of(btl, "");
+    if (device && device->name[0])
+        snprintf(out->name, sizeof(out->name), "%.7s:%s", lane_name_of(btl), device->name);
+    used_profile_apply(PROFILE_HOST, out);
+    attributes_of_user(lane_name_of(btl), lane_extension_of(btl) != NULL, out);
+}
+
+void attributes_publish(struct record_ends *ends)
+{
+    mca_btl_base_selected_module_t *selected;
+    memset(ends, 0, sizeof(*ends));
+    ends->local_ranks = (uint32_t) ompi_process_info.num_local_peers + 1;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        struct model_lane lane;
+        uint32_t i = 0;
+        if (strcmp(lane_name_of(selected->btl_module), "self") == 0)
+            continue;
+        describe_module(selected->btl_module, &lane);
+        const struct record_lane record = record_of_lane(lane_name_of(selected->btl_module), &lane);
+        while (i < ends->lane_count && strcmp(ends->lanes[i].name, record.name) != 0)
+            i++;
+        if (i < ends->lane_count)
+            record_join(&ends->lanes[i], &record);
+        else if (i < RECORD_LANES_MAX)
+            ends->lanes[ends->lane_count++] = record;
+    }
+}
+
+static const struct record_lane *record_find(const struct record_ends *ends, const char *name)
+{
+    for (uint32_t i = 0; i < ends->lane_count; i++)
+        if (strcmp(ends->lanes[i].name, name) == 0)
+            return &ends->lanes[i];
+    return NULL;
+}
+
+void attributes_join(const struct record_ends *mine, const struct record_ends *theirs,
+                     const char *name, struct model_lane *lane)
+{
+    const struct record_lane *here = record_find(mine, name), *there = record_find(theirs, name);
+    if (!here || !there)
+        return;
+    double overhead_s = fmax(there->overhead_s - here->overhead_s, 0);
+    double cost_s = fmax(there->reg_cost_s - here->reg_cost_s, 0);
+    double growth_s_byte = fmax(there->reg_growth_s_byte - here->reg_growth_s_byte, 0);
+    bool is_slower =
+        there->bandwidth_bytes_s > 0 && there->bandwidth_bytes_s < here->bandwidth_bytes_s;
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
+            struct model_lane_range *range = &lane->cost[way].ranges[i];
+            range->overhead_receive_s += overhead_s;
+            range->reg_cost_s += cost_s;
+            range->reg_growth_s_byte += growth_s_byte;
+            if (is_slower)
+                range->bandwidth_bytes_s = fmin(range->bandwidth_bytes_s, there->bandwidth_bytes_s);
+        }
+    if (is_slower && lane->shared_bytes_s > there->bandwidth_bytes_s)
+        lane->shared_bytes_s = there->bandwidth_bytes_s;
+}
+
+/* On another node the worse of both ends counts, of the processes that share a device too. */
+static void attributes_of_both_ends(const struct lane *lane, struct model_lane *out)
+{
+    const struct record_ends *theirs = lane->peer->ends;
+    struct model_sharers sharers = {.processes = multilane.ends.local_ranks,
+                                    .same_node = attributes_placement(lane->peer) != PROFILE_HOST};
+    if (theirs && !sharers.same_node) {
+        attributes_join(&multilane.ends, theirs, lane_name(lane), out);
+        if (theirs->local_ranks > sharers.processes)
+            sharers.processes = theirs->local_ranks;
+    }
+    model_lane_share(out, sharers);
 }
 
 /* By a profile; else, inside the node, at the start of the job. */
@@ -147,7 +294,8 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
         attributes_measured(attributes_placement(lane->peer), out);
     if (group)
         out->group = group;
-    attributes_of_user(lane, out);
+    attributes_of_user(lane_name(lane), lane->extension != NULL, out);
+    attributes_of_both_ends(lane, out);
     if (out->short_max_bytes > EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX)
         out->short_max_bytes = EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX;
     if (lane->framed) { /* its largest message must hold the envelope, and fit other lanes */

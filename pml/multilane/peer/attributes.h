@@ -10,6 +10,13 @@
 /* The peer's placement: same cache, same node, or another host. */
 enum profile_placement attributes_placement(const struct peer *peer);
 
+/* What a peer has to know of this end's lanes. */
+void attributes_publish(struct record_ends *ends);
+
+/* The lane `name` (of a BTL) costs what it does at the worse of its two ends. */
+void attributes_join(const struct record_ends *mine, const struct record_ends *theirs,
+                     const char *name, struct model_lane *lane);
+
 /* Gathers the attributes of a lane from all sources; the strongest wins. False: they are
  * impossible, which is reported. `group`: shared by the lanes to this peer, or 0. */
 bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_lane *out);

@@ -22,6 +22,21 @@ static void peer_say_unreachable(const struct peer *peer)
     free(host);
 }
 
+/* Most peers are as this process is. */
+static bool peer_keep_ends(struct peer *peer, const struct record_ends *ends)
+{
+    free(peer->ends);
+    peer->ends = NULL;
+    if (memcmp(ends, &multilane.ends, sizeof(*ends)) == 0)
+        return true;
+    peer->ends = malloc(sizeof(*peer->ends));
+    if (peer->ends)
+        *peer->ends = *ends;
+    else
+        opal_output(0, "multilane: no memory for what rank %u told of its lanes.", peer->name.vpid);
+    return peer->ends != NULL;
+}
+
 struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
 {
     struct peer *peer = peer_find(name);
@@ -41,8 +56,11 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
         peer->is_self = proc == ompi_proc_local_proc;
         peer->proc = proc;
         uint32_t window = multilane.window;
-        if (!peer->is_self && !record_accepts(proc, &window)) {
+        struct record_ends ends = multilane.ends;
+        if (!peer->is_self && !record_accepts(proc, &window, &ends)) {
             ; /* it has reported why */
+        } else if (!peer_keep_ends(peer, &ends)) {
+            ; /* no memory, likewise */
         } else if (!peer_take_lanes(peer)) {
             peer_say_unreachable(peer);
         } else {

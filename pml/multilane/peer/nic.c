@@ -51,8 +51,13 @@ static void place_fill(struct nic *device)
 {
     struct locality place;
     char here[LOCALITY_CPUS_CHARS];
-    if (!device->name[0] || !locality_find(NULL, device->name, &place))
+    if (!device->name[0])
         return;
+    device->link_bytes_s = locality_link(NULL, device->name);
+    if (!locality_find(NULL, device->name, &place))
+        return;
+    device->is_on_bus = true;
+    device->bus_bytes_s = locality_bus(NULL, device->name);
     device->card = place.card;
     /* Loads the topology only where it can make a difference. */
     if (place.cpus[0] && opal_hwloc_base_get_topology() == OPAL_SUCCESS &&

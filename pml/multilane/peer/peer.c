@@ -82,6 +82,7 @@ static void peer_free(struct peer *peer, void *unused)
     (void) unused;
     free(peer->lanes);
     free(peer->device_lane);
+    free(peer->ends);
     OBJ_DESTRUCT(&peer->lock);
     OBJ_DESTRUCT(&peer->credit_lock);
     OBJ_RELEASE(peer->proc);

@@ -36,6 +36,7 @@ struct peer {
     _Atomic uint8_t control;          /* index of the lane for control messages */
     struct lane *lanes;               /* never moves; a lane keeps its index */
     struct peer_class *_Atomic class; /* the plans, shared by all peers with equal lanes */
+    struct record_ends *ends; /* what it told of its lanes' ends; null: the same as this process */
     /* The lane of device memory, which carries no messages and is not in BML r2 nor in `lanes`;
      * or null. */
     struct lane *device_lane;

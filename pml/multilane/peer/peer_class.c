@@ -13,6 +13,8 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 
+int (*samples_post)(const struct outgoing *out, const struct route *route);
+
 static void class_free(struct peer_class *class)
 {
     for (int i = 0; i < CLASS_BUFFERS; i++) {
@@ -20,6 +22,7 @@ static void class_free(struct peer_class *class)
         free(class->routes[i]);
     }
     free(class->lanes);
+    free(class->seen);
     free(class->btls);
     free(class->flags);
     free(class);
@@ -36,10 +39,6 @@ static bool class_equals(const struct peer_class *one, const struct peer_class *
            memcmp(one->flags, other->flags, count * sizeof(*one->flags)) == 0 &&
            memcmp(one->lanes, other->lanes, count * sizeof(*one->lanes)) == 0;
 }
-
-/* Lanes inside a node are all driven by the same cores: they do not add up. Nor do others that were
- * measured together and carried less than each alone. */
-#define CLASS_GROUP UINT32_MAX
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
@@ -79,6 +78,11 @@ void class_surroundings(struct model_surroundings *around)
         model_bound_eager(around, MODEL_BOUND_EAGER_MAX, parameters.eager_max_bytes);
 }
 
+static bool is_packed(enum class_buffer buffer)
+{
+    return buffer == CLASS_PACKED || buffer == CLASS_SYNC_PACKED || buffer == CLASS_DEVICE_PACKED;
+}
+
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input)
 {
@@ -86,7 +90,9 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->lanes = class->lanes;
     input->lane_count = class->lane_count;
     class_surroundings(&input->around);
-    input->around.buffer.pieces = buffer == CLASS_PACKED || buffer == CLASS_DEVICE_PACKED ? 0 : 1;
+    input->around.buffer.pieces = is_packed(buffer) ? 0 : 1;
+    if (buffer == CLASS_SYNC || buffer == CLASS_SYNC_PACKED)
+        input->around.operation = MODEL_OPERATION_SEND_SYNC;
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;
@@ -101,7 +107,8 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
 bool class_shows(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct plan *plan = class->plans[buffer];
-    bool shows = plan && buffer != CLASS_DEVICE_DECLINED;
+    bool shows = plan && buffer != CLASS_DEVICE_DECLINED && buffer != CLASS_SYNC &&
+                 buffer != CLASS_SYNC_PACKED;
     for (uint32_t i = 0; plan && i < plan->entry_count; i++)
         shows |= counter_read(&class->routes[buffer][i].messages) > 0;
     return shows;
@@ -124,9 +131,18 @@ static bool plan_stripes(const struct plan *plan)
     return stripes;
 }
 
+/* Does this process write a report of how messages went? */
+static bool is_reported(void)
+{
+    return parameters.explain == 2 || (parameters.explain == 1 && multilane.me.vpid == 0);
+}
+
 struct route *routes_of_plan(const struct plan *plan)
 {
-    struct route *routes = calloc(plan->entry_count, sizeof(*routes));
+    bool is_sampled = is_reported() && samples_post;
+    struct route *routes =
+        calloc(plan->entry_count, sizeof(*routes) + (is_sampled ? sizeof(struct samples) : 0));
+    struct samples *samples = (struct samples *) (void *) (routes + plan->entry_count);
     bool stripes = plan_stripes(plan);
     for (uint32_t i = 0; routes && i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
@@ -136,6 +152,8 @@ struct route *routes_of_plan(const struct plan *plan)
         routes[i].lane_count = (uint8_t) entry->lane_count;
         routes[i].in_place = entry->chooses && !entry->copies;
         routes[i].counted = stripes;
+        routes[i].post = is_sampled ? samples_post : routes[i].protocol->post;
+        routes[i].samples = is_sampled ? &samples[i] : NULL;
         memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));
     }
     return routes;
@@ -199,18 +217,19 @@ static struct peer_class *class_describe(const struct peer *peer)
     class->has_device_lane = peer->device_lane && class->lane_count < MODEL_LANES_MAX;
     class->placement = attributes_placement(peer);
     class->group = (struct model_group){
-        CLASS_GROUP, used_profile() ? profile_together(used_profile(), class->placement) : 0};
-    bool share = class->placement != PROFILE_HOST || class->group.bandwidth_bytes_s > 0;
+        PROFILE_GROUP, used_profile() ? profile_together(used_profile(), class->placement) : 0};
     size_t count = (size_t) class_lanes_described(class);
     class->btls = calloc(count, sizeof(*class->btls));
     class->flags = calloc(count, sizeof(*class->flags));
     class->lanes = calloc(count, sizeof(*class->lanes));
-    bool good = class->btls && class->flags && class->lanes;
+    class->seen = calloc(count, sizeof(*class->seen));
+    bool good = class->btls && class->flags && class->lanes && class->seen;
     for (int i = 0; good && i < class->lane_count; i++) {
         const struct lane *lane = &peer->lanes[i];
         class->btls[i] = lane->btl;
         class->flags[i] = lane_is_lost(lane) ? 0 : lane->flags;
-        good = attributes_of_lane(lane, share ? CLASS_GROUP : 0, &class->lanes[i]);
+        good = attributes_of_lane(lane, profile_group(&class->group, class->placement),
+                                  &class->lanes[i]);
         if (lane_is_lost(lane)) /* it keeps its place, and no protocol is allowed to use it */
             class->lanes[i].can = 0;
         /* A message has one way to device memory: where there is a lane for just that, no other. */
@@ -237,7 +256,8 @@ static bool class_plans(struct peer_class *class)
     return true;
 }
 
-/* All that a class depends on and that differs between peers with one lane of ours. */
+/* All that a class depends on and that differs between peers with one lane of ours and with ends
+ * like this process's. */
 struct class_key {
     enum profile_placement placement;
     uint32_t flags;
@@ -259,7 +279,8 @@ static struct {
 static bool key_of_peer(const struct peer *peer, struct class_key *key)
 {
     const struct lane *lane = &peer->lanes[0];
-    if (peer_lane_count(peer) != 1 || peer->device_lane || !lane->extension || lane_is_lost(lane))
+    if (peer_lane_count(peer) != 1 || peer->ends || peer->device_lane || !lane->extension ||
+        lane_is_lost(lane))
         return false;
     memset(key, 0, sizeof(*key)); /* it is compared with its gaps */
     key->placement = attributes_placement(peer);

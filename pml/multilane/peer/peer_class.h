@@ -11,25 +11,31 @@
 #include "base/counter.h"
 #include "base/protocol.h"
 #include "peer/peer.h"
+#include "peer/samples.h"
 
 /* What a plan says for one range of sizes, in the words of the data path. */
 struct route {
     size_t largest;    /* of the last one: SIZE_MAX */
     size_t eager_mask; /* 0 where the data waits for the receiver, else all ones */
-    const struct protocol *protocol;
+    /* The protocol's own, or samples_post around it where messages are timed. */
+    int (*post)(const struct outgoing *out, const struct route *route);
     uint8_t lane_count;
     bool in_place;                  /* the plan has chosen that, against a copy */
     bool counted;                   /* some route of the plan stripes: pieces are marked */
     uint8_t lanes[MODEL_LANES_MAX]; /* indices into the peer's lanes */
     _Atomic uint64_t messages;      /* sent this way; for people, so exact only without threads */
     _Atomic uint64_t bytes;
+    const struct protocol *protocol;
+    struct samples *samples; /* behind the last route, in the same memory; null: none are taken */
 };
 
 /* What a message's memory may look like, as far as plans differ by it. */
 enum class_buffer {
     CLASS_CONTIGUOUS, /* in host memory, */
     CLASS_PACKED,     /* there in several pieces, */
-    CLASS_DEVICE,     /* in device memory, */
+    CLASS_SYNC,       /* the same two, of a send that ends when its message has met its receive; */
+    CLASS_SYNC_PACKED,
+    CLASS_DEVICE, /* in device memory, */
     CLASS_DEVICE_PACKED,
     CLASS_DEVICE_DECLINED, /* in one piece there, for a peer that declines a protocol */
     CLASS_BUFFERS
@@ -46,8 +52,16 @@ struct peer_class {
     mca_btl_base_module_t **btls;        /* of the lanes, and */
     uint32_t *flags;                     /* what BML r2 made of their flags */
     struct model_lane *lanes;            /* what the model was told of them */
+    struct lane_seen *seen;              /* and what peers that are gone have shown */
     struct plan *plans[CLASS_BUFFERS];   /* null for device memory where there is no driver */
     struct route *routes[CLASS_BUFFERS]; /* one for each entry of the plan */
+};
+
+/* Speeds that lanes have shown while they carried parts of messages, by stripe.c: by messages, and
+ * by gets and puts. */
+struct lane_seen {
+    double bytes_s[2]; /* the sum of so many peers' */
+    uint32_t peers[2];
 };
 
 /* The lane of device memory among them. */

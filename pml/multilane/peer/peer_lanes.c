@@ -4,6 +4,7 @@
  * Requests may keep pointers to lanes and to their route: the array of lanes never moves, a lane
  * keeps its index, and classes with their routes live until the component closes. A change
  * affects only later messages. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/compat/btl.h"
@@ -258,9 +259,22 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
     return carries;
 }
 
+/* Keeps the speeds that the peer's lanes have shown, for reports. */
+static void speeds_note(const struct peer *peer)
+{
+    struct peer_class *class = peer_class_now(peer);
+    for (int i = 0; class && i < class->lane_count && i < peer_lane_count(peer); i++)
+        for (int copies = 0; copies < 2; copies++) {
+            double bytes_s = stripe_seen_speed(&peer->lanes[i], copies);
+            class->seen[i].bytes_s[copies] += bytes_s;
+            class->seen[i].peers[copies] += bytes_s > 0;
+        }
+}
+
 void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
+    speeds_note(peer);
     /* Relaxed: the job ends. Reports use the class's count. */
     atomic_store_explicit(&peer->lane_count, 0, memory_order_relaxed);
     free(peer->lanes);

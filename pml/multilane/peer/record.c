@@ -9,6 +9,7 @@
 
 #include "common/compat/btl.h"
 #include "common/compat/modex.h"
+#include "common/model/attribute.h"
 #include "base/multilane.h"
 #include "peer/peer_lanes.h"
 #include "wire/wire.h"
@@ -26,7 +27,14 @@ static uint32_t longest_key(void)
     return (uint32_t) longest;
 }
 
-int record_publish(uint32_t window)
+_Static_assert(sizeof(struct record) <= MULTILANE_NOTE_BYTES, "it is left at lanes");
+
+static size_t record_length(const struct record_ends *ends)
+{
+    return offsetof(struct record, ends.lanes) + ends->lane_count * sizeof(ends->lanes[0]);
+}
+
+int record_publish(uint32_t window, const struct record_ends *ends)
 {
     struct record record = {.magic = RECORD_MAGIC,
                             .wire_version = WIRE_VERSION,
@@ -37,10 +45,36 @@ int record_publish(uint32_t window)
                             .pid = (uint32_t) getpid(),
                             .window = window,
                             .pid_namespace = host_namespace("pid"),
-                            .user_namespace = host_namespace("user")};
+                            .user_namespace = host_namespace("user"),
+                            .ends = *ends};
     host_boot(record.boot_id);
-    lanes_note_leave(&record, sizeof(record));
-    return modex_send(&mca_pml_multilane_component.pmlm_version, &record, sizeof(record));
+    lanes_note_leave(&record, record_length(ends));
+    return modex_send(&mca_pml_multilane_component.pmlm_version, &record, record_length(ends));
+}
+
+static bool is_lane(const struct record_lane *lane)
+{
+    double bandwidth = lane->bandwidth_bytes_s != 0 ? lane->bandwidth_bytes_s : 1;
+    return lane->name[0] && memchr(lane->name, '\0', sizeof(lane->name)) &&
+           model_attribute_check(MODEL_OVERHEAD_SEND, lane->overhead_s, NULL) &&
+           model_attribute_check(MODEL_REG_COST, lane->reg_cost_s, NULL) &&
+           model_attribute_check(MODEL_REG_GROWTH, lane->reg_growth_s_byte, NULL) &&
+           model_attribute_check(MODEL_BANDWIDTH, bandwidth, NULL);
+}
+
+/* Null: what it says of its lanes can be; else what cannot. */
+static const char *ends_check(const struct record *record, size_t bytes)
+{
+    const struct record_ends *ends = &record->ends;
+    if (record->record_bytes != sizeof(*record) || ends->lane_count > RECORD_LANES_MAX ||
+        bytes != record_length(ends))
+        return "its length";
+    if (ends->local_ranks < 1)
+        return "that it runs on a node without processes";
+    for (uint32_t i = 0; i < ends->lane_count; i++)
+        if (!is_lane(&ends->lanes[i]))
+            return "what it says of its lanes";
+    return NULL;
 }
 
 /* The record of `proc`: left at a lane, which costs no call of the runtime, or published. The
@@ -94,10 +128,15 @@ const char *record_check(const void *data, size_t bytes, char *text, size_t text
                  record.key_bytes, WIRE_KEY_MAX);
         return text;
     }
+    const char *wrong = ends_check(&record, bytes);
+    if (wrong) {
+        snprintf(text, text_size, "its record is damaged: %s cannot be", wrong);
+        return text;
+    }
     return NULL;
 }
 
-bool record_accepts(ompi_proc_t *proc, uint32_t *window)
+bool record_accepts(ompi_proc_t *proc, uint32_t *window, struct record_ends *ends)
 {
     void *data = NULL;
     size_t bytes = 0;
@@ -107,8 +146,12 @@ bool record_accepts(ompi_proc_t *proc, uint32_t *window)
     int rc = record_get(proc, &data, &bytes);
     if (rc == OPAL_SUCCESS && data)
         reason = record_check(data, bytes, text, sizeof(text));
-    if (!reason)
+    if (!reason) {
         memcpy(window, (char *) data + offsetof(struct record, window), sizeof(*window));
+        memset(ends, 0, sizeof(*ends));
+        memcpy(ends, (char *) data + offsetof(struct record, ends),
+               bytes - offsetof(struct record, ends));
+    }
     free(data);
     if (!reason)
         return true;

@@ -67,6 +67,12 @@ void stripe_init(struct lane *lane, const struct model_lane *attributes)
     speed_init(&lane->copy_speed, &attributes->cost[way]);
 }
 
+double stripe_seen_speed(const struct lane *lane, bool copies)
+{
+    const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
+    return load(&speed->measured_ns) ? (double) load(&speed->bytes_s) : 0;
+}
+
 /* Bytes that were written off and then reported would make it negative for a moment. */
 static uint64_t under_way(const struct lane_speed *speed)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The explain report, as a table for people or as JSON for programs. */
+#include "report/measured.h"
 #include "report/report.h"
 
 #include <errno.h>
@@ -18,8 +19,13 @@
 #include "peer/peer_class.h"
 
 static const char *const buffer_names[CLASS_BUFFERS] = {
-    "contiguous memory", "memory in several pieces", "device memory",
-    "device memory in several pieces", "device memory, not by the ring"};
+    "contiguous memory",
+    "memory in several pieces",
+    "contiguous memory, synchronous sends",
+    "memory in several pieces, synchronous sends",
+    "device memory",
+    "device memory in several pieces",
+    "device memory, not by the ring"};
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -41,21 +47,26 @@ static void sources_text(const struct model_lane *lane, int way, char *text, siz
                                model_source_name((enum model_source) source[i]));
 }
 
-static void print_way(struct table *table, const struct model_lane *lane, int way,
+static void print_way(struct table *table, const struct peer_class *class, int index, int way,
                       const struct model_surroundings *around)
 {
+    const struct model_lane *lane = &class->lanes[index];
     for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
+        double seen_bytes_s = measured_speed(class, index, (enum model_way) way, r);
+        char seen[32] = "";
         const struct model_lane_range *range = &lane->cost[way].ranges[r];
         double overhead_s = range->overhead_send_s + range->overhead_receive_s;
         double registration_s = model_registration(lane, range, around).fixed_s;
         char size[NUMBER_SIZE_CHARS], latency[NUMBER_TIME_CHARS], overhead[NUMBER_TIME_CHARS],
             registration[NUMBER_TIME_CHARS], sources[200];
         sources_text(lane, way, sources, sizeof(sources));
-        table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s\t%s\t%s", lane->name,
+        if (seen_bytes_s > 0)
+            snprintf(seen, sizeof(seen), "%.3g GB/s", seen_bytes_s / 1e9);
+        table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s\t%s\t%s\t%s", lane->name,
                   model_way_name((enum model_way) way),
                   number_print_size(range->largest_bytes, size),
                   number_print_time(range->latency_s, latency),
-                  number_print_time(overhead_s, overhead), range->bandwidth_bytes_s / 1e9,
+                  number_print_time(overhead_s, overhead), range->bandwidth_bytes_s / 1e9, seen,
                   number_print_time(registration_s, registration), sources);
     }
 }
@@ -65,11 +76,20 @@ static void print_lanes(FILE *file, const struct peer_class *class)
     struct plan_input input;
     struct table table;
     class_plan_input(class, CLASS_CONTIGUOUS, &input);
-    table_init(&table, "lane\tway\tup to\tlatency\toverhead\tbandwidth\tregistration\tgiven by");
+    table_init(&table,
+               "lane\tway\tup to\tlatency\toverhead\tbandwidth\tseen\tregistration\tgiven by");
     for (int i = 0; i < class_lanes_described(class); i++)
         for (int way = 0; way < MODEL_WAYS; way++)
-            print_way(&table, &class->lanes[i], way, &input.around);
+            print_way(&table, class, i, way, &input.around);
     table_print(&table, file, "  ");
+}
+
+static void print_shares(FILE *file, const struct peer_class *class)
+{
+    for (int i = 0; i < class->lane_count; i++)
+        if (class->lanes[i].shared_bytes_s > 0)
+            fprintf(file, "  %s: the device carries %.4g GB/s for all processes of a node\n",
+                    class->lanes[i].name, class->lanes[i].shared_bytes_s / 1e9);
 }
 
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
@@ -80,8 +100,7 @@ static void print_plan(FILE *file, const struct peer_class *class, int buffer)
     struct plan_input input;
     class_plan_input(class, (enum class_buffer) buffer, &input);
     for (uint32_t i = 0; uses && i < plan->entry_count; i++)
-        uses[i] =
-            (struct plan_use){counter_read(&routes[i].messages), counter_read(&routes[i].bytes)};
+        uses[i] = measured_use(&input, plan, i, &routes[i]);
     plan_table_print(file, &input, plan, uses, "    ");
     if (parameters.explain == 2)
         plan_switches_print(file, &input, plan, "      ");
@@ -101,6 +120,7 @@ static void print_text(FILE *file)
             fprintf(file, " %s", class->lanes[i].name);
         fputc('\n', file);
         print_lanes(file, class);
+        print_shares(file, class);
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             if (!class_shows(class, (enum class_buffer) buffer))
                 continue;
@@ -132,17 +152,22 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
     fprintf(file, "{\"buffer\": \"%s\", \"ranges\": [", buffer_names[buffer]);
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        const struct route *route = &class->routes[buffer][i];
+        const struct plan_use use = measured_use(&input, plan, i, &class->routes[buffer][i]);
         fprintf(file, "%s{\"first\": %llu, \"last\": %llu, \"protocol\": \"%s\", ", i ? ", " : "",
                 (unsigned long long) entry->first_bytes, (unsigned long long) entry->largest_bytes,
                 entry->protocol->name);
         if (i)
             fprintf(file, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
         print_json_lanes(file, class, entry);
-        fprintf(file, "\"predicted_s\": %.9g, \"messages\": %llu, \"bytes\": %llu}",
-                plan_time(&input, entry, plan_last_shown(entry)),
-                (unsigned long long) counter_read(&route->messages),
-                (unsigned long long) counter_read(&route->bytes));
+        fprintf(file, "\"predicted_s\": %.9g, ", plan_time(&input, entry, plan_last_shown(entry)));
+        if (use.samples)
+            fprintf(file,
+                    "\"measured_s\": %.9g, \"measured_bytes\": %llu, \"ratio\": %.6g, "
+                    "\"samples\": %u, ",
+                    use.measured_s, (unsigned long long) use.measured_bytes, use.ratio,
+                    use.samples);
+        fprintf(file, "\"messages\": %llu, \"bytes\": %llu}", (unsigned long long) use.messages,
+                (unsigned long long) use.bytes);
     }
     fprintf(file, "]}");
 }
@@ -170,10 +195,12 @@ static void print_json_bandwidth(FILE *file, double bytes_s)
         fprintf(file, "%.9g", bytes_s);
 }
 
-static void print_json_range(FILE *file, const struct model_lane *lane, int way,
-                             const struct model_lane_range *range,
-                             const struct model_surroundings *around)
+static void print_json_range(FILE *file, const struct peer_class *class, int index, int way,
+                             uint32_t number, const struct model_surroundings *around)
 {
+    const struct model_lane *lane = &class->lanes[index];
+    const struct model_lane_range *range = &lane->cost[way].ranges[number];
+    double seen_bytes_s = measured_speed(class, index, (enum model_way) way, number);
     struct cost_line registration = model_registration(lane, range, around);
     fprintf(file, "{\"lane\": ");
     print_json_text(file, lane->name);
@@ -183,6 +210,8 @@ static void print_json_range(FILE *file, const struct model_lane *lane, int way,
             model_way_name((enum model_way) way), (unsigned long long) range->largest_bytes,
             range->latency_s, range->overhead_send_s, range->overhead_receive_s);
     print_json_bandwidth(file, range->bandwidth_bytes_s);
+    if (seen_bytes_s > 0)
+        fprintf(file, ", \"seen_bytes_s\": %.9g", seen_bytes_s);
     fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
             registration.fixed_s, registration.growth_s_byte);
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
@@ -202,8 +231,7 @@ static void print_json_attributes(FILE *file, const struct peer_class *class)
             for (uint32_t r = 0; r < class->lanes[i].cost[way].range_count; r++) {
                 fputs(between, file);
                 between = ", ";
-                print_json_range(file, &class->lanes[i], way, &class->lanes[i].cost[way].ranges[r],
-                                 &input.around);
+                print_json_range(file, class, i, way, r, &input.around);
             }
 }
 

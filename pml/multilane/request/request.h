@@ -13,10 +13,13 @@
 #include "lane/waiting.h"
 #include "base/multilane.h"
 
-/* Callbacks of Open MPI's requests that need upper storeys; set once at start. */
+struct send_request;
+
+/* Callbacks of requests that need upper storeys; set once at start. */
 struct request_calls {
     ompi_request_start_fn_t start;
     ompi_request_cancel_fn_t cancel_send;
+    void (*timed)(struct send_request *request); /* one that is timed has ended */
 };
 
 extern __attribute__((visibility("hidden"))) struct request_calls request_calls;

@@ -117,6 +117,8 @@ void send_request_expect(struct send_request *request, bool expects)
 void send_request_complete(struct send_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
+    if (OPAL_UNLIKELY(request->sampled_ns != 0))
+        request_calls.timed(request);
     handle_release(&multilane.handles, &request->handle);
     rma_release(&request->rma);
     if (OPAL_LIKELY(request->protocol != NULL) && request->protocol->send_end)
@@ -202,6 +204,9 @@ void send_request_begin(struct send_request *request)
     atomic_store_explicit(&request->unfinished, 1, memory_order_relaxed);
     request->receiver = (struct wire_handle){0};
     request->protocol = NULL;
+    request->out.synchronous =
+        (struct wire_handle){0}; /* of the start before, if it is persistent */
+    request->sampled_ns = 0;
     request->state = SEND_STARTED;
     work_begins_for(&request->counted);
 }

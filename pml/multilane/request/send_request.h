@@ -66,7 +66,9 @@ struct send_request {
     const struct protocol *_Atomic held_by;
     _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
     bool counted;                                  /* see work_begins_for */
-    uint8_t expecting;                             /* how many of the peer's lanes expect the RTR */
+    uint64_t
+        sampled_ns;    /* when a send that is timed to its end began; 0: it is not, see sample.h */
+    uint8_t expecting; /* how many of the peer's lanes expect the RTR */
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);

@@ -6,6 +6,7 @@
 
 #include "base/work.h"
 #include "base/multilane.h"
+#include "request/sample.h"
 #include "request/send_queue.h"
 
 /* Packs a buffered message into the user's attached buffer; it is sent from there. */
@@ -65,6 +66,16 @@ static int send_request_prepare(struct send_request *request)
     return rc;
 }
 
+static enum class_buffer buffer_of(const struct send_request *request)
+{
+    enum class_buffer buffer = outgoing_buffer(&request->out);
+    if (request->base.req_send_mode != MCA_PML_BASE_SEND_SYNCHRONOUS)
+        return buffer;
+    return buffer == CLASS_CONTIGUOUS ? CLASS_SYNC
+           : buffer == CLASS_PACKED   ? CLASS_SYNC_PACKED
+                                      : buffer;
+}
+
 int send_request_start(struct send_request *request, bool is_numbered)
 {
     send_request_begin(request);
@@ -91,7 +102,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
         request->route = request->out.route;
     } else {
         /* Drawn last: a number without a message would stop all later ones. */
-        enum class_buffer buffer = outgoing_buffer(&request->out);
+        enum class_buffer buffer = buffer_of(request);
         struct route *route =
             class_route_use(peer_class_now(request->out.peer), buffer, request->out.size);
         if (OPAL_UNLIKELY(buffer == CLASS_DEVICE_DECLINED))
@@ -109,6 +120,8 @@ int send_request_start(struct send_request *request, bool is_numbered)
     if (OPAL_UNLIKELY(way == FLOW_WAIT))
         return OMPI_SUCCESS;
     send_request_admitted(request, way);
+    if (OPAL_UNLIKELY(request->route->samples != NULL))
+        sample_request_begin(request);
     if (send_request_try(request) == LANE_AGAIN)
         send_queue_await_lane(request);
     return OMPI_SUCCESS;

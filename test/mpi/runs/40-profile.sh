@@ -16,11 +16,19 @@ calibrate() { # [OPTION]...
         --mca pml_multilane_profile none -- \
         "$build/multilane-calibrate" --quick "$@" 2>&1)
     status=$?
-    printf '%s\n' "$output"
+    printf '%s\n' "$output" | tee "$profile_folder/said"
     [ $status = 0 ] || return 1
     grep -q '^profile: ' <<<"$output" || grep -q "no profile was written, because no lane" <<<"$output"
 }
 check "${prefix}profile.calibrate" calibrate --plot "$profile_folder/plot.svg"
+# Predictions are of what was not fitted, and (2.7) stands there only where it may be used.
+calibrate_predicts() {
+    local said=$profile_folder/said
+    grep 'the cluster model is left out' "$said" && return
+    grep 'off in the median: (2.6) [0-9]' "$said" && grep '(g - O_s) / g' "$said" || return 1
+    if grep '(2.7) needs .* and is not used' "$said"; then ! grep ', (2.7) ' "$said"; else grep ', (2.7) [0-9]' "$said"; fi
+}
+check "${prefix}profile.predictions" calibrate_predicts
 if [ -z "$(find "$profile_folder/cache" -type f)" ]; then
     skip "${prefix}profile.found" "the machine is too busy for any line to fit"
 else

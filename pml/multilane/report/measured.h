@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the messages of this job took, beside what the model expects. */
+#ifndef MULTILANE_MEASURED_H
+#define MULTILANE_MEASURED_H
+
+#include "common/report/plan_table.h"
+#include "peer/peer_class.h"
+
+/* How the plan's entry `index` was used, and the sample that is in the middle by its ratio of the
+ * time to what was predicted of it. */
+struct plan_use measured_use(const struct plan_input *input, const struct plan *plan,
+                             uint32_t index, const struct route *route);
+
+/* The speed of the lane that large messages of one range of sizes showed; 0: there were none. */
+double measured_speed(const struct peer_class *class, int lane, enum model_way way, uint32_t range);
+
+#endif
