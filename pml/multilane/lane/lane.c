@@ -2,8 +2,6 @@
 /* Calls of the BTLs: what they do differently is handled here, once. */
 #include "lane/lane.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/compat/tsan.h"
@@ -220,37 +218,4 @@ void lane_deregister(struct registration *registration)
         registration->lane->btl->btl_deregister_mem(registration->lane->btl, registration->handle);
     registration->lane = NULL;
     registration->handle = NULL;
-}
-
-static const struct multilane_extension *extension_find(const mca_btl_base_module_t *btl)
-{
-    char symbol[128];
-    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
-             btl->btl_component->btl_version.mca_component_name);
-    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
-    return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
-                   extension->struct_bytes >= sizeof(*extension)
-               ? extension
-               : NULL;
-}
-
-/* Looking a symbol up takes as long as all else of a contact, so the last answers are kept; a
- * component that was closed and opened anew may lie elsewhere. Under multilane.lock, or before
- * there are other threads. */
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
-{
-    enum { KNOWN = 16 };
-    static struct {
-        const mca_btl_base_component_t *component;
-        const struct multilane_extension *extension;
-    } known[KNOWN];
-    static unsigned next;
-
-    for (unsigned i = 0; i < KNOWN; i++)
-        if (known[i].component == btl->btl_component && known[i].component)
-            return known[i].extension;
-    unsigned at = next++ % KNOWN;
-    known[at].component = btl->btl_component;
-    known[at].extension = extension_find(btl);
-    return known[at].extension;
 }

@@ -162,9 +162,6 @@ static inline int lane_poll(struct lane *lane)
     return 0;
 }
 
-/* The extension of a BTL of ours; null for a stock BTL. */
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
-
 static inline const char *lane_name_of(const mca_btl_base_module_t *btl)
 {
     return btl->btl_component->btl_version.mca_component_name;

@@ -13,6 +13,7 @@
 #include "common/lane/declared.h"
 #include "common/lane/stock_btl.h"
 #include "common/model/number.h"
+#include "lane/extension.h"
 #include "peer/nic.h"
 #include "peer/node_costs.h"
 #include "peer/used_profile.h"

@@ -4,7 +4,6 @@
  * Requests may keep pointers to lanes and to their route: the array of lanes never moves, a lane
  * keeps its index, and classes with their routes live until the component closes. A change
  * affects only later messages. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/compat/btl.h"
