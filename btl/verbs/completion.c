@@ -39,8 +39,11 @@ static void inline_reported(const struct ibv_wc *wc)
     if (OPAL_UNLIKELY(wc->status != IBV_WC_SUCCESS))
         work_broken(peer, wc, "a message");
     OPAL_THREAD_LOCK(&peer->lock);
-    if (wc->qp_num == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
+    if (wc->qp_num == atomic_load_explicit(&peer->qpn, memory_order_relaxed)) {
         verbs_queue_room_give(peer, frees);
+        if (frees != 0) /* the device also reports what did not ask for it, once it is broken */
+            verbs_queue_reported(peer, 1);
+    }
     if (!opal_list_is_empty(&peer->pending))
         verbs_queue_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -67,6 +70,7 @@ void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
      * report keep their entries until then, but none while entries are scarce
      * (verbs_queue_post_inline). */
     verbs_queue_room_give(peer, work->frees);
+    verbs_queue_reported(peer, 1);
     if (!opal_list_is_empty(&peer->pending) && peer->state == PEER_READY)
         verbs_queue_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The devices of this node: which of their ports become lanes, and why others do not. */
 #define _GNU_SOURCE
-#include "btl/verbs/verbs.h"
+#include "btl/verbs/greeting.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,8 +23,6 @@
 #define READ_DEPTH_MAX   16
 #define MEGABITS_ASSUMED 10000u
 #define SOFT_ROCE_VENDOR 0xffffffu
-/* Datagrams for greetings share the completion queue. */
-#define GREETINGS_RESERVED 64
 
 /* --- sentences --- */
 
@@ -345,7 +343,7 @@ static uint32_t receives_most(const struct ibv_device_attr *device)
                                                                     : verbs.receive_buffers_most;
 
     return smaller((uint32_t) wanted, smaller((uint32_t) device->max_srq_wr,
-                                              (uint32_t) (device->max_cqe - GREETINGS_RESERVED)));
+                                              (uint32_t) device->max_cqe - GREETINGS_IN));
 }
 
 static bool queues_open(struct verbs_module *module, const struct ibv_device_attr *device)
@@ -359,11 +357,11 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
         return false;
     }
     module->send_cq_size = device->max_cqe < SEND_CQ_WANTED ? device->max_cqe : SEND_CQ_WANTED;
-    atomic_init(&module->send_cq_room, module->send_cq_size - GREETINGS_RESERVED);
+    atomic_init(&module->send_cq_room, module->send_cq_size - (int) GREETINGS_OUT);
     module->send_cq = ibv_create_cq(module->context, module->send_cq_size, NULL, NULL, 0);
     if (module->send_cq)
         module->receive_cq = ibv_create_cq(
-            module->context, (int) receives_most(device) + GREETINGS_RESERVED, NULL, NULL, 0);
+            module->context, (int) (receives_most(device) + GREETINGS_IN), NULL, NULL, 0);
     srq.attr.max_wr = receives_most(device);
     if (module->receive_cq)
         module->srq = ibv_create_srq(module->pd, &srq);

@@ -9,8 +9,6 @@
 #define ROUTE_BYTES 40u
 
 #define GREETING_BYTES 256u
-#define GREETINGS_IN   32u
-#define GREETINGS_OUT  16u
 #define GREETING_KEY   0x4d4c4e31u
 
 /* Of a port, after a path could not be made. The peer itself waits twice as long, so that other
@@ -242,8 +240,10 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
                       .remote_qkey = GREETING_KEY},
         };
         sending = ibv_post_send(greeter->qp, &request, &bad) == 0 ? SENDING_DONE : SENDING_NOWHERE;
-        if (sending == SENDING_DONE)
+        if (sending == SENDING_DONE) {
             greeter->busy |= 1u << index;
+            atomic_fetch_add_explicit(&peer->module->reports_due, 1, memory_order_relaxed);
+        }
     }
     opal_mutex_unlock(&greeter->lock);
     return sending;
@@ -255,6 +255,7 @@ void verbs_greeting_sent(struct verbs_module *module, uint32_t index)
         return;
     opal_mutex_lock(&module->greeter->lock);
     module->greeter->busy &= ~(1u << index);
+    atomic_fetch_sub_explicit(&module->reports_due, 1, memory_order_relaxed);
     opal_mutex_unlock(&module->greeter->lock);
 }
 

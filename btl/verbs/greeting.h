@@ -6,6 +6,10 @@
 #include "btl/verbs/verbs.h"
 
 #define GREETING_VERSION 3u
+/* Buffers for datagrams, which share the port's completion queues. One to come that finds none is
+ * lost, and sent again after a pause: a job's first exchange brings one of each process. */
+#define GREETINGS_IN  512u
+#define GREETINGS_OUT 16u
 
 enum greeting_kind {
     GREETING_HELLO, /* from one end of a lane to the other */

@@ -164,6 +164,7 @@ static void pair_destroy(verbs_peer_t *peer)
     atomic_fetch_add_explicit(&peer->module->send_cq_room,
                               (int32_t) ((uint32_t) verbs.queue_depth - peer->send_room),
                               memory_order_relaxed);
+    verbs_queue_reported(peer, peer->reports_due);
     peer->send_room = 0;
     peer->unsignaled = 0;
 }

@@ -16,6 +16,12 @@
  * does not yet know that the lane exists. */
 #define GREETING_ROUNDS 64u
 
+/* And: the send queue is polled, where no report is due. A broken connection reports without. */
+#define REPORT_ROUNDS 64u
+
+/* And: a port without connections is looked at, where only a greeting can come. */
+#define PORT_ROUNDS 16u
+
 #define EVENT_ROUNDS 256u
 #define SLOT_ROUNDS  1024u
 
@@ -245,13 +251,21 @@ int verbs_progress_module(struct verbs_module *module)
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->dead, memory_order_relaxed)) ||
         !polling_take(module))
         return 0;
+    uint32_t round = module->round++;
+    /* Relaxed, here and below: what another thread begins now is seen in a later round. */
+    if (atomic_load_explicit(&module->pair_count, memory_order_relaxed) == 0 &&
+        round % PORT_ROUNDS != 0) {
+        polling_leave(module);
+        return 0;
+    }
     int events = receives_handle(module);
-    events += verbs_completions_poll(module);
+    if (atomic_load_explicit(&module->reports_due, memory_order_relaxed) != 0 ||
+        round % REPORT_ROUNDS == 0)
+        events += verbs_completions_poll(module);
     if (atomic_load_explicit(&module->expecting_count, memory_order_relaxed) != 0)
         events += verbs_slots_read_expected(module);
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))
         events += verbs_submit_waiting(module);
-    uint32_t round = module->round++;
     if (OPAL_UNLIKELY(round % GREETING_ROUNDS == 0))
         events += round_extra(module, round);
     polling_leave(module);

@@ -30,6 +30,18 @@ void verbs_queue_room_give(verbs_peer_t *peer, uint32_t places)
     peer->send_room += places;
 }
 
+static void report_expect(verbs_peer_t *peer)
+{
+    peer->reports_due++;
+    atomic_fetch_add_explicit(&peer->module->reports_due, 1, memory_order_relaxed);
+}
+
+void verbs_queue_reported(verbs_peer_t *peer, uint32_t count)
+{
+    peer->reports_due -= count;
+    atomic_fetch_sub_explicit(&peer->module->reports_due, count, memory_order_relaxed);
+}
+
 /* --- posting --- */
 
 static const enum ibv_wr_opcode opcodes[] = {
@@ -109,6 +121,7 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
     }
     peer->unsignaled = 0;
     peer->outstanding++;
+    report_expect(peer);
     opal_list_append(&peer->posted, (opal_list_item_t *) work);
     return POSTED;
 }
@@ -134,6 +147,8 @@ enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_w
         return error == ENOMEM ? POST_FULL : POST_FAILED;
     }
     peer->unsignaled = (uint8_t) (report ? 0 : peer->unsignaled + 1);
+    if (report)
+        report_expect(peer);
     return POSTED;
 }
 

@@ -152,6 +152,7 @@ struct mca_btl_base_endpoint_t {
     uint8_t state;        /* enum peer_state */
     bool queued;          /* in the module's list of peers that have something pending */
     uint8_t unsignaled;   /* messages posted since the last one that will be reported */
+    uint32_t reports_due; /* messages and works that will be reported */
     uint32_t send_room;   /* free entries of the send queue */
     uint32_t outstanding; /* works posted and not completed, */
     opal_list_t posted;   /* and the works themselves, in order: a dead device reports none */
@@ -250,6 +251,7 @@ struct verbs_module {
     size_t receive_bytes; /* of each buffer */
     int32_t send_cq_size;
     _Atomic int32_t send_cq_room;
+    _Atomic uint32_t reports_due; /* works and greetings that the device will report */
     struct verbs_greeter *greeter;
 
     mca_rcache_base_module_t *rcache;
@@ -420,7 +422,7 @@ struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind ki
 /* With no lock held: it has ended. */
 void verbs_work_complete(struct verbs_work *work, int status);
 
-/* queue.c. Under peer->lock, but for the last two. */
+/* queue.c. Under peer->lock, but for the last two functions. */
 /* POST_FULL: a completion gives room. POST_LATER: there is no connection, or other works wait. */
 enum verbs_posting { POSTED, POST_FULL, POST_LATER, POST_FAILED };
 
@@ -429,6 +431,8 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
 /* The same for a request whose bytes are at most module->inline_max. */
 enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_wr *request);
 void verbs_queue_room_give(verbs_peer_t *peer, uint32_t entries);
+/* So many of those to be reported have been, or will not be any more. */
+void verbs_queue_reported(verbs_peer_t *peer, uint32_t count);
 /* The next round of progress posts the peer's pending works. */
 void verbs_queue_wake(verbs_peer_t *peer);
 /* Takes one peer off the list of those to be woken; NULL: none. */

@@ -44,6 +44,8 @@ static struct {
     uint32_t buffer_posted[BUFFERS_MOST]; /* of the shared receive queue */
     uint32_t buffers, buffers_most, limit;
     unsigned receive_doorbells;
+    unsigned polls[2]; /* of receives, of sends */
+    unsigned greeting_buffers;
     bool has_no_limit;
     bool few_left; /* an event that is due */
 } device;
@@ -59,6 +61,8 @@ static struct ibv_cq send_queue, receive_queue;
 static int device_poll(struct ibv_cq *queue, int most, struct ibv_wc *completions)
 {
     bool sends = queue == &send_queue;
+
+    device.polls[sends]++;
     struct ibv_wc *from = sends ? device.done : device.came;
     int *count = sends ? &device.done_count : &device.came_count;
     int taken = *count < most ? *count : most;
@@ -89,6 +93,7 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 static int device_receive(struct ibv_qp *qp, struct ibv_recv_wr *request, struct ibv_recv_wr **bad)
 {
     (void) qp, (void) bad;
+    device.greeting_buffers++;
     device.room = *request;
     device.room_part = *request->sg_list;
     return 0;
@@ -279,6 +284,7 @@ static void begin(void)
     verbs.modules[0] = &module;
     verbs.module_count = 1;
     CHECK(verbs_greeter_open(&module, &qpn) == OPAL_SUCCESS, "no greeter");
+    CHECK(device.greeting_buffers >= 512, "%u greetings at once", device.greeting_buffers);
     CHECK(verbs_receives_open(&module, BUFFERS, BUFFERS_MOST) && device.buffers == BUFFERS,
           "%u buffers", device.buffers);
 }
@@ -529,6 +535,35 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     end();
 }
 
+/* A port without connections, then one that receives and posts nothing, then a report that is due.
+ */
+static void only_queues_in_use_are_polled(void)
+{
+    verbs_peer_t *peer;
+
+    begin();
+    progress();
+    CHECK(device.polls[0] == 4096 / 16 && device.polls[1] == 4096 / 64, "%u and %u polls",
+          device.polls[0], device.polls[1]);
+    peer = peer_that_greeted();
+    verbs_peer_state_set(peer, PEER_READY);
+    progress(); /* its greeting is reported */
+    memset(device.polls, 0, sizeof(device.polls));
+    progress();
+    CHECK(device.polls[0] == 4096 && device.polls[1] == 4096 / 64, "%u and %u polls",
+          device.polls[0], device.polls[1]);
+    for (uint32_t i = 0; i <= INLINE_UNSIGNALED_MAX; i++) {
+        struct ibv_sge part = {.length = 8};
+
+        CHECK(module.reports_due == 0, "message %u is reported", i);
+        CHECK(verbs_submit_inline(peer, &part, 1, TAG) == OPAL_SUCCESS, "message %u", i);
+    }
+    CHECK(module.reports_due == 1 && device.done_count == 1, "%u", module.reports_due);
+    (void) verbs_progress_module(&module);
+    CHECK(module.reports_due == 0 && device.done_count == 0, "%u", module.reports_due);
+    end();
+}
+
 /* Each buffer is posted once. */
 static void buffers_are_whole(uint32_t count)
 {
@@ -617,6 +652,7 @@ int main(void)
     many_peers_are_all_greeted_soon();
     message_of_a_process_that_was_not_added_says_who_sent();
     slot_of_a_process_that_was_not_added_says_who_sent();
+    only_queues_in_use_are_polled();
     buffers_are_posted_together();
     buffers_grow_when_few_are_left();
     buffers_stay_where_a_device_cannot();

@@ -417,7 +417,9 @@ verbs_lab() {
         mpi_says verbs.lab.receives-grow "$receives_grow" 2 --mca pml multilane $verbs $lab_osc \
             --mca btl_verbs_receive_buffers 16 --mca btl_base_verbose 10 -- \
             "$side" "$build/test/mpi/traffic" --seeds 1 --batches 8
-    lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
+    # A peer that is slow to answer is asked by each lane, which makes one more connection.
+    lab_more="--mca pml_multilane_suspect_ms 60000" \
+        lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
     lab_traffic "auto rndv-get"
     lab_slots
     lab_device_memory
