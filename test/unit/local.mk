@@ -56,7 +56,7 @@ pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain te
 	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
 	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
-	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
+	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/lanes_standin.h test/unit/open_mpi.h test/unit/progress_standin.h
@@ -117,6 +117,9 @@ test_unit_pml_sockets_LDADD = $(pml_ldadd)
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c
 test_unit_pml_spans_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_spans_LDADD = $(pml_ldadd)
+test_unit_pml_inflow_SOURCES = test/unit/pml_inflow.c test/unit/lanes_standin.c
+test_unit_pml_inflow_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_inflow_LDADD = $(pml_ldadd)
 test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c test/unit/lanes_standin.c
 test_unit_pml_stripe_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_stripe_LDADD = $(pml_ldadd)
