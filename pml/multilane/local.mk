@@ -43,6 +43,7 @@ multilane_sources = \
 	pml/multilane/delivery/delivery.c pml/multilane/delivery/delivery.h \
 	pml/multilane/delivery/delivery_state.h \
 	pml/multilane/delivery/health.c pml/multilane/delivery/health.h \
+	pml/multilane/delivery/inflow.c pml/multilane/delivery/inflow.h \
 	pml/multilane/delivery/schedule.c pml/multilane/delivery/schedule.h \
 	pml/multilane/delivery/seen.c pml/multilane/delivery/seen.h \
 	pml/multilane/match/comm.c pml/multilane/match/comm.h \

@@ -32,6 +32,12 @@ test_bench_crowd_measure_SOURCES = test/bench/crowd_measure.c
 test_bench_crowd_measure_CPPFLAGS = $(MPI_CPPFLAGS)
 test_bench_crowd_measure_LDFLAGS = $(mpi_link_flags)
 test_bench_crowd_measure_LDADD = $(OMPI_LIBS)
+# Many senders to one receiver, on the hosts of test/lab/rails.
+check_PROGRAMS += test/bench/incast
+test_bench_incast_SOURCES = test/bench/incast.c
+test_bench_incast_CPPFLAGS = $(MPI_CPPFLAGS)
+test_bench_incast_LDFLAGS = $(mpi_link_flags)
+test_bench_incast_LDADD = $(OMPI_LIBS)
 
 # What it costs to ask whose memory a buffer is.
 check_PROGRAMS += test/bench/pointer_kind

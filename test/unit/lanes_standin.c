@@ -69,7 +69,7 @@ static void hostname_replace(void)
 
 /* The end of a lane toward one peer: it keeps what was last said there. */
 struct mca_btl_base_endpoint_t {
-    uint64_t reported;
+    struct wire_seen said;
     uint32_t introduced; /* plus 1 */
 };
 
@@ -131,7 +131,7 @@ static int standin_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
     if (standin_takes && !standin_takes(btl, endpoint, segment->seg_addr.pval, segment->seg_len))
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     if (base->type == WIRE_SEEN)
-        memcpy(&endpoint->reported, base + 1, sizeof(endpoint->reported));
+        memcpy(&endpoint->said, base + 1, sizeof(endpoint->said));
     if (base->type == WIRE_LANE) {
         memcpy(&endpoint->introduced, base + 1, sizeof(endpoint->introduced));
         endpoint->introduced++;
@@ -143,7 +143,12 @@ static int standin_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
 
 uint64_t standin_reported(const struct lane *lane)
 {
-    return lane->endpoint->reported;
+    return lane->endpoint->said.bytes;
+}
+
+uint64_t standin_bound(const struct lane *lane)
+{
+    return lane->endpoint->said.bound;
 }
 
 uint32_t standin_introduced(const struct lane *lane)
@@ -240,6 +245,7 @@ void standin_surround(void)
     parameters.bias = 0.99;
     parameters.failover = false; /* messages are not kept, unless the test says so */
     parameters.queued_max_bytes = 1 << 20;
+    parameters.incast_max_bytes = 0;
     OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
     protocol_table_use();
 }

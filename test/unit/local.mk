@@ -57,7 +57,7 @@ pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain te
 	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
 	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
-	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
+	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/lanes_standin.h test/unit/open_mpi.h test/unit/progress_standin.h
@@ -118,6 +118,9 @@ test_unit_pml_sockets_LDADD = $(pml_ldadd)
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c
 test_unit_pml_spans_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_spans_LDADD = $(pml_ldadd)
+test_unit_pml_inflow_SOURCES = test/unit/pml_inflow.c test/unit/lanes_standin.c
+test_unit_pml_inflow_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_inflow_LDADD = $(pml_ldadd)
 test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c test/unit/lanes_standin.c
 test_unit_pml_stripe_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_stripe_LDADD = $(pml_ldadd)
@@ -232,7 +235,7 @@ test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/cache.c \
 	btl/verbs/progress.c btl/verbs/queue.c btl/verbs/receives.c btl/verbs/slot_ring.c \
 	btl/verbs/slots.c btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
-test_unit_verbs_connect_LDADD = $(PML_TEST_LDADD)
+test_unit_verbs_connect_LDADD = $(PML_TEST_LDADD) $(VERBS_LIBS)
 test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c \
 	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/failure.c btl/verbs/fence.c \
 	btl/verbs/pair.c btl/verbs/peer.c btl/verbs/procs.c btl/verbs/queue.c \

@@ -103,7 +103,7 @@ static double window_s(size_t size, unsigned count)
     while (sim.bytes_received < wanted && standin_now_ns - began_ns < UINT64_C(100000000000)) {
         while (count) {
             size_t piece = left;
-            struct lane *lane = stripe_choose(route, sim.sender, size, &piece, true);
+            struct lane *lane = stripe_choose(route, sim.sender, size, &piece, STRIPE_FOR_LANE);
             if (!lane)
                 break;
             if (piece > PIECE_MOST)
@@ -223,19 +223,19 @@ static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
         class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
     for (int i = 0; i < 2000; i++) {
         size_t size = 100000;
-        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, false);
+        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, STRIPE_FOR_PEER);
         CHECK(lane && size > 0 && size <= 100000, "piece %d: %zu bytes", i, size);
         stripe_sent(lane, size);
     }
     size_t size = M;
-    CHECK(!stripe_choose(route, sim.sender, M, &size, true), "a lane with %u MB before it is free",
-          60);
+    CHECK(!stripe_choose(route, sim.sender, M, &size, STRIPE_FOR_LANE),
+          "a lane with %u MB before it is free", 60);
     sim_begin(3, mbit, 100000);
     route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
     lane_set_lost(&sim.sender->lanes[1], true);
     for (int i = 0; i < 100; i++) {
         size = 100000;
-        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, false);
+        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, STRIPE_FOR_PEER);
         CHECK(lane && lane->index != 1, "a route from before takes the lost lane");
         stripe_sent(lane, size);
     }

@@ -58,6 +58,7 @@ struct multilane {
     _Atomic uint64_t waited_messages;
     _Atomic uint64_t bad_headers;
     _Atomic uint64_t copied_bytes;
+    _Atomic uint64_t bounded_pieces;
     /* Of lanes that may lose messages, see delivery.h: */
     _Atomic uint64_t lanes_lost;
     _Atomic uint64_t lanes_returned;

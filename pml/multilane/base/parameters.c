@@ -17,6 +17,7 @@ struct parameters parameters = {
     .eager_max = "auto",
     .unexpected_max = "256m",
     .queued_max = "1m",
+    .incast_max = "auto",
     .failover = 1,
     .suspect_ms = 1000,
     .lost_s = 60,
@@ -47,6 +48,9 @@ static const struct param rows[] = {
      "most lanes that a rendezvous message uses; 0: as many as pay"},
     {"unexpected_max", PARAM_STRING, &parameters.unexpected_max,
      "bytes of eager data without a receive that this process will hold (k, m, g)"},
+    {"incast_max", PARAM_STRING, &parameters.incast_max,
+     "bytes of large messages that all processes together may have under way to this one over a "
+     "lane, where several send at once (k, m, g, inf); auto: what the lane brings in 8 ms"},
     {"queued_max", PARAM_STRING, &parameters.queued_max,
      "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond "
      "it "
@@ -121,6 +125,14 @@ static bool parse_eager_max(struct model_error *why)
             (parameters.eager_max_bytes > 0 || model_fail(why, "it must be above 0")));
 }
 
+static bool parse_incast_max(struct model_error *why)
+{
+    parameters.incast_max_bytes = 0;
+    return strcmp(parameters.incast_max, "auto") == 0 ||
+           (number_parse_size(parameters.incast_max, &parameters.incast_max_bytes, why) &&
+            (parameters.incast_max_bytes > 0 || model_fail(why, "it must be above 0")));
+}
+
 static bool parse_unexpected_max(struct model_error *why)
 {
     return number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, why);
@@ -169,6 +181,8 @@ int parameters_parse(const mca_base_component_t *component)
         return refuse("eager_max", parameters.eager_max, error.text);
     if (!parse_unexpected_max(&error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
+    if (!parse_incast_max(&error))
+        return refuse("incast_max", parameters.incast_max, error.text);
     if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
         return refuse("queued_max", parameters.queued_max, error.text);
     if (!parse_wait(&error))

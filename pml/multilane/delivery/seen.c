@@ -22,17 +22,26 @@ static void store(_Atomic uint64_t *word, uint64_t value)
     atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
-static void report(struct lane *lane)
+static void report(struct lane *lane, uint64_t bound)
 {
-    struct wire_seen seen = {.bytes = load(&lane->speed.received)};
+    struct wire_seen seen = {.bytes = load(&lane->speed.received), .bound = bound};
     /* A report must go by its own lane. A lost report does no harm: the next one holds the sum. */
     if (lane->framed && (lane_state(lane) == LANE_BROKEN ||
                          !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
         return;
+    store(&lane->speed.told, bound);
     store(&lane->speed.reported, seen.bytes);
     store(&lane->speed.reported_ns, clock_now_ns());
     if (!lane->framed)
         control_send(lane, WIRE_SEEN, &seen, sizeof(seen));
+}
+
+/* A bounded sender waits for reports, so it gets one for half of its bound: when all that it sent
+ * has arrived, less than that is not reported. */
+static bool is_due(const struct lane_speed *speed, uint64_t untold, uint64_t bound)
+{
+    return untold >= REPORT_BYTES || (bound && untold >= bound / 2) ||
+           (untold >= REPORT_MIN_BYTES && clock_now_ns() - load(&speed->reported_ns) >= REPORT_NS);
 }
 
 void seen_on_lane(struct lane *lane, size_t size)
@@ -41,17 +50,21 @@ void seen_on_lane(struct lane *lane, size_t size)
         return;
     uint64_t received =
         atomic_fetch_add_explicit(&lane->speed.received, size, memory_order_relaxed) + size;
-    uint64_t untold = received - load(&lane->speed.reported);
-    if (untold >= REPORT_BYTES || (untold >= REPORT_MIN_BYTES &&
-                                   clock_now_ns() - load(&lane->speed.reported_ns) >= REPORT_NS))
-        report(lane);
+    uint64_t told = load(&lane->speed.told);
+    if (is_due(&lane->speed, received - load(&lane->speed.reported), told))
+        report(lane, told);
+}
+
+void seen_tell_bound(struct lane *lane, uint64_t bound)
+{
+    report(lane, bound);
 }
 
 void seen_flush(struct peer *peer)
 {
-    if (OPAL_LIKELY(peer_lane_count(peer) == 1))
-        return;
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (load(&peer->lanes[i].speed.received) != load(&peer->lanes[i].speed.reported))
-            report(&peer->lanes[i]);
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        struct lane_speed *speed = &peer->lanes[i].speed;
+        if (OPAL_UNLIKELY(load(&speed->received) != load(&speed->reported)))
+            report(&peer->lanes[i], load(&speed->told));
+    }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "delivery/delivery.h"
+#include "delivery/inflow.h"
 #include "delivery/seen.h"
 #include "join/assembly.h"
 #include "join/order.h"
@@ -191,7 +192,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
 /* The short path: a whole eager message from a process of this job, in its turn. False: nothing
  * was done, and message_read takes it. */
 static inline __opal_attribute_always_inline__ bool
-eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, bool threads)
+eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
+               size_t segment_count, bool threads)
 {
     struct wire_plain header;
     if (segment_count != 1 || segments->seg_len < sizeof(header))
@@ -231,24 +233,28 @@ eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, boo
         opal_mutex_unlock(&peer->lock);
     if (request || is_kept)
         credit_tell_if_due(peer);
+    if (OPAL_UNLIKELY(size > STRIPE_LARGE_BYTES) && (request || is_kept))
+        inflow_arrived(peer_lane_of(peer, btl), size);
     if (request)
         recv_request_take_whole(request, peer, &header.match, data, size);
     return request || is_kept;
 }
 
 static __attribute__((noinline)) bool
-eager_taken_among_threads(const mca_btl_base_segment_t *segments, size_t segment_count)
+eager_taken_among_threads(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
+                          size_t segment_count)
 {
-    return eager_taken_by(segments, segment_count, true);
+    return eager_taken_by(btl, segments, segment_count, true);
 }
 
 /* Two copies, so that the check for threads is made once. */
 static inline __opal_attribute_always_inline__ bool
-eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
+eager_taken(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
+            size_t segment_count)
 {
     if (OPAL_UNLIKELY(opal_using_threads()))
-        return eager_taken_among_threads(segments, segment_count);
-    return eager_taken_by(segments, segment_count, false);
+        return eager_taken_among_threads(btl, segments, segment_count);
+    return eager_taken_by(btl, segments, segment_count, false);
 }
 
 static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
@@ -306,6 +312,8 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
         arrival.size = arrival.length;
+        if (arrival.length > STRIPE_LARGE_BYTES)
+            inflow_arrived(arrival.lane, arrival.length);
         message_arrived(&arrival);
         return;
     case WIRE_RTS:
@@ -323,6 +331,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             break;
         if (base.traits & WIRE_STRIPED && packing == UNFRAMED) /* else the envelope was counted */
             seen_on_lane(arrival.lane, arrival.length);
+        inflow_arrived(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
     case WIRE_DATA: {
@@ -332,6 +341,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             break;
         if (base.traits & WIRE_STRIPED && packing == UNFRAMED)
             seen_on_lane(arrival.lane, arrival.length);
+        inflow_arrived(arrival.lane, arrival.length);
         if (!recv_request_data(peer, &data, &arrival) && !lost_or_dead(peer)) /* as above */
             break;
         return;
@@ -377,14 +387,14 @@ static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arriv
     }
     if (traits & WIRE_STRIPED)
         seen_on_lane(arrival->lane, length);
-    if (is_new && !eager_taken(inner, segment_count))
+    if (is_new && !eager_taken(btl, inner, segment_count))
         message_read(btl, inner, segment_count, traits & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
     delivery_answer(delivery, arrival->lane);
 }
 
 COMPAT_RECEIVE_CALLBACK(message_received)
 {
-    if (OPAL_UNLIKELY(!eager_taken(segments, segment_count)))
+    if (OPAL_UNLIKELY(!eager_taken(btl, segments, segment_count)))
         message_read(btl, segments, segment_count, UNFRAMED);
 }
 

@@ -27,6 +27,10 @@ struct lane_speed {
     _Atomic uint64_t received;    /* bytes received on the lane, */
     _Atomic uint64_t reported;    /* and reported to the peer, */
     _Atomic uint64_t reported_ns; /* time of the last report */
+    _Atomic uint64_t bound;       /* most bytes that may be under way, as the peer said; 0: any */
+    _Atomic uint64_t heard_ns;    /* when it said that, or reported, for the last time */
+    _Atomic uint64_t told;        /* the bound that the peer was told, and */
+    uint32_t period;              /* when it last sent a piece; under the lock of inflow.c */
     double latency_s;
 };
 

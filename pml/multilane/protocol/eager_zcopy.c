@@ -10,8 +10,8 @@
 
 /* Each fragment describes the whole message, so the first one to arrive is as good as any. A
  * message in a single fragment looks like any other eager one. */
-static size_t eager_zcopy_header(struct send_request *request, size_t offset, bool is_whole,
-                                 void *bytes)
+static size_t eager_zcopy_header(struct send_request *request, const struct lane *lane,
+                                 size_t offset, bool is_whole, void *bytes)
 {
     const struct outgoing *out = &request->out;
     if (is_whole)
@@ -22,19 +22,26 @@ static size_t eager_zcopy_header(struct send_request *request, size_t offset, bo
     struct wire_part part = {.size = out->size, .offset = offset};
     size_t rest = sizeof(part) - sizeof(part.match);
     memcpy((char *) bytes + length, (char *) &part + sizeof(part.match), rest);
-    stripe_set_counted(request->route, bytes);
+    stripe_set_counted(request->route, lane, bytes);
     return length + rest;
 }
 
 static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    struct lane *lane =
-        stripe_choose(request->route, request->out.peer, request->out.size, size, false);
+    struct peer *peer = request->out.peer;
+    struct lane *lane = route_lane(request->route, peer, 0);
     unsigned char header[WIRE_EAGER_HEADER_MAX];
-    bool is_whole = request->route->lane_count == 1 &&
+    bool is_whole = request->route->lane_count == 1 && !stripe_bound(lane) &&
                     request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);
-    size_t length = eager_zcopy_header(request, offset, is_whole, header);
+    /* A bound that comes meanwhile makes no part of the rest whole. */
+    is_whole = is_whole && offset == 0;
+    if (!is_whole)
+        lane = stripe_choose(request->route, peer, request->out.size, size,
+                             offset == 0 ? STRIPE_FOR_NOTHING : STRIPE_FOR_PEER);
+    if (OPAL_UNLIKELY(!lane)) /* as in piece_send_data */
+        return lost_or_dead(peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
+    size_t length = eager_zcopy_header(request, lane, offset, is_whole, header);
     return piece_send(request, lane, header, length, offset, size, is_whole);
 }
 

@@ -198,6 +198,10 @@ int counters_register(const mca_base_component_t *component)
          "Bytes of messages that were copied, to be kept until their lane has sent them or the "
          "peer has them",
          &multilane.copied_bytes},
+        {"bounded_pieces",
+         "Pieces of large messages sent within the bound of a receiver to which others send as "
+         "well",
+         &multilane.bounded_pieces},
         {"lanes_lost", "Times that a lane to a peer was left out", &multilane.lanes_lost},
         {"lanes_returned", "Times that such a lane was taken back", &multilane.lanes_returned},
         {"resent_messages", "Messages sent again over another lane", &multilane.resent_messages},

@@ -153,12 +153,12 @@ int piece_send_data(struct send_request *request, struct transfer *transfer, con
     unsigned char header[WIRE_EAGER_HEADER_MAX];
     const struct outgoing *out = &request->out;
     struct wire_data data = {.receiver = request->receiver, .offset = offset};
-    struct lane *lane = stripe_choose(request->route, out->peer, out->size, size, true);
+    struct lane *lane = stripe_choose(request->route, out->peer, out->size, size, STRIPE_FOR_LANE);
     if (!lane) /* a lost receiver reports nothing: its lanes would stay full for ever */
         return lost_or_dead(out->peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
     unsigned char *end = peer_write_base(out->peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
-    stripe_set_counted(request->route, header);
+    stripe_set_counted(request->route, lane, header);
     struct piece piece = {.out = out,
                           .data = copy        ? copy
                                   : out->data ? out->data + offset

@@ -6,6 +6,7 @@
 
 #include "common/compat/tsan.h"
 #include "delivery/control.h"
+#include "delivery/inflow.h"
 #include "delivery/seen.h"
 #include "match/inbound.h"
 #include "base/multilane.h"
@@ -307,6 +308,8 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size
     control_write(&message, recv_request_peer(request), WIRE_RTR, &rtr, sizeof(rtr));
     control_append(&message, key_bytes, wire_keys_length(&rtr.key));
     handle_goes_out(request);
+    if (method == WIRE_BY_SEND)
+        inflow_asked(recv_request_peer(request));
     /* A sender that proposed a put expects this RTR, see send_request_expect. */
     if (method == WIRE_BY_PUT)
         control_send_expected(lane, &message);

@@ -148,6 +148,7 @@ struct wire_ack {
 
 struct wire_seen {
     uint64_t bytes; /* all striped bytes since the lane exists */
+    uint64_t bound; /* most of them that the other end may have under way; 0: any number */
 };
 
 struct wire_lane {

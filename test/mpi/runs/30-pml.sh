@@ -17,6 +17,8 @@ pml_refuses unexpected_max 12q .
 pml_refuses eager_max 12q .
 pml_refuses eager_max 0 "above 0"
 pml_refuses unexpected_max -1 .
+pml_refuses incast_max 12q .
+pml_refuses incast_max 0 "above 0"
 pml_refuses queued_max 12q .
 pml_refuses queued_max -1 .
 pml_refuses lane_attr tcp:speed=1 "latency, bandwidth"
@@ -33,7 +35,8 @@ mpi params.longest-times 2 --mca pml multilane --mca btl self,tcp --mca btl_tcp_
     --mca pml_multilane_suspect_ms 2147483647 -- ring
 
 # An empty text is the default, and does no harm to jobs that do not name us.
-for text in pml_multilane_{protocol,rndv_bias,eager_max,unexpected_max,queued_max,lane_attr,wait,profile,device_code} \
+for text in pml_multilane_{protocol,rndv_bias,eager_max,unexpected_max,incast_max,queued_max,lane_attr,wait,profile} \
+    pml_multilane_device_code \
     btl_shm_{single_copy,ring_bytes,memory_max,lane_latency}; do
     export "OMPI_MCA_$text="
 done

@@ -46,6 +46,19 @@ rails_are_used() {
     [ $status = 0 ] && grep -q 'rail0 .*[+] .*rail1\|rail1 .*[+] .*rail0' <<<"$output"
 }
 
+# Three senders at once: the receiver bounds each, and one alone is not bounded.
+# shellcheck disable=SC2086
+rails_incast() {
+    local output
+    output=$(rails_run 4 400 --hosts 4 --port 400:256 -- --host a:1,b:1,c:1,d:1 $tcp -- \
+        "$build/test/bench/incast" 1000000 8 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    grep -q '24 messages .* [1-9][0-9]* bounded pieces; 0 wrong' <<<"$output" || return 1
+    output=$(rails_run 2 400 -- $one_each $tcp -- "$build/test/bench/incast" 1000000 8 2>&1)
+    printf '%s\n' "$output"
+    grep -q '8 messages .* 0 bounded pieces; 0 wrong' <<<"$output"
+}
+
 # shellcheck disable=SC2086
 rails_runs() {
     check "${prefix}rails.are-used" rails_are_used
@@ -58,6 +71,7 @@ rails_runs() {
     rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
     rails_mpi rails.mix.local-with-tcp 2 400,800 --host a:2 $both -- $mix
     rails_mpi rails.mix.3-hosts 3 400,800 --hosts 3 -- --host a:1,b:1,c:1 $both -- $mix --longest 2000000
+    check "${prefix}rails.incast" rails_incast
     rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
     rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 1:slow:1:80 --at 2:slow:1:800 \
         -- $one_each $tcp -- $mix --longest 4000000
