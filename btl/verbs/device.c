@@ -70,6 +70,22 @@ static void refuse_open(struct ibv_device *device, int error)
                ibv_get_device_name(device), file, strerror(errno));
 }
 
+/* Which other way of Open MPI's uses a device that is no lane of ours. */
+static void refuse_transport(const struct ibv_device *device)
+{
+    const char *name = ibv_get_device_name((struct ibv_device *) device);
+
+    if (device->transport_type == IBV_TRANSPORT_IWARP)
+        REFUSE(
+            "%s: it speaks iWARP, which has no datagrams to make connections by; use tcp over its "
+            "interface (--mca btl_tcp_if_include), or set the adapter to RoCE if it can",
+            name);
+    else
+        REFUSE("%s: it speaks neither InfiniBand nor RoCE, as Amazon's EFA does not; use libfabric "
+               "instead of Multilane (--mca pml cm --mca mtl ofi)",
+               name);
+}
+
 /* --- addresses --- */
 
 static uint32_t bits_of_mask(const uint8_t *mask, size_t bytes)
@@ -351,9 +367,11 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
 
     if (device->max_srq <= 0 || device->max_srq_wr <= 0) {
-        REFUSE("%s: it has no shared receive queue, which a lane receives by; see max_srq in the "
-               "output of ibv_devinfo -v",
-               module->device);
+        REFUSE(
+            "%s: it has no shared receive queue, which a lane receives by (max_srq of ibv_devinfo "
+            "-v; Intel's E810 has none); use tcp over its interface (--mca btl_tcp_if_include), or "
+            "UCX instead of Multilane (--mca pml ucx)",
+            module->device);
         return false;
     }
     module->send_cq_size = device->max_cqe < SEND_CQ_WANTED ? device->max_cqe : SEND_CQ_WANTED;
@@ -641,8 +659,7 @@ void verbs_device_open_all(const mca_btl_base_module_t *model)
 
         names_append(names, sizeof(names), name);
         if (devices[i]->transport_type != IBV_TRANSPORT_IB) {
-            REFUSE("%s: it is no InfiniBand or RoCE device (transport %d)", name,
-                   (int) devices[i]->transport_type);
+            refuse_transport(devices[i]);
             continue;
         }
         for (uint32_t port = 1, ports = ports_of(devices[i]); port <= ports; port++)

@@ -29,7 +29,7 @@ API struct ibv_device **ibv_get_device_list(int *count)
     for (long i = 0; list && i < profile->devices; i++) {
         list[i] = &devices[i];
         list[i]->node_type = IBV_NODE_CA;
-        list[i]->transport_type = IBV_TRANSPORT_IB;
+        list[i]->transport_type = (enum ibv_transport_type) profile_get()->transport;
         snprintf(list[i]->name, sizeof(list[i]->name), "%s_%ld", profile->name, i);
         snprintf(list[i]->dev_name, sizeof(list[i]->dev_name), "strict%ld", i);
     }

@@ -59,6 +59,7 @@ static const struct setting settings[] = {
     SETTING(devices, 1, 4, NULL),
     SETTING(ports, 1, PORTS, NULL),
     SETTING(roce, 0, 1, "no=0 yes=1"),
+    SETTING(transport, 0, 4, "ib=0 iwarp=1 other=4"),
     SETTING(speed, 1, 256, SPEEDS),
     SETTING(slow_port, 0, 256, SPEEDS),
     SETTING(width, 1, 16, "1x=1 4x=2 8x=4 12x=8 2x=16"),

@@ -49,6 +49,7 @@ struct profile {
     long reads_in, reads_out; /* max_qp_rd_atom, max_qp_init_rd_atom */
     long max_inline, atomics, request_bytes;
     /* of the node and its ports */
+    long transport; /* enum ibv_transport_type */
     long hosts, devices, ports, roce, speed, slow_port, width, mtu, gids, foreign, routed;
     long pkeys, pkey, pkey_at;
     /* of time and memory */

@@ -112,13 +112,18 @@ verbs_strict_fails() {
 # shellcheck disable=SC2086
 verbs_strict() {
     local profile lanes="--mca pml multilane $verbs $lab_osc"
+    local other="--mca pml multilane --mca btl self,$sm,verbs"
     for profile in mlx5 hns bnxt irdma; do
         strict mpi $profile,hosts=2 verbs.strict.$profile.ring 2 $lanes -- ring
         strict mpi $profile,hosts=2,ports=2 verbs.strict.$profile.traffic 2 $lanes -- \
             traffic --seeds 1 --batches 2
     done
-    strict mpi_says e810,hosts=2 verbs.strict.e810 'e810_0:1: it has no shared receive queue' \
-        2 --mca pml multilane --mca btl self,$sm,verbs -- ring
+    strict mpi_says e810,hosts=2 verbs.strict.e810 \
+        'e810_0:1: it has no shared receive queue.*; use tcp over its interface' 2 $other -- ring
+    strict mpi_says mlx5,hosts=2,transport=iwarp verbs.strict.iwarp \
+        'mlx5_0: it speaks iWARP.*; use tcp over its interface' 2 $other -- ring
+    strict mpi_says mlx5,hosts=2,transport=other verbs.strict.efa \
+        'mlx5_0: it speaks neither InfiniBand nor RoCE.*; use libfabric' 2 $other -- ring
     strict mpi_says mlx5,hosts=2,max_qp=2 verbs.strict.max-qp \
         'no queue pair for process .* can be made beside 0 others: .* The device has 2 ' 4 \
         --mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo -- ring
