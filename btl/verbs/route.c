@@ -34,12 +34,12 @@ static void address_add(struct question *question, unsigned short type, const ui
 static uint32_t interface_read(const unsigned char *answer, size_t bytes)
 {
     const struct nlmsghdr *head = (const void *) answer;
-    int left = (int) bytes;
 
-    if (!NLMSG_OK(head, left) || head->nlmsg_type != RTM_NEWROUTE)
+    if (bytes < NLMSG_LENGTH(sizeof(struct rtmsg)) || head->nlmsg_len > bytes ||
+        head->nlmsg_type != RTM_NEWROUTE)
         return 0;
     const struct rtmsg *route = NLMSG_DATA(head);
-    left = (int) RTM_PAYLOAD(head);
+    int left = (int) RTM_PAYLOAD(head);
     if (route->rtm_type != RTN_UNICAST && route->rtm_type != RTN_LOCAL)
         return 0;
     for (const struct rtattr *at = RTM_RTA(route); RTA_OK(at, left); at = RTA_NEXT(at, left))
