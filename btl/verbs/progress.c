@@ -193,6 +193,10 @@ static void event_handle(struct verbs_module *module, const struct device_event 
     case IBV_EVENT_DEVICE_FATAL:
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
+        /* Nothing more comes, but what came was acknowledged, and its sender does not send it
+         * again. */
+        while (receives_handle(module) > 0)
+            ;
         verbs_module_die(module, name);
         return;
     case IBV_EVENT_QP_LAST_WQE_REACHED:

@@ -577,6 +577,25 @@ static void buffers_are_whole(uint32_t count)
     }
 }
 
+/* Their sender has heard that they are there. */
+static void messages_before_the_end_of_a_device_are_heard(void)
+{
+    verbs_peer_t *peer;
+
+    begin();
+    mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
+    peer = peer_that_greeted();
+    memset(&heard, 0, sizeof(heard));
+    for (int i = 0; i < 40; i++)
+        message_comes(peer, "one of many");
+    device.event =
+        (struct ibv_async_event){.event_type = IBV_EVENT_DEVICE_FATAL, .element.qp = peer->qp};
+    (void) verbs_progress_module(&module);
+    CHECK(module.dead && peer->state == PEER_FAILED, "state %u", peer->state);
+    CHECK(heard.messages == 40, "%u messages", heard.messages);
+    end();
+}
+
 static void buffers_are_posted_together(void)
 {
     verbs_peer_t *peer;
@@ -653,6 +672,7 @@ int main(void)
     message_of_a_process_that_was_not_added_says_who_sent();
     slot_of_a_process_that_was_not_added_says_who_sent();
     only_queues_in_use_are_polled();
+    messages_before_the_end_of_a_device_are_heard();
     buffers_are_posted_together();
     buffers_grow_when_few_are_left();
     buffers_stay_where_a_device_cannot();

@@ -254,9 +254,13 @@ static void dead_device_swallows(void)
     struct ibv_wc wc;
 
     ends_connect();
+    receive_add(1);
+    CHECK(post(IBV_WR_SEND, 8, 0, 1) == 0, "errno %d", errno);
     CHECK(strict_verbs_event("fatal", 0, 1), "no such event");
     CHECK(event_is(IBV_EVENT_DEVICE_FATAL), "no event came");
     CHECK(post(IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED, 1) == 0, "errno %d", errno);
+    CHECK(ibv_poll_cq(receive_cq, 1, &wc) == 1 && wc.opcode == IBV_WC_RECV,
+          "what had come is not reported");
     CHECK(ibv_poll_cq(ends[0].cq, 1, &wc) == 0, "a completion comes");
 }
 
