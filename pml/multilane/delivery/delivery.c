@@ -124,14 +124,6 @@ struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
     return frame;
 }
 
-void frame_drop(struct frame *frame)
-{
-    OPAL_THREAD_LOCK(&frame->delivery->lock);
-    frame->delivery->begun--;
-    OPAL_THREAD_UNLOCK(&frame->delivery->lock);
-    free(frame);
-}
-
 static size_t frame_bytes(const struct frame *frame)
 {
     return frame->length + frame->payload_length;

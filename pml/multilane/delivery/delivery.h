@@ -50,9 +50,6 @@ static inline void frame_refer(struct frame *frame, const void *payload, size_t 
     frame->registration = registration;
 }
 
-/* Frees a frame that is not sent. */
-void frame_drop(struct frame *frame);
-
 /* frame_begin to frame_send in one call. `is_expected`: may go by a slot the first time.
  * LANE_UNDER_WAY, or LANE_AGAIN: nothing was done. */
 int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected,

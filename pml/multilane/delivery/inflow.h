@@ -15,7 +15,7 @@ void inflow_arrived(struct lane *lane, size_t size);
 /* This process is about to ask the peer for a large message. */
 void inflow_asked(struct peer *peer);
 
-/* For tests: as if nothing had arrived. */
+/* The modules of BTLs go. */
 void inflow_forget(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/pending.h"
 #include "base/sockets.h"
 #include "delivery/delivery.h"
+#include "delivery/inflow.h"
 #include "delivery/schedule.h"
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
@@ -278,6 +279,7 @@ void module_fini(void)
     pending_close();
     schedule_fini();
     deliveries_fini();
+    inflow_forget();
     inbounds_fini();
     peers_fini();
     classes_fini();
