@@ -19,8 +19,11 @@ static uint32_t round_now(void)
 void shm_attended_leave(shm_peer_t *peer)
 {
     peer->in_attended = peer->in_lingers = false;
-    if (in_is_open(peer) && ring_has_message(&peer->in))
+    bool is_free = shm_receiving_take(peer);
+    if (!is_free || (in_is_open(peer) && ring_has_message(&peer->in)))
         shm_doorbell_ring_own_of(peer); /* its sender rang before, or not at all */
+    if (is_free)
+        shm_receiving_leave(peer);
 }
 
 bool shm_attended_is_told(const shm_peer_t *peer)
@@ -39,12 +42,15 @@ static bool place_clear(shm_peer_t *peer)
         shm_attended_leave(peer);
         return true;
     }
+    if (!shm_receiving_take(peer))
+        return false;
     if (peer->in.tail == peer->in_tail_seen) {
         ring_attend(&peer->in, false);
         peer->in_lingers = true;
         peer->in_lingers_from = round_now();
     }
     peer->in_tail_seen = peer->in.tail;
+    shm_receiving_leave(peer);
     return false;
 }
 
@@ -70,7 +76,7 @@ void shm_attended_add(shm_peer_t *peer)
     int at = peer->in_attended ? 0 : place_find();
     if (at < 0)
         return;
-    peer->in_tail_seen = peer->in.tail;
+    peer->in_tail_seen = UINT64_MAX; /* the first time it is asked it keeps its place */
     ring_attend(&peer->in, true);
     peer->in_lingers = false;
     if (peer->in_attended) /* it lingered, and keeps its place */

@@ -24,24 +24,6 @@
  * the process that is to answer may wait for it. */
 #define YIELD_OVERSUBSCRIBED 16u
 
-/* Only one thread at a time reads a ring. The others do not wait, and neither does a callback that
- * makes progress: it must not read the ring whose message it handles. */
-static inline bool receiving_take(shm_peer_t *peer)
-{
-    if (atomic_load_explicit(&peer->receiving, memory_order_relaxed))
-        return false;
-    if (OPAL_UNLIKELY(opal_using_threads()))
-        /* Acquire: pairs with the release in receiving_leave of the thread before. */
-        return !atomic_exchange_explicit(&peer->receiving, true, memory_order_acquire);
-    atomic_store_explicit(&peer->receiving, true, memory_order_relaxed);
-    return true;
-}
-
-static inline void receiving_leave(shm_peer_t *peer)
-{
-    atomic_store_explicit(&peer->receiving, false, memory_order_release);
-}
-
 static void message_unwanted(shm_peer_t *peer, const struct ring_message *message)
 {
     if (atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed) == 0)
@@ -116,11 +98,11 @@ static inline int receive_some(shm_peer_t *peer, int batch)
 {
     int events = 0;
 
-    if (!receiving_take(peer))
+    if (!shm_receiving_take(peer))
         return 0;
     if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
         events = ring_empty(peer, batch);
-    receiving_leave(peer);
+    shm_receiving_leave(peer);
     return events;
 }
 
@@ -143,7 +125,7 @@ static int receive_rung(shm_peer_t *peer)
 {
     int events = 0;
 
-    if (!receiving_take(peer))
+    if (!shm_receiving_take(peer))
         /* Another thread, or a callback further up, is reading it: look again later. */
         shm_doorbell_ring_own_of(peer);
     else {
@@ -153,7 +135,7 @@ static int receive_rung(shm_peer_t *peer)
             ring_next(peer);
         else if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
             shm_doorbell_ring_own_of(peer);
-        receiving_leave(peer);
+        shm_receiving_leave(peer);
     }
     return events;
 }
@@ -161,11 +143,22 @@ static int receive_rung(shm_peer_t *peer)
 /* Under shm.lock: ends a connection that its sender has closed, once its ring is empty. */
 static void closing_finish(shm_peer_t *peer)
 {
-    if (!peer->in_closing || !receiving_take(peer))
+    if (!peer->in_closing || !shm_receiving_take(peer))
         return;
     if (!in_is_open(peer) || (!ring_has_message(&peer->in) && !shm_accept_next(peer)))
         shm_accept_end(peer);
-    receiving_leave(peer);
+    shm_receiving_leave(peer);
+}
+
+/* A message whose doorbell was missed. Where another thread reads the ring, it rings for what it
+ * leaves. */
+static void unattended_look(shm_peer_t *peer)
+{
+    if (peer->in_attended || !shm_receiving_take(peer))
+        return;
+    if (in_is_open(peer) && ring_has_message(&peer->in))
+        shm_doorbell_ring_own_of(peer);
+    shm_receiving_leave(peer);
 }
 
 /* Looks at one peer: for a message whose doorbell was missed, and for connections that end. */
@@ -176,8 +169,7 @@ static void sweep(void)
     if (shm.peer_count > 0) {
         shm_peer_t *peer = shm.peers[shm.sweep_next++ % shm.peer_count];
 
-        if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
-            shm_doorbell_ring_own_of(peer);
+        unattended_look(peer);
         closing_finish(peer);
         if (!peer->known || peer->gone || peer->left_connection) {
             OPAL_THREAD_LOCK(&peer->lock);

@@ -146,6 +146,24 @@ static inline bool in_is_open(const struct mca_btl_base_endpoint_t *peer)
     return atomic_load_explicit(&peer->in_open, memory_order_acquire);
 }
 
+/* Only one thread at a time reads a ring. The others do not wait, and neither does a callback that
+ * makes progress: it must not read the ring whose message it handles. */
+static inline bool shm_receiving_take(struct mca_btl_base_endpoint_t *peer)
+{
+    if (atomic_load_explicit(&peer->receiving, memory_order_relaxed))
+        return false;
+    if (OPAL_UNLIKELY(opal_using_threads()))
+        /* Acquire: pairs with the release in shm_receiving_leave of the thread before. */
+        return !atomic_exchange_explicit(&peer->receiving, true, memory_order_acquire);
+    atomic_store_explicit(&peer->receiving, true, memory_order_relaxed);
+    return true;
+}
+
+static inline void shm_receiving_leave(struct mca_btl_base_endpoint_t *peer)
+{
+    atomic_store_explicit(&peer->receiving, false, memory_order_release);
+}
+
 typedef struct mca_btl_base_endpoint_t shm_peer_t;
 
 /* A descriptor: holds a message until it is in the ring. */
