@@ -63,8 +63,8 @@ bool shm_doorbell_arm(struct segment *segment)
 
 void shm_doorbell_disarm(struct segment *segment)
 {
-    /* With threads another one may sleep on the word: it stays, and who rings next wakes in vain.
-     * Relaxed: who reads the old value does the same. */
+    /* With threads another one may sleep on the word: it stays, and the next peer that rings wakes
+     * in vain, as does one that reads the old value: so relaxed. */
     if (!opal_using_threads())
         atomic_store_explicit(&segment->header->asleep, 0, memory_order_relaxed);
 }

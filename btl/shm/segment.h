@@ -66,14 +66,14 @@ struct segment_header {
      * changed or has a message. The two are on a line of their own, because the owner reads it in
      * every round of progress. Set by peers, cleared by the owner. */
     _Alignas(RING_LINE_BYTES) _Atomic uint64_t doorbells[SEGMENT_DOORBELLS];
-    /* Not 0: the owner sleeps on this word, or is about to. Set by the owner, cleared by who rings
-     * and then wakes it (common/ring/bell.h). */
+    /* Not 0: the owner sleeps on this word, or is about to. Set by the owner, cleared by the
+     * peer that rings and then wakes it (common/ring/bell.h). */
     _Atomic uint32_t asleep;
 };
 
 _Static_assert(offsetof(struct segment_header, asleep) / RING_LINE_BYTES ==
                    offsetof(struct segment_header, doorbells) / RING_LINE_BYTES,
-               "who rings reads it for nothing");
+               "a peer that rings has the line of both");
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is one page");
 

@@ -325,7 +325,8 @@ void shm_doorbell_ring(shm_peer_t *peer);
 /* Rings our own doorbell, to look at that connection again in the next round. */
 void shm_doorbell_ring_own(struct segment *segment, uint32_t index);
 void shm_doorbell_ring_own_of(shm_peer_t *peer);
-/* Before a sleep. True: no doorbell of that segment has rung, and who rings one wakes the sleeper.
+/* Before a sleep. True: no doorbell of that segment has rung, and a peer that rings one wakes the
+ * sleeper.
  */
 bool shm_doorbell_arm(struct segment *segment);
 void shm_doorbell_disarm(struct segment *segment);

@@ -135,7 +135,8 @@ static bool read_copy_growth(struct reader *reader, const char *value, const str
     return reader_read_real(reader, value, key, &reader->lane->copy_growth_s_byte);
 }
 
-static bool read_shared(struct reader *reader, const char *value, const struct key *key)
+static bool read_bandwidth(struct reader *reader, const char *value, const struct key *key,
+                           double *bytes_s)
 {
     struct model_error why;
     double read;
@@ -143,8 +144,13 @@ static bool read_shared(struct reader *reader, const char *value, const struct k
         return false;
     if (!model_attribute_check(MODEL_BANDWIDTH, read, &why))
         return reader_refuse_value(reader, key->name, value, why.text);
-    reader->lane->shared_bytes_s = read;
+    *bytes_s = read;
     return true;
+}
+
+static bool read_shared(struct reader *reader, const char *value, const struct key *key)
+{
+    return read_bandwidth(reader, value, key, &reader->lane->shared_bytes_s);
 }
 
 /* The index of a group, made on first mention. */
@@ -228,12 +234,9 @@ const struct key reader_top_keys[] = {
 
 static bool read_group_bandwidth(struct reader *reader, const char *value, const struct key *key)
 {
-    struct model_error why;
     double read;
-    if (!reader_read_real(reader, value, key, &read))
+    if (!read_bandwidth(reader, value, key, &read))
         return false;
-    if (!model_attribute_check(MODEL_BANDWIDTH, read, &why))
-        return reader_refuse_value(reader, key->name, value, why.text);
     reader->file->groups[reader->file->group_count++] =
         (struct model_group){reader->group + 1, read};
     return true;

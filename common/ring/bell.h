@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A bell: words whose bits say who has something for their owner, and a word on which the owner
- * sleeps until one of the bits is set. */
+/* A bell: words whose bits say which peer has something for their owner, and a word on which the
+ * owner sleeps until one of the bits is set. */
 #ifndef MULTILANE_BELL_H
 #define MULTILANE_BELL_H
 
@@ -10,7 +10,7 @@
 
 /* How no wake-up is lost.
  *
- *   who rings                           the owner, before it sleeps
+ *   a peer that rings                   the owner, before it sleeps
  *   1. publishes its message            1. asleep = 1
  *   2. sets its bit                     2. looks at all bits: one is set, no sleep
  *   3. reads asleep: 0, done            3. sleeps while asleep is 1 (futex: the kernel
@@ -18,7 +18,7 @@
  *
  * Step 2 of the one, and 1 and 2 of the other, are sequentially consistent. So a processor that
  * keeps a store back while a later load goes ahead cannot hide both from each other: either the
- * owner sees the bit, or who rings sees that the owner is about to sleep. Step 2 of who rings is a
+ * owner sees the bit, or the peer sees that the owner is about to sleep. Step 2 of the peer is a
  * read-modify-write, which is the fence that this needs; on x86 step 3 is then a plain load, of
  * the same cache line.
  *

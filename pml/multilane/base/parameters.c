@@ -72,8 +72,8 @@ static const struct param rows[] = {
      "1: a thread moves messages on while the program computes"},
     {"wait", PARAM_STRING, &parameters.wait,
      "how a call waits: spin; sleep, after a short look, until something arrives; auto: sleep "
-     "where "
-     "processes of the job outnumber the processors that they may use, or where Open MPI yields, "
+     "where processes of the job outnumber the processors that they may use, or where Open MPI "
+     "yields, "
      "else spin"},
     {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
     {"device_code", PARAM_STRING, &parameters.device_code,

@@ -134,8 +134,8 @@ static __attribute__((noinline)) bool send_when_room(const struct outgoing *out)
     const struct route *route = out->route;
     struct lane *lane = route_lane(route, out->peer, 0);
     for (int turn = 0; turn < TURNS && !lost_or_dead(out->peer); turn++) {
-        int most =
-            waiting_shares() ? 1 : TRIES_PER_PROGRESS; /* the receiver may wait for us to yield */
+        /* Where processors are short the receiver may wait for this process to yield. */
+        int most = waiting_shares() ? 1 : TRIES_PER_PROGRESS;
         for (int tries = 0; tries < most; tries++) {
             int rc = route->protocol->post(out, route);
             if (rc != LANE_FULL)
