@@ -32,6 +32,13 @@ bool shm_attended_is_told(const shm_peer_t *peer)
            atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS;
 }
 
+void shm_attended_linger(shm_peer_t *peer)
+{
+    ring_attend(&peer->in, false);
+    peer->in_lingers = true;
+    peer->in_lingers_from = round_now();
+}
+
 /* The place of a ring whose sender has sent nothing since it was last asked, once it has lingered.
  * False: not yet, or it is in use. */
 static bool place_clear(shm_peer_t *peer)
@@ -44,11 +51,8 @@ static bool place_clear(shm_peer_t *peer)
     }
     if (!shm_receiving_take(peer))
         return false;
-    if (peer->in.tail == peer->in_tail_seen) {
-        ring_attend(&peer->in, false);
-        peer->in_lingers = true;
-        peer->in_lingers_from = round_now();
-    }
+    if (peer->in.tail == peer->in_tail_seen)
+        shm_attended_linger(peer);
     peer->in_tail_seen = peer->in.tail;
     shm_receiving_leave(peer);
     return false;
@@ -68,10 +72,18 @@ static int place_find(void)
                                                                                       : -1;
 }
 
+/* Whether rings are looked at. With one thread the first that rings after a sleep, or after the
+ * lingering before one, brings that back; another thread may still sleep. */
+static bool rings_are_looked_at(void)
+{
+    if (!opal_using_threads())
+        atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
+    return atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS;
+}
+
 void shm_attended_add(shm_peer_t *peer)
 {
-    if (atomic_load_explicit(&shm.bells, memory_order_relaxed) != BELLS_AND_RINGS ||
-        !in_is_open(peer) || (peer->in_attended && !peer->in_lingers))
+    if (!rings_are_looked_at() || !in_is_open(peer) || (peer->in_attended && !peer->in_lingers))
         return;
     int at = peer->in_attended ? 0 : place_find();
     if (at < 0)

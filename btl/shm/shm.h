@@ -185,7 +185,7 @@ typedef struct shm_frag struct_shm_frag;
 
 #define SHM_ATTENDED_MAX 32u
 
-/* How messages are found. Back to the first only with one thread. */
+/* How messages are found. Back to the first only with one thread, when a doorbell rings. */
 enum shm_bells {
     BELLS_AND_RINGS, /* attended rings are looked at, the others ring */
     BELLS_LINGER,    /* all senders were told to ring; the rings that were attended are looked at */
@@ -465,6 +465,8 @@ bool shm_piece_add(shm_peer_t *peer, const struct ring_message *piece, struct ri
 /* Every round of progress reads this ring from now on, if there is room among the attended. */
 void shm_attended_add(shm_peer_t *peer);
 void shm_attended_remove(shm_peer_t *peer);
+/* Its sender is told to ring; the ring is still read for a while. */
+void shm_attended_linger(shm_peer_t *peer);
 /* The ring has lingered: from now on it is read when its doorbell rings. */
 void shm_attended_leave(shm_peer_t *peer);
 /* Whether its sender was told that its ring is attended. */

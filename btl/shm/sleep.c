@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sleeps until something arrives. While this process sleeps no ring is attended, and each message
- * rings the doorbell. */
+ * rings the doorbell; the first that does brings attended rings back (attended.c). */
 #include "btl/shm/shm.h"
 
 #include <time.h>
@@ -28,7 +28,7 @@ static void bells_begin(void)
         shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_relaxed);
 
         if (peer)
-            ring_attend(&peer->in, false);
+            shm_attended_linger(peer);
     }
 }
 
@@ -44,14 +44,6 @@ static void linger_end(void)
         }
     }
     atomic_store_explicit(&shm.bells, BELLS_ONLY, memory_order_relaxed);
-}
-
-/* With one thread: rings may be attended again, each when it next rings. Another thread may still
- * sleep. */
-static void bells_end(void)
-{
-    if (!opal_using_threads())
-        atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
 }
 
 /* Whether every message rings. Relaxed: only a thread that reads BELLS_ONLY depends on it, and what
@@ -108,8 +100,6 @@ bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t 
         idle = !shm_doorbell_rang();
     }
     all_disarm();
-    if (!idle)
-        bells_end();
     return !idle;
 }
 
