@@ -24,7 +24,7 @@ part_run() {
         done
     else
         fresh bookworm root style
-        fresh trixie user 'style unit'
+        fresh trixie user style
     fi
 }
 

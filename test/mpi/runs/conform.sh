@@ -103,9 +103,9 @@ if [ -n "${MULTILANE_LONG:-}" ]; then
     limit_s=300
     mpi conform.large.all.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
         --thorough --seconds 140
-elif [ "$series" = 4.1 ] && [ -z "$sanitizer" ]; then
+elif [ -n "$whole" ]; then
     mpi conform.large.one.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
         --case a_count_of_more_than_two_gib_of_bytes_arrives --seconds 140
 else
-    skip "${prefix}conform.large" "4.1 runs it without a sanitizer, and --long does here"
+    runs_elsewhere conform.large
 fi

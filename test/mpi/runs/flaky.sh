@@ -3,10 +3,10 @@
 # back, by a seed (test/fake/btl_flaky.c): nothing is lost, nothing comes twice, nothing hangs.
 if [ -n "${MULTILANE_LONG:-}" ]; then
     flaky_seeds=1000
-elif [ -n "$sanitizer" ]; then
-    flaky_seeds=4
-else
+elif [ -n "$whole" ]; then
     flaky_seeds=8
+else
+    flaky_seeds=4
 fi
 
 # Faults as parts of 10000 messages; each seed has one of these mixtures, and 2 to 4 lanes.

@@ -63,29 +63,37 @@ rails_incast() {
 rails_runs() {
     check "${prefix}rails.are-used" rails_are_used
     rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
+    rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
+    rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
+    rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
+}
+
+# shellcheck disable=SC2086
+rails_more_runs() {
     rails_mpi rails.ring.3-unequal 4 200,400,800 $two_each $tcp -- ring
     rails_mpi rails.mix.1 2 800 $one_each $tcp -- $mix --longest 1000000
-    rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
     rails_mpi rails.mix.3-unequal 4 200,400,800 $two_each $tcp -- $mix --longest 2000000
     rails_mpi rails.datatype.2-unequal 2 400,1200 $one_each $tcp -- datatype --seconds 60
-    rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
     rails_mpi rails.mix.local-with-tcp 2 400,800 --host a:2 $both -- $mix
     rails_mpi rails.mix.3-hosts 3 400,800 --hosts 3 -- --host a:1,b:1,c:1 $both -- $mix --longest 2000000
     check "${prefix}rails.incast" rails_incast
-    rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
     rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 1:slow:1:80 --at 2:slow:1:800 \
         -- $one_each $tcp -- $mix --longest 4000000
 }
 rails_runs
+if [ -n "$whole" ]; then
+    rails_more_runs
+else
+    runs_elsewhere rails.ring.3-unequal rails.mix.{1,3-unequal,local-with-tcp,3-hosts,rail-slows} \
+        rails.datatype.2-unequal rails.incast
+fi
 
 # Rails that die, and what is left carries on; 100 runs: test/lab/rails-failover --runs 100.
 rails_failover() { # RUNS SCENARIO...
     "$top/test/lab/rails-failover" --build "$build" --runs "$@"
 }
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_times=10; else rails_times=1; fi
-for scenario in cut cut-and-repair cut-threads all-cut; do
-    check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
-done
+check "${prefix}rails.failover.cut" rails_failover $rails_times cut
 # Where errors are to be returned both ranks go on. Without mpirun_run: a rank for each host, and no
 # more than there are places.
 # shellcheck disable=SC2086
@@ -95,16 +103,18 @@ rails_return() { # RAILS WHAT [lost's argument]
         "$build/test/mpi/lost" "${@:3}" </dev/null
 }
 check "${prefix}rails.failover.return" rails_return 800,800 silence
-if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
+if [ -n "$whole" ]; then
+    for scenario in cut-and-repair cut-threads all-cut; do
+        check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
+    done
     check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
     check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
     check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
     check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
     check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 else
-    for name in 3-rails only-rail return-unmet return-unmet-cut slow-peer; do
-        skip "${prefix}rails.failover.$name" "4.1 runs it without a sanitizer, and --long does here"
-    done
+    runs_elsewhere rails.failover.{cut-and-repair,cut-threads,all-cut,3-rails,only-rail} \
+        rails.failover.{return-unmet,return-unmet-cut,slow-peer}
 fi
 
 # Processes compute three times as long as a peer may be silent, and wires are cut: no process is lost but
@@ -144,13 +154,11 @@ rails_life_long() {
 }
 
 check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
-if [ "$series" = 4.1 ] && [ -z "$sanitizer" ] || [ -n "${MULTILANE_LONG:-}" ]; then
+if [ -n "$whole" ]; then
     check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
     check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
     check "${prefix}rails.life.process-dies" rails_process_dies
 else
-    for name in leads-nowhere host-dies process-dies; do
-        skip "${prefix}rails.life.$name" "4.1 runs it without a sanitizer, and --long does here"
-    done
+    runs_elsewhere rails.life.{leads-nowhere,host-dies,process-dies}
 fi
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi

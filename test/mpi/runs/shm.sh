@@ -3,12 +3,15 @@
 # messages that both ends copy under ours.
 shm="--mca pml ob1 --mca btl self,shm"
 both="--mca pml multilane --mca btl self,shm --mca pml_multilane_protocol rndv-both:20000-inf"
-if [ -n "${MULTILANE_LONG:-}" ]; then shm_seconds=60; else shm_seconds=3; fi
+shm_seconds=1
+[ -z "$whole" ] || shm_seconds=3
+[ -z "$MULTILANE_LONG" ] || shm_seconds=60
 
 # shellcheck disable=SC2086
 shm_runs() {
-    # Each size; with a sanitizer, which makes them longer, each seventh.
-    mpi shm.sizes 2 $shm -- shm_sizes ${sanitizer:+7}
+    local step=7
+    [ -z "$whole" ] || step=1
+    mpi shm.sizes 2 $shm -- shm_sizes $step
     mpi shm.sizes.no-single-copy 2 $shm --mca btl_shm_single_copy none -- shm_sizes 7
     mpi shm.sizes.small-ring 2 $shm --mca btl_shm_ring_bytes 16k -- shm_sizes 7
     mpi shm.traffic.2 2 $shm -- shm_traffic $shm_seconds
@@ -218,7 +221,7 @@ shm_kill_many() {
         shm_kill_one "$n" "$@" || { echo "in round $n"; return 1; }
     done
 }
-if [ -n "${MULTILANE_LONG:-}" ]; then shm_kills=100; else shm_kills=3; fi
+if [ -n "${MULTILANE_LONG:-}" ]; then shm_kills=100; else shm_kills=2; fi
 # shellcheck disable=SC2086
 check "${prefix}shm.killed" shm_kill_many $shm_kills memory $shm
 # shellcheck disable=SC2086

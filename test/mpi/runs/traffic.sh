@@ -5,10 +5,10 @@ traffic_protocols="eager-short eager-copy eager-zcopy rndv-am rndv-get rndv-put"
 if [ -n "${MULTILANE_LONG:-}" ]; then
     # For each of some forty runs: with 60 they took hours a series.
     traffic_seeds=1-20 limit_s=600
-elif [ -n "$sanitizer" ]; then
-    traffic_seeds=1-2 limit_s=240
-else
+elif [ -n "$whole" ]; then
     traffic_seeds=1-3
+else
+    traffic_seeds=1 limit_s=240
 fi
 
 # traffic NAME RANKS BTLS [mpirun's arguments] -- [the program's arguments]
