@@ -283,7 +283,7 @@ static bool begin(void)
     if (!shm_own_segment_ready(SEGMENT_MEMFD))
         return false;
     shm.record.fd = shm_identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
-    shm.crowded = crowd_is(local_processes());
+    shm.crowded = local_processes() > crowd_processors();
     atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
     if (shm.single_copy != SHM_COPY_NONE)
         readers_allow();

@@ -14,6 +14,16 @@
 /* So long a peer may take to make its file, and a shortage of descriptors may last. */
 #define FILE_WAIT_MS 60000u
 
+/* The first entry to try. Processes of one job do not meet there. */
+static uint32_t connection_first(const shm_peer_t *peer)
+{
+    uint32_t count = peer->segment_connections;
+    uint32_t home = count > OTHER_JOBS_CONNECTIONS ? count - OTHER_JOBS_CONNECTIONS : 0;
+    bool same_job = peer->name.jobid == opal_proc_local_get()->proc_name.jobid;
+
+    return ((same_job ? 0 : home) + (uint32_t) opal_process_info.my_local_rank) % count;
+}
+
 /* Opens the peer's segment, and maps it if that was not done before: a descriptor, or -1 and errno.
  */
 static int peer_segment_open(shm_peer_t *peer)
@@ -34,6 +44,8 @@ static int peer_segment_open(shm_peer_t *peer)
         errno = error;
         return -1;
     }
+    /* While the descriptor is there. A failure shows again in connection_claim. */
+    peer->out_reserved = shm_segment_reserve(descriptor, connection_first(peer), 1) == 0;
     if (file)
         peer->segment_fd = descriptor;
     else
@@ -49,6 +61,7 @@ void shm_peer_segment_close(shm_peer_t *peer)
         close(peer->segment_fd);
     peer->segment = NULL;
     peer->segment_fd = -1;
+    peer->out_reserved = false;
 }
 
 /* The owner looks no further than this. */
@@ -78,16 +91,6 @@ static bool connection_take(shm_peer_t *peer, uint32_t index)
     peer->doorbell = &peer->segment->doorbells[index / 64];
     peer->doorbell_bit = index % 64;
     return true;
-}
-
-/* The first entry to try. Processes of one job do not meet there. */
-static uint32_t connection_first(const shm_peer_t *peer)
-{
-    uint32_t count = peer->segment_connections;
-    uint32_t home = count > OTHER_JOBS_CONNECTIONS ? count - OTHER_JOBS_CONNECTIONS : 0;
-    bool same_job = peer->name.jobid == opal_proc_local_get()->proc_name.jobid;
-
-    return ((same_job ? 0 : home) + (uint32_t) opal_process_info.my_local_rank) % count;
 }
 
 #define RESERVE_AHEAD 16u
@@ -293,15 +296,18 @@ void shm_outbound_open(shm_peer_t *peer)
         shm_outbound_retire(peer);
     if (peer->left_connection)
         return;
-    int descriptor = peer_segment_open(peer);
-    if (descriptor < 0) {
-        segment_missing(peer, errno);
-        return;
+    int error = 0;
+    if (!peer->out_reserved || !connection_take(peer, connection_first(peer))) {
+        int descriptor = peer_segment_open(peer);
+        if (descriptor < 0) {
+            segment_missing(peer, errno);
+            return;
+        }
+        error = connection_claim(peer, descriptor);
+        if (descriptor != peer->segment_fd)
+            close(descriptor);
     }
     peer->waiting_since_ms = 0;
-    int error = connection_claim(peer, descriptor);
-    if (descriptor != peer->segment_fd)
-        close(descriptor);
     if (error != 0 && error != EAGAIN) {
         SHM_SAY("no memory (%s) for messages to process %s: %s.%s",
                 shm_segment_kind_name(peer->kind), OPAL_NAME_PRINT(peer->name), strerror(error),

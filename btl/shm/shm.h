@@ -104,6 +104,7 @@ struct mca_btl_base_endpoint_t {
     uint64_t controls_taken;   /* one bit a control line, see control_line */
     uint32_t waiting_since_ms; /* when the peer's segment first failed to open */
     bool out_unusable;         /* it never will: the next round of progress reports it */
+    bool out_reserved;         /* memory for the entry that is tried first */
 
     /* Receiving. Only the thread that set `receiving` reads the ring. */
     _Alignas(RING_LINE_BYTES) struct ring_receiver in;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,12 +185,12 @@ static double processors_allowed(void)
     return count > 0 ? count : (double) sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-bool crowd_is(uint32_t processes)
+double crowd_processors(void)
 {
     char groups[4096];
     double quota = INFINITY;
 
     if (file_read("/proc/self/cgroup", groups, sizeof(groups)))
         quota = crowd_quota(groups, "/sys/fs/cgroup");
-    return processes > fmin(processors_allowed(), quota);
+    return fmin(processors_allowed(), quota);
 }

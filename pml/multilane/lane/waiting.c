@@ -15,7 +15,8 @@
 #include "lane/extension.h"
 
 /* For so long a wait yields the processor: a sleep and the wake-up cost some times as much as a
- * yield, so messages that are on their way are waited for awake. */
+ * yield, so messages that are on their way are waited for awake. Times the processes for each
+ * processor: they all have their turn before this one has its next. */
 #define YIELD_NS 1000000u
 /* The same while something waits for room at a lane, which does not wake. */
 #define YIELD_ROOM_NS 20000000u
@@ -32,6 +33,7 @@ struct waiting waiting;
 static struct {
     _Atomic bool installed; /* relaxed: one thread installs */
     bool all_wake;          /* all that may come wakes, and no other thread leaves work */
+    uint64_t yield_ns;      /* YIELD_NS for these processes */
     const struct multilane_extension *sleeper; /* of the BTL that sleeps; NULL: none */
     /* Threads of the program that wait. Relaxed: the progress thread only sleeps longer or shorter
      * by it. */
@@ -106,7 +108,7 @@ static int waiting_progress(void)
     uint64_t now = clock_now_ns();
     if (!me.since_ns)
         me.since_ns = now;
-    bool yields = now - me.since_ns < (pending_any() ? YIELD_ROOM_NS : YIELD_NS);
+    bool yields = now - me.since_ns < (pending_any() ? YIELD_ROOM_NS : state.yield_ns);
     if (!yields && sleep_for(sleep_length_us(now - me.since_ns)))
         me.since_ns = 0; /* more may follow */
     if (yields && !opal_progress_yield_when_idle)
@@ -158,9 +160,10 @@ void waiting_begin(void)
 {
     uint32_t threads = parameters.progress_thread ? 2 : 1;
     uint32_t processes = (uint32_t) ompi_process_info.num_local_peers + 1;
+    double depth = processes * threads / crowd_processors();
 
-    if (parameters.wait_mode == WAIT_SLEEP ||
-        (parameters.wait_mode == WAIT_AUTO && crowd_is(processes * threads)))
+    state.yield_ns = (uint64_t) (depth > 1 ? depth * YIELD_NS : YIELD_NS);
+    if (parameters.wait_mode == WAIT_SLEEP || (parameters.wait_mode == WAIT_AUTO && depth > 1))
         install();
 }
 
