@@ -5,8 +5,8 @@
 #define COMMON_LANE_CROWD_H
 
 /* How many processors the processes may use that the launcher of this one started here: what they
- * may run on together, which a cpuset narrows, and what quota their cgroups have; not how many there
- * are. Above 0. Reads a few files. */
+ * may run on together, which a cpuset narrows, and what quota their cgroups have; not how many
+ * there are. Above 0. Reads a few files. */
 double crowd_processors(void);
 
 /* The processors that the quotas of the cgroups allow, of each level from that of the process up,
