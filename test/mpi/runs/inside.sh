@@ -52,6 +52,26 @@ inside_forms() {
 }
 check "${prefix}inside.forms" inside_forms ${MULTILANE_LONG:+1000}
 
+# A rank that sleeps in its wait is shown so, and one that spins, too.
+inside_state() { # sleep|spin STATES
+    local job try said status=1
+    mpirun_run 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait "$1" -- hang wrong-tag 1 \
+        >"$build/inside.job" 2>&1 &
+    job=$!
+    for try in $(seq 40); do
+        sleep 0.2
+        said=$("$inside_top" --json "$job" 2>/dev/null | sed -n 's/.*"state": "\(.\)", "does": "MPI_.*/\1/p' | tr -d '\n')
+        [ "$said" = "$2" ] && status=0 && break
+    done
+    echo "state: $said"
+    "$inside_top" --once "$job"
+    kill $(pgrep -P "$job") 2>/dev/null
+    wait "$job" 2>/dev/null
+    return $status
+}
+check "${prefix}inside.state.sleep" inside_state sleep SS
+check "${prefix}inside.state.spin" inside_state spin RR
+
 # Nonsense is answered with a sentence.
 inside_refuses() { # REGEX ARGUMENTS
     local output regex=$1
