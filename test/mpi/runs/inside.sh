@@ -121,7 +121,11 @@ inside_monitoring() {
     done
     [ -s "$build/inside.ob1" ] && diff "$build/inside.ob1" "$build/inside.multilane"
 }
-if [ "$series" != 6.0 ]; then check "${prefix}inside.monitoring" inside_monitoring; fi
+if [ "$series" != 6.0 ]; then
+    check "${prefix}inside.monitoring" inside_monitoring
+else
+    skip "${prefix}inside.monitoring" "with it 6.0.0rc2 crashes in MPI_Init, over ob1 as well"
+fi
 
 # The two lists of requests that a debugger of MPI programs walks have what the program waits for.
 inside_queues() {
