@@ -20,6 +20,7 @@ multilane_sources = \
 	pml/multilane/base/protocol.c pml/multilane/base/protocol.h \
 	pml/multilane/base/sockets.c pml/multilane/base/sockets.h \
 	pml/multilane/base/spans.c pml/multilane/base/spans.h \
+	pml/multilane/base/tool_events.c pml/multilane/base/tool_events.h \
 	pml/multilane/base/work.c pml/multilane/base/work.h \
 	pml/multilane/lane/departure.c pml/multilane/lane/departure.h \
 	pml/multilane/lane/extension.c pml/multilane/lane/extension.h \

@@ -40,6 +40,13 @@ test_mpi_counters_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_counters_LDFLAGS = $(mpi_link_flags)
 test_mpi_counters_LDADD = $(OMPI_LIBS)
 
+# Events of MPI_T about lanes that fail.
+check_PROGRAMS += test/mpi/events
+test_mpi_events_SOURCES = test/mpi/events.c test/fake/btl_flaky.h
+test_mpi_events_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_events_LDFLAGS = $(mpi_link_flags)
+test_mpi_events_LDADD = $(OMPI_LIBS) -ldl
+
 # What is sent from the user's memory.
 check_PROGRAMS += test/mpi/in_place
 test_mpi_in_place_CPPFLAGS = $(MPI_CPPFLAGS)

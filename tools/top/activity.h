@@ -28,4 +28,8 @@ enum activity rank_activity(const struct rank *rank);
 /* "waits 41 s in ...", "computes since 3.0 s (not in MPI)". */
 void rank_text(const struct rank *rank, enum activity activity, char *text, size_t size);
 
+/* The letter of its process, as ps shows it; '-': gone. A wait that sleeps wakes for a moment now
+ * and then, one that spins never sleeps: so S where one of two looks has found it asleep. */
+char rank_state(const struct rank *rank);
+
 #endif

@@ -109,8 +109,8 @@ static void json_rank(FILE *file, const struct rank *rank, enum activity activit
     rank_text(rank, activity, text, sizeof(text));
     fprintf(file,
             "    {\"job\": %u, \"rank\": %u, \"host\": \"%s\", \"pid\": %d, \"program\": \"%s\", "
-            "\"does\": \"%s\", \"since_s\": %.3f, \"text\": ",
-            page->me.job, page->me.rank, page->host, rank->pid, page->program,
+            "\"state\": \"%c\", \"does\": \"%s\", \"since_s\": %.3f, \"text\": ",
+            page->me.job, page->me.rank, page->host, rank->pid, page->program, rank_state(rank),
             rank_word(rank, activity), (double) rank_since_ns(rank, activity) * 1e-9);
     json_text(file, text);
     fprintf(file, ",\n     \"rounds\": %llu, \"sent_messages\": %llu, \"sent_bytes\": %llu",
@@ -180,6 +180,7 @@ static double value_outside(const struct rank *rank, enum activity activity)
         (void) page;                                                                               \
         return (double) (expression);                                                              \
     }
+VALUE(value_asleep, rank_state(rank) == 'S')
 VALUE(value_rounds, page->rounds)
 VALUE(value_messages, page->sent_messages)
 VALUE(value_bytes, page->sent_bytes)
@@ -192,6 +193,7 @@ static const struct metric metrics[] = {
     {"waits_seconds", "gauge", "How long the rank is in its present wait", value_waits},
     {"outside_mpi_seconds", "gauge", "How long the rank has made no progress in MPI",
      value_outside},
+    {"asleep", "gauge", "Whether the process sleeps: 0 where it spins or computes", value_asleep},
     {"progress_rounds_total", "counter", "Rounds of progress, in eighths", value_rounds},
     {"sent_messages_total", "counter", "Messages sent", value_messages},
     {"sent_bytes_total", "counter", "Bytes of messages sent", value_bytes},

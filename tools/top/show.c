@@ -134,9 +134,9 @@ static void row_print(FILE *file, const struct ranks *ranks, const struct why *w
     target_short(rank, activity, target, sizeof(target));
     bytes_text(rank_rate(rank), bytes, sizeof(bytes));
     bytes_text((double) rank_queued_bytes(rank), queued, sizeof(queued));
-    snprintf(line, sizeof(line), "%5u %7d %-14.14s %7s %-20.20s %6s %6s %6u",
-             rank->second.page.me.rank, rank->pid, rank_word(rank, activity), since, target, bytes,
-             queued, rank->second.page.unexpected_total);
+    snprintf(line, sizeof(line), "%5u %7d %c %-14.14s %7s %-20.20s %6s %6s %6u",
+             rank->second.page.me.rank, rank->pid, rank_state(rank), rank_word(rank, activity),
+             since, target, bytes, queued, rank->second.page.unexpected_total);
     fprintf(file, "%.*s\n", (int) view->columns, line);
 }
 
@@ -220,7 +220,7 @@ void show_table(FILE *file, const struct ranks *ranks, const struct why *why,
     head_print(file, ranks, why, view);
     lanes_print(file, ranks, view);
     fprintf(file, "%.*s\n", (int) view->columns,
-            " rank     pid does               since waits for               B/s queued unexp.");
+            " rank     pid S does             since waits for               B/s queued unexp.");
     for (size_t i = 0; i < ranks->count && (!view->lines || printed < view->lines); i++) {
         enum activity activity = why->standing.activities[indices[i]];
         bool waits = activity_waits(activity);

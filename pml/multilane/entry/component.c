@@ -14,6 +14,7 @@
 #include "protocol/table.h"
 #include "entry/progress_thread.h"
 #include "peer/record.h"
+#include "base/tool_events.h"
 #include "base/sockets.h"
 
 static int component_register(void);
@@ -52,7 +53,9 @@ static int component_register(void)
     rc = parameters_register_shown(&mca_pml_multilane_component.pmlm_version);
     if (rc != OMPI_SUCCESS)
         return rc;
-    return counters_register(&mca_pml_multilane_component.pmlm_version);
+    rc = counters_register(&mca_pml_multilane_component.pmlm_version);
+    return rc == OMPI_SUCCESS ? tool_events_register(&mca_pml_multilane_component.pmlm_version)
+                              : rc;
 }
 
 static int component_close(void)

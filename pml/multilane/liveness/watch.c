@@ -29,6 +29,7 @@
 #include "base/parameters.h"
 #include "peer/peer_class.h"
 #include "base/sockets.h"
+#include "base/tool_events.h"
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND      UINT64_C(1000000000)
@@ -88,6 +89,7 @@ struct look {
     bool tell;
     bool send;
     bool lanes_changed;
+    bool suspected; /* it is asked the first time since it acknowledged something */
     bool is_lost;
     bool keep;
     uint64_t ask_lanes; /* bit i: ask on lane i; lanes from 64 on are not asked */
@@ -130,8 +132,10 @@ static void look_ask(struct delivery *delivery, struct look *look)
 {
     uint64_t half = suspect_ns() / 2;
     if (delivery->first && look->now - delivery->moved_ns >= half &&
-        look->now - delivery->asked_ns >= half)
+        look->now - delivery->asked_ns >= half) {
+        look->suspected = delivery->asked_ns < delivery->moved_ns;
         ask_all(delivery, look);
+    }
 }
 
 static bool any_lane_left(const struct peer *peer)
@@ -288,6 +292,7 @@ static void act_on_changes(struct delivery *delivery)
             lane_stop_in_place(&peer->lanes[i]);
         if (said)
             lane_say_changed(&peer->lanes[i], is_up, why, said == SAID_MAX);
+        tool_event_raise(is_up ? TOOL_LANE_RETURNED : TOOL_LANE_LOST, &peer->name, i);
     }
 }
 
@@ -328,6 +333,8 @@ static void send_questions(struct delivery *delivery, const struct look *look)
 /* Does what `look` says. No lock is held. */
 static void delivery_act(struct delivery *delivery, const struct look *look)
 {
+    if (look->suspected)
+        tool_event_raise(TOOL_PEER_SUSPECTED, &delivery->peer->name, -1);
     if (look->lanes_changed)
         act_on_changes(delivery);
     if (look->is_lost) {

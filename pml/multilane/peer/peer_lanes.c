@@ -11,6 +11,7 @@
 #include "common/memory/driver.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
+#include "base/tool_events.h"
 #include "lane/extension.h"
 #include "peer/peer_lanes.h"
 #include "peer/peer_class.h"
@@ -237,12 +238,20 @@ bool peer_take_lanes(struct peer *peer)
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }
 
+static void plan_change_raise(const struct peer *peer, const struct peer_class *before)
+{
+    if (before && peer_class_now(peer) != before)
+        tool_event_raise(TOOL_PLAN_CHANGED, &peer->name, -1);
+}
+
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
 {
     OPAL_THREAD_LOCK(&multilane.lock);
+    const struct peer_class *before = peer_class_now(peer);
     if (peer->reachable && !peer->is_self)
         peer_take_lanes(peer);
     OPAL_THREAD_UNLOCK(&multilane.lock);
+    plan_change_raise(peer, before);
     return peer_lane_of(peer, btl);
 }
 
@@ -250,11 +259,13 @@ bool lane_set_lost(struct lane *lane, bool is_lost)
 {
     struct peer *peer = lane->peer;
     OPAL_THREAD_LOCK(&multilane.lock);
+    const struct peer_class *before = peer_class_now(peer);
     bool was_lost = lane_is_lost(lane);
     atomic_store_explicit(&lane->lost, is_lost,
                           memory_order_relaxed); /* a hint to requests under way */
     bool carries = has_lane(peer) && (was_lost == is_lost || peer_plan(peer));
     OPAL_THREAD_UNLOCK(&multilane.lock);
+    plan_change_raise(peer, before);
     return carries;
 }
 

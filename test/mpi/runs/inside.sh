@@ -52,6 +52,26 @@ inside_forms() {
 }
 check "${prefix}inside.forms" inside_forms ${MULTILANE_LONG:+1000}
 
+# A rank that sleeps in its wait is shown so, and one that spins, too.
+inside_state() { # sleep|spin STATES
+    local job try said status=1
+    mpirun_run 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait "$1" -- hang wrong-tag 1 \
+        >"$build/inside.job" 2>&1 &
+    job=$!
+    for try in $(seq 40); do
+        sleep 0.2
+        said=$("$inside_top" --json "$job" 2>/dev/null | sed -n 's/.*"state": "\(.\)", "does": "MPI_.*/\1/p' | tr -d '\n')
+        [ "$said" = "$2" ] && status=0 && break
+    done
+    echo "state: $said"
+    "$inside_top" --once "$job"
+    kill $(pgrep -P "$job") 2>/dev/null
+    wait "$job" 2>/dev/null
+    return $status
+}
+check "${prefix}inside.state.sleep" inside_state sleep SS
+check "${prefix}inside.state.spin" inside_state spin RR
+
 # Nonsense is answered with a sentence.
 inside_refuses() { # REGEX ARGUMENTS
     local output regex=$1
@@ -82,6 +102,14 @@ if [ "$series" != 4.1 ]; then
     mpi_says inside.transports "shm" 2 --mca pml multilane --mca btl self,shm --mca ompi_display_comm mpi_finalize -- ring
 fi
 
+# Tools hear of lanes that are lost and come back by MPI_T's events (6.0).
+if [ "$series" = 6.0 ]; then
+    OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
+        mpi_says inside.events "events: all seen" 2 --mca pml multilane --mca btl self,flaky \
+        --mca mpi_yield_when_idle 1 --mca btl_flaky_lanes 2 --mca btl_flaky_seed 0 \
+        --mca pml_multilane_suspect_ms 100 -- events
+fi
+
 # pml/monitoring counts the same messages over us as over ob1.
 inside_monitoring() {
     local pml
@@ -93,7 +121,11 @@ inside_monitoring() {
     done
     [ -s "$build/inside.ob1" ] && diff "$build/inside.ob1" "$build/inside.multilane"
 }
-if [ "$series" != 6.0 ]; then check "${prefix}inside.monitoring" inside_monitoring; fi
+if [ "$series" != 6.0 ]; then
+    check "${prefix}inside.monitoring" inside_monitoring
+else
+    skip "${prefix}inside.monitoring" "with it 6.0.0rc2 crashes in MPI_Init, over ob1 as well"
+fi
 
 # The two lists of requests that a debugger of MPI programs walks have what the program waits for.
 inside_queues() {

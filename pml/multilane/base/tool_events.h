@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a tool can wait for by MPI_T, in an Open MPI that has events (6.0). */
+#ifndef MULTILANE_TOOL_EVENTS_H
+#define MULTILANE_TOOL_EVENTS_H
+
+#include "common/compat/pml.h"
+
+enum tool_event {
+    TOOL_LANE_LOST,
+    TOOL_LANE_RETURNED,
+    TOOL_PEER_SUSPECTED,
+    TOOL_PLAN_CHANGED,
+    TOOL_EVENTS
+};
+
+int tool_events_register(const mca_base_component_t *component);
+
+/* Toward the peer of that name; `lane` is an index among its lanes, or -1. No lock is held: the
+ * tools are called now, in this thread. */
+void tool_event_raise(enum tool_event event, const opal_process_name_t *peer, int lane);
+
+#endif

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What multilane-top may read: any rank of the same user, without a right to trace and whatever Yama
+# says; no rank of another user. Yama is set only in the lab's virtual machine.
+rights_scope=/proc/sys/kernel/yama/ptrace_scope
+
+rights_as() { # UID COMMAND... without capabilities
+    local uid=$1
+    shift
+    setpriv --reuid="$uid" --regid="$uid" --clear-groups env HOME=/tmp TMPDIR=/tmp "$@"
+}
+
+# A job of user 65533 hangs; that user is told why, user 65534 is told whose it is, and the ranks are
+# never stopped.
+rights_ask() { # [MCA arguments]
+    local job said status=1 try pid
+    rights_as 65533 "$mpirun" -n 2 "${oversubscribe[@]}" --mca pml multilane --mca btl self,shm \
+        --mca mpi_yield_when_idle 1 "$build/test/mpi/hang" wrong-tag 1 </dev/null >"$build/rights.job" 2>&1 &
+    job=$!
+    for try in $(seq 40); do
+        sleep 0.3
+        said=$(rights_as 65533 "$build/multilane-top" --why "$job" 2>&1)
+        grep -q '^\* wrong-tag: rank' <<<"$said" && status=0 && break
+    done
+    echo "$said"
+    [ $status = 0 ] || cat "$build/rights.job"
+    pid=$(rights_as 65533 "$build/multilane-top" --json "$job" 2>&1 | sed -n 's/.*"pid": \([0-9]*\).*/\1/p' | head -n 1)
+    said=$(rights_as 65534 "$build/multilane-top" --once "${pid:-none}" 2>&1) && status=1
+    echo "$said"
+    grep -q 'another user' <<<"$said" || status=1
+    kill $job $(pgrep -P "$job") 2>/dev/null
+    wait $job 2>/dev/null
+    return $status
+}
+
+rights_at_level() {
+    local before status
+    before=$(cat $rights_scope)
+    echo "$1" >$rights_scope && [ "$(cat $rights_scope)" = "$1" ] && rights_ask
+    status=$?
+    echo "$before" >$rights_scope
+    return $status
+}
+
+if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
+    skip "${prefix}rights" "it takes two users of its own: as root, with setpriv"
+else
+    check "${prefix}rights.same-user" rights_ask
+    if [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
+        for rights_level in 1 2; do
+            check "${prefix}rights.yama-$rights_level" rights_at_level $rights_level
+        done
+    fi
+fi
