@@ -56,7 +56,8 @@ pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain te
 	test/unit/pml_lanes \
 	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
 	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
-	test/unit/pml_rma test/unit/pml_send test/unit/pml_sockets test/unit/pml_spans \
+	test/unit/pml_rma test/unit/pml_scale test/unit/pml_send test/unit/pml_sockets \
+	test/unit/pml_spans \
 	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
@@ -109,6 +110,9 @@ test_unit_pml_record_LDADD = $(pml_ldadd)
 test_unit_pml_rma_SOURCES = test/unit/pml_rma.c test/unit/lanes_standin.c
 test_unit_pml_rma_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_rma_LDADD = $(pml_ldadd)
+test_unit_pml_scale_SOURCES = test/unit/pml_scale.c test/unit/lanes_standin.c
+test_unit_pml_scale_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_scale_LDADD = $(pml_ldadd)
 test_unit_pml_send_SOURCES = test/unit/pml_send.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_send_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_send_LDADD = $(pml_ldadd)
