@@ -29,6 +29,18 @@ static bool word_names(const char *word, size_t length, const char *device, uint
            (length == whole_length && strncmp(word, whole, length) == 0);
 }
 
+/* More of them than that get smaller connections. */
+#define FAR_MANY     256u
+#define REQUESTS_MIN 16u
+
+void verbs_choice_depth(uint32_t far, uint32_t set, struct choice_depth *depth)
+{
+    bool many = far > FAR_MANY;
+
+    depth->requests = set == 0 ? (many ? 32 : 128) : set < REQUESTS_MIN ? REQUESTS_MIN : set;
+    depth->inline_bytes = many ? 64 : 256;
+}
+
 bool verbs_choice_is_listed(const char *list, const char *device, uint32_t port)
 {
     if (!list || strcmp(list, "auto") == 0)

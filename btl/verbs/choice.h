@@ -37,6 +37,16 @@ struct choice_address {
 
 const char *verbs_choice_link_name(uint8_t link);
 
+/* What a connection takes: requests under way, and bytes of a message that one of them holds. An
+ * mlx5 pins 64 KiB for 128 requests of 256 bytes, and 8 KiB for 32 of 64. */
+struct choice_depth {
+    uint32_t requests, inline_bytes;
+};
+
+/* For a process with so many others on other nodes. `set`: the user's number of requests; 0: by
+ * rule. */
+void verbs_choice_depth(uint32_t far, uint32_t set, struct choice_depth *depth);
+
 /* Whether `list` ("mlx5_0,mlx5_1:2", or the same after ^ for all but these, or "auto") has port
  * `port` of `device`. */
 bool verbs_choice_is_listed(const char *list, const char *device, uint32_t port);

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "common/compat/component.h"
+#include "common/compat/modex.h"
 #include "common/compat/named.h"
 #include "btl/verbs/route.h"
 
@@ -90,7 +91,9 @@ static const struct param params[] = {
     {"retry_count", PARAM_INT, &verbs.retry_count,
      "times to send again before the lane counts as lost, 0 to 7; soft RoCE takes 7 as for ever"},
     {"queue_depth", PARAM_INT, &verbs.queue_depth,
-     "most messages, puts and gets under way to one peer, 16 to 16384"},
+     "most messages, puts and gets under way to one peer, 16 to 16384; 0: 128, or 32 where more "
+     "than "
+     "256 processes of the job are on other nodes"},
     {"receive_buffers", PARAM_INT, &verbs.receive_buffers,
      "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
      "16 to 65536"},
@@ -131,7 +134,7 @@ static bool numbers_check(void)
         {"traffic_class", &verbs.traffic_class, 0, 255},
         {"timeout", &verbs.timeout, 1, 31},
         {"retry_count", &verbs.retry_count, 0, 7},
-        {"queue_depth", &verbs.queue_depth, 16, 16384},
+        {"queue_depth", &verbs.queue_depth, 0, 16384},
         {"receive_buffers", &verbs.receive_buffers, 16, 65536},
         {"receive_buffers_most", &verbs.receive_buffers_most, 16, 65536},
         {"slots", &verbs.slots, -1, SLOTS_DEPTH_MOST},
@@ -202,6 +205,8 @@ static bool begin(void)
         !component_user_attributes(&mca_btl_verbs_component, &verbs.user))
         return false;
     limits_clip();
+    uint32_t job = modex_job_size(), here = (uint32_t) opal_process_info.num_local_peers + 1;
+    verbs_choice_depth(job > here ? job - here : 0, (uint32_t) verbs.queue_depth, &verbs.depth);
     verbs.module_count = 0;
     OBJ_CONSTRUCT(&verbs.record_lock, opal_mutex_t);
     memset(&verbs.record, 0, sizeof(verbs.record));

@@ -18,7 +18,6 @@
 
 /* A path names a GID by 8 bits. */
 #define GID_INDEX_MAX    255u
-#define INLINE_WANTED    256u
 #define SEND_CQ_WANTED   8192
 #define READ_DEPTH_MAX   16
 #define MEGABITS_ASSUMED 10000u
@@ -406,12 +405,12 @@ static bool receives_open(struct verbs_module *module, const struct ibv_device_a
 /* The longest message that a queue pair takes inside its request, found by a trial queue pair. */
 static bool inline_probe(struct verbs_module *module)
 {
-    for (uint32_t wanted = INLINE_WANTED; true; wanted /= 2) {
+    for (uint32_t wanted = verbs.depth.inline_bytes; true; wanted /= 2) {
         struct ibv_qp_init_attr attributes = {
             .send_cq = module->send_cq,
             .recv_cq = module->receive_cq,
             .srq = module->srq,
-            .cap = {.max_send_wr = (uint32_t) verbs.queue_depth,
+            .cap = {.max_send_wr = verbs.depth.requests,
                     .max_send_sge = 2,
                     .max_inline_data = wanted},
             .qp_type = IBV_QPT_RC,
@@ -424,9 +423,9 @@ static bool inline_probe(struct verbs_module *module)
             return true;
         }
         if (wanted == 0) {
-            REFUSE("%s: it makes no reliable connection with %d entries in its send queue "
+            REFUSE("%s: it makes no reliable connection with %u entries in its send queue "
                    "(btl_verbs_queue_depth): %s",
-                   module->device, verbs.queue_depth, strerror(errno));
+                   module->device, verbs.depth.requests, strerror(errno));
             return false;
         }
     }

@@ -57,7 +57,7 @@ bool verbs_pair_create(verbs_peer_t *peer)
         .send_cq = module->send_cq,
         .recv_cq = module->receive_cq,
         .srq = module->srq,
-        .cap = {.max_send_wr = (uint32_t) verbs.queue_depth,
+        .cap = {.max_send_wr = verbs.depth.requests,
                 .max_send_sge = 2,
                 .max_inline_data = module->inline_max},
         .qp_type = IBV_QPT_RC,
@@ -84,7 +84,7 @@ bool verbs_pair_create(verbs_peer_t *peer)
     }
     peer->qp = qp;
     atomic_fetch_add_explicit(&module->pair_count, 1, memory_order_relaxed);
-    peer->send_room = (uint32_t) verbs.queue_depth;
+    peer->send_room = verbs.depth.requests;
     peer->unsignaled = 0;
     verbs_slots_begin(peer);
     peer->my_psn = (uint32_t) (verbs.record.nonce ^ qp->qp_num * 2654435761u) & 0xffffff;
@@ -162,7 +162,7 @@ static void pair_destroy(verbs_peer_t *peer)
     peer->qp = NULL;
     atomic_store_explicit(&peer->qpn, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&peer->module->send_cq_room,
-                              (int32_t) ((uint32_t) verbs.queue_depth - peer->send_room),
+                              (int32_t) (verbs.depth.requests - peer->send_room),
                               memory_order_relaxed);
     verbs_queue_reported(peer, peer->reports_due);
     peer->send_room = 0;

@@ -10,7 +10,6 @@ struct verbs_state verbs = {
     .gid_index = -1,
     .timeout = 18,
     .retry_count = 6,
-    .queue_depth = 128,
     .receive_buffers = 256,
     .receive_buffers_most = 4096,
     .slots = -1,

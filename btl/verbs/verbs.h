@@ -319,11 +319,12 @@ struct verbs_state {
     int traffic_class;
     int timeout;
     int retry_count;
-    int queue_depth;
+    int queue_depth; /* 0: verbs_choice_depth */
     int receive_buffers;
     int receive_buffers_most;
     int slots;
     struct choice_rule pair_rule;
+    struct choice_depth depth;
     bool leaves_node; /* to the lanes of shared memory */
     bool no_dmabuf;
 

@@ -34,6 +34,14 @@ static int modex_get(const mca_base_component_t *component, const opal_process_n
     return opal_pmix_convert_status(status);
 }
 
+static int job_size_get(const opal_process_name_t *all, uint32_t **size)
+{
+    int status;
+
+    OPAL_MODEX_RECV_VALUE_OPTIONAL(status, PMIX_JOB_SIZE, all, size, PMIX_UINT32);
+    return opal_pmix_convert_status(status);
+}
+
 int modex_remove_at_exit(const char *path)
 {
     return opal_pmix_register_cleanup((char *) path, false, false, false);
@@ -55,6 +63,15 @@ static int modex_get(const mca_base_component_t *component, const opal_process_n
     int status;
 
     OPAL_MODEX_RECV(status, component, name, (uint8_t **) data, bytes);
+    return status;
+}
+
+static int job_size_get(const opal_process_name_t *all, uint32_t **size)
+{
+    int status = OPAL_ERR_NOT_SUPPORTED;
+
+    if (opal_pmix.get)
+        OPAL_MODEX_RECV_VALUE_OPTIONAL(status, OPAL_PMIX_JOB_SIZE, all, size, OPAL_UINT32);
     return status;
 }
 
@@ -82,4 +99,13 @@ int modex_recv(const mca_base_component_t *component, const opal_process_name_t 
         *bytes = 0;
     }
     return status;
+}
+
+uint32_t modex_job_size(void)
+{
+    const opal_process_name_t all = {.jobid = opal_proc_local_get()->proc_name.jobid,
+                                     .vpid = OPAL_VPID_WILDCARD};
+    uint32_t found = 1, *size = &found;
+
+    return job_size_get(&all, &size) == OPAL_SUCCESS && found > 0 ? found : 1;
 }

@@ -4,6 +4,7 @@
 #define MULTILANE_COMPAT_MODEX_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "opal_config.h"
 #include "opal/mca/mca.h"
@@ -16,6 +17,9 @@ int modex_send(const mca_base_component_t *component, const void *data, size_t b
  * and NULL where it published nothing. */
 int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
                size_t *bytes);
+
+/* The processes of this job; 1 where there is no runtime that knows. */
+uint32_t modex_job_size(void);
 
 /* Asks for `path` to be removed when this process ends, however it ends. An error where there is no
  * runtime to do it (a program started without mpirun). */

@@ -268,6 +268,22 @@ static void pairs_are_the_same_from_both_ends(void)
     }
 }
 
+static bool depth_is(uint32_t far, uint32_t set, uint32_t requests, uint32_t inline_bytes)
+{
+    struct choice_depth depth;
+
+    verbs_choice_depth(far, set, &depth);
+    return depth.requests == requests && depth.inline_bytes == inline_bytes;
+}
+
+static void connections_are_smaller_where_they_are_many(void)
+{
+    HOLDS(depth_is(0, 0, 128, 256) && depth_is(256, 0, 128, 256));
+    HOLDS(depth_is(257, 0, 32, 64) && depth_is(1000000, 0, 32, 64));
+    HOLDS(depth_is(257, 512, 512, 64)); /* what the user sets counts */
+    HOLDS(depth_is(3, 1, 16, 256));
+}
+
 static void speeds_are_those_of_the_specification(void)
 {
     HOLDS(verbs_choice_megabits(1, 2, false) == 8000);     /* SDR 4X */
@@ -392,6 +408,7 @@ int main(void)
     rails_pair_within_their_subnet();
     ports_of_one_fabric_pair_by_speed_then_order();
     pairs_are_the_same_from_both_ends();
+    connections_are_smaller_where_they_are_many();
     speeds_are_those_of_the_specification();
     speeds_of_ethernet_and_of_new_links_are_known();
     partitions_are_found_by_their_key();

@@ -279,7 +279,7 @@ static void begin(void)
     atomic_init(&module.send_cq_room, PLACES);
     OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
-    verbs.queue_depth = (int) DEPTH;
+    verbs.depth.requests = DEPTH;
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.modules[0] = &module;
     verbs.module_count = 1;

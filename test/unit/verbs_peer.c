@@ -446,7 +446,7 @@ static void many_peers_are_cheap(void)
 
 int main(void)
 {
-    verbs.queue_depth = (int) DEPTH;
+    verbs.depth.requests = DEPTH;
     verbs.modules[0] = &module;
     verbs.module_count = 1;
     many_failures(false);
