@@ -4,7 +4,7 @@
 libmultilane_compat_la_SOURCES += \
 	common/compat/btl.h common/compat/collective.h common/compat/compat.h common/compat/threads.h \
 	common/compat/component.c common/compat/component.h \
-	common/compat/event.c common/compat/event.h \
+	common/compat/tool_event.c common/compat/tool_event.h \
 	common/compat/layout.h \
 	common/compat/modex.c common/compat/modex.h \
 	common/compat/named.c common/compat/named.h \

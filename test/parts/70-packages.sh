@@ -10,7 +10,7 @@ tools=$build_root/package-tools
 
 # PyPI's tools, in a folder of their own, of fixed versions: a linter's new rule is no fault of a change.
 tools_need() { # STAMP PACKAGE...
-    local stamp=$tools/$1
+    local stamp=$tools/ready-$1 # pip makes a folder "easybuild" there
     shift
     [ -e "$stamp" ] && return 0
     packages_need python3-venv || return 1
@@ -198,6 +198,31 @@ easyconfig_resolved() {
     grep -q 'OpenMPI/5.0.8' "$build_root/easybuild.plan" && grep -q "Multilane/$(version)-gompi-2025b" "$build_root/easybuild.plan"
 }
 
+# --- container ---
+
+# Over a Debian 13 that is made here: the recipe's base image lies in a registry.
+container() {
+    $sudo buildah --root "$build_root/container/store" --runroot "$build_root/container/run" --storage-driver vfs "$@"
+}
+
+# From the tarball to a job of two, as the image's own user.
+container_is_used() {
+    local dir=$build_root/container made
+    packages_need buildah mmdebstrap || return 1
+    $sudo rm -rf "$dir" && mkdir -p "$dir/context" && cp "$gcc/multilane-$(version).tar.xz" "$dir/context/" || return 1
+    # shellcheck disable=SC2046
+    $sudo mmdebstrap --mode=root --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' trixie "$dir/base.tar" \
+        $(debian_mirror) && made=$(container from scratch) && container add -q "$made" "$dir/base.tar" / &&
+        container commit -q --rm "$made" localhost/base &&
+        container bud --isolation chroot --format docker --build-arg BASE=localhost/base \
+            --build-arg VERSION="$(version)" -f "$top/packaging/container/Containerfile" -t multilane "$dir/context" &&
+        made=$(container from localhost/multilane) &&
+        container run --isolation chroot --volume "$gcc/test/mpi:/mpi:ro" "$made" -- multilane-entry mpirun -n 2 \
+            --oversubscribe --mca pml_multilane_explain 1 /mpi/ring </dev/null 2>&1 | tee "$dir.said"
+    $sudo rm -rf --one-file-system "$dir"
+    grep -q 'peer over .*shm' "$dir.said"
+}
+
 # --- ---
 
 part_run() {
@@ -237,9 +262,11 @@ part_run() {
         check packages.easyconfig-gompi easyconfig_resolved
     fi
     if [ -n "$(root_impossible)" ]; then
+        skip packages.container "$(root_impossible)"
         skip packages.deb "$(root_impossible)"
         return
     fi
+    if check packages.container-ready make -C "$gcc" test/mpi/ring dist; then check packages.container container_is_used; fi
     for suite in bookworm trixie; do
         case $suite in
         bookworm) bounds='libopenmpi3 \(>= 4.1.4\), libopenmpi3 \(<< 4.1.8.\)' ;;

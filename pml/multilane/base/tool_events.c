@@ -2,7 +2,7 @@
 /* The table of events for tools. */
 #include "base/tool_events.h"
 
-#include "common/compat/event.h"
+#include "common/compat/tool_event.h"
 
 static struct {
     const char *name, *help;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events of MPI_T, over Open MPI's own where it has them. */
-#include "common/compat/event.h"
+#include "common/compat/tool_event.h"
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events that a tool waits for by MPI_T. Open MPI has them from 6.0 on; in earlier ones there is
  * none, and raising does nothing. */
-#ifndef MULTILANE_COMPAT_EVENT_H
-#define MULTILANE_COMPAT_EVENT_H
+#ifndef MULTILANE_COMPAT_TOOL_EVENT_H
+#define MULTILANE_COMPAT_TOOL_EVENT_H
 
 #include <stdint.h>
 
