@@ -1098,8 +1098,7 @@ static void chapter_collective(void)
     }
 }
 
-/* Collectives that leave a rank's own part where it is, by algorithms that only send and receive:
- * Open MPI would copy it with the processor. Run with coll/basic. */
+/* Collectives that leave a rank's own part where it is. */
 static void chapter_in_place(void)
 {
     size_t part = 50000, size = part * (size_t) ranks;

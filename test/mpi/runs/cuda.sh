@@ -149,8 +149,29 @@ cuda_run no-peer no-peer self,shm,cuda many "cannot be opened: .* has no access"
 cuda_run one-device devices=1 self,shm,cuda reuse
 cuda_run slow-copies delay-us=2000 self,shm,cuda order
 ranks=4 cuda_run collective "" self,shm,cuda collective
-mpi cuda.in-place 4 --mca pml multilane --mca btl self,shm,cuda --mca coll ^tuned,han,adapt \
+mpi cuda.in-place 4 --mca pml multilane --mca btl self,shm,cuda \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device in-place
+
+# Every collective operation, by coll/multilane, which has no part in jobs of another PML.
+collectives() { # NAME "SETTINGS OF THE STAND-IN" LANES CHAPTER
+    mpi_says "cuda.collectives.$1" " calls, 0 wrong" 4 --mca pml multilane --mca btl "$3" \
+        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$2" -- device_collective "$4"
+}
+for chapter in operations groups neighbours under-way; do
+    collectives "$chapter" "" self,shm,cuda "$chapter"
+done
+collectives staged no-ipc self,shm groups
+collectives late-copies late-copies,delay-us=300 "self,$sm" under-way
+mpi_fails cuda.collectives.fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" 4 --mca pml multilane \
+    --mca btl self,shm,cuda -x LD_LIBRARY_PATH="$build/test/fake" \
+    -x MULTILANE_FAKE_CUDA=fail-copy=4 -- device_collective groups
+collectives_absent() {
+    mpirun_run 2 --mca pml ob1 --mca btl "self,$sm" --mca coll_base_verbose 10 \
+        -x LD_LIBRARY_PATH="$build/test/fake" -- ring >"$build/absent" 2>&1 &&
+        grep -q "coll:base:comm_select" "$build/absent" &&
+        ! grep "selecting.*multilane" "$build/absent"
+}
+check "${prefix}cuda.collectives.ob1" collectives_absent
 
 # Memory that a program maps itself: by a file descriptor, which the system lets root have, by a
 # handle of the fabric, or not at all.
@@ -236,7 +257,9 @@ else
             many order collective packed opened capture reset; do
             cuda_gpu "$lanes.$chapter" $lanes $chapter
         done
-        cuda_gpu "$lanes.in-place" $lanes in-place --mca coll ^tuned,han,adapt
+        cuda_gpu "$lanes.in-place" $lanes in-place
+        mpi "cuda.gpu.$lanes.collectives" 4 --mca pml multilane --mca btl $lanes \
+            --mca btl_tcp_if_include lo -- device_collective
     done
     for chapter in ring truncate persistent order capture reset; do
         cuda_gpu "ring.$chapter" self,shm,cuda $chapter --mca pml_multilane_protocol rndv-ring \
@@ -247,6 +270,8 @@ fi
 # Without a driver: every other job as before, and why this lane is off.
 if [ ! -e /dev/nvidiactl ]; then
     mpi cuda.no-driver 2 --mca pml multilane --mca btl self,shm,cuda -- ring
+    mpi_says cuda.collectives-off "coll/multilane: not used: this node has no CUDA device" 2 \
+        --mca pml multilane --mca btl self,shm,cuda --mca coll_base_verbose 10 -- ring
     mpi_says cuda.says-why "btl/cuda: offers no lane: this node has no CUDA device" 2 \
         --mca pml multilane --mca btl self,shm,cuda --mca btl_base_verbose 10 -- ring
     if [ -n "$sanitizer" ]; then
@@ -265,7 +290,7 @@ if [ ! -e /dev/nvidiactl ]; then
         check "${prefix}cuda.ompi_info" cuda_shown
     fi
 else
-    for name in no-driver says-why old-driver ompi_info; do
+    for name in no-driver collectives-off says-why old-driver ompi_info; do
         skip "${prefix}cuda.$name" "this node has a CUDA device"
     done
 fi
