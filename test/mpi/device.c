@@ -1133,6 +1133,28 @@ static void chapter_in_place(void)
     memory_free(DEVICE, bytes);
 }
 
+/* Windows in device memory are refused, and those in host memory are not. */
+static void chapter_window(void)
+{
+    unsigned char *bytes = memory_new(DEVICE, 4096), host[64] = {0}, mine[64];
+    MPI_Win window;
+    int class = MPI_SUCCESS;
+    memset(mine, rank + 1, sizeof(mine));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Error_class(MPI_Win_create(bytes, 4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window), &class);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    if (class != MPI_ERR_WIN)
+        FAIL("a window in device memory: the error is of class %d", class);
+    MPI_Win_create(host, sizeof(host), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_fence(0, window);
+    MPI_Put(mine, sizeof(mine), MPI_BYTE, (rank + 1) % ranks, 0, sizeof(mine), MPI_BYTE, window);
+    MPI_Win_fence(0, window);
+    if (host[0] != (rank + ranks - 1) % ranks + 1)
+        FAIL("a window in host memory: %u came", host[0]);
+    MPI_Win_free(&window);
+    memory_free(DEVICE, bytes);
+}
+
 /* Memory that is no longer there: an error, not a crash. Only said of what was used before. */
 static void chapter_freed(void)
 {
@@ -1401,6 +1423,7 @@ static const struct {
     {"collective", chapter_collective, false},
     {"packed", chapter_packed, true},
     {"in-place", chapter_in_place, true},
+    {"window", chapter_window, true},
     {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
     {"opened", chapter_opened, true},

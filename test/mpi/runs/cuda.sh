@@ -178,6 +178,9 @@ collectives_absent() {
 }
 check "${prefix}cuda.collectives.ob1" collectives_absent
 
+cuda_run window "" self,shm,cuda window \
+    "multilane: MPI_Win_create: the 4096 bytes at .* are device memory"
+
 # Memory that a program maps itself: by a file descriptor, which the system lets root have, by a
 # handle of the fabric, or not at all.
 cuda_mapped() {
