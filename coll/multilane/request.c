@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests that stand before those of the component below: they end when what was received is in
  * device memory. */
+#include <stdatomic.h>
+#include <string.h>
+
 #include "coll/multilane/coll.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -17,24 +20,39 @@ static OBJ_CLASS_INSTANCE(coll_request_t, ompi_coll_base_nbc_request_t, NULL, NU
 
 static struct {
     opal_mutex_t lock; /* guards under_way, and the links of those in it */
-    coll_request_t *under_way;
+    /* Written under the lock by the threads that start and advance requests. Relaxed: read without
+     * it to see whether there is any, which the next round of progress sees otherwise. */
+    coll_request_t *_Atomic under_way;
     opal_free_list_t idle;
 } all;
 
 static void under_way_add(coll_request_t *request)
 {
     OPAL_THREAD_LOCK(&all.lock);
-    request->next = all.under_way;
-    all.under_way = request;
+    request->next = atomic_load_explicit(&all.under_way, memory_order_relaxed);
+    atomic_store_explicit(&all.under_way, request, memory_order_relaxed);
     OPAL_THREAD_UNLOCK(&all.lock);
+}
+
+static coll_request_t *under_way_take(void)
+{
+    OPAL_THREAD_LOCK(&all.lock);
+    coll_request_t *taken = atomic_exchange_explicit(&all.under_way, NULL, memory_order_relaxed);
+    OPAL_THREAD_UNLOCK(&all.lock);
+    return taken;
 }
 
 static void request_end(coll_request_t *request, int status)
 {
+    bool is_last_use = !request->super.super.req_persistent;
+    ompi_communicator_t *comm = request->staging.comm;
+
     request->super.super.req_status.MPI_ERROR = status;
-    if (!request->super.super.req_persistent)
+    if (is_last_use)
         staging_free(&request->staging);
-    ompi_request_complete(&request->super.super, true);
+    ompi_request_complete(&request->super.super, true); /* it may be another one from here on */
+    if (is_last_use)
+        OBJ_RELEASE(comm);
 }
 
 /* Takes it one step on; false: it is still under way. */
@@ -69,12 +87,9 @@ static int requests_progress(void)
 {
     int ended = 0;
 
-    if (!all.under_way) /* read without the lock: what is added meanwhile is seen next time */
+    if (!atomic_load_explicit(&all.under_way, memory_order_relaxed))
         return 0;
-    OPAL_THREAD_LOCK(&all.lock);
-    coll_request_t *mine = all.under_way;
-    all.under_way = NULL;
-    OPAL_THREAD_UNLOCK(&all.lock);
+    coll_request_t *mine = under_way_take();
     while (mine) {
         coll_request_t *request = mine;
 
@@ -94,6 +109,7 @@ static int request_free(ompi_request_t **handle)
     if (request->super.super.req_persistent) {
         ompi_request_free(&request->inner);
         staging_free(&request->staging);
+        OBJ_RELEASE(request->staging.comm);
     }
     OMPI_REQUEST_FINI(*handle);
     opal_free_list_return(&all.idle, (opal_free_list_item_t *) request);
@@ -151,6 +167,8 @@ static coll_request_t *request_new(struct staging *staging, ompi_request_t *inne
     base->req_start = request_start;
     base->req_free = request_free;
     base->req_cancel = request_cancel;
+    base->req_status._ucount = 0;
+    OBJ_RETAIN(staging->comm); /* the program may free it while the operation is under way */
     request->staging = *staging;
     request->inner = inner;
     return request;
