@@ -3,6 +3,7 @@
 noinst_HEADERS += \
 	include/compat/multilane_event.h \
 	include/compat/multilane_platform.h \
+	include/compat/ompi/mpi/fortran/base/fint_2_int.h \
 	include/compat/ompi/peruse/peruse.h \
 	include/compat/opal/prefetch.h \
 	include/compat/opal/mca/threads/pthreads/threads_pthreads.h \

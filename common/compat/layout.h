@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/compat/coll.h"
 #include "common/compat/pml.h"
 #include "opal/class/opal_bitmap.h"
 #include "opal/class/opal_free_list.h"
@@ -65,6 +66,8 @@ static const struct layout layouts[] = {
     LAYOUT_CLASS(mca_pml_base_request_t),
     LAYOUT_CLASS(mca_pml_base_send_request_t),
     LAYOUT_CLASS(mca_pml_base_recv_request_t),
+    LAYOUT_CLASS(mca_coll_base_module_t),
+    LAYOUT_CLASS(ompi_coll_base_nbc_request_t),
     LAYOUT_CLASS(mca_bml_base_endpoint_t),
     LAYOUT_CLASS(mca_bml_base_btl_array_t),
     LAYOUT_CLASS(mca_btl_base_descriptor_t),

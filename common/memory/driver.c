@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/memory/plain.h"
+
 struct driver driver;
 bool driver_is_loaded;
 
@@ -128,6 +130,7 @@ static void load(void)
         snprintf(why, sizeof(why), "the CUDA driver cannot be loaded: %s", error ? error : name);
         return;
     }
+    plain_find();
     /* Never closed: what it has set up in this process stays. */
     driver_is_loaded = functions_find(library);
 }

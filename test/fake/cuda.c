@@ -606,8 +606,9 @@ API driver_result cuDevicePrimaryCtxReset(driver_device device)
 
 API driver_result cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
-    (void) flags;
     driver_ptr address;
+    if (flags & ~7u)
+        return DRIVER_INVALID_VALUE;
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     if (settings.no_pinned)
@@ -625,7 +626,8 @@ API driver_result cuMemFreeHost(void *pointer)
 
 API driver_result cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 {
-    (void) flags;
+    if (!size || flags & ~15u)
+        return DRIVER_INVALID_VALUE;
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     if (!current())
@@ -923,7 +925,8 @@ static void *stream_run(void *argument)
 
 API driver_result cuStreamCreate(driver_stream *out, unsigned flags)
 {
-    (void) flags;
+    if (flags & ~1u)
+        return DRIVER_INVALID_VALUE;
     if (!current())
         return DRIVER_INVALID_CONTEXT;
     driver_stream stream = calloc(1, sizeof(*stream));
@@ -985,7 +988,8 @@ static driver_result stream_add(driver_stream stream, const struct operation *wa
 
 API driver_result cuEventCreate(driver_event *event, unsigned flags)
 {
-    (void) flags;
+    if (flags & ~7u)
+        return DRIVER_INVALID_VALUE;
     if (!current())
         return DRIVER_INVALID_CONTEXT;
     *event = calloc(1, sizeof(**event));
@@ -1293,8 +1297,8 @@ API driver_result cuLaunchKernel(driver_function function, unsigned grid_x, unsi
     (void) shared_bytes;
     if (!stream || !is_of_current(&stream->owner, "a stream"))
         return DRIVER_INVALID_CONTEXT;
-    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z || block_x > 1024 ||
-        extra)
+    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z ||
+        (uint64_t) block_x * block_y * block_z > 1024 || extra)
         return DRIVER_INVALID_VALUE;
     operation.argument = malloc(function->argument_bytes);
     if (!operation.argument)
@@ -1449,8 +1453,7 @@ API driver_result cuMemCreate(driver_chunk *out, size_t size,
                               const struct driver_chunk_properties *properties, uint64_t flags)
 {
     char name[64];
-    (void) flags;
-    if (!is_started() || properties->type != DRIVER_CHUNK_PINNED ||
+    if (flags || !is_started() || properties->type != DRIVER_CHUNK_PINNED ||
         properties->location.type != DRIVER_LOCATION_DEVICE || !size || size % CHUNK_BYTES)
         return DRIVER_INVALID_VALUE;
     if ((properties->handle_types & DRIVER_HANDLE_FABRIC) && !settings.fabric)
@@ -1500,7 +1503,8 @@ API driver_result cuMemExportToShareableHandle(void *out, driver_chunk handle, i
                                                uint64_t flags)
 {
     const struct chunk *chunk = chunk_of(handle);
-    (void) flags;
+    if (flags)
+        return DRIVER_INVALID_VALUE;
     if (!(chunk->handle_types & type) || (type == DRIVER_HANDLE_FD && settings.no_fd_handle) ||
         (type == DRIVER_HANDLE_FABRIC && !settings.fabric))
         return DRIVER_NOT_SUPPORTED;
@@ -1557,9 +1561,8 @@ API driver_result cuMemAddressReserve(driver_ptr *pointer, size_t size, size_t a
 {
     (void) alignment;
     (void) wanted;
-    (void) flags;
     struct range *range = malloc(sizeof(*range));
-    if (!range || size % CHUNK_BYTES) {
+    if (!range || flags || !size || size % CHUNK_BYTES) {
         free(range);
         return DRIVER_INVALID_VALUE;
     }
@@ -1606,8 +1609,7 @@ API driver_result cuMemMap(driver_ptr pointer, size_t size, size_t offset, drive
                            uint64_t flags)
 {
     struct chunk *chunk = chunk_of(handle);
-    (void) flags;
-    if (offset || size != chunk->size)
+    if (flags || offset || size != chunk->size)
         return DRIVER_INVALID_VALUE;
     struct allocation *new = calloc(1, sizeof(*new));
     char *shadow = shadow_of(pointer, size);

@@ -182,6 +182,11 @@ test_mpi_device_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_device_LDFLAGS = $(mpi_link_flags)
 test_mpi_device_LDADD = libmultilane_common.la $(OMPI_LIBS) -lpthread
 
+check_PROGRAMS += test/mpi/device_collective
+test_mpi_device_collective_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_device_collective_LDFLAGS = $(mpi_link_flags)
+test_mpi_device_collective_LDADD = libmultilane_common.la $(OMPI_LIBS)
+
 check_PROGRAMS += test/mpi/lost
 test_mpi_lost_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_lost_LDFLAGS = $(mpi_link_flags)

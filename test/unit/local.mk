@@ -19,9 +19,9 @@ EXTRA_DIST += test/unit/model_alone.sh test/unit/results.sh test/unit/model_dige
 if HAVE_PYTHON3
 TESTS += test/unit/plan_tool.py
 # The documents name what is there: files, functions, parameters.
-TESTS += test/unit/doc_names.py test/unit/doc_parameters.py
+TESTS += test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
 endif
-EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_names.py test/unit/doc_parameters.py
+EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
 test_unit_model_cluster_LDADD = libmultilane_tools.la
 test_unit_model_effective_LDADD = libmultilane_tools.la -lm
 test_unit_model_equation_LDADD = libmultilane_tools.la

@@ -2,14 +2,18 @@
 /* What a pointer is and how device memory is copied, against the stand-in for the driver. Each case
  * is a process of its own, because a driver is loaded once. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "common/memory/chunks.h"
 #include "common/memory/kernels.h"
 #include "common/memory/packer.h"
+#include "common/memory/plain.h"
 
 static driver_ptr ptr(const void *address)
 {
@@ -98,6 +102,92 @@ static void every_kind_is_told(void)
     CHECK(kind_of(address(managed)) == MEMORY_MANAGED, "managed");
     CHECK(kind_of(pinned) == MEMORY_HOST, "pinned");
     CHECK(kind_of(address(device - 1)) == MEMORY_HOST, "before it");
+}
+
+/* --- what the driver is not asked about --- */
+
+static long questions(void)
+{
+    long (*count)(void);
+    void *library = dlopen("test/fake/libcuda.so.1", RTLD_NOW);
+    void *symbol = dlsym(library, "multilane_standin_questions");
+    memcpy(&count, &symbol, sizeof(count));
+    dlclose(library);
+    return count();
+}
+
+static int variable;
+
+static void *other_stack(void *local)
+{
+    int own = 0;
+    CHECK(plain_contains(&own), "a local variable of a thread");
+    CHECK(!plain_contains(local), "a local variable of another thread");
+    return NULL;
+}
+
+static ucontext_t made, back;
+static void *mapped;
+
+/* On a stack of the program's making, that of the thread is not in use from here on. */
+static void made_stack(void)
+{
+    int own = 0;
+    CHECK(!plain_contains(&own), "a local variable on a stack in mapped memory");
+    CHECK(!plain_contains(mapped), "mapped memory");
+}
+
+static void what_can_only_be_the_hosts_asks_nothing(void)
+{
+    enum { BYTES = 1 << 16 };
+    int local = 0;
+    pthread_t thread;
+    device_begin(0);
+    driver_ptr device = device_alloc(BYTES);
+    void *on_heap = malloc(100);
+    long before = questions();
+    CHECK(kind_of(&local) == MEMORY_HOST, "a local variable");
+    CHECK(kind_of(&variable) == MEMORY_HOST, "a variable");
+    CHECK(kind_of(on_heap) == MEMORY_HOST, "the heap");
+    if (plain_contains(on_heap)) /* a sanitizer's is not where the system has it */
+        CHECK(questions() == before, "the driver was asked %ld times", questions() - before);
+    CHECK(plain_contains(&local) && plain_contains(&variable), "variables");
+    CHECK(!plain_contains(address(device)), "device memory");
+    mapped = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(!plain_contains(mapped), "mapped memory");
+    CHECK(kind_of(mapped) == MEMORY_HOST && questions() > before, "it was not asked about");
+    pthread_create(&thread, NULL, other_stack, &local);
+    pthread_join(thread, NULL);
+/* The sanitizers do not follow a thread to another stack. */
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+    getcontext(&made);
+    made.uc_stack.ss_sp = mapped;
+    made.uc_stack.ss_size = BYTES;
+    made.uc_link = &back;
+    makecontext(&made, made_stack, 0);
+    swapcontext(&back, &made);
+#else
+    (void) made_stack;
+    (void) back;
+    (void) made;
+#endif
+    free(on_heap);
+}
+
+/* What was the heap and was given back may be anything. */
+static void the_heap_ends_where_the_system_says(void)
+{
+    enum { BYTES = 1 << 20 };
+    device_begin(0);
+    if (!plain_contains(malloc(100)))
+        return;
+    char *end = sbrk(BYTES);
+    if (end == (void *) -1)
+        return;
+    CHECK(plain_contains(end + 4096), "the heap has grown");
+    sbrk(-BYTES);
+    CHECK(!plain_contains(end + 4096), "the heap has shrunk");
+    CHECK(!plain_contains((char *) sbrk(0)), "behind the heap");
 }
 
 static void another_allocation_has_another_id(void)
@@ -655,6 +745,8 @@ static const struct {
 } cases[] = {{"", without_a_driver_all_is_the_hosts},
              {"", before_the_program_starts_the_driver_all_is_the_hosts},
              {"", every_kind_is_told},
+             {"", what_can_only_be_the_hosts_asks_nothing},
+             {"", the_heap_ends_where_the_system_says},
              {"", another_allocation_has_another_id},
              {"", copies_arrive},
              {"delay-us=20000", a_mark_is_reached_after_the_copy},

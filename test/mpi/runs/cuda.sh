@@ -54,7 +54,7 @@ cuda_ring() {
     shift 5
     mpi_says "cuda.ring.$name" "$regex" "${ranks:-2}" --mca pml multilane --mca btl "$lanes" \
         --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-ring \
-        --mca pml_multilane_device_code "$ring_code" "$@" \
+        --mca pml_multilane_device_code "$ring_code" --mca btl_cuda_rings_max "${rings:-64}" "$@" \
         -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device "$chapter"
 }
 moved='messages went by the ring'
@@ -64,9 +64,13 @@ for chapter in truncate persistent devices order; do
     cuda_ring "$chapter" ^ "" self,shm,cuda "$chapter"
 done
 ranks=4 cuda_ring collective ^ "" self,shm,cuda collective
-ranks=4 cuda_ring one-ring ^ "" self,shm,cuda collective --mca btl_cuda_rings_max 1
+ranks=4 rings=1 cuda_ring one-ring ^ "" self,shm,cuda collective
 ring_code=none cuda_ring none "$not_moved" "" self,shm,cuda ring
-cuda_ring rings-none "$not_moved" "" self,shm,cuda ring --mca btl_cuda_rings_max 0
+rings=0 cuda_ring rings-none "$not_moved" "" self,shm,cuda ring
+# Its cost was not measured: without being asked for, no message takes it.
+mpi_says cuda.ring.default "$not_moved" 2 --mca pml multilane --mca btl self,shm,cuda \
+    --mca pml_multilane_protocol rndv-ring --mca pml_multilane_device_code "$ring_code" \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device ring
 cuda_ring one-device "no ring in device memory with process.*both are on one device" devices=1 \
     self,shm,cuda ring --mca btl_base_verbose 10
 cuda_ring one-device-asked "$moved" devices=1 self,shm,cuda ring \
@@ -108,8 +112,9 @@ for lost in "fail 30" "die 300"; do
         --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3 \
         -x LD_LIBRARY_PATH="$build/test/fake" -- device unreachable 4000000
 done
-# By its own guess of the costs the model uses it, for what is small.
+# Where it is asked for, the model uses it by its guess of the costs, for what is small.
 mpi_says cuda.ring.explain "rndv-ring .*cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
+    --mca btl_cuda_rings_max 64 \
     --mca pml_multilane_explain 1 --mca pml_multilane_device_code "$build/test/fake/kernels" \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device persistent
 
@@ -149,8 +154,32 @@ cuda_run no-peer no-peer self,shm,cuda many "cannot be opened: .* has no access"
 cuda_run one-device devices=1 self,shm,cuda reuse
 cuda_run slow-copies delay-us=2000 self,shm,cuda order
 ranks=4 cuda_run collective "" self,shm,cuda collective
-mpi cuda.in-place 4 --mca pml multilane --mca btl self,shm,cuda --mca coll ^tuned,han,adapt \
+mpi cuda.in-place 4 --mca pml multilane --mca btl self,shm,cuda \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device in-place
+
+# Every collective operation, by coll/multilane, which has no part in jobs of another PML.
+collectives() { # NAME "SETTINGS OF THE STAND-IN" LANES CHAPTER
+    mpi_says "cuda.collectives.$1" " calls, 0 wrong" 4 --mca pml multilane --mca btl "$3" \
+        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$2" -- device_collective "$4"
+}
+for chapter in operations groups neighbours under-way; do
+    collectives "$chapter" "" self,shm,cuda "$chapter"
+done
+collectives staged no-ipc self,shm groups
+collectives late-copies late-copies,delay-us=300 "self,$sm" under-way
+mpi_fails cuda.collectives.fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" 4 --mca pml multilane \
+    --mca btl self,shm,cuda -x LD_LIBRARY_PATH="$build/test/fake" \
+    -x MULTILANE_FAKE_CUDA=fail-copy=4 -- device_collective groups
+collectives_absent() {
+    mpirun_run 2 --mca pml ob1 --mca btl "self,$sm" --mca coll_base_verbose 10 \
+        -x LD_LIBRARY_PATH="$build/test/fake" -- ring >"$build/absent" 2>&1 &&
+        grep -q "coll:base:comm_select" "$build/absent" &&
+        ! grep "selecting.*multilane" "$build/absent"
+}
+check "${prefix}cuda.collectives.ob1" collectives_absent
+
+cuda_run window "" self,shm,cuda window \
+    "multilane: MPI_Win_create: the 4096 bytes at .* are device memory"
 
 # Memory that a program maps itself: by a file descriptor, which the system lets root have, by a
 # handle of the fabric, or not at all.
@@ -194,6 +223,7 @@ for lanes in self,shm self,shm,cuda; do
         for fake in "" reset-fails; do
             mpi_says "cuda.reset.$protocol.$lanes${fake:+.$fake}" "the devices were reset" 2 \
                 --mca pml multilane --mca btl "$lanes" --mca pml_multilane_protocol $protocol \
+                --mca btl_cuda_rings_max 64 \
                 --mca pml_multilane_device_code "$build/test/fake/kernels" \
                 -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device reset
         done
@@ -211,7 +241,7 @@ mpi_says cuda.explain "rndv-get .*cuda:ipc" 2 --mca pml multilane --mca btl self
 # Whom the ring does not reach, for a while or ever.
 ringless() {
     mpi_says "cuda.ringless.$1" "$2" 2 --mca pml multilane --mca btl self,shm,cuda \
-        --mca btl_base_verbose 10 \
+        --mca btl_base_verbose 10 --mca btl_cuda_rings_max 64 \
         --mca pml_multilane_device_code "$build/test/fake/kernels" \
         -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$3" -- device ringless
 }
@@ -236,17 +266,21 @@ else
             many order collective packed opened capture reset; do
             cuda_gpu "$lanes.$chapter" $lanes $chapter
         done
-        cuda_gpu "$lanes.in-place" $lanes in-place --mca coll ^tuned,han,adapt
+        cuda_gpu "$lanes.in-place" $lanes in-place
+        mpi "cuda.gpu.$lanes.collectives" 4 --mca pml multilane --mca btl $lanes \
+            --mca btl_tcp_if_include lo -- device_collective
     done
     for chapter in ring truncate persistent order capture reset; do
         cuda_gpu "ring.$chapter" self,shm,cuda $chapter --mca pml_multilane_protocol rndv-ring \
-            --mca btl_cuda_rings_on_one_device 1
+            --mca btl_cuda_rings_max 64 --mca btl_cuda_rings_on_one_device 1
     done
 fi
 
 # Without a driver: every other job as before, and why this lane is off.
 if [ ! -e /dev/nvidiactl ]; then
     mpi cuda.no-driver 2 --mca pml multilane --mca btl self,shm,cuda -- ring
+    mpi_says cuda.collectives-off "coll/multilane: not used: this node has no CUDA device" 2 \
+        --mca pml multilane --mca btl self,shm,cuda --mca coll_base_verbose 10 -- ring
     mpi_says cuda.says-why "btl/cuda: offers no lane: this node has no CUDA device" 2 \
         --mca pml multilane --mca btl self,shm,cuda --mca btl_base_verbose 10 -- ring
     if [ -n "$sanitizer" ]; then
@@ -265,7 +299,7 @@ if [ ! -e /dev/nvidiactl ]; then
         check "${prefix}cuda.ompi_info" cuda_shown
     fi
 else
-    for name in no-driver says-why old-driver ompi_info; do
+    for name in no-driver collectives-off says-why old-driver ompi_info; do
         skip "${prefix}cuda.$name" "this node has a CUDA device"
     done
 fi

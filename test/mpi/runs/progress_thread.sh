@@ -38,7 +38,7 @@ progress_thread_device staged shm computing
 progress_thread_device staged-many shm many
 progress_thread_device ipc shm,cuda computing
 progress_thread_device ipc-many shm,cuda many
-progress_thread_device ring shm,cuda computing --mca pml_multilane_protocol rndv-ring \
+progress_thread_device ring shm,cuda computing --mca pml_multilane_protocol rndv-ring --mca btl_cuda_rings_max 64 \
     --mca pml_multilane_device_code "$build/test/fake/kernels"
 
 # Lanes that fail, where the thread tries again what had no room, and watches.

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Images in host memory of buffers on a device. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "coll/multilane/coll.h"
+#include "common/memory/memory.h"
+
+/* An image lies to these as its buffer does: operations may count on it. */
+#define ALIGNMENT 64
+
+static bool is_of_device(const char *at)
+{
+    struct memory memory;
+
+    memory_look(at, &memory);
+    return memory.kind != MEMORY_HOST;
+}
+
+static int buffer_look(struct buffer *buffer, const void *at, struct blocks blocks)
+{
+    ptrdiff_t start, end;
+
+    *buffer = (struct buffer){.at = (char *) at, .blocks = blocks};
+    if (at == MPI_IN_PLACE || !blocks_span(&blocks, &start, &end) ||
+        !is_of_device(buffer->at + start))
+        return OMPI_SUCCESS;
+    buffer->allocated = malloc((size_t) (end - start) + ALIGNMENT);
+    if (!buffer->allocated)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    uintptr_t first = (uintptr_t) buffer->allocated;
+    first += ((uintptr_t) (buffer->at + start) - first) % ALIGNMENT;
+    buffer->image = (char *) (first - (uintptr_t) start);
+    return OMPI_SUCCESS;
+}
+
+int staging_make(struct staging *staging, ompi_communicator_t *comm, const void **send,
+                 struct blocks sent, void **receive, struct blocks received, bool keeps)
+{
+    staging->comm = comm;
+    staging->keeps = keeps || *send == MPI_IN_PLACE;
+    staging->received.allocated = NULL;
+    int status = buffer_look(&staging->sent, *send, sent);
+    if (status == OMPI_SUCCESS)
+        status = buffer_look(&staging->received, *receive, received);
+    if (status != OMPI_SUCCESS) {
+        staging_free(staging);
+        return status;
+    }
+    if (staging->sent.allocated)
+        *send = staging->sent.image;
+    if (staging->received.allocated)
+        *receive = staging->received.image;
+    return OMPI_SUCCESS;
+}
+
+/* The communicator in which this process has a number. */
+static ompi_communicator_t *comm_of_self(const struct staging *staging)
+{
+    return OMPI_COMM_IS_INTER(staging->comm) ? staging->comm->c_local_comm : staging->comm;
+}
+
+static int buffer_fill(struct staging *staging, struct buffer *buffer)
+{
+    struct transfer transfer;
+    int status = transfer_start(&transfer, comm_of_self(staging), &buffer->blocks, buffer->at,
+                                buffer->image);
+
+    return status == OMPI_SUCCESS ? transfer_wait(&transfer) : status;
+}
+
+int staging_fill(struct staging *staging)
+{
+    int status = OMPI_SUCCESS;
+
+    if (staging->sent.allocated)
+        status = buffer_fill(staging, &staging->sent);
+    if (status == OMPI_SUCCESS && staging->received.allocated && staging->keeps)
+        status = buffer_fill(staging, &staging->received);
+    return status;
+}
+
+int staging_empty(struct staging *staging, struct transfer *transfer)
+{
+    struct buffer *buffer = &staging->received;
+
+    *transfer = (struct transfer){0};
+    if (!buffer->allocated)
+        return OMPI_SUCCESS;
+    return transfer_start(transfer, comm_of_self(staging), &buffer->blocks, buffer->image,
+                          buffer->at);
+}
+
+void staging_free(struct staging *staging)
+{
+    free(staging->sent.allocated);
+    free(staging->received.allocated);
+    staging->sent.allocated = staging->received.allocated = NULL;
+}
+
+int staging_end(struct staging *staging, int status)
+{
+    struct transfer back;
+
+    if (!staging_is_used(staging))
+        return status;
+    if (status == OMPI_SUCCESS)
+        status = staging_empty(staging, &back);
+    if (status == OMPI_SUCCESS)
+        status = transfer_wait(&back);
+    staging_free(staging);
+    return status;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every collective operation on device memory leaves the bytes that it leaves in host memory:
+ * blocking, nonblocking and persistent, in place or not, with one buffer on a device or both, on
+ * communicators of each kind. What is compared is the whole receive buffer, what no process writes
+ * to as well. Needs libcuda.so.1, as test/mpi/device. */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory/driver.h"
+
+/* Before Open MPI 5.0 persistent collectives are an extension, with names of its own. */
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+#define PERSISTENT(name) MPIX_##name##_init
+#else
+#define PERSISTENT(name) MPI_##name##_init
+#endif
+
+enum { MOST_RANKS = 16 };
+static int world_rank, failures, calls;
+
+static void must(driver_result result, const char *what)
+{
+    char words[160];
+    if (result == DRIVER_SUCCESS)
+        return;
+    fprintf(stderr, "device_collective: %s: %s\n", what,
+            driver_words(result, words, sizeof(words)));
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void *device_new(size_t size)
+{
+    driver_ptr address = 0;
+    must(driver.mem_alloc(&address, size), "cuMemAlloc");
+    return (void *) (uintptr_t) address;
+}
+
+static void device_free(void *bytes)
+{
+    must(driver.mem_free((driver_ptr) (uintptr_t) bytes), "cuMemFree");
+}
+
+static void copy(void *to, const void *from, size_t size)
+{
+    must(driver.copy((driver_ptr) (uintptr_t) to, (driver_ptr) (uintptr_t) from, size), "cuMemcpy");
+}
+
+/* --- what the calls of one round share --- */
+
+static struct {
+    MPI_Comm comm;
+    int rank, others, root; /* of the communicator; what is given as the root */
+    bool is_root, is_inter;
+    int sources, targets; /* neighbours */
+    int count;            /* elements for each process, where all have the same */
+    MPI_Datatype type;
+    MPI_Op op;
+    int own, own_of_all;                        /* elements of this process, in those with counts */
+    int counts[MOST_RANKS], displs[MOST_RANKS]; /* by process */
+    int pairs[MOST_RANKS];                      /* by process, from this one to it and back */
+    int bytes[MOST_RANKS];                      /* where those of a process begin */
+    MPI_Aint addresses[MOST_RANKS];             /* the same */
+    int same[MOST_RANKS];                       /* to neighbours */
+    MPI_Datatype types[MOST_RANKS];
+    size_t size; /* of a buffer that all of it fits into */
+} now;
+
+static void round_set(MPI_Comm comm, int count, MPI_Datatype type)
+{
+    MPI_Aint low, extent;
+    int step = count + MOST_RANKS + 3;
+    int inter, size;
+
+    now.comm = comm;
+    now.count = count;
+    now.type = type;
+    now.op = MPI_SUM;
+    MPI_Comm_rank(comm, &now.rank);
+    MPI_Comm_test_inter(comm, &inter);
+    MPI_Comm_size(comm, &size);
+    now.others = size;
+    now.is_inter = inter;
+    now.root = size - 1;
+    now.is_root = now.rank == now.root;
+    if (inter) {
+        MPI_Comm_remote_size(comm, &now.others);
+        now.is_root = world_rank == 0;
+        now.root = now.is_root ? MPI_ROOT : world_rank % 2 == 0 ? MPI_PROC_NULL : 0;
+    }
+    MPI_Type_get_extent(type, &low, &extent);
+    now.own = count + now.rank;
+    for (int i = 0; i < MOST_RANKS; i++) {
+        now.counts[i] = count + i;
+        now.displs[i] = i * step; /* the first is 0: coll/self of Open MPI takes each for 0 */
+        now.pairs[i] = count + (now.rank + i) % 3;
+        now.addresses[i] = now.displs[i] * extent;
+        now.bytes[i] = (int) now.addresses[i];
+        now.same[i] = count;
+        now.types[i] = type;
+    }
+    now.size = (size_t) (step * (MOST_RANKS + 1)) * (size_t) extent;
+}
+
+/* --- the operations --- */
+
+enum mode { BLOCKING, NONBLOCKING, REPEATED, MODES };
+static const char *const mode_names[] = {"blocking", "nonblocking", "persistent"};
+
+#define ARGUMENTS(...) __VA_ARGS__
+#define OPERATION(name, nonblocking, arguments)                                                    \
+    static int name(enum mode mode, const void *sbuf, void *rbuf)                                  \
+    {                                                                                              \
+        MPI_Request request = MPI_REQUEST_NULL;                                                    \
+        int error;                                                                                 \
+        (void) sbuf;                                                                               \
+        if (mode == BLOCKING)                                                                      \
+            return MPI_##name(ARGUMENTS arguments, now.comm);                                      \
+        if (mode == NONBLOCKING) {                                                                 \
+            error = MPI_##nonblocking(ARGUMENTS arguments, now.comm, &request);                    \
+            return error ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);                          \
+        }                                                                                          \
+        error = PERSISTENT(name)(ARGUMENTS arguments, now.comm, MPI_INFO_NULL, &request);          \
+        for (int i = 0; i < 2 && !error; i++) {                                                    \
+            error = MPI_Start(&request);                                                           \
+            error = error ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);                         \
+        }                                                                                          \
+        return error ? error : MPI_Request_free(&request);                                         \
+    }
+
+OPERATION(Allreduce, Iallreduce, (sbuf, rbuf, now.count, now.type, now.op))
+OPERATION(Reduce, Ireduce, (sbuf, rbuf, now.count, now.type, now.op, now.root))
+OPERATION(Scan, Iscan, (sbuf, rbuf, now.count, now.type, now.op))
+OPERATION(Exscan, Iexscan, (sbuf, rbuf, now.count, now.type, now.op))
+OPERATION(Reduce_scatter, Ireduce_scatter, (sbuf, rbuf, now.counts, now.type, now.op))
+OPERATION(Reduce_scatter_block, Ireduce_scatter_block, (sbuf, rbuf, now.count, now.type, now.op))
+OPERATION(Bcast, Ibcast, (rbuf, now.count, now.type, now.root))
+OPERATION(Allgather, Iallgather, (sbuf, now.count, now.type, rbuf, now.count, now.type))
+OPERATION(Allgatherv, Iallgatherv,
+          (sbuf, now.own, now.type, rbuf, now.counts, now.displs, now.type))
+OPERATION(Gather, Igather, (sbuf, now.count, now.type, rbuf, now.count, now.type, now.root))
+OPERATION(Gatherv, Igatherv,
+          (sbuf, now.own, now.type, rbuf, now.counts, now.displs, now.type, now.root))
+OPERATION(Scatter, Iscatter, (sbuf, now.count, now.type, rbuf, now.count, now.type, now.root))
+OPERATION(Scatterv, Iscatterv,
+          (sbuf, now.counts, now.displs, now.type, rbuf, now.own, now.type, now.root))
+OPERATION(Alltoall, Ialltoall, (sbuf, now.count, now.type, rbuf, now.count, now.type))
+OPERATION(Alltoallv, Ialltoallv,
+          (sbuf, now.pairs, now.displs, now.type, rbuf, now.pairs, now.displs, now.type))
+OPERATION(Alltoallw, Ialltoallw,
+          (sbuf, now.pairs, now.bytes, now.types, rbuf, now.pairs, now.bytes, now.types))
+OPERATION(Neighbor_allgather, Ineighbor_allgather,
+          (sbuf, now.count, now.type, rbuf, now.count, now.type))
+OPERATION(Neighbor_allgatherv, Ineighbor_allgatherv,
+          (sbuf, now.count, now.type, rbuf, now.same, now.displs, now.type))
+OPERATION(Neighbor_alltoall, Ineighbor_alltoall,
+          (sbuf, now.count, now.type, rbuf, now.count, now.type))
+OPERATION(Neighbor_alltoallv, Ineighbor_alltoallv,
+          (sbuf, now.same, now.displs, now.type, rbuf, now.same, now.displs, now.type))
+OPERATION(Neighbor_alltoallw, Ineighbor_alltoallw,
+          (sbuf, now.same, now.addresses, now.types, rbuf, now.same, now.addresses, now.types))
+
+static int Reduce_local(enum mode mode, const void *sbuf, void *rbuf)
+{
+    return mode == BLOCKING ? MPI_Reduce_local(sbuf, rbuf, now.count, now.type, now.op)
+                            : MPI_SUCCESS;
+}
+
+enum place { NOWHERE, SENT, SENT_AT_ROOT, RECEIVED_AT_ROOT }; /* what may be MPI_IN_PLACE */
+
+struct operation {
+    const char *name;
+    int (*call)(enum mode, const void *, void *);
+    enum place place;
+    bool computes, is_of_groups; /* for numbers alone; not between two groups */
+};
+
+#define ROW(name, ...)                                                                             \
+    {                                                                                              \
+        "MPI_" #name, name, __VA_ARGS__                                                            \
+    }
+static const struct operation operations[] = {
+    ROW(Allreduce, SENT, true, false),
+    ROW(Reduce, SENT_AT_ROOT, true, false),
+    ROW(Scan, SENT, true, true),
+    ROW(Exscan, SENT, true, true),
+    ROW(Reduce_scatter, SENT, true, false),
+    ROW(Reduce_scatter_block, SENT, true, false),
+    ROW(Reduce_local, NOWHERE, true, true),
+    ROW(Bcast, NOWHERE, false, false),
+    ROW(Allgather, SENT, false, false),
+    ROW(Allgatherv, SENT, false, false),
+    ROW(Gather, SENT_AT_ROOT, false, false),
+    ROW(Gatherv, SENT_AT_ROOT, false, false),
+    ROW(Scatter, RECEIVED_AT_ROOT, false, false),
+    ROW(Scatterv, RECEIVED_AT_ROOT, false, false),
+    ROW(Alltoall, SENT, false, false),
+    ROW(Alltoallv, SENT, false, false),
+    ROW(Alltoallw, SENT, false, false),
+};
+static const struct operation neighbour_operations[] = {
+    ROW(Neighbor_allgather, NOWHERE, false, true), ROW(Neighbor_allgatherv, NOWHERE, false, true),
+    ROW(Neighbor_alltoall, NOWHERE, false, true),  ROW(Neighbor_alltoallv, NOWHERE, false, true),
+    ROW(Neighbor_alltoallw, NOWHERE, false, true),
+};
+
+/* --- the comparison --- */
+
+static void fill(int *numbers, size_t size, int seed)
+{
+    for (size_t i = 0; i < size / sizeof(int); i++)
+        numbers[i] = (int) ((i * 7 + (size_t) seed * 31) % 1009);
+}
+
+/* On buffers of which `devices` says, by bits, which lie on a device; the receive buffer then
+ * holds what is left. */
+static int call_on(const struct operation *operation, enum mode mode, int devices, bool in_place,
+                   const int *sent, int *received)
+{
+    void *sbuf = (void *) sent, *rbuf = received;
+    if (devices & 1)
+        copy(sbuf = device_new(now.size), sent, now.size);
+    if (devices & 2)
+        copy(rbuf = device_new(now.size), received, now.size);
+    bool is_place_sent =
+        operation->place == SENT || (operation->place == SENT_AT_ROOT && now.is_root);
+    bool is_place_received = operation->place == RECEIVED_AT_ROOT && now.is_root;
+    int error = operation->call(mode, in_place && is_place_sent ? MPI_IN_PLACE : sbuf,
+                                in_place && is_place_received ? MPI_IN_PLACE : rbuf);
+    if (devices & 1)
+        device_free(sbuf);
+    if (devices & 2) {
+        copy(received, rbuf, now.size);
+        device_free(rbuf);
+    }
+    return error;
+}
+
+static void compare(const struct operation *operation, enum mode mode, int devices, bool in_place)
+{
+    int *sent = malloc(now.size), *wanted = malloc(now.size), *came = malloc(now.size);
+    fill(sent, now.size, world_rank + 1);
+    fill(wanted, now.size, world_rank + 100);
+    fill(came, now.size, world_rank + 100);
+    call_on(operation, mode, 0, in_place, sent, wanted);
+    int error = call_on(operation, mode, devices, in_place, sent, came);
+    calls++;
+    size_t at = 0;
+    while (at < now.size / sizeof(int) && came[at] == wanted[at])
+        at++;
+    if ((error || at < now.size / sizeof(int)) && failures++ < 20)
+        fprintf(stderr,
+                "device_collective: rank %d: %s, %s%s, %d elements, on devices: %d%s: error %d, "
+                "number %zu is %d, not %d\n",
+                world_rank, operation->name, mode_names[mode], in_place ? ", in place" : "",
+                now.count, devices, now.is_inter ? ", between groups" : "", error, at,
+                came[at % (now.size / sizeof(int))], wanted[at % (now.size / sizeof(int))]);
+    free(sent);
+    free(wanted);
+    free(came);
+}
+
+static void all_of(const struct operation *table, size_t rows, MPI_Comm comm, int count,
+                   MPI_Datatype type)
+{
+    round_set(comm, count, type);
+    for (size_t i = 0; i < rows; i++) {
+        if ((table[i].computes && type != MPI_INT) || (table[i].is_of_groups && now.is_inter))
+            continue;
+        for (int mode = 0; mode < MODES; mode++)
+            for (int devices = 1; devices < 4; devices++)
+                for (int in_place = 0; in_place < 2; in_place++)
+                    if (!in_place || (table[i].place != NOWHERE && !now.is_inter))
+                        compare(&table[i], (enum mode) mode, devices, in_place);
+    }
+}
+
+#define ALL_OF(table, comm, count, type)                                                           \
+    all_of(table, sizeof(table) / sizeof((table)[0]), comm, count, type)
+
+/* --- chapters --- */
+
+/* Three of eight numbers, the elements one number closer than their extent would have it. */
+static MPI_Datatype type_with_gaps(void)
+{
+    MPI_Datatype blocks, type;
+    int lengths[2] = {1, 2}, at[2] = {1, 5};
+    MPI_Type_indexed(2, lengths, at, MPI_INT, &blocks);
+    MPI_Type_create_resized(blocks, 0, 8 * sizeof(int), &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&blocks);
+    return type;
+}
+
+static void chapter_operations(void)
+{
+    MPI_Datatype gaps = type_with_gaps();
+    ALL_OF(operations, MPI_COMM_WORLD, 1, MPI_INT);
+    ALL_OF(operations, MPI_COMM_WORLD, 0, MPI_INT);
+    ALL_OF(operations, MPI_COMM_WORLD, 20000, MPI_INT);
+    ALL_OF(operations, MPI_COMM_WORLD, 100, gaps);
+    ALL_OF(operations, MPI_COMM_SELF, 100, MPI_INT);
+    MPI_Type_free(&gaps);
+}
+
+static void chapter_groups(void)
+{
+    MPI_Comm half, both;
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 3, &both);
+    ALL_OF(operations, both, 100, MPI_INT);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&half);
+}
+
+static void chapter_neighbours(void)
+{
+    MPI_Datatype gaps = type_with_gaps();
+    MPI_Comm line, graph;
+    int ranks, periodic = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    int before = (world_rank + ranks - 1) % ranks,
+        behind[2] = {(world_rank + 1) % ranks, world_rank};
+    /* Its ends have a neighbour each that is none. */
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &periodic, 0, &line);
+    int from[2] = {before, world_rank}, weights[2] = {1, 1};
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, from, weights, 2, behind, weights,
+                                   MPI_INFO_NULL, 0, &graph);
+    ALL_OF(neighbour_operations, line, 100, MPI_INT);
+    ALL_OF(neighbour_operations, graph, 5000, MPI_INT);
+    ALL_OF(neighbour_operations, graph, 30, gaps);
+    MPI_Comm_free(&line);
+    MPI_Comm_free(&graph);
+    MPI_Type_free(&gaps);
+}
+
+static void add_pairs(void *in, void *in_out, int *count, MPI_Datatype *type)
+{
+    (void) type;
+    for (int i = 0; i < 2 * *count; i++)
+        ((int *) in_out)[i] += ((int *) in)[i];
+}
+
+/* Many at a time, of a datatype and with an operator that the program frees while they are under
+ * way, waited for in the other order. */
+static void chapter_under_way(void)
+{
+    enum { MANY = 12, PAIRS = 3000 };
+    MPI_Request requests[MANY];
+    int *in[MANY], *out[MANY], numbers[2 * PAIRS], ranks;
+    MPI_Datatype pair;
+    MPI_Op add;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Type_contiguous(2, MPI_INT, &pair);
+    MPI_Type_commit(&pair);
+    MPI_Op_create(add_pairs, 1, &add);
+    for (int i = 0; i < MANY; i++) {
+        in[i] = device_new(sizeof(numbers));
+        out[i] = device_new(sizeof(numbers));
+        for (int j = 0; j < 2 * PAIRS; j++)
+            numbers[j] = i + j % 100;
+        copy(in[i], numbers, sizeof(numbers));
+        MPI_Iallreduce(in[i], out[i], PAIRS, pair, add, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Type_free(&pair);
+    MPI_Op_free(&add);
+    for (int i = MANY; i-- > 0;) {
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        copy(numbers, out[i], sizeof(numbers));
+        for (int j = 0; j < 2 * PAIRS; j++)
+            if (numbers[j] != ranks * (i + j % 100) && failures++ < 20)
+                fprintf(stderr, "device_collective: rank %d: number %d of sum %d is %d\n",
+                        world_rank, j, i, numbers[j]);
+        device_free(in[i]);
+        device_free(out[i]);
+    }
+    calls += MANY;
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} chapters[] = {
+    {"operations", chapter_operations},
+    {"groups", chapter_groups},
+    {"neighbours", chapter_neighbours},
+    {"under-way", chapter_under_way},
+};
+
+/* Ranks take turns at the devices. */
+static void device_begin(void)
+{
+    driver_context context;
+    const char *given = getenv("OMPI_COMM_WORLD_RANK");
+    int count = 0, turn = given ? atoi(given) : 0;
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) || !driver_load()) {
+        fprintf(stderr, "device_collective: no driver: %s\n", driver_why());
+        exit(1);
+    }
+    must(driver.init(0), "cuInit");
+    must(driver.device_count(&count), "cuDeviceGetCount");
+    must(driver.primary_retain(&context, turn % count), "cuDevicePrimaryCtxRetain");
+    must(driver.context_push(context), "cuCtxPushCurrent");
+}
+
+int main(int argc, char **argv)
+{
+    const char *wanted = argc > 1 ? argv[1] : NULL;
+    int mine[2], all[2];
+    device_begin();
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    for (size_t i = 0; i < sizeof(chapters) / sizeof(chapters[0]); i++)
+        if (!wanted || strcmp(wanted, chapters[i].name) == 0)
+            chapters[i].run();
+    mine[0] = failures;
+    mine[1] = calls;
+    MPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (world_rank == 0)
+        printf("device_collective: %d calls, %d wrong\n", all[1], all[0]);
+    MPI_Finalize();
+    return all[0] > 0 || all[1] == 0;
+}
