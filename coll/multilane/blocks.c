@@ -24,8 +24,7 @@ struct block blocks_get(const struct blocks *blocks, size_t i)
         return block;
     }
     block.type = blocks->types[i];
-    block.at = blocks->kind == BLOCKS_BY_BYTE ? compat_displs_get(blocks->displs, i)
-                                              : compat_byte_displs_get(blocks->byte_displs, i);
+    block.at = compat_displs_get(blocks->displs, i);
     return block;
 }
 

@@ -17,12 +17,11 @@
 struct blocks {
     size_t count;    /* of blocks; 0: the buffer is not used */
     size_t elements; /* of the one block; BLOCKS_ONE */
-    enum { BLOCKS_ONE, BLOCKS_BY_EXTENT, BLOCKS_BY_BYTE, BLOCKS_BY_ADDRESS } kind;
-    compat_counts counts;           /* the others: elements of each block */
-    compat_displs displs;           /* BY_EXTENT: in extents; BY_BYTE: in bytes */
-    compat_byte_displs byte_displs; /* BY_ADDRESS */
-    ompi_datatype_t *type;          /* ONE, BY_EXTENT */
-    ompi_datatype_t *const *types;  /* BY_BYTE, BY_ADDRESS: of each block */
+    enum { BLOCKS_ONE, BLOCKS_BY_EXTENT, BLOCKS_BY_BYTE } kind;
+    compat_counts counts;          /* the others: elements of each block */
+    compat_displs displs;          /* BY_EXTENT: in extents; BY_BYTE: in bytes */
+    ompi_datatype_t *type;         /* ONE, BY_EXTENT */
+    ompi_datatype_t *const *types; /* BY_BYTE: of each block */
 };
 
 struct block {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every collective operation that reads or writes with the processor, on images of its buffers.
- * MPI_Bcast is none of them: it only sends and receives. */
+ * MPI_Bcast is none of them, nor are those between neighbours: they only send and receive. */
 #include "coll/multilane/coll.h"
 
 /* --- what is sent and received, by whom --- */
@@ -22,16 +22,6 @@ static struct blocks by_byte(size_t count, compat_counts counts, compat_displs d
 {
     return (struct blocks){
         .count = count, .kind = BLOCKS_BY_BYTE, .counts = counts, .displs = displs, .types = types};
-}
-
-static struct blocks by_address(size_t count, compat_counts counts, compat_byte_displs displs,
-                                ompi_datatype_t *const *types)
-{
-    return (struct blocks){.count = count,
-                           .kind = BLOCKS_BY_ADDRESS,
-                           .counts = counts,
-                           .byte_displs = displs,
-                           .types = types};
 }
 
 /* What not every process sends or receives. */
@@ -80,23 +70,6 @@ static struct blocks scattered(ompi_communicator_t *comm, const void *sbuf, comp
     return one(sbuf == MPI_IN_PLACE ? sum(comm, counts)
                                     : compat_counts_get(counts, (size_t) ompi_comm_rank(comm)),
                type);
-}
-
-/* Neighbours that send to this process, and that it sends to. */
-static size_t sources(ompi_communicator_t *comm)
-{
-    int in = 0, out = 0;
-
-    mca_topo_base_neighbor_count(comm, &in, &out);
-    return (size_t) in;
-}
-
-static size_t targets(ompi_communicator_t *comm)
-{
-    int in = 0, out = 0;
-
-    mca_topo_base_neighbor_count(comm, &in, &out);
-    return (size_t) out;
 }
 
 /* --- the operations --- */
@@ -226,29 +199,6 @@ OPERATION(scatterv,
           only(is_root(comm, root), by_extent(others(comm), scounts, sdispls, stype)),
           only(has_part(comm, root), one((size_t) rcount, rtype)), false)
 
-/* From a neighbour that is MPI_PROC_NULL comes nothing, and its part stays as it is. */
-OPERATION(neighbor_allgather, EXCHANGE, (sbuf, scount, stype, rbuf, rcount, rtype),
-          one((size_t) scount, stype), one((size_t) rcount *sources(comm), rtype), true)
-OPERATION(neighbor_allgatherv,
-          (const void *sbuf, compat_count scount, ompi_datatype_t *stype, void *rbuf,
-           compat_counts rcounts, compat_displs rdispls, ompi_datatype_t *rtype),
-          (sbuf, scount, stype, rbuf, rcounts, rdispls, rtype), one((size_t) scount, stype),
-          by_extent(sources(comm), rcounts, rdispls, rtype), true)
-OPERATION(neighbor_alltoall, EXCHANGE, (sbuf, scount, stype, rbuf, rcount, rtype),
-          one((size_t) scount *targets(comm), stype), one((size_t) rcount *sources(comm), rtype),
-          true)
-OPERATION(neighbor_alltoallv, EXCHANGE_V,
-          (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype),
-          by_extent(targets(comm), scounts, sdispls, stype),
-          by_extent(sources(comm), rcounts, rdispls, rtype), true)
-OPERATION(neighbor_alltoallw,
-          (const void *sbuf, compat_counts scounts, compat_byte_displs sdispls,
-           ompi_datatype_t *const *stypes, void *rbuf, compat_counts rcounts,
-           compat_byte_displs rdispls, ompi_datatype_t *const *rtypes),
-          (sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes),
-          by_address(targets(comm), scounts, sdispls, stypes),
-          by_address(sources(comm), rcounts, rdispls, rtypes), true)
-
 static int reduce_local(const void *in, void *in_out, compat_count count, ompi_datatype_t *type,
                         ompi_op_t *op, mca_coll_base_module_t *module)
 {
@@ -285,11 +235,6 @@ static int reduce_local(const void *in, void *in_out, compat_count count, ompi_d
     EACH_OF(gatherv, do_it)                                                                        \
     EACH_OF(scatter, do_it)                                                                        \
     EACH_OF(scatterv, do_it)                                                                       \
-    EACH_OF(neighbor_allgather, do_it)                                                             \
-    EACH_OF(neighbor_allgatherv, do_it)                                                            \
-    EACH_OF(neighbor_alltoall, do_it)                                                              \
-    EACH_OF(neighbor_alltoallv, do_it)                                                             \
-    EACH_OF(neighbor_alltoallw, do_it)                                                             \
     do_it(reduce_local)
 
 static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)

@@ -15,7 +15,6 @@
 #include "ompi/mca/coll/base/coll_tags.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/pml/pml.h"
-#include "ompi/mca/topo/base/base.h"
 #include "ompi/request/request.h"
 #include "opal/class/opal_free_list.h"
 
@@ -25,7 +24,6 @@
 typedef size_t compat_count;
 typedef ompi_count_array_t compat_counts;
 typedef ompi_disp_array_t compat_displs;
-typedef ompi_disp_array_t compat_byte_displs; /* of neighbours' alltoallw */
 
 static inline size_t compat_counts_get(compat_counts counts, size_t i)
 {
@@ -33,11 +31,6 @@ static inline size_t compat_counts_get(compat_counts counts, size_t i)
 }
 
 static inline ptrdiff_t compat_displs_get(compat_displs displs, size_t i)
-{
-    return ompi_disp_array_get(displs, i);
-}
-
-static inline ptrdiff_t compat_byte_displs_get(compat_byte_displs displs, size_t i)
 {
     return ompi_disp_array_get(displs, i);
 }
@@ -51,7 +44,6 @@ static inline ptrdiff_t compat_byte_displs_get(compat_byte_displs displs, size_t
 typedef int compat_count;
 typedef const int *compat_counts;
 typedef const int *compat_displs;
-typedef const MPI_Aint *compat_byte_displs;
 
 static inline size_t compat_counts_get(compat_counts counts, size_t i)
 {
@@ -63,10 +55,6 @@ static inline ptrdiff_t compat_displs_get(compat_displs displs, size_t i)
     return displs[i];
 }
 
-static inline ptrdiff_t compat_byte_displs_get(compat_byte_displs displs, size_t i)
-{
-    return displs[i];
-}
 #endif
 
 /* Puts a function of ours before the one that a communicator has so far. Up to 5.0 Open MPI takes
