@@ -12,7 +12,7 @@ slurm_environment() {
 slurm_is_clean() {
     local tries left
     for tries in {1..150}; do
-        left=$(squeue -h; ps -e -o comm= | grep '^\(traffic\|shm_traffic\|ring\|slurmstepd\|orted\|prted\)'
+        left=$(squeue -h; ps -e -o comm= | grep '^\(hang\|traffic\|shm_traffic\|ring\|slurmstepd\|orted\|prted\)'
             ls -A /dev/shm "$TMPDIR"/n1 "$TMPDIR"/n2 | grep -v ':$\|^$')
         [ -n "$left" ] || return 0
         sleep 0.2
@@ -90,6 +90,27 @@ slurm_killed() {
     return $status
 }
 
+# A hang of ranks on two nodes, from what a step beside theirs sees on each.
+slurm_why() {
+    local tries said
+    slurm_environment self,shm,tcp
+    sbatch -N 2 -n 4 -o "$TMPDIR/hang.out" --wrap \
+        "srun --mpi=pmix '$build/test/mpi/hang' no-receive 1" || return 1
+    for tries in {1..100}; do
+        grep -qs '^culprit' "$TMPDIR/hang.out" && break
+        sleep 0.2
+    done
+    sleep 3
+    srun --overlap --jobid "$(squeue -h -o %i)" --ntasks-per-node 1 "$build/multilane-top" --dump \
+        >"$TMPDIR/hang.dump"
+    said=$("$build/multilane-top" --why --read "$TMPDIR/hang.dump")
+    [ $? = 1 ]
+    local status=$?
+    printf '%s\n' "$(cat "$TMPDIR/hang.out")" "$said"
+    scancel --user="$(id -un)"
+    [ $status = 0 ] && grep -q 'which has posted no receive for it' <<<"$said" && slurm_is_clean
+}
+
 if [ -n "${MULTILANE_SLURM_LAB:-}" ]; then
     check "${prefix}srun.shm" slurm_says 'peer over shm:shm' slurm_srun 1 2 self,shm ring
     check "${prefix}srun.tcp" slurm_says 'peer over tcp:wire1' slurm_srun 1 2 self,tcp ring
@@ -101,6 +122,7 @@ if [ -n "${MULTILANE_SLURM_LAB:-}" ]; then
     check "${prefix}sbatch.tcp" slurm_says 'peer over tcp:wire1' slurm_sbatch 1 2 self,tcp ring
     check "${prefix}sbatch.across" slurm_says 'peer over tcp:wire1' slurm_sbatch 2 2 self,shm,tcp ring
     check "${prefix}doctor" slurm_doctor
+    check "${prefix}why" slurm_why
     check "${prefix}scancel" slurm_cancel
     check "${prefix}killed-process" slurm_killed
     check "${prefix}after-all" slurm_says 'peer over shm:shm' slurm_srun 1 2 self,shm ring
