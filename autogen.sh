@@ -10,4 +10,7 @@ for tool in autoreconf automake libtoolize; do
     }
 done
 mkdir -p m4 build-aux
-exec autoreconf --install --warnings=all,no-obsolete,no-portability "$@"
+autoreconf --install --warnings=all,no-obsolete,no-portability "$@"
+# It stays as old as it is where nothing in it changes, and make would then make it anew, also in a
+# folder that cannot be written.
+touch config.h.in

@@ -73,6 +73,13 @@ libpreload_other_la_SOURCES = test/mpi/preload_version.c
 libpreload_other_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"3.9.9"'
 libpreload_other_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 
+# Open MPI's types, for gdb.
+check_LTLIBRARIES += libdebugger_types.la
+libdebugger_types_la_SOURCES = test/mpi/debugger_types.c
+libdebugger_types_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
+libdebugger_types_la_CFLAGS = $(AM_CFLAGS) -g -fno-eliminate-unused-debug-types
+libdebugger_types_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+
 # The lane over shared memory.
 shm_tests = test/mpi/shm_sizes test/mpi/shm_traffic test/mpi/shm_rma
 check_PROGRAMS += $(shm_tests)

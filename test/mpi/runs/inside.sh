@@ -133,7 +133,7 @@ else
     skip "${prefix}inside.monitoring" "with it 6.0.0rc2 crashes in MPI_Init, over ob1 as well"
 fi
 
-# The two lists of requests that a debugger of MPI programs walks have what the program waits for.
+# What a debugger shows of the queues, by Open MPI's own library for it, is what the program waits for.
 inside_queues() {
     local job status=1 try pid
     mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 --mca pml_multilane_eager_max 16k \
@@ -147,7 +147,10 @@ for rank in json.load(sys.stdin)["ranks"]:
         print(rank["pid"])' 2>/dev/null)
         [ -n "$pid" ] && break
     done
-    [ -n "$pid" ] && gdb -batch -nx -p "$pid" -ex "source $top/test/mpi/queues.py" >"$build/inside.queues" 2>&1
+    MSGQ=$("$ompi_info" --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')/libompi_dbg_msgq.so
+    export MSGQ
+    [ -n "$pid" ] && gdb -batch -nx -p "$pid" -ex "add-symbol-file $build/.libs/libdebugger_types.so" \
+        -ex "source $top/test/mpi/queues.py" >"$build/inside.queues" 2>&1
     grep -x "$2" "$build/inside.queues" && status=0
     [ $status = 0 ] || tail -n 20 "$build/inside.queues"
     kill $(pgrep -P "$job") 2>/dev/null
