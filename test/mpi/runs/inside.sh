@@ -41,9 +41,8 @@ inside_forms() {
     form=$("$inside_top" --why --read "$build/inside.cut" 2>&1) && status=1
     grep -q 'cut off' <<<"$form" || { echo "a short file: $form"; status=1; }
     # A terminal as a serial line is one: 60 columns, a key ends it.
-    form=$( (sleep 1.5; printf q) | TERM=vt100 timeout 10 script -qec "stty cols 60 rows 20; '$inside_top' $job" /dev/null) ||
+    form=$(timeout 10 python3 "$top/test/mpi/terminal.py" 60 q "$inside_top" "$job") ||
         { echo "on a terminal it ended with $?"; status=1; }
-    form=$(sed 's/\r//g; s/\x1b\[[0-9;?]*[A-Za-z]//g' <<<"$form")
     grep -Eq '^ +[0-9]+ +[0-9]+ .*(MPI_|computes|in MPI)' <<<"$form" && ! grep -q '.\{61\}' <<<"$form" ||
         { echo "on a terminal of 60 columns: $form"; status=1; }
     for try in $(seq "${1:-20}"); do
