@@ -140,15 +140,32 @@ static void row_print(FILE *file, const struct ranks *ranks, const struct why *w
     fprintf(file, "%.*s\n", (int) view->columns, line);
 }
 
-/* The first lines: what job this is. */
+static unsigned jobs_count(const struct ranks *ranks)
+{
+    unsigned jobs = 0;
+    for (size_t i = 0; i < ranks->count; i++) {
+        size_t first = 0;
+        while (ranks->list[first].second.page.me.job != ranks->list[i].second.page.me.job)
+            first++;
+        jobs += first == i;
+    }
+    return jobs;
+}
+
+/* The first lines: what job this is, or how many there are. */
 static void head_print(FILE *file, const struct ranks *ranks, const struct why *why,
                        const struct view *view)
 {
     const struct page *page = &ranks->list[0].second.page;
-    char line[256];
-    snprintf(line, sizeof(line), "job %u  %s  %zu of %u ranks here (%s)  %u wait, %u cannot go on",
-             page->me.job, page->program, ranks->count, page->job_size, page->host, why->waiting,
-             why->blocked);
+    unsigned jobs = jobs_count(ranks);
+    char what[128], line[256];
+    if (jobs == 1)
+        snprintf(what, sizeof(what), "job %u  %s  %zu of %u", page->me.job, page->program,
+                 ranks->count, page->job_size);
+    else
+        snprintf(what, sizeof(what), "%u jobs  %zu", jobs, ranks->count);
+    snprintf(line, sizeof(line), "%s ranks here (%s)  %u wait, %u cannot go on", what, page->host,
+             why->waiting, why->blocked);
     fprintf(file, "%.*s\n", (int) view->columns, line);
 }
 

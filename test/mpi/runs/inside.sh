@@ -57,6 +57,25 @@ inside_forms() {
 }
 check "${prefix}inside.forms" inside_forms ${MULTILANE_LONG:+1000}
 
+# Two jobs at once are shown as two.
+inside_jobs() {
+    local jobs=() output try
+    for try in 1 2; do
+        mpirun_run 2 --mca pml multilane --mca btl self,shm -- hang wrong-tag 1 >"$build/inside.job$try" 2>&1 &
+        jobs+=($!)
+    done
+    for try in $(seq 50); do
+        output=$("$inside_top" --all --once 2>&1) && grep -Eq '^[2-9] jobs  +[0-9]+ ranks here' <<<"$output" && break
+        sleep 0.1
+    done
+    for try in "${jobs[@]}"; do
+        kill $(pgrep -P "$try") 2>/dev/null
+        wait "$try" 2>/dev/null
+    done
+    grep -E '^[2-9] jobs  +[0-9]+ ranks here' <<<"$output" || { printf '%s\n' "$output"; return 1; }
+}
+check "${prefix}inside.jobs" inside_jobs
+
 # A rank that sleeps in its wait is shown so, and one that spins, too.
 inside_state() { # sleep|spin STATES
     local job try said status=1
