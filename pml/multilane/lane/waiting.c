@@ -17,7 +17,7 @@
 /* For so long a wait yields the processor: a sleep and the wake-up cost some times as much as a
  * yield, so messages that are on their way are waited for awake. Times the processes for each
  * processor: they all have their turn before this one has its next. */
-#define YIELD_NS 1000000u
+#define YIELD_NS 500000u
 /* The same while something waits for room at a lane, which does not wake. */
 #define YIELD_ROOM_NS 20000000u
 
