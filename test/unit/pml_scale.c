@@ -46,6 +46,12 @@ static double heap_bytes(void)
     return (double) info.uordblks + (double) info.hblkhd;
 }
 
+/* That of a sanitizer counts nothing here, and may clear what it gives. */
+static bool allocator_is_libc(void)
+{
+    return heap_bytes() > 0;
+}
+
 /* Of all ranks. Its own class would list it with all communicators of Open MPI. */
 static void comm_forge(ompi_communicator_t *ompi, ompi_group_t *group, uint32_t index)
 {
@@ -70,7 +76,7 @@ static void comm_cost(void)
     size_t there = resident_bytes(ompi.c_pml_comm, all);
     printf("a communicator of %u ranks before its first message: %zu bytes, %zu in memory\n", RANKS,
            all, there);
-    CHECK(there <= UNUSED_COMM_MAX, "%zu bytes", there);
+    CHECK(there <= UNUSED_COMM_MAX || !allocator_is_libc(), "%zu bytes", there);
 }
 
 static void peers_cost(ompi_proc_t *process)
@@ -84,7 +90,7 @@ static void peers_cost(ompi_proc_t *process)
     }
     double each = (heap_bytes() - before) / PEERS;
     printf("a peer that was met: %.0f bytes\n", each);
-    CHECK(each <= PEER_MAX, "%.0f bytes", each);
+    CHECK((each > 0 && each <= PEER_MAX) || !allocator_is_libc(), "%.0f bytes", each);
 }
 
 static void count_one(struct peer *peer, void *count)
