@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory/plain.h"
+#include "common/memory/host_only.h"
 
 struct driver driver;
 bool driver_is_loaded;
@@ -130,7 +130,7 @@ static void load(void)
         snprintf(why, sizeof(why), "the CUDA driver cannot be loaded: %s", error ? error : name);
         return;
     }
-    plain_find();
+    host_only_find();
     /* Never closed: what it has set up in this process stays. */
     driver_is_loaded = functions_find(library);
 }

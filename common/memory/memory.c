@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/memory/plain.h"
+#include "common/memory/host_only.h"
 
 /* Ranges of device memory that were seen in use. The driver says of a freed one what it says of the
  * host's: nothing; and touching it would end the program without a word. */
@@ -87,7 +87,7 @@ void memory_ask(const void *address, struct memory *memory)
     unsigned type = 0, managed = 0, ipc = 0;
     unsigned long long buffer_id = 0;
     *memory = (struct memory){.kind = MEMORY_HOST};
-    if (plain_contains(address))
+    if (host_only_contains(address))
         return;
     void *values[] = {&type,           &managed, &memory->context, &buffer_id,
                       &memory->device, &ipc,     &memory->start,   &memory->size};

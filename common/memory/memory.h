@@ -25,7 +25,8 @@ struct memory {
 };
 
 /* All that is to be known of `address`: of the heap, of variables and of this thread's stack
- * without the driver (plain.h), of all else by one question to it. Only while driver_is_loaded. */
+ * without the driver (host_only.h), of all else by one question to it. Only while driver_is_loaded.
+ */
 void memory_ask(const void *address, struct memory *memory);
 
 /* The same for any process: without a driver this is one branch that never goes the other way. Of

@@ -13,7 +13,7 @@
 #include "common/memory/chunks.h"
 #include "common/memory/kernels.h"
 #include "common/memory/packer.h"
-#include "common/memory/plain.h"
+#include "common/memory/host_only.h"
 
 static driver_ptr ptr(const void *address)
 {
@@ -121,8 +121,8 @@ static int variable;
 static void *other_stack(void *local)
 {
     int own = 0;
-    CHECK(plain_contains(&own), "a local variable of a thread");
-    CHECK(!plain_contains(local), "a local variable of another thread");
+    CHECK(host_only_contains(&own), "a local variable of a thread");
+    CHECK(!host_only_contains(local), "a local variable of another thread");
     return NULL;
 }
 
@@ -133,8 +133,8 @@ static void *mapped;
 static void made_stack(void)
 {
     int own = 0;
-    CHECK(!plain_contains(&own), "a local variable on a stack in mapped memory");
-    CHECK(!plain_contains(mapped), "mapped memory");
+    CHECK(!host_only_contains(&own), "a local variable on a stack in mapped memory");
+    CHECK(!host_only_contains(mapped), "mapped memory");
 }
 
 static void what_can_only_be_the_hosts_asks_nothing(void)
@@ -149,12 +149,12 @@ static void what_can_only_be_the_hosts_asks_nothing(void)
     CHECK(kind_of(&local) == MEMORY_HOST, "a local variable");
     CHECK(kind_of(&variable) == MEMORY_HOST, "a variable");
     CHECK(kind_of(on_heap) == MEMORY_HOST, "the heap");
-    if (plain_contains(on_heap)) /* a sanitizer's is not where the system has it */
+    if (host_only_contains(on_heap)) /* a sanitizer's is not where the system has it */
         CHECK(questions() == before, "the driver was asked %ld times", questions() - before);
-    CHECK(plain_contains(&local) && plain_contains(&variable), "variables");
-    CHECK(!plain_contains(address(device)), "device memory");
+    CHECK(host_only_contains(&local) && host_only_contains(&variable), "variables");
+    CHECK(!host_only_contains(address(device)), "device memory");
     mapped = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(!plain_contains(mapped), "mapped memory");
+    CHECK(!host_only_contains(mapped), "mapped memory");
     CHECK(kind_of(mapped) == MEMORY_HOST && questions() > before, "it was not asked about");
     pthread_create(&thread, NULL, other_stack, &local);
     pthread_join(thread, NULL);
@@ -179,15 +179,15 @@ static void the_heap_ends_where_the_system_says(void)
 {
     enum { BYTES = 1 << 20 };
     device_begin(0);
-    if (!plain_contains(malloc(100)))
+    if (!host_only_contains(malloc(100)))
         return;
     char *end = sbrk(BYTES);
     if (end == (void *) -1)
         return;
-    CHECK(plain_contains(end + 4096), "the heap has grown");
+    CHECK(host_only_contains(end + 4096), "the heap has grown");
     sbrk(-BYTES);
-    CHECK(!plain_contains(end + 4096), "the heap has shrunk");
-    CHECK(!plain_contains((char *) sbrk(0)), "behind the heap");
+    CHECK(!host_only_contains(end + 4096), "the heap has shrunk");
+    CHECK(!host_only_contains((char *) sbrk(0)), "behind the heap");
 }
 
 static void another_allocation_has_another_id(void)

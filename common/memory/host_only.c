@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The addresses of a process that can only be the host's. */
 #define _GNU_SOURCE
-#include "common/memory/plain.h"
+#include "common/memory/host_only.h"
 
 #include <link.h>
 #include <pthread.h>
@@ -52,7 +52,7 @@ static void heap_find(void)
     fclose(maps);
 }
 
-void plain_find(void)
+void host_only_find(void)
 {
     dl_iterate_phdr(program_find, NULL);
     heap_find();
@@ -90,7 +90,7 @@ static bool stack_contains(uintptr_t at)
     return at >= here && range_contains(&stack.range, at) && range_contains(&stack.range, here);
 }
 
-bool plain_contains(const void *address)
+bool host_only_contains(const void *address)
 {
     uintptr_t at = (uintptr_t) address;
 
