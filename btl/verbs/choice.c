@@ -30,14 +30,13 @@ static bool word_names(const char *word, size_t length, const char *device, uint
 }
 
 /* More of them than that get smaller connections. */
-#define FAR_MANY     256u
-#define REQUESTS_MIN 16u
+#define FAR_MANY 256u
 
 void verbs_choice_depth(uint32_t far, uint32_t set, struct choice_depth *depth)
 {
     bool many = far > FAR_MANY;
 
-    depth->requests = set == 0 ? (many ? 32 : 128) : set < REQUESTS_MIN ? REQUESTS_MIN : set;
+    depth->requests = set != 0 ? set : many ? 32 : 128;
     depth->inline_bytes = many ? 64 : 256;
 }
 

@@ -91,9 +91,8 @@ static const struct param params[] = {
     {"retry_count", PARAM_INT, &verbs.retry_count,
      "times to send again before the lane counts as lost, 0 to 7; soft RoCE takes 7 as for ever"},
     {"queue_depth", PARAM_INT, &verbs.queue_depth,
-     "most messages, puts and gets under way to one peer, 16 to 16384; 0: 128, or 32 where more "
-     "than "
-     "256 processes of the job are on other nodes"},
+     "most messages, puts and gets under way to one peer, 16 to 16384; 0: 128, or 32 where the job "
+     "has over 256 processes on other nodes"},
     {"receive_buffers", PARAM_INT, &verbs.receive_buffers,
      "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
      "16 to 65536"},
@@ -126,7 +125,8 @@ static int verbs_register(void)
 
 static bool numbers_check(void)
 {
-    static const struct param_range ranges[] = {
+    int least_depth = verbs.queue_depth == 0 ? 0 : 16;
+    const struct param_range ranges[] = {
         {"gid_index", &verbs.gid_index, -1, 255},
         {"pkey", &verbs.pkey, 0, 65535},
         {"rails", &verbs.rails, 0, CHOICE_PORTS_MAX},
@@ -134,7 +134,7 @@ static bool numbers_check(void)
         {"traffic_class", &verbs.traffic_class, 0, 255},
         {"timeout", &verbs.timeout, 1, 31},
         {"retry_count", &verbs.retry_count, 0, 7},
-        {"queue_depth", &verbs.queue_depth, 0, 16384},
+        {"queue_depth", &verbs.queue_depth, least_depth, 16384},
         {"receive_buffers", &verbs.receive_buffers, 16, 65536},
         {"receive_buffers_most", &verbs.receive_buffers_most, 16, 65536},
         {"slots", &verbs.slots, -1, SLOTS_DEPTH_MOST},

@@ -14,6 +14,8 @@ verbs_refuses() {
     local other="--mca pml multilane --mca btl self,$sm,verbs"
     mpi_says verbs.bad-pairing 'btl_verbs_pairing is "rails"; it can be subnet, route or order' \
         2 $other --mca btl_verbs_pairing rails -- ring
+    mpi_says verbs.bad-queue-depth 'btl_verbs_queue_depth is 5; it can be 16 to 16384' \
+        2 $other --mca btl_verbs_queue_depth 5 -- ring
     mpi_says verbs.bad-slots 'btl_verbs_slots is 300; it can be -1 to 256' \
         2 $other --mca btl_verbs_slots 300 -- ring
     mpi_says verbs.bad-dmabuf 'btl_verbs_dmabuf is "always"; it can be auto or none' \
