@@ -4,6 +4,7 @@
  * stays as it is. */
 #include "lane/waiting.h"
 
+#include <math.h>
 #include <sched.h>
 #include <time.h>
 
@@ -16,8 +17,10 @@
 
 /* For so long a wait yields the processor: a sleep and the wake-up cost some times as much as a
  * yield, so messages that are on their way are waited for awake. Times the processes for each
- * processor: they all have their turn before this one has its next. */
-#define YIELD_NS 500000u
+ * processor, up to a number: they all have their turn before this one has its next. Where a quota
+ * leaves a part of a processor, a single process that yields would use it up. */
+#define YIELD_NS        500000u
+#define YIELD_DEPTH_MAX 32.0
 /* The same while something waits for room at a lane, which does not wake. */
 #define YIELD_ROOM_NS 20000000u
 
@@ -160,10 +163,10 @@ void waiting_begin(void)
 {
     uint32_t threads = parameters.progress_thread ? 2 : 1;
     uint32_t processes = (uint32_t) ompi_process_info.num_local_peers + 1;
-    double depth = processes * threads / crowd_processors();
+    double for_each = processes * threads / crowd_processors();
 
-    state.yield_ns = (uint64_t) (depth > 1 ? depth * YIELD_NS : YIELD_NS);
-    if (parameters.wait_mode == WAIT_SLEEP || (parameters.wait_mode == WAIT_AUTO && depth > 1))
+    state.yield_ns = (uint64_t) (YIELD_NS * fmin(fmax(for_each, 1), YIELD_DEPTH_MAX));
+    if (parameters.wait_mode == WAIT_SLEEP || (parameters.wait_mode == WAIT_AUTO && for_each > 1))
         install();
 }
 
