@@ -72,18 +72,14 @@ static int place_find(void)
                                                                                       : -1;
 }
 
-/* Whether rings are looked at. With one thread the first that rings after a sleep, or after the
- * lingering before one, brings that back; another thread may still sleep. */
-static bool rings_are_looked_at(void)
-{
-    if (!opal_using_threads())
-        atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
-    return atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS;
-}
-
 void shm_attended_add(shm_peer_t *peer)
 {
-    if (!rings_are_looked_at() || !in_is_open(peer) || (peer->in_attended && !peer->in_lingers))
+    /* With one thread the first ring after a sleep, or after the lingering before one, brings back
+     * rings that are looked at; another thread may still sleep. */
+    if (!opal_using_threads())
+        atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
+    if (atomic_load_explicit(&shm.bells, memory_order_relaxed) != BELLS_AND_RINGS ||
+        !in_is_open(peer) || (peer->in_attended && !peer->in_lingers))
         return;
     int at = peer->in_attended ? 0 : place_find();
     if (at < 0)

@@ -209,6 +209,13 @@ TESTS += test/unit/shm_pages
 test_unit_shm_pages_SOURCES = test/unit/shm_pages.c btl/shm/segment.c
 test_unit_shm_pages_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mmap,--wrap=madvise
 
+# Which of its rings are looked at.
+check_PROGRAMS += test/unit/shm_attended
+TESTS += test/unit/shm_attended
+test_unit_shm_attended_SOURCES = test/unit/shm_attended.c btl/shm/attended.c btl/shm/sleep.c
+test_unit_shm_attended_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_shm_attended_LDADD = $(PML_TEST_LDADD)
+
 # Its puts, gets and atomics by message.
 check_PROGRAMS += test/unit/shm_remote
 TESTS += test/unit/shm_remote
