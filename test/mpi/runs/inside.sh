@@ -175,10 +175,10 @@ for rank in json.load(sys.stdin)["ranks"]:
     wait "$job" 2>/dev/null
     return $status
 }
-if ! command -v gdb >/dev/null; then
-    skip "${prefix}inside.queues" "gdb is not installed"
-elif [ -n "$sanitizer" ]; then
+if [ -n "$sanitizer" ]; then
     skip "${prefix}inside.queues" "gdb takes a minute to read sanitized programs"
+elif ! build_root=$build packages_need gdb >"$build/gdb-packages.log" 2>&1; then
+    skip "${prefix}inside.queues" "gdb is not installed, and could not be"
 else
     check "${prefix}inside.queues.receive" inside_queues wrong-tag "receive 2 17"
     check "${prefix}inside.queues.send" inside_queues cycle "send [02] 17"
