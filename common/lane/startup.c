@@ -21,6 +21,13 @@ bool startup_check(const struct startup_costs *costs)
     return is_good;
 }
 
+static bool socket_check(const struct startup_costs *costs)
+{
+    return is_time(costs->socket_s[STARTUP_SOCKET_SMALL]) &&
+           is_time(costs->socket_s[STARTUP_SOCKET_LARGE]) &&
+           costs->socket_s[STARTUP_SOCKET_LARGE] > costs->socket_s[STARTUP_SOCKET_SMALL];
+}
+
 /* The line through two points; through the second and 0 where it would fall. */
 static void line_set(struct model_lane_range *range, double from_bytes, double from_s, double bytes,
                      double time_s, double overhead_s)
@@ -126,4 +133,39 @@ void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
     }
     if (is_copied && (lane->can & MODEL_CAN_CONTROL))
         both_apply(lane);
+}
+
+/* Lanes of tcp inside a node share its processors. */
+#define SOCKET_GROUP 99
+
+/* Nothing is on its way here: one end's processor hands the data to the other's. So all that a
+ * small message takes are overheads. */
+static void socket_set(const struct startup_costs *costs, double s_byte, enum model_way way,
+                       struct model_lane *lane)
+{
+    for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
+        struct model_lane_range *range = &lane->cost[way].ranges[i];
+        range->latency_s = costs->empty_s;
+        range->overhead_send_s = range->overhead_receive_s =
+            costs->socket_s[STARTUP_SOCKET_SMALL] / 2;
+        range->bandwidth_bytes_s = 1 / s_byte;
+    }
+    model_lane_set_source(lane, way, MODEL_LATENCY, MODEL_SOURCE_MEASURED);
+    set_measured(lane, way);
+}
+
+void startup_apply_socket(const struct startup_costs *costs, struct model_lane *lane)
+{
+    if (!startup_check(costs) || !socket_check(costs))
+        return;
+    double put_s_byte =
+        (costs->socket_s[STARTUP_SOCKET_LARGE] - costs->socket_s[STARTUP_SOCKET_SMALL]) /
+        (double) STARTUP_SOCKET_BYTES;
+    /* A message is copied once more, from memory that the cache has lost meanwhile. */
+    double copy_s_byte =
+        (costs->ring_s[STARTUP_256K] - costs->empty_s) / (double) STARTUP_BYTES(STARTUP_256K);
+    socket_set(costs, put_s_byte + copy_s_byte, MODEL_BY_SEND, lane);
+    socket_set(costs, put_s_byte, MODEL_BY_PUT, lane);
+    lane->shared_bytes_s = 0; /* of the interface, which carries none of it */
+    lane->group = SOCKET_GROUP;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the first process of a node measures when a job starts, where no profile is: what a message
- * through memory that two cores share costs, and what the kernel's copying does. Machines differ so
- * much in both, each by a factor of three, that no constant could choose between them. */
+ * through memory that two cores share costs, what the kernel's copying does, and, where the job has
+ * tcp, what a connection within the node does. Machines differ so much in each, by a factor of
+ * three, that no constant could choose between them. */
 #ifndef COMMON_LANE_STARTUP_H
 #define COMMON_LANE_STARTUP_H
 
@@ -14,11 +15,16 @@
 enum { STARTUP_4K, STARTUP_16K, STARTUP_64K, STARTUP_256K, STARTUP_SIZES };
 #define STARTUP_BYTES(size) ((size_t) 4096 << (2 * (size)))
 
+/* Over a connection: 64 bytes; STARTUP_SOCKET_BYTES that the receiver reads where they belong. */
+enum { STARTUP_SOCKET_SMALL, STARTUP_SOCKET_LARGE, STARTUP_BY_SOCKET };
+#define STARTUP_SOCKET_BYTES STARTUP_BYTES(STARTUP_256K)
+
 /* All zero: not measured. */
 struct startup_costs {
-    double empty_s;                 /* one way of an empty message through shared memory, */
-    double ring_s[STARTUP_SIZES];   /* and of one that both ends copy, in fragments of 16 KiB */
-    double kernel_s[STARTUP_SIZES]; /* the kernel's copy from the other core */
+    double empty_s;                     /* one way of an empty message through shared memory, */
+    double ring_s[STARTUP_SIZES];       /* and of one that both ends copy, in fragments of 16 KiB */
+    double kernel_s[STARTUP_SIZES];     /* the kernel's copy from the other core */
+    double socket_s[STARTUP_BY_SOCKET]; /* one way over a connection; all zero: not measured */
 };
 
 /* Can costs that another process has published be true? */
@@ -27,5 +33,9 @@ bool startup_check(const struct startup_costs *costs);
 /* Puts what was measured into a lane inside this node: into sends, if it is a ring of ours in
  * shared memory, and into gets and puts, if the kernel does them. */
 void startup_apply(const struct startup_costs *costs, struct model_lane *lane);
+
+/* Puts them into a lane of tcp inside this node, whatever interface it is named after: the kernel
+ * takes its messages from one process to the other. Only if they were measured. */
+void startup_apply_socket(const struct startup_costs *costs, struct model_lane *lane);
 
 #endif

@@ -3,7 +3,10 @@
 #define _GNU_SOURCE
 #include "common/lane/startup_measure.h"
 
+#include <errno.h>
 #include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -11,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,7 +34,9 @@
 /* Where they are not, once more. */
 #define TRIES 3
 
-enum step { STEP_EMPTY, STEP_RING, STEP_KERNEL };
+#define SOCKET_SMALL_BYTES ((size_t) 64)
+
+enum step { STEP_EMPTY, STEP_RING, STEP_KERNEL, STEP_SOCKET };
 
 /* One of the two ends. It alone writes its words and memory; the other one reads them. */
 struct end {
@@ -38,6 +44,7 @@ struct end {
     _Alignas(LINE_BYTES) _Atomic uint32_t fragments;  /* so is this; acquire: await */
     _Alignas(LINE_BYTES) uint32_t turns, sent, taken; /* its own counts */
     unsigned char *user, *ring;                       /* MOST_BYTES each */
+    int socket;                                       /* below 0: none */
 };
 
 struct pair {
@@ -115,10 +122,93 @@ static bool kernel_copies(struct pair *pair, unsigned char *to, unsigned char *f
     return kernel_copy(pair, to, from, bytes) && kernel_copy(pair, to, from, bytes);
 }
 
+/* --- a connection ----------------------------------------------------------------------------- */
+
+/* Has send or recv done its part? Neither waits. */
+static bool socket_moved(struct pair *pair, ssize_t result, size_t *at)
+{
+    if (result > 0)
+        *at += (size_t) result;
+    else if (result == 0 || (errno != EAGAIN && errno != EINTR))
+        return give_up(pair);
+    if (atomic_load_explicit(&pair->has_failed, memory_order_relaxed))
+        return false;
+    return result > 0 || now_s() < pair->until_s || give_up(pair);
+}
+
+static bool socket_send(struct pair *pair, struct end *me, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;)
+        if (!socket_moved(pair,
+                          send(me->socket, me->user + at, bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL),
+                          &at))
+            return false;
+    return true;
+}
+
+static bool socket_receive(struct pair *pair, struct end *me, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;)
+        if (!socket_moved(pair, recv(me->socket, me->user + at, bytes - at, MSG_DONTWAIT), &at))
+            return false;
+    return true;
+}
+
+/* False: there is no loopback interface, or no descriptor. */
+static bool sockets_listen(int listener, struct sockaddr_in *address)
+{
+    socklen_t length = sizeof(*address);
+    *address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return bind(listener, (struct sockaddr *) address, length) == 0 && listen(listener, 1) == 0 &&
+           getsockname(listener, (struct sockaddr *) address, &length) == 0;
+}
+
+/* Is the accepted connection ours? Another process may have been first. */
+static bool sockets_belong(int here, int there)
+{
+    struct sockaddr_in own, other;
+    socklen_t own_length = sizeof(own), other_length = sizeof(other);
+    return getsockname(here, (struct sockaddr *) &own, &own_length) == 0 &&
+           getpeername(there, (struct sockaddr *) &other, &other_length) == 0 &&
+           own.sin_port == other.sin_port;
+}
+
+static void sockets_close(struct pair *pair)
+{
+    if (pair->here.socket >= 0)
+        close(pair->here.socket);
+    if (pair->there.socket >= 0)
+        close(pair->there.socket);
+    pair->here.socket = pair->there.socket = -1;
+}
+
+static void sockets_open(struct pair *pair)
+{
+    const int on = 1;
+    struct sockaddr_in address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pair->here.socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pair->there.socket = -1;
+    if (listener >= 0 && pair->here.socket >= 0 && sockets_listen(listener, &address) &&
+        connect(pair->here.socket, (struct sockaddr *) &address, sizeof(address)) == 0)
+        pair->there.socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (listener >= 0)
+        close(listener);
+    if (pair->there.socket < 0 || !sockets_belong(pair->here.socket, pair->there.socket) ||
+        setsockopt(pair->here.socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
+        setsockopt(pair->there.socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
+        sockets_close(pair);
+}
+
+/* --- turns ------------------------------------------------------------------------------------ */
+
 /* The other end's part in a turn. */
 static bool turn_answer(struct pair *pair, enum step step, size_t bytes)
 {
     struct end *me = &pair->there, *other = &pair->here;
+    if (step == STEP_SOCKET)
+        return socket_receive(pair, me, bytes) && socket_send(pair, me, bytes);
     bool is_good = step == STEP_RING ? message_receive(pair, me, other, bytes)
                                      : await(pair, &other->turn, me->turns + 1);
     if (is_good && step == STEP_RING)
@@ -135,6 +225,10 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
     struct end *me = &pair->here, *other = &pair->there;
     bool is_good = true;
     double start_s = now_s();
+    if (step == STEP_SOCKET)
+        return socket_send(pair, me, bytes) && socket_receive(pair, me, bytes)
+                   ? (now_s() - start_s) / 2
+                   : -1;
     if (step == STEP_RING) {
         message_send(me, bytes);
         is_good = message_receive(pair, me, other, bytes);
@@ -148,17 +242,31 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
     return is_good ? (now_s() - start_s) / 2 : -1;
 }
 
-/* What is measured, in this order, by both ends. */
-#define TASKS (2 * STARTUP_SIZES + 1)
+/* What is measured, in this order, by both ends; what follows TASKS_OF_MEMORY only over a
+ * connection.
+ */
+#define TASKS_OF_MEMORY (2 * STARTUP_SIZES + 1)
+#define TASKS           (TASKS_OF_MEMORY + STARTUP_BY_SOCKET)
 
 static double *task_of(struct startup_costs *costs, unsigned task, enum step *step, size_t *bytes)
 {
     unsigned size = task / 2;
+    if (task >= TASKS_OF_MEMORY) {
+        unsigned by = task - TASKS_OF_MEMORY;
+        *step = STEP_SOCKET;
+        *bytes = by == STARTUP_SOCKET_SMALL ? SOCKET_SMALL_BYTES : STARTUP_SOCKET_BYTES;
+        return &costs->socket_s[by];
+    }
     *bytes = size < STARTUP_SIZES ? STARTUP_BYTES(size) : 0;
     *step = size == STARTUP_SIZES ? STEP_EMPTY : task % 2 ? STEP_KERNEL : STEP_RING;
     if (*step == STEP_EMPTY)
         return &costs->empty_s;
     return *step == STEP_KERNEL ? &costs->kernel_s[size] : &costs->ring_s[size];
+}
+
+static unsigned tasks_of(const struct pair *pair)
+{
+    return pair->here.socket >= 0 ? TASKS : TASKS_OF_MEMORY;
 }
 
 static void *other_end(void *argument)
@@ -168,7 +276,7 @@ static void *other_end(void *argument)
     enum step step;
     size_t bytes;
     bool is_good = true;
-    for (unsigned task = 0; task < TASKS && is_good; task++) {
+    for (unsigned task = 0; task < tasks_of(pair) && is_good; task++) {
         task_of(&unused, task, &step, &bytes);
         for (int round = 0; round < ROUNDS && is_good; round++)
             is_good = turn_answer(pair, step, bytes);
@@ -194,13 +302,18 @@ static bool costs_measure(struct pair *pair, struct startup_costs *costs)
 {
     enum step step;
     size_t bytes;
-    for (unsigned task = 0; task < TASKS; task++) {
+    unsigned task = 0;
+    for (; task < tasks_of(pair); task++) {
         double *time_s = task_of(costs, task, &step, &bytes);
         *time_s = step_time(pair, step, bytes);
         if (*time_s < 0)
-            return give_up(pair);
+            break;
     }
-    return startup_check(costs);
+    if (task < tasks_of(pair))
+        (void) give_up(pair);
+    if (task < TASKS)
+        memset(costs->socket_s, 0, sizeof(costs->socket_s));
+    return task >= TASKS_OF_MEMORY && startup_check(costs);
 }
 
 /* --- the other core --------------------------------------------------------------------------- */
@@ -269,18 +382,23 @@ static bool measure_bound(struct pair *pair, struct startup_costs *costs)
     return is_good;
 }
 
-static bool try_measure(unsigned char *memory, struct startup_costs *costs)
+static bool try_measure(unsigned char *memory, bool has_sockets, struct startup_costs *costs)
 {
     struct pair pair = {.until_s = now_s() + STARTUP_MOST_S / TRIES};
     pair.here.user = memory;
     pair.here.ring = memory + MOST_BYTES;
     pair.there.user = memory + 2 * MOST_BYTES;
     pair.there.ring = memory + 3 * MOST_BYTES;
+    pair.here.socket = pair.there.socket = -1;
+    if (has_sockets)
+        sockets_open(&pair);
     *costs = (struct startup_costs){0};
-    return measure_bound(&pair, costs);
+    bool is_good = measure_bound(&pair, costs);
+    sockets_close(&pair);
+    return is_good;
 }
 
-bool startup_measure(struct startup_costs *costs)
+bool startup_measure(bool has_sockets, struct startup_costs *costs)
 {
     size_t bytes = 4 * MOST_BYTES;
     bool is_good = false;
@@ -289,7 +407,7 @@ bool startup_measure(struct startup_costs *costs)
     if (memory != MAP_FAILED) {
         memset(memory, 1, bytes); /* pages of their own, not all the one of zeros */
         for (int i = 0; i < TRIES && !is_good; i++)
-            is_good = try_measure(memory, costs);
+            is_good = try_measure(memory, has_sockets, costs);
         munmap(memory, bytes);
     }
     if (!is_good)

@@ -13,12 +13,13 @@
  * by ping-pongs of the protocols; the others: their own defaults and public figures. */
 struct stock_btl_default {
     const char *name;
-    double unit;    /* bytes a second of one unit of btl_bandwidth */
-    unsigned is;    /* of these: */
-#define A_LINK    1 /* btl_bandwidth is that of the link, not just a rank */
-#define EMULATING 2 /* its get and put are messages in disguise */
-#define EXACT     4 /* see stock_btl_sendi_leaves */
-#define DELIVERS  8 /* see stock_btl_delivers */
+    double unit;        /* bytes a second of one unit of btl_bandwidth */
+    unsigned is;        /* of these: */
+#define A_LINK       1  /* btl_bandwidth is that of the link, not just a rank */
+#define EMULATES_GET 2  /* it is a message in disguise; */
+#define EMULATES_PUT 16 /* so is this. tcp's put is read where it belongs, without a copy */
+#define EXACT        4  /* see stock_btl_sendi_leaves */
+#define DELIVERS     8  /* see stock_btl_delivers */
     double latency_s;
     /* Sends: overhead of both ends and bandwidth (0: the link's), of messages up to `small_bytes`
      * and of larger ones. */
@@ -40,8 +41,9 @@ static const struct stock_btl_default defaults[] = {
     {"sm", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
      0},
     {"smcuda", MEGABIT_S, DELIVERS, 0.2e-6, 4096, 0.6e-6, 5e9, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},
-    {"tcp", MEGABIT_S, A_LINK | EMULATING, 20e-6, ANY_SIZE, 0, 0, 10e-6, 0, 0, 0, 0, 0},
-    {"usnic", MEGABIT_S, A_LINK | EMULATING, 3e-6, ANY_SIZE, 0, 0, 1e-6, 0, 0, 0, 0, 0},
+    {"tcp", MEGABIT_S, A_LINK | EMULATES_GET, 20e-6, ANY_SIZE, 0, 0, 10e-6, 0, 10e-6, 0, 0, 0},
+    {"usnic", MEGABIT_S, A_LINK | EMULATES_GET | EMULATES_PUT, 3e-6, ANY_SIZE, 0, 0, 1e-6, 0, 0, 0,
+     0, 0},
     {"openib", MEGABIT_S, A_LINK, 1.2e-6, ANY_SIZE, 0, 0, 0.6e-6, 0, 0.5e-6, 0, 16e-6, 0.06e-9},
     {"uct", MEBIBYTE_S, A_LINK | EXACT, 1e-6, ANY_SIZE, 0, 0, 0.4e-6, 0, 0.4e-6, 0, 16e-6, 0.06e-9},
     {"ugni", MEBIBYTE_S, A_LINK, 1.5e-6, ANY_SIZE, 0, 0, 0.5e-6, 0, 0.5e-6, 0, 10e-6, 0.06e-9},
@@ -174,11 +176,11 @@ void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
         lane->can |= MODEL_CAN_SHORT;
         lane->short_max_bytes = btl->short_max_bytes;
     }
-    if (btl->can_get && !(known->is & EMULATING)) {
+    if (btl->can_get && !(known->is & EMULATES_GET)) {
         lane->can |= MODEL_CAN_GET;
         set_rma(lane, MODEL_BY_GET, known, link, btl->registers);
     }
-    if (btl->can_put && !(known->is & EMULATING)) {
+    if (btl->can_put && !(known->is & EMULATES_PUT)) {
         lane->can |= MODEL_CAN_PUT;
         set_rma(lane, MODEL_BY_PUT, known, link, btl->registers);
     }
@@ -202,10 +204,10 @@ bool stock_btl_knows_no_network(const char *name, uint32_t bandwidth)
 
 void stock_btl_network(double link_bytes_s, struct model_lane *lane)
 {
-    struct model_lane_cost *cost = &lane->cost[MODEL_BY_SEND];
     bool is_known = link_bytes_s > 0;
-    for (uint32_t i = 0; i < cost->range_count; i++)
-        cost->ranges[i].bandwidth_bytes_s = is_known ? link_bytes_s : NETWORK_BYTES_S;
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
+            lane->cost[way].ranges[i].bandwidth_bytes_s = is_known ? link_bytes_s : NETWORK_BYTES_S;
     model_lane_set_source(lane, MODEL_WAYS, MODEL_BANDWIDTH,
                           is_known ? MODEL_SOURCE_LINK : MODEL_SOURCE_DEFAULT);
     lane->shared_bytes_s = is_known ? link_bytes_s : 0;

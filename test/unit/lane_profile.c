@@ -304,6 +304,8 @@ static struct startup_costs costs_of(double ring_bytes_s, double kernel_bytes_s)
         costs.ring_s[i] = 2e-7 + (double) STARTUP_BYTES(i) / ring_bytes_s;
         costs.kernel_s[i] = 6e-7 + (double) STARTUP_BYTES(i) / kernel_bytes_s;
     }
+    costs.socket_s[STARTUP_SOCKET_SMALL] = 5e-6;
+    costs.socket_s[STARTUP_SOCKET_LARGE] = 5e-6 + (double) STARTUP_SOCKET_BYTES / 10e9;
     return costs;
 }
 
@@ -368,9 +370,37 @@ static void impossible_costs_change_nothing(void)
             struct startup_costs costs = costs_of(10e9, 30e9);
             struct model_lane lane = before;
             memcpy((char *) &costs + at * sizeof(double), &wrong[i], sizeof(double));
-            startup_apply(&costs, &lane);
+            startup_apply_socket(&costs, &lane);
+            if (at < offsetof(struct startup_costs, socket_s) / sizeof(double))
+                startup_apply(&costs, &lane);
             CHECK(memcmp(&lane, &before, sizeof(lane)) == 0, "%g as number %zu", wrong[i], at);
         }
+}
+
+/* A connection inside a node is as fast as it was measured, not as its interface. */
+static void sockets_inside_a_node_are_measured(void)
+{
+    struct model_error error;
+    struct startup_costs costs = costs_of(10e9, 30e9);
+    struct model_lane lane;
+    const struct model_lane_range link = {UINT64_MAX, 20e-6, 125e6, 5e-6, 5e-6, 0, 0};
+    model_lane_init(&lane, "tcp:eth0");
+    lane.can = MODEL_CAN_SEND | MODEL_CAN_PUT;
+    model_lane_set_cost(&lane, MODEL_BY_SEND, &link);
+    model_lane_set_cost(&lane, MODEL_BY_PUT, &link);
+    lane.shared_bytes_s = 125e6;
+    startup_apply_socket(&costs, &lane);
+    CHECK(model_lane_check(&lane, &error), "%s", error.text);
+    CHECK(fabs(bandwidth_of(&lane, MODEL_BY_SEND, 1) / 5e9 - 1) < 0.01 &&
+              fabs(bandwidth_of(&lane, MODEL_BY_PUT, 1) / 10e9 - 1) < 1e-9,
+          "messages are copied once more than puts");
+    const struct model_lane_range *range = model_lane_range_at(&lane, MODEL_BY_PUT, 1);
+    CHECK(fabs(range->overhead_send_s + range->overhead_receive_s - 5e-6) < 1e-12 &&
+              range->latency_s == costs.empty_s && lane.shared_bytes_s == 0 && lane.group != 0,
+          "what else it takes");
+    CHECK(lane.source[MODEL_BY_PUT][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
+              lane.source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_MEASURED,
+          "sources");
 }
 
 /* What this machine says can be computed with; where it is too busy to say, all is zero. */
@@ -379,7 +409,7 @@ static void this_machine_is_measured_or_not(void)
     struct startup_costs costs, zero = {0};
     struct model_error error;
     struct model_lane lane = lane_in_memory();
-    bool is_measured = startup_measure(&costs);
+    bool is_measured = startup_measure(true, &costs);
     CHECK(is_measured ? startup_check(&costs) : memcmp(&costs, &zero, sizeof(zero)) == 0,
           "neither measured nor nothing");
     startup_apply(&costs, &lane);
@@ -403,6 +433,7 @@ int main(void)
     measured_costs_replace_declared_ones();
     the_machine_decides_who_copies();
     impossible_costs_change_nothing();
+    sockets_inside_a_node_are_measured();
     this_machine_is_measured_or_not();
     snprintf(path, sizeof(path), "%s/profile", folder);
     unlink(path);

@@ -84,12 +84,26 @@ static bool process_give_up(const ompi_proc_t *proc)
 static struct sigaction before;
 static bool is_ignored;
 
-void sockets_give_up(ompi_proc_t **procs, size_t count)
+static void sigpipe_ignore(void)
 {
-    const struct timespec pause = {0, LOOK_PAUSE_NS};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     if (!is_ignored && sigaction(SIGPIPE, &ignore, &before) == 0)
         is_ignored = true;
+}
+
+void socket_stop(const mca_btl_base_module_t *btl, const struct mca_btl_base_endpoint_t *endpoint)
+{
+    int fd = compat_is_tcp(btl) ? compat_tcp_socket(btl, endpoint) : -1;
+    if (fd < 0)
+        return;
+    sigpipe_ignore();
+    shutdown(fd, SHUT_RDWR);
+}
+
+void sockets_give_up(ompi_proc_t **procs, size_t count)
+{
+    const struct timespec pause = {0, LOOK_PAUSE_NS};
+    sigpipe_ignore();
     bool again = true;
     for (int look = 0; look < LOOKS_MAX && again; look++) {
         if (look > 0)

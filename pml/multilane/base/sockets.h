@@ -18,4 +18,9 @@ bool socket_is_healthy(int fd, uint32_t silence_ms);
 void sockets_give_up(ompi_proc_t **procs, size_t count);
 void sockets_end(void);
 
+/* Shuts down the connection of a lost peer that was offered memory: its puts, still in the network,
+ * would be written there when the program has it for something else. Nothing, if the BTL is not
+ * btl/tcp. Ignores SIGPIPE likewise. */
+void socket_stop(const mca_btl_base_module_t *btl, const struct mca_btl_base_endpoint_t *endpoint);
+
 #endif

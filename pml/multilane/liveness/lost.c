@@ -4,6 +4,7 @@
 
 #include "base/pending.h"
 #include "base/protocol.h"
+#include "base/sockets.h"
 #include "join/assembly.h"
 #include "peer/control_message.h"
 #include "request/recv_request.h"
@@ -56,6 +57,13 @@ static void posted_end(struct peer *peer)
     }
 }
 
+static void puts_stop(struct peer *peer)
+{
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (lane_can_put(&peer->lanes[i]))
+            socket_stop(peer->lanes[i].btl, peer->lanes[i].endpoint);
+}
+
 /* Ends sends with an RTS out and receives with an RTR out. */
 static void handles_end(struct peer *peer)
 {
@@ -68,8 +76,11 @@ static void handles_end(struct peer *peer)
             send_request_lost(send, handle);
     at = 0;
     while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at, &handle)))
-        if (recv_request_peer(receive) == peer && !recv_request_is_held(receive))
+        if (recv_request_peer(receive) == peer && !recv_request_is_held(receive)) {
+            if (receive->rma.count)
+                puts_stop(peer);
             recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
+        }
 }
 
 void lost_tell(struct lane *lane)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/compat/param.h"
+#include "common/compat/tcp.h"
 #include "common/lane/attr.h"
 #include "common/lane/declared.h"
 #include "common/lane/stock_btl.h"
@@ -269,10 +270,15 @@ static void attributes_of_both_ends(const struct lane *lane, struct model_lane *
 }
 
 /* By a profile; else, inside the node, at the start of the job. */
-static void attributes_measured(enum profile_placement placement, struct model_lane *out)
+static void attributes_measured(const struct lane *lane, struct model_lane *out)
 {
+    enum profile_placement placement = attributes_placement(lane->peer);
     const struct startup_costs *costs = placement == PROFILE_HOST ? NULL : node_costs();
-    if (!used_profile_apply(placement, out) && costs)
+    if (used_profile_apply(placement, out) || !costs)
+        return;
+    if (compat_is_tcp(lane->btl))
+        startup_apply_socket(costs, out);
+    else
         startup_apply(costs, out);
 }
 
@@ -292,7 +298,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     set_device(lane, out);
     /* Measured are copies between two processes; not yet a lane of device memory alone. */
     if (out->reach & MODEL_MEMORY_HOST && !lane->peer->is_self)
-        attributes_measured(attributes_placement(lane->peer), out);
+        attributes_measured(lane, out);
     if (group)
         out->group = group;
     attributes_of_user(lane_name(lane), lane->extension != NULL, out);

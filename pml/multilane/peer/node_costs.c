@@ -9,6 +9,7 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/compat/modex.h"
+#include "common/compat/tcp.h"
 #include "common/lane/startup_measure.h"
 #include "peer/used_profile.h"
 
@@ -34,12 +35,21 @@ static bool is_wanted(void)
            ompi_process_info.num_local_peers > 0;
 }
 
+static bool has_tcp(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    if (compat_is_tcp(selected->btl_module))
+        return true;
+    return false;
+}
+
 void node_costs_publish(void)
 {
     if (ompi_process_info.my_local_rank != 0)
         return;
     if (is_wanted())
-        (void) startup_measure(&node.costs);
+        (void) startup_measure(has_tcp(), &node.costs);
     node.was_read = true;
     /* Also what was not measured: the others ask. */
     (void) modex_send(record_name(), &node.costs, sizeof(node.costs));
