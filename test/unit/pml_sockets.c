@@ -233,6 +233,27 @@ static void test_only_the_dead_of_peers_are_given_up(void)
     deaf_close(&deaf);
 }
 
+/* The peer, taken for lost, writes when this process has its memory for something else. */
+static void test_a_stopped_connection_brings_nothing(void)
+{
+    static struct process lost, other_btl;
+    char bytes[16] = "late";
+    struct pair pair = pair_make(address_a), others = pair_make(address_b);
+    process_make(&lost, "tcp", pair.ours);
+    process_make(&other_btl, "uct", others.ours);
+    socket_stop(&lost.module, lost.bml.btl_endpoint);
+    socket_stop(&other_btl.module, other_btl.bml.btl_endpoint);
+    (void) !send(pair.theirs, bytes, sizeof(bytes), MSG_NOSIGNAL);
+    CHECK(send(others.theirs, bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes), "no room");
+    pass(10);
+    CHECK(recv(pair.ours, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0, "bytes of a lost peer came");
+    CHECK(recv(others.ours, bytes, sizeof(bytes), MSG_DONTWAIT) == sizeof(bytes), "another BTL");
+    CHECK(write(pair.ours, bytes, 1) < 0, "and the BTL's goodbye, an error, is no signal");
+    sockets_end();
+    pair_close(&pair);
+    pair_close(&others);
+}
+
 int main(void)
 {
     test_what_is_no_connection();
@@ -241,5 +262,6 @@ int main(void)
     test_trouble_is_of_one_connection();
     test_without_descriptors();
     test_only_the_dead_of_peers_are_given_up();
+    test_a_stopped_connection_brings_nothing();
     return check_end();
 }
