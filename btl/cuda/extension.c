@@ -37,6 +37,8 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
 {
     (void) btl;
     memset(out, 0, sizeof(*out));
+    if (!peer)
+        return OPAL_ERR_NOT_AVAILABLE;
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_DEVICE_MEMORY;
     out->memory = MULTILANE_MEMORY_CUDA;
     out->zcopied_max_bytes = SIZE_MAX;

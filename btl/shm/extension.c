@@ -29,21 +29,31 @@ static void cost_set(struct multilane_lane_cost *cost, const struct multilane_la
 static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
+    /* Without a peer: the kernel copies between processes of one user, unless it is told not to. */
+    bool can_copy = peer ? shm_copy_possible(peer) : strcmp(shm.single_copy_text, "none") != 0;
+    bool copies = peer ? peer->copy_proven : can_copy;
+    struct model_error error;
+
+    if (!btl) {
+        btl = &shm_module;
+        if (!user_attributes_read(&shm.user, "shm", &error))
+            return OPAL_ERR_BAD_PARAM;
+    }
     memset(out, 0, sizeof(*out));
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL;
-    if (shm_copy_possible(peer))
+    if (can_copy)
         out->capabilities |= MULTILANE_CAN_COPY;
     out->memory = MULTILANE_MEMORY_HOST;
     out->capacity_group = 1;
     out->short_max_bytes = btl->btl_max_send_size;
     out->copied_max_bytes = btl->btl_max_send_size;
-    out->zcopied_max_bytes = peer->copy_proven ? SIZE_MAX : 0;
+    out->zcopied_max_bytes = copies ? SIZE_MAX : 0;
     out->piece_min_bytes = 4096;
     cost_set(&out->cost[MULTILANE_BY_SEND], send_ranges,
              sizeof(send_ranges) / sizeof(send_ranges[0]));
     /* Without the kernel's copying, get and put go by message and cost as much as messages. */
     for (int way = MULTILANE_BY_GET; way <= MULTILANE_BY_PUT; way++) {
-        if (peer->copy_proven)
+        if (copies)
             cost_set(&out->cost[way], copy_ranges, sizeof(copy_ranges) / sizeof(copy_ranges[0]));
         else
             cost_set(&out->cost[way], send_ranges, sizeof(send_ranges) / sizeof(send_ranges[0]));

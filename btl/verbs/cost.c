@@ -2,7 +2,11 @@
 /* The cost of a lane, by estimates for its kind of device. */
 #include "btl/verbs/verbs.h"
 
+#include <glob.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "opal/runtime/opal_params.h"
 
@@ -113,4 +117,63 @@ void verbs_cost_fill(const struct verbs_module *module, const struct choice_addr
     const struct choice_address *mine = &verbs.record.ports[module->port_index].address;
 
     cost_set(out, estimate_of(module, mine->link), wire_bytes_s(mine, theirs));
+}
+
+/* The first line of a file of that port. */
+static bool port_line(const char *port, const char *name, char line[64])
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%.120s/%s", port, name);
+    FILE *file = fopen(path, "re");
+    bool good = file && fgets(line, 64, file);
+    if (file)
+        fclose(file);
+    return good;
+}
+
+/* 0: the port is not active. */
+static uint32_t port_megabits(const char *port)
+{
+    char line[64];
+    if (!port_line(port, "state", line) || !strstr(line, "ACTIVE"))
+        return 0;
+    return port_line(port, "rate", line) ? verbs_choice_megabits_shown(line) : 0;
+}
+
+static const struct estimate *port_estimate(const char *port)
+{
+    char line[64], device[160];
+    const char *end = strstr(port, "/ports/");
+    snprintf(device, sizeof(device), "%.*s/device", end ? (int) (end - port) : 0, port);
+    if (access(device, F_OK) != 0) /* it sits on no bus */
+        return &estimate_soft;
+    return port_line(port, "link_layer", line) && strncmp(line, "InfiniBand", 10) == 0
+               ? &estimate_infiniband
+               : &estimate_roce;
+}
+
+/* The fastest active port, by what the kernel shows of it: no device is opened. */
+bool verbs_cost_expect(struct multilane_lane_attributes *out)
+{
+    uint32_t most = 0;
+    glob_t ports;
+    struct model_error error;
+    memset(out, 0, sizeof(*out));
+    if (!user_attributes_read(&verbs.user, "verbs", &error) ||
+        glob("/sys/class/infiniband/*/ports/*", 0, NULL, &ports) != 0)
+        return false;
+    for (size_t i = 0; i < ports.gl_pathc; i++) {
+        uint32_t megabits = port_megabits(ports.gl_pathv[i]);
+        if (megabits <= most)
+            continue;
+        most = megabits;
+        cost_set(out, port_estimate(ports.gl_pathv[i]), megabits * 1e6 / 8 * SHARE_OF_WIRE);
+    }
+    globfree(&ports);
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK;
+    out->memory = MULTILANE_MEMORY_HOST;
+    out->copied_max_bytes = 16 << 10;
+    out->zcopied_max_bytes = 1 << 30;
+    out->piece_min_bytes = 16 << 10;
+    return most > 0;
 }

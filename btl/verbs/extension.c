@@ -7,6 +7,8 @@
 static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
+    if (!btl)
+        return verbs_cost_expect(out) ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
     struct verbs_module *module = module_of(btl);
 
     memset(out, 0, sizeof(*out));

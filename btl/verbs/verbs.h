@@ -600,6 +600,8 @@ int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, vo
 uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
                                const struct choice_address *address);
 /* The cost of the lane to that port, each way. */
+/* For the extension without a module; false: no port is active. */
+bool verbs_cost_expect(struct multilane_lane_attributes *out);
 void verbs_cost_fill(const struct verbs_module *module, const struct choice_address *theirs,
                      struct multilane_lane_attributes *out);
 

@@ -7,11 +7,10 @@
 
 #include "common/model/lane.h"
 
-static const struct multilane_extension *extension_find(const mca_btl_base_module_t *btl)
+const struct multilane_extension *lane_extension_named(const char *btl)
 {
     char symbol[128];
-    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT,
-             btl->btl_component->btl_version.mca_component_name);
+    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT, btl);
     const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
     return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
                    extension->struct_bytes >= sizeof(*extension)
@@ -35,6 +34,6 @@ const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t 
             return known[i].extension;
     unsigned at = next++ % MODEL_LANES_MAX;
     known[at].component = btl->btl_component;
-    known[at].extension = extension_find(btl);
+    known[at].extension = lane_extension_named(btl->btl_component->btl_version.mca_component_name);
     return known[at].extension;
 }

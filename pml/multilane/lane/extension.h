@@ -9,5 +9,7 @@
 
 /* The extension of a BTL of ours; null for a stock BTL. */
 const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
+/* By the BTL's name, without a module: outside of jobs. Null also if the BTL is not loaded. */
+const struct multilane_extension *lane_extension_named(const char *btl);
 
 #endif

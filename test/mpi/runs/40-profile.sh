@@ -89,10 +89,16 @@ profile_switch_points() {
     OMPI_MCA_pml_multilane_profile=$profile "$ompi_info" --param pml multilane --level 9 --parsable |
         grep 'switch_points:value:.*shm:shm@cache: eager-short to .* above'
 }
+machine_switch_points() {
+    OMPI_MCA_pml_multilane_profile=none OMPI_MCA_btl_shm_lane_bandwidth=0 \
+        "$ompi_info" --param pml multilane --level 9 --parsable |
+        grep -E 'switch_points:value:"?shm:shm: eager-short to [1-9].*; tcp:node: eager-copy to [1-9].* above'
+}
 if [ -n "$sanitizer" ]; then
     skip "${prefix}profile.switch-points" "a sanitizer has to be in the program, and ompi_info is without"
 else
     check "${prefix}profile.switch-points" profile_switch_points
+    check "${prefix}profile.switch-points-without" machine_switch_points
 fi
 
 # Several lanes of one name: the profile has it once, and is read.
