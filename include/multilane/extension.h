@@ -160,8 +160,8 @@ struct multilane_extension {
 
     /* What the lane costs and can do toward this peer. `out` is filled wholly; values that a
      * parameter of the user set are already in it. Called when the PML makes a plan, never on the
-     * data path. With null for both, and outside of a job, for ompi_info: the lane that a job on this
-     * machine can expect, the best of several; below 0: none. */
+     * data path. With null for both, and outside of a job, for ompi_info: the lane that a job on
+     * this machine can expect, the best of several; below 0: none. */
     int (*attributes)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       struct multilane_lane_attributes *out);
 
