@@ -111,20 +111,17 @@ static bool parse_bias(struct model_error *why)
             model_fail(why, "it must be above 0 and at most 100"));
 }
 
-static bool parse_eager_max(struct model_error *why)
+/* A size above 0; auto: 0. */
+static bool parse_size_or_auto(const char *text, uint64_t *bytes, struct model_error *why)
 {
-    parameters.eager_max_bytes = 0;
-    return strcmp(parameters.eager_max, "auto") == 0 ||
-           (number_parse_size(parameters.eager_max, &parameters.eager_max_bytes, why) &&
-            (parameters.eager_max_bytes > 0 || model_fail(why, "it must be above 0")));
+    *bytes = 0;
+    return strcmp(text, "auto") == 0 || (number_parse_size(text, bytes, why) &&
+                                         (*bytes > 0 || model_fail(why, "it must be above 0")));
 }
 
-static bool parse_incast_max(struct model_error *why)
+static bool parse_eager_max(struct model_error *why)
 {
-    parameters.incast_max_bytes = 0;
-    return strcmp(parameters.incast_max, "auto") == 0 ||
-           (number_parse_size(parameters.incast_max, &parameters.incast_max_bytes, why) &&
-            (parameters.incast_max_bytes > 0 || model_fail(why, "it must be above 0")));
+    return parse_size_or_auto(parameters.eager_max, &parameters.eager_max_bytes, why);
 }
 
 static bool parse_unexpected_max(struct model_error *why)
@@ -175,7 +172,7 @@ int parameters_parse(const mca_base_component_t *component)
         return refuse("eager_max", parameters.eager_max, error.text);
     if (!parse_unexpected_max(&error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
-    if (!parse_incast_max(&error))
+    if (!parse_size_or_auto(parameters.incast_max, &parameters.incast_max_bytes, &error))
         return refuse("incast_max", parameters.incast_max, error.text);
     if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
         return refuse("queued_max", parameters.queued_max, error.text);
