@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Holds the source against test/storeys: a file uses what lies in its storey or below it, and no files
-use each other in a circle. And each function of the product is called by the product, not by tests alone.
+use each other in a circle. And each function of the product is called by the product, not by tests alone,
+and has a name of its own for linker and debugger.
 
 A file uses another one if it includes it, or names a function that the other one defines. NAME.c and
 NAME.h are one file here.
@@ -159,10 +160,10 @@ def circles(nodes, uses):
     return found
 
 
-# --- functions without a caller ---------------------------------------------
+# --- functions without a caller, or of one name -----------------------------
 
-def uncalled(folders):
-    """(function, file) of each that no file of these folders names but to define or declare it."""
+def wrong_functions(folders):
+    """What is wrong, as sentences: no file of these folders names it but to define or declare it."""
     defined, named = {}, {}
     for folder in folders:
         for place, _, names in os.walk(os.path.join(TOP, folder)):
@@ -171,16 +172,19 @@ def uncalled(folders):
                     text = file.read()
                 code = code_of(text)
                 if path.endswith(".c"):
-                    defined.update((name, path) for name in functions_of(code) if name.islower())
+                    for name in filter(str.islower, functions_of(code)):
+                        defined.setdefault(name, []).append(path)
                 # Macros, in lines of the preprocessor, call as well.
                 macros = " ".join(re.findall(r"^[ \t]*#[ \t]*define(?:.*\\\n)*.*$", text, flags=re.M))
                 for name in re.findall(r"\b[a-z_]\w+\b", code + macros):
                     named.setdefault(name, []).append(path)
-    for name, path in sorted(defined.items()):
+    for name, (path, *others) in sorted(defined.items()):
+        for other in set(others) - {path}:
+            yield f"{name} is defined in {os.path.relpath(path, TOP)} and {os.path.relpath(other, TOP)}"
         if named[name].count(path) == 1 and all(
                 other == path or other.endswith(".h") and is_only_declared(name, other)
                 for other in named[name]):
-            yield name, os.path.relpath(path, TOP)
+            yield f"{os.path.relpath(path, TOP)}: no product code calls {name}"
 
 
 def is_only_declared(name, path):
@@ -241,9 +245,9 @@ def main():
         total += len(sentences)
         print("\n".join(sentences), end="\n" if sentences else "")
         lines += [f"{component.folder} {start} -> {end}" for start, end in bad]
-    for name, path in uncalled(("pml", "btl", "common", "coll", "osc", "tools")):
+    for sentence in wrong_functions(("pml", "btl", "common", "coll", "osc", "tools")):
         total += 1
-        print(f"{path}: no product code calls {name}")
+        print(sentence)
     if "--write" in sys.argv:
         print("\n".join(lines))
     return 1 if total else 0
