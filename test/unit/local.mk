@@ -12,6 +12,8 @@ model_tests = \
 check_PROGRAMS += $(model_tests)
 TESTS += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
+# Tests of sources and scripts, which do not depend on what a build makes of them.
+source_tests = test/unit/model_alone.sh test/unit/results.sh
 TESTS += test/unit/model_alone.sh test/unit/results.sh
 EXTRA_DIST += test/unit/model_alone.sh test/unit/results.sh test/unit/model_digest.c
 
@@ -19,6 +21,7 @@ EXTRA_DIST += test/unit/model_alone.sh test/unit/results.sh test/unit/model_dige
 if HAVE_PYTHON3
 TESTS += test/unit/plan_tool.py
 # The documents name what is there: files, functions, parameters.
+source_tests += test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
 TESTS += test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
 endif
 EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
@@ -270,6 +273,7 @@ test_unit_verbs_dmabuf_LDADD = libmultilane_common.la -lpthread
 # What test/bench/run and test/bench/device make of their measurements; what test/mpi/mpi4py_compare
 # leaves behind.
 if HAVE_PYTHON3
+source_tests += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py
 TESTS += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py
 endif
 EXTRA_DIST += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py
