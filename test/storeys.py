@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Holds the source against test/storeys: a file uses what lies in its storey or below it, and no files
-use each other in a circle.
+use each other in a circle. And each function of the product is called by the product, not by tests alone,
+and has a name of its own for linker and debugger.
 
 A file uses another one if it includes it, or names a function that the other one defines. NAME.c and
 NAME.h are one file here.
@@ -159,6 +160,40 @@ def circles(nodes, uses):
     return found
 
 
+# --- functions without a caller, or of one name -----------------------------
+
+def wrong_functions(folders):
+    """What is wrong, as sentences: no file of these folders names it but to define or declare it."""
+    defined, named = {}, {}
+    for folder in folders:
+        for place, _, names in os.walk(os.path.join(TOP, folder)):
+            for path in [os.path.join(place, name) for name in names if name.endswith((".c", ".h"))]:
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+                code = code_of(text)
+                if path.endswith(".c"):
+                    for name in filter(str.islower, functions_of(code)):
+                        defined.setdefault(name, []).append(path)
+                # Macros, in lines of the preprocessor, call as well.
+                macros = " ".join(re.findall(r"^[ \t]*#[ \t]*define(?:.*\\\n)*.*$", text, flags=re.M))
+                for name in re.findall(r"\b[a-z_]\w+\b", code + macros):
+                    named.setdefault(name, []).append(path)
+    for name, (path, *others) in sorted(defined.items()):
+        for other in set(others) - {path}:
+            yield f"{name} is defined in {os.path.relpath(path, TOP)} and {os.path.relpath(other, TOP)}"
+        if named[name].count(path) == 1 and all(
+                other == path or other.endswith(".h") and is_only_declared(name, other)
+                for other in named[name]):
+            yield f"{os.path.relpath(path, TOP)}: no product code calls {name}"
+
+
+def is_only_declared(name, path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    return len(re.findall(rf"\b{name}\b", re.sub(r"/\*.*?\*/", "", text, flags=re.S))) == 1 and \
+        re.search(rf"^\w[^;{{}}=#]*\b{name}(?:\([^;{{}}]*)?\);", text, re.M) is not None
+
+
 # --- the check --------------------------------------------------------------
 
 def wrong_in(component):
@@ -210,6 +245,9 @@ def main():
         total += len(sentences)
         print("\n".join(sentences), end="\n" if sentences else "")
         lines += [f"{component.folder} {start} -> {end}" for start, end in bad]
+    for sentence in wrong_functions(("pml", "btl", "common", "coll", "osc", "tools")):
+        total += 1
+        print(sentence)
     if "--write" in sys.argv:
         print("\n".join(lines))
     return 1 if total else 0

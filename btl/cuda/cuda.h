@@ -139,9 +139,8 @@ void cuda_share_close(enum share_kind kind, const struct copier *copier, driver_
                       size_t size);
 
 /* key.c: memory of this process, for peers. */
-cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *base, size_t size,
-                          uint32_t flags);
-int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key);
+BTL_FUNCTION(register_mem, cuda_key_make);
+BTL_FUNCTION(deregister_mem, cuda_key_free);
 
 /* mapping.c: memory of peers, in this process. */
 /* Opens the memory of the key in the copier's context, so that the driver gives its device access;
@@ -154,14 +153,8 @@ void cuda_mapping_release(struct cuda_mapping *mapping);
 void cuda_mappings_close(void);
 
 /* copy.c */
-int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-                  mca_btl_base_registration_handle_t *local_key,
-                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-                  mca_btl_base_registration_handle_t *local_key,
-                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+BTL_FUNCTION(get, cuda_copy_get);
+BTL_FUNCTION(put, cuda_copy_put);
 /* Ends copies that are through; returns how many. */
 int cuda_copies_progress(void);
 void cuda_copies_init(void);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of btl/shm, the lane over shared memory.
 component_LTLIBRARIES += mca_btl_shm.la
-mca_btl_shm_la_SOURCES = \
+# The unit tests link it as well.
+noinst_LTLIBRARIES += libmultilane_shm.la
+libmultilane_shm_la_SOURCES = \
 	btl/shm/accept.c \
 	btl/shm/attended.c \
-	btl/shm/component.c \
 	btl/shm/copy.c \
 	btl/shm/doorbell.c \
 	btl/shm/extension.c \
@@ -26,6 +27,8 @@ mca_btl_shm_la_SOURCES = \
 	btl/shm/shm.c \
 	btl/shm/shm.h \
 	btl/shm/sleep.c
+libmultilane_shm_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
+mca_btl_shm_la_SOURCES = btl/shm/component.c
 mca_btl_shm_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_btl_shm_la_LDFLAGS = $(COMPONENT_LDFLAGS)
-mca_btl_shm_la_LIBADD = $(COMPONENT_LIBADD) $(OPAL_LIBS)
+mca_btl_shm_la_LIBADD = libmultilane_shm.la $(COMPONENT_LIBADD) $(OPAL_LIBS)

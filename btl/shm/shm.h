@@ -290,10 +290,8 @@ struct mca_btl_base_registration_handle_t {
 
 void shm_registration_init(void);
 void shm_registration_finish(void);
-mca_btl_base_registration_handle_t *shm_registration_make(mca_btl_base_module_t *btl,
-                                                          shm_peer_t *peer, void *base, size_t size,
-                                                          uint32_t flags);
-int shm_registration_end(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+BTL_FUNCTION(register_mem, shm_registration_make);
+BTL_FUNCTION(deregister_mem, shm_registration_end);
 /* Whether a peer with that handle may `access` these bytes. */
 bool shm_registration_allows(const mca_btl_base_registration_handle_t *handle, uint64_t address,
                              uint64_t size, uint32_t access);
@@ -374,18 +372,11 @@ bool shm_is_shortage(const shm_peer_t *peer, int error);
 /* --- sending --------------------------------------------------------------------------------- */
 
 /* send.c */
-mca_btl_base_descriptor_t *shm_send_alloc(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                                          uint8_t order, size_t size, uint32_t flags);
-int shm_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
-mca_btl_base_descriptor_t *shm_send_prepare(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                                            opal_convertor_t *convertor, uint8_t order,
-                                            size_t reserve, size_t *size, uint32_t flags);
-int shm_send_start(mca_btl_base_module_t *btl, shm_peer_t *peer,
-                   mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
-int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_convertor_t *convertor,
-                       void *header, size_t header_size, size_t payload_size, uint8_t order,
-                       uint32_t flags, mca_btl_base_tag_t tag,
-                       mca_btl_base_descriptor_t **descriptor);
+BTL_FUNCTION(alloc, shm_send_alloc);
+BTL_FUNCTION(free, shm_send_free);
+BTL_FUNCTION(prepare, shm_send_prepare);
+BTL_FUNCTION(send, shm_send_start);
+BTL_FUNCTION(sendi, shm_send_immediate);
 /* The extension's reserve and commit. In between the peer's lock is held, if there are threads. */
 void *shm_send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
                        size_t payload_size);
@@ -409,32 +400,11 @@ int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
 /* remote.c: put, get and atomics. */
 int shm_remote_init(void);
 void shm_remote_finish(void);
-int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                   mca_btl_base_registration_handle_t *shm_remote_handle, size_t size, int flags,
-                   int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
-                   void *data);
-int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                   mca_btl_base_registration_handle_t *shm_remote_handle, size_t size, int flags,
-                   int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
-                   void *data);
-int shm_remote_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t remote_address,
-                      mca_btl_base_registration_handle_t *shm_remote_handle,
-                      mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-                      mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                            uint64_t remote_address,
-                            mca_btl_base_registration_handle_t *local_handle,
-                            mca_btl_base_registration_handle_t *shm_remote_handle,
-                            mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-                            mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
-int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                            uint64_t remote_address,
-                            mca_btl_base_registration_handle_t *local_handle,
-                            mca_btl_base_registration_handle_t *shm_remote_handle, uint64_t compare,
-                            uint64_t value, int flags, int order,
-                            mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+BTL_FUNCTION(put, shm_remote_put);
+BTL_FUNCTION(get, shm_remote_get);
+BTL_FUNCTION(atomic_op64, shm_remote_atomic);
+BTL_FUNCTION(atomic_fop64, shm_remote_fetch_atomic);
+BTL_FUNCTION(atomic_cswap64, shm_remote_compare_swap);
 /* Ends with an error the operations that the peer has not answered. */
 void shm_remote_fail(shm_peer_t *peer);
 
@@ -508,10 +478,8 @@ void shm_wake(void);
 /* --- entry ----------------------------------------------------------------------------------- */
 
 /* procs.c */
-int shm_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs, shm_peer_t **peers,
-                  opal_bitmap_t *reachable);
-int shm_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                  shm_peer_t **peers);
+BTL_FUNCTION(add_procs, shm_add_procs);
+BTL_FUNCTION(del_procs, shm_del_procs);
 /* At the end of the module. */
 void shm_peers_close(void);
 

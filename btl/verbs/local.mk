@@ -2,13 +2,14 @@
 # Sources of btl/verbs, the lane over InfiniBand, RoCE and soft RoCE.
 if BUILD_VERBS
 component_LTLIBRARIES += mca_btl_verbs.la
-mca_btl_verbs_la_SOURCES = \
+# The unit tests link it as well.
+noinst_LTLIBRARIES += libmultilane_verbs.la
+libmultilane_verbs_la_SOURCES = \
 	btl/verbs/cache.c \
 	btl/verbs/choice.c \
 	btl/verbs/choice.h \
 	btl/verbs/clock.c \
 	btl/verbs/completion.c \
-	btl/verbs/component.c \
 	btl/verbs/connect.c \
 	btl/verbs/cost.c \
 	btl/verbs/device.c \
@@ -37,7 +38,9 @@ mca_btl_verbs_la_SOURCES = \
 	btl/verbs/verbs.c \
 	btl/verbs/verbs.h \
 	btl/verbs/work.c
+libmultilane_verbs_la_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
+mca_btl_verbs_la_SOURCES = btl/verbs/component.c
 mca_btl_verbs_la_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 mca_btl_verbs_la_LDFLAGS = $(COMPONENT_LDFLAGS) $(VERBS_LDFLAGS)
-mca_btl_verbs_la_LIBADD = $(COMPONENT_LIBADD) $(VERBS_LIBS) $(OPAL_LIBS)
+mca_btl_verbs_la_LIBADD = libmultilane_verbs.la $(COMPONENT_LIBADD) $(VERBS_LIBS) $(OPAL_LIBS)
 endif

@@ -399,12 +399,9 @@ int verbs_cache_deregister(struct verbs_module *module, mca_btl_base_registratio
 int verbs_works_open(struct verbs_module *module);
 void verbs_works_close(struct verbs_module *module);
 /* Descriptors of messages: btl_alloc, btl_free, btl_prepare_src. */
-mca_btl_base_descriptor_t *verbs_work_alloc(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                            uint8_t order, size_t size, uint32_t flags);
-int verbs_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
-mca_btl_base_descriptor_t *verbs_work_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                                              opal_convertor_t *convertor, uint8_t order,
-                                              size_t reserve, size_t *size, uint32_t flags);
+BTL_FUNCTION(alloc, verbs_work_alloc);
+BTL_FUNCTION(free, verbs_work_free);
+BTL_FUNCTION(prepare, verbs_work_prepare);
 /* The extension's prepare_in_place. */
 mca_btl_base_descriptor_t *verbs_work_in_place(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                                                mca_btl_base_registration_handle_t *registration,
@@ -547,12 +544,8 @@ int verbs_submit_operation(verbs_peer_t *peer, struct verbs_work *work);
 int verbs_submit_waiting(struct verbs_module *module);
 
 /* send.c */
-int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
-int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
-                         opal_convertor_t *convertor, void *header, size_t header_size,
-                         size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
-                         mca_btl_base_descriptor_t **descriptor);
+BTL_FUNCTION(send, verbs_send_start);
+BTL_FUNCTION(sendi, verbs_send_immediate);
 
 /* flush.c */
 /* Makes the port's connection with itself, if there is none; false: that failed. */
@@ -564,34 +557,12 @@ int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
 void verbs_flush_close(struct verbs_module *module);
 
 /* remote.c: registration, put, get and atomics. */
-mca_btl_base_registration_handle_t *verbs_remote_register(mca_btl_base_module_t *btl,
-                                                          verbs_peer_t *peer, void *base,
-                                                          size_t size, uint32_t flags);
-int verbs_remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
-int verbs_remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
-                     void *data);
-int verbs_remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
-                     void *data);
-int verbs_remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                              uint64_t remote_address,
-                              mca_btl_base_registration_handle_t *local_handle,
-                              mca_btl_base_registration_handle_t *remote_handle,
-                              mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-                              mca_btl_base_rdma_completion_fn_t callback, void *context,
-                              void *data);
-int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                              uint64_t remote_address,
-                              mca_btl_base_registration_handle_t *local_handle,
-                              mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
-                              uint64_t value, int flags, int order,
-                              mca_btl_base_rdma_completion_fn_t callback, void *context,
-                              void *data);
+BTL_FUNCTION(register_mem, verbs_remote_register);
+BTL_FUNCTION(deregister_mem, verbs_remote_deregister);
+BTL_FUNCTION(put, verbs_remote_put);
+BTL_FUNCTION(get, verbs_remote_get);
+BTL_FUNCTION(atomic_fop64, verbs_remote_fetch_atomic);
+BTL_FUNCTION(atomic_cswap64, verbs_remote_compare_swap);
 
 /* --- devices --------------------------------------------------------------------------------- */
 
@@ -624,9 +595,7 @@ int verbs_progress_module(struct verbs_module *module);
 bool verbs_progress_drain(struct verbs_module *module, uint64_t limit_ms);
 
 /* procs.c */
-int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                    verbs_peer_t **peers, opal_bitmap_t *reachable);
-int verbs_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                    verbs_peer_t **peers);
+BTL_FUNCTION(add_procs, verbs_add_procs);
+BTL_FUNCTION(del_procs, verbs_del_procs);
 
 #endif

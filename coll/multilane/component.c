@@ -7,26 +7,6 @@
 #include "common/memory/driver.h"
 #include "opal/util/output.h"
 
-static int component_register(void);
-static int component_close(void);
-static int component_init(bool progress_threads, bool mpi_threads);
-static mca_coll_base_module_t *component_query(ompi_communicator_t *comm, int *priority);
-
-extern mca_coll_base_component_t mca_coll_multilane_component;
-__attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_multilane_component = {
-    .collm_version =
-        {
-            COMPAT_COLL_BASE_VERSION,
-            .mca_component_name = "multilane",
-            COMPAT_COMPONENT_VERSION,
-            .mca_close_component = component_close,
-            .mca_register_component_params = component_register,
-        },
-    .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-    .collm_init_query = component_init,
-    .collm_comm_query = component_query,
-};
-
 static bool is_open;
 
 static int component_register(void)
@@ -65,3 +45,18 @@ static mca_coll_base_module_t *component_query(ompi_communicator_t *comm, int *p
     *priority = 100;
     return module_new(comm);
 }
+
+extern mca_coll_base_component_t mca_coll_multilane_component;
+__attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_multilane_component = {
+    .collm_version =
+        {
+            COMPAT_COLL_BASE_VERSION,
+            .mca_component_name = "multilane",
+            COMPAT_COMPONENT_VERSION,
+            .mca_close_component = component_close,
+            .mca_register_component_params = component_register,
+        },
+    .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .collm_init_query = component_init,
+    .collm_comm_query = component_query,
+};

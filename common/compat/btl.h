@@ -23,6 +23,9 @@
 #define COMPAT_BTL_SAYS_IPC                MCA_BTL_ERROR_FLAGS_ADD_CUDA_IPC
 #endif
 
+/* Declares a function of a BTL's module by the type that Open MPI has for it. */
+#define BTL_FUNCTION(kind, name) __typeof__(*(mca_btl_base_module_##kind##_fn_t) 0) name
+
 /* Hands a fragment that came in to the function that was registered for `tag`. The segments need to
  * live only as long as the call. False: no function is, as when the peer runs another PML; the
  * fragment is lost and the caller says so. `endpoint` is for 5.0 and later; 4.1's callback does not

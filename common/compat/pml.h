@@ -37,6 +37,9 @@
 #include "ompi/mca/rte/rte.h"
 #endif
 
+/* Declares a function of the PML's module by the type that Open MPI has for it. */
+#define PML_FUNCTION(kind, name) __typeof__(*(mca_pml_base_module_##kind##_fn_t) 0) name
+
 /* The highest index of a communicator; Open MPI's own PML has the same. */
 #define COMPAT_MAX_CONTEXT 65535u
 

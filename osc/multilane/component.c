@@ -9,32 +9,6 @@
 #include "common/memory/memory.h"
 #include "opal/util/output.h"
 
-static int component_register(void);
-static int component_init(bool progress_threads, bool mpi_threads);
-static int component_query(struct ompi_win_t *window, void **base, size_t bytes,
-                           compat_disp_unit unit, ompi_communicator_t *comm,
-                           struct opal_info_t *info, int flavor);
-static int component_select(struct ompi_win_t *window, void **base, size_t bytes,
-                            compat_disp_unit unit, ompi_communicator_t *comm,
-                            struct opal_info_t *info, int flavor, int *model);
-static int component_finalize(void);
-
-extern ompi_osc_base_component_t mca_osc_multilane_component;
-__attribute__((visibility("default"))) ompi_osc_base_component_t mca_osc_multilane_component = {
-    .osc_version =
-        {
-            COMPAT_OSC_BASE_VERSION,
-            .mca_component_name = "multilane",
-            COMPAT_COMPONENT_VERSION,
-            .mca_register_component_params = component_register,
-        },
-    .osc_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-    .osc_init = component_init,
-    .osc_query = component_query,
-    .osc_select = component_select,
-    .osc_finalize = component_finalize,
-};
-
 static int component_register(void)
 {
     return version_accepts_running("osc", "multilane") ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
@@ -87,3 +61,19 @@ static int component_finalize(void)
 {
     return OMPI_SUCCESS;
 }
+
+extern ompi_osc_base_component_t mca_osc_multilane_component;
+__attribute__((visibility("default"))) ompi_osc_base_component_t mca_osc_multilane_component = {
+    .osc_version =
+        {
+            COMPAT_OSC_BASE_VERSION,
+            .mca_component_name = "multilane",
+            COMPAT_COMPONENT_VERSION,
+            .mca_register_component_params = component_register,
+        },
+    .osc_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .osc_init = component_init,
+    .osc_query = component_query,
+    .osc_select = component_select,
+    .osc_finalize = component_finalize,
+};

@@ -9,6 +9,7 @@ part_cannot_run() {
         echo "clang is not there and could not be installed"
 }
 
+# The walks of all interleavings know no compiler: --long walks them here as well.
 part_run() {
-    unit_run clang CC=clang
+    MULTILANE_WALKS=${MULTILANE_LONG:-no} unit_run clang CC=clang
 }

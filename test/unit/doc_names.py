@@ -54,6 +54,16 @@ def check_parameters(document, text, words, quoted):
             problems.append(f"{document} names {prefix}_{name}, which no component registers")
 
 
+def check_functions(document, text):
+    """file:function, of the PML where the path has no folder of the top: the file defines it."""
+    for name, function in sorted(set(re.findall(r"`([\w/]+\.[ch]):(\w+)`", text))):
+        path = name if name.startswith(SOURCES) else "pml/multilane/" + name
+        if not os.path.exists(os.path.join(TOP, path)):
+            problems.append(f"{document} names {name}, which is not there")
+        elif not re.search(rf"^\w[^;{{}}=]*\b{function}(?:\([^;{{}}]*)?\)\s*\{{", read(path), re.M):
+            problems.append(f"{document}: {name} does not define {function}")
+
+
 def check_architecture(words):
     document = "doc/architecture.md"
     text = read("doc", "architecture.md")
@@ -80,6 +90,7 @@ def main():
         text = read(document)
         check_paths(document, text)
         check_parameters(document, text, words, quoted)
+        check_functions(document, text)
     check_architecture(words)
     if read("README.md").count("\n") > 150:
         problems.append("README.md has more than 150 lines: what belongs into a document of doc/?")

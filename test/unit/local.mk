@@ -12,6 +12,8 @@ model_tests = \
 check_PROGRAMS += $(model_tests)
 TESTS += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
+# Tests of sources and scripts, which do not depend on what a build makes of them.
+source_tests = test/unit/model_alone.sh test/unit/results.sh
 TESTS += test/unit/model_alone.sh test/unit/results.sh
 EXTRA_DIST += test/unit/model_alone.sh test/unit/results.sh test/unit/model_digest.c
 
@@ -19,6 +21,7 @@ EXTRA_DIST += test/unit/model_alone.sh test/unit/results.sh test/unit/model_dige
 if HAVE_PYTHON3
 TESTS += test/unit/plan_tool.py
 # The documents name what is there: files, functions, parameters.
+source_tests += test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
 TESTS += test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
 endif
 EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
@@ -212,17 +215,16 @@ test_unit_shm_pages_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mmap,--wrap=madvise
 # Which of its rings are looked at.
 check_PROGRAMS += test/unit/shm_attended
 TESTS += test/unit/shm_attended
-test_unit_shm_attended_SOURCES = test/unit/shm_attended.c btl/shm/attended.c btl/shm/sleep.c
+test_unit_shm_attended_SOURCES = test/unit/shm_attended.c
 test_unit_shm_attended_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_shm_attended_LDADD = $(PML_TEST_LDADD)
+test_unit_shm_attended_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 
 # Its puts, gets and atomics by message.
 check_PROGRAMS += test/unit/shm_remote
 TESTS += test/unit/shm_remote
-test_unit_shm_remote_SOURCES = test/unit/shm_remote.c btl/shm/registration.c \
-	btl/shm/remote.c btl/shm/serve.c btl/shm/shm.c
+test_unit_shm_remote_SOURCES = test/unit/shm_remote.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_shm_remote_LDADD = $(PML_TEST_LDADD)
+test_unit_shm_remote_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 
 # The rules of btl/verbs, which need no device.
 check_PROGRAMS += test/unit/verbs_choice
@@ -240,19 +242,12 @@ if BUILD_VERBS
 check_PROGRAMS += test/unit/verbs_connect test/unit/verbs_peer
 TESTS += test/unit/verbs_connect test/unit/verbs_peer
 endif
-test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c btl/verbs/cache.c \
-	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/connect.c btl/verbs/failure.c \
-	btl/verbs/fence.c btl/verbs/greeter.c btl/verbs/pair.c btl/verbs/peer.c \
-	btl/verbs/progress.c btl/verbs/queue.c btl/verbs/receives.c btl/verbs/slot_ring.c \
-	btl/verbs/slots.c btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
+test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
-test_unit_verbs_connect_LDADD = $(PML_TEST_LDADD) $(VERBS_LIBS)
-test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c \
-	btl/verbs/choice.c btl/verbs/completion.c btl/verbs/failure.c btl/verbs/fence.c \
-	btl/verbs/pair.c btl/verbs/peer.c btl/verbs/procs.c btl/verbs/queue.c \
-	btl/verbs/submit.c btl/verbs/verbs.c btl/verbs/work.c
+test_unit_verbs_connect_LDADD = libmultilane_verbs.la $(PML_TEST_LDADD) $(VERBS_LIBS)
+test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
-test_unit_verbs_peer_LDADD = $(PML_TEST_LDADD)
+test_unit_verbs_peer_LDADD = libmultilane_verbs.la $(PML_TEST_LDADD)
 
 # The stand-in that its jobs run over without a device.
 if BUILD_VERBS
@@ -278,6 +273,7 @@ test_unit_verbs_dmabuf_LDADD = libmultilane_common.la -lpthread
 # What test/bench/run and test/bench/device make of their measurements; what test/mpi/mpi4py_compare
 # leaves behind.
 if HAVE_PYTHON3
+source_tests += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py
 TESTS += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py
 endif
 EXTRA_DIST += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py

@@ -67,6 +67,21 @@ said=$("$folder/top/test/mpi/run" "$folder/build" --only nosuch 2>&1) &&
     { echo "a name that no test has is no error" >&2; exit 1; }
 [ "$said" = "test/mpi/run: no test here is called nosuch" ] || { echo "$said" >&2; exit 1; }
 
+# What a file leaves out elsewhere runs on 4.1, and where it is asked for.
+# shellcheck disable=SC2016
+printf 'elsewhere_without "b@(ad|x)"\ncheck "${prefix}good" true\ncheck "${prefix}bad" false\n' \
+    >"$folder/top/test/mpi/runs/2.sh"
+: >"$results"
+"$folder/top/test/mpi/run" "$folder/build" here. 2 >/dev/null
+expect "all of a file on 4.1" 1 2
+printf 'ompi_version=5.0.7\nsanitizer=\n' >"$folder/build/test/build-env"
+: >"$results"
+"$folder/top/test/mpi/run" "$folder/build" here. 2 >/dev/null || exit 1
+grep -q '^skipped.here\.bad' "$results" || { echo "nothing is left out on 5.0" >&2; exit 1; }
+: >"$results"
+"$folder/top/test/mpi/run" "$folder/build" here. 2 --only bad >/dev/null
+expect "what is left out, asked for" 1 1
+
 # test/all itself, with a part that an unset variable ends, and one after it.
 mkdir -p "$folder/top/test/parts" && cp "$top/test/all" "$folder/top/test/"
 # shellcheck disable=SC2016

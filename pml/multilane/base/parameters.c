@@ -40,8 +40,7 @@ static const struct param rows[] = {
      "what a rendezvous protocol's predicted time is multiplied by; below 1 favours it"},
     {"eager_max", PARAM_STRING, &parameters.eager_max,
      "largest message that is sent before its receiver asks for it (k, m, g); auto: what a "
-     "receiver "
-     "promises to keep, by unexpected_max"},
+     "receiver promises to keep, by unexpected_max"},
     {"eager_lanes", PARAM_INT, &parameters.eager_lanes,
      "most lanes that an eager message uses; 0: as many as pay"},
     {"rndv_lanes", PARAM_INT, &parameters.rndv_lanes,
@@ -53,8 +52,7 @@ static const struct param rows[] = {
      "lane, where several send at once (k, m, g, inf); auto: what the lane brings in 8 ms"},
     {"queued_max", PARAM_STRING, &parameters.queued_max,
      "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond "
-     "it "
-     "sends wait in their own memory"},
+     "it sends wait in their own memory"},
     {"failover", PARAM_INT, &parameters.failover,
      "1: go on over the other lanes when one is lost; 0: do not"},
     {"suspect_ms", PARAM_INT, &parameters.suspect_ms,
@@ -64,8 +62,7 @@ static const struct param rows[] = {
      "device knows by one of its lanes that it lives"},
     {"hang_s", PARAM_INT, &parameters.hang_s,
      "seconds in one wait after which a rank says once, on the standard error, what it waits for; "
-     "0: "
-     "never"},
+     "0: never"},
     {"lane_attr", PARAM_STRING, &parameters.lane_attr,
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
     {"progress_thread", PARAM_INT, &parameters.progress_thread,
@@ -73,13 +70,11 @@ static const struct param rows[] = {
     {"wait", PARAM_STRING, &parameters.wait,
      "how a call waits: spin; sleep, after a short look, until something arrives; auto: sleep "
      "where processes of the job outnumber the processors that they may use, or where Open MPI "
-     "yields, "
-     "else spin"},
+     "yields, else spin"},
     {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
     {"device_code", PARAM_STRING, &parameters.device_code,
      "kernels that pack and move device memory: auto, those that Multilane was built with; none; "
-     "or a file "
-     "with such code"},
+     "or a file with such code"},
     {"untested", PARAM_INT, &parameters.untested,
      "1: load into an Open MPI other than the versions known to be laid out alike"},
 };
@@ -100,8 +95,7 @@ int parameters_register_shown(const mca_base_component_t *component)
          "profile, or by what lanes declare and 5 ms of measuring"},
         {"device_code_off", PARAM_SHOWN, &parameters.device_code_off,
          "why no kernel packs device memory here, which is copied piece by piece instead, nor "
-         "moves it "
-         "through a ring; empty where one may"},
+         "moves it through a ring; empty where one may"},
     };
     return param_register(component, shown, sizeof(shown) / sizeof(shown[0]));
 }
@@ -119,20 +113,17 @@ static bool parse_bias(struct model_error *why)
             model_fail(why, "it must be above 0 and at most 100"));
 }
 
-static bool parse_eager_max(struct model_error *why)
+/* A size above 0; auto: 0. */
+static bool parse_size_or_auto(const char *text, uint64_t *bytes, struct model_error *why)
 {
-    parameters.eager_max_bytes = 0;
-    return strcmp(parameters.eager_max, "auto") == 0 ||
-           (number_parse_size(parameters.eager_max, &parameters.eager_max_bytes, why) &&
-            (parameters.eager_max_bytes > 0 || model_fail(why, "it must be above 0")));
+    *bytes = 0;
+    return strcmp(text, "auto") == 0 || (number_parse_size(text, bytes, why) &&
+                                         (*bytes > 0 || model_fail(why, "it must be above 0")));
 }
 
-static bool parse_incast_max(struct model_error *why)
+static bool parse_eager_max(struct model_error *why)
 {
-    parameters.incast_max_bytes = 0;
-    return strcmp(parameters.incast_max, "auto") == 0 ||
-           (number_parse_size(parameters.incast_max, &parameters.incast_max_bytes, why) &&
-            (parameters.incast_max_bytes > 0 || model_fail(why, "it must be above 0")));
+    return parse_size_or_auto(parameters.eager_max, &parameters.eager_max_bytes, why);
 }
 
 static bool parse_unexpected_max(struct model_error *why)
@@ -183,7 +174,7 @@ int parameters_parse(const mca_base_component_t *component)
         return refuse("eager_max", parameters.eager_max, error.text);
     if (!parse_unexpected_max(&error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
-    if (!parse_incast_max(&error))
+    if (!parse_size_or_auto(parameters.incast_max, &parameters.incast_max_bytes, &error))
         return refuse("incast_max", parameters.incast_max, error.text);
     if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
         return refuse("queued_max", parameters.queued_max, error.text);

@@ -11,27 +11,16 @@
 #define REPORT_MIN_BYTES (16u << 10)
 #define REPORT_NS        500000u
 
-/* Relaxed, as all words of a lane's speed are: see stripe.c. */
-static uint64_t load(const _Atomic uint64_t *word)
-{
-    return atomic_load_explicit(word, memory_order_relaxed);
-}
-
-static void store(_Atomic uint64_t *word, uint64_t value)
-{
-    atomic_store_explicit(word, value, memory_order_relaxed);
-}
-
 static void report(struct lane *lane, uint64_t bound)
 {
-    struct wire_seen seen = {.bytes = load(&lane->speed.received), .bound = bound};
+    struct wire_seen seen = {.bytes = speed_load(&lane->speed.received), .bound = bound};
     /* A report must go by its own lane. A lost report does no harm: the next one holds the sum. */
     if (lane->framed && (lane_state(lane) == LANE_BROKEN ||
                          !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
         return;
-    store(&lane->speed.told, bound);
-    store(&lane->speed.reported, seen.bytes);
-    store(&lane->speed.reported_ns, clock_now_ns());
+    speed_store(&lane->speed.told, bound);
+    speed_store(&lane->speed.reported, seen.bytes);
+    speed_store(&lane->speed.reported_ns, clock_now_ns());
     if (!lane->framed)
         control_send(lane, WIRE_SEEN, &seen, sizeof(seen));
 }
@@ -41,7 +30,8 @@ static void report(struct lane *lane, uint64_t bound)
 static bool is_due(const struct lane_speed *speed, uint64_t untold, uint64_t bound)
 {
     return untold >= REPORT_BYTES || (bound && untold >= bound / 2) ||
-           (untold >= REPORT_MIN_BYTES && clock_now_ns() - load(&speed->reported_ns) >= REPORT_NS);
+           (untold >= REPORT_MIN_BYTES &&
+            clock_now_ns() - speed_load(&speed->reported_ns) >= REPORT_NS);
 }
 
 void seen_on_lane(struct lane *lane, size_t size)
@@ -50,8 +40,8 @@ void seen_on_lane(struct lane *lane, size_t size)
         return;
     uint64_t received =
         atomic_fetch_add_explicit(&lane->speed.received, size, memory_order_relaxed) + size;
-    uint64_t told = load(&lane->speed.told);
-    if (is_due(&lane->speed, received - load(&lane->speed.reported), told))
+    uint64_t told = speed_load(&lane->speed.told);
+    if (is_due(&lane->speed, received - speed_load(&lane->speed.reported), told))
         report(lane, told);
 }
 
@@ -64,7 +54,7 @@ void seen_flush(struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++) {
         struct lane_speed *speed = &peer->lanes[i].speed;
-        if (OPAL_UNLIKELY(load(&speed->received) != load(&speed->reported)))
-            report(&peer->lanes[i], load(&speed->told));
+        if (OPAL_UNLIKELY(speed_load(&speed->received) != speed_load(&speed->reported)))
+            report(&peer->lanes[i], speed_load(&speed->told));
     }
 }

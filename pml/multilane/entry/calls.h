@@ -6,10 +6,10 @@
 #include "common/compat/pml.h"
 
 /* module.c */
-int module_enable(bool enable);
-int module_add_procs(ompi_proc_t **procs, size_t count);
-int module_del_procs(ompi_proc_t **procs, size_t count);
-int module_dump(ompi_communicator_t *comm, int verbose);
+PML_FUNCTION(enable, module_enable);
+PML_FUNCTION(add_procs, module_add_procs);
+PML_FUNCTION(del_procs, module_del_procs);
+PML_FUNCTION(dump, module_dump);
 /* The module for Open MPI, made once the allowed lanes are known. */
 mca_pml_base_module_t *module_of_job(void);
 void module_fini(void);
@@ -18,40 +18,27 @@ void module_fini(void);
 int arrivals_listen(void);
 
 /* send.c */
-int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                      int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                      ompi_request_t **request);
-int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                 int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                 ompi_request_t **request);
-int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
+PML_FUNCTION(isend_init, module_isend_init);
+PML_FUNCTION(isend, module_isend);
+PML_FUNCTION(send, module_send);
 
 /* recv.c */
-int module_irecv_init(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
-                      ompi_communicator_t *comm, ompi_request_t **request);
-int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
-                 ompi_communicator_t *comm, ompi_request_t **request);
-int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
-                ompi_communicator_t *comm, ompi_status_public_t *status);
+PML_FUNCTION(irecv_init, module_irecv_init);
+PML_FUNCTION(irecv, module_irecv);
+PML_FUNCTION(recv, module_recv);
 int module_start(size_t count, ompi_request_t **requests);
 
 /* probe.c */
-int module_iprobe(int source, int tag, ompi_communicator_t *comm, int *found,
-                  ompi_status_public_t *status);
-int module_probe(int source, int tag, ompi_communicator_t *comm, ompi_status_public_t *status);
-int module_improbe(int source, int tag, ompi_communicator_t *comm, int *found,
-                   ompi_message_t **message, ompi_status_public_t *status);
-int module_mprobe(int source, int tag, ompi_communicator_t *comm, ompi_message_t **message,
-                  ompi_status_public_t *status);
-int module_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-                  ompi_request_t **request);
-int module_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-                 ompi_status_public_t *status);
+PML_FUNCTION(iprobe, module_iprobe);
+PML_FUNCTION(probe, module_probe);
+PML_FUNCTION(improbe, module_improbe);
+PML_FUNCTION(mprobe, module_mprobe);
+PML_FUNCTION(imrecv, module_imrecv);
+PML_FUNCTION(mrecv, module_mrecv);
 
 /* comms.c */
-int module_add_comm(ompi_communicator_t *comm);
-int module_del_comm(ompi_communicator_t *comm);
+PML_FUNCTION(add_comm, module_add_comm);
+PML_FUNCTION(del_comm, module_del_comm);
 int module_revoke_comm(ompi_communicator_t *comm, bool collectives_only);
 
 #endif

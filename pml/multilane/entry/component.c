@@ -17,26 +17,6 @@
 #include "base/tool_events.h"
 #include "base/sockets.h"
 
-static int component_register(void);
-static int component_close(void);
-static mca_pml_base_module_t *component_init(int *priority, bool progress_threads,
-                                             bool mpi_threads);
-static int component_finalize(void);
-
-__attribute__((visibility("default"))) mca_pml_base_component_t mca_pml_multilane_component = {
-    .pmlm_version =
-        {
-            COMPAT_PML_BASE_VERSION,
-            .mca_component_name = "multilane",
-            COMPAT_COMPONENT_VERSION,
-            .mca_close_component = component_close,
-            .mca_register_component_params = component_register,
-        },
-    .pmlm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-    .pmlm_init = component_init,
-    .pmlm_finalize = component_finalize,
-};
-
 static int component_register(void)
 {
     if (!version_accepts_running("pml", "multilane"))
@@ -100,3 +80,17 @@ static int component_finalize(void)
     sockets_end();
     return rc;
 }
+
+__attribute__((visibility("default"))) mca_pml_base_component_t mca_pml_multilane_component = {
+    .pmlm_version =
+        {
+            COMPAT_PML_BASE_VERSION,
+            .mca_component_name = "multilane",
+            COMPAT_COMPONENT_VERSION,
+            .mca_close_component = component_close,
+            .mca_register_component_params = component_register,
+        },
+    .pmlm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .pmlm_init = component_init,
+    .pmlm_finalize = component_finalize,
+};

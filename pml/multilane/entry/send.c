@@ -63,7 +63,29 @@ int module_isend_init(const void *buffer, size_t count, ompi_datatype_t *datatyp
 /* Makes the request of a send to a dead process: complete, with an error. */
 static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datatype,
                         int destination, int tag, ompi_communicator_t *comm,
-                        ompi_request_t **request);
+                        ompi_request_t **request)
+{
+    int rc = send_unreachable(comm, destination);
+    if (rc != COMPAT_ERR_PROC_FAILED)
+        return rc;
+    struct peer *peer = comm_peer(comm->c_pml_comm, destination);
+    if (!peer)
+        return rc;
+    struct outgoing out = {.comm = comm->c_pml_comm,
+                           .peer = peer,
+                           .buffer = buffer,
+                           .count = count,
+                           .datatype = datatype,
+                           .destination = destination,
+                           .tag = tag};
+    struct send_request *send = send_request_new(&out, MCA_PML_BASE_SEND_STANDARD, false);
+    if (!send)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    send_request_begin(send);
+    send_request_fail(send, COMPAT_ERR_PROC_FAILED);
+    *request = &send->base.req_base.req_ompi;
+    return OMPI_SUCCESS;
+}
 
 /* Makes the request of a message that has its number. The number must be used or given back: the
  * receiver would wait for it. */
@@ -161,30 +183,4 @@ int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int
     if (OPAL_LIKELY(rc == LANE_LEFT) || (rc == LANE_FULL && send_when_room(&out)))
         return OMPI_SUCCESS;
     return send_by_request(&out, mode, true);
-}
-
-static int isend_failed(const void *buffer, size_t count, ompi_datatype_t *datatype,
-                        int destination, int tag, ompi_communicator_t *comm,
-                        ompi_request_t **request)
-{
-    int rc = send_unreachable(comm, destination);
-    if (rc != COMPAT_ERR_PROC_FAILED)
-        return rc;
-    struct peer *peer = comm_peer(comm->c_pml_comm, destination);
-    if (!peer)
-        return rc;
-    struct outgoing out = {.comm = comm->c_pml_comm,
-                           .peer = peer,
-                           .buffer = buffer,
-                           .count = count,
-                           .datatype = datatype,
-                           .destination = destination,
-                           .tag = tag};
-    struct send_request *send = send_request_new(&out, MCA_PML_BASE_SEND_STANDARD, false);
-    if (!send)
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    send_request_begin(send);
-    send_request_fail(send, COMPAT_ERR_PROC_FAILED);
-    *request = &send->base.req_base.req_ompi;
-    return OMPI_SUCCESS;
 }

@@ -15,7 +15,8 @@
 struct peer;
 
 /* The measured speed of a lane for striped data. stripe.c and seen.c read and write it, all
- * relaxed (see there). */
+ * relaxed: each member is a number of its own, written by threads that send or read on the lane. An
+ * old value makes a piece take the second best lane. */
 struct lane_speed {
     _Atomic uint64_t bytes_s;     /* moving average */
     _Atomic uint64_t measured_ns; /* over this much time in which the lane was busy */
@@ -33,6 +34,16 @@ struct lane_speed {
     uint32_t period;              /* when it last sent a piece; under the lock of inflow.c */
     double latency_s;
 };
+
+static inline uint64_t speed_load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static inline void speed_store(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
 
 enum lane_state {
     LANE_UP,

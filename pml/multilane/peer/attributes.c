@@ -126,18 +126,17 @@ static void set_device(const struct lane *lane, struct model_lane *out)
  * replace them. */
 static void attributes_of_user(const char *btl, bool is_ours, struct model_lane *out)
 {
-    static const char *const keys[] = {"latency", "bandwidth", "overhead", "reg_cost",
-                                       "reg_growth"};
     const char *device = strchr(out->name, ':');
-    for (size_t i = 0; is_ours && i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (int i = 0; is_ours && i < MODEL_ATTRIBUTES; i++) {
+        const char *key = model_attributes[i].user_key;
         char variable[32], text[96];
         double value;
-        snprintf(variable, sizeof(variable), "lane_%s", keys[i]);
+        snprintf(variable, sizeof(variable), "lane_%s", key);
         char *given = param_peek_string("btl", btl, variable);
         if (given && number_parse_real(given, &value, NULL)) { /* not "auto" */
             /* 0 means infinite, as in btl.h. */
-            bool is_infinite = strcmp(keys[i], "bandwidth") == 0 && value == 0;
-            snprintf(text, sizeof(text), "%s:%s=%s", btl, keys[i], is_infinite ? "1e30" : given);
+            bool is_infinite = i == MODEL_BANDWIDTH && value == 0;
+            snprintf(text, sizeof(text), "%s:%s=%s", btl, key, is_infinite ? "1e30" : given);
             attr_apply(text, btl, NULL, out);
         }
         free(given);

@@ -35,18 +35,6 @@
 /* The time over which the speed is averaged. */
 #define MEMORY_NS 100000000u
 
-/* All members of struct lane_speed are relaxed: each is a number of its own, written by threads
- * that send or read on the lane. An old value makes a piece take the second best lane. */
-static uint64_t load(const _Atomic uint64_t *word)
-{
-    return atomic_load_explicit(word, memory_order_relaxed);
-}
-
-static void store(_Atomic uint64_t *word, uint64_t value)
-{
-    atomic_store_explicit(word, value, memory_order_relaxed);
-}
-
 static void speed_init(struct lane_speed *speed, const struct model_lane_cost *cost)
 {
     *speed = (struct lane_speed){.bytes_s = 1000000000};
@@ -60,7 +48,7 @@ static void speed_init(struct lane_speed *speed, const struct model_lane_cost *c
 
 void stripe_init(struct lane *lane, const struct model_lane *attributes)
 {
-    if (load(&lane->speed.bytes_s))
+    if (speed_load(&lane->speed.bytes_s))
         return;
     enum model_way way = attributes->cost[MODEL_BY_GET].range_count ? MODEL_BY_GET : MODEL_BY_PUT;
     speed_init(&lane->speed, &attributes->cost[MODEL_BY_SEND]);
@@ -70,32 +58,33 @@ void stripe_init(struct lane *lane, const struct model_lane *attributes)
 double stripe_seen_speed(const struct lane *lane, bool copies)
 {
     const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
-    return load(&speed->measured_ns) ? (double) load(&speed->bytes_s) : 0;
+    return speed_load(&speed->measured_ns) ? (double) speed_load(&speed->bytes_s) : 0;
 }
 
 /* Bytes that were written off and then reported would make it negative for a moment. */
 static uint64_t under_way(const struct lane_speed *speed)
 {
-    uint64_t unseen = load(&speed->sent) - load(&speed->seen);
-    uint64_t written_off = load(&speed->written_off);
+    uint64_t unseen = speed_load(&speed->sent) - speed_load(&speed->seen);
+    uint64_t written_off = speed_load(&speed->written_off);
     return unseen > written_off ? unseen - written_off : 0;
 }
 
 void stripe_lane_lost(struct lane *lane)
 {
     struct lane_speed *speed = &lane->speed;
-    store(&speed->written_off, load(&speed->sent) - load(&speed->seen));
+    speed_store(&speed->written_off, speed_load(&speed->sent) - speed_load(&speed->seen));
 }
 
 /* When would a piece that is sent now arrive? */
 static double arrival_s(const struct lane_speed *speed, size_t size)
 {
-    return (double) (under_way(speed) + size) / (double) load(&speed->bytes_s) + speed->latency_s;
+    return (double) (under_way(speed) + size) / (double) speed_load(&speed->bytes_s) +
+           speed->latency_s;
 }
 
 static size_t piece_of(const struct lane_speed *speed, size_t most, size_t left)
 {
-    double piece = (double) load(&speed->bytes_s) * PIECE_S;
+    double piece = (double) speed_load(&speed->bytes_s) * PIECE_S;
     size_t size = piece < (double) most ? (size_t) piece : most;
     size = size < PIECE_MIN ? PIECE_MIN : size & ~(PIECE_ALIGN - 1);
     return size < left ? size : left;
@@ -104,8 +93,8 @@ static size_t piece_of(const struct lane_speed *speed, size_t most, size_t left)
 static bool has_enough(const struct lane_speed *speed)
 {
     uint64_t window = WINDOW_OF_NEW;
-    if (load(&speed->measured_ns)) {
-        window = (uint64_t) ((double) load(&speed->bytes_s) * WINDOW_S);
+    if (speed_load(&speed->measured_ns)) {
+        window = (uint64_t) ((double) speed_load(&speed->bytes_s) * WINDOW_S);
         if (window < WINDOW_BYTES)
             window = WINDOW_BYTES;
     }
@@ -123,7 +112,7 @@ static bool is_full(struct lane *lane)
     uint64_t bound = stripe_bound(lane);
     if (OPAL_LIKELY(bound == 0) || under_way(&lane->speed) < bound)
         return false;
-    if (clock_now_ns() - load(&lane->speed.heard_ns) < PATIENCE_NS)
+    if (clock_now_ns() - speed_load(&lane->speed.heard_ns) < PATIENCE_NS)
         return true;
     stripe_lane_lost(lane);
     return false;
@@ -235,8 +224,8 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
 static void speed_sent(struct lane_speed *speed, size_t size)
 {
     if (under_way(speed) == 0) { /* it was idle: measure from here */
-        store(&speed->since_bytes, load(&speed->seen));
-        store(&speed->since_ns, clock_now_ns());
+        speed_store(&speed->since_bytes, speed_load(&speed->seen));
+        speed_store(&speed->since_ns, clock_now_ns());
     }
     atomic_fetch_add_explicit(&speed->sent, size, memory_order_relaxed);
 }
@@ -260,15 +249,15 @@ void stripe_copying(struct lane *lane, size_t size)
 /* `total` bytes have arrived since the lane exists. */
 static void speed_seen(struct lane_speed *speed, uint64_t total)
 {
-    uint64_t now = clock_now_ns(), since = load(&speed->since_ns);
-    uint64_t bytes = total - load(&speed->since_bytes);
+    uint64_t now = clock_now_ns(), since = speed_load(&speed->since_ns);
+    uint64_t bytes = total - speed_load(&speed->since_bytes);
     if (now <= since)
         return;
-    double average = (double) load(&speed->bytes_s);
+    double average = (double) speed_load(&speed->bytes_s);
     double sample = (double) bytes * 1e9 / (double) (now - since);
     /* Too few bytes, or the lane may have waited for more or for its report: then the sample is
      * only a lower bound. Keep measuring. */
-    uint64_t measured = load(&speed->measured_ns);
+    uint64_t measured = speed_load(&speed->measured_ns);
     bool may_have_waited = measured && under_way(speed) == 0;
     if (sample <= average && (bytes < MEASURE_BYTES || may_have_waited))
         return;
@@ -276,25 +265,25 @@ static void speed_seen(struct lane_speed *speed, uint64_t total)
      * reports come at once. The first sample counts alone. */
     measured += now - since;
     average += (double) (now - since) / (double) measured * (sample - average);
-    store(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
-    store(&speed->bytes_s, average > 1e3 ? (uint64_t) average : 1000);
-    store(&speed->since_bytes, total);
-    store(&speed->since_ns, now);
+    speed_store(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
+    speed_store(&speed->bytes_s, average > 1e3 ? (uint64_t) average : 1000);
+    speed_store(&speed->since_bytes, total);
+    speed_store(&speed->since_ns, now);
 }
 
 void stripe_seen(struct lane *lane, const struct wire_seen *seen)
 {
     struct lane_speed *speed = &lane->speed;
-    if (seen->bytes > load(&speed->sent) || seen->bytes < load(&speed->seen))
+    if (seen->bytes > speed_load(&speed->sent) || seen->bytes < speed_load(&speed->seen))
         return; /* an old report, or impossible */
-    store(&speed->bound, seen->bound);
-    store(&speed->heard_ns, clock_now_ns());
-    if (seen->bytes == load(&speed->seen))
+    speed_store(&speed->bound, seen->bound);
+    speed_store(&speed->heard_ns, clock_now_ns());
+    if (seen->bytes == speed_load(&speed->seen))
         return;
-    store(&speed->seen, seen->bytes);
-    uint64_t unseen = load(&speed->sent) - seen->bytes;
-    if (OPAL_UNLIKELY(load(&speed->written_off) > unseen)) /* some has come */
-        store(&speed->written_off, unseen);
+    speed_store(&speed->seen, seen->bytes);
+    uint64_t unseen = speed_load(&speed->sent) - seen->bytes;
+    if (OPAL_UNLIKELY(speed_load(&speed->written_off) > unseen)) /* some has come */
+        speed_store(&speed->written_off, unseen);
     speed_seen(speed, seen->bytes);
 }
 
@@ -313,8 +302,8 @@ void stripe_copy_failed(struct lane *lane, size_t size)
     if (peer_lane_count(lane->peer) == 1)
         return;
     atomic_fetch_sub_explicit(&speed->sent, size, memory_order_relaxed);
-    store(&speed->since_bytes, load(&speed->seen));
-    store(&speed->since_ns, clock_now_ns());
+    speed_store(&speed->since_bytes, speed_load(&speed->seen));
+    speed_store(&speed->since_ns, clock_now_ns());
 }
 
 void stripe_not_copying(struct lane *lane, size_t size)

@@ -3,6 +3,20 @@
 # cannot touch that memory, copies really happen later, and what a device may lack is switched off.
 # No figure is ever taken from it.
 
+# What a device, a driver or a machine may lack is handled by code that calls nothing of Open MPI: one
+# series shows it, and a sanitizer, whose business it is. What is left for the other series is what
+# they make different: datatypes, requests, errors, collectives, windows, and each way once.
+if [ -z "$sanitizer" ]; then
+    elsewhere_without "cuda.@(kernels.@(tcp|$sm|many|none|old-driver|other-code)|late-copies.*|bench-*|handles-refused|\
+ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order)|\
+ring.@(one-ring|one-device*|none|rings-none|old-driver|no-*|open-fails|answered|refused*|persistent|devices|order)|\
+no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
+mapped-@(fabric|staged|old)|ringless.*|reset.*.reset-fails|reset.rndv-ring.*|collectives.@(staged|late-copies))"
+else # the same code by another lane, or once more at other moments
+    elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
+staged.@(types|persistent|devices|forced|questions)|ring.@(persistent|devices|order)|bench-*)"
+fi
+
 # cuda_run NAME "SETTINGS OF THE STAND-IN" LANES CHAPTER [REGEX]
 cuda_run() {
     local name=$1 fake=$2 lanes=$3 chapter=$4 regex=${5:-^}

@@ -9,6 +9,9 @@ else
     flaky_seeds=4
 fi
 
+# One thread an end, in which ThreadSanitizer can find nothing.
+[ "$sanitizer" != tsan ] || elsewhere_without 'flaky.@(each-call|unread).*'
+
 # Faults as parts of 10000 messages; each seed has one of these mixtures, and 2 to 4 lanes.
 flaky_faults=(
     "drop 100 twice 100 delay 200 busy 500"
