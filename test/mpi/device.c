@@ -637,6 +637,32 @@ static void chapter_opened(void)
         FAIL("the driver copied in contexts for which memory was not opened");
 }
 
+/* A message to oneself is the first buffer on a device. Who measures it leaves memory there to the
+ * others by a handle; who finds that done does not. Then messages both ways, by what was measured.
+ */
+static void chapter_measured(void)
+{
+    enum { SIZE = 300000, MESSAGES = 4 };
+    unsigned char *out = memory_new(DEVICE, SIZE), *in = memory_new(DEVICE, SIZE);
+    int measured, all = 0;
+    fill(out, SIZE, 90 + (unsigned) rank);
+    MPI_Sendrecv(out, SIZE, MPI_BYTE, rank, 36, in, SIZE, MPI_BYTE, rank, 36, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    check(in, SIZE, 0, 90 + (unsigned) rank, 0, "to oneself");
+    measured = (int) count_now("multilane_standin_exports");
+    MPI_Reduce(&measured, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%d of %d processes measured a device\n", all, ranks);
+    for (int i = 0; has_partner() && i < MESSAGES; i++) {
+        int size = i % 2 ? SIZE : 8;
+        MPI_Sendrecv(out, size, MPI_BYTE, other(), 37, in, size, MPI_BYTE, other(), 37,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        check(in, (size_t) size, 0, 90 + (unsigned) other(), 0, "by what was measured");
+    }
+    memory_free(DEVICE, out);
+    memory_free(DEVICE, in);
+}
+
 /* Both offer to send; the second one answers when the first one has refused what it was offered. */
 static void chapter_answered(void)
 {
@@ -1427,6 +1453,7 @@ static const struct {
     {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
     {"opened", chapter_opened, true},
+    {"measured", chapter_measured, true},
     {"answered", chapter_answered, true},
     {"ringless", chapter_ringless, true},
     {"refused", chapter_refused, true},

@@ -24,6 +24,7 @@ struct parameters parameters = {
     .wait = "auto",
     .profile = "auto",
     .device_code = "auto",
+    .device_measure_ms = 5,
     .bias = MODEL_BIAS_DEFAULT,
     .unexpected_max_bytes = UNEXPECTED_MAX_DEFAULT,
 };
@@ -80,6 +81,8 @@ static const struct param rows[] = {
      "kernels that pack and move device memory: auto, those that Multilane was built with; none; "
      "or a file "
      "with such code"},
+    {"device_measure_ms", PARAM_INT, &parameters.device_measure_ms,
+     "milliseconds that a process may measure a device for, at its first buffer there; 0: none"},
     {"untested", PARAM_INT, &parameters.untested,
      "1: load into an Open MPI other than the versions known to be laid out alike"},
 };
@@ -171,6 +174,7 @@ int parameters_parse(const mca_base_component_t *component)
         {"suspect_ms", &parameters.suspect_ms, 1, INT_MAX},
         {"lost_s", &parameters.lost_s, 1, INT_MAX},
         {"hang_s", &parameters.hang_s, 0, INT_MAX},
+        {"device_measure_ms", &parameters.device_measure_ms, 0, INT_MAX},
     };
     struct model_error error;
     if (!param_check(component, ranges, sizeof(ranges) / sizeof(ranges[0])))

@@ -58,6 +58,12 @@ void node_costs_meet(ompi_proc_t *const *procs, size_t count)
     }
 }
 
+bool node_first(opal_process_name_t *name)
+{
+    *name = node.first;
+    return node.is_known;
+}
+
 static void costs_read(void)
 {
     void *data = NULL;

@@ -3,6 +3,18 @@
 # cannot touch that memory, copies really happen later, and what a device may lack is switched off.
 # No figure is ever taken from it.
 
+# What a stand-in takes is no measure: which way messages go is set here. The tests of measuring, at
+# the end, unset it.
+device_costs_set() {
+    export OMPI_MCA_pml_multilane_profile=none OMPI_MCA_btl_cuda_lane_latency=1e-6 \
+        OMPI_MCA_btl_cuda_lane_overhead=6e-6 OMPI_MCA_btl_cuda_lane_bandwidth=100e9
+}
+device_costs_unset() {
+    unset OMPI_MCA_pml_multilane_profile OMPI_MCA_btl_cuda_lane_latency \
+        OMPI_MCA_btl_cuda_lane_overhead OMPI_MCA_btl_cuda_lane_bandwidth
+}
+device_costs_set
+
 # cuda_run NAME "SETTINGS OF THE STAND-IN" LANES CHAPTER [REGEX]
 cuda_run() {
     local name=$1 fake=$2 lanes=$3 chapter=$4 regex=${5:-^}
@@ -112,12 +124,6 @@ for lost in "fail 30" "die 300"; do
         --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3 \
         -x LD_LIBRARY_PATH="$build/test/fake" -- device unreachable 4000000
 done
-# Where it is asked for, the model uses it by its guess of the costs, for what is small.
-mpi_says cuda.ring.explain "rndv-ring .*cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
-    --mca btl_cuda_rings_max 64 \
-    --mca pml_multilane_explain 1 --mca pml_multilane_device_code "$build/test/fake/kernels" \
-    -x LD_LIBRARY_PATH="$build/test/fake" -- device persistent
-
 # The benchmark's messages; of their times nothing is said here.
 cuda_bench() { # NAME REGEX [ARGUMENT...]
     local name=$1 regex=$2
@@ -238,10 +244,65 @@ mpi_says cuda.freed "was device memory and has been freed" 1 --mca pml multilane
 mpi_says cuda.explain "rndv-get .*cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
     --mca pml_multilane_explain 1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 
-# Whom the ring does not reach, for a while or ever.
+# Copies, opening and the ring are measured at the first buffer on a device, once a device of the
+# node and once a pair, and the plans follow. Without that nothing takes the device's lane by itself.
+measured() { # NAME RANKS REGEX "SETTINGS OF THE STAND-IN" [mpirun's arguments]
+    local name=$1 ranks=$2 regex=$3 fake=$4
+    shift 4
+    mpi_says "cuda.measured.$name" "$regex" "$ranks" --mca pml multilane --mca btl self,shm,cuda \
+        --mca pml_multilane_explain 1 "$@" -x LD_LIBRARY_PATH="$build/test/fake" \
+        -x MULTILANE_FAKE_CUDA="$fake" -- device measured
+}
+device_costs_unset
+long="--mca pml_multilane_device_measure_ms 5000"
+# shellcheck disable=SC2086
+{
+    measured lanes 2 "cuda:ipc +get .* measured" "" $long
+    measured copies 2 "copies between host and device: .*, measured; opening .*, measured" \
+        own-device $long
+    measured once 4 "1 of 4 processes measured a device" devices=1 $long
+    measured each 4 "4 of 4 processes measured a device" devices=4 $long
+    measured no-ipc 2 "cuda:ipc +get .* not measured" no-ipc $long
+    measured not-wanted 2 "cuda:ipc +get .* not measured" "" --mca pml_multilane_profile none
+    measured ring 2 "cuda:ipc +send .* measured" "" --mca btl_cuda_rings_max 64 \
+        --mca pml_multilane_device_code "$ring_code" $long
+}
+measured not-in-time 2 "copies between host and device: not measured" delay-us=4000
+mpi_says cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 to " 1 \
+    --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device self
+# multilane-calibrate --device writes them into a profile, and a job with that profile measures nothing.
+# A profile holds for one name of a device.
+cuda_calibrated() {
+    local profile=$build/device-profile output
+    rm -f "$profile"
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_profile none \
+        --mca pml_multilane_device_code "$ring_code" -x LD_LIBRARY_PATH="$build/test/fake" -- \
+        "$build/multilane-calibrate" --quick --device --output "$profile" 2>&1)
+    printf '%s\n' "$output"
+    grep -q 'device memory of a stand-in' <<<"$output" && ! grep -q 'not measured' <<<"$output" &&
+        grep -q '^device = a stand-in' "$profile" && grep -q '^.lane cuda:ipc@node' "$profile" || return 1
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_explain 1 \
+        --mca pml_multilane_profile "$profile" -x LD_LIBRARY_PATH="$build/test/fake" -- device measured 2>&1)
+    printf '%s\n' "$output"
+    grep -q ' 0 of 2 processes measured a device' <<<" $output" &&
+        grep -q 'copies between host and device: .*, profile' <<<"$output" &&
+        grep -Eq 'cuda:ipc +get .* profile' <<<"$output" || return 1
+    sed -i 's/^device = .*/device = another/' "$profile"
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda \
+        --mca pml_multilane_profile "$profile" -x LD_LIBRARY_PATH="$build/test/fake" -- device measured 2>&1)
+    printf '%s\n' "$output"
+    grep -q '2 of 2 processes measured a device' <<<"$output"
+}
+check "${prefix}cuda.calibrate" cuda_calibrated
+device_costs_set
+
+# Whom the ring does not reach, for a while or ever: their messages go by the host, as the lane of
+# device memory is slow here.
 ringless() {
     mpi_says "cuda.ringless.$1" "$2" 2 --mca pml multilane --mca btl self,shm,cuda \
         --mca btl_base_verbose 10 --mca btl_cuda_rings_max 64 \
+        --mca pml_multilane_protocol rndv-ring:1-4k --mca btl_cuda_lane_overhead 1 \
         --mca pml_multilane_device_code "$build/test/fake/kernels" \
         -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$3" -- device ringless
 }
@@ -303,3 +364,4 @@ else
         skip "${prefix}cuda.$name" "this node has a CUDA device"
     done
 fi
+device_costs_unset
