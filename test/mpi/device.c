@@ -1159,7 +1159,56 @@ static void chapter_in_place(void)
     memory_free(DEVICE, bytes);
 }
 
-/* Windows in device memory are refused, and those in host memory are not. */
+/* One-sided operations with buffers on a device are refused, and change nothing of the window. */
+static void one_sided_refused(MPI_Win window)
+{
+    unsigned char *bytes = memory_new(DEVICE, 64), host[64];
+    int next = (rank + 1) % ranks, values[2] = {0, 0}, *on_device = (int *) (void *) bytes;
+    MPI_Request request;
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    MPI_Win_lock_all(0, window);
+    int codes[] = {
+        MPI_Put(bytes, 8, MPI_BYTE, next, 0, 8, MPI_BYTE, window),
+        MPI_Get(bytes, 8, MPI_BYTE, next, 0, 8, MPI_BYTE, window),
+        MPI_Accumulate(bytes, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_SUM, window),
+        MPI_Get_accumulate(values, 1, MPI_INT, bytes, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_SUM,
+                           window),
+        MPI_Fetch_and_op(values, bytes, MPI_INT, next, 0, MPI_SUM, window),
+        MPI_Compare_and_swap(values, on_device, values + 1, MPI_INT, next, 0, window),
+        MPI_Rput(bytes, 8, MPI_BYTE, next, 0, 8, MPI_BYTE, window, &request),
+        MPI_Rget(bytes, 8, MPI_BYTE, next, 0, 8, MPI_BYTE, window, &request),
+        MPI_Raccumulate(bytes, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_SUM, window, &request),
+        MPI_Rget_accumulate(bytes, 1, MPI_INT, values, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_SUM,
+                            window, &request)};
+    MPI_Get(host, 64, MPI_BYTE, rank, 0, 64, MPI_BYTE, window);
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        int class = MPI_SUCCESS;
+        MPI_Error_class(codes[i], &class);
+        if (class != MPI_ERR_BUFFER)
+            FAIL("one-sided operation %zu from device memory: the error is of class %d", i, class);
+    }
+    if (host[0] != (rank + ranks - 1) % ranks + 1)
+        FAIL("a window after what was refused: %u is there", host[0]);
+    memory_free(DEVICE, bytes);
+}
+
+static void attach_refused(void)
+{
+    unsigned char *bytes = memory_new(DEVICE, 4096);
+    MPI_Win window;
+    int class = MPI_SUCCESS;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    MPI_Error_class(MPI_Win_attach(window, bytes, 4096), &class);
+    if (class != MPI_ERR_RMA_ATTACH)
+        FAIL("attached device memory: the error is of class %d", class);
+    MPI_Win_free(&window);
+    memory_free(DEVICE, bytes);
+}
+
+/* Windows in device memory of one process are refused in all, and those in host memory are not. */
 static void chapter_window(void)
 {
     unsigned char *bytes = memory_new(DEVICE, 4096), host[64] = {0}, mine[64];
@@ -1167,7 +1216,8 @@ static void chapter_window(void)
     int class = MPI_SUCCESS;
     memset(mine, rank + 1, sizeof(mine));
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Error_class(MPI_Win_create(bytes, 4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window), &class);
+    MPI_Error_class(
+        MPI_Win_create(rank ? host : bytes, 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window), &class);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     if (class != MPI_ERR_WIN)
         FAIL("a window in device memory: the error is of class %d", class);
@@ -1177,7 +1227,9 @@ static void chapter_window(void)
     MPI_Win_fence(0, window);
     if (host[0] != (rank + ranks - 1) % ranks + 1)
         FAIL("a window in host memory: %u came", host[0]);
+    one_sided_refused(window);
     MPI_Win_free(&window);
+    attach_refused();
     memory_free(DEVICE, bytes);
 }
 

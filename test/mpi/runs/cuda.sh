@@ -185,7 +185,7 @@ collectives_absent() {
 check "${prefix}cuda.collectives.ob1" collectives_absent
 
 cuda_run window "" self,shm,cuda window \
-    "multilane: MPI_Win_create: the 4096 bytes at .* are device memory"
+    "multilane: MPI_Win_create: the 64 bytes at .* are device memory"
 
 # Memory that a program maps itself: by a file descriptor, which the system lets root have, by a
 # handle of the fabric, or not at all.
