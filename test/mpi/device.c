@@ -624,6 +624,30 @@ static void two_buffers(long *asked, long *opened)
     memory_free(DEVICE, bytes[1]);
 }
 
+/* Halos: messages from and to many places of one allocation. */
+static void chapter_halo(void)
+{
+    enum { PLACES = 1000, APART = 8192, SIZE = 4096 };
+    unsigned char *bytes = memory_new(DEVICE, (size_t) PLACES * APART);
+    long exported = count_now("multilane_standin_exports");
+    long opened = count_now("multilane_standin_opened");
+    if (rank % 2 == 0)
+        fill(bytes, (size_t) PLACES * APART, 15);
+    for (int i = 0; has_partner() && i < PLACES; i++) {
+        unsigned char *at = bytes + (size_t) i * APART;
+        if (rank % 2 == 0)
+            MPI_Send(at, SIZE, MPI_BYTE, other(), 15, MPI_COMM_WORLD);
+        else
+            MPI_Recv(at, SIZE, MPI_BYTE, other(), 15, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    exported = count_now("multilane_standin_exports") - exported;
+    opened = count_now("multilane_standin_opened") - opened;
+    if (has_partner() && (exported != (rank % 2 == 0) || opened != rank % 2))
+        FAIL("%d places of one allocation: %ld handles, %ld times opened", PLACES, exported,
+             opened);
+    memory_free(DEVICE, bytes);
+}
+
 /* Memory that can be opened is opened once, also of a device that the receiver does not see. */
 static void chapter_opened(void)
 {
@@ -1504,6 +1528,7 @@ static const struct {
     {"window", chapter_window, true},
     {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
+    {"halo", chapter_halo, true},
     {"opened", chapter_opened, true},
     {"measured", chapter_measured, true},
     {"answered", chapter_answered, true},

@@ -147,6 +147,7 @@ done
 cuda_run capture.ipc "" self,shm,cuda capture
 cuda_run capture.staged "" self,shm capture
 cuda_run ipc-opened "" self,shm,cuda opened
+cuda_run halo "" self,shm,cuda halo
 cuda_run ipc-own-device own-device self,shm,cuda opened
 cuda_run ipc-own-device-many own-device self,shm,cuda many
 cuda_run ipc-refused ipc-open-fails self,shm,cuda refused
