@@ -273,7 +273,7 @@ mpi_says cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be
     --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 # multilane-calibrate --device writes them into a profile, and a job with that profile measures nothing.
-# A profile holds for one name of a device.
+# A profile holds for one name of a device. It takes a quarter of a minute.
 cuda_calibrated() {
     local profile=$build/device-profile output
     rm -f "$profile"
@@ -332,11 +332,32 @@ else
         mpi "cuda.gpu.$lanes.collectives" 4 --mca pml multilane --mca btl $lanes \
             --mca btl_tcp_if_include lo -- device_collective
     done
+    for chapter in measured opened halo window; do
+        cuda_gpu "$chapter" self,shm,cuda "$chapter"
+    done
     for chapter in ring truncate persistent order capture reset; do
         cuda_gpu "ring.$chapter" self,shm,cuda $chapter --mca pml_multilane_protocol rndv-ring \
             --mca btl_cuda_rings_max 64 --mca btl_cuda_rings_on_one_device 1
     done
 fi
+
+# test/gpu over the stand-in, which its report says; where there is no device and
+# nothing is said of a stand-in, it says so. Half a minute: it calibrates.
+gpu_command() {
+    local report=$build/gpu-report.txt
+    device_costs_unset
+    MULTILANE_GPU_TESTS=cuda.ipc.self "$top/test/gpu" --stand-in --build "$build" --report "$report" || {
+        cat "$report"
+        return 1
+    }
+    grep -q 'THE DRIVER IS A STAND-IN' "$report" && grep -q 'tests: 1 passed, 0 failed' "$report" &&
+        grep -q 'copies between host and device: ' "$report" && grep -q '^device = a stand-in' "$report"
+}
+gpu_command_alone() {
+    ! "$top/test/gpu" --build "$build" 2>"$build/gpu-said" && grep 'no CUDA device' "$build/gpu-said"
+}
+if [ -n "$whole" ]; then check "${prefix}cuda.gpu-command" gpu_command; else runs_elsewhere cuda.gpu-command; fi
+[ -e /dev/nvidiactl ] || check "${prefix}cuda.gpu-command-alone" gpu_command_alone
 
 # Without a driver: every other job as before, and why this lane is off.
 if [ ! -e /dev/nvidiactl ]; then
