@@ -11,7 +11,7 @@
 
 /* The two sizes that a line goes through. */
 #define SMALL ((size_t) 4 << 10)
-#define LARGE ((size_t) 1 << 20)
+#define LARGE DEVICE_PINNED_BYTES
 
 /* Bounds of what is believed: of a time, and of the time of a byte, which is that of 1 MB/s. */
 #define TIME_S_MOST 1.0
@@ -141,12 +141,8 @@ bool device_measure(const struct device_measure *measure, struct device_costs *c
 {
     struct clocked clocked = {
         .measure = measure, .until_s = now_s() + measure->seconds, .act_s = copy_s};
-    driver_result result;
-    void *pinned = copier_pin(measure->copier, LARGE, &result);
-    driver_ptr host = (driver_ptr) (uintptr_t) pinned;
+    driver_ptr host = (driver_ptr) (uintptr_t) measure->pinned;
     *costs = (struct device_costs){.kernel_s = 0};
-    if (!pinned)
-        return false;
     clocked.direction = COPY_TO_DEVICE; /* first: then there is something to be read */
     clocked.to = measure->block + FROM_AT;
     clocked.from = host;
@@ -163,7 +159,6 @@ bool device_measure(const struct device_measure *measure, struct device_costs *c
         clocked.to = host; /* where it says how far it got */
         costs->kernel_s = fmax(0, shortest_s(&clocked, 0));
     }
-    copier_unpin(measure->copier, pinned);
     is_good = is_good && device_costs_check(costs);
     if (!is_good)
         *costs = (struct device_costs){.kernel_s = 0};

@@ -6,8 +6,11 @@
 #include "common/memory/copier.h"
 #include "common/model/protocol.h"
 
-/* Device memory that is copied from and to, of each process that measures. */
-#define DEVICE_BLOCK_BYTES ((size_t) 4 << 20)
+/* Device memory and pinned memory of the host that is copied from and to, of each process that
+ * measures. Giving them back may wait for what the program runs on the device, and that for a
+ * message: so it is not done here. */
+#define DEVICE_BLOCK_BYTES  ((size_t) 4 << 20)
+#define DEVICE_PINNED_BYTES ((size_t) 1 << 20)
 
 /* Of one device. From the start of a copy to the moment the processor hears of its end. All zero:
  * not measured. */
@@ -28,6 +31,7 @@ struct device_pair {
 struct device_measure {
     struct copier *copier;
     driver_ptr block; /* DEVICE_BLOCK_BYTES in its context */
+    void *pinned;     /* DEVICE_PINNED_BYTES */
     double seconds;   /* a copy under way when they are over is waited for */
     int rounds;       /* the shortest of so many times counts */
     bool has_kernels; /* those are measured too */

@@ -49,8 +49,10 @@ static bool device_take(struct device_measure *measure, int turn, struct device_
         return fail(result, "using the device", status);
     status = driver.mem_alloc(&measure->block, DEVICE_BLOCK_BYTES);
     context_leave();
+    if (status == DRIVER_SUCCESS)
+        measure->pinned = copier_pin(measure->copier, DEVICE_PINNED_BYTES, &status);
     if (status != DRIVER_SUCCESS)
-        return fail(result, "memory on the device", status);
+        return fail(result, "memory to measure with", status);
     measure->has_kernels = kernels_choose(code ? code : "auto", why, sizeof(why));
     return true;
 }
@@ -117,6 +119,8 @@ void device_calibrate(struct device_result *result)
     MPI_Barrier(MPI_COMM_WORLD); /* until here the others' memory is looked at */
     free(offers);
     MPI_Comm_free(&node);
+    if (measure.pinned)
+        copier_unpin(measure.copier, measure.pinned);
     if (measure.block != 0 && copier_enter(measure.copier) == DRIVER_SUCCESS) {
         driver.mem_free(measure.block);
         context_leave();

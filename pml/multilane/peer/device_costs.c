@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,7 +32,10 @@
 static const struct model_copy unmeasured_copy = {.fixed_s = 5e-6, .s_byte = 1e-9};
 #define UNMEASURED_S       1.0
 #define UNMEASURED_BYTES_S 1e6
-#define ROUNDS             3
+
+/* Others measure for some milliseconds each. */
+#define LOCK_MOST_NS UINT64_C(1000000000)
+#define ROUNDS       3
 
 /* A device, and the process that has measured it: its block is open to the others until it ends. */
 struct device_entry {
@@ -52,6 +56,13 @@ struct device_page {
     struct device_pair pairs[DEVICES_MAX][DEVICES_MAX]; /* by who copies, from whom */
 };
 
+/* What is measured with; given back at the end. */
+struct blocks {
+    struct copier *copier; /* null: there are none */
+    void *pinned;
+    driver_ptr device;
+};
+
 static struct {
     pthread_mutex_t lock; /* guards all below; taken before that of the page */
     int fd;               /* of the page; below 0: not open */
@@ -59,12 +70,13 @@ static struct {
     /* Bits: devices of this process, by the driver's number, set under the lock. Relaxed: who does
      * not see one yet looks again under it. */
     _Atomic uint64_t met;
-    uint32_t mine; /* the same by their entry */
-    struct {
-        struct copier *copier;
-        driver_ptr start;
-    } blocks[DEVICES_MAX]; /* of ours, by entry */
-    bool is_of_profile;    /* the profile knows this device */
+    uint32_t mine;                     /* the same by their entry */
+    struct blocks blocks[DEVICES_MAX]; /* of ours, by entry */
+    bool is_of_profile;                /* the profile knows this device */
+    /* For who asks without the lock: the page, and whether is_of_profile. Release, when they are
+     * set, and acquire. */
+    struct device_page *_Atomic open_page;
+    _Atomic bool has_profile;
 } costs = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
 /* --- the page --------------------------------------------------------------------------------- */
@@ -89,6 +101,7 @@ static void page_map(int fd)
     if (page != MAP_FAILED) {
         costs.page = page;
         costs.fd = fd;
+        atomic_store_explicit(&costs.open_page, page, memory_order_release);
     } else if (fd >= 0) {
         close(fd);
     }
@@ -141,14 +154,19 @@ static void page_open(void)
         page_make();
 }
 
-/* Under the lock. False: there is no page, and nothing is known. */
+/* Under the lock. False: there is no page, or who has it locked is stopped, and nothing is known.
+ */
 static bool page_lock(void)
 {
+    const struct timespec pause = {.tv_nsec = 100000};
+    uint64_t start_ns = clock_now_ns();
     if (!costs.page)
         return false;
-    while (flock(costs.fd, LOCK_EX) != 0)
-        if (errno != EINTR)
+    while (flock(costs.fd, LOCK_EX | LOCK_NB) != 0) {
+        if ((errno != EINTR && errno != EWOULDBLOCK) || clock_now_ns() - start_ns > LOCK_MOST_NS)
             return false;
+        nanosleep(&pause, NULL);
+    }
     if (costs.page->count > DEVICES_MAX)
         costs.page->count = DEVICES_MAX;
     return true;
@@ -166,22 +184,29 @@ static double now_s(void)
     return 1e-9 * (double) clock_now_ns();
 }
 
-static driver_ptr block_make(struct copier *copier)
+/* False: there is no memory, and nothing is kept. */
+static bool blocks_make(struct device_measure *measure)
 {
-    driver_ptr block = 0;
-    if (copier_enter(copier) != DRIVER_SUCCESS)
-        return 0;
-    if (driver.mem_alloc(&block, DEVICE_BLOCK_BYTES) != DRIVER_SUCCESS)
-        block = 0;
-    context_leave();
-    return block;
+    driver_result result;
+    measure->pinned = copier_pin(measure->copier, DEVICE_PINNED_BYTES, &result);
+    if (!measure->pinned)
+        return false;
+    result = copier_enter(measure->copier);
+    if (result == DRIVER_SUCCESS) {
+        result = driver.mem_alloc(&measure->block, DEVICE_BLOCK_BYTES);
+        context_leave();
+    }
+    if (result != DRIVER_SUCCESS)
+        copier_unpin(measure->copier, measure->pinned);
+    return result == DRIVER_SUCCESS;
 }
 
-static void block_free(struct copier *copier, driver_ptr block)
+static void blocks_free(struct blocks *blocks)
 {
-    if (block == 0 || copier_enter(copier) != DRIVER_SUCCESS)
+    copier_unpin(blocks->copier, blocks->pinned);
+    if (copier_enter(blocks->copier) != DRIVER_SUCCESS)
         return;
-    driver.mem_free(block);
+    driver.mem_free(blocks->device);
     context_leave();
 }
 
@@ -200,8 +225,6 @@ static void entry_make(const struct device_measure *measure, const struct driver
     struct device_entry *entry = &costs.page->devices[index];
     *entry = (struct device_entry){.uuid = *uuid};
     (void) device_measure(measure, &entry->costs);
-    costs.blocks[index].copier = measure->copier;
-    costs.blocks[index].start = measure->block;
     if (copier_enter(measure->copier) != DRIVER_SUCCESS)
         return;
     if (driver.ipc_export(&entry->block, measure->block) == DRIVER_SUCCESS)
@@ -234,25 +257,20 @@ static bool rings_are_wanted(void)
 static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
 {
     double start_s = now_s(), most_s = 1e-3 * parameters.device_measure_ms;
-    struct device_measure measure = {.copier = copier,
-                                     .block = block_make(copier),
-                                     .seconds = most_s,
-                                     .rounds = ROUNDS,
-                                     .has_kernels = rings_are_wanted()};
+    struct device_measure measure = {
+        .copier = copier, .seconds = most_s, .rounds = ROUNDS, .has_kernels = rings_are_wanted()};
     uint32_t index = entry_find(uuid);
-    bool is_new = index == costs.page->count && index < DEVICES_MAX && measure.block != 0;
+    if (index == DEVICES_MAX || costs.blocks[index].copier || !blocks_make(&measure))
+        return;
+    costs.blocks[index] = (struct blocks){copier, measure.pinned, measure.block};
+    bool is_new = index == costs.page->count;
     if (is_new)
         entry_make(&measure, uuid);
-    else if (index < costs.page->count && measure.block != 0 &&
-             !device_costs_check(&costs.page->devices[index].costs)) /* who tried had no luck */
+    else if (!device_costs_check(&costs.page->devices[index].costs)) /* who tried had no luck */
         (void) device_measure(&measure, &costs.page->devices[index].costs);
-    if (index < costs.page->count && measure.block != 0) {
-        pairs_measure(&measure, index, start_s + most_s);
-        costs.mine |= UINT32_C(1) << index;
-        atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
-    }
-    if (!is_new)
-        block_free(copier, measure.block);
+    pairs_measure(&measure, index, start_s + most_s);
+    costs.mine |= UINT32_C(1) << index;
+    atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
     opal_output_verbose(
         10, ompi_pml_base_framework.framework_output, "multilane: device %u: %s in %.1f ms", index,
         is_new ? "measured" : "measured by another process, looked at", (now_s() - start_s) * 1e3);
@@ -282,6 +300,7 @@ static void device_meet(const struct memory *memory)
     driver_result result;
     if (profile_knows(memory->device)) {
         costs.is_of_profile = true;
+        atomic_store_explicit(&costs.has_profile, true, memory_order_release);
         return;
     }
     struct copier *copier = copier_get(memory, &result);
@@ -310,9 +329,9 @@ void device_costs_meet(const struct memory *memory)
 
 uint32_t device_costs_changes(void)
 {
-    const struct device_page *page = costs.page;
+    const struct device_page *page = atomic_load_explicit(&costs.open_page, memory_order_acquire);
     return (page ? atomic_load_explicit(&page->changes, memory_order_relaxed) : 0) +
-           costs.is_of_profile;
+           atomic_load_explicit(&costs.has_profile, memory_order_acquire);
 }
 
 /* --- what plans take -------------------------------------------------------------------------- */
@@ -432,12 +451,15 @@ void device_costs_fini(void)
     copiers_check();
     if (page_lock()) {
         for (uint32_t i = 0; i < DEVICES_MAX; i++)
-            if (costs.blocks[i].start != 0) {
-                costs.page->devices[i].owner = 0;
-                block_free(costs.blocks[i].copier, costs.blocks[i].start);
+            if (costs.blocks[i].copier) {
+                if (costs.page->devices[i].owner == (int32_t) getpid())
+                    costs.page->devices[i].owner = 0;
+                blocks_free(&costs.blocks[i]);
             }
         page_unlock();
     }
+    atomic_store_explicit(&costs.open_page, NULL, memory_order_release);
+    atomic_store_explicit(&costs.has_profile, false, memory_order_release);
     if (costs.page)
         munmap(costs.page, sizeof(*costs.page));
     if (costs.fd >= 0)
