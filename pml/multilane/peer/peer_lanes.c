@@ -252,9 +252,11 @@ void peer_meet_device(struct peer *peer, const struct memory *memory)
     if (OPAL_LIKELY(atomic_load_explicit(&peer->device_changes, memory_order_relaxed) == changes))
         return;
     OPAL_THREAD_LOCK(&multilane.lock);
+    const struct peer_class *before = peer_class_now(peer);
     atomic_store_explicit(&peer->device_changes, changes, memory_order_relaxed);
     (void) peer_plan(peer); /* else the plan stays */
     OPAL_THREAD_UNLOCK(&multilane.lock);
+    plan_change_raise(peer, before);
 }
 
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
