@@ -73,6 +73,7 @@ multilane_plan_LDADD = libmultilane_tools.la
 bin_PROGRAMS += multilane-calibrate
 multilane_calibrate_SOURCES = \
 	tools/calibrate/calibrate.c \
+	tools/calibrate/device.c tools/calibrate/device.h \
 	tools/calibrate/measure.c tools/calibrate/measure.h \
 	tools/calibrate/report.c tools/calibrate/report.h \
 	tools/calibrate/session.c tools/calibrate/session.h

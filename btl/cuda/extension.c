@@ -4,31 +4,11 @@
 
 #include <string.h>
 
-/* The start of a copy and its end by an event, on current devices. From published figures, not
- * measured here; used until the user gives better values. */
-static const struct multilane_lane_range get_range = {.largest_bytes = UINT64_MAX,
-                                                      .latency_s = 1e-6,
-                                                      .bandwidth_bytes_s = 100e9,
-                                                      .overhead_send_s = 2e-6,
-                                                      .overhead_receive_s = 4e-6,
-                                                      .registration_s = 1e-6,
-                                                      .registration_s_byte = 0};
-
-/* The ring: four latencies for RTS and RTR through shared memory; three overheads for a kernel at
- * each end, started and ended like a copy, both at the same time; the rate of one block of threads.
- * An estimate, not measured on a device. */
-static const struct multilane_lane_range ring_range = {.largest_bytes = UINT64_MAX,
-                                                       .latency_s = 0.5e-6,
-                                                       .bandwidth_bytes_s = 4e9,
-                                                       .overhead_send_s = 1e-6,
-                                                       .overhead_receive_s = 1.5e-6,
-                                                       .registration_s = 0,
-                                                       .registration_s_byte = 0};
-
-static void cost_set(struct multilane_lane_cost *cost, const struct multilane_lane_range *range)
+/* What the user said. All else depends on the device: the PML measures it. */
+static void cost_set(struct multilane_lane_cost *cost)
 {
     cost->range_count = 1;
-    cost->ranges[0] = *range;
+    cost->ranges[0] = (struct multilane_lane_range){.largest_bytes = UINT64_MAX};
     user_attributes_apply(&cuda.user, cost->ranges, 1);
 }
 
@@ -42,11 +22,11 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_DEVICE_MEMORY;
     out->memory = MULTILANE_MEMORY_CUDA;
     out->zcopied_max_bytes = SIZE_MAX;
-    cost_set(&out->cost[MULTILANE_BY_GET], &get_range);
-    cost_set(&out->cost[MULTILANE_BY_PUT], &get_range);
+    cost_set(&out->cost[MULTILANE_BY_GET]);
+    cost_set(&out->cost[MULTILANE_BY_PUT]);
     if (cuda_ring_is_offered(peer)) {
         out->capabilities |= MULTILANE_CAN_DEVICE_RING;
-        cost_set(&out->cost[MULTILANE_BY_SEND], &ring_range);
+        cost_set(&out->cost[MULTILANE_BY_SEND]);
     }
     strcpy(out->device, "ipc");
     return OPAL_SUCCESS;

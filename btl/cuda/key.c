@@ -4,8 +4,35 @@
 
 #include <stdlib.h>
 
-/* The key for the other end. A handle of the driver covers a whole allocation, so the same memory
- * has the same handle every time. Making it costs less than a lookup. */
+/* IPC handles that the driver gave, each at the place that the remainder of the allocation's number
+ * gives it: a handle covers a whole allocation and is the same every time, and a number is never
+ * used again. Handles of mapped memory are not kept: the driver's numbers need not tell such memory
+ * from what is mapped there later, and a descriptor would hold memory that the program freed. */
+#define KEYS_KEPT 64
+static struct {
+    opal_mutex_t lock;
+    cuda_key_t keys[KEYS_KEPT];
+} kept = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+static bool kept_find(const struct memory *memory, cuda_key_t *key)
+{
+    OPAL_THREAD_LOCK(&kept.lock);
+    *key = kept.keys[memory->buffer_id % KEYS_KEPT];
+    OPAL_THREAD_UNLOCK(&kept.lock);
+    return key->kind == SHARE_IPC && key->buffer_id == memory->buffer_id &&
+           key->start == memory->start && key->size == memory->size;
+}
+
+static void kept_add(const cuda_key_t *key)
+{
+    if (key->kind != SHARE_IPC)
+        return;
+    OPAL_THREAD_LOCK(&kept.lock);
+    kept.keys[key->buffer_id % KEYS_KEPT] = *key;
+    OPAL_THREAD_UNLOCK(&kept.lock);
+}
+
+/* The key for the other end. */
 static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memory,
                               driver_ptr first, driver_ptr last, cuda_key_t *key)
 {
@@ -31,10 +58,14 @@ cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *b
     memory_ask(base, &memory);
     if (memory.kind != MEMORY_DEVICE || (uintptr_t) base - memory.start + size > memory.size)
         return NULL;
+    cuda_key_t *key = malloc(sizeof(*key));
+    if (!key || (!peer->is_self && kept_find(&memory, key)))
+        return key;
     struct copier *copier = copier_get(&memory, &result);
-    cuda_key_t *key = !copier ? NULL : malloc(sizeof(*key));
-    if (!key)
+    if (!copier) {
+        free(key);
         return NULL;
+    }
     result = copier_enter(copier);
     if (result == DRIVER_SUCCESS) {
         driver_ptr first = (driver_ptr) (uintptr_t) base;
@@ -42,8 +73,10 @@ cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *b
         result = key_fill(peer, &memory, first, first + size - 1, key);
         context_leave();
     }
-    if (result == DRIVER_SUCCESS)
+    if (result == DRIVER_SUCCESS) {
+        kept_add(key);
         return key;
+    }
     CUDA_SAY_ONCE("the driver has no handle to share the device memory at %p by: %s. Messages of "
                   "such memory are copied through host memory instead.",
                   base, driver_words(result, words, sizeof(words)));

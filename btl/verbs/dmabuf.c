@@ -84,6 +84,11 @@ static driver_ptr page_down(driver_ptr address)
     return address & ~((driver_ptr) sysconf(_SC_PAGESIZE) - 1);
 }
 
+static driver_ptr page_up(driver_ptr address)
+{
+    return page_down(address + (driver_ptr) sysconf(_SC_PAGESIZE) - 1);
+}
+
 /* Whether the driver did one step; if not, why. */
 static bool step_done(driver_result result, const char *what, char *why, size_t why_size)
 {
@@ -224,25 +229,42 @@ static struct dmabuf_region *region_place(struct dmabuf_cache *cache)
     return oldest;
 }
 
+/* The whole allocation, so that messages from all over it need one registration; or, where the
+ * device or the driver takes no such piece, the pages of the message, as `region` has them. */
+static struct ibv_mr *region_register_most(struct dmabuf_cache *cache, const struct memory *memory,
+                                           struct dmabuf_region *region, char *why, size_t why_size)
+{
+    driver_ptr start = page_down(memory->start), end = page_up(memory->start + memory->size);
+    bool is_more = start < region->start || end > region->end;
+    struct ibv_mr *mr =
+        is_more ? range_register(cache->pd, memory, start, end, why, why_size) : NULL;
+
+    if (!mr)
+        return range_register(cache->pd, memory, region->start, region->end, why, why_size);
+    region->start = start;
+    region->end = end;
+    return mr;
+}
+
 static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struct memory *memory,
                                          driver_ptr first, driver_ptr end, char *why,
                                          size_t why_size)
 {
-    driver_ptr start = page_down(first);
-    driver_ptr stop = page_down(end + (driver_ptr) sysconf(_SC_PAGESIZE) - 1);
-
     (void) regions_forget(cache, false);
     struct dmabuf_region *region = region_place(cache);
     if (!region) {
         snprintf(why, why_size, "%d pieces are registered already, and in use", DMABUF_REGIONS);
         return NULL;
     }
-    struct ibv_mr *mr = range_register(cache->pd, memory, start, stop, why, why_size);
-    if (!mr && regions_forget(cache, true)) /* the resources they held may be missing here */
-        mr = range_register(cache->pd, memory, start, stop, why, why_size);
-    *region = (struct dmabuf_region){
-        .mr = mr, .buffer_id = memory->buffer_id, .start = start, .end = stop, .asked = first};
-    return !mr ? NULL : region;
+    struct dmabuf_region made = {.buffer_id = memory->buffer_id,
+                                 .start = page_down(first),
+                                 .end = page_up(end),
+                                 .asked = first};
+    made.mr = region_register_most(cache, memory, &made, why, why_size);
+    if (!made.mr && regions_forget(cache, true)) /* the resources they held may be missing here */
+        made.mr = region_register_most(cache, memory, &made, why, why_size);
+    *region = made;
+    return !made.mr ? NULL : region;
 }
 
 struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const void *base,

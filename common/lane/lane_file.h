@@ -22,6 +22,7 @@
 struct lane_file_profile {
     uint32_t schema;
     char made[LANE_FILE_TEXT_CHARS];
+    char device[LANE_FILE_TEXT_CHARS]; /* whose copies were measured, by its driver; "": none */
     struct fingerprint machine;
 };
 

@@ -293,6 +293,7 @@ static bool read_registered(struct reader *reader, const char *value, const stru
 const struct key reader_profile_keys[] = {
     {"schema", read_schema, 0},
     {"made", PROFILE_TEXT(made)},
+    {"device", PROFILE_TEXT(device)},
     {"processor", PROFILE_TEXT(machine.processor)},
     {"processors", PROFILE_TEXT(machine.processors)},
     {"kernel", PROFILE_TEXT(machine.kernel)},

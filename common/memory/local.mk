@@ -2,6 +2,7 @@
 # Sources of common/memory: what kind of memory a pointer is, copies of device memory, kernels.
 libmultilane_common_la_SOURCES += \
 	common/memory/copier.c common/memory/copier.h \
+	common/memory/device_measure.c common/memory/device_measure.h \
 	common/memory/driver.c common/memory/driver.h \
 	common/memory/chunk.h common/memory/chunks.c common/memory/chunks.h \
 	common/memory/kernels.c common/memory/kernels.h \

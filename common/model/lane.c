@@ -13,7 +13,7 @@ const char *model_source_name(enum model_source source)
         [MODEL_SOURCE_USER] = "user",         [MODEL_SOURCE_PROFILE] = "profile",
         [MODEL_SOURCE_MEASURED] = "measured", [MODEL_SOURCE_DECLARED] = "declared",
         [MODEL_SOURCE_LINK] = "link speed",   [MODEL_SOURCE_STOCK_BTL] = "stock BTL",
-        [MODEL_SOURCE_DEFAULT] = "default"};
+        [MODEL_SOURCE_DEFAULT] = "default",   [MODEL_SOURCE_UNMEASURED] = "not measured"};
     return source < MODEL_SOURCES ? names[source] : "unknown";
 }
 

@@ -16,13 +16,14 @@
 
 /* Where a value comes from, the strongest first: a stronger source replaces a weaker one. */
 enum model_source {
-    MODEL_SOURCE_USER,      /* a parameter or the file that the user wrote */
-    MODEL_SOURCE_PROFILE,   /* a profile that multilane-calibrate measured earlier */
-    MODEL_SOURCE_MEASURED,  /* measured by this job */
-    MODEL_SOURCE_DECLARED,  /* a BTL of ours says so */
-    MODEL_SOURCE_LINK,      /* the speed that the kernel says the device's link runs at */
-    MODEL_SOURCE_STOCK_BTL, /* converted from what another BTL says */
-    MODEL_SOURCE_DEFAULT,   /* our table of defaults */
+    MODEL_SOURCE_USER,       /* a parameter or the file that the user wrote */
+    MODEL_SOURCE_PROFILE,    /* a profile that multilane-calibrate measured earlier */
+    MODEL_SOURCE_MEASURED,   /* measured by this job */
+    MODEL_SOURCE_DECLARED,   /* a BTL of ours says so */
+    MODEL_SOURCE_LINK,       /* the speed that the kernel says the device's link runs at */
+    MODEL_SOURCE_STOCK_BTL,  /* converted from what another BTL says */
+    MODEL_SOURCE_DEFAULT,    /* our table of defaults */
+    MODEL_SOURCE_UNMEASURED, /* only a measurement would tell */
     MODEL_SOURCES
 };
 

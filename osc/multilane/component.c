@@ -1,60 +1,111 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The component of osc/multilane: it refuses windows in device memory, which Open MPI would read
- * and write with the processor. Windows in host memory it leaves to the others. */
+/* The component of osc/multilane: it refuses device memory, which Open MPI would read and write
+ * with the processor. It takes each window, has the best of the other components make it, and
+ * stands before those of its functions that are given buffers. */
+#include "osc/multilane/guard.h"
+
 #include <limits.h>
+#include <string.h>
 
 #include "common/compat/named.h"
-#include "common/compat/osc.h"
 #include "common/compat/version.h"
-#include "common/memory/memory.h"
 #include "opal/util/output.h"
+
+extern ompi_osc_base_component_t mca_osc_multilane_component;
 
 static int component_register(void)
 {
     return version_accepts_running("osc", "multilane") ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
 
-/* An error: Open MPI forgets this component. */
+/* An error: Open MPI forgets this component. Also where there is no driver: all processes of a
+ * window agree on it. */
 static int component_init(bool progress_threads, bool mpi_threads)
 {
     (void) progress_threads;
     (void) mpi_threads;
-    return named_is_wanted("pml", "multilane") && driver_load() ? OMPI_SUCCESS
-                                                                : OMPI_ERR_NOT_AVAILABLE;
+    (void) driver_load();
+    return named_is_wanted("pml", "multilane") ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
 
-/* Below 0: it does not want the window. */
 static int component_query(struct ompi_win_t *window, void **base, size_t bytes,
                            compat_disp_unit unit, ompi_communicator_t *comm,
                            struct opal_info_t *info, int flavor)
 {
-    struct memory memory = {.kind = MEMORY_HOST};
-
     (void) window;
+    (void) base;
+    (void) bytes;
     (void) unit;
     (void) comm;
     (void) info;
-    if (flavor == MPI_WIN_FLAVOR_CREATE && bytes > 0)
-        memory_look(*base, &memory);
-    return memory.kind == MEMORY_HOST ? OMPI_ERR_NOT_SUPPORTED : INT_MAX;
+    (void) flavor;
+    return INT_MAX;
+}
+
+/* As Open MPI does it, among all others; but osc/monitoring would choose this one again. */
+static int others_select(struct ompi_win_t *window, void **base, size_t bytes,
+                         compat_disp_unit unit, ompi_communicator_t *comm, struct opal_info_t *info,
+                         int flavor, int *model)
+{
+    const ompi_osc_base_component_t *best = NULL;
+    int best_priority = -1;
+    mca_base_component_list_item_t *item;
+
+    OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components,
+                      mca_base_component_list_item_t)
+    {
+        const ompi_osc_base_component_t *component =
+            (const ompi_osc_base_component_t *) item->cli_component;
+
+        if (component == &mca_osc_multilane_component ||
+            strcmp(component->osc_version.mca_component_name, "monitoring") == 0)
+            continue;
+        int priority = component->osc_query(window, base, bytes, unit, comm, info, flavor);
+        if (priority == OMPI_ERR_RMA_SHARED && flavor == MPI_WIN_FLAVOR_SHARED)
+            return priority;
+        if (priority > best_priority) {
+            best = component;
+            best_priority = priority;
+        }
+    }
+    return best ? best->osc_select(window, base, bytes, unit, comm, info, flavor, model)
+                : OMPI_ERR_NOT_SUPPORTED;
+}
+
+/* Does any process of the window give device memory? Who gave host memory would wait for ever for
+ * one that refuses alone. An error of the communicator. */
+static int device_agree(ompi_communicator_t *comm, bool is_mine, bool *is_any)
+{
+    int mine = is_mine, any = 0;
+    int status = comm->c_coll->coll_allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm,
+                                              comm->c_coll->coll_allreduce_module);
+
+    *is_any = any != 0;
+    return status;
 }
 
 static int component_select(struct ompi_win_t *window, void **base, size_t bytes,
                             compat_disp_unit unit, ompi_communicator_t *comm,
                             struct opal_info_t *info, int flavor, int *model)
 {
-    (void) window;
-    (void) unit;
-    (void) comm;
-    (void) info;
-    (void) flavor;
-    (void) model;
-    opal_output(0,
-                "multilane: MPI_Win_create: the %zu bytes at %p are device memory, which this Open "
-                "MPI cannot read or write for other processes; make the window in host memory, or "
-                "send messages.",
-                bytes, *base);
-    return OMPI_ERR_NOT_SUPPORTED;
+    bool is_mine = flavor == MPI_WIN_FLAVOR_CREATE && bytes > 0 && guard_is_of_device(*base);
+    bool is_any = false;
+    int status =
+        flavor == MPI_WIN_FLAVOR_CREATE ? device_agree(comm, is_mine, &is_any) : OMPI_SUCCESS;
+
+    if (is_mine)
+        opal_output(0,
+                    "multilane: MPI_Win_create: the %zu bytes at %p are device memory, which this "
+                    "Open MPI cannot read or write for other processes; make the window in host "
+                    "memory, or send messages.",
+                    bytes, *base);
+    if (status == OMPI_SUCCESS && is_any)
+        status = OMPI_ERR_NOT_SUPPORTED;
+    if (status == OMPI_SUCCESS)
+        status = others_select(window, base, bytes, unit, comm, info, flavor, model);
+    if (status == OMPI_SUCCESS && driver_is_loaded)
+        guard_begin(window);
+    return status;
 }
 
 static int component_finalize(void)
@@ -62,7 +113,6 @@ static int component_finalize(void)
     return OMPI_SUCCESS;
 }
 
-extern ompi_osc_base_component_t mca_osc_multilane_component;
 __attribute__((visibility("default"))) ompi_osc_base_component_t mca_osc_multilane_component = {
     .osc_version =
         {

@@ -422,6 +422,14 @@ API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device
     return result;
 }
 
+API driver_result cuDeviceGetName(char *name, int room, driver_device device)
+{
+    if (device < 0 || device >= settings.devices)
+        return DRIVER_INVALID_DEVICE;
+    snprintf(name, (size_t) room, "a stand-in");
+    return DRIVER_SUCCESS;
+}
+
 API driver_result cuDeviceCanAccessPeer(int *can, driver_device device, driver_device peer)
 {
     *can = device != peer && !settings.no_peer;
@@ -1322,9 +1330,20 @@ struct handle {
 
 _Static_assert(sizeof(struct handle) <= sizeof(struct driver_ipc_handle), "fits the real one");
 
+static long exports; /* atomic */
+
+/* For tests, which look how often a handle is asked for. */
+API long multilane_standin_exports(void);
+
+API long multilane_standin_exports(void)
+{
+    return __atomic_load_n(&exports, __ATOMIC_RELAXED);
+}
+
 API driver_result cuIpcGetMemHandle(struct driver_ipc_handle *out, driver_ptr pointer)
 {
     struct handle handle = {.magic = "standin", .pid = (int) getpid()};
+    __atomic_add_fetch(&exports, 1, __ATOMIC_RELAXED);
     if (settings.no_ipc)
         return DRIVER_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
@@ -1691,6 +1710,7 @@ static const struct function {
                  ENTRY(cuGetErrorString),
                  ENTRY(cuDeviceGetCount),
                  ENTRY(cuDeviceGetUuid),
+                 ENTRY(cuDeviceGetName),
                  ENTRY(cuDeviceCanAccessPeer),
                  ENTRY(cuDevicePrimaryCtxRetain),
                  ENTRY(cuDevicePrimaryCtxRelease),

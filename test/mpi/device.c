@@ -624,6 +624,30 @@ static void two_buffers(long *asked, long *opened)
     memory_free(DEVICE, bytes[1]);
 }
 
+/* Halos: messages from and to many places of one allocation. */
+static void chapter_halo(void)
+{
+    enum { PLACES = 1000, APART = 8192, SIZE = 4096 };
+    unsigned char *bytes = memory_new(DEVICE, (size_t) PLACES * APART);
+    long exported = count_now("multilane_standin_exports");
+    long opened = count_now("multilane_standin_opened");
+    if (rank % 2 == 0)
+        fill(bytes, (size_t) PLACES * APART, 15);
+    for (int i = 0; has_partner() && i < PLACES; i++) {
+        unsigned char *at = bytes + (size_t) i * APART;
+        if (rank % 2 == 0)
+            MPI_Send(at, SIZE, MPI_BYTE, other(), 15, MPI_COMM_WORLD);
+        else
+            MPI_Recv(at, SIZE, MPI_BYTE, other(), 15, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    exported = count_now("multilane_standin_exports") - exported;
+    opened = count_now("multilane_standin_opened") - opened;
+    if (is_stand_in() && has_partner() && (exported != (rank % 2 == 0) || opened != rank % 2))
+        FAIL("%d places of one allocation: %ld handles, %ld times opened", PLACES, exported,
+             opened);
+    memory_free(DEVICE, bytes);
+}
+
 /* Memory that can be opened is opened once, also of a device that the receiver does not see. */
 static void chapter_opened(void)
 {
@@ -635,6 +659,32 @@ static void chapter_opened(void)
         FAIL("two buffers: opened %ld times, asked for %ld times", opened, asked);
     if (count_now("multilane_standin_far_copies"))
         FAIL("the driver copied in contexts for which memory was not opened");
+}
+
+/* A message to oneself is the first buffer on a device. Who measures it leaves memory there to the
+ * others by a handle; who finds that done does not. Then messages both ways, by what was measured.
+ */
+static void chapter_measured(void)
+{
+    enum { SIZE = 300000, MESSAGES = 4 };
+    unsigned char *out = memory_new(DEVICE, SIZE), *in = memory_new(DEVICE, SIZE);
+    int measured, all = 0;
+    fill(out, SIZE, 90 + (unsigned) rank);
+    MPI_Sendrecv(out, SIZE, MPI_BYTE, rank, 36, in, SIZE, MPI_BYTE, rank, 36, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    check(in, SIZE, 0, 90 + (unsigned) rank, 0, "to oneself");
+    measured = (int) count_now("multilane_standin_exports");
+    MPI_Reduce(&measured, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%d of %d processes measured a device\n", all, ranks);
+    for (int i = 0; has_partner() && i < MESSAGES; i++) {
+        int size = i % 2 ? SIZE : 8;
+        MPI_Sendrecv(out, size, MPI_BYTE, other(), 37, in, size, MPI_BYTE, other(), 37,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        check(in, (size_t) size, 0, 90 + (unsigned) other(), 0, "by what was measured");
+    }
+    memory_free(DEVICE, out);
+    memory_free(DEVICE, in);
 }
 
 /* Both offer to send; the second one answers when the first one has refused what it was offered. */
@@ -1133,7 +1183,56 @@ static void chapter_in_place(void)
     memory_free(DEVICE, bytes);
 }
 
-/* Windows in device memory are refused, and those in host memory are not. */
+/* One-sided operations with buffers on a device are refused, and change nothing of the window. */
+static void one_sided_refused(MPI_Win window)
+{
+    unsigned char *bytes = memory_new(DEVICE, 64), host[64];
+    int next = (rank + 1) % ranks, values[2] = {0, 0}, *on_device = (int *) (void *) bytes;
+    MPI_Request request;
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    MPI_Win_lock_all(0, window);
+    int codes[] = {
+        MPI_Put(bytes, 8, MPI_BYTE, next, 0, 8, MPI_BYTE, window),
+        MPI_Get(bytes, 8, MPI_BYTE, next, 0, 8, MPI_BYTE, window),
+        MPI_Accumulate(bytes, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_SUM, window),
+        MPI_Get_accumulate(values, 1, MPI_INT, bytes, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_SUM,
+                           window),
+        MPI_Fetch_and_op(values, bytes, MPI_INT, next, 0, MPI_SUM, window),
+        MPI_Compare_and_swap(values, on_device, values + 1, MPI_INT, next, 0, window),
+        MPI_Rput(bytes, 8, MPI_BYTE, next, 0, 8, MPI_BYTE, window, &request),
+        MPI_Rget(bytes, 8, MPI_BYTE, next, 0, 8, MPI_BYTE, window, &request),
+        MPI_Raccumulate(bytes, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_SUM, window, &request),
+        MPI_Rget_accumulate(bytes, 1, MPI_INT, values, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_SUM,
+                            window, &request)};
+    MPI_Get(host, 64, MPI_BYTE, rank, 0, 64, MPI_BYTE, window);
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        int class = MPI_SUCCESS;
+        MPI_Error_class(codes[i], &class);
+        if (class != MPI_ERR_BUFFER)
+            FAIL("one-sided operation %zu from device memory: the error is of class %d", i, class);
+    }
+    if (host[0] != (rank + ranks - 1) % ranks + 1)
+        FAIL("a window after what was refused: %u is there", host[0]);
+    memory_free(DEVICE, bytes);
+}
+
+static void attach_refused(void)
+{
+    unsigned char *bytes = memory_new(DEVICE, 4096);
+    MPI_Win window;
+    int class = MPI_SUCCESS;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    MPI_Error_class(MPI_Win_attach(window, bytes, 4096), &class);
+    if (class != MPI_ERR_RMA_ATTACH)
+        FAIL("attached device memory: the error is of class %d", class);
+    MPI_Win_free(&window);
+    memory_free(DEVICE, bytes);
+}
+
+/* Windows in device memory of one process are refused in all, and those in host memory are not. */
 static void chapter_window(void)
 {
     unsigned char *bytes = memory_new(DEVICE, 4096), host[64] = {0}, mine[64];
@@ -1141,7 +1240,8 @@ static void chapter_window(void)
     int class = MPI_SUCCESS;
     memset(mine, rank + 1, sizeof(mine));
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Error_class(MPI_Win_create(bytes, 4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window), &class);
+    MPI_Error_class(
+        MPI_Win_create(rank ? host : bytes, 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window), &class);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     if (class != MPI_ERR_WIN)
         FAIL("a window in device memory: the error is of class %d", class);
@@ -1151,7 +1251,9 @@ static void chapter_window(void)
     MPI_Win_fence(0, window);
     if (host[0] != (rank + ranks - 1) % ranks + 1)
         FAIL("a window in host memory: %u came", host[0]);
+    one_sided_refused(window);
     MPI_Win_free(&window);
+    attach_refused();
     memory_free(DEVICE, bytes);
 }
 
@@ -1426,7 +1528,9 @@ static const struct {
     {"window", chapter_window, true},
     {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
+    {"halo", chapter_halo, true},
     {"opened", chapter_opened, true},
+    {"measured", chapter_measured, true},
     {"answered", chapter_answered, true},
     {"ringless", chapter_ringless, true},
     {"refused", chapter_refused, true},

@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "common/memory/chunks.h"
+#include "common/memory/device_measure.h"
 #include "common/memory/kernels.h"
 #include "common/memory/packer.h"
 #include "common/memory/host_only.h"
@@ -102,6 +103,48 @@ static void every_kind_is_told(void)
     CHECK(kind_of(address(managed)) == MEMORY_MANAGED, "managed");
     CHECK(kind_of(pinned) == MEMORY_HOST, "pinned");
     CHECK(kind_of(address(device - 1)) == MEMORY_HOST, "before it");
+}
+
+/* --- what a device costs --- */
+
+static struct device_measure measure_begin(double seconds)
+{
+    driver_result result;
+    struct device_measure measure = {.seconds = seconds, .rounds = 3};
+    device_begin(0);
+    measure.block = device_alloc(DEVICE_BLOCK_BYTES);
+    measure.copier = copier_of_device(0, &result);
+    CHECK(measure.copier, "%s", words(result));
+    measure.pinned = copier_pin(measure.copier, DEVICE_PINNED_BYTES, &result);
+    CHECK(measure.pinned, "%s", words(result));
+    return measure;
+}
+
+static void every_copy_of_a_device_is_measured(void)
+{
+    struct device_costs costs;
+    const struct device_measure measure = measure_begin(60);
+    CHECK(device_measure(&measure, &costs) && device_costs_check(&costs), "not measured");
+    CHECK(costs.kernel_s == 0, "without kernels: %g s", costs.kernel_s);
+    costs.to_host.s_byte = -1;
+    CHECK(!device_costs_check(&costs), "a negative time of a byte");
+}
+
+/* Each takes longer than the time that is given. */
+static void what_takes_too_long_is_not_measured(void)
+{
+    struct device_costs costs;
+    const struct device_measure measure = measure_begin(0.001);
+    CHECK(!device_measure(&measure, &costs), "measured");
+    CHECK(!device_costs_check(&costs) && costs.to_device.s_byte == 0, "something is left");
+}
+
+static void failing_copies_are_not_measured(void)
+{
+    struct device_costs costs;
+    const struct device_measure measure = measure_begin(60);
+    CHECK(!device_measure(&measure, &costs), "measured");
+    CHECK(!device_costs_check(&costs), "something is left");
 }
 
 /* --- what the driver is not asked about --- */
@@ -745,6 +788,9 @@ static const struct {
 } cases[] = {{"", without_a_driver_all_is_the_hosts},
              {"", before_the_program_starts_the_driver_all_is_the_hosts},
              {"", every_kind_is_told},
+             {"", every_copy_of_a_device_is_measured},
+             {"delay-us=2000", what_takes_too_long_is_not_measured},
+             {"fail-copy=3", failing_copies_are_not_measured},
              {"", what_can_only_be_the_hosts_asks_nothing},
              {"", the_heap_ends_where_the_system_says},
              {"", another_allocation_has_another_id},

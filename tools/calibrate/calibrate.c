@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "device.h"
 #include "report.h"
 #include "tools/lane/profile_write.h"
 #include "tools/model/fit_pieces.h"
@@ -30,6 +31,7 @@ static const char usage[] =
     "  --site            write it to the folder of the site\n"
     "  --no-write        write none\n"
     "  --plot FILE.svg   draw what was measured and what was made of it\n"
+    "  --device          measure device memory too: mpirun -n 2, or a rank for each device\n"
     "  --lanes           only list the lanes, as multilane-doctor does\n"
     "  --help, --version\n"
     "Which lanes there are is said by Open MPI's --mca btl.\n";
@@ -37,7 +39,7 @@ static const char usage[] =
 struct options {
     struct effort effort;
     const char *output, *plot;
-    bool site, no_write, lanes, help, version;
+    bool site, no_write, device, lanes, help, version;
 };
 
 static const struct effort efforts[] = {
@@ -60,6 +62,8 @@ static const char *options_read(int argc, char **argv, struct options *options)
             options->site = true;
         else if (strcmp(argv[i], "--no-write") == 0)
             options->no_write = true;
+        else if (strcmp(argv[i], "--device") == 0)
+            options->device = true;
         else if (strcmp(argv[i], "--lanes") == 0)
             options->lanes = true;
         else if (strcmp(argv[i], "--help") == 0)
@@ -117,7 +121,8 @@ struct calibration {
     struct lane_result *results;
     uint32_t result_count;
     struct measure_broadcasts broadcasts; /* among all ranks, beside the profile's cluster model */
-    char path[PROFILE_PATH_CHARS];        /* of the profile */
+    struct device_result device;
+    char path[PROFILE_PATH_CHARS]; /* of the profile */
 };
 
 struct placed_peer {
@@ -415,6 +420,8 @@ static int calibrate(struct calibration *calibration)
         return complain("no memory for samples", "");
     progress.is_terminal = isatty(2);
     measure_all(calibration);
+    if (calibration->options.device)
+        device_report(&calibration->device, &calibration->profile);
     if (!calibration->options.no_write)
         status = profile_save(calibration);
     if (calibration->options.plot &&
@@ -499,6 +506,8 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return EXIT_SUCCESS;
     }
+    if (calibration.options.device)
+        device_calibrate(&calibration.device);
     if (!session_begin(session, calibration.options.effort.largest_bytes, &error)) {
         complain(error.text, "");
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);

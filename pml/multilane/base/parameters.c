@@ -24,6 +24,7 @@ struct parameters parameters = {
     .wait = "auto",
     .profile = "auto",
     .device_code = "auto",
+    .device_measure_ms = 5,
     .bias = MODEL_BIAS_DEFAULT,
     .unexpected_max_bytes = UNEXPECTED_MAX_DEFAULT,
 };
@@ -75,6 +76,8 @@ static const struct param rows[] = {
     {"device_code", PARAM_STRING, &parameters.device_code,
      "kernels that pack and move device memory: auto, those that Multilane was built with; none; "
      "or a file with such code"},
+    {"device_measure_ms", PARAM_INT, &parameters.device_measure_ms,
+     "milliseconds that a process may measure a device for, at its first buffer there; 0: none"},
     {"untested", PARAM_INT, &parameters.untested,
      "1: load into an Open MPI other than the versions known to be laid out alike"},
 };
@@ -91,8 +94,7 @@ int parameters_register_shown(const mca_base_component_t *component)
          "which measurements this Multilane uses here"},
         {"switch_points", PARAM_SHOWN, &parameters.switch_points,
          "what carries which message size over each lane of this machine alone, sizes in bytes: by "
-         "the "
-         "profile, or by what lanes declare and 5 ms of measuring"},
+         "the profile, or by what lanes declare and 5 ms of measuring"},
         {"device_code_off", PARAM_SHOWN, &parameters.device_code_off,
          "why no kernel packs device memory here, which is copied piece by piece instead, nor "
          "moves it through a ring; empty where one may"},
@@ -164,6 +166,7 @@ int parameters_parse(const mca_base_component_t *component)
         {"suspect_ms", &parameters.suspect_ms, 1, INT_MAX},
         {"lost_s", &parameters.lost_s, 1, INT_MAX},
         {"hang_s", &parameters.hang_s, 0, INT_MAX},
+        {"device_measure_ms", &parameters.device_measure_ms, 0, INT_MAX},
     };
     struct model_error error;
     if (!param_check(component, ranges, sizeof(ranges) / sizeof(ranges[0])))

@@ -38,6 +38,7 @@ struct parameters {
     const char *wait;
     const char *profile;
     const char *device_code;
+    int device_measure_ms;
     int untested;
     const char *profile_used;  /* only shown by ompi_info */
     const char *switch_points; /* likewise */

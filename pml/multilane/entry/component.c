@@ -5,6 +5,7 @@
 #include "report/report.h"
 #include "common/model/flow.h"
 #include "peer/attributes.h"
+#include "peer/device_costs.h"
 #include "peer/node_costs.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
@@ -70,6 +71,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     if (record_publish(multilane.window, &multilane.ends) != OMPI_SUCCESS)
         return NULL;
     node_costs_publish();
+    device_costs_publish();
     return module_of_job();
 }
 

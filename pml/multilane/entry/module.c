@@ -21,6 +21,7 @@
 #include "match/inbound.h"
 #include "memory/staging.h"
 #include "peer/contact.h"
+#include "peer/device_costs.h"
 #include "peer/node_costs.h"
 #include "peer/peer.h"
 #include "peer/peer_class.h"
@@ -287,6 +288,7 @@ void module_fini(void)
     comms_fini();
     handle_table_fini(&multilane.handles);
     departures_fini();
+    device_costs_fini();
     staging_fini();
     OBJ_DESTRUCT(&multilane.orphans);
     OBJ_DESTRUCT(&multilane.inbound);

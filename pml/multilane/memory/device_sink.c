@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "memory/device_buffer.h"
+#include "peer/device_costs.h"
 
 void device_sink_construct(struct device_sink *sink, void (*done)(struct device_sink *sink))
 {
@@ -31,6 +32,7 @@ bool device_sink_begin(struct device_sink *sink, const void *buffer, size_t coun
     sink->error = buffer_gone(&memory, address);
     if (OPAL_UNLIKELY(sink->error != MPI_SUCCESS))
         return true;
+    device_costs_meet(&memory);
     sink->view = view_new(buffer, count, datatype, &memory, &result);
     if (!sink->view) {
         driver_complain("cannot use the device memory of a receive", result);

@@ -15,6 +15,7 @@
 #include "common/lane/stock_btl.h"
 #include "common/model/number.h"
 #include "lane/extension.h"
+#include "peer/device_costs.h"
 #include "peer/nic.h"
 #include "peer/node_costs.h"
 #include "peer/used_profile.h"
@@ -295,8 +296,9 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     else
         attributes_of_stock_btl(lane, out);
     set_device(lane, out);
-    /* Measured are copies between two processes; not yet a lane of device memory alone. */
-    if (out->reach & MODEL_MEMORY_HOST && !lane->peer->is_self)
+    if (!(out->reach & MODEL_MEMORY_HOST))
+        device_costs_apply(out, lane->peer->is_self);
+    else if (!lane->peer->is_self) /* measured are copies between two processes */
         attributes_measured(lane, out);
     if (group)
         out->group = group;

@@ -39,8 +39,10 @@ static bool has_tcp(void)
 {
     mca_btl_base_selected_module_t *selected;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    if (compat_is_tcp(selected->btl_module))
-        return true;
+    {
+        if (compat_is_tcp(selected->btl_module))
+            return true;
+    }
     return false;
 }
 
@@ -66,6 +68,12 @@ void node_costs_meet(ompi_proc_t *const *procs, size_t count)
             node.is_known = true;
         }
     }
+}
+
+bool node_first(opal_process_name_t *name)
+{
+    *name = node.first;
+    return node.is_known;
 }
 
 static void costs_read(void)

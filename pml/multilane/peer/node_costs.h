@@ -14,6 +14,9 @@ void node_costs_publish(void);
 /* Tells which processes there are, by which the first one of this node is found. */
 void node_costs_meet(ompi_proc_t *const *procs, size_t count);
 
+/* The first process of the node; false: it is not known yet. */
+bool node_first(opal_process_name_t *name);
+
 /* Null: they were not measured. */
 const struct startup_costs *node_costs(void);
 

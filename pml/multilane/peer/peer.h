@@ -40,6 +40,7 @@ struct peer {
     /* The lane of device memory, which carries no messages and is not in BML r2 nor in `lanes`;
      * or null. */
     struct lane *device_lane;
+    _Atomic uint32_t device_changes; /* what is known of devices, as its plan has it; relaxed */
 
     struct delivery *_Atomic delivery; /* null until a message has to be kept */
 

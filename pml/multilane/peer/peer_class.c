@@ -8,6 +8,7 @@
 
 #include "peer/attributes.h"
 #include "common/memory/driver.h"
+#include "peer/device_costs.h"
 #include "peer/nic.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
@@ -35,6 +36,7 @@ static bool class_equals(const struct peer_class *one, const struct peer_class *
     size_t count = (size_t) class_lanes_described(one);
     return one->lane_count == other->lane_count && one->placement == other->placement &&
            one->has_device_lane == other->has_device_lane &&
+           memcmp(&one->device_copy, &other->device_copy, sizeof(one->device_copy)) == 0 &&
            memcmp(one->btls, other->btls, count * sizeof(*one->btls)) == 0 &&
            memcmp(one->flags, other->flags, count * sizeof(*one->flags)) == 0 &&
            memcmp(one->lanes, other->lanes, count * sizeof(*one->lanes)) == 0;
@@ -57,15 +59,11 @@ static uint32_t protocols_without(const struct peer_class *class, enum class_buf
     return without;
 }
 
-/* Of one copy between a device and pinned host memory: what starting it and hearing of its end
- * takes, and a bus of 12 GB/s, which is the slowest in use. */
-static const struct model_copy device_copy = {.fixed_s = 6e-6, .s_byte = 1 / 12e9};
-
 static void plan_input_of_device(const struct peer_class *class, struct plan_input *input)
 {
     input->lane_count += class->has_device_lane;
     input->around.buffer.memory = MODEL_MEMORY_CUDA;
-    input->around.copy[1] = device_copy;
+    input->around.copy[1] = class->device_copy;
 }
 
 void class_surroundings(struct model_surroundings *around)
@@ -215,6 +213,8 @@ static struct peer_class *class_describe(const struct peer *peer)
         return NULL;
     class->lane_count = peer_lane_count(peer);
     class->has_device_lane = peer->device_lane && class->lane_count < MODEL_LANES_MAX;
+    if (driver_is_loaded)
+        class->device_copy = device_costs_copy();
     class->placement = attributes_placement(peer);
     class->group = (struct model_group){
         PROFILE_GROUP, used_profile() ? profile_together(used_profile(), class->placement) : 0};
@@ -266,6 +266,7 @@ struct class_key {
     size_t largest;
     bool is_self, framed, in_place, takes_device;
     struct multilane_lane_attributes declared;
+    uint32_t device_changes;
 };
 
 /* The class found last. To describe a peer takes longer than all else of a contact, and most peers
@@ -292,6 +293,7 @@ static bool key_of_peer(const struct peer *peer, struct class_key *key)
     key->framed = lane->framed;
     key->in_place = lane->in_place;
     key->takes_device = lane->takes_device;
+    key->device_changes = device_costs_changes();
     lane->extension->attributes(lane->btl, lane->endpoint, &key->declared);
     return true;
 }

@@ -49,6 +49,7 @@ struct peer_class {
     uint8_t lane_count;
     uint8_t control;                     /* the lane for control messages */
     bool has_device_lane;                /* which stands behind the others in what follows */
+    struct model_copy device_copy;       /* between host and device */
     mca_btl_base_module_t **btls;        /* of the lanes, and */
     uint32_t *flags;                     /* what BML r2 made of their flags */
     struct model_lane *lanes;            /* what the model was told of them */

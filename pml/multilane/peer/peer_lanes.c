@@ -13,6 +13,7 @@
 #include "base/parameters.h"
 #include "base/tool_events.h"
 #include "lane/extension.h"
+#include "peer/device_costs.h"
 #include "peer/peer_lanes.h"
 #include "peer/peer_class.h"
 #include "peer/stripe.h"
@@ -242,6 +243,20 @@ static void plan_change_raise(const struct peer *peer, const struct peer_class *
 {
     if (before && peer_class_now(peer) != before)
         tool_event_raise(TOOL_PLAN_CHANGED, &peer->name, -1);
+}
+
+void peer_meet_device(struct peer *peer, const struct memory *memory)
+{
+    device_costs_meet(memory);
+    uint32_t changes = device_costs_changes();
+    if (OPAL_LIKELY(atomic_load_explicit(&peer->device_changes, memory_order_relaxed) == changes))
+        return;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    const struct peer_class *before = peer_class_now(peer);
+    atomic_store_explicit(&peer->device_changes, changes, memory_order_relaxed);
+    (void) peer_plan(peer); /* else the plan stays */
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    plan_change_raise(peer, before);
 }
 
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)

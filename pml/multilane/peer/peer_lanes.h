@@ -3,6 +3,7 @@
 #ifndef MULTILANE_PEER_LANES_H
 #define MULTILANE_PEER_LANES_H
 
+#include "common/memory/memory.h"
 #include "peer/peer.h"
 
 /* Leaves a note at each lane that can (note_leave), and reads what a process left so; 0: nothing.
@@ -16,6 +17,10 @@ bool lanes_may_lose(void);
 /* Adds the lanes that the BML has toward the peer and that are new, and plans. False: no lane
  * reaches the peer. With the component's lock held. */
 bool peer_take_lanes(struct peer *peer);
+
+/* A message to the peer comes from a device. Its plan then follows what is known of devices. No
+ * lock is held. */
+void peer_meet_device(struct peer *peer, const struct memory *memory);
 
 /* The same for a message over a BTL that is not among the peer's lanes: the lane may be new.
  * Null: the BML does not know it. No lock is held. */

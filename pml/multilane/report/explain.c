@@ -13,6 +13,8 @@
 #include "common/model/number.h"
 #include "common/report/plan_table.h"
 #include "common/report/table.h"
+#include "common/memory/driver.h"
+#include "peer/device_costs.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
@@ -92,6 +94,23 @@ static void print_shares(FILE *file, const struct peer_class *class)
                     class->lanes[i].name, class->lanes[i].shared_bytes_s / 1e9);
 }
 
+/* A class that no peer is in any more, and that nothing was sent by, says nothing. */
+static bool is_shown(const struct peer_class *class)
+{
+    bool is_used = class->peers > 0;
+    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+        for (uint32_t i = 0; class->plans[buffer] && i < class->plans[buffer]->entry_count; i++)
+            is_used = is_used || counter_read(&class->routes[buffer][i].messages) > 0;
+    return is_used;
+}
+
+static void print_devices(FILE *file)
+{
+    char text[200];
+    device_costs_text(text, sizeof(text));
+    fprintf(file, "  copies %s\n", text);
+}
+
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 {
     const struct plan *plan = class->plans[buffer];
@@ -114,7 +133,11 @@ static void print_text(FILE *file)
             (unsigned long long) counter_read(&multilane.unexpected_messages),
             (unsigned long long) counter_read(&multilane.early_messages));
     fprintf(file, "  %s\n", used_profile_story());
+    if (driver_is_loaded)
+        print_devices(file);
     for (const struct peer_class *class = classes_first(); class; class = class->next) {
+        if (!is_shown(class))
+            continue;
         fprintf(file, "  %u peer%s over", class->peers, class->peers == 1 ? "" : "s");
         for (int i = 0; i < class->lane_count; i++)
             fprintf(file, " %s", class->lanes[i].name);
@@ -241,10 +264,18 @@ static void print_json(FILE *file)
             multilane.me.vpid, (unsigned long long) counter_read(&multilane.unexpected_messages),
             (unsigned long long) counter_read(&multilane.early_messages));
     print_json_text(file, used_profile_story());
+    if (driver_is_loaded) {
+        char text[200];
+        device_costs_text(text, sizeof(text));
+        fprintf(file, ", \"device_copies\": \"%s\"", text);
+    }
+    const char *between = "";
     fprintf(file, ", \"classes\": [");
     for (const struct peer_class *class = classes_first(); class; class = class->next) {
-        fprintf(file, "%s{\"peers\": %u, \"lanes\": [", class == classes_first() ? "" : ", ",
-                class->peers);
+        if (!is_shown(class))
+            continue;
+        fprintf(file, "%s{\"peers\": %u, \"lanes\": [", between, class->peers);
+        between = ", ";
         for (int i = 0; i < class_lanes_described(class); i++)
             fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);
         fprintf(file, "], \"attributes\": [");

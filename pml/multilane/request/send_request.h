@@ -8,6 +8,7 @@
 #include "match/comm.h"
 #include "common/memory/memory.h"
 #include "peer/peer_class.h"
+#include "peer/peer_lanes.h"
 #include "base/protocol.h"
 #include "memory/device_source.h"
 #include "request/request.h"
@@ -149,8 +150,9 @@ static inline void outgoing_look(struct outgoing *out)
     if (out->size == 0)
         return;
     memory_look(first, &out->memory);
-    if (OPAL_LIKELY(out->memory.kind == MEMORY_HOST) &&
-        datatype_is_contiguous(out->datatype, out->count))
+    if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
+        peer_meet_device(out->peer, &out->memory);
+    else if (datatype_is_contiguous(out->datatype, out->count))
         out->data = first;
 }
 

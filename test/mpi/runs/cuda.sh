@@ -17,6 +17,18 @@ else # the same code by another lane, or once more at other moments
 staged.@(types|persistent|devices|forced|questions)|ring.@(persistent|devices|order)|bench-*)"
 fi
 
+# What a stand-in takes is no measure: which way messages go is set here. The tests of measuring, at
+# the end, unset it.
+device_costs_set() {
+    export OMPI_MCA_pml_multilane_profile=none OMPI_MCA_btl_cuda_lane_latency=1e-6 \
+        OMPI_MCA_btl_cuda_lane_overhead=6e-6 OMPI_MCA_btl_cuda_lane_bandwidth=100e9
+}
+device_costs_unset() {
+    unset OMPI_MCA_pml_multilane_profile OMPI_MCA_btl_cuda_lane_latency \
+        OMPI_MCA_btl_cuda_lane_overhead OMPI_MCA_btl_cuda_lane_bandwidth
+}
+device_costs_set
+
 # cuda_run NAME "SETTINGS OF THE STAND-IN" LANES CHAPTER [REGEX]
 cuda_run() {
     local name=$1 fake=$2 lanes=$3 chapter=$4 regex=${5:-^}
@@ -126,12 +138,6 @@ for lost in "fail 30" "die 300"; do
         --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3 \
         -x LD_LIBRARY_PATH="$build/test/fake" -- device unreachable 4000000
 done
-# Where it is asked for, the model uses it by its guess of the costs, for what is small.
-mpi_says cuda.ring.explain "rndv-ring .*cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
-    --mca btl_cuda_rings_max 64 \
-    --mca pml_multilane_explain 1 --mca pml_multilane_device_code "$build/test/fake/kernels" \
-    -x LD_LIBRARY_PATH="$build/test/fake" -- device persistent
-
 # The benchmark's messages; of their times nothing is said here.
 cuda_bench() { # NAME REGEX [ARGUMENT...]
     local name=$1 regex=$2
@@ -155,6 +161,7 @@ done
 cuda_run capture.ipc "" self,shm,cuda capture
 cuda_run capture.staged "" self,shm capture
 cuda_run ipc-opened "" self,shm,cuda opened
+cuda_run halo "" self,shm,cuda halo
 cuda_run ipc-own-device own-device self,shm,cuda opened
 cuda_run ipc-own-device-many own-device self,shm,cuda many
 cuda_run ipc-refused ipc-open-fails self,shm,cuda refused
@@ -193,7 +200,7 @@ collectives_absent() {
 check "${prefix}cuda.collectives.ob1" collectives_absent
 
 cuda_run window "" self,shm,cuda window \
-    "multilane: MPI_Win_create: the 4096 bytes at .* are device memory"
+    "multilane: MPI_Win_create: the 64 bytes at .* are device memory"
 
 # Memory that a program maps itself: by a file descriptor, which the system lets root have, by a
 # handle of the fabric, or not at all.
@@ -252,10 +259,65 @@ mpi_says cuda.freed "was device memory and has been freed" 1 --mca pml multilane
 mpi_says cuda.explain "rndv-get .*cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
     --mca pml_multilane_explain 1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 
-# Whom the ring does not reach, for a while or ever.
+# Copies, opening and the ring are measured at the first buffer on a device, once a device of the
+# node and once a pair, and the plans follow. Without that nothing takes the device's lane by itself.
+measured() { # NAME RANKS REGEX "SETTINGS OF THE STAND-IN" [mpirun's arguments]
+    local name=$1 ranks=$2 regex=$3 fake=$4
+    shift 4
+    mpi_says "cuda.measured.$name" "$regex" "$ranks" --mca pml multilane --mca btl self,shm,cuda \
+        --mca pml_multilane_explain 1 "$@" -x LD_LIBRARY_PATH="$build/test/fake" \
+        -x MULTILANE_FAKE_CUDA="$fake" -- device measured
+}
+device_costs_unset
+long="--mca pml_multilane_device_measure_ms 5000"
+# shellcheck disable=SC2086
+{
+    measured lanes 2 "cuda:ipc +get .* measured" "" $long
+    measured copies 2 "copies between host and device: .*, measured; opening .*, measured" \
+        own-device $long
+    measured once 4 "1 of 4 processes measured a device" devices=1 $long
+    measured each 4 "4 of 4 processes measured a device" devices=4 $long
+    measured no-ipc 2 "cuda:ipc +get .* not measured" no-ipc $long
+    measured not-wanted 2 "cuda:ipc +get .* not measured" "" --mca pml_multilane_profile none
+    measured ring 2 "cuda:ipc +send .* measured" "" --mca btl_cuda_rings_max 64 \
+        --mca pml_multilane_device_code "$ring_code" $long
+}
+measured not-in-time 2 "copies between host and device: not measured" delay-us=4000
+mpi_says cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 to " 1 \
+    --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device self
+# multilane-calibrate --device writes them into a profile, and a job with that profile measures nothing.
+# A profile holds for one name of a device. It takes a quarter of a minute.
+cuda_calibrated() {
+    local profile=$build/device-profile output
+    rm -f "$profile"
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_profile none \
+        --mca pml_multilane_device_code "$ring_code" -x LD_LIBRARY_PATH="$build/test/fake" -- \
+        "$build/multilane-calibrate" --quick --device --output "$profile" 2>&1)
+    printf '%s\n' "$output"
+    grep -q 'device memory of a stand-in' <<<"$output" && ! grep -q 'not measured' <<<"$output" &&
+        grep -q '^device = a stand-in' "$profile" && grep -q '^.lane cuda:ipc@node' "$profile" || return 1
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_explain 1 \
+        --mca pml_multilane_profile "$profile" -x LD_LIBRARY_PATH="$build/test/fake" -- device measured 2>&1)
+    printf '%s\n' "$output"
+    grep -q ' 0 of 2 processes measured a device' <<<" $output" &&
+        grep -q 'copies between host and device: .*, profile' <<<"$output" &&
+        grep -Eq 'cuda:ipc +get .* profile' <<<"$output" || return 1
+    sed -i 's/^device = .*/device = another/' "$profile"
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda \
+        --mca pml_multilane_profile "$profile" -x LD_LIBRARY_PATH="$build/test/fake" -- device measured 2>&1)
+    printf '%s\n' "$output"
+    grep -q '2 of 2 processes measured a device' <<<"$output"
+}
+check "${prefix}cuda.calibrate" cuda_calibrated
+device_costs_set
+
+# Whom the ring does not reach, for a while or ever: their messages go by the host, as the lane of
+# device memory is slow here.
 ringless() {
     mpi_says "cuda.ringless.$1" "$2" 2 --mca pml multilane --mca btl self,shm,cuda \
         --mca btl_base_verbose 10 --mca btl_cuda_rings_max 64 \
+        --mca pml_multilane_protocol rndv-ring:1-4k --mca btl_cuda_lane_overhead 1 \
         --mca pml_multilane_device_code "$build/test/fake/kernels" \
         -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$3" -- device ringless
 }
@@ -284,11 +346,32 @@ else
         mpi "cuda.gpu.$lanes.collectives" 4 --mca pml multilane --mca btl $lanes \
             --mca btl_tcp_if_include lo -- device_collective
     done
+    for chapter in measured opened halo window; do
+        cuda_gpu "$chapter" self,shm,cuda "$chapter"
+    done
     for chapter in ring truncate persistent order capture reset; do
         cuda_gpu "ring.$chapter" self,shm,cuda $chapter --mca pml_multilane_protocol rndv-ring \
             --mca btl_cuda_rings_max 64 --mca btl_cuda_rings_on_one_device 1
     done
 fi
+
+# test/gpu over the stand-in, which its report says; where there is no device and
+# nothing is said of a stand-in, it says so. Half a minute: it calibrates.
+gpu_command() {
+    local report=$build/gpu-report.txt
+    device_costs_unset
+    MULTILANE_GPU_TESTS=cuda.ipc.self "$top/test/gpu" --stand-in --build "$build" --report "$report" || {
+        cat "$report"
+        return 1
+    }
+    grep -q 'THE DRIVER IS A STAND-IN' "$report" && grep -q 'tests: 1 passed, 0 failed' "$report" &&
+        grep -q 'copies between host and device: ' "$report" && grep -q '^device = a stand-in' "$report"
+}
+gpu_command_alone() {
+    ! "$top/test/gpu" --build "$build" 2>"$build/gpu-said" && grep 'no CUDA device' "$build/gpu-said"
+}
+if [ -n "$whole" ]; then check "${prefix}cuda.gpu-command" gpu_command; else runs_elsewhere cuda.gpu-command; fi
+[ -e /dev/nvidiactl ] || check "${prefix}cuda.gpu-command-alone" gpu_command_alone
 
 # Without a driver: every other job as before, and why this lane is off.
 if [ ! -e /dev/nvidiactl ]; then
@@ -317,3 +400,4 @@ else
         skip "${prefix}cuda.$name" "this node has a CUDA device"
     done
 fi
+device_costs_unset

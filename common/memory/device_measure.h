@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Measures what copies of a device, opening another process's memory and kernels cost. */
+#ifndef COMMON_MEMORY_DEVICE_MEASURE_H
+#define COMMON_MEMORY_DEVICE_MEASURE_H
+
+#include "common/memory/copier.h"
+#include "common/model/protocol.h"
+
+/* Device memory and pinned memory of the host that is copied from and to, of each process that
+ * measures. Giving them back may wait for what the program runs on the device, and that for a
+ * message: so it is not done here. */
+#define DEVICE_BLOCK_BYTES  ((size_t) 4 << 20)
+#define DEVICE_PINNED_BYTES ((size_t) 1 << 20)
+
+/* Of one device. From the start of a copy to the moment the processor hears of its end. All zero:
+ * not measured. */
+struct device_costs {
+    struct model_copy to_host, to_device; /* pinned memory of the host */
+    struct model_copy within;             /* from the device to itself */
+    double kernel_s;                      /* a kernel that does nothing; 0: not measured */
+};
+
+/* Of a device with memory that another process has on it, or on another device. */
+struct device_pair {
+    double open_s;          /* opening the memory, once an allocation */
+    struct model_copy get;  /* copies from there */
+    struct model_copy ring; /* a message through a ring of chunks there; both 0: not measured */
+};
+
+/* Where and for how long. */
+struct device_measure {
+    struct copier *copier;
+    driver_ptr block; /* DEVICE_BLOCK_BYTES in its context */
+    void *pinned;     /* DEVICE_PINNED_BYTES */
+    double seconds;   /* a copy under way when they are over is waited for */
+    int rounds;       /* the shortest of so many times counts */
+    bool has_kernels; /* those are measured too */
+};
+
+/* False, and all zero: the driver failed, or the time did not suffice. */
+bool device_measure(const struct device_measure *measure, struct device_costs *costs);
+bool device_measure_pair(const struct device_measure *measure,
+                         const struct driver_ipc_handle *theirs, struct device_pair *pair);
+
+/* Can costs that another process has left be true? */
+bool device_costs_check(const struct device_costs *costs);
+bool device_pair_check(const struct device_pair *pair);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The page of measurements, and what plans take from it. */
+#define _GNU_SOURCE
+#include "peer/device_costs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "common/compat/modex.h"
+#include "common/compat/param.h"
+#include "common/memory/device_measure.h"
+#include "common/memory/kernels.h"
+#include "peer/node_costs.h"
+#include "peer/used_profile.h"
+
+#define DEVICES_MAX 32
+
+/* Bounds, which decide only where nothing was measured: copies to and from the host take at least
+ * so long and carry at least 1 GB/s, and a lane that takes a second is not taken. */
+static const struct model_copy unmeasured_copy = {.fixed_s = 5e-6, .s_byte = 1e-9};
+#define UNMEASURED_S       1.0
+#define UNMEASURED_BYTES_S 1e6
+
+/* Others measure for some milliseconds each. */
+#define LOCK_MOST_NS UINT64_C(1000000000)
+#define ROUNDS       3
+
+/* A device, and the process that has measured it: its block is open to the others until it ends. */
+struct device_entry {
+    struct driver_uuid uuid;
+    struct device_costs costs;
+    struct driver_ipc_handle block;
+    int32_t owner; /* its pid; 0: there is no block */
+    int32_t unused;
+};
+
+/* In memory of the node's first process, which all others map. Guarded by a lock of the file; but
+ * for `changes`, which is looked at without it. Relaxed: what has changed is read under the lock.
+ */
+struct device_page {
+    _Atomic uint32_t changes;
+    uint32_t count;
+    struct device_entry devices[DEVICES_MAX];
+    struct device_pair pairs[DEVICES_MAX][DEVICES_MAX]; /* by who copies, from whom */
+};
+
+/* What is measured with; given back at the end. */
+struct blocks {
+    struct copier *copier; /* null: there are none */
+    void *pinned;
+    driver_ptr device;
+};
+
+static struct {
+    pthread_mutex_t lock; /* guards all below; taken before that of the page */
+    int fd;               /* of the page; below 0: not open */
+    struct device_page *page;
+    /* Bits: devices of this process, by the driver's number, set under the lock. Relaxed: who does
+     * not see one yet looks again under it. */
+    _Atomic uint64_t met;
+    uint32_t mine;                     /* the same by their entry */
+    struct blocks blocks[DEVICES_MAX]; /* of ours, by entry */
+    bool is_of_profile;                /* the profile knows this device */
+    /* For who asks without the lock: the page, and whether is_of_profile. Release, when they are
+     * set, and acquire. */
+    struct device_page *_Atomic open_page;
+    _Atomic bool has_profile;
+} costs = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+/* --- the page --------------------------------------------------------------------------------- */
+
+struct page_record {
+    int32_t pid, fd;
+};
+
+static const mca_base_component_t *record_name(void)
+{
+    static mca_base_component_t name;
+    name = mca_pml_multilane_component.pmlm_version;
+    snprintf(name.mca_component_name, sizeof(name.mca_component_name), "multilane_device");
+    return &name;
+}
+
+static void page_map(int fd)
+{
+    void *page =
+        fd < 0 ? MAP_FAILED
+               : mmap(NULL, sizeof(struct device_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page != MAP_FAILED) {
+        costs.page = page;
+        costs.fd = fd;
+        atomic_store_explicit(&costs.open_page, page, memory_order_release);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void page_make(void)
+{
+    int fd = memfd_create("multilane-devices", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && ftruncate(fd, sizeof(struct device_page)) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd >= 0) /* its memory cannot shrink under the others */
+        (void) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    page_map(fd);
+}
+
+void device_costs_publish(void)
+{
+    if (!driver_is_loaded || ompi_process_info.my_local_rank != 0)
+        return;
+    page_make();
+    const struct page_record record = {(int32_t) getpid(), (int32_t) costs.fd};
+    if (costs.page && ompi_process_info.num_local_peers > 0)
+        (void) modex_send(record_name(), &record, sizeof(record));
+}
+
+/* Under the lock. Where the first process has no page for us this process has its own, and knows
+ * nothing of others' devices. */
+static void page_open(void)
+{
+    struct page_record *record = NULL;
+    opal_process_name_t first;
+    size_t bytes = 0;
+    char path[64];
+    if (node_first(&first) &&
+        modex_recv(record_name(), &first, (void **) &record, &bytes) == OPAL_SUCCESS &&
+        bytes == sizeof(*record)) {
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) record->pid, (int) record->fd);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+        if (fd >= 0 && size != (off_t) sizeof(struct device_page)) {
+            close(fd);
+            fd = -1;
+        }
+        page_map(fd);
+    }
+    free(record);
+    if (!costs.page)
+        page_make();
+}
+
+/* Under the lock. False: there is no page, or who has it locked is stopped, and nothing is known.
+ */
+static bool page_lock(void)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    uint64_t start_ns = clock_now_ns();
+    if (!costs.page)
+        return false;
+    while (flock(costs.fd, LOCK_EX | LOCK_NB) != 0) {
+        if ((errno != EINTR && errno != EWOULDBLOCK) || clock_now_ns() - start_ns > LOCK_MOST_NS)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    if (costs.page->count > DEVICES_MAX)
+        costs.page->count = DEVICES_MAX;
+    return true;
+}
+
+static void page_unlock(void)
+{
+    (void) flock(costs.fd, LOCK_UN);
+}
+
+/* --- measuring, under both locks -------------------------------------------------------------- */
+
+static double now_s(void)
+{
+    return 1e-9 * (double) clock_now_ns();
+}
+
+/* False: there is no memory, and nothing is kept. */
+static bool blocks_make(struct device_measure *measure)
+{
+    driver_result result;
+    measure->pinned = copier_pin(measure->copier, DEVICE_PINNED_BYTES, &result);
+    if (!measure->pinned)
+        return false;
+    result = copier_enter(measure->copier);
+    if (result == DRIVER_SUCCESS) {
+        result = driver.mem_alloc(&measure->block, DEVICE_BLOCK_BYTES);
+        context_leave();
+    }
+    if (result != DRIVER_SUCCESS)
+        copier_unpin(measure->copier, measure->pinned);
+    return result == DRIVER_SUCCESS;
+}
+
+static void blocks_free(struct blocks *blocks)
+{
+    copier_unpin(blocks->copier, blocks->pinned);
+    if (copier_enter(blocks->copier) != DRIVER_SUCCESS)
+        return;
+    driver.mem_free(blocks->device);
+    context_leave();
+}
+
+static uint32_t entry_find(const struct driver_uuid *uuid)
+{
+    uint32_t i = 0;
+    while (i < costs.page->count && memcmp(&costs.page->devices[i].uuid, uuid, sizeof(*uuid)) != 0)
+        i++;
+    return i;
+}
+
+/* Leaves the block to the others, if the driver can share it. */
+static void entry_make(const struct device_measure *measure, const struct driver_uuid *uuid)
+{
+    uint32_t index = costs.page->count++;
+    struct device_entry *entry = &costs.page->devices[index];
+    *entry = (struct device_entry){.uuid = *uuid};
+    (void) device_measure(measure, &entry->costs);
+    if (copier_enter(measure->copier) != DRIVER_SUCCESS)
+        return;
+    if (driver.ipc_export(&entry->block, measure->block) == DRIVER_SUCCESS)
+        entry->owner = (int32_t) getpid();
+    context_leave();
+}
+
+/* Pairs with all that have a block and were not measured yet. What one end has measured holds for
+ * the other, until it measures itself. */
+static void pairs_measure(struct device_measure *measure, uint32_t mine, double until_s)
+{
+    for (uint32_t i = 0; i < costs.page->count; i++) {
+        const struct device_entry *other = &costs.page->devices[i];
+        struct device_pair *pair = &costs.page->pairs[mine][i];
+        measure->seconds = until_s - now_s();
+        if (!other->owner || other->owner == (int32_t) getpid() || device_pair_check(pair) ||
+            !(measure->seconds > 0))
+            continue;
+        if (device_measure_pair(measure, &other->block, pair) &&
+            !device_pair_check(&costs.page->pairs[i][mine]))
+            costs.page->pairs[i][mine] = *pair;
+    }
+}
+
+static bool rings_are_wanted(void)
+{
+    return param_peek_int("btl", "cuda", "rings_max", 0) > 0 && kernels_offered();
+}
+
+static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
+{
+    double start_s = now_s(), most_s = 1e-3 * parameters.device_measure_ms;
+    struct device_measure measure = {
+        .copier = copier, .seconds = most_s, .rounds = ROUNDS, .has_kernels = rings_are_wanted()};
+    uint32_t index = entry_find(uuid);
+    if (index == DEVICES_MAX || costs.blocks[index].copier || !blocks_make(&measure))
+        return;
+    costs.blocks[index] = (struct blocks){copier, measure.pinned, measure.block};
+    bool is_new = index == costs.page->count;
+    if (is_new)
+        entry_make(&measure, uuid);
+    else if (!device_costs_check(&costs.page->devices[index].costs)) /* who tried had no luck */
+        (void) device_measure(&measure, &costs.page->devices[index].costs);
+    pairs_measure(&measure, index, start_s + most_s);
+    costs.mine |= UINT32_C(1) << index;
+    atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
+    opal_output_verbose(
+        10, ompi_pml_base_framework.framework_output, "multilane: device %u: %s in %.1f ms", index,
+        is_new ? "measured" : "measured by another process, looked at", (now_s() - start_s) * 1e3);
+}
+
+/* --- meeting ---------------------------------------------------------------------------------- */
+
+static bool profile_knows(int device)
+{
+    const struct lane_file *profile = used_profile();
+    char name[LANE_FILE_TEXT_CHARS] = "";
+    return profile && profile->profile.device[0] && profile->around.copy[1].s_byte > 0 &&
+           driver.device_name && driver.device_name(name, sizeof(name), device) == DRIVER_SUCCESS &&
+           strcmp(name, profile->profile.device) == 0;
+}
+
+static bool is_wanted(void)
+{
+    return parameters.device_measure_ms > 0 &&
+           (!parameters.profile || strcmp(parameters.profile, "none") != 0);
+}
+
+/* Under the lock. */
+static void device_meet(const struct memory *memory)
+{
+    struct driver_uuid uuid;
+    driver_result result;
+    if (profile_knows(memory->device)) {
+        costs.is_of_profile = true;
+        atomic_store_explicit(&costs.has_profile, true, memory_order_release);
+        return;
+    }
+    struct copier *copier = copier_get(memory, &result);
+    if (!is_wanted() || !copier || driver.device_uuid(&uuid, copier->device) != DRIVER_SUCCESS)
+        return;
+    if (!costs.page)
+        page_open();
+    if (!page_lock())
+        return;
+    entry_meet(&uuid, copier);
+    page_unlock();
+}
+
+void device_costs_meet(const struct memory *memory)
+{
+    uint64_t bit = UINT64_C(1) << (memory->device & 63);
+    if (memory->kind != MEMORY_DEVICE || memory->device < 0 ||
+        (atomic_load_explicit(&costs.met, memory_order_relaxed) & bit))
+        return;
+    pthread_mutex_lock(&costs.lock);
+    if (!(atomic_load_explicit(&costs.met, memory_order_relaxed) & bit))
+        device_meet(memory);
+    atomic_fetch_or_explicit(&costs.met, bit, memory_order_relaxed);
+    pthread_mutex_unlock(&costs.lock);
+}
+
+uint32_t device_costs_changes(void)
+{
+    const struct device_page *page = atomic_load_explicit(&costs.open_page, memory_order_acquire);
+    return (page ? atomic_load_explicit(&page->changes, memory_order_relaxed) : 0) +
+           atomic_load_explicit(&costs.has_profile, memory_order_acquire);
+}
+
+/* --- what plans take -------------------------------------------------------------------------- */
+
+static void line_slower(struct model_copy *line, const struct model_copy *other)
+{
+    line->fixed_s = fmax(line->fixed_s, other->fixed_s);
+    line->s_byte = fmax(line->s_byte, other->s_byte);
+}
+
+/* Of all devices of this process. False: of one at least it was not measured. */
+static bool own_read(struct model_copy *copy, struct model_copy *within)
+{
+    bool is_known = costs.mine != 0;
+    for (uint32_t i = 0; i < costs.page->count; i++) {
+        const struct device_costs *measured = &costs.page->devices[i].costs;
+        if (!(costs.mine >> i & 1))
+            continue;
+        is_known = is_known && device_costs_check(measured);
+        line_slower(copy, &measured->to_host);
+        line_slower(copy, &measured->to_device);
+        line_slower(within, &measured->within);
+    }
+    return is_known;
+}
+
+/* Of this process's devices with all that were measured. */
+static bool pair_read(struct device_pair *pair)
+{
+    bool is_known = false;
+    *pair = (struct device_pair){.open_s = 0};
+    for (uint32_t i = 0; i < costs.page->count; i++)
+        for (uint32_t j = 0; j < costs.page->count && (costs.mine >> i & 1); j++) {
+            const struct device_pair *measured = &costs.page->pairs[i][j];
+            if (!device_pair_check(measured))
+                continue;
+            is_known = true;
+            pair->open_s = fmax(pair->open_s, measured->open_s);
+            line_slower(&pair->get, &measured->get);
+            line_slower(&pair->ring, &measured->ring);
+        }
+    return is_known;
+}
+
+/* What is known now, by what. */
+struct known {
+    struct model_copy copy, within;
+    struct device_pair pair;
+    bool has_copy, has_pair;
+};
+
+static struct known known_read(void)
+{
+    struct known known = {.has_copy = false};
+    pthread_mutex_lock(&costs.lock);
+    if (costs.is_of_profile) {
+        known.copy = used_profile()->around.copy[1];
+        known.has_copy = true;
+    } else if (page_lock()) {
+        known.has_copy = own_read(&known.copy, &known.within);
+        known.has_pair = pair_read(&known.pair);
+        page_unlock();
+    }
+    pthread_mutex_unlock(&costs.lock);
+    return known;
+}
+
+struct model_copy device_costs_copy(void)
+{
+    const struct known known = known_read();
+    return known.has_copy ? known.copy : unmeasured_copy;
+}
+
+/* In the model three overheads stand for a rendezvous: the copy is what it takes for any size. */
+static void way_set(struct model_lane *lane, enum model_way way, const struct model_copy *line)
+{
+    struct model_lane_cost *cost = &lane->cost[way];
+    bool is_known = line->s_byte > 0;
+    if (!cost->range_count)
+        return;
+    cost->ranges[0].overhead_send_s = is_known ? line->fixed_s / 3 : UNMEASURED_S;
+    cost->ranges[0].bandwidth_bytes_s = is_known ? 1 / line->s_byte : UNMEASURED_BYTES_S;
+    for (int i = MODEL_LATENCY; i <= MODEL_OVERHEAD_RECEIVE; i++)
+        model_lane_set_source(lane, way, (enum model_attribute) i,
+                              is_known ? MODEL_SOURCE_MEASURED : MODEL_SOURCE_UNMEASURED);
+}
+
+void device_costs_apply(struct model_lane *lane, bool is_self)
+{
+    const struct known known = known_read();
+    const struct model_copy *get = is_self ? &known.within : &known.pair.get;
+    way_set(lane, MODEL_BY_GET, get);
+    way_set(lane, MODEL_BY_PUT, get);
+    way_set(lane, MODEL_BY_SEND, &known.pair.ring);
+    if (costs.is_of_profile)
+        (void) used_profile_apply(PROFILE_NODE, lane);
+}
+
+void device_costs_text(char *text, size_t size)
+{
+    const struct known known = known_read();
+    if (!known.has_copy) {
+        snprintf(text, size, "between host and device: not measured");
+        return;
+    }
+    int length = snprintf(text, size, "between host and device: %.1f us and %.3g GB/s, %s",
+                          known.copy.fixed_s * 1e6, 1e-9 / known.copy.s_byte,
+                          costs.is_of_profile ? "profile" : "measured");
+    if (known.has_pair && length > 0 && (size_t) length < size)
+        snprintf(text + length, size - (size_t) length,
+                 "; opening another process's memory: %.0f us, measured", known.pair.open_s * 1e6);
+}
+
+/* Others may be opening a block of ours, but not while the page is locked. */
+void device_costs_fini(void)
+{
+    copiers_check();
+    if (page_lock()) {
+        for (uint32_t i = 0; i < DEVICES_MAX; i++)
+            if (costs.blocks[i].copier) {
+                if (costs.page->devices[i].owner == (int32_t) getpid())
+                    costs.page->devices[i].owner = 0;
+                blocks_free(&costs.blocks[i]);
+            }
+        page_unlock();
+    }
+    atomic_store_explicit(&costs.open_page, NULL, memory_order_release);
+    atomic_store_explicit(&costs.has_profile, false, memory_order_release);
+    if (costs.page)
+        munmap(costs.page, sizeof(*costs.page));
+    if (costs.fd >= 0)
+        close(costs.fd);
+    costs.page = NULL;
+    costs.fd = -1;
+    costs.mine = 0;
+    atomic_init(&costs.met, 0);
+    memset(costs.blocks, 0, sizeof(costs.blocks));
+    costs.is_of_profile = false;
+}
