@@ -34,8 +34,9 @@ bool startup_check(const struct startup_costs *costs);
  * shared memory, and into gets and puts, if the kernel does them. */
 void startup_apply(const struct startup_costs *costs, struct model_lane *lane);
 
-/* Puts them into a lane of tcp inside this node, whatever interface it is named after: the kernel
- * takes its messages from one process to the other. Only if they were measured. */
+/* Sets what a lane of tcp inside this node costs, whatever interface it is named after: the kernel
+ * takes its messages from one process to the other. As measured; where it was not (`costs` may be
+ * null), as is usual. */
 void startup_apply_socket(const struct startup_costs *costs, struct model_lane *lane);
 
 #endif

@@ -274,11 +274,11 @@ static void attributes_measured(const struct lane *lane, struct model_lane *out)
 {
     enum profile_placement placement = attributes_placement(lane->peer);
     const struct startup_costs *costs = placement == PROFILE_HOST ? NULL : node_costs();
-    if (used_profile_apply(placement, out) || !costs)
+    if (used_profile_apply(placement, out))
         return;
-    if (compat_is_tcp(lane->btl))
+    if (placement != PROFILE_HOST && compat_is_tcp(lane->btl))
         startup_apply_socket(costs, out);
-    else
+    else if (costs)
         startup_apply(costs, out);
 }
 
