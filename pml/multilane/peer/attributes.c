@@ -276,10 +276,13 @@ static void attributes_measured(const struct lane *lane, struct model_lane *out)
     const struct startup_costs *costs = placement == PROFILE_HOST ? NULL : node_costs();
     if (used_profile_apply(placement, out))
         return;
-    if (placement != PROFILE_HOST && compat_is_tcp(lane->btl))
+    if (!compat_is_tcp(lane->btl)) {
+        if (costs)
+            startup_apply(costs, out);
+    } else if (placement != PROFILE_HOST &&
+               stock_btl_knows_no_network(lane_name(lane), lane->btl->btl_bandwidth)) {
         startup_apply_socket(costs, out);
-    else if (costs)
-        startup_apply(costs, out);
+    }
 }
 
 static void limit(uint64_t *bytes, uint64_t most)
