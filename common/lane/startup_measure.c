@@ -31,8 +31,10 @@
 /* Processors that are tried for the other end: a container may use a few of many. */
 #define OTHERS_TRIED 1024
 
-/* Where they are not, once more. */
-#define TRIES 3
+/* Where they are not, or an end had no processor for so long, the rest is tried again a little
+ * later: the other processes of a job begin at the same time, and sleep when they have. */
+#define TRY_S    5e-3
+#define PAUSE_NS 1000000
 
 #define SOCKET_SMALL_BYTES ((size_t) 64)
 
@@ -51,6 +53,7 @@ struct pair {
     struct end here, there;
     _Atomic bool has_failed; /* relaxed: the other end sees it soon, and it orders nothing */
     double until_s;
+    unsigned first, task; /* this try begins with `first`; `task` is this end's alone */
 };
 
 static double now_s(void)
@@ -276,7 +279,7 @@ static void *other_end(void *argument)
     enum step step;
     size_t bytes;
     bool is_good = true;
-    for (unsigned task = 0; task < tasks_of(pair) && is_good; task++) {
+    for (unsigned task = pair->first; task < tasks_of(pair) && is_good; task++) {
         task_of(&unused, task, &step, &bytes);
         for (int round = 0; round < ROUNDS && is_good; round++)
             is_good = turn_answer(pair, step, bytes);
@@ -298,22 +301,20 @@ static double step_time(struct pair *pair, enum step step, size_t bytes)
     return second_s <= STEADY * shortest_s ? shortest_s : -1;
 }
 
-static bool costs_measure(struct pair *pair, struct startup_costs *costs)
+/* Goes on from pair->task, as far as it gets. */
+static void costs_measure(struct pair *pair, struct startup_costs *costs)
 {
     enum step step;
     size_t bytes;
-    unsigned task = 0;
-    for (; task < tasks_of(pair); task++) {
-        double *time_s = task_of(costs, task, &step, &bytes);
-        *time_s = step_time(pair, step, bytes);
-        if (*time_s < 0)
-            break;
+    for (; pair->task < tasks_of(pair); pair->task++) {
+        double *time_s = task_of(costs, pair->task, &step, &bytes);
+        double taken_s = step_time(pair, step, bytes);
+        if (taken_s < 0) {
+            (void) give_up(pair);
+            return;
+        }
+        *time_s = taken_s;
     }
-    if (task < tasks_of(pair))
-        (void) give_up(pair);
-    if (task < TASKS)
-        memset(costs->socket_s, 0, sizeof(costs->socket_s));
-    return task >= TASKS_OF_MEMORY && startup_check(costs);
 }
 
 /* --- the other core --------------------------------------------------------------------------- */
@@ -351,7 +352,7 @@ static bool thread_start(pthread_t *thread, struct pair *pair, int processor)
 }
 
 /* On the nearest processor of another core that this process may use; ours stays where it is
- * meanwhile. */
+ * meanwhile. False: there is none. */
 static bool measure_on(struct pair *pair, int processor, struct startup_costs *costs)
 {
     long all = sysconf(_SC_NPROCESSORS_CONF);
@@ -360,9 +361,9 @@ static bool measure_on(struct pair *pair, int processor, struct startup_costs *c
         int other = (int) ((processor + i) % all);
         if (is_sibling(processor, other) || !thread_start(&thread, pair, other))
             continue;
-        bool is_good = costs_measure(pair, costs);
+        costs_measure(pair, costs);
         pthread_join(thread, NULL);
-        return is_good;
+        return true;
     }
     return false;
 }
@@ -382,9 +383,12 @@ static bool measure_bound(struct pair *pair, struct startup_costs *costs)
     return is_good;
 }
 
-static bool try_measure(unsigned char *memory, bool has_sockets, struct startup_costs *costs)
+/* Tasks from `first` on; how many are done then. More than there are: it is of no use to try again.
+ */
+static unsigned try_measure(unsigned char *memory, bool has_sockets, unsigned first,
+                            struct startup_costs *costs)
 {
-    struct pair pair = {.until_s = now_s() + STARTUP_MOST_S / TRIES};
+    struct pair pair = {.until_s = now_s() + TRY_S, .first = first, .task = first};
     pair.here.user = memory;
     pair.here.ring = memory + MOST_BYTES;
     pair.there.user = memory + 2 * MOST_BYTES;
@@ -392,29 +396,41 @@ static bool try_measure(unsigned char *memory, bool has_sockets, struct startup_
     pair.here.socket = pair.there.socket = -1;
     if (has_sockets)
         sockets_open(&pair);
-    *costs = (struct startup_costs){0};
-    bool is_good = measure_bound(&pair, costs);
+    bool has_core = measure_bound(&pair, costs);
+    bool lacks_socket = has_sockets && pair.here.socket < 0;
     sockets_close(&pair);
-    return is_good;
+    return !has_core || (lacks_socket && pair.task == TASKS_OF_MEMORY) ? TASKS + 1 : pair.task;
+}
+
+/* The rest is zero where not all of it was measured. */
+static void measure(unsigned char *memory, bool has_sockets, struct startup_costs *costs)
+{
+    const struct timespec pause = {0, PAUSE_NS};
+    unsigned wanted = has_sockets ? TASKS : TASKS_OF_MEMORY, done = 0;
+    double until_s = now_s() + STARTUP_MOST_S;
+    for (;;) {
+        done = try_measure(memory, has_sockets, done, costs);
+        if (done >= wanted || now_s() + TRY_S >= until_s)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    if (done != TASKS)
+        memset(costs->socket_s, 0, sizeof(costs->socket_s));
 }
 
 bool startup_measure(bool has_sockets, struct startup_costs *costs)
 {
     size_t bytes = 4 * MOST_BYTES;
-    bool is_good = false;
     unsigned char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    *costs = (struct startup_costs){0};
     if (memory != MAP_FAILED) {
-        struct startup_costs tried;
         memset(memory, 1, bytes); /* pages of their own, not all the one of zeros */
-        for (int i = 0; i < TRIES && !(is_good && (!has_sockets || costs->socket_s[0] > 0)); i++)
-            if (try_measure(memory, has_sockets, &tried)) {
-                *costs = tried;
-                is_good = true;
-            }
+        measure(memory, has_sockets, costs);
         munmap(memory, bytes);
     }
-    if (!is_good)
-        *costs = (struct startup_costs){0};
-    return is_good;
+    if (startup_check(costs))
+        return true;
+    *costs = (struct startup_costs){0};
+    return false;
 }

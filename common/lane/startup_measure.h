@@ -5,8 +5,8 @@
 
 #include "common/lane/startup.h"
 
-/* It takes 2 ms, and no longer than this. */
-#define STARTUP_MOST_S 15e-3
+/* It takes 2 ms, and on a busy machine no longer than this. */
+#define STARTUP_MOST_S 60e-3
 
 /* False, and all zero: it cannot be measured, or the machine is too busy for a steady answer. With
  * `has_sockets` a connection is measured too, which takes 2 ms more; where only that fails, its
