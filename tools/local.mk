@@ -74,6 +74,7 @@ bin_PROGRAMS += multilane-calibrate
 multilane_calibrate_SOURCES = \
 	tools/calibrate/calibrate.c \
 	tools/calibrate/device.c tools/calibrate/device.h \
+	tools/calibrate/load.c tools/calibrate/load.h \
 	tools/calibrate/measure.c tools/calibrate/measure.h \
 	tools/calibrate/report.c tools/calibrate/report.h \
 	tools/calibrate/session.c tools/calibrate/session.h

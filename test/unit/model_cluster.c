@@ -309,6 +309,26 @@ static void bad_samples_and_bad_fits_are_refused(void)
           "%s", error.text);
 }
 
+/* L(m, p) grows by what was measured; less than between two processes it never is. */
+static void latency_grows_under_load(void)
+{
+    struct cluster_model model = {
+        .latency = {{2, {1e-6, 1e-9}}}, .latency_count = 1, .packet_bytes = 1000};
+    struct cluster_point point;
+    cluster_load_add(&model, 4, 2e-6, 5e-6);
+    cluster_load_add(&model, 8, -1, -1);
+    CHECK(model.latency_count == 3, "%u", model.latency_count);
+    cluster_at(&model, 1000, 4, &point);
+    CHECK(close_to(point.latency_s, 1e-6 + 1e-6 + 5e-6), "%g", point.latency_s);
+    cluster_at(&model, 0, 4, &point);
+    CHECK(close_to(point.latency_s, 3e-6), "%g", point.latency_s);
+    cluster_at(&model, 1000, 8, &point);
+    CHECK(close_to(point.latency_s, 2e-6), "%g", point.latency_s);
+    for (uint32_t processes = 16; processes; processes *= 2)
+        cluster_load_add(&model, processes, 0, 0);
+    CHECK(model.latency_count == CLUSTER_LATENCIES_MAX, "no more than there is room for");
+}
+
 int main(void)
 {
     one_way_and_exchange();
@@ -320,6 +340,7 @@ int main(void)
     lines_are_found_through_noise_and_outliers();
     exact_lines_are_found_exactly();
     parts_are_never_negative();
+    latency_grows_under_load();
     a_change_of_protocol_is_noticed();
     bad_samples_and_bad_fits_are_refused();
     return check_end();

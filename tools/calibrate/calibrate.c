@@ -12,6 +12,7 @@
 
 #include "config.h"
 #include "device.h"
+#include "load.h"
 #include "report.h"
 #include "tools/lane/profile_write.h"
 #include "tools/model/fit_pieces.h"
@@ -276,6 +277,7 @@ static void cluster_measure(struct calibration *calibration, const struct placed
             complain("the cluster model is left out: ", why.text);
             continue;
         }
+        load_measure(&calibration->session, peer->rank, peer->placement, &model);
         report_cluster(stdout, lane->name, &model);
         predictions_report(calibration, peer, UINT32_C(1) << i, &model);
         if (is_first) {

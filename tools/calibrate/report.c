@@ -265,6 +265,17 @@ void report_cluster(FILE *out, const char *lane, const struct cluster_model *mod
         fprintf(out, "  %-34s %10s and %.4g ns a KiB\n", rows[i].name,
                 number_print_time(rows[i].line->fixed_s, fixed),
                 rows[i].line->growth_s_byte * 1024e9);
+    for (uint32_t i = 1; i < model->latency_count; i++) {
+        char name[40];
+        snprintf(name, sizeof(name), "L    latency among %u processes",
+                 model->latency[i].processes);
+        fprintf(out, "  %-34s %10s and %.4g ns a KiB\n", name,
+                number_print_time(model->latency[i].line.fixed_s, fixed),
+                model->latency[i].line.growth_s_byte * 1024e9);
+    }
+    if (model->latency_count == 1)
+        fprintf(out, "  %-34s %10s (needs two pairs, each process on a processor of its own)\n",
+                "L    among more processes", "-");
     fprintf(out, "  %-34s %10s%s\n", "B_L  taken before one is received",
             number_print_size(model->buffer_bytes, size),
             model->buffer_bytes >= CALIBRATE_IN_FLIGHT_MOST ? " or more" : "");

@@ -40,6 +40,28 @@ void memory_free(char *memory, size_t bytes)
     munmap(memory, bytes);
 }
 
+/* Rank 0 learns which ranks share a node, by the names of their hosts. */
+static bool nodes_gather(struct session *session)
+{
+    char name[MPI_MAX_PROCESSOR_NAME] = "", *names = NULL;
+    int length;
+    MPI_Get_processor_name(name, &length);
+    if (session->rank == 0) {
+        names = calloc((size_t) session->ranks, sizeof(name));
+        session->nodes = calloc((size_t) session->ranks, sizeof(*session->nodes));
+    }
+    int is_good = session->rank != 0 || (names && session->nodes);
+    MPI_Bcast(&is_good, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is_good)
+        MPI_Gather(name, sizeof(name), MPI_CHAR, names, sizeof(name), MPI_CHAR, 0, MPI_COMM_WORLD);
+    for (int rank = 0; is_good && session->rank == 0 && rank < session->ranks; rank++)
+        while (strncmp(names + (size_t) session->nodes[rank] * sizeof(name),
+                       names + (size_t) rank * sizeof(name), sizeof(name)) != 0)
+            session->nodes[rank]++;
+    free(names);
+    return is_good;
+}
+
 bool session_begin(struct session *session, uint64_t buffer_bytes, struct model_error *error)
 {
     session->buffer_bytes = buffer_bytes;
@@ -48,6 +70,8 @@ bool session_begin(struct session *session, uint64_t buffer_bytes, struct model_
     if (!session->send || !session->receive)
         return model_fail(error, "no memory for two messages of %llu bytes",
                           (unsigned long long) buffer_bytes);
+    if (!nodes_gather(session))
+        return model_fail(error, "no memory for the hosts of %d processes", session->ranks);
     return true;
 }
 
@@ -55,6 +79,8 @@ void session_end(struct session *session)
 {
     memory_free(session->send, session->buffer_bytes);
     memory_free(session->receive, session->buffer_bytes);
+    free(session->nodes);
+    session->nodes = NULL;
 }
 
 /* --- both ends' parts ------------------------------------------------------------------------- */
@@ -143,6 +169,18 @@ static void broadcast_part(const struct session *session, const struct order *or
         done_to(0);
 }
 
+static void pair_part(const struct session *session, const struct order *order)
+{
+    for (int i = 0; i < order->count; i++) {
+        if (session->rank < order->partner)
+            send_to(session, order->partner, order, i);
+        receive_from(session, order->partner, order, i);
+        if (session->rank > order->partner)
+            send_to(session, order->partner, order, i);
+    }
+    done_to(0);
+}
+
 /* --- the part of the other ranks
  * ------------------------------------------------------------------
  */
@@ -196,6 +234,9 @@ static void obey(const struct session *session, const struct order *order)
         break;
     case ORDER_DEAF:
         obey_deaf(session, order);
+        break;
+    case ORDER_PAIR:
+        pair_part(session, order);
         break;
     default:
         broadcast_part(session, order);
@@ -257,6 +298,26 @@ double session_trips(struct session *session, int peer, const struct order *orde
         receive_from(session, peer, order, i);
     }
     return (seconds_now() - start) / (order->count > 1 ? order->count - 1 : 1) / 2;
+}
+
+/* The others go on for longer than the trips that are timed. */
+#define BESIDE_LONGER 4
+
+double session_trips_beside(struct session *session, int peer, const struct order *order,
+                            const struct session_pair *pairs, int count)
+{
+    for (int i = 0; i < 2 * count; i++) {
+        struct order beside = *order;
+        int rank = i % 2 ? pairs[i / 2].other : pairs[i / 2].one;
+        beside.partner = i % 2 ? pairs[i / 2].one : pairs[i / 2].other;
+        beside.count = BESIDE_LONGER * order->count;
+        order_give(session, rank, &beside, ORDER_PAIR);
+    }
+    nap(0.001); /* they have read it: the idle ones look every half a millisecond */
+    double trip_s = session_trips(session, peer, order);
+    for (int i = 0; i < 2 * count; i++)
+        done_from(i % 2 ? pairs[i / 2].other : pairs[i / 2].one);
+    return trip_s;
 }
 
 /* The peer has read the order by the time that the clock starts. */

@@ -18,7 +18,8 @@ enum order_kind {
     ORDER_EXCHANGE,  /* so many packets both ways at once */
     ORDER_CONFIRMED, /* one message from rank 0, and an answer without bytes */
     ORDER_DEAF,      /* sleep, and only then receive as many as rank 0 has sent meanwhile */
-    ORDER_BROADCAST  /* by packets along a binomial tree of all ranks */
+    ORDER_BROADCAST, /* by packets along a binomial tree of all ranks */
+    ORDER_PAIR       /* there and back between two other ranks, to keep the network busy */
 };
 
 struct order {
@@ -28,11 +29,18 @@ struct order {
     int count;
     bool walks; /* the messages lie one after another, as the packets of one do, from `at` on */
     uint64_t bytes, at;
+    int partner; /* ORDER_PAIR */
+};
+
+/* Two ranks other than 0. */
+struct session_pair {
+    int one, other;
 };
 
 struct session {
     const struct multilane_measure *pml; /* null: another PML, nothing is forced */
     int rank, ranks;
+    int *nodes;           /* at rank 0: of each rank, the first rank on its node */
     char *send, *receive; /* of buffer_bytes each */
     uint64_t buffer_bytes;
     uint64_t walked; /* where in both the next order that walks begins: in no cache any more */
@@ -53,6 +61,10 @@ void order_walk(struct session *session, struct order *order);
 /* Rank 0's part of an order to `peer`; seconds. Below 0: it could not be forced. */
 double session_trips(struct session *session, int peer, const struct order *order);
 double session_stream(struct session *session, int peer, const struct order *order);
+
+/* session_trips while other pairs exchange messages of the same size. */
+double session_trips_beside(struct session *session, int peer, const struct order *order,
+                            const struct session_pair *pairs, int count);
 
 /* Between two messages that arrive, in the last quarter of a stream: a network lets the first ones
  * through faster than it can go on, by what its buffers and shapers hold. 8 messages or more. */

@@ -61,6 +61,18 @@ static double latency_at(const struct cluster_model *model, double bytes, uint32
     return (1 - part) * line_at(&l[i].line, bytes) + part * line_at(&l[i + 1].line, bytes);
 }
 
+void cluster_load_add(struct cluster_model *model, uint32_t processes, double empty_s,
+                      double packet_s)
+{
+    struct cost_line line = model->latency[0].line;
+    if (model->latency_count == CLUSTER_LATENCIES_MAX || !model->packet_bytes)
+        return;
+    empty_s = fmax(0, empty_s);
+    line.fixed_s += empty_s;
+    line.growth_s_byte += fmax(0, packet_s - empty_s) / (double) model->packet_bytes;
+    model->latency[model->latency_count++] = (struct cluster_latency){processes, line};
+}
+
 void cluster_at(const struct cluster_model *model, uint64_t packet_bytes, uint32_t processes,
                 struct cluster_point *point)
 {

@@ -51,6 +51,11 @@ struct cluster_point {
 
 bool cluster_model_check(const struct cluster_model *model, struct model_error *error);
 
+/* Adds what more processes than the last ones make of the latency: a message of no bytes and one
+ * packet take this much longer than between the first ones. Where all is full, nothing. */
+void cluster_load_add(struct cluster_model *model, uint32_t processes, double empty_s,
+                      double packet_s);
+
 void cluster_at(const struct cluster_model *model, uint64_t packet_bytes, uint32_t processes,
                 struct cluster_point *point);
 

@@ -59,9 +59,18 @@ rails_incast() {
     grep -q '8 messages .* 0 bounded pieces; 0 wrong' <<<"$output"
 }
 
+# Two pairs of two hosts: the latency under load.
+# shellcheck disable=SC2086
+rails_calibrate_load() {
+    rails_run 4 400 -- $two_each $tcp -- "$build/inst/bin/multilane-calibrate" --quick --no-write |
+        grep -E '^  L    latency among 4 processes +[0-9]'
+}
+
 # shellcheck disable=SC2086
 rails_runs() {
     check "${prefix}rails.are-used" rails_are_used
+    # A minute.
+    [ -z "${MULTILANE_LONG:-}" ] || check "${prefix}rails.calibrate-load" rails_calibrate_load
     rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
     rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
     rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
