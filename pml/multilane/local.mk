@@ -18,6 +18,7 @@ multilane_sources = \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \
 	pml/multilane/base/pending.c pml/multilane/base/pending.h \
 	pml/multilane/base/protocol.c pml/multilane/base/protocol.h \
+	pml/multilane/base/round_trip.c \
 	pml/multilane/base/sockets.c pml/multilane/base/sockets.h \
 	pml/multilane/base/spans.c pml/multilane/base/spans.h \
 	pml/multilane/base/tool_events.c pml/multilane/base/tool_events.h \

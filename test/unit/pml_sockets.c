@@ -233,6 +233,24 @@ static void test_only_the_dead_of_peers_are_given_up(void)
     deaf_close(&deaf);
 }
 
+static void test_round_trip(void)
+{
+    int pipes[2], unconnected = socket(AF_INET, SOCK_STREAM, 0);
+    struct pair pair = pair_make(address_a);
+    CHECK(pipe(pipes) == 0, "no pipe");
+    (void) !send(pair.ours, "x", 1, MSG_NOSIGNAL);
+    pass(10);
+    double seconds = socket_round_trip(pair.ours);
+    CHECK(seconds > 0 && seconds < 0.1, "%g s over loopback", seconds);
+    CHECK(socket_round_trip(-1) == 0 && socket_round_trip(pipes[0]) == 0 &&
+              socket_round_trip(unconnected) == 0 && socket_round_trip(pair.listener) == 0,
+          "what is no connection");
+    close(pipes[0]);
+    close(pipes[1]);
+    close(unconnected);
+    pair_close(&pair);
+}
+
 /* The peer, taken for lost, writes when this process has its memory for something else. */
 static void test_a_stopped_connection_brings_nothing(void)
 {
@@ -262,6 +280,7 @@ int main(void)
     test_trouble_is_of_one_connection();
     test_without_descriptors();
     test_only_the_dead_of_peers_are_given_up();
+    test_round_trip();
     test_a_stopped_connection_brings_nothing();
     return check_end();
 }

@@ -11,6 +11,10 @@
  * and then for `silence_ms`. False also for a bad descriptor. Opens no descriptor. */
 bool socket_is_healthy(int fd, uint32_t silence_ms);
 
+/* The shortest round trip that this kernel has seen on the connection, in seconds, without any
+ * process's part; 0: there is no connection yet, or the kernel does not say. */
+double socket_round_trip(int fd);
+
 /* Call before a BTL closes its connections to these processes. btl/tcp of Open MPI 5.0 and later
  * sends a goodbye on each, and blocks for as long as the kernel retries on a cut wire. Shuts
  * down the connections that are dead, and ignores SIGPIPE, which a goodbye on them would raise,

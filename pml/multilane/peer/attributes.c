@@ -285,6 +285,18 @@ static void attributes_measured(const struct lane *lane, struct model_lane *out)
     }
 }
 
+/* To another node a connection's round trip is better than a default. */
+static void round_trip_apply(const struct lane *lane, struct model_lane *out)
+{
+    for (int way = 0; lane->round_trip_s > 0 && way < MODEL_WAYS; way++) {
+        if (out->source[way][MODEL_LATENCY] <= MODEL_SOURCE_MEASURED)
+            continue;
+        for (uint32_t i = 0; i < out->cost[way].range_count; i++)
+            out->cost[way].ranges[i].latency_s = lane->round_trip_s / 2;
+        model_lane_set_source(out, (enum model_way) way, MODEL_LATENCY, MODEL_SOURCE_MEASURED);
+    }
+}
+
 static void limit(uint64_t *bytes, uint64_t most)
 {
     if (*bytes > most)
@@ -303,6 +315,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
         device_costs_apply(out, lane->peer->is_self);
     else if (!lane->peer->is_self) /* measured are copies between two processes */
         attributes_measured(lane, out);
+    round_trip_apply(lane, out);
     if (group)
         out->group = group;
     attributes_of_user(lane_name(lane), lane->extension != NULL, out);

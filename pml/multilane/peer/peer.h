@@ -42,6 +42,8 @@ struct peer {
     struct lane *device_lane;
     _Atomic uint32_t device_changes; /* what is known of devices, as its plan has it; relaxed */
 
+    _Atomic uint8_t network_asks; /* see peer_meet_network; relaxed: once too often does no harm */
+
     struct delivery *_Atomic delivery; /* null until a message has to be kept */
 
     /* Low half: the next message number. High half: units drawn so far (flow.h). Relaxed, by all

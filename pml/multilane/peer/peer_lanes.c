@@ -4,15 +4,19 @@
  * Requests may keep pointers to lanes and to their route: the array of lanes never moves, a lane
  * keeps its index, and classes with their routes live until the component closes. A change
  * affects only later messages. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/compat/btl.h"
+#include "common/compat/tcp.h"
 #include "common/lane/stock_btl.h"
 #include "common/memory/driver.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
+#include "base/sockets.h"
 #include "base/tool_events.h"
 #include "lane/extension.h"
+#include "peer/attributes.h"
 #include "peer/device_costs.h"
 #include "peer/peer_lanes.h"
 #include "peer/peer_class.h"
@@ -255,6 +259,43 @@ void peer_meet_device(struct peer *peer, const struct memory *memory)
     const struct peer_class *before = peer_class_now(peer);
     atomic_store_explicit(&peer->device_changes, changes, memory_order_relaxed);
     (void) peer_plan(peer); /* else the plan stays */
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+    plan_change_raise(peer, before);
+}
+
+/* In steps of a factor of 1.4, so that peers at about the same distance share a plan. */
+static double round_trip_step(double seconds)
+{
+    return seconds > 0 ? exp2(round(2 * log2(seconds)) / 2) : 0;
+}
+
+/* Does one of them now know a round trip? *all: no lane of tcp is without. */
+static bool round_trips_ask(const struct peer *peer, bool *all)
+{
+    bool is_new = false;
+    *all = true;
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        struct lane *lane = &peer->lanes[i];
+        if (!compat_is_tcp(lane->btl) || lane->round_trip_s > 0)
+            continue;
+        lane->round_trip_s =
+            round_trip_step(socket_round_trip(compat_tcp_socket(lane->btl, lane->endpoint)));
+        is_new = is_new || lane->round_trip_s > 0;
+        *all = *all && lane->round_trip_s > 0;
+    }
+    return is_new;
+}
+
+void peer_ask_network(struct peer *peer)
+{
+    bool all = true, is_far = attributes_placement(peer) == PROFILE_HOST;
+    OPAL_THREAD_LOCK(&multilane.lock);
+    const struct peer_class *before = peer_class_now(peer);
+    if (before && is_far && round_trips_ask(peer, &all))
+        (void) peer_plan(peer); /* else the plan stays */
+    uint8_t asks = atomic_load_explicit(&peer->network_asks, memory_order_relaxed);
+    atomic_store_explicit(&peer->network_asks, all ? NETWORK_ASKS_MOST : asks + 1,
+                          memory_order_relaxed);
     OPAL_THREAD_UNLOCK(&multilane.lock);
     plan_change_raise(peer, before);
 }

@@ -22,8 +22,24 @@ bool peer_take_lanes(struct peer *peer);
  * lock is held. */
 void peer_meet_device(struct peer *peer, const struct memory *memory);
 
-/* The same for a message over a BTL that is not among the peer's lanes: the lane may be new.
- * Null: the BML does not know it. No lock is held. */
+/* A message of `size` bytes goes to the peer. The first large ones ask the kernel for the round
+ * trips of connections over tcp, which are made by the first message on each, and the plan follows.
+ * No lock is held. */
+#define NETWORK_ASK_BYTES ((size_t) 16 << 10)
+#define NETWORK_ASKS_MOST 8
+
+void peer_ask_network(struct peer *peer);
+
+static inline void peer_meet_network(struct peer *peer, size_t size)
+{
+    if (OPAL_UNLIKELY(size >= NETWORK_ASK_BYTES &&
+                      atomic_load_explicit(&peer->network_asks, memory_order_relaxed) <
+                          NETWORK_ASKS_MOST))
+        peer_ask_network(peer);
+}
+
+/* The same as peer_take_lanes for a message over a BTL that is not among the peer's lanes: the lane
+ * may be new. Null: the BML does not know it. No lock is held. */
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl);
 
 /* Plans without the lane, or with it again, for later messages. False: no lane to this peer is

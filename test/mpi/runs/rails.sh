@@ -59,6 +59,18 @@ rails_incast() {
     grep -q '8 messages .* 0 bounded pieces; 0 wrong' <<<"$output"
 }
 
+# Nothing is known of a network of 4 ms but what the kernel says of its connections.
+# shellcheck disable=SC2086
+rails_round_trip() {
+    local output
+    output=$(rails_run 2 1000 --delay 4 -- $one_each $tcp --mca pml_multilane_explain 1 -- ring 2>&1) || {
+        printf '%s\n' "$output"
+        return 1
+    }
+    printf '%s\n' "$output"
+    grep -E 'tcp:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured' <<<"$output"
+}
+
 # Two pairs of two hosts: the latency under load.
 # shellcheck disable=SC2086
 rails_calibrate_load() {
@@ -69,6 +81,7 @@ rails_calibrate_load() {
 # shellcheck disable=SC2086
 rails_runs() {
     check "${prefix}rails.are-used" rails_are_used
+    check "${prefix}rails.round-trip" rails_round_trip
     # A minute.
     [ -z "${MULTILANE_LONG:-}" ] || check "${prefix}rails.calibrate-load" rails_calibrate_load
     rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
