@@ -84,8 +84,8 @@ struct lane {
     bool in_place;
     bool takes_device;       /* it gets and puts device memory in place */
     bool renewable;          /* it reports errors in time, can be fenced, and can be made anew */
+    float round_trip_s;      /* to another node, as the kernel measured it; 0: not known */
     size_t largest;          /* the largest message, headers included, of one send */
-    double round_trip_s;     /* to another node, as the kernel measured it; 0: not known */
     struct lane_speed speed; /* for messages, */
     struct lane_speed copy_speed; /* and for gets and puts */
     struct lane_health health;

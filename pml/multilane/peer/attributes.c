@@ -292,7 +292,7 @@ static void round_trip_apply(const struct lane *lane, struct model_lane *out)
         if (out->source[way][MODEL_LATENCY] <= MODEL_SOURCE_MEASURED)
             continue;
         for (uint32_t i = 0; i < out->cost[way].range_count; i++)
-            out->cost[way].ranges[i].latency_s = lane->round_trip_s / 2;
+            out->cost[way].ranges[i].latency_s = (double) lane->round_trip_s / 2;
         model_lane_set_source(out, (enum model_way) way, MODEL_LATENCY, MODEL_SOURCE_MEASURED);
     }
 }

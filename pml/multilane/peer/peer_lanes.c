@@ -264,9 +264,9 @@ void peer_meet_device(struct peer *peer, const struct memory *memory)
 }
 
 /* In steps of a factor of 1.4, so that peers at about the same distance share a plan. */
-static double round_trip_step(double seconds)
+static float round_trip_step(double seconds)
 {
-    return seconds > 0 ? exp2(round(2 * log2(seconds)) / 2) : 0;
+    return seconds > 0 ? (float) exp2(round(2 * log2(seconds)) / 2) : 0;
 }
 
 /* Does one of them now know a round trip? *all: no lane of tcp is without. */

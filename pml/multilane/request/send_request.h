@@ -141,8 +141,7 @@ static inline void outgoing_draw(struct outgoing *out, const struct route *route
     peer_draw(out->peer, out->cost, &out->sequence, &out->mark);
 }
 
-/* Finds the kind of the buffer's memory, for each message anew: addresses are used again. And what a
- * large message should know of its network. */
+/* Finds the kind of the buffer's memory, for each message anew: addresses are used again. */
 static inline void outgoing_look(struct outgoing *out)
 {
     const char *first = (const char *) out->buffer + out->datatype->super.true_lb;
@@ -150,7 +149,6 @@ static inline void outgoing_look(struct outgoing *out)
     out->data = NULL;
     if (out->size == 0)
         return;
-    peer_meet_network(out->peer, out->size);
     memory_look(first, &out->memory);
     if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
         peer_meet_device(out->peer, &out->memory);

@@ -6,6 +6,7 @@
 
 #include "base/work.h"
 #include "base/multilane.h"
+#include "peer/peer_lanes.h"
 #include "request/sample.h"
 #include "request/send_queue.h"
 
@@ -79,6 +80,7 @@ static enum class_buffer buffer_of(const struct send_request *request)
 int send_request_start(struct send_request *request, bool is_numbered)
 {
     send_request_begin(request);
+    peer_meet_network(request->out.peer, request->out.size);
     if (OPAL_UNLIKELY(peer_is_lost(request->out.peer))) {
         send_request_fail(request, COMPAT_ERR_PROC_FAILED);
         return OMPI_SUCCESS;
