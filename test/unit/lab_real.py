@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds test/lab/fabric.py to what it says of devices, with a kernel's files that are made up."""
+"""Holds test/lab/fabric.py to what it says of devices, with a kernel's files that are made up, and
+test/lab/real to its cuts, limits and ports."""
 
+import importlib.machinery
+import importlib.util
 import os
 import sys
 import tempfile
+import time
+import types
 import unittest
 from unittest import mock
 
@@ -13,6 +18,10 @@ sys.path.insert(0, os.path.join(TOP, "test", "lab"))
 sys.dont_write_bytecode = True
 
 import fabric  # noqa: E402
+
+LOADER = importlib.machinery.SourceFileLoader("real", os.path.join(TOP, "test", "lab", "real"))
+real = importlib.util.module_from_spec(importlib.util.spec_from_loader("real", LOADER))
+LOADER.exec_module(real)
 
 EMPTY_GID = ":".join(["0000"] * 8)
 GID = "0000:0000:0000:0000:0000:ffff:0a4d:0001"
@@ -95,6 +104,40 @@ class Host(unittest.TestCase):
             self.assertRegex(self.problems()[0], "may not open /dev/infiniband/uverbs0")
         os.unlink(os.path.join(self.root, "dev/infiniband/uverbs0"))
         self.assertRegex(self.problems()[0], "load the module ib_uverbs")
+
+
+class Command(unittest.TestCase):
+    def test_a_job_that_does_not_end_is_ended_with_its_children(self):
+        start = time.monotonic()
+        self.assertEqual(real.command_run(["sh", "-c", "echo begun; sleep 60 & wait"], 0.3), (None, "begun\n"))
+        self.assertLess(time.monotonic() - start, 5)
+
+    def test_a_program_that_is_missing_is_an_answer(self):
+        self.assertEqual(real.command_run(["no-such-program"], 5),
+                         (127, "no-such-program cannot be run: No such file or directory\n"))
+
+    def test_even_and_odd_ranks_have_as_many_ports(self):
+        for ports, sides in ((["a:1"], ("a:1", "a:1")), (["a:1", "b:1"], ("a:1", "b:1")),
+                             (["a:1", "b:1", "c:1"], ("a:1", "b:1")),
+                             (["a:1", "a:2", "b:1", "b:2"], ("a:1,a:2", "b:1,b:2"))):
+            self.assertEqual(real.sides_of(ports), sides)
+
+    def test_a_cut_begins_with_traffic_is_seen_and_is_repaired(self):
+        links = []
+
+        def run(words, _limit):
+            links.append(words)
+            return 0, ""
+
+        with mock.patch.multiple(real, command_run=run, CUT_AFTER_S=0, CUT_FOR_S=0.2,
+                                 ports_down=lambda: {"old:1", "mlx5_0:1"} if links else {"old:1"}):
+            cut = real.Cut(types.SimpleNamespace(cut="eth7"))
+            cut.watch("other words\n")
+            self.assertIsNone(cut.thread)
+            cut.watch("mix begins\n")
+            cut.thread.join()
+        self.assertEqual(links, [["ip", "link", "set", "eth7", state] for state in ("down", "up")])
+        self.assertEqual(cut.seen, {"mlx5_0:1"})
 
 
 if __name__ == "__main__":
