@@ -270,13 +270,16 @@ test_unit_verbs_dmabuf_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_dmabuf_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sysconf
 test_unit_verbs_dmabuf_LDADD = libmultilane_common.la -lpthread
 
-# What test/bench/run and test/bench/device make of their measurements; what test/mpi/mpi4py_compare
-# leaves behind.
+# What test/bench/run and test/bench/device make of their measurements; what test/lab/real
+# says and cuts; what test/mpi/mpi4py_compare leaves behind.
 if HAVE_PYTHON3
-source_tests += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py
-TESTS += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py
+source_tests += test/unit/bench_run.py test/unit/bench_device.py test/unit/lab_real.py \
+    test/unit/mpi4py_compare.py
+TESTS += test/unit/bench_run.py test/unit/bench_device.py test/unit/lab_real.py \
+    test/unit/mpi4py_compare.py
 endif
-EXTRA_DIST += test/unit/bench_run.py test/unit/bench_device.py test/unit/mpi4py_compare.py
+EXTRA_DIST += test/unit/bench_run.py test/unit/bench_device.py test/unit/lab_real.py \
+    test/unit/mpi4py_compare.py
 
 # Device memory, against the stand-in of test/fake.
 check_PROGRAMS += test/unit/memory_cuda

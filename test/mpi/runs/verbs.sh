@@ -140,6 +140,35 @@ verbs_strict() {
         "$build/test/lab/rails_mix" --seconds 1
 }
 
+# test/lab/real over the stand-in, which its report says, with a port that goes down: 8 s. Without a
+# device it names what to do.
+real_command() {
+    local report=$build/real-report.txt
+    "$top/test/lab/real" --stand-in --quick --limit 60 --build "$build" --report "$report" || {
+        cat "$report"
+        return 1
+    }
+    grep -q 'THE DEVICE IS A STAND-IN' "$report" && grep -q '^steps: 8 passed, 0 failed, 1 not shown' "$report" &&
+        grep -q '^passed: traffic goes on over another lane' "$report"
+}
+real_command_alone() {
+    ! "$top/test/lab/real" --build "$build" --report "$build/real-alone.txt" || return 1
+    grep 'problem .*no RDMA device .*rdma link add' "$build/real-alone.txt" &&
+        grep 'failed: each host has an active port' "$build/real-alone.txt" || return 1
+    ! "$top/test/lab/real" --hosts a 2>"$build/real-said" && grep 'is not A,B' "$build/real-said" &&
+        ! "$top/test/lab/real" --cut no-such 2>"$build/real-said" && grep 'no such interface' "$build/real-said"
+}
+
+verbs_real() {
+    if [ -n "$whole$only" ]; then
+        check "${prefix}verbs.real-command" real_command
+    else
+        runs_elsewhere verbs.real-command
+    fi
+    [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ] ||
+        check "${prefix}verbs.real-command-alone" real_command_alone
+}
+
 # --- in the lab ---------------------------------------------------------------
 
 # False, and said so, once the time that the machine has for this is over; what is missing is run
@@ -444,7 +473,7 @@ if [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
     verbs_lab
 elif [ -f "$component_dir/mca_btl_verbs.so" ]; then
     verbs_refuses
-    [ -n "$sanitizer" ] || verbs_strict
+    [ -n "$sanitizer" ] || { verbs_strict; verbs_real; }
 else
     skip "${prefix}verbs" "btl/verbs was not built"
 fi
