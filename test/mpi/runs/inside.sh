@@ -24,7 +24,7 @@ check "${prefix}inside.hang_s.off" inside_says_nothing
 # While a job runs: each form of output, readers that die, many at once; the job ends as it would have.
 inside_forms() {
     local job status=0 try form
-    mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 -- hang healthy 6 >"$build/inside.job" 2>&1 &
+    mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 -- hang healthy 9 >"$build/inside.job" 2>&1 &
     job=$!
     for try in $(seq 100); do
         grep -q '^culprit' "$build/inside.job" && break
