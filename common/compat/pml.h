@@ -247,12 +247,6 @@ static inline bool compat_comm_errors_end_job(const ompi_communicator_t *comm)
     return comm->error_handler == &ompi_mpi_errors_are_fatal.eh;
 }
 
-/* Is a job behind this process, which has begun MPI_Init? Not so in ompi_info. */
-static inline bool compat_mpi_has_begun(void)
-{
-    return ompi_mpi_state != OMPI_MPI_STATE_NOT_INITIALIZED;
-}
-
 /* Between the end of MPI_Init and the start of MPI_Finalize; in MPI_Finalize. */
 static inline bool compat_mpi_is_running(void)
 {

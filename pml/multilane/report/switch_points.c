@@ -3,6 +3,7 @@
  * registration. A profile has them all; where there is none, they are those of the lanes that a job
  * can expect, by what a job would know at its start. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -129,8 +130,9 @@ const char *class_switch_points(void)
     const struct lane_file *profile = used_profile();
     text.length = 0;
     text.bytes[0] = '\0';
-    if (compat_mpi_has_begun())
-        return "pml_multilane_explain shows them";
+    /* Every process of every Open MPI job comes here, also where it does not use Multilane. */
+    if (strcmp(program_invocation_short_name, "ompi_info") != 0)
+        return "ompi_info shows them, and pml_multilane_explain those of a job";
     for (uint32_t i = 0; profile && i < profile->lane_count; i++)
         lane_add(&text, &profile->lanes[i]);
     if (!profile)

@@ -94,11 +94,17 @@ machine_switch_points() {
         "$ompi_info" --param pml multilane --level 9 --parsable |
         grep -E 'switch_points:value:"?shm:shm: eager-short to [1-9].*; tcp:node: eager-copy to [1-9].* above'
 }
+# Any other program registers parameters too, and is not to wait for that.
+no_switch_points() {
+    cp "$ompi_info" "$build/not-ompi-info" &&
+        "$build/not-ompi-info" --param pml multilane --level 9 --parsable | grep 'switch_points:value:"\?ompi_info shows them'
+}
 if [ -n "$sanitizer" ]; then
     skip "${prefix}profile.switch-points" "a sanitizer has to be in the program, and ompi_info is without"
 else
     check "${prefix}profile.switch-points" profile_switch_points
     check "${prefix}profile.switch-points-without" machine_switch_points
+    check "${prefix}profile.switch-points-elsewhere" no_switch_points
 fi
 
 # Several lanes of one name: the profile has it once, and is read.
