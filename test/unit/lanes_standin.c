@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/parameters.h"
+#include "common/compat/tcp.h"
 #include "lane/departure.h"
 #include "lane/lane_events.h"
 #include "protocol/table.h"
@@ -67,8 +68,10 @@ static void hostname_replace(void)
 }
 #endif
 
-/* The end of a lane toward one peer: it keeps what was last said there. */
+/* The end of a lane toward one peer: it keeps what was last said there. It begins as one of btl/tcp
+ * does, without a socket, as some stand-ins are named tcp and are then asked for theirs. */
 struct mca_btl_base_endpoint_t {
+    struct compat_tcp_endpoint tcp;
     struct wire_seen said;
     uint32_t introduced; /* plus 1 */
 };
