@@ -64,7 +64,7 @@ arm64_build_all() {
 # Why a unit test does not run under qemu-user; nothing where it does.
 arm64_cannot() {
     case $1 in
-    chunk_model | ring_model)
+    bell_model | chunk_model | ring_model | ring_move_model)
         [ -n "$MULTILANE_LONG" ] || echo "translated, it takes too long for every change; --long runs it"
         ;;
     shm_segment) echo "qemu-user ignores MADV_DONTFORK and limits of address space" ;;

@@ -8,8 +8,8 @@
 # they make different: datatypes, requests, errors, collectives, windows, and each way once.
 if [ -z "$sanitizer" ]; then
     elsewhere_without "cuda.@(kernels.@(tcp|$sm|many|none|old-driver|other-code)|late-copies.*|bench-*|handles-refused|\
-ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order)|\
-ring.@(one-ring|one-device*|none|rings-none|old-driver|no-*|open-fails|answered|refused*|persistent|devices|order)|\
+ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\
+ring.@(one-ring|one-device*|none|rings-none|old-driver|no-*|open-fails|answered|refused*|persistent|devices|order|lost-*)|\
 no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
 mapped-@(fabric|staged|old)|ringless.*|reset.*.reset-fails|reset.rndv-ring.*|collectives.@(staged|late-copies))"
 else # the same code by another lane, or once more at other moments

@@ -61,8 +61,12 @@ done
 # Both ends copy at once, on the lane that can: many messages in both directions, ends that compute.
 traffic rndv-both-shm 3 self,shm --mca pml_multilane_protocol rndv-both:20000-inf -- --mix large \
     --batches 15
-traffic rndv-both-threads-shm 2 self,shm --mca pml_multilane_protocol rndv-both:20000-inf -- \
-    --mix large --threads 3 --batches 10
+if [ -n "$whole$sanitizer" ]; then
+    traffic rndv-both-threads-shm 2 self,shm --mca pml_multilane_protocol rndv-both:20000-inf -- \
+        --mix large --threads 3 --batches 10
+else
+    runs_elsewhere traffic.rndv-both-threads-shm.2
+fi
 if [ -n "${MULTILANE_LONG:-}" ]; then
     for ranks in 1 2 4 5 8 16; do
         traffic long-auto-$sm $ranks self,$sm --
