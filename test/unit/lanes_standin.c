@@ -68,8 +68,9 @@ static void hostname_replace(void)
 }
 #endif
 
-/* The end of a lane toward one peer: it keeps what was last said there. It begins as one of btl/tcp
- * does, without a socket, as some stand-ins are named tcp and are then asked for theirs. */
+/* The end of a lane toward one peer: it keeps what was last said there. It begins as an endpoint of
+ * btl/tcp does, because the product asks each lane named tcp for its socket. There is none:
+ * tcp.module is NULL. */
 struct mca_btl_base_endpoint_t {
     struct compat_tcp_endpoint tcp;
     struct wire_seen said;

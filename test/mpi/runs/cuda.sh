@@ -3,9 +3,10 @@
 # cannot touch that memory, copies really happen later, and what a device may lack is switched off.
 # No figure is ever taken from it.
 
-# What a device, a driver or a machine may lack is handled by code that calls nothing of Open MPI: one
-# series shows it, and a sanitizer, whose business it is. What is left for the other series is what
-# they make different: datatypes, requests, errors, collectives, windows, and each way once.
+# What a device, a driver or a machine may lack, lanes that lose messages, and multilane-calibrate are
+# the same in each series: one shows it, and a sanitizer, whose business it is. What is left for the
+# other series is what they make different: datatypes, requests, errors, collectives, windows, and each
+# way once.
 if [ -z "$sanitizer" ]; then
     elsewhere_without "cuda.@(kernels.@(tcp|$sm|many|none|old-driver|other-code)|late-copies.*|bench-*|handles-refused|\
 ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\

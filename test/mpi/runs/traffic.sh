@@ -61,12 +61,10 @@ done
 # Both ends copy at once, on the lane that can: many messages in both directions, ends that compute.
 traffic rndv-both-shm 3 self,shm --mca pml_multilane_protocol rndv-both:20000-inf -- --mix large \
     --batches 15
-if [ -n "$whole$sanitizer" ]; then
-    traffic rndv-both-threads-shm 2 self,shm --mca pml_multilane_protocol rndv-both:20000-inf -- \
-        --mix large --threads 3 --batches 10
-else
-    runs_elsewhere traffic.rndv-both-threads-shm.2
-fi
+# The same with threads; threads on the other series: traffic.threads-*.
+[ -n "$sanitizer" ] || elsewhere_without traffic.rndv-both-threads-shm.2
+traffic rndv-both-threads-shm 2 self,shm --mca pml_multilane_protocol rndv-both:20000-inf -- \
+    --mix large --threads 3 --batches 10
 if [ -n "${MULTILANE_LONG:-}" ]; then
     for ranks in 1 2 4 5 8 16; do
         traffic long-auto-$sm $ranks self,$sm --
