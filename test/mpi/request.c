@@ -443,6 +443,42 @@ static void a_matched_synchronous_send_completes_with_the_receive(void)
     OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
 }
 
+// The buffer may have gaps, as the second one has, or the message may be sent in pieces.
+static void a_matched_message_outlives_its_communicator(void)
+{
+    static const int counts[] = {0, 2, 20000, 300000};
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        int count = counts[i];
+        int *out = suite_alloc((size_t) count * sizeof(int));
+        int *in = suite_alloc((size_t) count * 2 * sizeof(int));
+        MPI_Comm comm;
+        MPI_Datatype every_second;
+        MPI_Request sends[2];
+        MPI_Message messages[2];
+        MPI_Status status;
+        OK(MPI_Comm_dup(suite.comm, &comm));
+        OK(MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &every_second));
+        OK(MPI_Type_commit(&every_second));
+        pattern_fill(out, (size_t) count * sizeof(int), 5);
+        for (int m = 0; m < 2; m++) {
+            OK(MPI_Isend(out, count, MPI_INT, suite.next, 3, comm, &sends[m]));
+            OK(MPI_Mprobe(suite.prev, 3, comm, &messages[m], MPI_STATUS_IGNORE));
+        }
+        OK(MPI_Comm_free(&comm));
+        OK(MPI_Mrecv(in, count, MPI_INT, &messages[0], &status));
+        CHECK_STATUS(status, suite.prev, 3, (size_t) count * sizeof(int));
+        CHECK_PATTERN(in, (size_t) count * sizeof(int), 5, "%d integers", count);
+        OK(MPI_Mrecv(in, count, every_second, &messages[1], &status));
+        CHECK_STATUS(status, suite.prev, 3, (size_t) count * sizeof(int));
+        for (int k = 0; k < count; k++)
+            CHECK(in[2 * k] == out[k], "integer %d of %d", k, count);
+        OK(MPI_Waitall(2, sends, MPI_STATUSES_IGNORE));
+        OK(MPI_Type_free(&every_second));
+        free(out);
+        free(in);
+    }
+}
+
 // ---- cancel ----
 
 static void cancelled_receives_leave_messages_for_others(void)
@@ -722,6 +758,8 @@ static const struct suite_case cases[] = {
     {"a_matched_message_belongs_to_its_handle", MPROBE, a_matched_message_belongs_to_its_handle, 1},
     {"a_matched_synchronous_send_completes_with_the_receive", MPROBE,
      a_matched_synchronous_send_completes_with_the_receive, 1},
+    {"a_matched_message_outlives_its_communicator", MPROBE,
+     a_matched_message_outlives_its_communicator, 1},
     {"cancelled_receives_leave_messages_for_others", CANCEL,
      cancelled_receives_leave_messages_for_others, 1},
     {"cancel_races_with_arrival_either_way", CANCEL, cancel_races_with_arrival_either_way, 1},

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI's probes, and receives of matched messages (MPI_Mrecv). */
-#include "join/meet.h"
+/* MPI's probes. */
 #include "match/inbound.h"
 #include "base/multilane.h"
 #include "entry/calls.h"
-#include "request/recv_request.h"
 #include "request/request.h"
 #include "request/wait_story.h"
 
@@ -33,17 +31,6 @@ static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi
     return inbound;
 }
 
-static struct inbound *probe_and_progress(int source, int tag, ompi_communicator_t *comm, bool take,
-                                          ompi_status_public_t *status)
-{
-    struct inbound *inbound = probe_once(source, tag, comm, take, status);
-    if (!inbound) {
-        opal_progress();
-        inbound = probe_once(source, tag, comm, take, status);
-    }
-    return inbound;
-}
-
 /* An error where no message can come; else OMPI_SUCCESS. */
 static int receive_error(ompi_communicator_t *comm, int source, int tag)
 {
@@ -54,22 +41,25 @@ static int receive_error(ompi_communicator_t *comm, int source, int tag)
 /* So many turns make a wait long: it is told from then on; at once where it may sleep. */
 #define TURNS_UNTIL_LONG 256u
 
-/* Waits for a message. Null: none can come, *rc is the error. */
+/* Waits for a message. Looks at the lane that it will come by first, and at all else in each second
+ * turn, because that costs more. Null: none can come, *rc is the error. */
 static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm, bool take,
                                   ompi_status_public_t *status, int *rc)
 {
     struct inbound *inbound;
     struct lane *lane = comm_likely_lane(comm->c_pml_comm, source);
     struct wait_story story;
-    unsigned turns = 0;
     bool is_told = false;
     *rc = OMPI_SUCCESS;
-    while (!(inbound = probe_and_progress(source, tag, comm, take, status))) {
-        if (!is_told && (waiting_shares_now() || ++turns > TURNS_UNTIL_LONG)) {
+    for (unsigned turn = 0; !(inbound = probe_once(source, tag, comm, take, status)); turn++) {
+        if (!is_told && (waiting_shares_now() || turn > TURNS_UNTIL_LONG)) {
             wait_story_begin_probe(&story, comm, source, tag);
             is_told = true;
         }
-        request_look(lane);
+        if (lane && turn % 2 == 0)
+            request_look(lane);
+        else
+            opal_progress();
         *rc = receive_error(comm, source, tag);
         if (*rc != OMPI_SUCCESS)
             break;
@@ -79,10 +69,22 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
     return inbound;
 }
 
+/* Looks for a message that may have come, and once more after progress. */
+static struct inbound *probe_now(int source, int tag, ompi_communicator_t *comm, bool take,
+                                 ompi_status_public_t *status)
+{
+    struct inbound *inbound = probe_once(source, tag, comm, take, status);
+    if (!inbound) {
+        opal_progress();
+        inbound = probe_once(source, tag, comm, take, status);
+    }
+    return inbound;
+}
+
 int module_iprobe(int source, int tag, ompi_communicator_t *comm, int *found,
                   ompi_status_public_t *status)
 {
-    *found = probe_and_progress(source, tag, comm, false, status) != NULL;
+    *found = probe_now(source, tag, comm, false, status) != NULL;
     return *found ? OMPI_SUCCESS : receive_error(comm, source, tag);
 }
 
@@ -93,21 +95,18 @@ int module_probe(int source, int tag, ompi_communicator_t *comm, ompi_status_pub
     return rc;
 }
 
-/* MPI's message object carries a request: a receive that is never started and holds the
- * message's address as its buffer. */
+/* MPI's message object for a message out of the queue; module_imrecv takes it apart. */
 static int message_new(struct inbound *inbound, ompi_communicator_t *comm, ompi_message_t **message)
 {
     const struct arrival *arrival = &inbound->arrival;
     *message = ompi_message_alloc();
-    struct recv_request *receive =
-        *message ? recv_request_new(inbound, 0, &ompi_mpi_char.dt, arrival->match.source,
-                                    arrival->match.tag, comm, false)
-                 : NULL;
-    if (!receive)
+    if (OPAL_UNLIKELY(!*message)) {
+        inbound_refuse(inbound);
         return OMPI_ERR_OUT_OF_RESOURCE;
-    receive->base.req_base.req_type = MCA_PML_REQUEST_MPROBE;
+    }
+    OBJ_RETAIN(comm); /* it may be freed before the message is received */
     (*message)->comm = comm;
-    (*message)->req_ptr = receive;
+    (*message)->req_ptr = inbound;
     (*message)->peer = arrival->match.source;
     (*message)->count = arrival->size;
     return OMPI_SUCCESS;
@@ -116,7 +115,7 @@ static int message_new(struct inbound *inbound, ompi_communicator_t *comm, ompi_
 int module_improbe(int source, int tag, ompi_communicator_t *comm, int *found,
                    ompi_message_t **message, ompi_status_public_t *status)
 {
-    struct inbound *inbound = probe_and_progress(source, tag, comm, true, status);
+    struct inbound *inbound = probe_now(source, tag, comm, true, status);
     *found = inbound != NULL;
     if (!inbound)
         return receive_error(comm, source, tag);
@@ -129,41 +128,4 @@ int module_mprobe(int source, int tag, ompi_communicator_t *comm, ompi_message_t
     int rc;
     struct inbound *inbound = probe_wait(source, tag, comm, true, status, &rc);
     return inbound ? message_new(inbound, comm, message) : rc;
-}
-
-int module_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-                  ompi_request_t **request)
-{
-    struct recv_request *probed = (*message)->req_ptr;
-    struct inbound *inbound = probed->base.req_base.req_addr;
-    struct recv_request *receive =
-        recv_request_new(buffer, count, datatype, inbound->arrival.match.source,
-                         inbound->arrival.match.tag, (*message)->comm, false);
-    if (!receive)
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    recv_request_return(probed);
-    ompi_message_return(*message);
-    *message = MPI_MESSAGE_NULL;
-
-    *request = &receive->base.req_base.req_ompi;
-    MCA_PML_BASE_RECV_START(&receive->base);
-    recv_request_begin(receive);
-    receive->matched = true;
-    inbound_take(inbound, receive);
-    return OMPI_SUCCESS;
-}
-
-int module_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-                 ompi_status_public_t *status)
-{
-    ompi_request_t *request;
-    int rc = module_imrecv(buffer, count, datatype, message, &request);
-    if (rc != OMPI_SUCCESS)
-        return rc;
-    request_wait(request, NULL);
-    rc = compat_recv_status(request);
-    if (status != MPI_STATUS_IGNORE)
-        OMPI_COPY_STATUS(status, request->req_status, false);
-    ompi_request_free(&request);
-    return rc;
 }

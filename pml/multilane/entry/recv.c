@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI's receives, and the start of persistent requests. */
+/* MPI's receives, also of matched messages, and the start of persistent requests. */
 #include <string.h>
 
+#include "join/meet.h"
 #include "join/posting.h"
 #include "request/send_start.h"
 #include "match/credit.h"
@@ -34,23 +35,16 @@ int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int sour
     return OMPI_SUCCESS;
 }
 
-/* Without a request: takes a whole message that has come already. Polls once first for short
- * ones, because keeping one for a moment costs less than a request. */
-static inline bool recv_kept(void *buffer, size_t count, ompi_datatype_t *datatype, int source,
-                             int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
+/* Can a message out of the queue be copied to this buffer without a request? */
+static inline bool buffer_is_plain(size_t count, const ompi_datatype_t *datatype)
 {
-    if (OPAL_UNLIKELY(driver_is_loaded || !datatype_is_contiguous(datatype, count)))
-        return false;
-    size_t room = datatype->super.size * count;
-    struct inbound *inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
-    if (!inbound && room <= sizeof(inbound->bytes) &&
-        request_look_once(comm_likely_lane(comm->c_pml_comm, source))) {
-        inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
-        if (inbound) /* it counted as unexpected, but its receive was here */
-            counter_add(&multilane.unexpected_messages, UINT64_C(0) - 1);
-    }
-    if (!inbound)
-        return false;
+    return OPAL_LIKELY(!driver_is_loaded && datatype_is_contiguous(datatype, count));
+}
+
+/* Copies a plain message that fits to a plain buffer, and frees it. */
+static inline void plain_receive(struct inbound *inbound, void *buffer,
+                                 const ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
     const struct arrival *arrival = &inbound->arrival;
     ompi_status_public_t told = {.MPI_SOURCE = arrival->match.source,
                                  .MPI_TAG = arrival->match.tag,
@@ -63,7 +57,40 @@ static inline bool recv_kept(void *buffer, size_t count, ompi_datatype_t *dataty
     credit_tell_if_due(peer);
     if (status != MPI_STATUS_IGNORE)
         OMPI_COPY_STATUS(status, told, false);
+}
+
+/* Without a request: takes a whole message that has come already. Polls once first for short
+ * ones, because keeping one for a moment costs less than a request. */
+static inline bool recv_kept(void *buffer, size_t count, ompi_datatype_t *datatype, int source,
+                             int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    if (!buffer_is_plain(count, datatype))
+        return false;
+    size_t room = datatype->super.size * count;
+    struct inbound *inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
+    if (!inbound && room <= sizeof(inbound->bytes) &&
+        request_look_once(comm_likely_lane(comm->c_pml_comm, source))) {
+        inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
+        if (inbound) /* it counted as unexpected, but its receive was here */
+            counter_add(&multilane.unexpected_messages, UINT64_C(0) - 1);
+    }
+    if (!inbound)
+        return false;
+    plain_receive(inbound, buffer, datatype, status);
     return true;
+}
+
+/* Waits for a receive, on the lane that its message may come by, and frees it. */
+static int receive_wait(struct recv_request *receive, struct lane *lane,
+                        ompi_status_public_t *status)
+{
+    ompi_request_t *request = &receive->base.req_base.req_ompi;
+    request_wait(request, lane);
+    int rc = compat_recv_status(request);
+    if (status != MPI_STATUS_IGNORE)
+        OMPI_COPY_STATUS(status, request->req_status, false);
+    ompi_request_free(&request);
+    return rc;
 }
 
 int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
@@ -74,13 +101,60 @@ int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int sourc
     struct recv_request *receive = receive_post(buffer, count, datatype, source, tag, comm);
     if (OPAL_UNLIKELY(!receive))
         return OMPI_ERR_OUT_OF_RESOURCE;
-    ompi_request_t *request = &receive->base.req_base.req_ompi;
-    request_wait(request, comm_likely_lane(comm->c_pml_comm, source));
-    int rc = compat_recv_status(request);
-    if (status != MPI_STATUS_IGNORE)
-        OMPI_COPY_STATUS(status, request->req_status, false);
-    ompi_request_free(&request);
-    return rc;
+    return receive_wait(receive, comm_likely_lane(comm->c_pml_comm, source), status);
+}
+
+/* Starts the receive of a matched message; null: no memory. */
+static struct recv_request *matched_receive(void *buffer, size_t count, ompi_datatype_t *datatype,
+                                            const ompi_message_t *message)
+{
+    struct inbound *inbound = message->req_ptr;
+    const struct wire_match *match = &inbound->arrival.match;
+    struct recv_request *receive =
+        recv_request_new(buffer, count, datatype, match->source, match->tag, message->comm, false);
+    if (!receive)
+        return NULL;
+    MCA_PML_BASE_RECV_START(&receive->base);
+    recv_request_begin(receive);
+    receive->matched = true;
+    inbound_take(inbound, receive);
+    return receive;
+}
+
+static void message_end(ompi_message_t **message)
+{
+    OBJ_RELEASE((*message)->comm); /* probe.c's */
+    ompi_message_return(*message);
+    *message = MPI_MESSAGE_NULL;
+}
+
+int module_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
+                  ompi_request_t **request)
+{
+    struct recv_request *receive = matched_receive(buffer, count, datatype, *message);
+    if (!receive)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    message_end(message);
+    *request = &receive->base.req_base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+int module_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
+                 ompi_status_public_t *status)
+{
+    struct inbound *inbound = (*message)->req_ptr;
+    if (buffer_is_plain(count, datatype) &&
+        inbound_is_plain(inbound, datatype->super.size * count)) {
+        inbound_unhold(inbound);
+        plain_receive(inbound, buffer, datatype, status);
+        message_end(message);
+        return OMPI_SUCCESS;
+    }
+    struct recv_request *receive = matched_receive(buffer, count, datatype, *message);
+    if (!receive)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    message_end(message);
+    return receive_wait(receive, NULL, status);
 }
 
 /* Makes a request to take the place of a persistent one. */

@@ -142,6 +142,14 @@ void inbound_release(struct inbound *inbound)
     inbound->held = 0;
 }
 
+void inbound_unhold(struct inbound *inbound)
+{
+    struct peer *peer = inbound->arrival.peer;
+    OPAL_THREAD_LOCK(&peer->lock);
+    inbound_release(inbound);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
 /* Adds the message under its wildcard keys. With the communicator's lock held. */
 static void inbound_list_wildcards(struct mca_pml_comm_t *comm, struct inbound *inbound)
 {
@@ -250,17 +258,13 @@ struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int 
 {
     OPAL_THREAD_LOCK(&comm->lock);
     struct inbound *inbound = inbound_find(comm, source, tag);
-    if (inbound && (!inbound->is_plain || inbound->arrival.size > room))
+    if (inbound && !inbound_is_plain(inbound, room))
         inbound = NULL;
     if (inbound)
         inbound_remove(comm, inbound);
     OPAL_THREAD_UNLOCK(&comm->lock);
-    if (!inbound)
-        return NULL;
-    struct peer *peer = inbound->arrival.peer;
-    OPAL_THREAD_LOCK(&peer->lock);
-    inbound_release(inbound);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (inbound)
+        inbound_unhold(inbound);
     return inbound;
 }
 

@@ -58,6 +58,12 @@ static inline uint32_t arrival_cost(const struct arrival *arrival)
     return flow_cost(arrival->type == WIRE_RTS ? 0 : arrival->size);
 }
 
+/* Can it be copied to a buffer of `room` bytes, with nothing else to do? */
+static inline bool inbound_is_plain(const struct inbound *inbound, size_t room)
+{
+    return inbound->is_plain && inbound->arrival.size <= room;
+}
+
 typedef struct inbound inbound_t;
 OBJ_CLASS_DECLARATION(inbound_t);
 
@@ -91,6 +97,8 @@ size_t arrival_copy(const struct arrival *arrival, unsigned char *to);
  * peer's lock held. */
 void inbound_hold(struct inbound *inbound);
 void inbound_release(struct inbound *inbound);
+/* The same as release, with no lock held. */
+void inbound_unhold(struct inbound *inbound);
 
 /* Appends it to the unexpected queue. With the communicator's lock held. */
 void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound);
