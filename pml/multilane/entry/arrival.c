@@ -9,6 +9,7 @@
 #include "delivery/seen.h"
 #include "join/assembly.h"
 #include "join/order.h"
+#include "join/posting.h"
 #include "liveness/errors.h"
 #include "match/credit.h"
 #include "peer/contact.h"
@@ -211,8 +212,10 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
 
     const unsigned char *data = (unsigned char *) segments->seg_addr.pval + sizeof(header);
     size_t size = segments->seg_len - sizeof(header);
+    if (OPAL_UNLIKELY(!threads && awaited_is_short_for(size)))
+        return false;
     struct recv_request *request = NULL;
-    bool is_kept = false;
+    bool is_kept = false, is_direct = false, is_taken = false;
     if (threads)
         opal_mutex_lock(&peer->lock);
     if (OPAL_LIKELY(header.match.sequence == peer->next_receive_sequence && !peer->early)) {
@@ -220,24 +223,27 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
             opal_mutex_lock(&comm->lock);
         if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag))) {
             request = recv_request_take_posted(comm, &header.match);
-            is_kept = !request && inbound_keep_plain(peer, comm, &header.match, data, size);
+            is_direct = !request && !threads && awaited_take(comm, &header.match, data, size);
+            is_kept =
+                !request && !is_direct && inbound_keep_plain(peer, comm, &header.match, data, size);
         }
         if (threads)
             opal_mutex_unlock(&comm->lock);
-        if (request)
+        if (request || is_direct)
             credit_matched(peer, flow_cost(size));
-        if (request || is_kept)
+        is_taken = request || is_direct || is_kept;
+        if (is_taken)
             peer->next_receive_sequence++;
     }
     if (threads)
         opal_mutex_unlock(&peer->lock);
-    if (request || is_kept)
+    if (is_taken)
         credit_tell_if_due(peer);
-    if (OPAL_UNLIKELY(size > STRIPE_LARGE_BYTES) && (request || is_kept))
+    if (OPAL_UNLIKELY(size > STRIPE_LARGE_BYTES) && is_taken)
         inflow_arrived(peer_lane_of(peer, btl), size);
     if (request)
         recv_request_take_whole(request, peer, &header.match, data, size);
-    return request || is_kept;
+    return is_taken;
 }
 
 static __attribute__((noinline)) bool

@@ -59,25 +59,14 @@ static inline void plain_receive(struct inbound *inbound, void *buffer,
         OMPI_COPY_STATUS(status, told, false);
 }
 
-/* Without a request: takes a whole message that has come already. Polls once first for short
- * ones, because keeping one for a moment costs less than a request. */
-static inline bool recv_kept(void *buffer, size_t count, ompi_datatype_t *datatype, int source,
+/* Takes a whole message that has come already. False: none has. */
+static inline bool recv_kept(void *buffer, const ompi_datatype_t *datatype, size_t room, int source,
                              int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
-    if (!buffer_is_plain(count, datatype))
-        return false;
-    size_t room = datatype->super.size * count;
     struct inbound *inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
-    if (!inbound && room <= sizeof(inbound->bytes) &&
-        request_look_once(comm_likely_lane(comm->c_pml_comm, source))) {
-        inbound = inbound_take_plain(comm->c_pml_comm, source, tag, room);
-        if (inbound) /* it counted as unexpected, but its receive was here */
-            counter_add(&multilane.unexpected_messages, UINT64_C(0) - 1);
-    }
-    if (!inbound)
-        return false;
-    plain_receive(inbound, buffer, datatype, status);
-    return true;
+    if (inbound)
+        plain_receive(inbound, buffer, datatype, status);
+    return inbound;
 }
 
 /* Waits for a receive, on the lane that its message may come by, and frees it. */
@@ -93,15 +82,42 @@ static int receive_wait(struct recv_request *receive, struct lane *lane,
     return rc;
 }
 
+/* Waits without a request as long as that is possible. */
+static int recv_awaited(void *buffer, size_t count, ompi_datatype_t *datatype, size_t room,
+                        int source, int tag, ompi_communicator_t *comm, struct lane *lane,
+                        ompi_status_public_t *status)
+{
+    struct awaited receive = {.comm = comm,
+                              .buffer = buffer,
+                              .count = count,
+                              .datatype = datatype,
+                              .room = room,
+                              .source = source,
+                              .tag = tag};
+    awaited_wait(&receive, lane);
+    if (OPAL_LIKELY(receive.is_received)) {
+        if (status != MPI_STATUS_IGNORE)
+            OMPI_COPY_STATUS(status, receive.status, false);
+        return OMPI_SUCCESS;
+    }
+    return receive.request ? receive_wait(receive.request, lane, status) : OMPI_ERR_OUT_OF_RESOURCE;
+}
+
 int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
                 ompi_communicator_t *comm, ompi_status_public_t *status)
 {
-    if (recv_kept(buffer, count, datatype, source, tag, comm, status))
-        return OMPI_SUCCESS;
+    struct lane *lane = comm_likely_lane(comm->c_pml_comm, source);
+    if (buffer_is_plain(count, datatype)) {
+        size_t room = datatype->super.size * count;
+        if (recv_kept(buffer, datatype, room, source, tag, comm, status))
+            return OMPI_SUCCESS;
+        if (awaited_can_be(comm, tag, lane))
+            return recv_awaited(buffer, count, datatype, room, source, tag, comm, lane, status);
+    }
     struct recv_request *receive = receive_post(buffer, count, datatype, source, tag, comm);
     if (OPAL_UNLIKELY(!receive))
         return OMPI_ERR_OUT_OF_RESOURCE;
-    return receive_wait(receive, comm_likely_lane(comm->c_pml_comm, source), status);
+    return receive_wait(receive, lane, status);
 }
 
 /* Starts the receive of a matched message; null: no memory. */

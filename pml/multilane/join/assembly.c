@@ -8,6 +8,7 @@
 #include "delivery/seen.h"
 #include "join/meet.h"
 #include "join/order.h"
+#include "join/posting.h"
 #include "match/credit.h"
 
 static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
@@ -130,6 +131,7 @@ void part_arrived(struct arrival *part)
     const char *wrong = NULL;
     bool is_complete = false;
 
+    awaited_post();
     OPAL_THREAD_LOCK(&peer->lock);
     struct inbound *assembly = assembly_find(peer, part->match.sequence);
     if (!assembly)

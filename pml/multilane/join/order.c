@@ -3,6 +3,7 @@
 #include "join/order.h"
 
 #include "join/meet.h"
+#include "join/posting.h"
 #include "match/credit.h"
 
 static struct mca_pml_comm_t *arrival_comm(const struct arrival *arrival)
@@ -189,6 +190,7 @@ void message_arrived(struct arrival *arrival)
     struct recv_request *receiver = NULL;
     struct order_rest rest = {.ready = NULL};
 
+    awaited_post();
     OPAL_THREAD_LOCK(&peer->lock);
     int32_t ahead = (int32_t) (arrival->match.sequence - peer->next_receive_sequence);
     if (OPAL_LIKELY(ahead == 0)) {

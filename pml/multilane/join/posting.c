@@ -6,6 +6,8 @@
 #include "base/work.h"
 #include "join/meet.h"
 
+struct awaited *awaited;
+
 static inline void request_list(struct recv_request *request, struct mca_pml_comm_t *comm,
                                 int32_t source, int32_t tag)
 {
@@ -25,6 +27,7 @@ void receive_start(struct recv_request *request)
     MCA_PML_BASE_RECV_START(&request->base);
     recv_request_begin(request);
 
+    awaited_post();
     OPAL_THREAD_LOCK(&comm->lock);
     struct inbound *inbound = inbound_find(comm, source, tag);
     int error = OMPI_SUCCESS;
@@ -65,7 +68,7 @@ static __attribute__((noinline)) struct recv_request *request_post_any(void *buf
 /* Short path: one thread, and the receive can only wait. receive_start handles all other cases. */
 static inline bool request_just_waits(const struct mca_pml_comm_t *comm, int tag)
 {
-    return !opal_using_threads() && !work_is_counted && comm->unexpected.count == 0 &&
+    return !opal_using_threads() && !work_is_counted && !awaited && comm->unexpected.count == 0 &&
            !match_is_full(&comm->posted) && !compat_comm_refuses(comm->ompi, tag) &&
            atomic_load_explicit(&multilane.lost_peers, memory_order_relaxed) == 0;
 }
@@ -83,4 +86,30 @@ struct recv_request *receive_post(void *buffer, size_t count, ompi_datatype_t *d
     recv_request_begin(request);
     request_list(request, comm->c_pml_comm, source, tag);
     return request;
+}
+
+bool awaited_can_be(const ompi_communicator_t *comm, int tag, const struct lane *lane)
+{
+    return lane && request_just_waits(comm->c_pml_comm, tag) && request_may_poll();
+}
+
+void awaited_post_now(void)
+{
+    struct awaited *receive = awaited;
+    awaited = NULL;
+    receive->is_over = true;
+    receive->request = receive_post(receive->buffer, receive->count, receive->datatype,
+                                    receive->source, receive->tag, receive->comm);
+}
+
+static bool is_over(const void *receive)
+{
+    return ((const struct awaited *) receive)->is_over;
+}
+
+void awaited_wait(struct awaited *receive, struct lane *lane)
+{
+    awaited = receive;
+    if (!request_poll_until(is_over, receive, lane))
+        awaited_post_now();
 }

@@ -5,6 +5,68 @@
 
 #include "request/recv_request.h"
 
+/* A blocking receive into a contiguous buffer in host memory, while its message is near, in a
+ * process with one thread: it needs no request. It stands behind all receives that are posted, and
+ * becomes one of them (awaited_post) before another is posted, before anything but a whole message
+ * that fits is matched, and when it has waited for long. */
+struct awaited {
+    ompi_communicator_t *comm;
+    void *buffer;
+    size_t count;
+    ompi_datatype_t *datatype;
+    size_t room; /* in bytes */
+    int source;  /* a rank */
+    int tag;
+    bool is_over;                 /* one of these: */
+    bool is_received;             /* status is set */
+    struct recv_request *request; /* it waits on; */
+    ompi_status_public_t status;  /* else no memory was left */
+};
+
+/* That of this process; null: none. */
+extern __attribute__((visibility("hidden"))) struct awaited *awaited;
+
+void awaited_post_now(void);
+
+/* Posts it, if there is one. */
+static inline void awaited_post(void)
+{
+    if (OPAL_UNLIKELY(awaited != NULL))
+        awaited_post_now();
+}
+
+/* Is it to be posted before a whole message of this size is matched? */
+static inline bool awaited_is_short_for(size_t size)
+{
+    return awaited && size > awaited->room;
+}
+
+/* Gives it a whole message, which fits and no posted receive matches. False: it is for another. */
+static inline bool awaited_take(const struct mca_pml_comm_t *comm, const struct wire_match *match,
+                                const void *data, size_t size)
+{
+    struct awaited *to = awaited;
+    if (!to || to->comm != comm->ompi || to->source != match->source ||
+        (to->tag != match->tag && (to->tag != MATCH_ANY || match->tag < 0)))
+        return false;
+    if (size)
+        memcpy((char *) to->buffer + to->datatype->super.true_lb, data, size);
+    to->status = (ompi_status_public_t){.MPI_SOURCE = match->source,
+                                        .MPI_TAG = match->tag,
+                                        .MPI_ERROR = MPI_SUCCESS,
+                                        ._ucount = size};
+    to->is_over = to->is_received = true;
+    awaited = NULL;
+    return true;
+}
+
+/* Waits until it is over: for a short while before it is posted. */
+void awaited_wait(struct awaited *receive, struct lane *lane);
+
+/* Can a receive of this tag be awaited? Not where a thread may look for it among those that are
+ * posted, where it could only fail, or where waiting must not keep the processor. */
+bool awaited_can_be(const ompi_communicator_t *comm, int tag, const struct lane *lane);
+
 /* Takes a message that has come, or posts the receive. */
 void receive_start(struct recv_request *request);
 /* Makes and starts a receive, by a short path where possible. Null: no memory. */

@@ -2,38 +2,21 @@
 /* Waiting for one request. */
 #include "request/request.h"
 
-#include "common/ring/ring.h"
 #include "request/wait_story.h"
 
 struct request_calls request_calls;
-
-/* Polls of the awaited lane per call of opal_progress, which costs more than one poll. */
-#define LOOKS_PER_PROGRESS 16
-/* After so many turns the answer is not near, and Open MPI's own wait is better: it yields,
- * sleeps, and knows of failed processes. */
-#define TURNS 256
 
 void request_look(struct lane *lane)
 {
     if (!lane || waiting_shares())
         return;
-    for (int look = 0; look < LOOKS_PER_PROGRESS && !lane_poll(lane); look++)
+    for (int look = 0; look < REQUEST_LOOKS && !lane_poll(lane); look++)
         ring_relax();
 }
 
-/* False: not complete, and the answer is not near. */
-static bool poll_completes(ompi_request_t *request, struct lane *lane)
+static bool is_complete(const void *request)
 {
-    for (int turn = 0; turn < TURNS; turn++) {
-        for (int look = 0; look < LOOKS_PER_PROGRESS; look++) {
-            if (request_is_complete(request))
-                return true;
-            if (!lane_poll(lane))
-                ring_relax();
-        }
-        opal_progress();
-    }
-    return false;
+    return request_is_complete(request);
 }
 
 static enum page_call request_call(const ompi_request_t *request)
@@ -52,8 +35,7 @@ static __attribute__((noinline)) void wait_long(ompi_request_t *request)
 
 void request_wait(ompi_request_t *request, struct lane *lane)
 {
-    if (!lane || waiting_shares() || opal_progress_yield_when_idle ||
-        !poll_completes(request, lane))
+    if (!lane || !request_may_poll() || !request_poll_until(is_complete, request, lane))
         wait_long(request);
     tsan_acquire(request); /* request_complete */
 }

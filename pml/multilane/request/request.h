@@ -7,6 +7,7 @@
 
 #include "common/compat/tsan.h"
 #include "common/compat/pml.h"
+#include "common/ring/ring.h"
 
 #include "base/datatype.h"
 #include "lane/lane.h"
@@ -65,6 +66,35 @@ void request_look(struct lane *lane);
 static inline bool request_look_once(struct lane *lane)
 {
     return lane && !waiting_shares() && lane_poll(lane);
+}
+
+/* Does a wait poll, and not leave the processor to others? */
+static inline bool request_may_poll(void)
+{
+    return !waiting_shares() && !opal_progress_yield_when_idle;
+}
+
+/* Polls of the awaited lane per call of opal_progress, which costs more than one poll. */
+#define REQUEST_LOOKS 16
+/* After so many turns the answer is not near, and Open MPI's own wait is better: it yields,
+ * sleeps, and knows of failed processes. */
+#define REQUEST_TURNS 256
+
+/* Polls `lane`, and all else at times, until `what` is done. False: it is not, and the answer is
+ * not near. */
+static inline __opal_attribute_always_inline__ bool
+request_poll_until(bool (*is_done)(const void *what), const void *what, struct lane *lane)
+{
+    for (int turn = 0; turn < REQUEST_TURNS; turn++) {
+        for (int look = 0; look < REQUEST_LOOKS; look++) {
+            if (is_done(what))
+                return true;
+            if (!lane_poll(lane))
+                ring_relax();
+        }
+        opal_progress();
+    }
+    return false;
 }
 
 /* Waits for a request; `lane`: the lane of its answer, or null. */
