@@ -139,7 +139,7 @@ test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(pml_ldadd)
 
 # The whole of it in a job without a job.
-job_tests = test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_recv \
+job_tests = test/unit/pml_awaited test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_recv \
 	test/unit/pml_queue test/unit/pml_sample
 check_PROGRAMS += $(job_tests)
 TESTS += $(job_tests)
@@ -151,6 +151,9 @@ test_unit_pml_credit_LDADD = $(pml_ldadd)
 test_unit_pml_inbound_SOURCES = test/unit/pml_inbound.c $(job_standin)
 test_unit_pml_inbound_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_inbound_LDADD = $(pml_ldadd)
+test_unit_pml_awaited_SOURCES = test/unit/pml_awaited.c $(job_standin)
+test_unit_pml_awaited_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_awaited_LDADD = $(pml_ldadd)
 test_unit_pml_join_SOURCES = test/unit/pml_join.c $(job_standin)
 test_unit_pml_join_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_join_LDADD = $(pml_ldadd)
