@@ -380,16 +380,26 @@ static void ring_put_aside(shm_peer_t *peer)
 
 #define GROWTH 16u
 
+/* Where a ring is larger than what a processor keeps of it, its lines lie in the cache that both
+ * ends share when they are written again, and do not come from the other end's own cache: half of
+ * the time for messages from here on, and nothing gained for shorter ones. */
+#define LARGE_RING_LENGTH 1024u
+
 /* A message that is too long, or finds the ring full because the peer is late, wants to leave: the
- * largest ring. A ring that was merely used for long is followed by the next in size. */
-static uint32_t lines_wanted(const shm_peer_t *peer, size_t length)
+ * usual ring. A ring that was merely used for long is followed by the next in size. */
+static uint32_t ring_lines_wanted(const shm_peer_t *peer, size_t length)
 {
     uint64_t freed = atomic_load_explicit(&peer->out.feedback->freed, memory_order_relaxed);
-    bool late = peer->out.head - freed > peer->out_lines / 2;
+    bool is_late = peer->out.head - freed > peer->out_lines / 2;
+    uint32_t lines = peer->out_lines * GROWTH, usual = RING_BYTES_USUAL / RING_LINE_BYTES;
 
-    return late || length > peer->length_max || peer->out_lines * GROWTH > shm.ring_lines_max
-               ? shm.ring_lines_max
-               : peer->out_lines * GROWTH;
+    if (peer->out_lines >= usual && length < LARGE_RING_LENGTH)
+        lines = peer->out_lines;
+    else if (peer->out_lines < usual && (lines > usual || is_late || length > peer->length_max))
+        lines = usual;
+    if (lines > shm.ring_lines_max || length > ring_length_max(lines))
+        lines = shm.ring_lines_max;
+    return lines;
 }
 
 /* The ring in use becomes one of at most so many lines; false: there is no memory for it. */
@@ -419,7 +429,8 @@ bool shm_outbound_grow(shm_peer_t *peer, size_t length)
     peer->out.limit = RING_NO_LIMIT;
     if (peer->out_state != OUT_OPEN || peer->out_lines >= shm.ring_lines_max)
         return limited;
-    if (ring_may_change(peer) && ring_enlarge(peer, lines_wanted(peer, length)))
+    uint32_t lines = ring_lines_wanted(peer, length);
+    if (lines > peer->out_lines && ring_may_change(peer) && ring_enlarge(peer, lines))
         return true;
     /* Asked again later, or when the ring is full. */
     peer->out.limit = end + USED_LAPS * peer->out_lines;

@@ -259,6 +259,8 @@ struct shm_state {
 /* Limits of a ring, in any job. */
 #define RING_BYTES_MIN (16u << 10)
 #define RING_BYTES_MAX (4u << 20)
+/* A larger ring gains only for messages of some length: see ring_lines_wanted. */
+#define RING_BYTES_USUAL (256u << 10)
 
 /* shm.c. Open MPI knows the component as mca_btl_shm_component (component.c). */
 extern struct shm_state shm;

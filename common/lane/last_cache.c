@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads what the kernel says of a processor's caches. */
+#define _GNU_SOURCE
+#include "common/lane/last_cache.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#define CACHES 8 /* levels and kinds of a processor, of which there are four or five */
+#define LEVEL  3
+
+static bool line_read(const char *cpus, int processor, int index, const char *name, char *line,
+                      int room)
+{
+    char path[512];
+
+    if (snprintf(path, sizeof(path), "%s/cpu%d/cache/index%d/%s", cpus, processor, index, name) >=
+        (int) sizeof(path))
+        return false;
+    FILE *file = fopen(path, "re");
+    bool good = file && fgets(line, room, file);
+
+    if (file)
+        fclose(file);
+    return good;
+}
+
+/* Of a list like "0-7,16-23". */
+static uint32_t processors_count(const char *list)
+{
+    uint32_t count = 0;
+    int length = 0;
+
+    for (unsigned first, last; sscanf(list, "%u%n", &first, &length) == 1; list += length) {
+        int more = 0;
+
+        list += length;
+        length = 0;
+        if (sscanf(list, "-%u%n", &last, &more) != 1)
+            last = first;
+        list += more;
+        count += last >= first ? last - first + 1 : 0;
+        length = *list == ',';
+    }
+    return count;
+}
+
+struct last_cache last_cache_find(const char *cpus, int processor)
+{
+    struct last_cache cache = {.processors = 1};
+    char line[4096];
+    unsigned long long kibibytes;
+    unsigned level;
+
+    for (int index = 0; index < CACHES && cache.bytes == 0; index++) {
+        if (!line_read(cpus, processor, index, "level", line, sizeof(line)) ||
+            sscanf(line, "%u", &level) != 1 || level != LEVEL ||
+            !line_read(cpus, processor, index, "size", line, sizeof(line)) ||
+            sscanf(line, "%lluK", &kibibytes) != 1 || kibibytes > UINT32_MAX)
+            continue;
+        cache.bytes = kibibytes << 10;
+        if (line_read(cpus, processor, index, "shared_cpu_list", line, sizeof(line)) &&
+            processors_count(line) > 0)
+            cache.processors = processors_count(line);
+    }
+    return cache;
+}
+
+struct last_cache last_cache_here(void)
+{
+    return last_cache_find("/sys/devices/system/cpu", sched_getcpu());
+}
+
+uint64_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes, uint64_t least,
+                               uint64_t most)
+{
+    uint64_t sharing = processes < cache->processors ? processes : cache->processors;
+    uint64_t peers = processes > 1 ? processes - 1 : 1, bytes = least;
+
+    while (bytes * 2 <= most && bytes * 2 * peers * sharing <= cache->bytes / 2)
+        bytes *= 2;
+    return bytes;
+}

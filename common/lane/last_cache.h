@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cache that processors share: what both ends of a message write and read is fast there. */
+#ifndef COMMON_LANE_LAST_CACHE_H
+#define COMMON_LANE_LAST_CACHE_H
+
+#include <stdint.h>
+
+struct last_cache {
+    uint64_t bytes;      /* 0: there is none, or it is not known */
+    uint32_t processors; /* that share it, at least 1 */
+};
+
+/* The cache of level 3 of a processor. `cpus` is where the kernel shows them
+ * (/sys/devices/system/cpu). */
+struct last_cache last_cache_find(const char *cpus, int processor);
+/* That of the processor that this thread runs on. */
+struct last_cache last_cache_here(void);
+
+/* How many bytes the ring between two of so many processes may have, where each sends to each and
+ * all their rings together take half of the cache; a power of two from `least` to `most`. */
+uint64_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes, uint64_t least,
+                               uint64_t most);
+
+#endif
