@@ -6,6 +6,7 @@
 
 #include "common/compat/btl.h"
 #include "common/compat/threads.h"
+#include "common/lane/last_cache.h"
 #include "common/ring/ring.h"
 #include "btl/shm/segment.h"
 #include "common/lane/user_attributes.h"
@@ -258,9 +259,6 @@ struct shm_state {
 
 /* Limits of a ring, in any job. */
 #define RING_BYTES_MIN (16u << 10)
-#define RING_BYTES_MAX (4u << 20)
-/* A larger ring gains only for messages of some length: see ring_lines_wanted. */
-#define RING_BYTES_USUAL (256u << 10)
 
 /* shm.c. Open MPI knows the component as mca_btl_shm_component (component.c). */
 extern struct shm_state shm;

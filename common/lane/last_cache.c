@@ -72,13 +72,13 @@ struct last_cache last_cache_here(void)
     return last_cache_find("/sys/devices/system/cpu", sched_getcpu());
 }
 
-uint64_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes, uint64_t least,
-                               uint64_t most)
+uint32_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes)
 {
     uint64_t sharing = processes < cache->processors ? processes : cache->processors;
-    uint64_t peers = processes > 1 ? processes - 1 : 1, bytes = least;
+    uint64_t peers = processes > 1 ? processes - 1 : 1;
+    uint32_t bytes = RING_BYTES_USUAL;
 
-    while (bytes * 2 <= most && bytes * 2 * peers * sharing <= cache->bytes / 2)
+    while (bytes < RING_BYTES_MAX && bytes * 2 * peers * sharing <= cache->bytes / 2)
         bytes *= 2;
     return bytes;
 }

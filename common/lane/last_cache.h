@@ -16,9 +16,11 @@ struct last_cache last_cache_find(const char *cpus, int processor);
 /* That of the processor that this thread runs on. */
 struct last_cache last_cache_here(void);
 
-/* How many bytes the ring between two of so many processes may have, where each sends to each and
- * all their rings together take half of the cache; a power of two from `least` to `most`. */
-uint64_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes, uint64_t least,
-                               uint64_t most);
+/* A ring in use has this many bytes; */
+#define RING_BYTES_USUAL (256u << 10)
+/* more, up to this, where each of so many processes may send to each, and all their rings together
+ * take half of the cache. A power of two. */
+#define RING_BYTES_MAX (4u << 20)
+uint32_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes);
 
 #endif

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/lane/last_cache.h"
+
 #define FRAGMENT_BYTES ((size_t) 16 << 10)
 #define MOST_BYTES     STARTUP_BYTES(STARTUP_256K)
 #define LINE_BYTES     64
@@ -45,8 +47,10 @@ struct end {
     _Alignas(LINE_BYTES) _Atomic uint32_t turn;       /* release: what it wrote before; */
     _Alignas(LINE_BYTES) _Atomic uint32_t fragments;  /* so is this; acquire: await */
     _Alignas(LINE_BYTES) uint32_t turns, sent, taken; /* its own counts */
-    unsigned char *user, *ring;                       /* MOST_BYTES each */
-    int socket;                                       /* below 0: none */
+    unsigned char *user;                              /* MOST_BYTES */
+    unsigned char *ring;                              /* as large as that of a lane; */
+    size_t ring_bytes, sent_at, taken_at; /* where it writes there, and reads in the other's */
+    int socket;                           /* below 0: none */
 };
 
 struct pair {
@@ -91,10 +95,19 @@ static size_t fragment_at(size_t at, size_t bytes)
     return bytes - at < FRAGMENT_BYTES ? bytes - at : FRAGMENT_BYTES;
 }
 
+/* The next place in a ring of the end for so many bytes. */
+static unsigned char *ring_place(struct end *end, size_t *at, size_t bytes)
+{
+    size_t place = *at + bytes <= end->ring_bytes ? *at : 0;
+    *at = place + bytes;
+    return end->ring + place;
+}
+
 static void message_send(struct end *me, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += FRAGMENT_BYTES) {
-        memcpy(me->ring + at, me->user + at, fragment_at(at, bytes));
+        size_t length = fragment_at(at, bytes);
+        memcpy(ring_place(me, &me->sent_at, length), me->user + at, length);
         atomic_store_explicit(&me->fragments, ++me->sent, memory_order_release); /* await */
     }
 }
@@ -102,9 +115,10 @@ static void message_send(struct end *me, size_t bytes)
 static bool message_receive(struct pair *pair, struct end *me, struct end *other, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += FRAGMENT_BYTES) {
+        size_t length = fragment_at(at, bytes);
         if (!await(pair, &other->fragments, ++me->taken))
             return false;
-        memcpy(me->user + at, other->ring + at, fragment_at(at, bytes));
+        memcpy(me->user + at, ring_place(other, &me->taken_at, length), length);
     }
     return true;
 }
@@ -267,6 +281,13 @@ static double *task_of(struct startup_costs *costs, unsigned task, enum step *st
     return *step == STEP_KERNEL ? &costs->kernel_s[size] : &costs->ring_s[size];
 }
 
+/* Messages of MOST_BYTES that go first, two rings full each way: from then on a line is where it
+ * is whenever the ring has gone round. */
+static size_t first_rounds(const struct pair *pair)
+{
+    return 2 * pair->here.ring_bytes / MOST_BYTES;
+}
+
 static unsigned tasks_of(const struct pair *pair)
 {
     return pair->here.socket >= 0 ? TASKS : TASKS_OF_MEMORY;
@@ -279,6 +300,8 @@ static void *other_end(void *argument)
     enum step step;
     size_t bytes;
     bool is_good = true;
+    for (size_t round = 0; round < first_rounds(pair) && is_good; round++)
+        is_good = turn_answer(pair, STEP_RING, MOST_BYTES);
     for (unsigned task = pair->first; task < tasks_of(pair) && is_good; task++) {
         task_of(&unused, task, &step, &bytes);
         for (int round = 0; round < ROUNDS && is_good; round++)
@@ -306,6 +329,9 @@ static void costs_measure(struct pair *pair, struct startup_costs *costs)
 {
     enum step step;
     size_t bytes;
+    for (size_t round = 0; round < first_rounds(pair); round++)
+        if (turn_time(pair, STEP_RING, MOST_BYTES) < 0)
+            return;
     for (; pair->task < tasks_of(pair); pair->task++) {
         double *time_s = task_of(costs, pair->task, &step, &bytes);
         double taken_s = step_time(pair, step, bytes);
@@ -385,14 +411,15 @@ static bool measure_bound(struct pair *pair, struct startup_costs *costs)
 
 /* Tasks from `first` on; how many are done then. More than there are: it is of no use to try again.
  */
-static unsigned try_measure(unsigned char *memory, bool has_sockets, unsigned first,
-                            struct startup_costs *costs)
+static unsigned try_measure(unsigned char *memory, size_t ring_bytes, bool has_sockets,
+                            unsigned first, struct startup_costs *costs)
 {
     struct pair pair = {.until_s = now_s() + TRY_S, .first = first, .task = first};
     pair.here.user = memory;
-    pair.here.ring = memory + MOST_BYTES;
-    pair.there.user = memory + 2 * MOST_BYTES;
-    pair.there.ring = memory + 3 * MOST_BYTES;
+    pair.there.user = memory + MOST_BYTES;
+    pair.here.ring = memory + 2 * MOST_BYTES;
+    pair.there.ring = pair.here.ring + ring_bytes;
+    pair.here.ring_bytes = pair.there.ring_bytes = ring_bytes;
     pair.here.socket = pair.there.socket = -1;
     if (has_sockets)
         sockets_open(&pair);
@@ -403,13 +430,14 @@ static unsigned try_measure(unsigned char *memory, bool has_sockets, unsigned fi
 }
 
 /* The rest is zero where not all of it was measured. */
-static void measure(unsigned char *memory, bool has_sockets, struct startup_costs *costs)
+static void measure(unsigned char *memory, size_t ring_bytes, bool has_sockets,
+                    struct startup_costs *costs)
 {
     const struct timespec pause = {0, PAUSE_NS};
     unsigned wanted = has_sockets ? TASKS : TASKS_OF_MEMORY, done = 0;
     double until_s = now_s() + STARTUP_MOST_S;
     for (;;) {
-        done = try_measure(memory, has_sockets, done, costs);
+        done = try_measure(memory, ring_bytes, has_sockets, done, costs);
         if (done >= wanted || now_s() + TRY_S >= until_s)
             break;
         nanosleep(&pause, NULL);
@@ -418,15 +446,17 @@ static void measure(unsigned char *memory, bool has_sockets, struct startup_cost
         memset(costs->socket_s, 0, sizeof(costs->socket_s));
 }
 
-bool startup_measure(bool has_sockets, struct startup_costs *costs)
+bool startup_measure(uint32_t processes, bool has_sockets, struct startup_costs *costs)
 {
-    size_t bytes = 4 * MOST_BYTES;
+    struct last_cache cache = last_cache_here();
+    size_t ring_bytes = last_cache_ring_bytes(&cache, processes);
+    size_t bytes = 2 * MOST_BYTES + 2 * ring_bytes;
     unsigned char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     *costs = (struct startup_costs){0};
     if (memory != MAP_FAILED) {
-        memset(memory, 1, bytes); /* pages of their own, not all the one of zeros */
-        measure(memory, has_sockets, costs);
+        memset(memory, 1, 2 * MOST_BYTES); /* pages of their own, not all the one of zeros */
+        measure(memory, ring_bytes, has_sockets, costs);
         munmap(memory, bytes);
     }
     if (startup_check(costs))

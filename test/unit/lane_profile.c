@@ -414,7 +414,7 @@ static void this_machine_is_measured_or_not(void)
     struct startup_costs costs, zero = {0};
     struct model_error error;
     struct model_lane lane = lane_in_memory();
-    bool is_measured = startup_measure(true, &costs);
+    bool is_measured = startup_measure(2, true, &costs);
     CHECK(is_measured ? startup_check(&costs) : memcmp(&costs, &zero, sizeof(zero)) == 0,
           "neither measured nor nothing");
     startup_apply(&costs, &lane);

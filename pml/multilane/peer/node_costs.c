@@ -51,7 +51,8 @@ void node_costs_publish(void)
     if (ompi_process_info.my_local_rank != 0)
         return;
     if (is_wanted())
-        (void) startup_measure(has_tcp(), &node.costs);
+        (void) startup_measure((uint32_t) ompi_process_info.num_local_peers + 1, has_tcp(),
+                               &node.costs);
     node.was_read = true;
     /* Also what was not measured: the others ask. */
     (void) modex_send(record_name(), &node.costs, sizeof(node.costs));

@@ -117,7 +117,7 @@ static void machine_add(struct text *text)
 {
     struct startup_costs costs = {0};
     if (!parameters.profile || strcmp(parameters.profile, "none") != 0)
-        (void) startup_measure(true, &costs);
+        (void) startup_measure(2, true, &costs);
     ours_add(text, "shm", &costs);
     ours_add(text, "verbs", NULL);
     tcp_add(text, NULL, &costs);
