@@ -10,6 +10,18 @@ shm_seconds=1
 [ -z "$whole" ] || shm_seconds=3
 [ -z "$MULTILANE_LONG" ] || shm_seconds=60
 
+# The lines of the largest ring for so many messages of that size each way, of which the ring may have
+# 16384; the usual has 4096.
+# shellcheck disable=SC2086
+shm_grows() {
+    local lines=$1 said
+    shift
+    said=$(mpirun_run 2 $shm --mca btl_shm_ring_bytes 1m --mca btl_base_verbose 10 \
+        -- "$build/test/bench/crowd_measure" "$@" 0 2>&1) || return 1
+    [ "$(sed -n 's/.*the ring to process .* has \([0-9]*\) lines now.*/\1/p' <<<"$said" | sort -n |
+        tail -n 1)" = "$lines" ]
+}
+
 # shellcheck disable=SC2086
 shm_runs() {
     local step=7
@@ -27,6 +39,9 @@ shm_runs() {
     # Rings grow with the traffic, and go back to 16 lines in silence.
     mpi_says shm.traffic.10.grows 'the ring to process .* has 256 lines now' 10 $shm \
         --mca btl_shm_memory_max 320k --mca btl_base_verbose 10 -- shm_traffic 1
+    # Beyond 256 KiB (4,096 lines) for messages that gain by it, and not for short ones.
+    check "${prefix}shm.grows.large" shm_grows 16384 4000 5000
+    check "${prefix}shm.grows.short" shm_grows 4096 8 100000
     [ -z "${MULTILANE_LONG:-}" ] || mpi_says shm.shrinks 'the ring to process .* has 16 lines now' 4 $shm \
         --mca btl_base_verbose 10 -- "$build/test/bench/crowd_measure" 8 300 6
     # No memory for any larger ring: all goes in pieces.
