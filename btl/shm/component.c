@@ -30,7 +30,7 @@ static const struct param params[] = {
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
     {"ring_bytes", PARAM_STRING, &shm.ring_bytes_text,
      "bytes that the ring to a peer may grow to, a power of two from 16k to 4m, or auto: 256k, or "
-     "more where all rings take half of the last-level cache"},
+     "more where no processes share a processor and all rings take half of the last-level cache"},
     {"memory_max", PARAM_STRING, &shm.memory_max_text,
      "most bytes of the grown rings of one process together, with k, m or g behind the number, or "
      "auto: 448m, or an eighth of the cgroup's memory.max, divided by the job's processes on the "
@@ -135,8 +135,7 @@ static uint32_t local_processes(void)
 
 static bool ring_size_read(void)
 {
-    struct last_cache cache = last_cache_here();
-    uint64_t bytes = last_cache_ring_bytes(&cache, shm.peers_expected);
+    uint64_t bytes = last_cache_ring_bytes_here(shm.peers_expected);
 
     if (strcmp(shm.ring_bytes_text, "auto") != 0 &&
         !size_read("ring_bytes", shm.ring_bytes_text, &bytes))

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "common/lane/crowd.h"
+
 #define CACHES 8 /* levels and kinds of a processor, of which there are four or five */
 #define LEVEL  3
 
@@ -67,11 +69,6 @@ struct last_cache last_cache_find(const char *cpus, int processor)
     return cache;
 }
 
-struct last_cache last_cache_here(void)
-{
-    return last_cache_find("/sys/devices/system/cpu", sched_getcpu());
-}
-
 uint32_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes)
 {
     uint64_t sharing = processes < cache->processors ? processes : cache->processors;
@@ -81,4 +78,12 @@ uint32_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processe
     while (bytes < RING_BYTES_MAX && bytes * 2 * peers * sharing <= cache->bytes / 2)
         bytes *= 2;
     return bytes;
+}
+
+uint32_t last_cache_ring_bytes_here(uint32_t processes)
+{
+    struct last_cache cache = last_cache_find("/sys/devices/system/cpu", sched_getcpu());
+
+    return processes > crowd_processors() ? RING_BYTES_USUAL
+                                          : last_cache_ring_bytes(&cache, processes);
 }

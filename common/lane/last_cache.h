@@ -13,8 +13,6 @@ struct last_cache {
 /* The cache of level 3 of a processor. `cpus` is where the kernel shows them
  * (/sys/devices/system/cpu). */
 struct last_cache last_cache_find(const char *cpus, int processor);
-/* That of the processor that this thread runs on. */
-struct last_cache last_cache_here(void);
 
 /* A ring in use has this many bytes; */
 #define RING_BYTES_USUAL (256u << 10)
@@ -22,5 +20,8 @@ struct last_cache last_cache_here(void);
  * take half of the cache. A power of two. */
 #define RING_BYTES_MAX (4u << 20)
 uint32_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes);
+/* On this node, by the cache of the processor that this thread runs on. Not more where processes
+ * share processors: both ends then often have the same cache of their own. */
+uint32_t last_cache_ring_bytes_here(uint32_t processes);
 
 #endif

@@ -448,8 +448,7 @@ static void measure(unsigned char *memory, size_t ring_bytes, bool has_sockets,
 
 bool startup_measure(uint32_t processes, bool has_sockets, struct startup_costs *costs)
 {
-    struct last_cache cache = last_cache_here();
-    size_t ring_bytes = last_cache_ring_bytes(&cache, processes);
+    size_t ring_bytes = last_cache_ring_bytes_here(processes);
     size_t bytes = 2 * MOST_BYTES + 2 * ring_bytes;
     unsigned char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -203,7 +203,8 @@ test_unit_calibrate_registration_LDADD = libmultilane_tools.la $(OMPI_LIBS) -lm
 # The segments of btl/shm.
 check_PROGRAMS += test/unit/last_cache test/unit/memory_limit
 TESTS += test/unit/last_cache test/unit/memory_limit
-test_unit_last_cache_SOURCES = test/unit/last_cache.c common/lane/last_cache.c
+test_unit_last_cache_SOURCES = test/unit/last_cache.c
+test_unit_last_cache_LDADD = libmultilane_common.la -lm
 test_unit_memory_limit_SOURCES = test/unit/memory_limit.c common/lane/memory_limit.c
 
 check_PROGRAMS += test/unit/shm_segment
