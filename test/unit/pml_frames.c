@@ -15,9 +15,9 @@
 
 static struct peer *peer;
 static struct peer *_Atomic by_rank[2]; /* as of standin_peer: from rank 1 on */
-static struct lane *lane, *other; /* verbs, and tcp beside it */
-static int answer = OPAL_SUCCESS; /* of the lane's send-immediate */
-static unsigned char seen[64];    /* what a lane has taken last, */
+static struct lane *lane, *other;       /* verbs, and tcp beside it */
+static int answer = OPAL_SUCCESS;       /* of the lane's send-immediate */
+static unsigned char seen[64];          /* what a lane has taken last, */
 static size_t seen_length;
 static unsigned seen_count;
 static const mca_btl_base_module_t *seen_by;

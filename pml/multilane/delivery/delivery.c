@@ -134,7 +134,7 @@ static struct frame *frame_new(size_t bytes)
     return frame ? frame : malloc(sizeof(*frame) + (bytes < FRAME_SMALL ? FRAME_SMALL : bytes));
 }
 
-/* Nobody uses the frame. */
+/* Nothing uses the frame any more. */
 static void frame_drop(struct frame *frame)
 {
     if (frame->is_small) {
