@@ -181,12 +181,16 @@ static size_t frame_bytes(const struct frame *frame)
 }
 
 /* With the lock held: what the frame says of the frames of the peer. */
-static void frame_number_told(struct frame *frame)
+static void frame_acknowledges(struct frame *frame)
 {
-    struct delivery *delivery = frame->delivery;
-    frame->ask = delivery->ask;
-    frame->heard = delivery->heard;
-    if (!delivery->owes_now) /* the frame acknowledges */
+    frame->ask = frame->delivery->ask;
+    frame->heard = frame->delivery->heard;
+}
+
+/* With the lock held: a frame that says so leaves. */
+static void acknowledged_by_frame(struct delivery *delivery)
+{
+    if (!delivery->owes_now)
         delivery->owed_frames = 0, delivery->owed_bytes = 0;
 }
 
@@ -201,7 +205,8 @@ static void frame_claim(struct frame *frame)
     }
     frame->busy = true;
     frame->users += 2; /* this thread, and the lane, which may be done before it returns */
-    frame_number_told(frame);
+    frame_acknowledges(frame);
+    acknowledged_by_frame(delivery);
 }
 
 /* With the lock held: leaves the frame to watch.c. */
@@ -396,7 +401,7 @@ int frame_post(struct frame *frame)
     delivery->begun--;
     if (!delivery->lost) {
         frame->number = delivery->next;
-        frame_number_told(frame);
+        frame_acknowledges(frame);
         frame_write(frame);
         rc = lane_send_plainly(frame->lane, frame->bytes, frame->length);
     }
@@ -404,6 +409,7 @@ int frame_post(struct frame *frame)
         frame_drop(frame);
         return rc == LANE_FULL ? LANE_FULL : LANE_AGAIN;
     }
+    acknowledged_by_frame(delivery);
     frame->was_sent = true;
     frame_keep(frame);
     return LANE_LEFT;
