@@ -55,7 +55,7 @@ test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c
 
 # The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
 # Of the PML's library each takes the files that it needs.
-pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_handle test/unit/pml_in_place \
+pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_frames test/unit/pml_handle test/unit/pml_in_place \
 	test/unit/pml_lanes \
 	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
 	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
@@ -134,6 +134,9 @@ test_unit_pml_stripe_LDADD = $(pml_ldadd)
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c
 test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_transfer_LDADD = $(pml_ldadd)
+test_unit_pml_frames_SOURCES = test/unit/pml_frames.c test/unit/lanes_standin.c
+test_unit_pml_frames_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_frames_LDADD = $(pml_ldadd)
 test_unit_pml_watch_SOURCES = test/unit/pml_watch.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(pml_ldadd)

@@ -18,16 +18,33 @@
 #define OWED_FRAMES_MAX 64
 #define OWED_BYTES_MAX  ((size_t) 256 << 10)
 
+/* The bytes of frames that are used again: a short message in its envelope. */
+#define FRAME_SMALL ((size_t) 128)
+/* So many at most, for all peers: what some acknowledgements free at once. */
+#define SPARE_MAX 512
+
 /* Frames sent per look at the list. */
 #define RESEND_BATCH 64
 
+/* Small frames for the next messages. The lock is a leaf, taken inside of those of deliveries. */
+static struct {
+    opal_mutex_t lock;
+    struct frame *first;
+    uint32_t count;
+} spare = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+static void frames_free(struct frame *frame)
+{
+    while (frame) {
+        struct frame *next = frame->next;
+        free(frame);
+        frame = next;
+    }
+}
+
 static void delivery_free(struct delivery *delivery)
 {
-    while (delivery->first) {
-        struct frame *frame = delivery->first;
-        delivery->first = frame->next;
-        free(frame);
-    }
+    frames_free(delivery->first);
     OBJ_DESTRUCT(&delivery->lock);
     free(delivery);
 }
@@ -67,6 +84,9 @@ static void delivery_of_peer_free(struct peer *peer, void *unused)
 void deliveries_fini(void)
 {
     peers_visit(delivery_of_peer_free, NULL);
+    frames_free(spare.first);
+    spare.first = NULL;
+    spare.count = 0;
 }
 
 static bool carries(const struct lane *lane, size_t length, enum lane_state state)
@@ -91,6 +111,45 @@ struct lane *delivery_lane(struct peer *peer, size_t length)
 
 /* --- frames of ours --------------------------------------------------------------------------- */
 
+/* With the lock held. */
+static bool is_full(const struct delivery *delivery)
+{
+    return delivery->next + delivery->begun - delivery->acknowledged >= WIRE_FRAME_WINDOW ||
+           delivery->kept_bytes >= DELIVERY_WINDOW_BYTES || delivery->unsent > 0;
+}
+
+/* A frame with `bytes` bytes, used before or new. */
+static struct frame *frame_new(size_t bytes)
+{
+    struct frame *frame = NULL;
+    if (bytes <= FRAME_SMALL) {
+        OPAL_THREAD_LOCK(&spare.lock);
+        frame = spare.first;
+        if (frame) {
+            spare.first = frame->next;
+            spare.count--;
+        }
+        OPAL_THREAD_UNLOCK(&spare.lock);
+    }
+    return frame ? frame : malloc(sizeof(*frame) + (bytes < FRAME_SMALL ? FRAME_SMALL : bytes));
+}
+
+/* Nothing uses the frame any more. */
+static void frame_drop(struct frame *frame)
+{
+    if (frame->is_small) {
+        OPAL_THREAD_LOCK(&spare.lock);
+        if (spare.count < SPARE_MAX) {
+            frame->next = spare.first;
+            spare.first = frame;
+            spare.count++;
+            frame = NULL;
+        }
+        OPAL_THREAD_UNLOCK(&spare.lock);
+    }
+    free(frame);
+}
+
 struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
 {
     struct peer *peer = lane->peer;
@@ -101,23 +160,15 @@ struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
     if (!delivery)
         return NULL;
     OPAL_THREAD_LOCK(&delivery->lock);
-    bool is_full = delivery->next + delivery->begun - delivery->acknowledged >= WIRE_FRAME_WINDOW ||
-                   delivery->kept_bytes >= DELIVERY_WINDOW_BYTES || delivery->unsent > 0;
-    if (!is_full)
-        delivery->begun++;
+    struct frame *frame = is_full(delivery) ? NULL : frame_new(envelope + length);
+    delivery->begun += frame != NULL;
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    if (is_full)
+    if (!frame)
         return NULL;
-    struct frame *frame = malloc(sizeof(*frame) + envelope + length);
-    if (!frame) {
-        OPAL_THREAD_LOCK(&delivery->lock);
-        delivery->begun--;
-        OPAL_THREAD_UNLOCK(&delivery->lock);
-        return NULL;
-    }
     *frame = (struct frame){.delivery = delivery,
                             .lane = lane,
                             .meant = lane,
+                            .is_small = envelope + length <= FRAME_SMALL,
                             .room = (uint32_t) length,
                             .length = envelope + length};
     *rc = OMPI_SUCCESS;
@@ -127,6 +178,20 @@ struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
 static size_t frame_bytes(const struct frame *frame)
 {
     return frame->length + frame->payload_length;
+}
+
+/* With the lock held: what the frame says of the frames of the peer. */
+static void frame_acknowledges(struct frame *frame)
+{
+    frame->ask = frame->delivery->ask;
+    frame->heard = frame->delivery->heard;
+}
+
+/* With the lock held: a frame that says so leaves. */
+static void acknowledged_by_frame(struct delivery *delivery)
+{
+    if (!delivery->owes_now)
+        delivery->owed_frames = 0, delivery->owed_bytes = 0;
 }
 
 /* With the lock held: the caller gives the frame to frame->lane next. */
@@ -139,11 +204,9 @@ static void frame_claim(struct frame *frame)
             frame->lane = other;
     }
     frame->busy = true;
-    frame->users++;
-    frame->ask = delivery->ask;
-    frame->heard = delivery->heard;
-    if (!delivery->owes_now) /* the frame acknowledges */
-        delivery->owed_frames = 0, delivery->owed_bytes = 0;
+    frame->users += 2; /* this thread, and the lane, which may be done before it returns */
+    frame_acknowledges(frame);
+    acknowledged_by_frame(delivery);
 }
 
 /* With the lock held: leaves the frame to watch.c. */
@@ -207,7 +270,7 @@ static void frame_handed_over(void *owner, int status)
     bool is_mine = frame_release(frame, &told);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (is_mine)
-        free(frame);
+        frame_drop(frame);
     tell(told);
 }
 
@@ -225,7 +288,7 @@ static void frame_delivered(void *owner, int status)
     bool is_mine = frame_release(frame, &told);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (is_mine)
-        free(frame);
+        frame_drop(frame);
     tell(told);
 }
 
@@ -282,9 +345,6 @@ static int frame_transmit(struct frame *frame)
     struct lane *lane = frame->lane;
     struct told told = {.left = NULL};
     frame_write(frame);
-    OPAL_THREAD_LOCK(&delivery->lock);
-    frame->users++; /* the lane is a user, and may be done before it returns */
-    OPAL_THREAD_UNLOCK(&delivery->lock);
     bool is_striped = frame->striped;
     size_t length = frame_bytes(frame);
     if (is_striped) /* before it is sent: the lane may be lost at once */
@@ -310,9 +370,49 @@ static int frame_transmit(struct frame *frame)
     bool is_mine = frame_release(frame, &told);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (is_mine)
-        free(frame);
+        frame_drop(frame);
     tell(told);
     return rc;
+}
+
+/* With the lock held. */
+static void frame_keep(struct frame *frame)
+{
+    struct delivery *delivery = frame->delivery;
+    if (!delivery->first)
+        delivery->moved_ns = active_time_ns();
+    frame->number = delivery->next++;
+    frame->next = NULL;
+    *delivery->last = frame;
+    delivery->last = &frame->next;
+    delivery->kept_bytes += frame_bytes(frame);
+    schedule_add(delivery);
+}
+
+bool frames_post(const struct lane *lane)
+{
+    return lane->plain_sendi && lane_is_up(lane) && !opal_using_threads();
+}
+
+int frame_post(struct frame *frame)
+{
+    struct delivery *delivery = frame->delivery;
+    int rc = OMPI_ERR_UNREACH;
+    delivery->begun--;
+    if (!delivery->lost) {
+        frame->number = delivery->next;
+        frame_acknowledges(frame);
+        frame_write(frame);
+        rc = lane_send_plainly(frame->lane, frame->bytes, frame->length);
+    }
+    if (OPAL_UNLIKELY(rc != LANE_LEFT)) {
+        frame_drop(frame);
+        return rc == LANE_FULL ? LANE_FULL : LANE_AGAIN;
+    }
+    acknowledged_by_frame(delivery);
+    frame->was_sent = true;
+    frame_keep(frame);
+    return LANE_LEFT;
 }
 
 void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner)
@@ -327,20 +427,13 @@ void frame_send(struct frame *frame, size_t length, bool striped, lane_left left
     delivery->begun--;
     bool is_lost = delivery->lost;
     if (!is_lost) {
-        if (!delivery->first)
-            delivery->moved_ns = active_time_ns();
-        frame->number = delivery->next++;
-        frame->next = NULL;
-        *delivery->last = frame;
-        delivery->last = &frame->next;
-        delivery->kept_bytes += frame_bytes(frame);
+        frame_keep(frame);
         frame_claim(frame);
-        schedule_add(delivery);
     }
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (OPAL_UNLIKELY(is_lost)) {
         struct told told = frame_take_owner(frame);
-        free(frame);
+        frame_drop(frame);
         told.status = OMPI_ERR_UNREACH;
         tell(told);
     } else {
@@ -416,7 +509,7 @@ static void frame_end(struct frame *frame)
         frame->next = frame->delivery->departed;
         frame->delivery->departed = frame;
     } else if (frame->users == 0) {
-        free(frame);
+        frame_drop(frame);
     }
 }
 
@@ -449,7 +542,7 @@ static void owners_tell(struct delivery *delivery, int status)
         bool is_mine = frame_release(frame, &told);
         OPAL_THREAD_UNLOCK(&delivery->lock);
         if (is_mine)
-            free(frame);
+            frame_drop(frame);
         told.status = status;
         tell(told);
     }

@@ -40,6 +40,12 @@ static inline unsigned char *frame_message(struct frame *frame)
 /* Sends the frame, now or from progress, with a message of `length` bytes, at most the room.
  * Calls `left`, if not null. */
 void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner);
+/* Does frame_post work on this lane now? Not where several threads send: a number that is drawn
+ * cannot be given back then. */
+bool frames_post(const struct lane *lane);
+/* Sends the frame at once, without an owner, and keeps it: LANE_LEFT. LANE_FULL, or LANE_AGAIN:
+ * nothing was done, and the frame is gone. */
+int frame_post(struct frame *frame);
 /* Call before frame_send: adds `length` bytes of the owner's memory, registered with a lane with
  * `in_place`. They must stay until `left` is called. */
 static inline void frame_refer(struct frame *frame, const void *payload, size_t length,

@@ -55,16 +55,28 @@ int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *re
     return descriptor_send(lane, descriptor, true, left, owner);
 }
 
-int lane_send_packed(struct lane *lane, const void *header, size_t length,
-                     opal_convertor_t *convertor, size_t size)
+/* A refusal means no room; too many bytes it cannot mean, because plans keep to the lane's limit.
+ */
+static inline int immediate_result(const struct lane *lane, int rc)
 {
-    /* A refusal means no room; too many bytes it cannot mean, because plans keep to the lane's
-     * limit. */
-    int rc = lane->sendi(lane->btl, lane->endpoint, convertor, (void *) header, length, size,
-                         MCA_BTL_NO_ORDER, FIRE_AND_FORGET, WIRE_TAG, NULL);
     if (OPAL_LIKELY(rc == OPAL_SUCCESS))
         return LANE_LEFT;
     return lane->extension && rc == OPAL_ERR_RESOURCE_BUSY ? LANE_FULL : LANE_AGAIN;
+}
+
+int lane_send_packed(struct lane *lane, const void *header, size_t length,
+                     opal_convertor_t *convertor, size_t size)
+{
+    return immediate_result(lane, lane->sendi(lane->btl, lane->endpoint, convertor, (void *) header,
+                                              length, size, MCA_BTL_NO_ORDER, FIRE_AND_FORGET,
+                                              WIRE_TAG, NULL));
+}
+
+int lane_send_plainly(struct lane *lane, const void *bytes, size_t length)
+{
+    return immediate_result(lane, lane->plain_sendi(lane->btl, lane->endpoint, NULL, (void *) bytes,
+                                                    length, 0, MCA_BTL_NO_ORDER, FIRE_AND_FORGET,
+                                                    WIRE_TAG, NULL));
 }
 
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
@@ -133,10 +145,7 @@ int lane_send_piece(struct lane *lane, const void *header, size_t length, const 
 int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
                     void *owner)
 {
-    mca_btl_base_module_t *btl = lane->btl;
-    if (lane->plain_sendi &&
-        lane->plain_sendi(btl, lane->endpoint, NULL, (void *) bytes, length, 0, MCA_BTL_NO_ORDER,
-                          FIRE_AND_FORGET, WIRE_TAG, NULL) == OPAL_SUCCESS)
+    if (lane->plain_sendi && lane_send_plainly(lane, bytes, length) == LANE_LEFT)
         return LANE_LEFT;
     return lane_send_joined(lane, bytes, length, NULL, 0, left, owner);
 }

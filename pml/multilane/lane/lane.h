@@ -112,6 +112,9 @@ struct registration {
 /* Sends `length` bytes by the BTL's send-immediate: LANE_LEFT, LANE_FULL or LANE_AGAIN. */
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
 
+/* The same on a framed lane whose plain_sendi is not null. */
+int lane_send_plainly(struct lane *lane, const void *bytes, size_t length);
+
 /* The same for a message of `size` bytes that the convertor packs behind the header. */
 int lane_send_packed(struct lane *lane, const void *header, size_t length,
                      opal_convertor_t *convertor, size_t size);

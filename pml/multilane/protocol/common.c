@@ -63,20 +63,44 @@ static void kept_left(void *owner, int status)
         send_request_broke(request);
 }
 
+/* A frame with the whole message; null: as frame_begin. */
+static struct frame *frame_of(const struct outgoing *out, struct lane *lane, size_t *length,
+                              int *rc)
+{
+    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    struct frame *frame = frame_begin(lane, header + out->size, rc);
+    if (!frame)
+        return NULL;
+    (void) comm_write_match(out->comm, out->peer, frame_message(frame), WIRE_EAGER, out->sequence,
+                            out->tag, out->synchronous);
+    outgoing_copy(out, frame_message(frame) + header);
+    *length = header + out->size;
+    return frame;
+}
+
+int eager_post_framed(const struct outgoing *out, struct lane *lane)
+{
+    int rc;
+    size_t length;
+    struct frame *frame =
+        lane->framed && frames_post(lane) ? frame_of(out, lane, &length, &rc) : NULL;
+    if (!frame)
+        return LANE_AGAIN;
+    rc = frame_post(frame);
+    if (rc == LANE_LEFT)
+        counter_add(&multilane.copied_bytes, out->size);
+    return rc;
+}
+
 static int kept_by_frame(struct send_request *request, struct lane *lane)
 {
     int rc;
-    const struct outgoing *out = &request->out;
-    unsigned char header[WIRE_EAGER_HEADER_MAX];
-    size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
-                                     out->tag, out->synchronous);
-    struct frame *frame = frame_begin(lane, length + out->size, &rc);
+    size_t length;
+    struct frame *frame = frame_of(&request->out, lane, &length, &rc);
     if (!frame)
         return rc;
-    memcpy(frame_message(frame), header, length);
-    outgoing_copy(out, frame_message(frame) + length);
-    counter_add(&multilane.copied_bytes, out->size);
-    frame_send(frame, length + out->size, false, kept_left, request);
+    counter_add(&multilane.copied_bytes, request->out.size);
+    frame_send(frame, length, false, kept_left, request);
     return LANE_UNDER_WAY;
 }
 

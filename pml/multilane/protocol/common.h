@@ -14,6 +14,9 @@ int post_by_request(const struct outgoing *out, const struct route *route);
  * a fragment or a frame that holds a copy of it. */
 int eager_start(struct send_request *request);
 
+/* A `post` over a framed lane; LANE_AGAIN on any other, too. */
+int eager_post_framed(const struct outgoing *out, struct lane *lane);
+
 /* A synchronous send is complete only with an ACK; arranges for it, once. */
 int eager_expect_ack(struct send_request *request);
 

@@ -22,8 +22,8 @@ static __attribute__((noinline)) int eager_copy_packed(const struct outgoing *ou
 {
     opal_convertor_t convertor;
     unsigned char header[WIRE_EAGER_HEADER_MAX];
-    if (!lane->sendi)
-        return LANE_AGAIN;
+    if (!lane->sendi) /* not tried again before there is room: that would copy for nothing */
+        return eager_post_framed(out, lane) == LANE_LEFT ? LANE_LEFT : LANE_AGAIN;
     size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
                                      out->tag, out->synchronous);
     outgoing_prepare(out, &convertor);

@@ -9,7 +9,7 @@ static __attribute__((noinline)) int eager_short_copy(const struct outgoing *out
 {
     unsigned char bytes[WIRE_EAGER_HEADER_MAX + EAGER_SHORT_MAX];
     if (!lane->sendi)
-        return LANE_AGAIN;
+        return eager_post_framed(out, lane);
     size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence,
                                      out->tag, out->synchronous);
     outgoing_copy(out, bytes + length);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Short messages over a lane that may lose them, posted without a request: each is kept, a refused
+ * one leaves no trace, what a broken lane carried goes by another one, and the memory of frames is
+ * used again. */
+#include "check.h"
+
+#include <string.h>
+
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "delivery/delivery.h"
+#include "delivery/schedule.h"
+#include "lanes_standin.h"
+#include "peer/peer_lanes.h"
+
+static struct peer *peer;
+static struct peer *_Atomic by_rank[2]; /* as of standin_peer: from rank 1 on */
+static struct lane *lane, *other;       /* verbs, and tcp beside it */
+static int answer = OPAL_SUCCESS;       /* of the lane's send-immediate */
+static unsigned char seen[64];          /* what a lane has taken last, */
+static size_t seen_length;
+static unsigned seen_count;
+static const mca_btl_base_module_t *seen_by;
+
+static bool look(const mca_btl_base_module_t *btl, const struct mca_btl_base_endpoint_t *endpoint,
+                 const unsigned char *bytes, size_t length)
+{
+    (void) endpoint;
+    CHECK(length <= sizeof(seen), "%zu bytes", length);
+    memcpy(seen, bytes, length);
+    seen_length = length;
+    seen_by = btl;
+    seen_count++;
+    return true;
+}
+
+static int sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                 struct opal_convertor_t *convertor, void *header, size_t header_size,
+                 size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                 mca_btl_base_descriptor_t **descriptor)
+{
+    (void) convertor, (void) payload_size, (void) order, (void) flags, (void) tag;
+    (void) descriptor;
+    if (answer == OPAL_SUCCESS)
+        look(btl, endpoint, header, header_size);
+    return answer;
+}
+
+static int nothing(void)
+{
+    return 0;
+}
+
+static uint32_t seen_number(void)
+{
+    struct wire_frame wire;
+    memcpy(&wire, seen + sizeof(struct wire_base), sizeof(wire));
+    return wire.number;
+}
+
+static int post(const char *text, struct frame **frame)
+{
+    int rc;
+    size_t length = strlen(text);
+    *frame = frame_begin(lane, length, &rc);
+    if (!*frame)
+        return rc;
+    memcpy(frame_message(*frame), text, length);
+    return frame_post(*frame);
+}
+
+static void acknowledge(uint32_t number)
+{
+    struct wire_heard heard = {.heard = number};
+    CHECK(delivery_heard(peer, lane, &heard), "number %u", number);
+}
+
+static void begin(void)
+{
+    static const struct multilane_extension extension; /* it tells a full queue from a refusal */
+    deliveries_fini();
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        memset(&peer->lanes[i].health, 0, sizeof(peer->lanes[i].health));
+    CHECK(lane->framed && other->framed, "both may lose messages");
+    lane->plain_sendi = sendi;
+    lane->extension = &extension;
+    answer = OPAL_SUCCESS;
+    seen_count = 0;
+}
+
+/* Its number is drawn only when the lane has taken it: a gap would make the peer wait. */
+static void a_refused_message_leaves_no_trace(void)
+{
+    struct frame *frame;
+    begin();
+    CHECK(post("a", &frame) == LANE_LEFT && seen_number() == 0, "number %u", seen_number());
+    answer = OPAL_ERR_RESOURCE_BUSY;
+    CHECK(post("b", &frame) == LANE_FULL, "its queue is full");
+    answer = OPAL_ERR_OUT_OF_RESOURCE;
+    CHECK(post("c", &frame) == LANE_AGAIN, "it refuses");
+    answer = OPAL_SUCCESS;
+    CHECK(post("d", &frame) == LANE_LEFT && seen_number() == 1, "number %u", seen_number());
+    struct delivery *delivery = delivery_of(peer);
+    CHECK(delivery->begun == 0 && delivery->unsent == 0 && delivery->next == 2, "%u begun",
+          delivery->begun);
+    acknowledge(2);
+    CHECK(!delivery->first && delivery->kept_bytes == 0, "%zu bytes are kept",
+          delivery->kept_bytes);
+}
+
+static void a_broken_lane_loses_none(void)
+{
+    struct frame *frame;
+    begin();
+    CHECK(post("one", &frame) == LANE_LEFT && post("two", &frame) == LANE_LEFT, "taken");
+    acknowledge(1);
+    CHECK(seen_by == lane->btl && delivery_lane_broke(lane, "reported an error", "a cut wire"),
+          "it breaks");
+    CHECK(!frames_post(lane), "it takes no more");
+    seen_count = 0;
+    delivery_resend(delivery_of(peer));
+    CHECK(seen_count == 1 && seen_by == other->btl && seen_number() == 1, "%u sent again",
+          seen_count);
+    CHECK(seen_length > 3 && memcmp(seen + seen_length - 3, "two", 3) == 0, "other bytes");
+    CHECK(((struct wire_base *) (void *) seen)->traits & WIRE_MOVED, "by another lane");
+}
+
+static void memory_is_used_again(void)
+{
+    struct frame *first, *next;
+    begin();
+    CHECK(post("one", &first) == LANE_LEFT, "taken");
+    acknowledge(1);
+    CHECK(post("two", &next) == LANE_LEFT && next == first, "another piece of memory");
+    acknowledge(2);
+    answer = OPAL_ERR_RESOURCE_BUSY;
+    CHECK(post("three", &next) == LANE_FULL && next == first, "also after a refusal");
+}
+
+/* Two threads would draw numbers; one of them cannot be given back. */
+static void threads_do_not_post(void)
+{
+    begin();
+    CHECK(frames_post(lane), "without threads");
+    opal_set_using_threads(true);
+    bool posts = frames_post(lane);
+    opal_set_using_threads(false);
+    CHECK(!posts, "with threads");
+    lane->plain_sendi = NULL;
+    CHECK(!frames_post(lane), "without a send-immediate");
+}
+
+int main(void)
+{
+    standin_begin();
+    parameters.failover = true;
+    standin_takes = look;
+    schedule_init(nothing);
+    peer = standin_peer();
+    standin_reach(peer, standin_btl("verbs", 100000));
+    standin_reach(peer, standin_btl("tcp", 1000));
+    CHECK(peer_take_lanes(peer) && peer_lane_count(peer) == 2, "two lanes");
+    peer->reachable = true;
+    by_rank[1] = peer; /* deliveries_fini visits it */
+    multilane.local_peers = by_rank;
+    multilane.local_peer_count = 2;
+    lane = &peer->lanes[0];
+    other = &peer->lanes[1];
+    a_refused_message_leaves_no_trace();
+    a_broken_lane_loses_none();
+    memory_is_used_again();
+    threads_do_not_post();
+    deliveries_fini();
+    return check_end();
+}
