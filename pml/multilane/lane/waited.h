@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which threads have waited so far. While that is one only, what it completes itself wakes nobody,
- * and needs no fence. */
+/* Which threads have waited so far. While that is one only, a request that this thread completes
+ * wakes no other, and needs no fence. */
 #ifndef MULTILANE_WAITED_H
 #define MULTILANE_WAITED_H
 
