@@ -42,6 +42,7 @@ multilane_sources = \
 	pml/multilane/peer/stripe.c pml/multilane/peer/stripe.h \
 	pml/multilane/peer/used_profile.c pml/multilane/peer/used_profile.h \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
+	pml/multilane/lane/waited.h \
 	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \
 	pml/multilane/delivery/delivery.c pml/multilane/delivery/delivery.h \
 	pml/multilane/delivery/delivery_state.h \

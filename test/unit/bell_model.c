@@ -2,7 +2,8 @@
 /* Walks all interleavings of a sender and of a receiver that stops to attend to its ring and then
  * sleeps, where each processor keeps its stores back as long as it likes (x86 does; a later load
  * passes them): no message is left lying while the receiver sleeps. Left out one at a time, each of
- * the orders that common/ring/bell.h and btl/shm/attended.c state is missed. */
+ * the orders that common/ring/bell.h and btl/shm/attended.c state is missed. Likewise a thread that
+ * completes a request, and another one that begins to wait (pml/multilane/lane/waited.h). */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,15 +12,17 @@
 
 #include "test/unit/walk.h"
 
-/* The bell's own source is compiled here, with each atomic access a point where others go on. */
+/* The source itself is compiled here, with each atomic access a point where others go on. */
 static uint64_t model_load(const void *address);
 static void model_store(void *address, uint64_t value, memory_order order);
 static uint64_t model_change(void *address, uint64_t value, bool is_or);
+static bool model_compare(void *address, const void *expected, uint64_t value);
 
 #undef atomic_load_explicit
 #undef atomic_store_explicit
 #undef atomic_exchange_explicit
 #undef atomic_fetch_or_explicit
+#undef atomic_compare_exchange_strong_explicit
 #define atomic_load_explicit(address, order) model_load((const void *) (address))
 #define atomic_store_explicit(address, value, order)                                               \
     model_store((void *) (address), (uint64_t) (value), (order))
@@ -27,8 +30,11 @@ static uint64_t model_change(void *address, uint64_t value, bool is_or);
     model_change((void *) (address), (uint64_t) (value), false)
 #define atomic_fetch_or_explicit(address, value, order)                                            \
     model_change((void *) (address), (uint64_t) (value), true)
+#define atomic_compare_exchange_strong_explicit(address, expected, value, order, otherwise)        \
+    model_compare((void *) (address), (expected), (uint64_t) (value))
 
 #include "common/ring/bell.h"
+#include "pml/multilane/lane/waited.h"
 
 #define MESSAGES_MAX 3
 #define KEPT_MAX     8
@@ -54,6 +60,9 @@ struct words {
     _Atomic uint64_t attended;
     _Atomic uint64_t bits;
     _Atomic uint32_t asleep;
+    struct waited waited;
+    _Atomic uint64_t complete;    /* the request of the second thread */
+    _Atomic uint64_t completions; /* struct waiting's */
 };
 
 struct kept {
@@ -92,7 +101,9 @@ static void pause_here(void)
 
 static size_t size_of(const void *address)
 {
-    return address == &model.memory.asleep ? sizeof(uint32_t) : sizeof(uint64_t);
+    return address == &model.memory.waited.several ? sizeof(bool)
+           : address == &model.memory.asleep       ? sizeof(uint32_t)
+                                                   : sizeof(uint64_t);
 }
 
 static void oldest_arrives(int end)
@@ -167,6 +178,20 @@ static uint64_t model_change(void *address, uint64_t value, bool is_or)
     return before;
 }
 
+static bool model_compare(void *address, const void *expected, uint64_t value)
+{
+    uint64_t before;
+
+    pause_here();
+    all_arrive(walk.running);
+    before = value_of(address);
+    step(before);
+    if (memcmp(&before, expected, sizeof(before)) != 0)
+        return false;
+    memcpy(address, &value, sizeof(value));
+    return true;
+}
+
 /* --- the two ends ----------------------------------------------------------------------------- */
 
 /* As ring_publish and doorbell_ring_if_unattended (btl/shm/send.c). */
@@ -193,23 +218,23 @@ static void ring_read(void)
     model.taken = model_load(&model.memory.published);
 }
 
+/* Longer than any store of now waits in its processor. */
+static void linger(void)
+{
+    for (int end = 0; end < ENDS; end++)
+        model.linger_until[end] = model.stored[end];
+    model.lingers = true;
+    pause_here();
+    model.lingers = false;
+}
+
 /* As bells_begin and linger_end (btl/shm/sleep.c), or shm_attended_add of another ring. */
 static void attending_end(void)
 {
     model_store(&model.memory.attended, 0, memory_order_relaxed);
     if (model.without != WITHOUT_LINGER) {
-        /* Longer than any store of now waits in its processor. */
-        for (int end = 0; end < ENDS; end++)
-            model.linger_until[end] = model.stored[end];
-        model.lingers = true;
-        pause_here();
-        model.lingers = false;
-        /* What the sender stored while ours was on its way. */
-        for (int end = 0; end < ENDS; end++)
-            model.linger_until[end] = model.stored[end];
-        model.lingers = true;
-        pause_here();
-        model.lingers = false;
+        linger();
+        linger(); /* for what the sender stored while ours was on its way */
     }
     ring_read();
 }
@@ -235,6 +260,42 @@ static void receiver_run(void)
             ring_read();
         else
             sleep_unless_rung();
+    }
+    walk_done();
+}
+
+enum { FIRST_THREAD = 1, SECOND_THREAD };
+
+/* As request_complete and waiting_wake. */
+static void completer_run(void)
+{
+    bool early = model.without == WITHOUT_COMPILER_FENCE;
+    bool others = early && waited_others(&model.memory.waited, FIRST_THREAD);
+
+    model_store(&model.memory.complete, 1, memory_order_release);
+    if (early ? others : waited_others(&model.memory.waited, FIRST_THREAD)) {
+        (void) model_change(&model.memory.completions, 1, true);
+        pause_here();
+        model.sleeps = false;
+        step(1);
+    }
+    walk_done();
+}
+
+/* As waiting_change, and waiting_progress while the request is looked at in between. */
+static void waiter_run(void)
+{
+    waited_note(&model.memory.waited, SECOND_THREAD);
+    if (model.without != WITHOUT_LINGER)
+        linger(); /* YIELD_NS */
+    for (;;) {
+        uint64_t seen = model_load(&model.memory.completions);
+        if (model_load(&model.memory.complete))
+            break;
+        pause_here();
+        model.sleeps = value_of(&model.memory.completions) == seen;
+        step(model.sleeps);
+        pause_here();
     }
     walk_done();
 }
@@ -278,7 +339,7 @@ static bool can_run(int who)
 
 static void run_begin(void)
 {
-    static const struct words first = {.attended = 1};
+    static const struct words first = {.attended = 1, .waited = {.first = FIRST_THREAD}};
     enum without without = model.without;
     uint32_t count = model.count;
 
@@ -300,34 +361,66 @@ static bool holds(enum without without, uint32_t count)
     return walk_all();
 }
 
-int main(void)
+static int bells_walk(void)
 {
-    static const struct walk_model walked = {
-        {sender_run, receiver_run, sender_stores_run, receiver_stores_run},
-        run_begin,
-        state_hash,
-        VISITED_MAX,
-        can_run};
-    int failed = 0;
-
-    if (!walk_can_run())
-        return 77;
-    if (!walk_begin(&walked))
-        return 1;
-    for (uint32_t count = 1; count <= MESSAGES_MAX && !failed; count++)
+    for (uint32_t count = 1; count <= MESSAGES_MAX; count++)
         if (!holds(WITHOUT_NOTHING, count)) {
             fprintf(stderr, "%s: %u messages", walk.failure, count);
             walk_report();
-            failed = 1;
+            return 1;
         }
-    for (int without = WITHOUT_LINGER; without <= WITHOUT_SECOND_LOOK && !failed; without++)
+    for (int without = WITHOUT_LINGER; without <= WITHOUT_SECOND_LOOK; without++)
         if (holds((enum without) without, 2)) {
             fprintf(stderr, "the walk does not find that %s is left out\n", left_out[without]);
-            failed = 1;
+            return 1;
         }
+    return 0;
+}
+
+static int waits_walk(void)
+{
+    if (!holds(WITHOUT_NOTHING, 0)) {
+        fprintf(stderr, "%s: two threads", walk.failure);
+        walk_report();
+        return 1;
+    }
+    for (int without = WITHOUT_LINGER; without <= WITHOUT_COMPILER_FENCE; without++)
+        if (holds((enum without) without, 0)) {
+            fprintf(stderr, "two threads: the walk does not find that %s is left out\n",
+                    left_out[without]);
+            return 1;
+        }
+    return 0;
+}
+
+static int walk_with(const struct walk_model *walked, int (*walks)(void))
+{
+    if (!walk_begin(walked))
+        return 1;
+    int failed = walks();
     if (!failed)
         printf("%llu states, %llu runs: no wake-up is lost\n", (unsigned long long) walk.states,
                (unsigned long long) walk.runs);
     walk_end();
     return failed;
+}
+
+int main(void)
+{
+    static const struct walk_model bells = {
+        {sender_run, receiver_run, sender_stores_run, receiver_stores_run},
+        run_begin,
+        state_hash,
+        VISITED_MAX,
+        can_run};
+    static const struct walk_model waits = {
+        {completer_run, waiter_run, sender_stores_run, receiver_stores_run},
+        run_begin,
+        state_hash,
+        VISITED_MAX,
+        can_run};
+
+    if (!walk_can_run())
+        return 77;
+    return walk_with(&bells, bells_walk) || walk_with(&waits, waits_walk);
 }

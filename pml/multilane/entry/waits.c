@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tells the story around each of Open MPI's waits; collectives wait by them as well. */
+/* Tells the story around each of Open MPI's waits that lasts; collectives wait by them as well. */
 #include "entry/waits.h"
 
 #include "request/request.h"
@@ -7,10 +7,36 @@
 
 static ompi_request_fns_t plain; /* Open MPI's own functions */
 
+/* With threads a story takes a lock, and Open MPI's own wait three and a condition variable: what
+ * is on its way is looked for first. Where processors are short its sender may wait for this one.
+ */
+#define LOOKS         64
+#define LOOKS_SHARING 2
+
+static __attribute__((noinline)) bool all_come_soon(size_t count, ompi_request_t *const *requests)
+{
+    int most = waiting_shares_now() ? LOOKS_SHARING : LOOKS;
+    size_t done = 0;
+    for (int look = 0;; look++) {
+        while (done < count && request_is_complete(requests[done]))
+            done++;
+        if (done == count)
+            return true;
+        if (look == most)
+            return false;
+        opal_progress();
+    }
+}
+
+static inline bool come_soon_among_threads(size_t count, ompi_request_t *const *requests)
+{
+    return OPAL_UNLIKELY(opal_using_threads()) && all_come_soon(count, requests);
+}
+
 static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
 {
     struct wait_story story;
-    if (request_is_complete(*request))
+    if (request_is_complete(*request) || come_soon_among_threads(1, request))
         return plain.req_wait(request, status);
     wait_story_begin(&story, PAGE_WAIT, 1, request);
     int rc = plain.req_wait(request, status);
@@ -31,6 +57,8 @@ static int wait_any(size_t count, ompi_request_t **requests, int *index,
 static int wait_all(size_t count, ompi_request_t **requests, ompi_status_public_t *statuses)
 {
     struct wait_story story;
+    if (come_soon_among_threads(count, requests))
+        return plain.req_wait_all(count, requests, statuses);
     wait_story_begin(&story, PAGE_WAITALL, count, requests);
     int rc = plain.req_wait_all(count, requests, statuses);
     wait_story_end(&story);

@@ -14,6 +14,7 @@
 #include "common/lane/crowd.h"
 #include "lane/lane.h"
 #include "lane/extension.h"
+#include "lane/waited.h"
 
 /* For so long a wait yields the processor: a sleep and the wake-up cost some times as much as a
  * yield, so messages that are on their way are waited for awake. Times the processes for each
@@ -38,23 +39,36 @@ static struct {
     bool all_wake;          /* all that may come wakes, and no other thread leaves work */
     uint64_t yield_ns;      /* YIELD_NS for these processes */
     const struct multilane_extension *sleeper; /* of the BTL that sleeps; NULL: none */
-    /* Threads of the program that wait. Relaxed: the progress thread only sleeps longer or shorter
-     * by it. */
+    /* Threads of the program that wait, where there is a progress thread. Relaxed: it only sleeps
+     * longer or shorter by it. */
     _Atomic int waiters;
 } state;
 
 static _Thread_local struct {
     enum waiting_for what;
-    uint32_t seen; /* of completions, before the thread last looked at its request */
+    uint32_t seen;      /* of completions, before the thread last looked at its request */
+    bool has_completed; /* a request, since then */
     uint64_t since_ns;
 } me;
+
+static struct waited waited;
+
+/* A thread that has ended waits no more, so a later one may have its number. */
+static uintptr_t my_number(void)
+{
+    return (uintptr_t) &me;
+}
 
 enum waiting_for waiting_change(enum waiting_for what)
 {
     enum waiting_for before = me.what;
 
-    if (OPAL_UNLIKELY(atomic_load_explicit(&waiting.counts, memory_order_relaxed)))
-        atomic_fetch_add_explicit(&state.waiters, (what > 0) - (before > 0), memory_order_relaxed);
+    if (OPAL_UNLIKELY(opal_using_threads())) {
+        waited_note(&waited, my_number());
+        if (parameters.progress_thread)
+            atomic_fetch_add_explicit(&state.waiters, (what > 0) - (before > 0),
+                                      memory_order_relaxed);
+    }
     me.what = what;
     me.since_ns = 0;
     return before;
@@ -70,6 +84,9 @@ enum waiting_for waiting_kind(size_t count, ompi_request_t *const *requests)
 
 void waiting_wake(void)
 {
+    me.has_completed = true;
+    if (OPAL_LIKELY(!waited_others(&waited, my_number())))
+        return; /* none of them sleeps */
     atomic_fetch_add_explicit(&waiting.completions, 1, memory_order_seq_cst); /* waiting_progress */
     if (state.sleeper)
         state.sleeper->wake();
@@ -112,10 +129,11 @@ static int waiting_progress(void)
     if (!me.since_ns)
         me.since_ns = now;
     bool yields = now - me.since_ns < (pending_any() ? YIELD_ROOM_NS : state.yield_ns);
-    if (!yields && sleep_for(sleep_length_us(now - me.since_ns)))
+    if (!yields && !me.has_completed && sleep_for(sleep_length_us(now - me.since_ns)))
         me.since_ns = 0; /* more may follow */
     if (yields && !opal_progress_yield_when_idle)
         sched_yield();
+    me.has_completed = false;
     me.seen = atomic_load_explicit(&waiting.completions, memory_order_seq_cst); /* waiting_wake */
     return !yields;
 }

@@ -23,9 +23,9 @@ struct waiting {
     _Atomic bool shares;
     /* With threads: completed requests are counted, and wake. Written before `shares`. */
     _Atomic bool counts;
-    /* Requests completed by any thread. Sequentially consistent: raised after a request is
-     * complete, and before sleepers are woken; read by a thread before it looks at its request,
-     * and again when it has told others that it sleeps. */
+    /* Requests completed by any thread while others have waited (lane/waited.h). Sequentially
+     * consistent: raised after a request is complete, and before sleepers are woken; read by a
+     * thread before it looks at its request, and again when it has told others that it sleeps. */
     _Atomic uint32_t completions;
 };
 

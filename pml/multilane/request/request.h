@@ -31,7 +31,9 @@ extern __attribute__((visibility("hidden"))) struct request_calls request_calls;
 static inline bool request_ended(_Atomic uint32_t *ends)
 {
     if (OPAL_UNLIKELY(opal_using_threads())) /* acquire and release: with the other call */
-        return atomic_fetch_add_explicit(ends, 1, memory_order_acq_rel) == 1;
+        /* Each calls once: a 1 is of the other call, and there is no third that writes. */
+        return atomic_load_explicit(ends, memory_order_acquire) == 1 ||
+               atomic_fetch_add_explicit(ends, 1, memory_order_acq_rel) == 1;
     return (*(uint32_t *) ends)++ == 1; /* plain, as in counter_add */
 }
 
