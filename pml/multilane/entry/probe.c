@@ -104,7 +104,8 @@ static int message_new(struct inbound *inbound, ompi_communicator_t *comm, ompi_
         inbound_refuse(inbound);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    OBJ_RETAIN(comm); /* it may be freed before the message is received */
+    tsan_acquire(*message); /* message_end */
+    OBJ_RETAIN(comm);       /* it may be freed before the message is received */
     (*message)->comm = comm;
     (*message)->req_ptr = inbound;
     (*message)->peer = arrival->match.source;

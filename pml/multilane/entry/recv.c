@@ -140,6 +140,7 @@ static struct recv_request *matched_receive(void *buffer, size_t count, ompi_dat
 static void message_end(ompi_message_t **message)
 {
     OBJ_RELEASE((*message)->comm); /* probe.c's */
+    tsan_release(*message);        /* message_new */
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
 }
