@@ -271,8 +271,21 @@ static void a_long_one_for_another_receive_harms_nothing(void)
     end(true);
 }
 
+/* By the last look before the receive would be posted. */
+static void a_message_at_the_last_look_is_received(void)
+{
+    static void (*looks[REQUEST_TURNS * REQUEST_LOOKS + 1])(void);
+    for (int i = 0; i < REQUEST_TURNS * REQUEST_LOOKS; i++)
+        looks[i] = nothing_comes;
+    looks[REQUEST_TURNS * REQUEST_LOOKS - 1] = first_comes;
+    begin(looks);
+    check_number(receive_number(TAG), 100, TAG);
+    end(false);
+}
+
 int main(void)
 {
+    a_message_at_the_last_look_is_received();
     a_message_that_is_near_needs_no_request();
     messages_for_others_wait_for_them();
     receives_that_were_posted_before_come_first();

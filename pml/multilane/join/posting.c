@@ -111,5 +111,5 @@ void awaited_wait(struct awaited *receive, struct lane *lane)
 {
     awaited = receive;
     if (!request_poll_until(is_over, receive, lane))
-        awaited_post_now();
+        awaited_post(); /* unless it came in the last round */
 }

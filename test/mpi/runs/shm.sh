@@ -5,7 +5,7 @@ shm="--mca pml ob1 --mca btl self,shm"
 both="--mca pml multilane --mca btl self,shm --mca pml_multilane_protocol rndv-both:20000-inf"
 # Small rings and little memory: nothing of Open MPI's decides there. With a sanitizer they run.
 [ -n "$sanitizer" ] ||
-    elsewhere_without 'shm.@(crowd.32|sizes.small-ring|sizes.pieces|traffic.@(10.*|5.small-ring|5.pieces|2.any-memory))'
+    elsewhere_without 'shm.@(crowd.32|grows.*|sizes.small-ring|sizes.pieces|traffic.@(10.*|5.small-ring|5.pieces|2.any-memory))'
 shm_seconds=1
 [ -z "$whole" ] || shm_seconds=3
 [ -z "$MULTILANE_LONG" ] || shm_seconds=60

@@ -462,11 +462,10 @@ verbs_lab() {
     lab_traffic "auto rndv-get"
     lab_slots
     lab_device_memory
-    lab_conformance "point onesided" ob1
+    lab_conformance "onesided ${MULTILANE_LONG:+point request}" ob1
     lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
     lab_conformance "request datatype thread communicator error partitioned session" multilane
     lab_traffic "eager-short eager-copy eager-zcopy rndv-am"
-    lab_conformance "request" ob1
 }
 
 if [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
