@@ -61,7 +61,7 @@ pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain te
 	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_scale test/unit/pml_send test/unit/pml_sockets \
 	test/unit/pml_spans \
-	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_watch
+	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_waits test/unit/pml_watch
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/lanes_standin.h test/unit/open_mpi.h test/unit/progress_standin.h
@@ -137,6 +137,9 @@ test_unit_pml_transfer_LDADD = $(pml_ldadd)
 test_unit_pml_frames_SOURCES = test/unit/pml_frames.c test/unit/lanes_standin.c
 test_unit_pml_frames_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_frames_LDADD = $(pml_ldadd)
+test_unit_pml_waits_SOURCES = test/unit/pml_waits.c test/unit/lanes_standin.c
+test_unit_pml_waits_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_waits_LDADD = $(pml_ldadd)
 test_unit_pml_watch_SOURCES = test/unit/pml_watch.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(pml_ldadd)

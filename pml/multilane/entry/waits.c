@@ -7,36 +7,10 @@
 
 static ompi_request_fns_t plain; /* Open MPI's own functions */
 
-/* With threads a story takes a lock, and Open MPI's own wait three and a condition variable: what
- * is on its way is looked for first. Where processors are short its sender may wait for this one.
- */
-#define LOOKS         64
-#define LOOKS_SHARING 2
-
-static __attribute__((noinline)) bool all_come_soon(size_t count, ompi_request_t *const *requests)
-{
-    int most = waiting_shares_now() ? LOOKS_SHARING : LOOKS;
-    size_t done = 0;
-    for (int look = 0;; look++) {
-        while (done < count && request_is_complete(requests[done]))
-            done++;
-        if (done == count)
-            return true;
-        if (look == most)
-            return false;
-        opal_progress();
-    }
-}
-
-static inline bool come_soon_among_threads(size_t count, ompi_request_t *const *requests)
-{
-    return OPAL_UNLIKELY(opal_using_threads()) && all_come_soon(count, requests);
-}
-
 static int wait_one(ompi_request_t **request, ompi_status_public_t *status)
 {
     struct wait_story story;
-    if (request_is_complete(*request) || come_soon_among_threads(1, request))
+    if (request_is_complete(*request) || requests_come_soon(1, request, true))
         return plain.req_wait(request, status);
     wait_story_begin(&story, PAGE_WAIT, 1, request);
     int rc = plain.req_wait(request, status);
@@ -48,6 +22,8 @@ static int wait_any(size_t count, ompi_request_t **requests, int *index,
                     ompi_status_public_t *status)
 {
     struct wait_story story;
+    if (requests_come_soon(count, requests, false))
+        return plain.req_wait_any(count, requests, index, status);
     wait_story_begin(&story, PAGE_WAITANY, count, requests);
     int rc = plain.req_wait_any(count, requests, index, status);
     wait_story_end(&story);
@@ -57,7 +33,7 @@ static int wait_any(size_t count, ompi_request_t **requests, int *index,
 static int wait_all(size_t count, ompi_request_t **requests, ompi_status_public_t *statuses)
 {
     struct wait_story story;
-    if (come_soon_among_threads(count, requests))
+    if (requests_come_soon(count, requests, true))
         return plain.req_wait_all(count, requests, statuses);
     wait_story_begin(&story, PAGE_WAITALL, count, requests);
     int rc = plain.req_wait_all(count, requests, statuses);
@@ -69,6 +45,8 @@ static int wait_some(size_t count, ompi_request_t **requests, int *done, int *in
                      ompi_status_public_t *statuses)
 {
     struct wait_story story;
+    if (requests_come_soon(count, requests, false))
+        return plain.req_wait_some(count, requests, done, indices, statuses);
     wait_story_begin(&story, PAGE_WAITSOME, count, requests);
     int rc = plain.req_wait_some(count, requests, done, indices, statuses);
     wait_story_end(&story);

@@ -99,6 +99,16 @@ request_poll_until(bool (*is_done)(const void *what), const void *what, struct l
     return false;
 }
 
+bool requests_come_soon_to_thread(size_t count, ompi_request_t *const *requests, bool all);
+
+/* With threads: looks for these requests, all or one of them, before a wait's story. True: complete.
+ */
+static inline bool requests_come_soon(size_t count, ompi_request_t *const *requests, bool all)
+{
+    return OPAL_UNLIKELY(opal_using_threads()) &&
+           requests_come_soon_to_thread(count, requests, all);
+}
+
 /* Waits for a request; `lane`: the lane of its answer, or null. */
 void request_wait(ompi_request_t *request, struct lane *lane);
 
