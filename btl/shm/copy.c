@@ -58,10 +58,10 @@ static void copy_prove(shm_peer_t *peer)
 bool shm_copy_possible(shm_peer_t *peer)
 {
     if (OPAL_UNLIKELY(!peer->copy_tried && peer->known)) {
-        OPAL_THREAD_LOCK(&peer->lock);
+        biased_lock(&peer->lock);
         if (!peer->copy_tried)
             copy_prove(peer);
-        OPAL_THREAD_UNLOCK(&peer->lock);
+        biased_unlock(&peer->lock);
     }
     return peer->copy_proven;
 }

@@ -77,9 +77,9 @@ static void note_leave(mca_btl_base_module_t *btl, const void *note, size_t leng
 static size_t note_read(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room)
 {
     (void) btl;
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     size_t length = shm_outbound_note(peer, note, room);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     return length;
 }
 
@@ -114,7 +114,7 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
     (void) btl;
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     if (peer->out_state == OUT_NONE)
         shm_outbound_open(peer);
     if (peer->out_state == OUT_OPEN) {
@@ -132,7 +132,7 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
             status = OPAL_SUCCESS;
         }
     }
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     return status;
 }
 
@@ -150,10 +150,10 @@ static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_pe
 static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t handle)
 {
     (void) btl;
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     if (handle < CONTROLS_MAX)
         peer->controls_taken &= ~(UINT64_C(1) << handle);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
 }
 
 _Static_assert(CONTROLS_MAX < 64, "one bit a line");

@@ -10,13 +10,13 @@
 
 void shm_peer_fail(shm_peer_t *peer, const char *why)
 {
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     bool first = peer->out_state != OUT_DEAD;
     peer->out_state = OUT_DEAD;
     peer->out_direct = false;
     peer->copy_proven = false;
     peer->copy_tried = true;
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     if (!first)
         return;
     SHM_SAY("the lane from process %s to process %s is lost: %s",
@@ -57,7 +57,7 @@ static const char *peer_loss(shm_peer_t *peer)
 {
     const char *why = NULL;
 
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     if (peer->segment && peer->out_state != OUT_DEAD) {
         shm_outbound_shrink(peer);
         peer_part(peer);
@@ -70,7 +70,7 @@ static const char *peer_loss(shm_peer_t *peer)
                      CONNECTION_REFUSED)
             why = "that process cannot open the memory of this one";
     }
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     return why;
 }
 
@@ -125,10 +125,10 @@ int shm_pending_progress(void)
         if (peer->out_unusable)
             shm_peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
         events += shm_send_pending_of(peer);
-        OPAL_THREAD_LOCK(&peer->lock);
+        biased_lock(&peer->lock);
         if (!opal_list_is_empty(&peer->pending))
             shm_peer_list_pending(peer);
-        OPAL_THREAD_UNLOCK(&peer->lock);
+        biased_unlock(&peer->lock);
     }
     return events;
 }

@@ -87,14 +87,14 @@ int shm_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
 static void outbound_close(shm_peer_t *peer)
 {
     shm_pending_drain(peer);
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     /* Otherwise it stays open: the sweep closes it, or the end of the module. */
     if (shm.finalized || opal_list_is_empty(&peer->pending)) {
         shm_outbound_leave(peer);
         if (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING)
             peer->out_state = OUT_NONE;
     }
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
 }
 
 int shm_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs, shm_peer_t **peers)

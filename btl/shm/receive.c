@@ -172,13 +172,13 @@ static void sweep(void)
         unattended_look(peer);
         closing_finish(peer);
         if (!peer->known || peer->gone || peer->left_connection) {
-            OPAL_THREAD_LOCK(&peer->lock);
+            biased_lock(&peer->lock);
             if (!peer->known && peer->out_state == OUT_OPEN && opal_list_is_empty(&peer->pending)) {
                 shm_outbound_leave(peer);
                 peer->out_state = OUT_NONE;
             }
             shm_outbound_retire(peer);
-            OPAL_THREAD_UNLOCK(&peer->lock);
+            biased_unlock(&peer->lock);
         }
     }
     OPAL_THREAD_UNLOCK(&shm.lock);

@@ -266,7 +266,7 @@ static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
 {
     int status = OPAL_SUCCESS;
 
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
         shm_outbound_open(peer);
     if (OPAL_UNLIKELY(peer->out_state == OUT_DEAD))
@@ -275,7 +275,7 @@ static int frag_submit(shm_peer_t *peer, struct shm_frag *frag)
         status = 1;
     else
         frag_queue(peer, frag);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     return status;
 }
 
@@ -311,12 +311,10 @@ int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_conver
                        uint32_t flags, mca_btl_base_tag_t tag,
                        mca_btl_base_descriptor_t **descriptor)
 {
-    bool threads = opal_using_threads();
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
     (void) btl;
-    if (OPAL_UNLIKELY(threads))
-        opal_mutex_lock(&peer->lock);
+    biased_lock(&peer->lock);
     if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
         shm_outbound_open(peer);
     if (OPAL_LIKELY(peer->out_direct && header_size + payload_size <= peer->length_max))
@@ -324,8 +322,7 @@ int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_conver
     if (OPAL_UNLIKELY(status != OPAL_SUCCESS && peer->out_direct) &&
         room_get(peer, start_of(header_size, payload_size), header_size + payload_size))
         status = message_write(peer, convertor, header, header_size, payload_size, tag);
-    if (OPAL_UNLIKELY(threads))
-        opal_mutex_unlock(&peer->lock);
+    biased_unlock(&peer->lock);
     if (OPAL_LIKELY(status == OPAL_SUCCESS) || OPAL_UNLIKELY(peer->gone))
         return OPAL_SUCCESS;
     return immediate_slow(peer, header_size, payload_size, order, flags, status, descriptor);
@@ -344,11 +341,11 @@ static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t head
     size_t length = header_size + payload_size;
     void *room = NULL;
 
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     if (OPAL_LIKELY(peer->out_direct))
         room = room_get(peer, start_of(header_size, payload_size), length);
     if (OPAL_UNLIKELY(!room))
-        OPAL_THREAD_UNLOCK(&peer->lock);
+        biased_unlock(&peer->lock);
     return room;
 }
 
@@ -366,7 +363,7 @@ static __attribute__((noinline)) void commit_any(shm_peer_t *peer, size_t header
 {
     message_publish(peer, tag, kind, start_of(header_size, payload_size),
                     header_size + payload_size);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
 }
 
 void shm_send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
@@ -422,7 +419,7 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
 {
     struct shm_frag *frag = NULL;
 
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     if (peer->out_state == OUT_WAITING || peer->out_state == OUT_NONE)
         shm_outbound_open(peer);
     if ((peer->out_state == OUT_OPEN || peer->gone) && !opal_list_is_empty(&peer->pending)) {
@@ -435,7 +432,7 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
     }
     if (peer->out_state == OUT_OPEN && opal_list_is_empty(&peer->pending))
         peer->out_direct = true;
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     return frag;
 }
 
@@ -457,9 +454,9 @@ void shm_send_fail_pending(shm_peer_t *peer)
     struct shm_frag *frag;
 
     do {
-        OPAL_THREAD_LOCK(&peer->lock);
+        biased_lock(&peer->lock);
         frag = (struct shm_frag *) opal_list_remove_first(&peer->pending);
-        OPAL_THREAD_UNLOCK(&peer->lock);
+        biased_unlock(&peer->lock);
         if (frag)
             frag_complete(peer, frag, true, OPAL_ERR_UNREACH);
     } while (frag);

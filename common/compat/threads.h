@@ -17,4 +17,37 @@
 #include "opal/threads/wait_sync.h"
 #endif
 
+#include "common/lock/bias.h"
+
+/* Locks of a component that are mostly taken by one thread. All are biased together. */
+extern __attribute__((visibility("hidden"))) struct bias component_bias;
+
+static inline void biased_lock(opal_mutex_t *mutex)
+{
+    if (OPAL_UNLIKELY(opal_using_threads()) && !bias_enter(&component_bias, thread_number()))
+        opal_mutex_lock(mutex);
+}
+
+/* 0: taken. */
+static inline int biased_trylock(opal_mutex_t *mutex)
+{
+    if (OPAL_LIKELY(!opal_using_threads()))
+        return 0;
+    int entered = bias_try(&component_bias, thread_number());
+    return entered > 0 ? 0 : entered < 0 ? 1 : opal_mutex_trylock(mutex);
+}
+
+static inline void biased_unlock(opal_mutex_t *mutex)
+{
+    if (OPAL_UNLIKELY(opal_using_threads()) && !bias_leave(&component_bias, thread_number()))
+        opal_mutex_unlock(mutex);
+}
+
+/* Before a lock that is taken outside of biased ones, and also inside of them (common/lock/bias.h). */
+static inline void biased_claim(void)
+{
+    if (OPAL_UNLIKELY(opal_using_threads()))
+        (void) bias_claim(&component_bias, thread_number());
+}
+
 #endif

@@ -3,12 +3,18 @@
  * sleeps, where each processor keeps its stores back as long as it likes (x86 does; a later load
  * passes them): no message is left lying while the receiver sleeps. Left out one at a time, each of
  * the orders that common/ring/bell.h and btl/shm/attended.c state is missed. Likewise a thread that
- * completes a request, and another one that begins to wait (pml/multilane/lane/waited.h). */
+ * completes a request, and another one that begins to wait (pml/multilane/lane/waited.h), and a lock
+ * that is biased to one thread when another one takes it (common/lock/bias.h). */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* as bias.c, below */
+#endif
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include "test/unit/walk.h"
 
@@ -36,9 +42,16 @@ static bool model_compare(void *address, const void *expected, uint64_t value);
 #include "common/ring/bell.h"
 #include "pml/multilane/lane/waited.h"
 
+static void model_barrier(void);
+static void model_yield(void);
+
+#define syscall(...)  (model_barrier(), 0)
+#define sched_yield() model_yield()
+#include "common/lock/bias.c"
+
 #define MESSAGES_MAX 3
-#define KEPT_MAX     8
-#define VISITED_MAX  (1u << 20)
+#define KEPT_MAX     16
+#define VISITED_MAX  (1u << 21)
 
 /* What is left out. */
 enum without {
@@ -63,6 +76,9 @@ struct words {
     struct waited waited;
     _Atomic uint64_t complete;    /* the request of the second thread */
     _Atomic uint64_t completions; /* struct waiting's */
+    struct bias bias;
+    _Atomic uint64_t mutex;   /* 1: taken */
+    _Atomic uint64_t guarded; /* by the bias, then by the mutex: how often it was held */
 };
 
 struct kept {
@@ -78,6 +94,9 @@ static struct {
     uint32_t kept_count[ENDS];
     uint32_t stored[ENDS], arrived[ENDS]; /* how many stores it made, and reached memory */
     bool sleeps, lingers;
+    bool yields[ENDS]; /* until no lock is held by the bias */
+    bool blocks[ENDS]; /* at the mutex */
+    bool inside[ENDS]; /* what is guarded */
     uint32_t linger_until[ENDS]; /* as `arrived` */
     uint64_t taken;
     uint64_t seen_hash[ENDS]; /* what an end has read and done */
@@ -102,7 +121,9 @@ static void pause_here(void)
 static size_t size_of(const void *address)
 {
     return address == &model.memory.waited.several ? sizeof(bool)
-           : address == &model.memory.asleep       ? sizeof(uint32_t)
+           : address == &model.memory.asleep || address == &model.memory.bias.state ||
+                   address == &model.memory.bias.depth
+               ? sizeof(uint32_t)
                                                    : sizeof(uint64_t);
 }
 
@@ -186,9 +207,9 @@ static bool model_compare(void *address, const void *expected, uint64_t value)
     all_arrive(walk.running);
     before = value_of(address);
     step(before);
-    if (memcmp(&before, expected, sizeof(before)) != 0)
+    if (memcmp(&before, expected, size_of(address)) != 0)
         return false;
-    memcpy(address, &value, sizeof(value));
+    memcpy(address, &value, size_of(address));
     return true;
 }
 
@@ -300,6 +321,87 @@ static void waiter_run(void)
     walk_done();
 }
 
+/* --- a biased lock ---------------------------------------------------------------------------- */
+
+static void model_barrier(void)
+{
+    pause_here();
+    if (model.without != WITHOUT_LINGER)
+        for (int end = 0; end < ENDS; end++)
+            all_arrive(end);
+}
+
+static void model_yield(void)
+{
+    model.yields[walk.running] = true;
+    pause_here();
+    model.yields[walk.running] = false;
+}
+
+static void mutex_lock(void)
+{
+    static const uint64_t is_free = 0;
+
+    do {
+        model.blocks[walk.running] = true;
+        pause_here();
+        model.blocks[walk.running] = false;
+    } while (!model_compare(&model.memory.mutex, &is_free, 1));
+}
+
+static void guarded_change(void)
+{
+    int me = walk.running;
+
+    if (model.inside[!me])
+        walk_fail("both are inside");
+    model.inside[me] = true;
+    uint64_t held = model_load(&model.memory.guarded);
+    model_store(&model.memory.guarded, held + 1, memory_order_relaxed);
+    model.inside[me] = false;
+}
+
+/* As biased_lock and biased_unlock (common/compat/threads.h). */
+static void lock_take(uintptr_t me)
+{
+    if (!bias_enter(&model.memory.bias, me))
+        mutex_lock();
+}
+
+static void lock_give(uintptr_t me)
+{
+    if (!bias_leave(&model.memory.bias, me))
+        model_store(&model.memory.mutex, 0, memory_order_release);
+}
+
+/* A lock inside of another one is the same mutex here: it is only taken by the bias. */
+static void first_run(void)
+{
+    for (uint32_t number = 0; number < model.count; number++) {
+        lock_take(FIRST_THREAD);
+        guarded_change();
+        if (bias_enter(&model.memory.bias, FIRST_THREAD)) {
+            guarded_change();
+            (void) bias_leave(&model.memory.bias, FIRST_THREAD);
+        } else {
+            guarded_change();
+        }
+        lock_give(FIRST_THREAD);
+    }
+    walk_done();
+}
+
+static void second_run(void)
+{
+    for (uint32_t number = 0; number < model.count; number++) {
+        lock_take(SECOND_THREAD);
+        guarded_change();
+        guarded_change();
+        lock_give(SECOND_THREAD);
+    }
+    walk_done();
+}
+
 static void stores_run(int end)
 {
     for (;;) {
@@ -332,6 +434,10 @@ static bool can_run(int who)
 {
     if (who >= ENDS)
         return model.kept_count[who - ENDS] > 0;
+    if (model.blocks[who] && model.memory.mutex != 0)
+        return false;
+    if (model.yields[who] && model.memory.bias.depth != 0)
+        return false;
     if (who == SENDER)
         return true;
     return !model.sleeps && (!model.lingers || linger_is_over());
@@ -393,13 +499,27 @@ static int waits_walk(void)
     return 0;
 }
 
+static int bias_walk(void)
+{
+    if (!holds(WITHOUT_NOTHING, 2)) {
+        fprintf(stderr, "%s: a biased lock", walk.failure);
+        walk_report();
+        return 1;
+    }
+    if (holds(WITHOUT_LINGER, 2)) {
+        fprintf(stderr, "a biased lock: the walk does not find that the barrier is left out\n");
+        return 1;
+    }
+    return 0;
+}
+
 static int walk_with(const struct walk_model *walked, int (*walks)(void))
 {
     if (!walk_begin(walked))
         return 1;
     int failed = walks();
     if (!failed)
-        printf("%llu states, %llu runs: no wake-up is lost\n", (unsigned long long) walk.states,
+        printf("%llu states, %llu runs: nothing is lost\n", (unsigned long long) walk.states,
                (unsigned long long) walk.runs);
     walk_end();
     return failed;
@@ -420,7 +540,15 @@ int main(void)
         VISITED_MAX,
         can_run};
 
+    static const struct walk_model bias = {
+        {first_run, second_run, sender_stores_run, receiver_stores_run},
+        run_begin,
+        state_hash,
+        VISITED_MAX,
+        can_run};
+
     if (!walk_can_run())
         return 77;
-    return walk_with(&bells, bells_walk) || walk_with(&waits, waits_walk);
+    return walk_with(&bells, bells_walk) || walk_with(&waits, waits_walk) ||
+           walk_with(&bias, bias_walk);
 }

@@ -25,7 +25,8 @@ struct multilane {
     bool receiving; /* arrivals_listen has registered the receive callback */
 
     /* The component's lock. Guards the tables of peers and of communicators, and the list of
-     * orphans. Taken inside a peer's lock, never around one. */
+     * orphans. Taken inside a peer's lock, never around one, and around those of communicators. By
+     * multilane_lock only. */
     opal_mutex_t lock;
 
     opal_mutex_t comm_lock; /* guards the list by extended id; the innermost lock */
@@ -68,5 +69,22 @@ struct multilane {
 
 /* Hidden, so that it is reached without the global offset table. */
 extern __attribute__((visibility("hidden"))) struct multilane multilane;
+
+static inline void multilane_lock(void)
+{
+    biased_claim();
+    OPAL_THREAD_LOCK(&multilane.lock);
+}
+
+static inline bool multilane_trylock(void)
+{
+    biased_claim();
+    return OPAL_THREAD_TRYLOCK(&multilane.lock) == 0;
+}
+
+static inline void multilane_unlock(void)
+{
+    OPAL_THREAD_UNLOCK(&multilane.lock);
+}
 
 #endif

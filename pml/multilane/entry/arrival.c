@@ -217,10 +217,10 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
     struct recv_request *request = NULL;
     bool is_kept = false, is_direct = false, is_taken = false;
     if (threads)
-        opal_mutex_lock(&peer->lock);
+        biased_lock(&peer->lock);
     if (OPAL_LIKELY(header.match.sequence == peer->next_receive_sequence && !peer->early)) {
         if (threads)
-            opal_mutex_lock(&comm->lock);
+            biased_lock(&comm->lock);
         if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag))) {
             request = recv_request_take_posted(comm, &header.match);
             is_direct = !request && !threads && awaited_take(comm, &header.match, data, size);
@@ -228,7 +228,7 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
                 !request && !is_direct && inbound_keep_plain(peer, comm, &header.match, data, size);
         }
         if (threads)
-            opal_mutex_unlock(&comm->lock);
+            biased_unlock(&comm->lock);
         if (request || is_direct)
             credit_matched(peer, flow_cost(size));
         is_taken = request || is_direct || is_kept;
@@ -236,7 +236,7 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
             peer->next_receive_sequence++;
     }
     if (threads)
-        opal_mutex_unlock(&peer->lock);
+        biased_unlock(&peer->lock);
     if (is_taken)
         credit_tell_if_due(peer);
     if (OPAL_UNLIKELY(size > STRIPE_LARGE_BYTES) && is_taken)

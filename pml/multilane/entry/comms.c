@@ -31,14 +31,14 @@ int module_add_comm(ompi_communicator_t *ompi)
     compat_comm_subscribe(ompi);
     ompi->c_pml_comm = comm;
 
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     /* Once it is listed, other threads deliver to it; the orphans must come first. */
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     int rc = comm_list(comm);
     if (rc == OMPI_SUCCESS)
         order_adopt_orphans(comm);
-    OPAL_THREAD_UNLOCK(&comm->lock);
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    biased_unlock(&comm->lock);
+    multilane_unlock();
     return rc;
 }
 
@@ -90,9 +90,9 @@ int module_del_comm(ompi_communicator_t *ompi)
     struct mca_pml_comm_t *comm = ompi->c_pml_comm;
     if (!comm)
         return OMPI_SUCCESS;
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     comm_unlist(comm);
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     comm_drop_unexpected(comm);
     comm_part(comm);
     match_table_fini(&comm->posted);
@@ -137,10 +137,10 @@ int module_revoke_comm(ompi_communicator_t *ompi, bool collectives_only)
         module_revoke_comm(ompi->c_local_comm, collectives_only);
     if (!comm)
         return OMPI_SUCCESS;
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     compat_comm_mark_revoked(ompi, collectives_only);
     struct inbound *refused = comm_take_refused(comm);
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
     while (refused) {
         struct inbound *next = refused->next;
         inbound_refuse(refused);

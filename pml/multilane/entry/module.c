@@ -255,12 +255,12 @@ int module_dump(ompi_communicator_t *ompi, int verbose)
 {
     struct mca_pml_comm_t *comm = ompi->c_pml_comm;
     (void) verbose;
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     opal_output(0, "multilane: communicator %s, index %u, rank %d of %u: %u receives posted",
                 ompi->c_name, comm->index, ompi->c_my_rank, comm->size, comm->posted.count);
     match_walk(&comm->posted, dump_receive);
     match_walk(&comm->unexpected, dump_message);
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
     return OMPI_SUCCESS;
 }
 

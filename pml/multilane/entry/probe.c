@@ -11,7 +11,7 @@ static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi
                                   ompi_status_public_t *status)
 {
     struct mca_pml_comm_t *comm = ompi->c_pml_comm;
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     struct inbound *inbound = inbound_find(comm, source, tag);
     if (inbound) {
         if (take)
@@ -23,7 +23,7 @@ static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi
             status->_cancelled = 0;
         }
     }
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
     if (!inbound) { /* relaxed, read in credit.c */
         atomic_store_explicit(&comm->probe_source, source, memory_order_relaxed);
         atomic_store_explicit(&comm->probe_missed, true, memory_order_relaxed);

@@ -114,9 +114,9 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
     if (assembly->receiver) {
         /* Without the lock: the assembly stays while some of its bytes are not counted. */
         struct recv_request *receiver = assembly->receiver;
-        OPAL_THREAD_UNLOCK(&peer->lock);
+        biased_unlock(&peer->lock);
         recv_request_write(receiver, part->offset, part->payload, part->payload_count);
-        OPAL_THREAD_LOCK(&peer->lock);
+        biased_lock(&peer->lock);
     } else if (!assembly_gather(assembly, part)) {
         *wrong = "a part of a message for which there is no memory, offset";
         return false;
@@ -132,13 +132,13 @@ void part_arrived(struct arrival *part)
     bool is_complete = false;
 
     awaited_post();
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     struct inbound *assembly = assembly_find(peer, part->match.sequence);
     if (!assembly)
         assembly = assembly_start(part, &rest, &wrong);
     if (assembly)
         is_complete = assembly_add(peer, assembly, part, &wrong);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
 
     if (is_complete) {
         seen_flush(peer);
@@ -156,13 +156,13 @@ void assemblies_lost(struct peer *peer)
     struct recv_request *receiver;
     do {
         receiver = NULL;
-        OPAL_THREAD_LOCK(&peer->lock);
+        biased_lock(&peer->lock);
         for (struct inbound *at = peer->assemblies; at && !receiver; at = at->next_assembly) {
             receiver = at->receiver;
             at->receiver = NULL;
             at->refused = true;
         }
-        OPAL_THREAD_UNLOCK(&peer->lock);
+        biased_unlock(&peer->lock);
         if (receiver)
             recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
     } while (receiver);

@@ -23,7 +23,7 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver)
     struct arrival *arrival = &inbound->arrival;
     struct peer *peer = arrival->peer;
     bool is_plain = inbound->is_plain, is_whole = true, is_lost = false;
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     inbound_release(inbound);
     if (arrival->type == WIRE_PART) { /* the last part frees it, at any time from here on */
         is_whole = false;
@@ -31,7 +31,7 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver)
         if (!is_lost)
             inbound_attach(inbound, receiver); /* part_arrived goes on */
     }
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     if (OPAL_UNLIKELY(is_lost))
         recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
     if (is_plain) {

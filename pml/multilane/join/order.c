@@ -17,7 +17,7 @@ static struct mca_pml_comm_t *arrival_comm(const struct arrival *arrival)
  * appeared meanwhile. */
 static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct inbound *kept)
 {
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     struct mca_pml_comm_t *comm = arrival_comm(arrival);
     if (!comm) {
         struct inbound *inbound = kept ? kept : inbound_keep(arrival);
@@ -26,7 +26,7 @@ static struct mca_pml_comm_t *orphan_keep(const struct arrival *arrival, struct 
             opal_list_append(&multilane.orphans, (opal_list_item_t *) inbound);
         }
     }
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     return comm;
 }
 
@@ -98,7 +98,7 @@ struct recv_request *order_deliver(struct arrival *arrival, struct inbound *kept
         return NULL;
     }
     struct recv_request *request = NULL;
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, arrival->match.tag))) {
         request = recv_request_take_posted(comm, &arrival->match);
         if (!request) {
@@ -112,7 +112,7 @@ struct recv_request *order_deliver(struct arrival *arrival, struct inbound *kept
         refuse_later(arrival, kept, &rest->refused);
         credit_matched(arrival->peer, arrival_cost(arrival));
     }
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
     if (request)
         credit_matched(arrival->peer, arrival_cost(arrival));
     return request;
@@ -191,7 +191,7 @@ void message_arrived(struct arrival *arrival)
     struct order_rest rest = {.ready = NULL};
 
     awaited_post();
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     int32_t ahead = (int32_t) (arrival->match.sequence - peer->next_receive_sequence);
     if (OPAL_LIKELY(ahead == 0)) {
         peer->next_receive_sequence++;
@@ -203,7 +203,7 @@ void message_arrived(struct arrival *arrival)
         if (inbound && !order_insert_early(peer, inbound))
             inbound_free(inbound); /* a duplicate */
     }                              /* else a duplicate */
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
 
     /* User requests complete from here on, with no lock held. */
     if (OPAL_LIKELY(receiver != NULL))

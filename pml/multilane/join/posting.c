@@ -28,7 +28,7 @@ void receive_start(struct recv_request *request)
     recv_request_begin(request);
 
     awaited_post();
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     struct inbound *inbound = inbound_find(comm, source, tag);
     int error = OMPI_SUCCESS;
     if (inbound) {
@@ -45,7 +45,7 @@ void receive_start(struct recv_request *request)
             match_table_grow(&comm->posted);
         request_list(request, comm, source, tag);
     }
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
 
     if (inbound)
         inbound_take(inbound, request);

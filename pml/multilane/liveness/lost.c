@@ -28,7 +28,7 @@ static void handler_look(struct mca_pml_comm_t *comm, void *with)
 static void posted_take_all(struct mca_pml_comm_t *comm, void *with)
 {
     struct search *search = with;
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask; i++) {
         struct match_node *head = comm->posted.buckets[i];
         while (head) {
@@ -43,7 +43,7 @@ static void posted_take_all(struct mca_pml_comm_t *comm, void *with)
             head = comm->posted.buckets[i];
         }
     }
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
 }
 
 static void posted_end(struct peer *peer)

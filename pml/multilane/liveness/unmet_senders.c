@@ -35,11 +35,11 @@ static void unmet_look(struct mca_pml_comm_t *comm, void *with)
         return;
     if (atomic_load_explicit(&comm->probe_missed, memory_order_relaxed)) /* both: probe.c */
         unmet_note(unmet, comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask; i++)
         for (const struct match_node *head = comm->posted.buckets[i]; head; head = head->next_head)
             unmet_note(unmet, comm, head->source);
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
 }
 
 static bool loses_messages(const struct peer *peer)

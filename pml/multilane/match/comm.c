@@ -123,17 +123,17 @@ static void visit_all(void (*visit)(struct mca_pml_comm_t *comm, void *with), vo
 
 void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
 {
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     visit_all(visit, with);
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
 }
 
 bool comms_try_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
 {
-    if (OPAL_THREAD_TRYLOCK(&multilane.lock) != 0)
+    if (!multilane_trylock())
         return false;
     visit_all(visit, with);
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     return true;
 }
 

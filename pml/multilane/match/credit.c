@@ -40,13 +40,13 @@ void credit_release(struct peer *peer, uint32_t cost)
 void credit_tell(struct peer *peer)
 {
     struct wire_credit credit;
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     bool is_due = atomic_load_explicit(&peer->credit_due, memory_order_relaxed);
     if (is_due) {
         flow_tell(&peer->in, &multilane.pool, &credit.limit, &credit.headers);
         atomic_store_explicit(&peer->credit_due, false, memory_order_relaxed);
     }
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     if (!is_due)
         return;
     control_send(peer_control_lane(peer), WIRE_CREDIT, &credit, sizeof(credit));
@@ -63,12 +63,12 @@ static void one_waits(struct mca_pml_comm_t *comm, void *with)
     struct search *search = with;
     if (search->found)
         return;
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask && !search->found; i++)
         for (const struct match_node *head = comm->posted.buckets[i]; head && !search->found;
              head = head->next_head)
             search->found = comm_has(comm, head->source, search->peer);
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
     /* Relaxed: a probe that this misses will set it again. */
     if (!search->found &&
         atomic_exchange_explicit(&comm->probe_missed, false, memory_order_relaxed))
@@ -88,7 +88,7 @@ static int starved_retry(struct pending *pending)
 {
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, starved_pending));
     uint64_t now = clock_now_ns();
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     bool is_over = !peer->reachable || !flow_is_exhausted(&peer->in);
     if (is_over) {
         peer->starved = false;
@@ -97,28 +97,28 @@ static int starved_retry(struct pending *pending)
         peer->starved_ns = now;
     }
     bool is_time = !is_over && now - peer->starved_ns >= STARVED_NS;
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     if (is_over)
         return OMPI_SUCCESS;
     if (!is_time)
         return OMPI_ERR_OUT_OF_RESOURCE;
     bool is_wanted = receive_waits(peer);
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     peer->starved_ns = now;
     if (is_wanted) {
         flow_extend(&peer->in);
         due(peer);
     }
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     credit_tell_if_due(peer);
     return OMPI_ERR_OUT_OF_RESOURCE;
 }
 
 void credit_end(struct peer *peer)
 {
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     flow_end(&peer->in, &multilane.pool);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
 }
 
 void credit_begin(struct peer *peer)

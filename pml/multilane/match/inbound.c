@@ -145,9 +145,9 @@ void inbound_release(struct inbound *inbound)
 void inbound_unhold(struct inbound *inbound)
 {
     struct peer *peer = inbound->arrival.peer;
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     inbound_release(inbound);
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
 }
 
 /* Adds the message under its wildcard keys. With the communicator's lock held. */
@@ -256,13 +256,13 @@ bool inbound_keep_plain(struct peer *peer, struct mca_pml_comm_t *comm,
 
 struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int tag, size_t room)
 {
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     struct inbound *inbound = inbound_find(comm, source, tag);
     if (inbound && !inbound_is_plain(inbound, room))
         inbound = NULL;
     if (inbound)
         inbound_remove(comm, inbound);
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
     if (inbound)
         inbound_unhold(inbound);
     return inbound;
@@ -270,13 +270,13 @@ struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int 
 
 void inbound_forget(struct peer *peer, const struct recv_request *receiver)
 {
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     for (struct inbound *at = peer->assemblies; at; at = at->next_assembly)
         if (at->receiver == receiver) {
             at->receiver = NULL;
             at->refused = true;
         }
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
 }
 
 static void early_free(struct peer *peer, void *unused)
@@ -297,11 +297,11 @@ void inbounds_fini(void)
 void inbound_drop(struct inbound *inbound)
 {
     struct peer *peer = inbound->arrival.peer;
-    OPAL_THREAD_LOCK(&peer->lock);
+    biased_lock(&peer->lock);
     inbound_release(inbound);
     bool is_in_parts = inbound->arrival.type == WIRE_PART;
     inbound->refused = true; /* the last part frees it */
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     if (!is_in_parts)
         inbound_free(inbound);
     if (peer->reachable)

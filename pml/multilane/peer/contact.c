@@ -47,7 +47,7 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
     if (!proc || (name.jobid == multilane.me.jobid && name.vpid >= multilane.local_peer_count))
         return NULL;
 
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     peer = peer_find(name);
     bool is_new = !peer;
     if (is_new)
@@ -70,7 +70,7 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
         if (is_new)
             peer_list(peer);
     }
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     return peer;
 }
 

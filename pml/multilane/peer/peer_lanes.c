@@ -255,11 +255,11 @@ void peer_meet_device(struct peer *peer, const struct memory *memory)
     uint32_t changes = device_costs_changes();
     if (OPAL_LIKELY(atomic_load_explicit(&peer->device_changes, memory_order_relaxed) == changes))
         return;
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
     atomic_store_explicit(&peer->device_changes, changes, memory_order_relaxed);
     (void) peer_plan(peer); /* else the plan stays */
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     plan_change_raise(peer, before);
 }
 
@@ -289,24 +289,24 @@ static bool round_trips_ask(const struct peer *peer, bool *all)
 void peer_ask_network(struct peer *peer)
 {
     bool all = true, is_far = attributes_placement(peer) == PROFILE_HOST;
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
     if (before && is_far && round_trips_ask(peer, &all))
         (void) peer_plan(peer); /* else the plan stays */
     uint8_t asks = atomic_load_explicit(&peer->network_asks, memory_order_relaxed);
     atomic_store_explicit(&peer->network_asks, all ? NETWORK_ASKS_MOST : asks + 1,
                           memory_order_relaxed);
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     plan_change_raise(peer, before);
 }
 
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
 {
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
     if (peer->reachable && !peer->is_self)
         peer_take_lanes(peer);
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     plan_change_raise(peer, before);
     return peer_lane_of(peer, btl);
 }
@@ -314,13 +314,13 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
 bool lane_set_lost(struct lane *lane, bool is_lost)
 {
     struct peer *peer = lane->peer;
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
     bool was_lost = lane_is_lost(lane);
     atomic_store_explicit(&lane->lost, is_lost,
                           memory_order_relaxed); /* a hint to requests under way */
     bool carries = has_lane(peer) && (was_lost == is_lost || peer_plan(peer));
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     plan_change_raise(peer, before);
     return carries;
 }

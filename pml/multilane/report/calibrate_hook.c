@@ -125,7 +125,7 @@ static int measure_force(int rank, int protocol, uint32_t mask)
     struct peer *peer = peer_of_rank(rank);
     if (!peer || protocol >= MODEL_PROTOCOLS)
         return OMPI_ERR_BAD_PARAM;
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     struct peer_class *class = peer_class_now(peer);
     struct forced *forced = NULL;
     if (remember(class)) {
@@ -137,7 +137,7 @@ static int measure_force(int rank, int protocol, uint32_t mask)
         memcpy(class->plans, forced->plans, sizeof(forced->plans));
         memcpy(class->routes, forced->routes, sizeof(forced->routes));
     }
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     return forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
 

@@ -20,7 +20,7 @@ typedef bool (*route_filter)(const struct peer_class *class, const struct route 
 static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
 {
     uint64_t sum = 0;
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     for (struct peer_class *class = classes_first(); class; class = class->next) {
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             if (!class->plans[buffer])
@@ -32,7 +32,7 @@ static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
             }
         }
     }
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     return sum;
 }
 
@@ -123,11 +123,11 @@ static int read_sizes(const struct mca_base_pvar_t *variable, void *value, void 
     memset(sizes, 0, SIZES * sizeof(*sizes));
     if (!multilane.enabled)
         return OMPI_SUCCESS;
-    OPAL_THREAD_LOCK(&multilane.lock);
+    multilane_lock();
     for (struct peer_class *class = classes_first(); class; class = class->next)
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
             sizes_add(class, buffer, sizes);
-    OPAL_THREAD_UNLOCK(&multilane.lock);
+    multilane_unlock();
     return OMPI_SUCCESS;
 }
 

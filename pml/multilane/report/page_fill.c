@@ -97,12 +97,12 @@ static void sending_fill(struct peer *peer, struct page_peer *row)
 /* False: the lock is taken; what was there stays. */
 static bool receiving_fill(struct peer *peer, struct page_peer *row)
 {
-    if (OPAL_THREAD_TRYLOCK(&peer->lock) != 0)
+    if (biased_trylock(&peer->lock) != 0)
         return false;
     row->received = peer->next_receive_sequence;
     row->early = early_count(peer);
     row->kept = peer->in.held;
-    OPAL_THREAD_UNLOCK(&peer->lock);
+    biased_unlock(&peer->lock);
     return true;
 }
 
@@ -361,7 +361,7 @@ static void table_fill(const struct mca_pml_comm_t *comm, const struct match_tab
 static void comm_fill(struct mca_pml_comm_t *comm, void *with)
 {
     (void) with;
-    if (OPAL_THREAD_TRYLOCK(&comm->lock) != 0)
+    if (biased_trylock(&comm->lock) != 0)
         return;
     own_page->posted_total += comm->posted.count;
     own_page->unexpected_total += comm->unexpected.count / (comm->wildcards ? 4 : 1);
@@ -369,7 +369,7 @@ static void comm_fill(struct mca_pml_comm_t *comm, void *with)
         table_fill(comm, &comm->posted, &own_page->posted_count, posted_fill);
     if (comm->unexpected.count)
         table_fill(comm, &comm->unexpected, &own_page->unexpected_count, unexpected_fill);
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
 }
 
 static void messages_fill(void)

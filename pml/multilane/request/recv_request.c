@@ -46,14 +46,14 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     struct mca_pml_comm_t *comm = request->base.req_base.req_comm->c_pml_comm;
     (void) complete;
 
-    OPAL_THREAD_LOCK(&comm->lock);
+    biased_lock(&comm->lock);
     bool can_cancel = !request_is_complete(ompi) && !request->matched;
     if (can_cancel) {
         match_remove(&comm->posted, &request->node);
         request->matched = true;
         request->size = request->wanted = 0;
     }
-    OPAL_THREAD_UNLOCK(&comm->lock);
+    biased_unlock(&comm->lock);
 
     struct peer *peer = recv_request_peer(request);
     const struct protocol *holder =
