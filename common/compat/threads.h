@@ -43,7 +43,8 @@ static inline void biased_unlock(opal_mutex_t *mutex)
         opal_mutex_unlock(mutex);
 }
 
-/* Before a lock that is taken outside of biased ones, and also inside of them (common/lock/bias.h). */
+/* Before a lock that is taken outside of biased ones, and also inside of them (common/lock/bias.h).
+ */
 static inline void biased_claim(void)
 {
     if (OPAL_UNLIKELY(opal_using_threads()))

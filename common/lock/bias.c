@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Some 10 ms. Where the kernel has no such call, or a sandbox forbids it: no processor keeps a store
- * back, or a load that it made early, for nearly as long as this sleeps. */
+/* Some 10 ms. Where the kernel has no such call, or a sandbox forbids it: no processor keeps a
+ * store back, or a load that it made early, for nearly as long as this sleeps. */
 static void barrier_everywhere(void)
 {
     static const struct timespec long_enough = {.tv_nsec = 10000000};

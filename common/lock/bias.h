@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks that are biased to the first thread that takes one: while no other thread takes any of
  * them, it pays no locked instruction. Most programs that allow threads in MPI have one that calls
- * it. The first lock that another thread takes ends the bias for good; from then on all are mutexes.
+ * it. The first lock that another thread takes ends the bias for good; from then on all are
+ * mutexes.
  *
  *     if (!bias_enter(&bias, thread_number()))
  *         mutex_lock(m);
@@ -34,9 +35,9 @@ enum bias_state {
  * other waits. If it is before (2), then (2) finds what (a) stored, and the first takes the mutex.
  * test/unit/bias_model.c walks all of it, with stores kept back. */
 struct bias {
-    _Atomic uintptr_t thread; /* the first one's number; 0: none yet. Set once, by whoever is first */
-    /* Stored by other threads than the first, in this order. Acquire, where BIAS_ENDED is found: what
-     * the first did inside is before all that others do with the mutex. */
+    _Atomic uintptr_t thread; /* the first one's number; 0: none yet. Set once */
+    /* Stored by other threads than the first, in this order. Acquire, where BIAS_ENDED is found:
+     * what the first did inside is before all that others do with the mutex. */
     _Atomic uint32_t state;
     /* How many of the locks the first thread holds by the bias. Stored by that thread only: release
      * on the way out, against (c). Once the state is not BIAS_ON it does not leave 0 again. */

@@ -3,8 +3,8 @@
  * sleeps, where each processor keeps its stores back as long as it likes (x86 does; a later load
  * passes them): no message is left lying while the receiver sleeps. Left out one at a time, each of
  * the orders that common/ring/bell.h and btl/shm/attended.c state is missed. Likewise a thread that
- * completes a request, and another one that begins to wait (pml/multilane/lane/waited.h), and a lock
- * that is biased to one thread when another one takes it (common/lock/bias.h). */
+ * completes a request, and another one that begins to wait (pml/multilane/lane/waited.h), and a
+ * lock that is biased to one thread when another one takes it (common/lock/bias.h). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* as bias.c, below */
 #endif
@@ -94,9 +94,9 @@ static struct {
     uint32_t kept_count[ENDS];
     uint32_t stored[ENDS], arrived[ENDS]; /* how many stores it made, and reached memory */
     bool sleeps, lingers;
-    bool yields[ENDS]; /* until no lock is held by the bias */
-    bool blocks[ENDS]; /* at the mutex */
-    bool inside[ENDS]; /* what is guarded */
+    bool yields[ENDS];           /* until no lock is held by the bias */
+    bool blocks[ENDS];           /* at the mutex */
+    bool inside[ENDS];           /* what is guarded */
     uint32_t linger_until[ENDS]; /* as `arrived` */
     uint64_t taken;
     uint64_t seen_hash[ENDS]; /* what an end has read and done */
@@ -124,7 +124,7 @@ static size_t size_of(const void *address)
            : address == &model.memory.asleep || address == &model.memory.bias.state ||
                    address == &model.memory.bias.depth
                ? sizeof(uint32_t)
-                                                   : sizeof(uint64_t);
+               : sizeof(uint64_t);
 }
 
 static void oldest_arrives(int end)

@@ -43,12 +43,13 @@ TESTS += test/unit/test_compat
 test_unit_test_compat_SOURCES = test/unit/test_compat.c
 test_unit_test_compat_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OPAL_LIBS)
 
-# The ring: its tests, and all interleavings of small ones.
-ring_tests = test/unit/ring_test test/unit/ring_model test/unit/ring_move_model test/unit/bell_model
+# The ring and biased locks: their tests, and all interleavings of small ones.
+ring_tests = test/unit/bias_test test/unit/ring_test test/unit/ring_model test/unit/ring_move_model test/unit/bell_model
 check_PROGRAMS += $(ring_tests)
 TESTS += $(ring_tests)
 test_unit_ring_test_SOURCES = test/unit/ring_test.c
 test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
+test_unit_bias_test_LDADD = libmultilane_common.la -lpthread
 test_unit_bell_model_SOURCES = test/unit/bell_model.c test/unit/walk.c test/unit/walk.h
 test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit/walk.h
 test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c test/unit/walk.h

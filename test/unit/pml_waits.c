@@ -81,8 +81,8 @@ static void begin(unsigned first, unsigned apart)
     rounds = 0;
     calls = 0;
     for (unsigned i = 0; i < REQUESTS; i++) {
-        requests[i] = (ompi_request_t){.req_complete = REQUEST_PENDING,
-                                       .req_type = OMPI_REQUEST_PML};
+        requests[i] =
+            (ompi_request_t){.req_complete = REQUEST_PENDING, .req_type = OMPI_REQUEST_PML};
         waited_for[i] = &requests[i];
         completes_at[i] = first ? first + i * apart : 0;
     }

@@ -101,7 +101,8 @@ request_poll_until(bool (*is_done)(const void *what), const void *what, struct l
 
 bool requests_come_soon_to_thread(size_t count, ompi_request_t *const *requests, bool all);
 
-/* With threads: looks for these requests, all or one of them, before a wait's story. True: complete.
+/* With threads: looks for these requests, all or one of them, before a wait's story. True:
+ * complete.
  */
 static inline bool requests_come_soon(size_t count, ompi_request_t *const *requests, bool all)
 {
