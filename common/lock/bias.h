@@ -33,7 +33,7 @@ enum bias_state {
  * The first has no fence between (1) and (2), only one for the compiler. The barrier (b) is passed
  * on the first's processor, too. If that is after (2), then (1) is in memory before (c), and the
  * other waits. If it is before (2), then (2) finds what (a) stored, and the first takes the mutex.
- * test/unit/bias_model.c walks all of it, with stores kept back. */
+ * test/unit/bell_model.c walks all of it, with stores kept back. */
 struct bias {
     _Atomic uintptr_t thread; /* the first one's number; 0: none yet. Set once */
     /* Stored by other threads than the first, in this order. Acquire, where BIAS_ENDED is found:
