@@ -9,6 +9,7 @@
 #include "common/compat/modex.h"
 #include "common/compat/named.h"
 #include "common/lane/host.h"
+#include "common/lane/readers.h"
 #include "common/memory/chunks.h"
 #include "common/memory/kernels.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
@@ -121,6 +122,7 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
     cuda_copies_init();
     cuda_rings_init();
+    cuda.readers_allowed = readers_allow(); /* they take file descriptors */
     /* BML r2 calls progress only of BTLs that it admits. Registered now, while no other thread
      * walks the list of progress functions, which is freed when it grows. */
     opal_progress_register(cuda_progress);
@@ -225,6 +227,9 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
         free(peer);
     }
     copiers_close();
+    if (cuda.readers_allowed)
+        readers_forbid();
+    cuda.readers_allowed = false;
     OBJ_DESTRUCT(&cuda.lock);
     return OPAL_SUCCESS;
 }

@@ -94,6 +94,7 @@ struct cuda_state {
     struct user_attributes user; /* attributes by parameters */
 
     uint64_t pid_namespace; /* ours */
+    bool readers_allowed;   /* readers.h */
     opal_mutex_t lock;      /* guards all below */
     cuda_peer_t *peers;
     struct cuda_mapping *mappings;

@@ -3,16 +3,14 @@
  */
 #include "btl/shm/shm.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include "common/compat/component.h"
 #include "common/compat/named.h"
 #include "common/lane/crowd.h"
 #include "common/lane/memory_limit.h"
+#include "common/lane/readers.h"
 #include "common/model/number.h"
 #include "opal/util/proc.h"
 
@@ -215,27 +213,6 @@ static void limits_clip(void)
 
 /* --- beginning --- */
 
-/* Lets other processes of the job read our memory where the system allows that only to named
- * debuggers. */
-static void readers_allow(void)
-{
-    int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
-    char scope = '0';
-
-    if (fd < 0)
-        return;
-    if (read(fd, &scope, 1) == 1 && scope == '1')
-        shm.readers_allowed = prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) == 0;
-    close(fd);
-}
-
-static void readers_forbid(void)
-{
-    if (shm.readers_allowed)
-        (void) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-    shm.readers_allowed = false;
-}
-
 static int lists_init(void)
 {
     OBJ_CONSTRUCT(&shm.lock, opal_mutex_t);
@@ -286,7 +263,7 @@ static bool begin(void)
     shm.crowded = local_processes() > crowd_processors();
     atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
     if (shm.single_copy != SHM_COPY_NONE)
-        readers_allow();
+        shm.readers_allowed = readers_allow();
     return true;
 }
 
@@ -335,7 +312,9 @@ static int shm_finalize(mca_btl_base_module_t *btl)
     shm_own_segments_finalize();
     shm_peers_close();
     shm_own_segments_destroy();
-    readers_forbid();
+    if (shm.readers_allowed)
+        readers_forbid();
+    shm.readers_allowed = false;
     lists_finish();
     return OPAL_SUCCESS;
 }

@@ -215,7 +215,7 @@ struct shm_state {
     /* A ring could not grow: silent ones shrink sooner. Relaxed: a hint. */
     _Atomic bool memory_wanted;
     bool crowded;         /* common/lane/crowd.h */
-    bool readers_allowed; /* by PR_SET_PTRACER */
+    bool readers_allowed; /* readers.h */
     uint64_t proof;       /* what peers read to prove that they reach this process */
 
     /* Guards the tables of peers and connections and what makes or ends a connection. Never taken

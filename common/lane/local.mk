@@ -15,6 +15,7 @@ libmultilane_common_la_SOURCES += \
 	common/lane/locality.c common/lane/locality.h \
 	common/lane/memory_limit.c common/lane/memory_limit.h \
 	common/lane/profile.c common/lane/profile.h \
+	common/lane/readers.c common/lane/readers.h \
 	common/lane/startup.c common/lane/startup.h \
 	common/lane/startup_measure.c common/lane/startup_measure.h \
 	common/lane/user_attributes.c common/lane/user_attributes.h

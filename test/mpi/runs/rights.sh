@@ -32,10 +32,20 @@ rights_ask() { # [MCA arguments]
     return $status
 }
 
-rights_at_level() {
+# btl/cuda takes file descriptors of its peers, with no lane beside it that asks for the right to.
+rights_device() {
+    rights_as 65533 env OMPI_MCA_btl_cuda_lane_latency=1e-6 OMPI_MCA_btl_cuda_lane_overhead=6e-6 \
+        OMPI_MCA_btl_cuda_lane_bandwidth=100e9 "$mpirun" -n 2 "${oversubscribe[@]}" --mca pml multilane \
+        --mca btl self,tcp,cuda --mca btl_tcp_if_include lo --mca pml_multilane_profile none \
+        -x LD_LIBRARY_PATH="$build/test/fake" "$build/test/mpi/device" mapped </dev/null 2>&1 |
+        tee "$build/rights.device" | grep 'device: memory of the other process was opened' ||
+        { cat "$build/rights.device"; return 1; }
+}
+
+rights_at_level() { # LEVEL COMMAND
     local before status
     before=$(cat $rights_scope)
-    echo "$1" >$rights_scope && [ "$(cat $rights_scope)" = "$1" ] && rights_ask
+    echo "$1" >$rights_scope && [ "$(cat $rights_scope)" = "$1" ] && $2
     status=$?
     echo "$before" >$rights_scope
     return $status
@@ -45,8 +55,10 @@ if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
     skip "${prefix}rights" "it takes two users of its own: as root, with setpriv"
 elif [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
     for rights_level in 1 2; do
-        check "${prefix}rights.yama-$rights_level" rights_at_level $rights_level
+        check "${prefix}rights.yama-$rights_level" rights_at_level $rights_level rights_ask
     done
+    check "${prefix}rights.device" rights_at_level 1 rights_device
 else
     check "${prefix}rights.same-user" rights_ask
+    check "${prefix}rights.device" rights_device
 fi
