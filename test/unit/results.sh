@@ -82,6 +82,18 @@ grep -q '^skipped.here\.bad' "$results" || { echo "nothing is left out on 5.0" >
 "$folder/top/test/mpi/run" "$folder/build" here. 2 --only bad >/dev/null
 expect "what is left out, asked for" 1 1
 
+# Both what a program prints and how it ends are looked at. This mpirun prints "said" and ends with the
+# last of its arguments.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\necho said\neval "exit \\${$#}"\n' >"$folder/mpirun"
+chmod +x "$folder/mpirun"
+printf 'ompi_version=4.1.4\nsanitizer=\nmpirun=%s\n' "$folder/mpirun" >"$folder/build/test/build-env"
+printf 'mpi_says %s 1 -- /program %d\n' 'good said' 0 'bad said' 1 'bad nothing' 0 >"$folder/top/test/mpi/runs/1.sh"
+printf 'mpi_fails %s 1 -- /program %d\n' 'good said' 1 'bad said' 0 'bad nothing' 1 >>"$folder/top/test/mpi/runs/1.sh"
+: >"$results"
+(top=$folder/top; mpi_run "$folder/build" here. 1) >/dev/null 2>&1
+expect "what programs say and how they end" 4 6
+
 # test/all itself, with a part that an unset variable ends, and one after it.
 mkdir -p "$folder/top/test/parts" && cp "$top/test/all" "$folder/top/test/"
 # shellcheck disable=SC2016
