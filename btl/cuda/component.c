@@ -220,6 +220,7 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
     cuda_rings_close();
     kernels_close();
     cuda_mappings_close();
+    cuda_keys_close();
     while (cuda.peers) {
         cuda_peer_t *peer = cuda.peers;
 

@@ -41,13 +41,14 @@ struct mca_btl_base_registration_handle_t {
         struct driver_ipc_handle ipc;
         struct driver_fabric_handle fabric;
         struct {
-            int32_t pid, fd; /* open in that process as long as the key lives */
+            int32_t pid, fd; /* open in that process as long as a message has the key */
         } file;
     } handle;
     uint32_t kind; /* enum share_kind */
     uint32_t reserved;
     struct driver_uuid device;
-    uint64_t buffer_id; /* in its process: another allocation at the same address has another one */
+    uint64_t buffer_id; /* in its process and of its kind: another allocation at the same address
+                         * has another one */
     uint64_t start;     /* of the allocation, there */
     uint64_t size;
 };
@@ -127,12 +128,18 @@ bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other
  * an attempt shows it. */
 bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other);
 
-/* share.c: the driver's handles. Each in the context of the memory's device, which is current. */
-/* Fills the key's handle for the bytes from `first` to `last`, and the range of memory that it
- * covers. */
-driver_result cuda_share_export(const struct memory *memory, const cuda_peer_t *peer,
-                                driver_ptr first, driver_ptr last, cuda_key_t *key);
-void cuda_share_retract(const cuda_key_t *key);
+/* share.c: the driver's handles of mapped memory, and opening memory of either kind. The first
+ * three in the context of the memory's device, which is current. */
+/* The chunk that the bytes from `first` to `last` are in, which is held, and into the key where it
+ * is mapped. */
+driver_result cuda_share_chunk(driver_ptr first, driver_ptr last, driver_chunk *chunk,
+                               cuda_key_t *key);
+/* Whether it is mapped there still. */
+bool cuda_share_is_mapped(const cuda_key_t *key, driver_chunk chunk);
+/* Fills the key's handle. */
+driver_result cuda_share_export(driver_chunk chunk, const cuda_peer_t *peer, cuda_key_t *key);
+/* Ends both the handle and our hold. */
+void cuda_share_retract(const cuda_key_t *key, driver_chunk chunk);
 /* Maps the memory of the key at *here, in the copier's context. After an error `why` says why. */
 driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
                               char *why, size_t why_size);
@@ -142,6 +149,7 @@ void cuda_share_close(enum share_kind kind, const struct copier *copier, driver_
 /* key.c: memory of this process, for peers. */
 BTL_FUNCTION(register_mem, cuda_key_make);
 BTL_FUNCTION(deregister_mem, cuda_key_free);
+void cuda_keys_close(void);
 
 /* mapping.c: memory of peers, in this process. */
 /* Opens the memory of the key in the copier's context, so that the driver gives its device access;

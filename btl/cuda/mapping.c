@@ -28,8 +28,9 @@ static bool overlaps(const struct cuda_mapping *mapping, const cuda_key_t *key)
 /* Whether it is the allocation of the key, and not an earlier one at the same address. */
 static bool is_of_key(const struct cuda_mapping *mapping, const cuda_key_t *key)
 {
-    return mapping->buffer_id == key->buffer_id && mapping->start == key->start &&
-           mapping->size == key->size && (mapping->is_refused || copier_is_alive(mapping->copier));
+    return mapping->kind == (enum share_kind) key->kind && mapping->buffer_id == key->buffer_id &&
+           mapping->start == key->start && mapping->size == key->size &&
+           (mapping->is_refused || copier_is_alive(mapping->copier));
 }
 
 /* Under the lock. The mapping of the key in the copier's context, if there is one. Any other
@@ -171,9 +172,6 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
         made->copier = copier;
         complain(peer, why);
     }
-    /* A buffer id need not tell a program's own mapped memory from what it maps at the same address
-     * later. So such memory is opened for each message. */
-    made->is_stale = made->kind != SHARE_IPC && !made->is_refused;
     made->next = cuda.mappings;
     cuda.mappings = made;
     cuda.mapping_count++;

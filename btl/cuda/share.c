@@ -26,7 +26,36 @@ static bool can_map(void)
            driver.range_unmap && driver.range_allow && driver.mapping_find;
 }
 
-static driver_result chunk_export(driver_chunk chunk, const cuda_peer_t *peer, cuda_key_t *key)
+/* Addresses that were reserved together are one range to the driver, whatever is mapped there; a
+ * handle is for one chunk of memory, so the first and the last byte have to be in the same. */
+driver_result cuda_share_chunk(driver_ptr first, driver_ptr last, driver_chunk *chunk,
+                               cuda_key_t *key)
+{
+    driver_ptr start = 0;
+    size_t size = 0;
+
+    if (!can_map())
+        return DRIVER_NOT_SUPPORTED;
+    driver_result result = driver.mapping_find(&start, &size, first);
+    if (result == DRIVER_SUCCESS && last - start >= size)
+        result = DRIVER_NOT_SUPPORTED;
+    key->start = start;
+    key->size = size;
+    return result == DRIVER_SUCCESS ? driver.chunk_retain(chunk, (void *) (uintptr_t) first)
+                                    : result;
+}
+
+bool cuda_share_is_mapped(const cuda_key_t *key, driver_chunk chunk)
+{
+    driver_chunk now;
+
+    if (driver.chunk_retain(&now, (void *) (uintptr_t) key->start) != DRIVER_SUCCESS)
+        return false;
+    driver.chunk_release(now);
+    return now == chunk;
+}
+
+driver_result cuda_share_export(driver_chunk chunk, const cuda_peer_t *peer, cuda_key_t *key)
 {
     int fd = -1;
 
@@ -42,51 +71,11 @@ static driver_result chunk_export(driver_chunk chunk, const cuda_peer_t *peer, c
     return result;
 }
 
-/* Addresses that were reserved together are one range to the driver, whatever is mapped there; a
- * handle is for one chunk of memory, so the first and the last byte have to be in the same. */
-static driver_result mapped_export(const cuda_peer_t *peer, driver_ptr first, driver_ptr last,
-                                   cuda_key_t *key)
-{
-    driver_chunk chunk, other;
-    driver_ptr start = 0;
-    size_t size = 0;
-
-    if (!can_map())
-        return DRIVER_NOT_SUPPORTED;
-    driver_result result = driver.mapping_find(&start, &size, first);
-    key->start = start;
-    key->size = size;
-    if (result == DRIVER_SUCCESS)
-        result = driver.chunk_retain(&chunk, (void *) (uintptr_t) first);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    result = driver.chunk_retain(&other, (void *) (uintptr_t) last);
-    if (result == DRIVER_SUCCESS) {
-        result = chunk == other ? chunk_export(chunk, peer, key) : DRIVER_NOT_SUPPORTED;
-        driver.chunk_release(other);
-    }
-    driver.chunk_release(chunk);
-    return result;
-}
-
-driver_result cuda_share_export(const struct memory *memory, const cuda_peer_t *peer,
-                                driver_ptr first, driver_ptr last, cuda_key_t *key)
-{
-    driver_result result = DRIVER_NOT_SUPPORTED;
-
-    key->kind = SHARE_IPC;
-    /* Some drivers report memory of cudaMalloc (memory with a context) as not shareable, and share
-     * it. */
-    if (memory->ipc_capable || memory->context)
-        result = driver.ipc_export(&key->handle.ipc, memory->start);
-    return result == DRIVER_SUCCESS || memory->ipc_capable ? result
-                                                           : mapped_export(peer, first, last, key);
-}
-
-void cuda_share_retract(const cuda_key_t *key)
+void cuda_share_retract(const cuda_key_t *key, driver_chunk chunk)
 {
     if (key->kind == SHARE_FD)
         close(key->handle.file.fd);
+    driver.chunk_release(chunk);
 }
 
 /* --- others', here --- */

@@ -191,19 +191,37 @@ static struct copier *copier_make(driver_context context, int device, bool is_re
     return copier;
 }
 
+/* While its witness is there, the primary context is the one that it was. */
+static struct copier *copier_find_primary(int device)
+{
+    unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
+    for (unsigned i = 0; i < count; i++)
+        if (all.copiers[i].device == device && all.copiers[i].witness_id &&
+            atomic_load_explicit(&all.copiers[i].is_primary, memory_order_relaxed) &&
+            copier_is_alive(&all.copiers[i]))
+            return &all.copiers[i];
+    return NULL;
+}
+
 struct copier *copier_of_device(int device, driver_result *result)
 {
     driver_context context;
+    struct copier *copier = copier_find_primary(device);
+    *result = DRIVER_SUCCESS;
+    if (copier)
+        return copier;
     captures_ignore();
     *result = driver.primary_retain(&context, device);
     captures_mind();
     if (*result != DRIVER_SUCCESS)
         return NULL;
     pthread_mutex_lock(&all.lock);
-    struct copier *copier = copier_find(context);
+    copier = copier_find(context);
     bool is_new = !copier;
     if (is_new)
         copier = copier_make(context, device, true, result);
+    if (copier) /* relaxed: who does not see it yet asks the driver */
+        atomic_store_explicit(&copier->is_primary, true, memory_order_relaxed);
     bool keep = is_new && copier;
     pthread_mutex_unlock(&all.lock);
     if (!keep)

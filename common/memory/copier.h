@@ -23,9 +23,10 @@ enum copy_direction { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_DIRECTION
 struct copier {
     driver_context context;
     int device;
-    unsigned index;       /* below COPIERS_MAX */
-    bool is_retained;     /* the context is the device's primary one, and we hold it */
-    _Atomic bool is_gone; /* its context is; it is entered no more */
+    unsigned index;          /* below COPIERS_MAX */
+    bool is_retained;        /* the context is the device's primary one, and we hold it */
+    _Atomic bool is_primary; /* it is the primary one, held by us or not */
+    _Atomic bool is_gone;    /* its context is; it is entered no more */
     driver_ptr witness;
     uint64_t witness_id;          /* 0: there was no memory for one, and nothing is known */
     _Atomic uint64_t last_buffer; /* id of the memory that copier_get was last asked for */

@@ -129,6 +129,49 @@ __attribute__((constructor)) static void settings_read(void)
     }
 }
 
+/* --- what is asked of it -------------------------------------------------------------------------
+ */
+
+/* How often a function of the driver was called. */
+struct call {
+    const char *name;
+    long count;        /* atomic */
+    struct call *next; /* those that were called at all */
+    bool is_listed;    /* atomic */
+};
+
+static struct call *calls; /* atomic; only ever longer */
+
+static void call_count(struct call *call, const char *name)
+{
+    if (__atomic_fetch_add(&call->count, 1, __ATOMIC_RELAXED) != 0 ||
+        __atomic_exchange_n(&call->is_listed, true, __ATOMIC_RELAXED))
+        return;
+    call->name = name;
+    call->next = __atomic_load_n(&calls, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&calls, &call->next, call, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        ;
+}
+
+#define CALLED()                                                                                   \
+    do {                                                                                           \
+        static struct call call;                                                                   \
+        call_count(&call, __func__);                                                               \
+    } while (0)
+
+/* For tests: calls of that function, or of all. */
+API long multilane_standin_calls(const char *name);
+
+API long multilane_standin_calls(const char *name)
+{
+    long count = 0;
+    for (struct call *call = __atomic_load_n(&calls, __ATOMIC_ACQUIRE); call; call = call->next)
+        if (!name || strcmp(call->name, name) == 0)
+            count += __atomic_load_n(&call->count, __ATOMIC_RELAXED);
+    return count;
+}
+
 /* --- memory -------------------------------------------------------------------------------------
  */
 
@@ -151,6 +194,7 @@ struct allocation {
     unsigned type; /* enum driver_memory_type */
     bool managed, imported, is_synchronous;
     bool is_given; /* the program's own memory, pinned */
+    bool is_of_pool;
     int fd;
     int device;
     driver_context context;
@@ -302,6 +346,7 @@ API driver_result cuThreadExchangeStreamCaptureMode(int *mode);
 
 API driver_result cuThreadExchangeStreamCaptureMode(int *mode)
 {
+    CALLED();
     int before = capture_mode;
     capture_mode = *mode;
     *mode = before;
@@ -312,6 +357,7 @@ API driver_result cuStreamBeginCapture_v2(driver_stream stream, int mode);
 
 API driver_result cuStreamBeginCapture_v2(driver_stream stream, int mode)
 {
+    CALLED();
     if (!stream || mode != 0)
         return DRIVER_INVALID_VALUE;
     __atomic_add_fetch(&captures, 1, __ATOMIC_RELAXED);
@@ -322,6 +368,7 @@ API driver_result cuStreamEndCapture(driver_stream stream, void **graph);
 
 API driver_result cuStreamEndCapture(driver_stream stream, void **graph)
 {
+    CALLED();
     (void) stream;
     *graph = NULL;
     __atomic_sub_fetch(&captures, 1, __ATOMIC_RELAXED);
@@ -353,6 +400,7 @@ static bool is_of_current(const struct owner *owner, const char *what)
 
 API driver_result cuInit(unsigned flags)
 {
+    CALLED();
     (void) flags;
     if (settings.devices == 0)
         return DRIVER_NO_DEVICE;
@@ -366,6 +414,7 @@ API driver_result cuInit(unsigned flags)
 
 API driver_result cuGetErrorName(driver_result result, const char **name)
 {
+    CALLED();
     static const struct {
         driver_result result;
         const char *name;
@@ -393,6 +442,7 @@ API driver_result cuGetErrorName(driver_result result, const char **name)
 
 API driver_result cuGetErrorString(driver_result result, const char **text)
 {
+    CALLED();
     static const char words[] = "said by a stand-in for the driver";
     (void) result;
     *text = words;
@@ -401,12 +451,14 @@ API driver_result cuGetErrorString(driver_result result, const char **text)
 
 API driver_result cuDeviceGetCount(int *count)
 {
+    CALLED();
     *count = settings.devices;
     return is_started() ? DRIVER_SUCCESS : DRIVER_NOT_INITIALIZED;
 }
 
 API driver_result cuDeviceGetUuid_v2(struct driver_uuid *uuid, driver_device device)
 {
+    CALLED();
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
     *uuid = (struct driver_uuid){.bytes = "stand-in"};
@@ -416,6 +468,7 @@ API driver_result cuDeviceGetUuid_v2(struct driver_uuid *uuid, driver_device dev
 
 API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device)
 {
+    CALLED();
     driver_result result = cuDeviceGetUuid_v2(uuid, device);
     if (settings.mig && result == DRIVER_SUCCESS)
         uuid->bytes[15] = 0;
@@ -424,6 +477,7 @@ API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device
 
 API driver_result cuDeviceGetName(char *name, int room, driver_device device)
 {
+    CALLED();
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
     snprintf(name, (size_t) room, "a stand-in");
@@ -432,12 +486,14 @@ API driver_result cuDeviceGetName(char *name, int room, driver_device device)
 
 API driver_result cuDeviceCanAccessPeer(int *can, driver_device device, driver_device peer)
 {
+    CALLED();
     *can = device != peer && !settings.no_peer;
     return DRIVER_SUCCESS;
 }
 
 API driver_result cuDevicePrimaryCtxRetain(driver_context *context, driver_device device)
 {
+    CALLED();
     if (!is_started())
         return DRIVER_NOT_INITIALIZED;
     if (device < 0 || device >= settings.devices)
@@ -449,6 +505,7 @@ API driver_result cuDevicePrimaryCtxRetain(driver_context *context, driver_devic
 
 API driver_result cuDevicePrimaryCtxRelease(driver_device device)
 {
+    CALLED();
     if (device < 0 || device >= settings.devices ||
         __atomic_load_n(&primaries[device].holds, __ATOMIC_RELAXED) == 0)
         return DRIVER_INVALID_CONTEXT;
@@ -458,6 +515,7 @@ API driver_result cuDevicePrimaryCtxRelease(driver_device device)
 
 API driver_result cuCtxPushCurrent(driver_context context)
 {
+    CALLED();
     if (!context || stack_height == STACK_MAX)
         return DRIVER_INVALID_CONTEXT;
     stack[stack_height++] = context;
@@ -466,6 +524,7 @@ API driver_result cuCtxPushCurrent(driver_context context)
 
 API driver_result cuCtxPopCurrent(driver_context *context)
 {
+    CALLED();
     if (!stack_height)
         return DRIVER_INVALID_CONTEXT;
     driver_context popped = stack[--stack_height];
@@ -507,6 +566,7 @@ static driver_result allocate(driver_ptr *pointer, size_t size, bool is_hidden, 
 
 API driver_result cuMemAlloc(driver_ptr *pointer, size_t size)
 {
+    CALLED();
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     return allocate(pointer, size, true, DRIVER_MEMORY_DEVICE);
@@ -515,6 +575,7 @@ API driver_result cuMemAlloc(driver_ptr *pointer, size_t size)
 /* Managed memory is hidden too: the PML must not touch it while a kernel may run. */
 API driver_result cuMemAllocManaged(driver_ptr *pointer, size_t size, unsigned flags)
 {
+    CALLED();
     (void) flags;
     driver_result result = allocate(pointer, size, true, DRIVER_MEMORY_DEVICE);
     if (result == DRIVER_SUCCESS) {
@@ -578,6 +639,7 @@ static bool may_be_late(driver_ptr address)
 
 API driver_result cuMemFree(driver_ptr pointer)
 {
+    CALLED();
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     late_copies_do();
@@ -593,6 +655,7 @@ static long resets; /* atomic */
 /* What was in the context is gone. What the program pinned is its own, and not pinned any more. */
 API driver_result cuDevicePrimaryCtxReset(driver_device device)
 {
+    CALLED();
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
     late_copies_do();
@@ -612,8 +675,27 @@ API driver_result cuDevicePrimaryCtxReset(driver_device device)
     return DRIVER_SUCCESS;
 }
 
+/* Memory from the pool of a device: of no context, and not for other processes. */
+API driver_result cuMemAllocAsync(driver_ptr *pointer, size_t size, driver_stream stream);
+
+API driver_result cuMemAllocAsync(driver_ptr *pointer, size_t size, driver_stream stream)
+{
+    CALLED();
+    (void) stream;
+    driver_result result = allocate(pointer, size, true, DRIVER_MEMORY_DEVICE);
+    if (result == DRIVER_SUCCESS) {
+        pthread_mutex_lock(&lock);
+        struct allocation *at = allocation_at((void *) (uintptr_t) *pointer);
+        at->context = NULL;
+        at->is_of_pool = true;
+        pthread_mutex_unlock(&lock);
+    }
+    return result;
+}
+
 API driver_result cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
+    CALLED();
     driver_ptr address;
     if (flags & ~7u)
         return DRIVER_INVALID_VALUE;
@@ -629,11 +711,13 @@ API driver_result cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 
 API driver_result cuMemFreeHost(void *pointer)
 {
+    CALLED();
     return cuMemFree((driver_ptr) (uintptr_t) pointer);
 }
 
 API driver_result cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 {
+    CALLED();
     if (!size || flags & ~15u)
         return DRIVER_INVALID_VALUE;
     if (capture_forbids())
@@ -663,6 +747,7 @@ API driver_result cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 
 API driver_result cuMemHostUnregister(void *pointer)
 {
+    CALLED();
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     return cuMemFree((driver_ptr) (uintptr_t) pointer);
@@ -670,7 +755,8 @@ API driver_result cuMemHostUnregister(void *pointer)
 
 static bool is_shareable(const struct allocation *at)
 {
-    return !at->managed && at->start != at->shadow && !at->imported && !at->chunk;
+    return !at->managed && at->start != at->shadow && !at->imported && !at->chunk &&
+           !at->is_of_pool;
 }
 
 /* Addresses without memory yet, and where the bytes of such memory will be: together as well. */
@@ -742,6 +828,7 @@ API long multilane_standin_questions(void)
 API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
                                          driver_ptr pointer)
 {
+    CALLED();
     __atomic_add_fetch(&questions, 1, __ATOMIC_RELAXED);
     if (!is_started())
         return DRIVER_NOT_INITIALIZED;
@@ -763,6 +850,7 @@ API driver_result cuPointerGetAttributes(unsigned count, const int *attributes, 
 
 API driver_result cuDeviceGetAttribute(int *value, int attribute, driver_device device)
 {
+    CALLED();
     if (!is_started())
         return DRIVER_NOT_INITIALIZED;
     if (device < 0 || device >= settings.devices)
@@ -789,6 +877,7 @@ API long multilane_standin_driver_flushes(void)
 /* Nothing is ever on its way to this memory: it is only counted. */
 API driver_result cuFlushGPUDirectRDMAWrites(int target, int scope)
 {
+    CALLED();
     if (!current())
         return DRIVER_INVALID_CONTEXT;
     if (settings.no_flush)
@@ -803,10 +892,11 @@ API driver_result cuFlushGPUDirectRDMAWrites(int target, int scope)
 
 API driver_result cuPointerSetAttribute(const void *value, int attribute, driver_ptr pointer)
 {
+    CALLED();
     late_copies_do();
     pthread_mutex_lock(&lock);
     struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
-    bool good = at && !at->chunk && attribute == DRIVER_POINTER_SYNC_COPIES;
+    bool good = at && !at->chunk && !at->is_of_pool && attribute == DRIVER_POINTER_SYNC_COPIES;
     if (good)
         at->is_synchronous = *(const unsigned *) value;
     pthread_mutex_unlock(&lock);
@@ -816,6 +906,7 @@ API driver_result cuPointerSetAttribute(const void *value, int attribute, driver
 API driver_result cuMemGetHandleForAddressRange(void *handle, driver_ptr pointer, size_t size,
                                                 int type, uint64_t flags)
 {
+    CALLED();
     char path[64];
     off_t offset = 0;
     if (!current())
@@ -933,6 +1024,7 @@ static void *stream_run(void *argument)
 
 API driver_result cuStreamCreate(driver_stream *out, unsigned flags)
 {
+    CALLED();
     if (flags & ~1u)
         return DRIVER_INVALID_VALUE;
     if (!current())
@@ -954,6 +1046,7 @@ API driver_result cuStreamCreate(driver_stream *out, unsigned flags)
 
 API driver_result cuStreamSynchronize(driver_stream stream)
 {
+    CALLED();
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     if (!stream || !is_of_current(&stream->owner, "a stream"))
@@ -967,6 +1060,7 @@ API driver_result cuStreamSynchronize(driver_stream stream)
 
 API driver_result cuStreamDestroy(driver_stream stream)
 {
+    CALLED();
     is_of_current(&stream->owner, "a stream");
     pthread_mutex_lock(&stream->lock);
     stream->ending = true;
@@ -996,6 +1090,7 @@ static driver_result stream_add(driver_stream stream, const struct operation *wa
 
 API driver_result cuEventCreate(driver_event *event, unsigned flags)
 {
+    CALLED();
     if (flags & ~7u)
         return DRIVER_INVALID_VALUE;
     if (!current())
@@ -1009,6 +1104,7 @@ API driver_result cuEventCreate(driver_event *event, unsigned flags)
 
 API driver_result cuEventRecord(driver_event event, driver_stream stream)
 {
+    CALLED();
     if (!stream || !is_of_current(&event->owner, "an event") ||
         !is_of_current(&stream->owner, "a stream"))
         return DRIVER_INVALID_HANDLE;
@@ -1019,6 +1115,7 @@ API driver_result cuEventRecord(driver_event event, driver_stream stream)
 
 API driver_result cuEventQuery(driver_event event)
 {
+    CALLED();
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     is_of_current(&event->owner, "an event"); /* which it need not be */
@@ -1030,6 +1127,7 @@ API driver_result cuEventQuery(driver_event event)
 
 API driver_result cuEventDestroy(driver_event event)
 {
+    CALLED();
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     while (cuEventQuery(event) == DRIVER_NOT_READY)
@@ -1141,12 +1239,14 @@ static driver_result copy_start(driver_ptr to, driver_ptr from, struct operation
 
 API driver_result cuMemcpyAsync(driver_ptr to, driver_ptr from, size_t bytes, driver_stream stream)
 {
+    CALLED();
     struct operation operation = {.bytes = bytes, .rows = 1, .planes = 1};
     return copy_start(to, from, &operation, stream);
 }
 
 API driver_result cuMemcpy2DAsync(const struct driver_copy_2d *copy, driver_stream stream)
 {
+    CALLED();
     struct operation operation = {.to_pitch = copy->to_pitch,
                                   .from_pitch = copy->from_pitch,
                                   .bytes = copy->width_bytes,
@@ -1161,6 +1261,7 @@ API driver_result cuMemcpy2DAsync(const struct driver_copy_2d *copy, driver_stre
 
 API driver_result cuMemcpy3DAsync(const struct driver_copy_3d *copy, driver_stream stream)
 {
+    CALLED();
     struct operation operation = {.to_pitch = copy->to_pitch,
                                   .from_pitch = copy->from_pitch,
                                   .bytes = copy->width_bytes,
@@ -1179,6 +1280,7 @@ API driver_result cuMemcpy3DAsync(const struct driver_copy_3d *copy, driver_stre
 
 API driver_result cuMemcpy(driver_ptr to, driver_ptr from, size_t bytes)
 {
+    CALLED();
     struct operation operation = {.bytes = bytes, .rows = 1, .planes = 1};
     bool to_pageable, from_pageable;
     if (capture_forbids())
@@ -1261,6 +1363,7 @@ static void kernel_do(driver_function function, const void *argument)
 
 API driver_result cuModuleLoadData(driver_module *module, const void *code)
 {
+    CALLED();
     static const unsigned char nvcc[] = {0x50, 0xed, 0x55, 0xba};
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
@@ -1277,6 +1380,7 @@ API driver_result cuModuleLoadData(driver_module *module, const void *code)
 
 API driver_result cuModuleUnload(driver_module module)
 {
+    CALLED();
     if (!is_of_current(&module->owner, "a module"))
         return DRIVER_INVALID_CONTEXT;
     free(module);
@@ -1286,6 +1390,7 @@ API driver_result cuModuleUnload(driver_module module)
 API driver_result cuModuleGetFunction(driver_function *function, driver_module module,
                                       const char *name)
 {
+    CALLED();
     if (!is_of_current(&module->owner, "a module"))
         return DRIVER_INVALID_CONTEXT;
     for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
@@ -1301,6 +1406,7 @@ API driver_result cuLaunchKernel(driver_function function, unsigned grid_x, unsi
                                  unsigned block_z, unsigned shared_bytes, driver_stream stream,
                                  void **arguments, void **extra)
 {
+    CALLED();
     struct operation operation = {.kernel = function};
     (void) shared_bytes;
     if (!stream || !is_of_current(&stream->owner, "a stream"))
@@ -1342,6 +1448,7 @@ API long multilane_standin_exports(void)
 
 API driver_result cuIpcGetMemHandle(struct driver_ipc_handle *out, driver_ptr pointer)
 {
+    CALLED();
     struct handle handle = {.magic = "standin", .pid = (int) getpid()};
     __atomic_add_fetch(&exports, 1, __ATOMIC_RELAXED);
     if (settings.no_ipc)
@@ -1406,6 +1513,7 @@ API long multilane_standin_opened(void)
 API driver_result cuIpcOpenMemHandle(driver_ptr *pointer, struct driver_ipc_handle in,
                                      unsigned flags)
 {
+    CALLED();
     struct handle handle;
     (void) flags;
     if (capture_forbids())
@@ -1440,6 +1548,7 @@ API driver_result cuIpcOpenMemHandle(driver_ptr *pointer, struct driver_ipc_hand
 
 API driver_result cuIpcCloseMemHandle(driver_ptr pointer)
 {
+    CALLED();
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
     struct allocation *old = allocation_take((void *) (uintptr_t) pointer, true);
@@ -1471,6 +1580,7 @@ static driver_result chunk_make(driver_chunk *out, int fd, int device, size_t si
 API driver_result cuMemCreate(driver_chunk *out, size_t size,
                               const struct driver_chunk_properties *properties, uint64_t flags)
 {
+    CALLED();
     char name[64];
     if (flags || !is_started() || properties->type != DRIVER_CHUNK_PINNED ||
         properties->location.type != DRIVER_LOCATION_DEVICE || !size || size % CHUNK_BYTES)
@@ -1488,6 +1598,7 @@ API driver_result cuMemCreate(driver_chunk *out, size_t size,
 
 API driver_result cuMemRelease(driver_chunk handle)
 {
+    CALLED();
     struct chunk *chunk = chunk_of(handle);
     pthread_mutex_lock(&lock);
     bool is_last = --chunk->references == 0;
@@ -1501,6 +1612,7 @@ API driver_result cuMemRelease(driver_chunk handle)
 
 API driver_result cuMemRetainAllocationHandle(driver_chunk *out, void *address)
 {
+    CALLED();
     pthread_mutex_lock(&lock);
     const struct allocation *at = allocation_at(address);
     if (at && at->chunk)
@@ -1521,12 +1633,14 @@ struct fabric {
 API driver_result cuMemExportToShareableHandle(void *out, driver_chunk handle, int type,
                                                uint64_t flags)
 {
+    CALLED();
     const struct chunk *chunk = chunk_of(handle);
     if (flags)
         return DRIVER_INVALID_VALUE;
     if (!(chunk->handle_types & type) || (type == DRIVER_HANDLE_FD && settings.no_fd_handle) ||
         (type == DRIVER_HANDLE_FABRIC && !settings.fabric))
         return DRIVER_NOT_SUPPORTED;
+    __atomic_add_fetch(&exports, 1, __ATOMIC_RELAXED);
     if (type == DRIVER_HANDLE_FD) {
         *(int *) out = fcntl(chunk->fd, F_DUPFD_CLOEXEC, 0);
         return *(int *) out < 0 ? DRIVER_OUT_OF_MEMORY : DRIVER_SUCCESS;
@@ -1549,6 +1663,7 @@ API long multilane_standin_imports(void)
 
 API driver_result cuMemImportFromShareableHandle(driver_chunk *out, void *handle, int type)
 {
+    CALLED();
     char path[64], target[128];
     struct fabric fabric = {"", (int) getpid(), (int) (intptr_t) handle};
     struct stat status;
@@ -1578,6 +1693,7 @@ static void *nothing(void *wanted, size_t size)
 API driver_result cuMemAddressReserve(driver_ptr *pointer, size_t size, size_t alignment,
                                       driver_ptr wanted, uint64_t flags)
 {
+    CALLED();
     (void) alignment;
     (void) wanted;
     struct range *range = malloc(sizeof(*range));
@@ -1596,6 +1712,7 @@ API driver_result cuMemAddressReserve(driver_ptr *pointer, size_t size, size_t a
 
 API driver_result cuMemAddressFree(driver_ptr pointer, size_t size)
 {
+    CALLED();
     pthread_mutex_lock(&lock);
     struct range **at = &ranges, *old;
     while (*at && (*at)->start != (char *) (uintptr_t) pointer)
@@ -1627,6 +1744,7 @@ static char *shadow_of(driver_ptr pointer, size_t size)
 API driver_result cuMemMap(driver_ptr pointer, size_t size, size_t offset, driver_chunk handle,
                            uint64_t flags)
 {
+    CALLED();
     struct chunk *chunk = chunk_of(handle);
     if (flags || offset || size != chunk->size)
         return DRIVER_INVALID_VALUE;
@@ -1657,6 +1775,7 @@ API driver_result cuMemMap(driver_ptr pointer, size_t size, size_t offset, drive
 /* All that is mapped in the range, one chunk or several. */
 API driver_result cuMemGetAddressRange(driver_ptr *start, size_t *size, driver_ptr pointer)
 {
+    CALLED();
     pthread_mutex_lock(&lock);
     const struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
     *start = at ? (driver_ptr) (uintptr_t) at->start : 0;
@@ -1668,6 +1787,7 @@ API driver_result cuMemGetAddressRange(driver_ptr *start, size_t *size, driver_p
 API driver_result cuMemSetAccess(driver_ptr pointer, size_t size,
                                  const struct driver_access *access, size_t count)
 {
+    CALLED();
     char *start = (char *) (uintptr_t) pointer;
     if (count != 1 || access->flags != DRIVER_ACCESS_READ_WRITE)
         return DRIVER_INVALID_VALUE;
@@ -1681,6 +1801,7 @@ API driver_result cuMemSetAccess(driver_ptr pointer, size_t size,
 
 API driver_result cuMemUnmap(driver_ptr pointer, size_t size)
 {
+    CALLED();
     char *start = (char *) (uintptr_t) pointer;
     for (size_t done = 0; done < size;) {
         struct allocation *old = allocation_take(start + done, false);

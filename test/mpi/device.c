@@ -35,8 +35,8 @@ static int rank, ranks, failures, size_given;
 /* --- memory of every kind -----------------------------------------------------------------------
  */
 
-enum kind { HOST, PINNED, DEVICE, MANAGED, KINDS, MAPPED = KINDS };
-static const char *const kind_names[] = {"host", "pinned", "device", "managed", "mapped"};
+enum kind { HOST, PINNED, DEVICE, MANAGED, KINDS, MAPPED = KINDS, POOLED };
+static const char *const kind_names[] = {"host", "pinned", "device", "managed", "mapped", "pooled"};
 
 static void must(driver_result result, const char *what)
 {
@@ -51,25 +51,30 @@ static void must(driver_result result, const char *what)
 enum { CHUNK = 2 << 20 };
 static const int handle_types = DRIVER_HANDLE_FD | DRIVER_HANDLE_FABRIC;
 
-static unsigned char *mapped_new(void)
+/* Maps a new chunk there. */
+static void chunk_map(driver_ptr at)
 {
     struct driver_chunk_properties properties = {.type = DRIVER_CHUNK_PINNED,
                                                  .handle_types = handle_types,
                                                  .location = {DRIVER_LOCATION_DEVICE, 0}};
     struct driver_access access = {{DRIVER_LOCATION_DEVICE, 0}, DRIVER_ACCESS_READ_WRITE};
+    driver_chunk chunk;
+    /* Where there is no fabric the driver may refuse what could go over one. */
+    if (driver.chunk_create(&chunk, CHUNK, &properties, 0) != DRIVER_SUCCESS) {
+        properties.handle_types = DRIVER_HANDLE_FD;
+        must(driver.chunk_create(&chunk, CHUNK, &properties, 0), "cuMemCreate");
+    }
+    must(driver.range_map(at, CHUNK, 0, chunk, 0), "cuMemMap");
+    must(driver.chunk_release(chunk), "cuMemRelease");
+    must(driver.range_allow(at, CHUNK, &access, 1), "cuMemSetAccess");
+}
+
+static unsigned char *mapped_new(void)
+{
     driver_ptr start;
     must(driver.range_reserve(&start, 2 * CHUNK, 0, 0, 0), "cuMemAddressReserve");
-    for (size_t at = 0; at < 2 * CHUNK; at += CHUNK) {
-        driver_chunk chunk;
-        /* Where there is no fabric the driver may refuse what could go over one. */
-        if (driver.chunk_create(&chunk, CHUNK, &properties, 0) != DRIVER_SUCCESS) {
-            properties.handle_types = DRIVER_HANDLE_FD;
-            must(driver.chunk_create(&chunk, CHUNK, &properties, 0), "cuMemCreate");
-        }
-        must(driver.range_map(start + at, CHUNK, 0, chunk, 0), "cuMemMap");
-        must(driver.chunk_release(chunk), "cuMemRelease");
-    }
-    must(driver.range_allow(start, 2 * CHUNK, &access, 1), "cuMemSetAccess");
+    chunk_map(start);
+    chunk_map(start + CHUNK);
     return (unsigned char *) (uintptr_t) start;
 }
 
@@ -78,6 +83,16 @@ static void mapped_free(unsigned char *bytes)
     driver_ptr start = (driver_ptr) (uintptr_t) bytes;
     must(driver.range_unmap(start, 2 * CHUNK), "cuMemUnmap");
     must(driver.range_free(start, 2 * CHUNK), "cuMemAddressFree");
+}
+
+static driver_ptr pooled_new(size_t size)
+{
+    driver_result (*alloc)(driver_ptr *, size_t, driver_stream);
+    driver_ptr address = 0;
+    void *symbol = dlsym(RTLD_DEFAULT, "cuMemAllocAsync");
+    memcpy(&alloc, &symbol, sizeof(alloc));
+    must(symbol ? alloc(&address, size, NULL) : DRIVER_NOT_FOUND, "cuMemAllocAsync");
+    return address;
 }
 
 static unsigned char *memory_new(enum kind kind, size_t size)
@@ -94,6 +109,8 @@ static unsigned char *memory_new(enum kind kind, size_t size)
         return (unsigned char *) (uintptr_t) address;
     case MAPPED:
         return mapped_new();
+    case POOLED:
+        return (unsigned char *) (uintptr_t) pooled_new(size);
     case PINNED:
         if (driver.mem_host_alloc(&pinned, size, DRIVER_HOST_PORTABLE) == DRIVER_SUCCESS)
             return pinned;
@@ -108,7 +125,7 @@ static void memory_free(enum kind kind, unsigned char *bytes)
 {
     if (kind == MAPPED)
         mapped_free(bytes);
-    else if (kind == DEVICE || kind == MANAGED)
+    else if (kind == DEVICE || kind == MANAGED || kind == POOLED)
         must(driver.mem_free((driver_ptr) (uintptr_t) bytes), "cuMemFree");
     else if (kind != PINNED || driver.mem_host_free(bytes) != DRIVER_SUCCESS)
         free(bytes);
@@ -624,28 +641,154 @@ static void two_buffers(long *asked, long *opened)
     memory_free(DEVICE, bytes[1]);
 }
 
-/* Halos: messages from and to many places of one allocation. */
-static void chapter_halo(void)
+/* Halos: messages from and to many places of one allocation, or of one chunk that is mapped. */
+static void halo(enum kind kind, size_t apart)
 {
-    enum { PLACES = 1000, APART = 8192, SIZE = 4096 };
-    unsigned char *bytes = memory_new(DEVICE, (size_t) PLACES * APART);
+    enum { PLACES = 1000, SIZE = 40000 };
+    size_t last = (PLACES - 1) * apart;
+    unsigned char *bytes = memory_new(kind, last + SIZE);
     long exported = count_now("multilane_standin_exports");
-    long opened = count_now("multilane_standin_opened");
+    long opened = count_now("multilane_standin_opened") + count_now("multilane_standin_imports");
     if (rank % 2 == 0)
-        fill(bytes, (size_t) PLACES * APART, 15);
-    for (int i = 0; has_partner() && i < PLACES; i++) {
-        unsigned char *at = bytes + (size_t) i * APART;
+        fill(bytes + last, SIZE, 15);
+    for (size_t i = 0; has_partner() && i < PLACES; i++) {
+        unsigned char *at = bytes + i * apart;
         if (rank % 2 == 0)
             MPI_Send(at, SIZE, MPI_BYTE, other(), 15, MPI_COMM_WORLD);
         else
             MPI_Recv(at, SIZE, MPI_BYTE, other(), 15, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     exported = count_now("multilane_standin_exports") - exported;
-    opened = count_now("multilane_standin_opened") - opened;
+    opened =
+        count_now("multilane_standin_opened") + count_now("multilane_standin_imports") - opened;
     if (is_stand_in() && has_partner() && (exported != (rank % 2 == 0) || opened != rank % 2))
-        FAIL("%d places of one allocation: %ld handles, %ld times opened", PLACES, exported,
-             opened);
-    memory_free(DEVICE, bytes);
+        FAIL("%d places of one allocation of %s memory: %ld handles, %ld times opened", PLACES,
+             kind_names[kind], exported, opened);
+    if (has_partner() && rank % 2)
+        check(bytes + last, SIZE, 0, 15, 0, "the last place");
+    memory_free(kind, bytes);
+}
+
+static void chapter_halo(void)
+{
+    halo(DEVICE, 80000);
+    if (driver.chunk_create)
+        halo(MAPPED, 2000); /* all in the first chunk */
+}
+
+/* One chunk after the other at the same place. The driver may give the next one the handle of the
+ * last, and no number tells them apart. */
+static void chapter_mapped_again(void)
+{
+    enum { ROUNDS = 40, SIZE = 300000 };
+    driver_ptr start;
+    must(driver.range_reserve(&start, CHUNK, 0, 0, 0), "cuMemAddressReserve");
+    for (unsigned round = 0; has_partner() && round < ROUNDS; round++) {
+        unsigned char *bytes = (unsigned char *) (uintptr_t) start;
+        chunk_map(start);
+        fill(bytes, SIZE, rank % 2 ? 0 : round);
+        for (int message = 0; message < 2; message++)
+            if (rank % 2 == 0)
+                MPI_Send(bytes, SIZE, MPI_BYTE, other(), 38, MPI_COMM_WORLD);
+            else
+                MPI_Recv(bytes, SIZE, MPI_BYTE, other(), 38, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (rank % 2)
+            check(bytes, SIZE, 0, round, 0, "a chunk in the place of another");
+        must(driver.range_unmap(start, CHUNK), "cuMemUnmap");
+    }
+    must(driver.range_free(start, CHUNK), "cuMemAddressFree");
+    if (is_stand_in() && has_partner() && rank % 2 &&
+        count_now("multilane_standin_imports") != ROUNDS)
+        FAIL("%d chunks were opened %ld times", ROUNDS, count_now("multilane_standin_imports"));
+}
+
+/* --- what messages ask of the driver --- */
+
+/* Calls that take a real driver long: none of them is made for memory that was seen before. */
+static const char *const slow_calls[] = {"cuDevicePrimaryCtxRetain",
+                                         "cuIpcGetMemHandle",
+                                         "cuIpcOpenMemHandle",
+                                         "cuIpcCloseMemHandle",
+                                         "cuMemAlloc",
+                                         "cuMemFree",
+                                         "cuMemHostAlloc",
+                                         "cuMemHostRegister",
+                                         "cuMemExportToShareableHandle",
+                                         "cuMemImportFromShareableHandle",
+                                         "cuMemAddressReserve",
+                                         "cuMemMap",
+                                         "cuMemSetAccess",
+                                         "cuMemUnmap",
+                                         "cuMemGetHandleForAddressRange",
+                                         "cuModuleLoadData",
+                                         "cuPointerSetAttribute",
+                                         "cuStreamCreate"};
+
+static long calls_of(const char *name)
+{
+    long (*calls)(const char *);
+    void *symbol = dlsym(RTLD_DEFAULT, "multilane_standin_calls");
+    memcpy(&calls, &symbol, sizeof(calls));
+    return symbol ? calls(name) : 0;
+}
+
+static long calls_slow(void)
+{
+    long count = 0;
+    for (size_t i = 0; i < sizeof(slow_calls) / sizeof(slow_calls[0]); i++)
+        count += calls_of(slow_calls[i]);
+    return count;
+}
+
+/* How often one looks whether a copy has ended, which takes the other call too, depends on the time
+ * that it takes. */
+static long calls_but_polls(void)
+{
+    return calls_of(NULL) - calls_of("cuEventQuery") -
+           calls_of("cuThreadExchangeStreamCaptureMode");
+}
+
+/* Prints what a message of memory that was seen before costs both ends in calls of the driver. */
+static void chapter_calls(void)
+{
+    enum { MESSAGES = 20, WARM = 5 };
+    static const struct {
+        enum kind kind;
+        int size;
+        double most; /* at either end, on average */
+    } cases[] = {{HOST, 8, 0},   {HOST, 1 << 20, 1},    {DEVICE, 8, 7}, {DEVICE, 1 << 20, 9},
+                 {MAPPED, 8, 8}, {MAPPED, 1 << 20, 11}, {POOLED, 8, 8}, {POOLED, 1 << 20, 60}};
+    for (size_t i = 0; has_partner() && i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unsigned char *bytes = memory_new(cases[i].kind, (size_t) cases[i].size);
+        long slow = 0;
+        double calls = 0, theirs;
+        for (int message = -WARM; message < MESSAGES; message++) {
+            if (message == 0) {
+                calls = (double) calls_but_polls();
+                slow = calls_slow();
+            }
+            if (rank % 2 == 0)
+                MPI_Send(bytes, cases[i].size, MPI_BYTE, other(), 13, MPI_COMM_WORLD);
+            else
+                MPI_Recv(bytes, cases[i].size, MPI_BYTE, other(), 13, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        calls = ((double) calls_but_polls() - calls) / MESSAGES;
+        slow = calls_slow() - slow;
+        MPI_Sendrecv(&calls, 1, MPI_DOUBLE, other(), 13, &theirs, 1, MPI_DOUBLE, other(), 13,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (rank == 0)
+            printf("calls of the driver, %s memory, %d bytes: sender %.1f, receiver %.1f\n",
+                   kind_names[cases[i].kind], cases[i].size, calls, theirs);
+        if (slow > 0)
+            FAIL("%d messages of %d bytes of %s memory made %ld slow calls", MESSAGES,
+                 cases[i].size, kind_names[cases[i].kind], slow);
+        if (calls > cases[i].most)
+            FAIL("a message of %d bytes of %s memory made %.1f calls", cases[i].size,
+                 kind_names[cases[i].kind], calls);
+        memory_free(cases[i].kind, bytes);
+    }
 }
 
 /* Memory that can be opened is opened once, also of a device that the receiver does not see. */
@@ -1529,6 +1672,8 @@ static const struct {
     {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
     {"halo", chapter_halo, true},
+    {"mapped-again", chapter_mapped_again, true},
+    {"calls", chapter_calls, true},
     {"opened", chapter_opened, true},
     {"measured", chapter_measured, true},
     {"answered", chapter_answered, true},

@@ -163,6 +163,7 @@ cuda_run capture.ipc "" self,shm,cuda capture
 cuda_run capture.staged "" self,shm capture
 cuda_run ipc-opened "" self,shm,cuda opened
 cuda_run halo "" self,shm,cuda halo
+cuda_run calls "" self,shm,cuda calls
 cuda_run ipc-own-device own-device self,shm,cuda opened
 cuda_run ipc-own-device-many own-device self,shm,cuda many
 cuda_run ipc-refused ipc-open-fails self,shm,cuda refused
@@ -216,6 +217,7 @@ else
     cuda_mapped fd no-ipc '(no )?memory of the other'
 fi
 cuda_mapped fabric fabric,no-fd-handle "$opened"
+cuda_run mapped-again "" self,shm,cuda mapped-again
 cuda_mapped staged no-fd-handle "no memory of the other"
 cuda_mapped old no-map "the driver has no mapped memory"
 
@@ -284,7 +286,7 @@ long="--mca pml_multilane_device_measure_ms 5000"
         --mca pml_multilane_device_code "$ring_code" $long
 }
 measured not-in-time 2 "copies between host and device: not measured" delay-us=4000
-mpi_says cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 to " 1 \
+mpi_fails cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 to " 1 \
     --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 # multilane-calibrate --device writes them into a profile, and a job with that profile measures nothing.
