@@ -28,7 +28,7 @@ static struct {
 /* Under the lock. A copy that has ended, and *result. */
 static struct cuda_copy *ended_take(driver_result *result)
 {
-    for (int i = 0; i < COPIERS_MAX; i++) {
+    for (unsigned i = 0, count = copiers_count(); i < count; i++) {
         struct cuda_copy *copy = copies.queues[i].first;
 
         if (!copy)

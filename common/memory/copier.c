@@ -140,6 +140,11 @@ static struct copier *copier_find_for(const struct memory *memory)
     return copier;
 }
 
+unsigned copiers_count(void)
+{
+    return atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
+}
+
 void copiers_check(void)
 {
     unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
@@ -172,6 +177,16 @@ static driver_result streams_create(struct copier *copier)
     return result;
 }
 
+static bool device_needs_flush(int device)
+{
+    int orders = 0, host_pages = 1;
+    return !driver.device_attribute ||
+           driver.device_attribute(&orders, DRIVER_DEVICE_ORDERS, device) != DRIVER_SUCCESS ||
+           driver.device_attribute(&host_pages, DRIVER_DEVICE_HOST_PAGES, device) !=
+               DRIVER_SUCCESS ||
+           orders < DRIVER_FLUSH_TO_ALL_DEVICES || host_pages;
+}
+
 /* With the lock held. */
 static struct copier *copier_make(driver_context context, int device, bool is_retained,
                                   driver_result *result)
@@ -182,8 +197,11 @@ static struct copier *copier_make(driver_context context, int device, bool is_re
         return NULL;
     }
     struct copier *copier = &all.copiers[count];
-    *copier = (struct copier){
-        .context = context, .device = device, .index = count, .is_retained = is_retained};
+    *copier = (struct copier){.context = context,
+                              .device = device,
+                              .index = count,
+                              .is_retained = is_retained,
+                              .needs_flush = device_needs_flush(device)};
     *result = streams_create(copier);
     if (*result != DRIVER_SUCCESS)
         return NULL;

@@ -11,7 +11,7 @@
 enum copy_direction { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN, COPY_DIRECTIONS };
 
 /* Most contexts that one process copies in, those that have ended included. */
-#define COPIERS_MAX 128
+#define COPIERS_MAX 1024
 
 /* Everything that copies in one context of a device need. It is made at first use and lives until
  * copiers_close.
@@ -27,6 +27,7 @@ struct copier {
     bool is_retained;        /* the context is the device's primary one, and we hold it */
     _Atomic bool is_primary; /* it is the primary one, held by us or not */
     _Atomic bool is_gone;    /* its context is; it is entered no more */
+    bool needs_flush;        /* see copier_flush */
     driver_ptr witness;
     uint64_t witness_id;          /* 0: there was no memory for one, and nothing is known */
     _Atomic uint64_t last_buffer; /* id of the memory that copier_get was last asked for */
@@ -91,7 +92,15 @@ driver_result copier_event_record(struct copier *copier, enum copy_direction dir
 driver_result copier_event_test(driver_event event);
 void copier_event_return(struct copier *copier, driver_event event);
 
-/* After it other devices' writes to memory of the copier's context that the processor has heard of
+/* Copiers that there were so far: each has a smaller index. */
+unsigned copiers_count(void);
+
+/* Not needed where the device itself orders what others write before what any device reads after
+ * the processor has heard of it, as the driver says. It says that of the device alone: where the
+ * processor may hear by another bus than the bytes come by (a device that shares its page tables),
+ * it is needed all the same.
+ *
+ * After it other devices' writes to memory of the copier's context that the processor has heard of
  * are there. DRIVER_NOT_SUPPORTED: this device, or its driver, offers no such thing. */
 driver_result copier_flush(const struct copier *copier);
 

@@ -102,8 +102,10 @@ enum driver_attribute {
 };
 
 enum driver_device_attribute {
-    DRIVER_DEVICE_FLUSHES = 117, /* int, bits: DRIVER_FLUSHES_BY_CALL */
-    DRIVER_DEVICE_DMA_BUF = 124  /* int, 0 or 1 */
+    DRIVER_DEVICE_HOST_PAGES = 100, /* int: the device and the processor share page tables */
+    DRIVER_DEVICE_FLUSHES = 117,    /* int, bits: DRIVER_FLUSHES_BY_CALL */
+    DRIVER_DEVICE_ORDERS = 118,     /* int: what scope sees others' writes without a flush */
+    DRIVER_DEVICE_DMA_BUF = 124     /* int, 0 or 1 */
 };
 
 /* Of remote_flush: what was written to the current context, for all that may read it. */

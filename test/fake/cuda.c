@@ -17,13 +17,14 @@
  * process of a node alone: devices=N, delay-us=N, no-ipc, ipc-open-fails,
  * ipc-one (of another process one allocation can be open at a time), own-device (each process of a
  * node sees one device, another one), no-pinned, no-peer, no-map, no-fd-handle, no-kernels,
- * no-dmabuf, dmabuf-fails, no-flush (of what other devices wrote), flush-fails, fabric (there is
- * one), long-ranges (allocations are said to be twice as long as they are), late-copies (a copy to
- * a device that the program waited for happens when the program next calls something that waits for
- * it, or demands that copies end), mig (the devices are parts of one card, which only the later
- * cuDeviceGetUuid tells apart), reset-fails (after a reset, to ask about memory without an owner is
- * an error), old, lost (after a copy that failed even questions fail), fail-copy=N (the Nth copy or
- * kernel fails when it is done, and all after it).
+ * no-dmabuf, dmabuf-fails, no-flush (of what other devices wrote), flush-fails, orders=N (for whom
+ * the device orders that itself: 100 for itself, 200 for all), host-pages (it shares page tables
+ * with the processor), fabric (there is one), long-ranges (allocations are said to be twice as long
+ * as they are), late-copies (a copy to a device that the program waited for happens when the
+ * program next calls something that waits for it, or demands that copies end), mig (the devices are
+ * parts of one card, which only the later cuDeviceGetUuid tells apart), reset-fails (after a reset,
+ * to ask about memory without an owner is an error), old, lost (after a copy that failed even
+ * questions fail), fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -51,8 +52,9 @@ static struct {
     int first; /* what others call this process's device 0 */
     long delay_us;
     long fail_copy;
+    int orders;
     bool no_ipc, ipc_open_fails, ipc_one, own_device, no_pinned, mig, no_peer, no_map, no_fd_handle,
-        no_kernels, no_dmabuf, dmabuf_fails, no_flush, flush_fails, fabric, long_ranges,
+        no_kernels, no_dmabuf, dmabuf_fails, no_flush, flush_fails, host_pages, fabric, long_ranges,
         late_copies, reset_fails, lost, old;
 } settings = {.devices = 2, .delay_us = 20};
 
@@ -91,6 +93,10 @@ static void setting_read(const char *word)
         settings.no_flush = true;
     else if (strcmp(word, "flush-fails") == 0)
         settings.flush_fails = true;
+    else if (sscanf(word, "orders=%ld", &number) == 1)
+        settings.orders = (int) number;
+    else if (strcmp(word, "host-pages") == 0)
+        settings.host_pages = true;
     else if (strcmp(word, "fabric") == 0)
         settings.fabric = true;
     else if (strcmp(word, "long-ranges") == 0)
@@ -859,6 +865,10 @@ API driver_result cuDeviceGetAttribute(int *value, int attribute, driver_device 
         *value = !settings.no_dmabuf;
     else if (attribute == DRIVER_DEVICE_FLUSHES)
         *value = settings.no_flush ? 0 : DRIVER_FLUSHES_BY_CALL;
+    else if (attribute == DRIVER_DEVICE_ORDERS)
+        *value = settings.orders;
+    else if (attribute == DRIVER_DEVICE_HOST_PAGES)
+        *value = settings.host_pages;
     else
         return DRIVER_INVALID_VALUE;
     return DRIVER_SUCCESS;

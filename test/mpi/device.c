@@ -1120,6 +1120,13 @@ static long flushes_now(void)
     return count_now("multilane_standin_flushes");
 }
 
+/* The stand-in says that its devices need no flush. */
+static bool device_orders(void)
+{
+    const char *settings = getenv("MULTILANE_FAKE_CUDA");
+    return settings && strstr(settings, "orders=200");
+}
+
 /* From somewhere in a buffer to somewhere in another. Where lanes reach device memory no copy is
  * made; and what came into it was flushed, at the receiver and nowhere else. */
 static void direct_round(enum kind from, enum kind to, size_t size, bool must)
@@ -1147,7 +1154,7 @@ static void direct_round(enum kind from, enum kind to, size_t size, bool must)
     flushes = flushes_now() - flushes;
     if (must && copies)
         FAIL("%s: %ld copies of the driver's", what, copies);
-    if (must && !is_sender && (flushes > 0) != (to == DEVICE))
+    if (must && !is_sender && (flushes > 0) != (to == DEVICE && !device_orders()))
         FAIL("%s: %ld flushes", what, flushes);
     if (is_sender && flushes)
         FAIL("%s: %ld flushes at the sender", what, flushes);

@@ -371,6 +371,51 @@ static void a_flush_that_fails_is_reported(void)
     CHECK(result == DRIVER_ILLEGAL_ADDRESS, "%s", words(result));
 }
 
+/* Whether a flush is needed. */
+static bool is_flushed(void)
+{
+    driver_result result;
+    device_begin(0);
+    struct copier *copier = copier_of_device(1, &result);
+    CHECK(copier, "%s", words(result));
+    return !copier || copier->needs_flush;
+}
+
+static void what_a_device_orders_is_not_flushed(void)
+{
+    CHECK(!is_flushed(), "a flush is needed");
+}
+
+static void what_a_device_does_not_order_is_flushed(void)
+{
+    CHECK(is_flushed(), "no flush is needed");
+}
+
+static void a_driver_that_does_not_tell_the_order_is_asked_to_flush(void)
+{
+    driver_result result;
+    device_begin(0);
+    driver.device_attribute = NULL;
+    struct copier *copier = copier_of_device(0, &result);
+    CHECK(copier && copier->needs_flush, "no flush is needed");
+}
+
+/* A program that resets its device again and again. */
+static void contexts_come_and_go(void)
+{
+    enum { RESETS = 400 };
+    driver_result result;
+    device_begin(0);
+    for (int reset = 0; reset < RESETS; reset++) {
+        struct copier *copier = copier_of_device(0, &result);
+        CHECK(copier && !copier_is_gone(copier), "context %d: %s", reset, words(result));
+        CHECK(copier == copier_of_device(0, &result), "context %d has two copiers", reset);
+        driver.primary_reset(0);
+        CHECK(copier && !copier_is_alive(copier), "context %d is still there", reset);
+    }
+    copiers_close();
+}
+
 static void a_device_that_is_not_there_is_an_error(void)
 {
     driver_result result;
@@ -814,6 +859,12 @@ static const struct {
              {"", other_code_is_refused_by_the_driver},
              {"", a_code_that_is_not_there_is_refused_by_name},
              {"", the_code_of_this_build_is_used},
+             {"orders=200", what_a_device_orders_is_not_flushed},
+             {"orders=100", what_a_device_does_not_order_is_flushed},
+             {"", what_a_device_does_not_order_is_flushed},
+             {"orders=200,host-pages", what_a_device_does_not_order_is_flushed},
+             {"orders=200", a_driver_that_does_not_tell_the_order_is_asked_to_flush},
+             {"delay-us=0", contexts_come_and_go},
              {"devices=2", a_device_that_is_not_there_is_an_error},
              {"devices=2,mig", parts_of_a_card_are_told_apart},
              {"old", an_old_driver_is_refused_by_name}};

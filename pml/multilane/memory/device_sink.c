@@ -197,7 +197,8 @@ bool device_sink_end(struct device_sink *sink, const struct rma *rma)
     filling_copy(sink);
     OPAL_THREAD_UNLOCK(&sink->lock);
     /* Relaxed: recv_request_received has ordered it. */
-    if (rma->count && atomic_load_explicit(&rma->landed, memory_order_relaxed))
+    if (rma->count && sink->view->copier->needs_flush &&
+        atomic_load_explicit(&rma->landed, memory_order_relaxed))
         flushes_start(sink, rma);
     if (!copy_ended(sink))
         return true;

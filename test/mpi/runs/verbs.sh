@@ -366,6 +366,7 @@ lab_device_memory() {
         dmabuf-fails "" direct
     lab_direct off 'no message went directly' rndv-get "" "" direct --mca btl_verbs_dmabuf none
     lab_direct flushed-by-driver 'the driver flushed' rndv-put "" flush-fails unflushed
+    lab_direct ordered 'messages went directly' rndv-put orders=200 flush-fails direct
     lab_direct unflushed 'may not have reached it: .*Unreachable.*CUDA_ERROR_NOT_SUPPORTED' rndv-put \
         no-flush flush-fails unflushed
 }
