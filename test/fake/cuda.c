@@ -23,8 +23,9 @@
  * as they are), late-copies (a copy to a device that the program waited for happens when the
  * program next calls something that waits for it, or demands that copies end), mig (the devices are
  * parts of one card, which only the later cuDeviceGetUuid tells apart), reset-fails (after a reset,
- * to ask about memory without an owner is an error), old, lost (after a copy that failed even
- * questions fail), fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
+ * to ask about memory without an owner is an error), old, without=NAME (of a function), init-fails
+ * (as where the device's files may not be opened), lost (after a copy that failed even questions
+ * fail), fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -55,7 +56,8 @@ static struct {
     int orders;
     bool no_ipc, ipc_open_fails, ipc_one, own_device, no_pinned, mig, no_peer, no_map, no_fd_handle,
         no_kernels, no_dmabuf, dmabuf_fails, no_flush, flush_fails, host_pages, fabric, long_ranges,
-        late_copies, reset_fails, lost, old;
+        late_copies, reset_fails, lost, old, init_fails;
+    char without[64];
 } settings = {.devices = 2, .delay_us = 20};
 
 static void setting_read(const char *word)
@@ -109,6 +111,10 @@ static void setting_read(const char *word)
         settings.reset_fails = true;
     else if (strcmp(word, "lost") == 0)
         settings.lost = true;
+    else if (strcmp(word, "init-fails") == 0)
+        settings.init_fails = true;
+    else if (sscanf(word, "without=%63s", settings.without) == 1)
+        return;
     else if (strcmp(word, "old") == 0)
         settings.old = true;
     else
@@ -407,7 +413,10 @@ static bool is_of_current(const struct owner *owner, const char *what)
 API driver_result cuInit(unsigned flags)
 {
     CALLED();
-    (void) flags;
+    if (flags)
+        return DRIVER_INVALID_VALUE;
+    if (settings.init_fails)
+        return DRIVER_UNKNOWN;
     if (settings.devices == 0)
         return DRIVER_NO_DEVICE;
     pthread_mutex_lock(&lock);
@@ -437,12 +446,21 @@ API driver_result cuGetErrorName(driver_result result, const char **name)
                  {DRIVER_NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
                  {DRIVER_NOT_READY, "CUDA_ERROR_NOT_READY"},
                  {DRIVER_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {DRIVER_DEINITIALIZED, "CUDA_ERROR_DEINITIALIZED"},
+                 {DRIVER_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT"},
+                 {DRIVER_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
+                 {DRIVER_ALREADY_PINNED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
+                 {DRIVER_NOT_PINNED, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"},
+                 {DRIVER_NOT_PERMITTED, "CUDA_ERROR_NOT_PERMITTED"},
+                 {DRIVER_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+                 {DRIVER_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
                  {DRIVER_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"}};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i].result == result) {
             *name = names[i].name;
             return DRIVER_SUCCESS;
         }
+    *name = NULL;
     return DRIVER_INVALID_VALUE;
 }
 
@@ -450,9 +468,10 @@ API driver_result cuGetErrorString(driver_result result, const char **text)
 {
     CALLED();
     static const char words[] = "said by a stand-in for the driver";
-    (void) result;
-    *text = words;
-    return DRIVER_SUCCESS;
+    const char *name;
+    driver_result known = cuGetErrorName(result, &name);
+    *text = known == DRIVER_SUCCESS ? words : NULL;
+    return known;
 }
 
 API driver_result cuDeviceGetCount(int *count)
@@ -465,6 +484,8 @@ API driver_result cuDeviceGetCount(int *count)
 API driver_result cuDeviceGetUuid_v2(struct driver_uuid *uuid, driver_device device)
 {
     CALLED();
+    if (!is_started())
+        return DRIVER_NOT_INITIALIZED;
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
     *uuid = (struct driver_uuid){.bytes = "stand-in"};
@@ -484,6 +505,8 @@ API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device
 API driver_result cuDeviceGetName(char *name, int room, driver_device device)
 {
     CALLED();
+    if (!is_started())
+        return DRIVER_NOT_INITIALIZED;
     if (device < 0 || device >= settings.devices)
         return DRIVER_INVALID_DEVICE;
     snprintf(name, (size_t) room, "a stand-in");
@@ -493,6 +516,10 @@ API driver_result cuDeviceGetName(char *name, int room, driver_device device)
 API driver_result cuDeviceCanAccessPeer(int *can, driver_device device, driver_device peer)
 {
     CALLED();
+    if (!is_started())
+        return DRIVER_NOT_INITIALIZED;
+    if (device < 0 || device >= settings.devices || peer < 0 || peer >= settings.devices)
+        return DRIVER_INVALID_DEVICE;
     *can = device != peer && !settings.no_peer;
     return DRIVER_SUCCESS;
 }
@@ -582,7 +609,8 @@ API driver_result cuMemAlloc(driver_ptr *pointer, size_t size)
 API driver_result cuMemAllocManaged(driver_ptr *pointer, size_t size, unsigned flags)
 {
     CALLED();
-    (void) flags;
+    if (flags != 1 && flags != 2) /* for all streams, or for the host first */
+        return DRIVER_INVALID_VALUE;
     driver_result result = allocate(pointer, size, true, DRIVER_MEMORY_DEVICE);
     if (result == DRIVER_SUCCESS) {
         pthread_mutex_lock(&lock);
@@ -643,17 +671,30 @@ static bool may_be_late(driver_ptr address)
     return may;
 }
 
+/* Who gives memory back says what it is. */
+static driver_result memory_end(void *start, bool is_device, bool is_given, driver_result otherwise)
+{
+    if (capture_forbids())
+        return DRIVER_CAPTURE_UNSUPPORTED;
+    if (!current())
+        return DRIVER_INVALID_CONTEXT;
+    late_copies_do();
+    pthread_mutex_lock(&lock);
+    const struct allocation *at = allocation_at(start);
+    bool is_so = at && !at->chunk && (at->type == DRIVER_MEMORY_DEVICE) == is_device &&
+                 at->is_given == is_given;
+    pthread_mutex_unlock(&lock);
+    struct allocation *old = is_so ? allocation_take(start, false) : NULL;
+    if (!old)
+        return otherwise;
+    allocation_free(old);
+    return DRIVER_SUCCESS;
+}
+
 API driver_result cuMemFree(driver_ptr pointer)
 {
     CALLED();
-    if (capture_forbids())
-        return DRIVER_CAPTURE_UNSUPPORTED;
-    late_copies_do();
-    struct allocation *old = allocation_take((void *) (uintptr_t) pointer, false);
-    if (!old)
-        return DRIVER_INVALID_VALUE;
-    allocation_free(old);
-    return DRIVER_SUCCESS;
+    return memory_end((void *) (uintptr_t) pointer, true, false, DRIVER_INVALID_VALUE);
 }
 
 static long resets; /* atomic */
@@ -718,7 +759,7 @@ API driver_result cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 API driver_result cuMemFreeHost(void *pointer)
 {
     CALLED();
-    return cuMemFree((driver_ptr) (uintptr_t) pointer);
+    return memory_end(pointer, false, false, DRIVER_INVALID_VALUE);
 }
 
 API driver_result cuMemHostRegister(void *pointer, size_t size, unsigned flags)
@@ -754,9 +795,7 @@ API driver_result cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 API driver_result cuMemHostUnregister(void *pointer)
 {
     CALLED();
-    if (capture_forbids())
-        return DRIVER_CAPTURE_UNSUPPORTED;
-    return cuMemFree((driver_ptr) (uintptr_t) pointer);
+    return memory_end(pointer, false, true, DRIVER_NOT_PINNED);
 }
 
 static bool is_shareable(const struct allocation *at)
@@ -1254,6 +1293,9 @@ API driver_result cuMemcpyAsync(driver_ptr to, driver_ptr from, size_t bytes, dr
     return copy_start(to, from, &operation, stream);
 }
 
+/* What a device says as its longest pitch. */
+#define PITCH_MAX ((size_t) 0x7fffffff)
+
 API driver_result cuMemcpy2DAsync(const struct driver_copy_2d *copy, driver_stream stream)
 {
     CALLED();
@@ -1264,7 +1306,8 @@ API driver_result cuMemcpy2DAsync(const struct driver_copy_2d *copy, driver_stre
                                   .planes = 1};
     if (copy->from_type != DRIVER_MEMORY_UNIFIED || copy->to_type != DRIVER_MEMORY_UNIFIED ||
         copy->width_bytes > copy->to_pitch || copy->width_bytes > copy->from_pitch ||
-        copy->from_x_bytes || copy->from_y || copy->to_x_bytes || copy->to_y)
+        copy->to_pitch > PITCH_MAX || copy->from_pitch > PITCH_MAX || copy->from_x_bytes ||
+        copy->from_y || copy->to_x_bytes || copy->to_y)
         return DRIVER_INVALID_VALUE;
     return copy_start(copy->to_device, copy->from_device, &operation, stream);
 }
@@ -1281,6 +1324,7 @@ API driver_result cuMemcpy3DAsync(const struct driver_copy_3d *copy, driver_stre
                                   .planes = copy->depth};
     if (copy->from_type != DRIVER_MEMORY_UNIFIED || copy->to_type != DRIVER_MEMORY_UNIFIED ||
         copy->width_bytes > copy->to_pitch || copy->width_bytes > copy->from_pitch ||
+        copy->to_pitch > PITCH_MAX || copy->from_pitch > PITCH_MAX ||
         copy->height > copy->to_height || copy->height > copy->from_height || copy->from_x_bytes ||
         copy->from_y || copy->from_z || copy->from_lod || copy->from_reserved || copy->to_x_bytes ||
         copy->to_y || copy->to_z || copy->to_lod || copy->to_reserved)
@@ -1465,7 +1509,7 @@ API driver_result cuIpcGetMemHandle(struct driver_ipc_handle *out, driver_ptr po
         return DRIVER_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
     const struct allocation *at = allocation_at((void *) (uintptr_t) pointer);
-    bool good = at && is_shareable(at);
+    bool good = at && is_shareable(at) && at->start == (char *) (uintptr_t) pointer;
     if (good) {
         handle.fd = at->fd;
         handle.device = at->device;
@@ -1525,9 +1569,10 @@ API driver_result cuIpcOpenMemHandle(driver_ptr *pointer, struct driver_ipc_hand
 {
     CALLED();
     struct handle handle;
-    (void) flags;
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
+    if (flags != DRIVER_IPC_LAZY_PEER_ACCESS)
+        return DRIVER_INVALID_VALUE;
     __atomic_add_fetch(&opens, 1, __ATOMIC_RELAXED);
     memcpy(&handle, &in, sizeof(handle));
     if (!current() || handle.pid == (int) getpid())
@@ -1596,7 +1641,7 @@ API driver_result cuMemCreate(driver_chunk *out, size_t size,
         properties->location.type != DRIVER_LOCATION_DEVICE || !size || size % CHUNK_BYTES)
         return DRIVER_INVALID_VALUE;
     if ((properties->handle_types & DRIVER_HANDLE_FABRIC) && !settings.fabric)
-        return DRIVER_NOT_SUPPORTED;
+        return DRIVER_NOT_PERMITTED; /* no channel was given to this process */
     snprintf(name, sizeof(name), "standin-chunk-%d", properties->location.device);
     int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd >= 0 && ftruncate(fd, (off_t) size) != 0) {
@@ -1704,10 +1749,9 @@ API driver_result cuMemAddressReserve(driver_ptr *pointer, size_t size, size_t a
                                       driver_ptr wanted, uint64_t flags)
 {
     CALLED();
-    (void) alignment;
     (void) wanted;
     struct range *range = malloc(sizeof(*range));
-    if (!range || flags || !size || size % CHUNK_BYTES) {
+    if (!range || flags || !size || size % CHUNK_BYTES || (alignment & (alignment - 1)) != 0) {
         free(range);
         return DRIVER_INVALID_VALUE;
     }
@@ -1739,12 +1783,15 @@ API driver_result cuMemAddressFree(driver_ptr pointer, size_t size)
     return DRIVER_SUCCESS;
 }
 
-/* Null: the range was not reserved. */
+/* Null: the range was not reserved, or is in use. */
 static char *shadow_of(driver_ptr pointer, size_t size)
 {
     char *start = (char *) (uintptr_t) pointer, *shadow = NULL;
     pthread_mutex_lock(&lock);
     const struct range *range = range_of(start, size);
+    for (const struct allocation *at = allocations; at && range; at = at->next)
+        if (at->start < start + size && start < at->start + at->size)
+            range = NULL; /* something is mapped there */
     if (range)
         shadow = range->shadow + (start - range->start);
     pthread_mutex_unlock(&lock);
@@ -1764,7 +1811,7 @@ API driver_result cuMemMap(driver_ptr pointer, size_t size, size_t offset, drive
         shadow = mmap(shadow, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, chunk->fd, 0);
     if (!new || !shadow || shadow == MAP_FAILED) {
         free(new);
-        return DRIVER_OUT_OF_MEMORY;
+        return DRIVER_INVALID_VALUE;
     }
     *new = (struct allocation){.chunk = chunk,
                                .start = (char *) (uintptr_t) pointer,
@@ -1890,33 +1937,33 @@ static const struct function {
   kernel_functions[] = {ENTRY(cuModuleLoadData), ENTRY(cuModuleUnload), ENTRY(cuModuleGetFunction),
                         ENTRY(cuLaunchKernel)};
 
-static bool function_find(const char *name, const struct function *known, size_t count,
+static void function_find(const char *name, const struct function *known, size_t count,
                           void **function)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(known[i].name, name) == 0) {
+        if (strcmp(known[i].name, name) == 0)
             memcpy(function, &known[i].function, sizeof(*function));
-            return true;
-        }
-    return false;
 }
 
+/* Since 12.0 a function that is not there is no error, but null. */
 API driver_result cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
 {
     (void) flags;
     *function = NULL;
     if (settings.old)
         return DRIVER_NOT_FOUND;
-    if ((version >= LATER_VERSION &&
-         function_find(name, later_functions, sizeof(later_functions) / sizeof(later_functions[0]),
-                       function)) ||
-        function_find(name, functions, sizeof(functions) / sizeof(functions[0]), function) ||
-        (!settings.no_kernels &&
-         function_find(name, kernel_functions,
-                       sizeof(kernel_functions) / sizeof(kernel_functions[0]), function)) ||
-        (!settings.no_map &&
-         function_find(name, mapping_functions,
-                       sizeof(mapping_functions) / sizeof(mapping_functions[0]), function)))
+    if (strcmp(name, settings.without) == 0)
         return DRIVER_SUCCESS;
-    return DRIVER_NOT_FOUND;
+    if (version >= LATER_VERSION)
+        function_find(name, later_functions, sizeof(later_functions) / sizeof(later_functions[0]),
+                      function);
+    if (!*function)
+        function_find(name, functions, sizeof(functions) / sizeof(functions[0]), function);
+    if (!settings.no_kernels)
+        function_find(name, kernel_functions,
+                      sizeof(kernel_functions) / sizeof(kernel_functions[0]), function);
+    if (!settings.no_map)
+        function_find(name, mapping_functions,
+                      sizeof(mapping_functions) / sizeof(mapping_functions[0]), function);
+    return DRIVER_SUCCESS;
 }

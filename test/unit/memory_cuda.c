@@ -431,6 +431,26 @@ static void an_old_driver_is_refused_by_name(void)
     CHECK(strstr(driver_why(), "too old"), "%s", driver_why());
 }
 
+static void a_function_that_is_missing_is_named(void)
+{
+    CHECK(dlopen("test/fake/libcuda.so.1", RTLD_NOW), "%s", dlerror());
+    CHECK(!driver_load(), "it was taken");
+    CHECK(strstr(driver_why(), "it has no cuMemcpyAsync"), "%s", driver_why());
+}
+
+/* Nobody may open the device's files: its memory is nowhere. */
+static void a_driver_that_does_not_start_leaves_the_host_alone(void)
+{
+    static char bytes[10];
+    void *mapped = malloc((size_t) 64 << 20);
+    driver_result result;
+    stand_in_load();
+    CHECK(driver.init(0) == DRIVER_UNKNOWN, "it has started");
+    CHECK(kind_of(bytes) == MEMORY_HOST && kind_of(mapped) == MEMORY_HOST, "it is a device's");
+    CHECK(!copier_of_device(0, &result) && result == DRIVER_NOT_INITIALIZED, "%s", words(result));
+    free(mapped);
+}
+
 /* --- packing --- */
 
 /* A message of irregular blocks in `memory` bytes of device memory, and what its packed bytes are
@@ -867,6 +887,8 @@ static const struct {
              {"delay-us=0", contexts_come_and_go},
              {"devices=2", a_device_that_is_not_there_is_an_error},
              {"devices=2,mig", parts_of_a_card_are_told_apart},
+             {"without=cuMemcpyAsync", a_function_that_is_missing_is_named},
+             {"init-fails", a_driver_that_does_not_start_leaves_the_host_alone},
              {"old", an_old_driver_is_refused_by_name}};
 
 int main(void)

@@ -384,11 +384,15 @@ if [ ! -e /dev/nvidiactl ]; then
     mpi_says cuda.says-why "btl/cuda: offers no lane: this node has no CUDA device" 2 \
         --mca pml multilane --mca btl self,shm,cuda --mca btl_base_verbose 10 -- ring
     if [ -n "$sanitizer" ]; then
-        skip "${prefix}cuda.old-driver" "a sanitizer's library has to be the first that is loaded"
+        for name in old-driver no-permission; do
+            skip "${prefix}cuda.$name" "a sanitizer's library has to be the first that is loaded"
+        done
     else
         mpi_says cuda.old-driver "btl/cuda: offers no lane: the CUDA driver is too old" 2 \
             --mca pml multilane --mca btl self,shm,cuda --mca btl_base_verbose 10 \
             -x LD_PRELOAD="$build/test/fake/libcuda.so.1" -x MULTILANE_FAKE_CUDA=old -- ring
+        mpi cuda.no-permission 2 --mca pml multilane --mca btl self,shm,cuda \
+            -x LD_PRELOAD="$build/test/fake/libcuda.so.1" -x MULTILANE_FAKE_CUDA=init-fails -- ring
     fi
     cuda_shown() {
         "$ompi_info" --param btl cuda --level 9 | grep "btl_cuda_off" | grep "no CUDA device"
@@ -399,7 +403,7 @@ if [ ! -e /dev/nvidiactl ]; then
         check "${prefix}cuda.ompi_info" cuda_shown
     fi
 else
-    for name in no-driver collectives-off says-why old-driver ompi_info; do
+    for name in no-driver collectives-off says-why old-driver no-permission ompi_info; do
         skip "${prefix}cuda.$name" "this node has a CUDA device"
     done
 fi
