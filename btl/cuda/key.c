@@ -11,7 +11,7 @@
 
 /* A chunk that the program has mapped. The driver's number need not tell it from a chunk that is
  * mapped there later. But the handle that the driver has for an address is the one that it was
- * mapped by, and a handle that somebody holds is of one chunk only: so we hold it, and as long as
+ * mapped by, and a handle that is held is of one chunk only: so we hold it, and as long as
  * the address has the same handle it has the same chunk, whose number is ours. What the program has
  * unmapped is let go when the next chunk is shared. */
 struct chunk {

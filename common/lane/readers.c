@@ -30,7 +30,7 @@ static bool users_set(unsigned users)
     return setenv(variable, text, 1) == 0;
 }
 
-/* Without Yama the system says no, and nobody needs the right. */
+/* Without Yama the system says no, and the right is not needed. */
 bool readers_allow(void)
 {
     unsigned users = users_get();

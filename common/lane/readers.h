@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-/* Whoever needs the right asks for it once, and gives it back once if the answer was true. Each
- * component has code of its own, and the process has one right: it lasts until the last one has
- * given it back. In MPI_Init and MPI_Finalize alone: the count is in the environment, where all
- * components of the process find it. */
+/* A component that needs the right asks for it once, and gives it back once if the answer was true.
+ * Each component has code of its own, and the process has one right: it lasts until the last
+ * component has given it back. In MPI_Init and MPI_Finalize alone: the count is in the environment,
+ * where all components of the process find it. */
 bool readers_allow(void);
 void readers_forbid(void);
 

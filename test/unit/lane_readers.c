@@ -47,7 +47,7 @@ int main(void)
     readers_forbid();
     expect(0, 2, "both have gone");
     readers_forbid();
-    expect(0, 2, "nobody was left");
+    expect(0, 2, "none was left");
     CHECK(!getenv("MULTILANE_READERS"), "something stays in the environment");
     refusals = 1;
     CHECK(!readers_allow(), "it was refused");

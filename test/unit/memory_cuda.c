@@ -438,7 +438,7 @@ static void a_function_that_is_missing_is_named(void)
     CHECK(strstr(driver_why(), "it has no cuMemcpyAsync"), "%s", driver_why());
 }
 
-/* Nobody may open the device's files: its memory is nowhere. */
+/* The device's files may not be opened: its memory is nowhere. */
 static void a_driver_that_does_not_start_leaves_the_host_alone(void)
 {
     static char bytes[10];
