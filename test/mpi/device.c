@@ -748,6 +748,33 @@ static long calls_but_polls(void)
            calls_of("cuThreadExchangeStreamCaptureMode");
 }
 
+/* What a real driver takes long for, in the whole of this chapter and the program's own calls
+ * included: 2 devices in each of 2 components, each with 3 streams; one handle of cudaMalloc'ed
+ * memory and one of a chunk, for which the fabric is tried first; 2 sizes of pinned pieces. */
+static void calls_bounded(void)
+{
+    static const struct {
+        const char *name;
+        long most;
+    } bounds[] = {{"cuDevicePrimaryCtxRetain", 4},
+                  {"cuStreamCreate", 12},
+                  {"cuIpcGetMemHandle", 1},
+                  {"cuIpcOpenMemHandle", 1},
+                  {"cuMemExportToShareableHandle", 2},
+                  {"cuMemImportFromShareableHandle", 1},
+                  {"cuMemAddressReserve", 3},
+                  {"cuMemMap", 5},
+                  {"cuMemSetAccess", 5},
+                  {"cuMemHostAlloc", 0},
+                  {"cuMemHostRegister", 2},
+                  {"cuMemAlloc", 6},
+                  {"cuModuleLoadData", 0}};
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+        if (calls_of(bounds[i].name) > bounds[i].most)
+            FAIL("%s was called %ld times", bounds[i].name, calls_of(bounds[i].name));
+    }
+}
+
 /* Prints what a message of memory that was seen before costs both ends in calls of the driver. */
 static void chapter_calls(void)
 {
@@ -789,6 +816,7 @@ static void chapter_calls(void)
                  kind_names[cases[i].kind], calls);
         memory_free(cases[i].kind, bytes);
     }
+    calls_bounded();
 }
 
 /* Memory that can be opened is opened once, also of a device that the receiver does not see. */
@@ -1221,7 +1249,8 @@ static void chapter_direct(void)
 }
 
 /* The stand-in fails the lane's flush: the driver flushes, and where that cannot, or fails, the
- * receive ends in an error, as its bytes may not be there. */
+ * receive ends in an error, as its bytes may not be there. That ends the connection that flushes,
+ * and messages pass through memory of the host until there is another. */
 static void chapter_unflushed(void)
 {
     int size = 100000, class = MPI_SUCCESS;
@@ -1239,11 +1268,12 @@ static void chapter_unflushed(void)
         MPI_Error_class(
             MPI_Recv(bytes, size, MPI_BYTE, other(), 19, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
             &class);
-        if (class != (by_driver ? MPI_SUCCESS : MPI_ERR_OTHER))
+        bool is_staged = round > 0 && class == MPI_SUCCESS && driver_flushes_now() == before;
+        if (!is_staged && class != (by_driver ? MPI_SUCCESS : MPI_ERR_OTHER))
             FAIL("a receive that was not flushed by its lane: error class %d", class);
-        if ((driver_flushes_now() > before) != by_driver)
+        if (!is_staged && (driver_flushes_now() > before) != by_driver)
             FAIL("%ld flushes of the driver's", driver_flushes_now() - before);
-        if (by_driver)
+        if (by_driver || is_staged)
             check(bytes, (size_t) size, 0, round, 0, "a receive that the driver flushed");
     }
     memory_free(DEVICE, bytes);
