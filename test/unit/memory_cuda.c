@@ -451,6 +451,44 @@ static void a_driver_that_does_not_start_leaves_the_host_alone(void)
     free(mapped);
 }
 
+/* Of memory: each call takes back its own only, and gives a handle for a first byte only. */
+static void the_stand_in_permits_no_other_memory(void)
+{
+    struct driver_ipc_handle handle;
+    void *pinned = NULL;
+    device_begin(0);
+    driver_ptr device = device_alloc(100);
+    CHECK(driver.init(1) == DRIVER_INVALID_VALUE, "a flag was taken");
+    CHECK(driver.mem_host_alloc(&pinned, 100, DRIVER_HOST_PORTABLE) == DRIVER_SUCCESS, "none");
+    CHECK(driver.mem_free(ptr(pinned)) == DRIVER_INVALID_VALUE, "pinned memory was freed");
+    CHECK(driver.mem_host_free(address(device)) == DRIVER_INVALID_VALUE, "a device's was freed");
+    CHECK(driver.host_unpin(pinned) == DRIVER_NOT_PINNED, "it was not registered");
+    CHECK(driver.ipc_export(&handle, device + 1) == DRIVER_INVALID_VALUE, "not the first byte");
+    CHECK(driver.ipc_export(&handle, device) == DRIVER_SUCCESS, "the first byte");
+}
+
+/* A handle that is held is of one chunk; where one is mapped there is no place for another. */
+static void the_stand_in_maps_one_chunk_at_a_place(void)
+{
+    enum { BYTES = 2 << 20 };
+    const struct driver_chunk_properties properties = {.type = DRIVER_CHUNK_PINNED,
+                                                       .location = {DRIVER_LOCATION_DEVICE, 0}};
+    driver_chunk first, second, held;
+    driver_ptr start;
+    device_begin(0);
+    CHECK(driver.range_reserve(&start, BYTES, 3, 0, 0) == DRIVER_INVALID_VALUE, "alignment 3");
+    driver.range_reserve(&start, BYTES, 0, 0, 0);
+    driver.chunk_create(&first, BYTES, &properties, 0);
+    CHECK(driver.range_map(start, BYTES, 0, first, 0) == DRIVER_SUCCESS, "not mapped");
+    CHECK(driver.chunk_retain(&held, address(start + 1)) == DRIVER_SUCCESS && held == first,
+          "another handle than it was mapped by");
+    driver.chunk_create(&second, BYTES, &properties, 0);
+    CHECK(second != held, "a handle that is held was given out");
+    CHECK(driver.range_map(start, BYTES, 0, second, 0) == DRIVER_INVALID_VALUE, "mapped twice");
+    driver.range_unmap(start, BYTES);
+    CHECK(driver.range_map(start, BYTES, 0, second, 0) == DRIVER_SUCCESS, "not mapped again");
+}
+
 /* --- packing --- */
 
 /* A message of irregular blocks in `memory` bytes of device memory, and what its packed bytes are
@@ -887,6 +925,8 @@ static const struct {
              {"delay-us=0", contexts_come_and_go},
              {"devices=2", a_device_that_is_not_there_is_an_error},
              {"devices=2,mig", parts_of_a_card_are_told_apart},
+             {"", the_stand_in_permits_no_other_memory},
+             {"", the_stand_in_maps_one_chunk_at_a_place},
              {"without=cuMemcpyAsync", a_function_that_is_missing_is_named},
              {"init-fails", a_driver_that_does_not_start_leaves_the_host_alone},
              {"old", an_old_driver_is_refused_by_name}};
