@@ -12,7 +12,7 @@ if [ -z "$sanitizer" ]; then
 ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\
 ring.@(one-ring|one-device*|none|rings-none|old-driver|no-*|open-fails|answered|refused*|persistent|devices|order|lost-*)|\
 no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
-mapped-@(fabric|staged|old)|ringless.*|reset.*.reset-fails|reset.rndv-ring.*|collectives.@(staged|late-copies))"
+mapped-@(fabric|again|staged|old)|ringless.*|reset.*.reset-fails|reset.rndv-ring.*|collectives.@(staged|late-copies))"
 else # the same code by another lane, or once more at other moments
     elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
 staged.@(types|persistent|devices|forced|questions)|ring.@(persistent|devices|order)|bench-*)"
@@ -163,6 +163,7 @@ cuda_run capture.ipc "" self,shm,cuda capture
 cuda_run capture.staged "" self,shm capture
 cuda_run ipc-opened "" self,shm,cuda opened
 cuda_run halo "" self,shm,cuda halo
+# What messages ask of the driver, and that none of it is slow. A second each, as is cuda.mapped-again.
 cuda_run calls "" self,shm,cuda calls
 cuda_run ipc-own-device own-device self,shm,cuda opened
 cuda_run ipc-own-device-many own-device self,shm,cuda many
