@@ -169,6 +169,17 @@ static void peer_learn(verbs_peer_t *peer, const struct greeting *heard)
     peer->their_port = heard->from_port;
 }
 
+/* Under peer->lock. Who greeted would wait, and may have another lane. */
+static void refuse(verbs_peer_t *peer, const struct greeting *heard)
+{
+    struct greeting greeting;
+
+    verbs_greeting_fill(peer, &greeting);
+    greeting.kind = GREETING_REFUSED;
+    greeting.heard_qpn = heard->end.qpn;
+    (void) verbs_greeting_send(peer, &greeting); /* a lost one is sent again at the next hello */
+}
+
 /* Under peer->lock. Returns why the connection that there was is over, or NULL. */
 static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
 {
@@ -179,8 +190,10 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
         return "the other end has begun a new connection";
     peer_learn(peer, heard);
     if (peer->state == PEER_IDLE) {
-        if (!verbs_pair_create(peer))
+        if (!verbs_pair_create(peer)) {
+            refuse(peer, heard);
             return NULL;
+        }
         verbs_peer_state_set(peer, PEER_GREETING);
         greet_soon(peer);
     }
@@ -232,6 +245,20 @@ static void hello_heard(struct verbs_module *module, const struct greeting *hear
         verbs_peer_fail(peer, over);
 }
 
+static void refused_heard(struct verbs_module *module, const struct greeting *heard)
+{
+    OPAL_THREAD_LOCK(&module->lock);
+    verbs_peer_t *peer = verbs_peer_find(module, &heard->from);
+    OPAL_THREAD_UNLOCK(&module->lock);
+    if (!peer || heard->to_port != module->port_index || heard->heard_qpn == 0)
+        return;
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->said |= atomic_exchange_explicit(&module->refused_said, true, memory_order_relaxed);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    verbs_peer_fail_pair(peer, heard->heard_qpn,
+                         "the other end's device makes no queue pair for it");
+}
+
 void verbs_greeting_received(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
 {
     struct greeting heard;
@@ -246,6 +273,8 @@ void verbs_greeting_received(struct verbs_module *module, uint32_t index, const 
         hello_heard(module, &heard);
     else if (heard.kind == GREETING_FENCE)
         verbs_fence_heard(&heard);
+    else if (heard.kind == GREETING_REFUSED)
+        refused_heard(module, &heard);
     else if (heard.kind == GREETING_FENCED)
         verbs_fenced_heard(&heard);
 }

@@ -12,9 +12,10 @@
 #define GREETINGS_OUT 16u
 
 enum greeting_kind {
-    GREETING_HELLO, /* from one end of a lane to the other */
-    GREETING_FENCE, /* the sender's queue pair is broken: break the one connected with it, */
-    GREETING_FENCED /* the answer: it is broken. Both kinds come by any port. */
+    GREETING_HELLO,  /* from one end of a lane to the other */
+    GREETING_FENCE,  /* the sender's queue pair is broken: break the one connected with it, */
+    GREETING_FENCED, /* the answer: it is broken. Both kinds come by any port. */
+    GREETING_REFUSED /* to a hello (heard_qpn): the sender's device makes no queue pair for it */
 };
 
 struct greeting {

@@ -21,3 +21,10 @@ test_lab_verbs_memory_SOURCES = test/lab/verbs_memory.c
 test_lab_verbs_memory_CPPFLAGS = $(MPI_CPPFLAGS)
 test_lab_verbs_memory_LDFLAGS = $(mpi_link_flags)
 test_lab_verbs_memory_LDADD = $(OMPI_LIBS)
+
+# Each pair of ranks talks at once: more connections than a device may have.
+check_PROGRAMS += test/lab/all_to_all
+test_lab_all_to_all_SOURCES = test/lab/all_to_all.c
+test_lab_all_to_all_CPPFLAGS = $(MPI_CPPFLAGS)
+test_lab_all_to_all_LDFLAGS = $(mpi_link_flags)
+test_lab_all_to_all_LDADD = $(OMPI_LIBS)

@@ -48,6 +48,7 @@ static struct {
     unsigned greeting_buffers;
     bool has_no_limit;
     bool few_left; /* an event that is due */
+    bool is_full;  /* no queue pair is left */
 } device;
 
 /* Where a greeting goes. */
@@ -135,9 +136,12 @@ static struct verbs_module module;
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attributes)
 {
-    struct ibv_qp *qp = calloc(1, sizeof(*qp));
+    struct ibv_qp *qp = device.is_full ? NULL : calloc(1, sizeof(*qp));
 
     (void) pd;
+    errno = ENOMEM;
+    if (!qp)
+        return NULL;
     qp->context = &context;
     qp->qp_num = ++device.last_qpn;
     qp->qp_type = attributes->qp_type;
@@ -535,6 +539,38 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     end();
 }
 
+/* Of two ends one gets no queue pair: who has greeted it is told, instead of waiting for ever. */
+static void end_without_a_queue_pair_says_so(void)
+{
+    const uint64_t our_nonce = 7, their_nonce = 8;
+    verbs_peer_t *peer;
+
+    begin();
+    verbs.record.ports[0].address.lid = 1;
+    verbs.record.ports[0].mtu = IBV_MTU_1024;
+    verbs.record.nonce = their_nonce;
+    peer = peer_named(&opal_proc_local_get()->proc_name, 1);
+    peer->nonce = our_nonce;
+    wait_ms(100);
+    /* The hello that the other process sent comes, and there is no queue pair for it. */
+    verbs.record.nonce = our_nonce;
+    verbs_peer_state_set(peer, PEER_IDLE);
+    device.is_full = true;
+    greeting_comes();
+    unsigned before = device.greetings[1];
+    (void) verbs_progress_module(&module);
+    CHECK(peer->state == PEER_IDLE && device.greetings[1] == before + 1, "state %u, %u answers",
+          peer->state, device.greetings[1] - before);
+    /* The answer comes back to who greeted. */
+    verbs.record.nonce = their_nonce;
+    peer->nonce = our_nonce;
+    verbs_peer_state_set(peer, PEER_GREETING);
+    greeting_comes();
+    (void) verbs_progress_module(&module);
+    CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
+    end();
+}
+
 /* A port without connections, then one that receives and posts nothing, then a report that is due.
  */
 static void only_queues_in_use_are_polled(void)
@@ -666,6 +702,7 @@ int main(void)
     dead_port_takes_little_time();
     a_dead_peer_does_not_hold_up_others();
     dead_peer_that_greets_is_answered_at_once();
+    end_without_a_queue_pair_says_so();
     way_to_a_port_that_needs_a_route_has_one();
     event_is_acknowledged_before_it_is_handled();
     many_peers_are_all_greeted_soon();

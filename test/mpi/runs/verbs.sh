@@ -91,7 +91,7 @@ verbs_strict_ports() {
 # Something happens to a device or a port of one host while checked traffic runs: no byte is wrong,
 # and no rank waits for ever. strict_event NAME PROFILE BTLS PROTOCOL
 strict_event() {
-    strict mpi_says "mlx5,hosts=2,$2" "verbs.strict.$1" ', 0 wrong' 2 --mca pml multilane \
+    strict mpi_says "${lab_profile:-mlx5},hosts=2,$2" "verbs.strict.$1" ', 0 wrong' 2 --mca pml multilane \
         --mca btl "$3" --mca btl_tcp_if_include lo $lab_osc --mca pml_multilane_protocol "$4" \
         --mca pml_multilane_suspect_ms 100 --mca btl_verbs_receive_buffers 16 -- \
         "$build/test/lab/rails_mix" --seconds 2
@@ -114,14 +114,21 @@ verbs_strict_fails() {
     strict_event buffers "$cuts,at=225:port_up:0:1,ports=2,retry_ms=20" self,verbs auto
 }
 
+# Each of RANKS processes, half of them on each of two hosts, sends to each other one at once, and the
+# devices have fewer queue pairs: the other messages go over tcp, and who waited is told at once.
+verbs_strict_few_pairs() {
+    strict mpi_says "mlx5,hosts=2,max_qp=$1" "verbs.strict.max-qp.$2-ranks" \
+        "no queue pair for process .* can be made beside [0-9]+ others: .* The device has $1 " "$2" \
+        --mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo \
+        --mca pml_multilane_suspect_ms 200000 $lab_osc -- "$build/test/lab/all_to_all"
+}
+
 # shellcheck disable=SC2086
 verbs_strict() {
     local profile lanes="--mca pml multilane $verbs $lab_osc"
     local other="--mca pml multilane --mca btl self,$sm,verbs"
     for profile in mlx5 hns bnxt irdma; do
-        strict mpi $profile,hosts=2 verbs.strict.$profile.ring 2 $lanes -- ring
-        strict mpi $profile,hosts=2,ports=2 verbs.strict.$profile.traffic 2 $lanes -- \
-            traffic --seeds 1 --batches 2
+        lab_profile=$profile side='' profile_lab
     done
     strict mpi_says e810,hosts=2 verbs.strict.e810 \
         'e810_0:1: it has no shared receive queue.*; use tcp over its interface' 2 $other -- ring
@@ -129,11 +136,8 @@ verbs_strict() {
         'mlx5_0: it speaks iWARP.*; use tcp over its interface' 2 $other -- ring
     strict mpi_says mlx5,hosts=2,transport=other verbs.strict.efa \
         'mlx5_0: it speaks neither InfiniBand nor RoCE.*; use libfabric' 2 $other -- ring
-    strict mpi_says mlx5,hosts=2,max_qp=2 verbs.strict.max-qp \
-        'no queue pair for process .* can be made beside 0 others: .* The device has 2 ' 4 \
-        --mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo -- ring
-    strict mpi_says mlx5,hosts=2 verbs.strict.receives-grow "$receives_grow" 2 $lanes \
-        --mca btl_verbs_receive_buffers 16 --mca btl_base_verbose 10 -- traffic --seeds 1 --batches 2
+    verbs_strict_few_pairs 12 8
+    [ -z "$MULTILANE_LONG$only" ] || verbs_strict_few_pairs 256 64
     verbs_strict_ports
     verbs_strict_fails
     strict mpi mlx5,hosts=2,delay_ms=20 verbs.strict.late-writes 2 $lanes -- \
@@ -181,14 +185,28 @@ lab_has_time() {
     return 1
 }
 
+# lab NAME FUNCTION ...: mpi_says or another of mpi's kind with what follows, over RDMA between two
+# hosts: in the virtual machine or, with $lab_profile, over the strict stand-in of that profile, which
+# needs no time of the machine, nor $side to tell the hosts apart. $lab_rails are those to use.
+lab() {
+    local name=$1 call=$2
+    shift 2
+    if [ -n "${lab_profile:-}" ]; then
+        profile_wants "$name" || return
+        strict "$call" "$lab_profile,hosts=2,ports=$(wc -w <<<"${LAB_RAILS:-0 1}")" \
+            "verbs.strict.$lab_profile.${name#verbs.}" "$@"
+    else
+        lab_has_time "$name" && "$call" "$name" "$@"
+    fi
+}
+
 # lab_mpi NAME RANKS PML PROGRAM...: over verbs alone.
 lab_mpi() {
     local name=$1 ranks=$2 pml=$3 program=$4
     shift 4
-    lab_has_time "$name" || return
     # shellcheck disable=SC2086
-    mpi "$name" "$ranks" --mca pml "$pml" $verbs $lab_osc ${lab_more:-} -- \
-        "$side" "$build/test/mpi/$program" "$@"
+    lab "$name" mpi "$ranks" --mca pml "$pml" $verbs $lab_osc ${lab_more:-} -- \
+        $side "$build/test/mpi/$program" "$@"
 }
 
 # 4.1's osc/ucx takes windows for which it then finds no device.
@@ -199,7 +217,8 @@ lab_conformance() {
     for chapter in $1; do
         case $series.$chapter in
         4.1.partitioned | 4.1.session)
-            skip "${prefix}verbs.conform.$chapter.$2" "MPI 4, which Open MPI 4.1 is not"
+            [ -n "${lab_profile:-}" ] ||
+                skip "${prefix}verbs.conform.$chapter.$2" "MPI 4, which Open MPI 4.1 is not"
             continue
             ;;
         esac
@@ -312,11 +331,10 @@ lab_failover() {
 lab_in_place() {
     local name=verbs.in-place.$1 protocol=$2 rails=$3 copies=$4
     shift 4
-    lab_has_time "$name" || return
     # shellcheck disable=SC2086
-    LAB_RAILS=$rails mpi_says "$name" 'in_place: all holds' 2 --mca pml multilane $verbs $lab_osc \
+    LAB_RAILS=$rails lab "$name" mpi_says 'in_place: all holds' 2 --mca pml multilane $verbs $lab_osc \
         --mca pml_multilane_protocol "$protocol" "$@" -- \
-        "$side" "$build/test/mpi/in_place" verbs $copies
+        $side "$build/test/mpi/in_place" verbs $copies
 }
 
 lab_zero_copy() {
@@ -324,6 +342,10 @@ lab_zero_copy() {
     lab_in_place rndv-am rndv-am 0 ""
     lab_in_place two-rails.eager-zcopy eager-zcopy "0 1" ""
     lab_in_place two-rails.rndv-am rndv-am "0 1" ""
+    lab_in_place dear-registration eager-zcopy 0 copies --mca btl_verbs_lane_reg_cost 1
+}
+
+lab_no_memory() {
     # shellcheck disable=SC2086
     lab_has_time verbs.in-place.no-memory &&
         LAB_RAILS=0 mpi_says verbs.in-place.no-memory \
@@ -331,16 +353,16 @@ lab_zero_copy() {
             --mca pml multilane $verbs $lab_osc --mca pml_multilane_protocol eager-zcopy -- \
             "$(command -v setpriv)" --bounding-set -ipc_lock --inh-caps -ipc_lock \
             "$side" "$build/test/mpi/in_place" verbs
-    lab_in_place dear-registration eager-zcopy 0 copies --mca btl_verbs_lane_reg_cost 1
 }
 
 # The receivers of puts say that they are ready by slots in the senders' memory.
 lab_slots() {
-    lab_has_time verbs.traffic.rndv-put || return
+    local some='[1-9][0-9]* slots written, [1-9]'
+    lab_has_slots || some='0 slots written, 0'
     # shellcheck disable=SC2086
-    mpi_says verbs.traffic.rndv-put '[1-9][0-9]* slots written, [1-9]' 2 --mca pml multilane $verbs \
+    lab verbs.traffic.rndv-put mpi_says "$some" 2 --mca pml multilane $verbs \
         $lab_osc --mca pml_multilane_protocol rndv-put --mca btl_base_verbose 10 -- \
-        "$side" "$build/test/mpi/traffic" --seeds 1 --batches 8
+        $side "$build/test/mpi/traffic" --seeds 1 --batches 8
 }
 
 # Device memory that the lanes read and write themselves, against two stand-ins: for libcuda, whose
@@ -432,17 +454,35 @@ lab_unanswered() {
         grep 'has not answered rail.* for 10 s: it makes no MPI calls, or' "$said"
 }
 
+lab_receives_grow() {
+    # shellcheck disable=SC2086
+    lab verbs.receives-grow mpi_says "$receives_grow" 2 --mca pml multilane $verbs $lab_osc \
+        --mca btl_verbs_receive_buffers 16 --mca btl_base_verbose 10 -- \
+        $side "$build/test/mpi/traffic" --seeds 1 --batches 8
+}
+
+# A slot is posted inline: 128 bytes.
+lab_has_slots() {
+    case ${lab_profile:-} in bnxt | irdma) return 1 ;; esac
+}
+
+lab_one_lane() {
+    # shellcheck disable=SC2046
+    lab_more="--mca pml_multilane_eager_lanes 1 --mca pml_multilane_rndv_lanes 1" \
+        lab_mpi verbs.lane 2 multilane ../lab/verbs_lane $(lab_has_slots || echo no-slots)
+}
+
 verbs_lab() {
     limit_s=240
     lab_mpi verbs.ring.2 2 multilane ring
-    lab_more="--mca pml_multilane_eager_lanes 1 --mca pml_multilane_rndv_lanes 1" \
-        lab_mpi verbs.lane 2 multilane ../lab/verbs_lane
+    lab_one_lane
     lab_conformance "point onesided" multilane
     if [ "$MULTILANE_RDMA_LAB" != all ]; then
         lab_traffic rndv-get # memory that comes and goes is registered under another C library
         return
     fi
     lab_zero_copy
+    lab_no_memory
     lab_leaves
     lab_refuses
     lab_apart subnets 'the two ports are in different subnets' --mca btl_verbs_pairing subnet
@@ -452,11 +492,7 @@ verbs_lab() {
     lab_cut
     lab_failover
     lab_loss
-    # shellcheck disable=SC2086
-    lab_has_time verbs.lab.receives-grow &&
-        mpi_says verbs.lab.receives-grow "$receives_grow" 2 --mca pml multilane $verbs $lab_osc \
-            --mca btl_verbs_receive_buffers 16 --mca btl_base_verbose 10 -- \
-            "$side" "$build/test/mpi/traffic" --seeds 1 --batches 8
+    lab_receives_grow
     # A peer that is slow to answer is asked by each lane, which makes one more connection.
     lab_more="--mca pml_multilane_suspect_ms 60000" \
         lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
@@ -467,6 +503,41 @@ verbs_lab() {
     lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
     lab_conformance "request datatype thread communicator error partitioned session" multilane
     lab_traffic "eager-short eager-copy eager-zcopy rndv-am"
+}
+
+# --- the lab's tests over each profile ------------------------------------------
+
+# With MULTILANE_LONG or --only each test runs over each profile. Else the messages of "auto" do, and
+# where $whole is set most others run over one profile each, in turn.
+profile_wants() {
+    profile_turn=$((profile_turn + 1))
+    [ -n "$MULTILANE_LONG$only" ] || case $1 in
+    verbs.traffic.auto) true ;;
+    verbs.leaves | *.thread.* | cut | repair) false ;; # they take long; strict_event is of mlx5 too
+    *) [ -n "$whole" ] && [ $(((profile_turn + profile_number) % 4)) = 0 ] ;;
+    esac
+}
+
+# What the lab runs and does not need its kernel or its wires for: memory of a device (dmabuf), lost
+# packets, what the kernel counts as pinned, permissions, routes. Cuts and repairs are events here.
+profile_lab() {
+    local profile_turn=0 event
+    profile_number=$((${profile_number:-0} + 1))
+    lab_mpi verbs.ring.2 2 multilane ring
+    lab_mpi verbs.ring.4 4 multilane ring
+    LAB_RAILS=0 lab_mpi verbs.one-rail 2 multilane ring
+    lab_one_lane
+    lab_conformance "point onesided request datatype thread communicator error partitioned session" multilane
+    lab_conformance "onesided point request" ob1
+    lab_zero_copy
+    lab_leaves
+    lab_receives_grow
+    lab_traffic "auto rndv-get eager-short eager-copy eager-zcopy rndv-am"
+    lab_slots
+    for event in cut=60:port_down:0:1 repair=60:port_down:0:1,at=90:port_up:0:1; do
+        profile_wants "${event%%=*}" &&
+            strict_event "$lab_profile.${event%%=*}" "ports=2,retry_ms=50,at=${event#*=}" self,verbs auto
+    done
 }
 
 if [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
