@@ -26,8 +26,7 @@ static bool look(const mca_btl_base_module_t *btl, const struct mca_btl_base_end
                  const unsigned char *bytes, size_t length)
 {
     (void) endpoint;
-    CHECK(length <= sizeof(seen), "%zu bytes", length);
-    memcpy(seen, bytes, length);
+    memcpy(seen, bytes, length < sizeof(seen) ? length : sizeof(seen));
     seen_length = length;
     seen_by = btl;
     seen_count++;
@@ -60,11 +59,10 @@ static uint32_t seen_number(void)
 
 static int post(const char *text, struct frame **frame)
 {
-    int rc;
     size_t length = strlen(text);
-    *frame = frame_begin(lane, length, &rc);
+    *frame = frame_post_begin(lane, length);
     if (!*frame)
-        return rc;
+        return LANE_AGAIN;
     memcpy(frame_message(*frame), text, length);
     return frame_post(*frame);
 }
@@ -116,7 +114,7 @@ static void a_broken_lane_loses_none(void)
     acknowledge(1);
     CHECK(seen_by == lane->btl && delivery_lane_broke(lane, "reported an error", "a cut wire"),
           "it breaks");
-    CHECK(!frames_post(lane), "it takes no more");
+    CHECK(!frame_post_begin(lane, 3), "it takes no more");
     seen_count = 0;
     delivery_resend(delivery_of(peer));
     CHECK(seen_count == 1 && seen_by == other->btl && seen_number() == 1, "%u sent again",
@@ -137,17 +135,63 @@ static void memory_is_used_again(void)
     CHECK(post("three", &next) == LANE_FULL && next == first, "also after a refusal");
 }
 
+/* Longer ones too, which do not fit where a short one was. */
+static void memory_of_each_length_is_used_again(void)
+{
+    static const size_t lengths[] = {3, 1024, 8192, 16384};
+    struct frame *first[4], *next;
+    begin();
+    for (int i = 0; i < 4; i++) {
+        first[i] = frame_post_begin(lane, lengths[i]);
+        CHECK(first[i] && first[i]->room == lengths[i], "%zu bytes", lengths[i]);
+        memset(frame_message(first[i]), i, lengths[i]);
+        CHECK(frame_post(first[i]) == LANE_LEFT, "taken");
+    }
+    acknowledge(4);
+    for (int i = 0; i < 4; i++) {
+        next = frame_post_begin(lane, lengths[i]);
+        CHECK(next == first[i] || (i >= 2 && next == first[5 - i]), "%zu bytes: another piece",
+              lengths[i]);
+        memset(frame_message(next), i, lengths[i]);
+        CHECK(frame_post(next) == LANE_LEFT, "taken");
+    }
+    acknowledge(8);
+}
+
+/* In its turn, too early, and twice, also where a number is the last of a word of the window. */
+static void each_arrives_once_in_any_order(void)
+{
+    static const uint32_t order[] = {0, 1, 3, 2, 2, 4, 62, 5, 0, 63, 64, 61, 6};
+    bool come[65] = {false}, good;
+    begin();
+    struct delivery *delivery = delivery_of(peer);
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        struct wire_frame wire = {.number = order[i]};
+        bool is_new = delivery_arrived(delivery, &wire, 8, &good);
+        CHECK(good && is_new == !come[order[i]], "number %u, arrival %zu", order[i], i);
+        come[order[i]] = true;
+        uint32_t heard = 0;
+        while (heard < 65 && come[heard])
+            heard++;
+        CHECK(delivery->heard == heard, "%u, and not %u have come", delivery->heard, heard);
+    }
+    for (uint32_t number = 7; number < 61; number++) {
+        struct wire_frame wire = {.number = number};
+        CHECK(delivery_arrived(delivery, &wire, 8, &good) && good, "number %u", number);
+    }
+    CHECK(delivery->heard == 65, "%u", delivery->heard);
+}
+
 /* Two threads would draw numbers; one of them cannot be given back. */
 static void threads_do_not_post(void)
 {
     begin();
-    CHECK(frames_post(lane), "without threads");
     opal_set_using_threads(true);
-    bool posts = frames_post(lane);
+    struct frame *frame = frame_post_begin(lane, 1);
     opal_set_using_threads(false);
-    CHECK(!posts, "with threads");
+    CHECK(!frame, "with threads");
     lane->plain_sendi = NULL;
-    CHECK(!frames_post(lane), "without a send-immediate");
+    CHECK(!frame_post_begin(lane, 1), "without a send-immediate");
 }
 
 int main(void)
@@ -169,6 +213,8 @@ int main(void)
     a_refused_message_leaves_no_trace();
     a_broken_lane_loses_none();
     memory_is_used_again();
+    memory_of_each_length_is_used_again();
+    each_arrives_once_in_any_order();
     threads_do_not_post();
     deliveries_fini();
     return check_end();

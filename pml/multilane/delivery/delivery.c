@@ -18,20 +18,26 @@
 #define OWED_FRAMES_MAX 64
 #define OWED_BYTES_MAX  ((size_t) 256 << 10)
 
-/* The bytes of frames that are used again: a short message in its envelope. */
-#define FRAME_SMALL ((size_t) 128)
-/* So many at most, for all peers: what some acknowledgements free at once. */
-#define SPARE_MAX 512
+/* Frames that are used again, by the bytes that they have room for: a short message in its envelope,
+ * some KiB, and the longest that lanes take as one. At most so many of each, for all peers: what
+ * some acknowledgements free at once. */
+static const struct {
+    size_t bytes;
+    uint32_t most;
+} sizes[] = {{128, 512}, {2048, 128}, {(size_t) 17 << 10, 32}};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 /* Frames sent per look at the list. */
 #define RESEND_BATCH 64
 
-/* Small frames for the next messages. The lock is a leaf, taken inside of those of deliveries. */
+/* Frames for the next messages. The lock is a leaf, taken inside of those of deliveries. */
 static struct {
     opal_mutex_t lock;
-    struct frame *first;
-    uint32_t count;
-} spare = {.lock = OPAL_MUTEX_STATIC_INIT};
+    struct spare {
+        struct frame *first;
+        uint32_t count;
+    } of[SIZES];
+} spares = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 static void frames_free(struct frame *frame)
 {
@@ -49,12 +55,9 @@ static void delivery_free(struct delivery *delivery)
     free(delivery);
 }
 
-struct delivery *delivery_of(struct peer *peer)
+static __attribute__((noinline)) struct delivery *delivery_new(struct peer *peer)
 {
-    struct delivery *delivery = delivery_find(peer);
-    if (OPAL_LIKELY(delivery != NULL))
-        return delivery;
-    delivery = calloc(1, sizeof(*delivery));
+    struct delivery *delivery = calloc(1, sizeof(*delivery));
     if (!delivery)
         return NULL;
     OBJ_CONSTRUCT(&delivery->lock, opal_mutex_t);
@@ -72,6 +75,12 @@ struct delivery *delivery_of(struct peer *peer)
     return none;
 }
 
+struct delivery *delivery_of(struct peer *peer)
+{
+    struct delivery *delivery = delivery_find(peer);
+    return OPAL_LIKELY(delivery != NULL) ? delivery : delivery_new(peer);
+}
+
 static void delivery_of_peer_free(struct peer *peer, void *unused)
 {
     (void) unused;
@@ -84,9 +93,10 @@ static void delivery_of_peer_free(struct peer *peer, void *unused)
 void deliveries_fini(void)
 {
     peers_visit(delivery_of_peer_free, NULL);
-    frames_free(spare.first);
-    spare.first = NULL;
-    spare.count = 0;
+    for (size_t i = 0; i < SIZES; i++) {
+        frames_free(spares.of[i].first);
+        spares.of[i] = (struct spare){.first = NULL};
+    }
 }
 
 static bool carries(const struct lane *lane, size_t length, enum lane_state state)
@@ -118,60 +128,84 @@ static bool is_full(const struct delivery *delivery)
            delivery->kept_bytes >= DELIVERY_WINDOW_BYTES || delivery->unsent > 0;
 }
 
-/* A frame with `bytes` bytes, used before or new. */
-static struct frame *frame_new(size_t bytes)
+/* The first of the sizes that is enough; SIZES: none. */
+static uint8_t size_of(size_t bytes)
 {
-    struct frame *frame = NULL;
-    if (bytes <= FRAME_SMALL) {
-        OPAL_THREAD_LOCK(&spare.lock);
-        frame = spare.first;
-        if (frame) {
-            spare.first = frame->next;
-            spare.count--;
-        }
-        OPAL_THREAD_UNLOCK(&spare.lock);
+    uint8_t size = 0;
+    while (size < SIZES && sizes[size].bytes < bytes)
+        size++;
+    return size;
+}
+
+/* With the lock of spares held, where there are threads. */
+static struct frame *spare_take(uint8_t size)
+{
+    struct frame *frame = size < SIZES ? spares.of[size].first : NULL;
+    if (OPAL_LIKELY(frame != NULL)) {
+        spares.of[size].first = frame->next;
+        spares.of[size].count--;
     }
-    return frame ? frame : malloc(sizeof(*frame) + (bytes < FRAME_SMALL ? FRAME_SMALL : bytes));
+    return frame;
+}
+
+/* A frame for `bytes` bytes, used before or new. */
+static inline struct frame *frame_new(size_t bytes, uint8_t size)
+{
+    OPAL_THREAD_LOCK(&spares.lock);
+    struct frame *frame = spare_take(size);
+    OPAL_THREAD_UNLOCK(&spares.lock);
+    if (OPAL_LIKELY(frame != NULL))
+        return frame;
+    return malloc(sizeof(*frame) + (size < SIZES ? sizes[size].bytes : bytes));
 }
 
 /* Nothing uses the frame any more. */
 static void frame_drop(struct frame *frame)
 {
-    if (frame->is_small) {
-        OPAL_THREAD_LOCK(&spare.lock);
-        if (spare.count < SPARE_MAX) {
-            frame->next = spare.first;
-            spare.first = frame;
-            spare.count++;
+    uint8_t size = frame->size;
+    if (OPAL_LIKELY(size < SIZES)) {
+        OPAL_THREAD_LOCK(&spares.lock);
+        if (spares.of[size].count < sizes[size].most) {
+            frame->next = spares.of[size].first;
+            spares.of[size].first = frame;
+            spares.of[size].count++;
             frame = NULL;
         }
-        OPAL_THREAD_UNLOCK(&spare.lock);
+        OPAL_THREAD_UNLOCK(&spares.lock);
     }
     free(frame);
 }
 
+/* With the lock held. Null: too much is under way, or no memory. */
+static inline struct frame *frame_open(struct delivery *delivery, struct lane *lane, size_t length)
+{
+    size_t bytes = sizeof(struct wire_base) + sizeof(struct wire_frame) +
+                   (OPAL_UNLIKELY(delivery->peer->is_of_other_job) ? sizeof(struct wire_name) : 0) +
+                   length;
+    uint8_t size = size_of(bytes);
+    struct frame *frame = is_full(delivery) ? NULL : frame_new(bytes, size);
+    if (OPAL_LIKELY(frame != NULL))
+        *frame = (struct frame){.delivery = delivery,
+                                .lane = lane,
+                                .meant = lane,
+                                .size = size,
+                                .room = (uint32_t) length,
+                                .length = bytes};
+    return frame;
+}
+
 struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
 {
-    struct peer *peer = lane->peer;
-    struct delivery *delivery = delivery_of(peer);
-    size_t envelope = sizeof(struct wire_base) + sizeof(struct wire_frame) +
-                      (peer->is_of_other_job ? sizeof(struct wire_name) : 0);
+    struct delivery *delivery = delivery_of(lane->peer);
     *rc = LANE_AGAIN;
     if (!delivery)
         return NULL;
     OPAL_THREAD_LOCK(&delivery->lock);
-    struct frame *frame = is_full(delivery) ? NULL : frame_new(envelope + length);
+    struct frame *frame = frame_open(delivery, lane, length);
     delivery->begun += frame != NULL;
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    if (!frame)
-        return NULL;
-    *frame = (struct frame){.delivery = delivery,
-                            .lane = lane,
-                            .meant = lane,
-                            .is_small = envelope + length <= FRAME_SMALL,
-                            .room = (uint32_t) length,
-                            .length = envelope + length};
-    *rc = OMPI_SUCCESS;
+    if (frame)
+        *rc = OMPI_SUCCESS;
     return frame;
 }
 
@@ -326,7 +360,7 @@ static int frame_give(struct frame *frame)
     return lane_send_plain(lane, frame->bytes, frame->length, frame_handed_over, frame);
 }
 
-static void frame_write(struct frame *frame)
+static inline void frame_write(struct frame *frame)
 {
     struct wire_frame wire = {.number = frame->number, .heard = frame->heard};
     unsigned char *at = peer_write_base(frame->delivery->peer, frame->bytes, WIRE_FRAME,
@@ -376,7 +410,7 @@ static int frame_transmit(struct frame *frame)
 }
 
 /* With the lock held. */
-static void frame_keep(struct frame *frame)
+static inline void frame_keep(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
     if (!delivery->first)
@@ -389,9 +423,15 @@ static void frame_keep(struct frame *frame)
     schedule_add(delivery);
 }
 
-bool frames_post(const struct lane *lane)
+struct frame *frame_post_begin(struct lane *lane, size_t length)
 {
-    return lane->plain_sendi && lane_is_up(lane) && !opal_using_threads();
+    if (OPAL_UNLIKELY(!lane->plain_sendi || !lane_is_up(lane) || opal_using_threads()))
+        return NULL;
+    struct delivery *delivery = delivery_of(lane->peer);
+    struct frame *frame = delivery ? frame_open(delivery, lane, length) : NULL;
+    if (OPAL_LIKELY(frame != NULL))
+        delivery->begun++;
+    return frame;
 }
 
 int frame_post(struct frame *frame)
@@ -399,7 +439,7 @@ int frame_post(struct frame *frame)
     struct delivery *delivery = frame->delivery;
     int rc = OMPI_ERR_UNREACH;
     delivery->begun--;
-    if (!delivery->lost) {
+    if (OPAL_LIKELY(!delivery->lost)) {
         frame->number = delivery->next;
         frame_acknowledges(frame);
         frame_write(frame);
@@ -628,8 +668,12 @@ static bool note(struct delivery *delivery, uint32_t number)
 {
     if (*word_of(delivery, number) & bit_of(number))
         return false;
-    *word_of(delivery, number) |= bit_of(number);
     uint32_t heard = delivery->heard;
+    if (OPAL_LIKELY(number == heard && !(*word_of(delivery, heard + 1) & bit_of(heard + 1)))) {
+        delivery->heard = heard + 1; /* in its turn, and none waits behind it */
+        return true;
+    }
+    *word_of(delivery, number) |= bit_of(number);
     while (*word_of(delivery, heard) & bit_of(heard)) {
         *word_of(delivery, heard) &= ~bit_of(heard);
         heard++;

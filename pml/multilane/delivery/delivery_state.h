@@ -26,7 +26,7 @@ struct frame {
     bool was_sent;  /* a lane has taken it before */
     bool expected;  /* the peer expects it: it may go by a slot */
     bool striped;   /* counts among the striped bytes of its lane, see stripe.h */
-    bool is_small;  /* made for FRAME_SMALL bytes: used again */
+    uint8_t size;   /* which of the sizes that are used again */
     uint32_t room;  /* for the message */
     /* Null; or called when the first lane has handed it over, or the peer has it. With a payload:
      * when the peer has it and no lane reads the payload. */

@@ -364,14 +364,30 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     inbound_reject(btl, "a message whose header makes no sense, type", base.type);
 }
 
-/* Reads the message in an envelope, if it is new. */
+/* Reads the message `inner` in an envelope of `length` bytes, if it is new. */
+static void envelope_read(mca_btl_base_module_t *btl, struct lane *lane, struct delivery *delivery,
+                          const struct wire_frame *wire, uint16_t traits,
+                          const mca_btl_base_segment_t *inner, size_t segment_count, size_t length)
+{
+    bool good = false;
+    bool is_new = delivery_arrived(delivery, wire, length, &good);
+    if (OPAL_UNLIKELY(!good)) {
+        inbound_reject(btl, "an envelope with a number that cannot be", wire->number);
+        return;
+    }
+    if (traits & WIRE_STRIPED)
+        seen_on_lane(lane, length);
+    if (OPAL_LIKELY(is_new) && OPAL_UNLIKELY(!eager_taken(btl, inner, segment_count)))
+        message_read(btl, inner, segment_count, traits & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
+    delivery_answer(delivery, lane);
+}
+
 static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
                          struct reader *reader, uint16_t traits,
                          const mca_btl_base_segment_t *segments, size_t segment_count)
 {
     mca_btl_base_segment_t inner[MCA_BTL_DES_MAX_SEGMENTS];
     struct wire_frame wire;
-    bool good = false;
     size_t length = 0;
     if (segment_count > MCA_BTL_DES_MAX_SEGMENTS || !read_bytes(reader, &wire, sizeof(wire))) {
         inbound_reject(btl, "an envelope that makes no sense, segments", segment_count);
@@ -386,21 +402,44 @@ static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arriv
         return; /* no memory: not acknowledged, so the peer sends it again */
     inner[0].seg_addr.pval = (void *) reader->at;
     inner[0].seg_len = reader->left;
-    bool is_new = delivery_arrived(delivery, &wire, length, &good);
-    if (!good) {
-        inbound_reject(btl, "an envelope with a number that cannot be", wire.number);
-        return;
-    }
-    if (traits & WIRE_STRIPED)
-        seen_on_lane(arrival->lane, length);
-    if (is_new && !eager_taken(btl, inner, segment_count))
-        message_read(btl, inner, segment_count, traits & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
-    delivery_answer(delivery, arrival->lane);
+    envelope_read(btl, arrival->lane, delivery, &wire, traits, inner, segment_count, length);
+}
+
+/* The short path of an envelope, from a process of this job and by a known lane. False: nothing was
+ * done, and message_read takes it. */
+static bool frame_taken(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
+                        size_t segment_count)
+{
+    struct {
+        struct wire_base base;
+        struct wire_frame frame;
+    } header;
+    if (segment_count != 1 || segments->seg_len < sizeof(header))
+        return false;
+    memcpy(&header, segments->seg_addr.pval, sizeof(header));
+    if (header.base.type != WIRE_FRAME || header.base.flags != 0 ||
+        header.base.from >= multilane.local_peer_count)
+        return false;
+    struct peer *peer = atomic_load_explicit(&multilane.local_peers[header.base.from],
+                                             memory_order_acquire); /* peer_list */
+    if (!peer || !peer->reachable || peer->is_self || peer_is_lost(peer))
+        return false;
+    struct lane *lane = peer_lane_of(peer, btl);
+    struct delivery *delivery = delivery_find(peer);
+    if (!lane || !delivery)
+        return false;
+    mca_btl_base_segment_t inner = segments[0];
+    inner.seg_addr.pval = (unsigned char *) inner.seg_addr.pval + sizeof(header);
+    inner.seg_len -= sizeof(header);
+    envelope_read(btl, lane, delivery, &header.frame, header.base.traits, &inner, 1,
+                  segments->seg_len);
+    return true;
 }
 
 COMPAT_RECEIVE_CALLBACK(message_received)
 {
-    if (OPAL_UNLIKELY(!eager_taken(btl, segments, segment_count)))
+    if (OPAL_UNLIKELY(!eager_taken(btl, segments, segment_count)) &&
+        !frame_taken(btl, segments, segment_count))
         message_read(btl, segments, segment_count, UNFRAMED);
 }
 

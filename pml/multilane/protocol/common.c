@@ -63,44 +63,38 @@ static void kept_left(void *owner, int status)
         send_request_broke(request);
 }
 
-/* A frame with the whole message; null: as frame_begin. */
-static struct frame *frame_of(const struct outgoing *out, struct lane *lane, size_t *length,
-                              int *rc)
+static inline void message_write(const struct outgoing *out, struct frame *frame, size_t header)
 {
-    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
-    struct frame *frame = frame_begin(lane, header + out->size, rc);
-    if (!frame)
-        return NULL;
-    (void) comm_write_match(out->comm, out->peer, frame_message(frame), WIRE_EAGER, out->sequence,
-                            out->tag, out->synchronous);
-    outgoing_copy(out, frame_message(frame) + header);
-    *length = header + out->size;
-    return frame;
+    unsigned char *message = frame_message(frame);
+    (void) comm_write_match(out->comm, out->peer, message, WIRE_EAGER, out->sequence, out->tag,
+                            out->synchronous);
+    outgoing_copy(out, message + header);
 }
 
 int eager_post_framed(const struct outgoing *out, struct lane *lane)
 {
-    int rc;
-    size_t length;
-    struct frame *frame =
-        lane->framed && frames_post(lane) ? frame_of(out, lane, &length, &rc) : NULL;
-    if (!frame)
+    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    struct frame *frame = lane->framed ? frame_post_begin(lane, header + out->size) : NULL;
+    if (OPAL_UNLIKELY(!frame))
         return LANE_AGAIN;
-    rc = frame_post(frame);
-    if (rc == LANE_LEFT)
+    message_write(out, frame, header);
+    int rc = frame_post(frame);
+    if (OPAL_LIKELY(rc == LANE_LEFT))
         counter_add(&multilane.copied_bytes, out->size);
     return rc;
 }
 
 static int kept_by_frame(struct send_request *request, struct lane *lane)
 {
+    const struct outgoing *out = &request->out;
+    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
     int rc;
-    size_t length;
-    struct frame *frame = frame_of(&request->out, lane, &length, &rc);
+    struct frame *frame = frame_begin(lane, header + out->size, &rc);
     if (!frame)
         return rc;
-    counter_add(&multilane.copied_bytes, request->out.size);
-    frame_send(frame, length, false, kept_left, request);
+    message_write(out, frame, header);
+    counter_add(&multilane.copied_bytes, out->size);
+    frame_send(frame, header + out->size, false, kept_left, request);
     return LANE_UNDER_WAY;
 }
 
