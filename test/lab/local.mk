@@ -28,3 +28,10 @@ test_lab_all_to_all_SOURCES = test/lab/all_to_all.c
 test_lab_all_to_all_CPPFLAGS = $(MPI_CPPFLAGS)
 test_lab_all_to_all_LDFLAGS = $(mpi_link_flags)
 test_lab_all_to_all_LDADD = $(OMPI_LIBS)
+
+# A device's event while a process computes.
+check_PROGRAMS += test/lab/verbs_event
+test_lab_verbs_event_SOURCES = test/lab/verbs_event.c
+test_lab_verbs_event_CPPFLAGS = $(MPI_CPPFLAGS)
+test_lab_verbs_event_LDFLAGS = $(mpi_link_flags)
+test_lab_verbs_event_LDADD = $(OMPI_LIBS) -ldl

@@ -18,9 +18,9 @@
 #define OWED_FRAMES_MAX 64
 #define OWED_BYTES_MAX  ((size_t) 256 << 10)
 
-/* Frames that are used again, by the bytes that they have room for: a short message in its envelope,
- * some KiB, and the longest that lanes take as one. At most so many of each, for all peers: what
- * some acknowledgements free at once. */
+/* Frames that are used again, by the bytes that they have room for: a short message in its
+ * envelope, some KiB, and the longest that lanes take as one. At most so many of each, for all
+ * peers: what some acknowledgements free at once. */
 static const struct {
     size_t bytes;
     uint32_t most;

@@ -40,8 +40,8 @@ static inline unsigned char *frame_message(struct frame *frame)
 /* Sends the frame, now or from progress, with a message of `length` bytes, at most the room.
  * Calls `left`, if not null. */
 void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner);
-/* A new frame for frame_post. Null: as frame_begin, or frame_post does not work on this lane now: not
- * where several threads send, since a number that is drawn cannot be given back then. */
+/* A new frame for frame_post. Null: as frame_begin, or frame_post does not work on this lane now:
+ * not where several threads send, since a number that is drawn cannot be given back then. */
 struct frame *frame_post_begin(struct lane *lane, size_t length);
 /* Sends the frame at once, without an owner, and keeps it: LANE_LEFT. LANE_FULL, or LANE_AGAIN:
  * nothing was done, and the frame is gone. */

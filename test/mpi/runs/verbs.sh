@@ -123,6 +123,16 @@ verbs_strict_few_pairs() {
         --mca pml_multilane_suspect_ms 200000 $lab_osc -- "$build/test/lab/all_to_all"
 }
 
+# What happens to a port is looked at while the process computes by the progress thread alone.
+# shellcheck disable=SC2086
+verbs_strict_computing() {
+    local options="--mca pml multilane $verbs $lab_osc --mca btl_base_verbose 10 --mca mpi_yield_when_idle 1"
+    strict mpi mlx5,hosts=2,retry_ms=10000 verbs.strict.event-computing 2 $options -- \
+        "$build/test/lab/verbs_event" unseen
+    strict mpi mlx5,hosts=2,retry_ms=10000 verbs.strict.event-thread 2 $options \
+        --mca pml_multilane_progress_thread 1 -- "$build/test/lab/verbs_event" seen
+}
+
 # shellcheck disable=SC2086
 verbs_strict() {
     local profile lanes="--mca pml multilane $verbs $lab_osc"
@@ -139,6 +149,7 @@ verbs_strict() {
     verbs_strict_few_pairs 12 8
     [ -z "$MULTILANE_LONG$only" ] || verbs_strict_few_pairs 256 64
     verbs_strict_ports
+    verbs_strict_computing
     verbs_strict_fails
     strict mpi mlx5,hosts=2,delay_ms=20 verbs.strict.late-writes 2 $lanes -- \
         "$build/test/lab/rails_mix" --seconds 1
