@@ -216,6 +216,22 @@ static void order_by_speed(const struct choice_address *ports, size_t count, siz
     }
 }
 
+static bool is_behind(const char *path, const char *other)
+{
+    return other && (!path || strcmp(path, other) > 0);
+}
+
+void verbs_choice_order(const char *const *paths, size_t count, size_t *order)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+
+        for (; at > 0 && is_behind(paths[order[at - 1]], paths[i]); at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
 /* A possible pair, and what decides between it and another; the same seen from either end. */
 struct candidate {
     size_t mine, theirs;

@@ -645,6 +645,32 @@ static void names_append(char *names, size_t room, const char *name)
     snprintf(names + used, room - used, "%s%s", used == 0 ? "" : ", ", name);
 }
 
+/* In the order that their ports are to have; without memory in the one given. */
+static void devices_order(struct ibv_device **devices, int count)
+{
+    char **paths = calloc((size_t) count + 1, sizeof(*paths));
+    size_t *order = calloc((size_t) count + 1, sizeof(*order));
+    struct ibv_device **given = calloc((size_t) count + 1, sizeof(*given));
+
+    for (int i = 0; paths && i < count; i++) {
+        char link[sizeof(devices[i]->ibdev_path) + sizeof("/device")];
+
+        snprintf(link, sizeof(link), "%s/device", devices[i]->ibdev_path);
+        paths[i] = realpath(link, NULL);
+    }
+    if (paths && order && given) {
+        verbs_choice_order((const char *const *) paths, (size_t) count, order);
+        memcpy(given, devices, (size_t) count * sizeof(*given));
+        for (int i = 0; i < count; i++)
+            devices[i] = given[order[i]];
+    }
+    for (int i = 0; paths && i < count; i++)
+        free(paths[i]);
+    free(paths);
+    free(order);
+    free(given);
+}
+
 void verbs_device_open_all(const mca_btl_base_module_t *model)
 {
     int count = 0;
@@ -653,6 +679,8 @@ void verbs_device_open_all(const mca_btl_base_module_t *model)
     bool listed = false;
 
     refusal[0] = '\0';
+    if (devices)
+        devices_order(devices, count);
     for (int i = 0; i < count; i++) {
         const char *name = ibv_get_device_name(devices[i]);
 

@@ -391,8 +391,23 @@ static void near_ports_come_first_and_so_many_as_wanted(void)
     HOLDS(pairs_agree(a, 4, b, 4, &subnet));
 }
 
+/* Names follow the order in which drivers found the adapters; their places stay. */
+static void devices_are_ordered_by_their_places(void)
+{
+    static const char *const paths[] = {NULL, "/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0",
+                                        "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.1",
+                                        "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0", NULL};
+    static const size_t wanted[] = {3, 2, 1, 0, 4};
+    size_t order[5];
+
+    verbs_choice_order(paths, 5, order);
+    HOLDS(memcmp(order, wanted, sizeof(wanted)) == 0);
+    verbs_choice_order(paths, 0, order);
+}
+
 int main(void)
 {
+    devices_are_ordered_by_their_places();
     lists_name_devices_and_ports();
     lists_exclude_after_a_caret();
     gid_of_infiniband_is_the_first();
