@@ -446,6 +446,11 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
     module->read_depth_out = smaller((uint64_t) device->max_qp_init_rd_atom,
                                      smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX));
     module->read_depth_in = module->read_depth_out;
+    if (module->read_depth_out == 0) { /* atomics are reads too */
+        module->atomics = false;
+        btl->btl_flags &= ~(uint32_t) MCA_BTL_FLAGS_GET;
+        btl->btl_get = NULL;
+    }
     if (port->max_msg_sz < btl->btl_put_limit)
         btl->btl_put_limit = port->max_msg_sz;
     if (port->max_msg_sz < btl->btl_get_limit)

@@ -66,7 +66,8 @@ bool verbs_pair_create(verbs_peer_t *peer)
         .qp_state = IBV_QPS_INIT,
         .pkey_index = module->pkey_index,
         .port_num = (uint8_t) module->port_number,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+        .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ |
                            (module->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
     };
     struct ibv_qp *qp;

@@ -83,6 +83,9 @@ verbs_strict_ports() {
         'mlx5_0:2: no lane to .*: its port has less than a quarter of the speed' 2 $lanes -- ring
     strict mpi_says mlx5,hosts=2,speed=xdr verbs.strict.unknown-speed \
         'its speed is unknown .* counts as 10000 Mbit/s' 2 $lanes -- ring
+    # A device that answers no reads: messages by get go another way.
+    strict mpi mlx5,hosts=2,reads_in=0 verbs.strict.no-reads 2 $lanes \
+        --mca pml_multilane_protocol rndv-get -- traffic --seeds 1 --batches 2
     # Inside a node shared memory has the messages, however fast the port: the plan has one lane.
     strict check mlx5 "${prefix}verbs.strict.same-node" strict_same_node auto
     strict check mlx5 "${prefix}verbs.strict.same-node-too" strict_same_node yes
