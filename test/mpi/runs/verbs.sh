@@ -42,6 +42,10 @@ verbs_refuses() {
 # Jobs over test/fake/verbs, which refuses what adapters refuse and needs no device. Ranks with even
 # numbers play one host, with odd ones another.
 
+# Set where all of it runs: with MULTILANE_LONG, or where --only names tests of it.
+strict_all=$MULTILANE_LONG
+[[ $only != *verbs.strict.* ]] || strict_all=1
+
 # strict FUNCTION PROFILE NAME ...: mpi, mpi_says or mpi_fails of what follows, over that profile.
 strict() {
     local call=$1 status
@@ -150,7 +154,7 @@ verbs_strict() {
     strict mpi_says mlx5,hosts=2,transport=other verbs.strict.efa \
         'mlx5_0: it speaks neither InfiniBand nor RoCE.*; use libfabric' 2 $other -- ring
     verbs_strict_few_pairs 12 8
-    [ -z "$MULTILANE_LONG$only" ] || verbs_strict_few_pairs 256 64
+    [ -z "$strict_all" ] || verbs_strict_few_pairs 256 64
     verbs_strict_ports
     verbs_strict_computing
     verbs_strict_fails
@@ -521,11 +525,11 @@ verbs_lab() {
 
 # --- the lab's tests over each profile ------------------------------------------
 
-# With MULTILANE_LONG or --only each test runs over each profile. Else the messages of "auto" do, and
+# With $strict_all each test runs over each profile. Else the messages of "auto" do, and
 # where $whole is set most others run over one profile each, in turn.
 profile_wants() {
     profile_turn=$((profile_turn + 1))
-    [ -n "$MULTILANE_LONG$only" ] || case $1 in
+    [ -n "$strict_all" ] || case $1 in
     verbs.traffic.auto) true ;;
     verbs.leaves | *.thread.* | cut | repair) false ;; # they take long; strict_event is of mlx5 too
     *) [ -n "$whole" ] && [ $(((profile_turn + profile_number) % 4)) = 0 ] ;;
