@@ -18,13 +18,13 @@
 #define OWED_FRAMES_MAX 64
 #define OWED_BYTES_MAX  ((size_t) 256 << 10)
 
-/* Frames that are used again, by the bytes that they have room for: a short message in its
- * envelope, some KiB, and the longest that lanes take as one. At most so many of each, for all
- * peers: what some acknowledgements free at once. */
+/* Frames that are used again, by the bytes that they have room for: a message in its envelope, up
+ * to the longest that lanes take as one. At most so many of each, for all peers: what some
+ * acknowledgements free at once. */
 static const struct {
     size_t bytes;
     uint32_t most;
-} sizes[] = {{128, 512}, {2048, 128}, {(size_t) 17 << 10, 32}};
+} sizes[] = {{128, 512}, {512, 256}, {2048, 128}, {4352, 64}, {8448, 32}, {17408, 32}};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 /* Frames sent per look at the list. */
