@@ -33,8 +33,10 @@ static inline int biased_trylock(opal_mutex_t *mutex)
 {
     if (OPAL_LIKELY(!opal_using_threads()))
         return 0;
-    int entered = bias_try(&component_bias, thread_number());
-    return entered > 0 ? 0 : entered < 0 ? 1 : opal_mutex_trylock(mutex);
+    uintptr_t me = thread_number();
+    if (!bias_is_free(&component_bias, me))
+        return 1;
+    return bias_enter(&component_bias, me) ? 0 : opal_mutex_trylock(mutex);
 }
 
 static inline void biased_unlock(opal_mutex_t *mutex)
@@ -49,6 +51,12 @@ static inline void biased_claim(void)
 {
     if (OPAL_UNLIKELY(opal_using_threads()))
         (void) bias_claim(&component_bias, thread_number());
+}
+
+/* The same for a thread that does not wait. False: another one has the bias. */
+static inline bool biased_try_claim(void)
+{
+    return OPAL_LIKELY(!opal_using_threads()) || bias_is_free(&component_bias, thread_number());
 }
 
 #endif

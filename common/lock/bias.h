@@ -35,7 +35,9 @@ enum bias_state {
  * other waits. If it is before (2), then (2) finds what (a) stored, and the first takes the mutex.
  * test/unit/bell_model.c walks all of it, with stores kept back. */
 struct bias {
-    _Atomic uintptr_t thread; /* the first one's number; 0: none yet. Set once */
+    /* The first one's number; 0: none yet. Set once. All of this has a line of its own: every
+     * thread reads it, and only the first writes it, while it has the bias. */
+    _Alignas(64) _Atomic uintptr_t thread;
     /* Stored by other threads than the first, in this order. Acquire, where BIAS_ENDED is found:
      * what the first did inside is before all that others do with the mutex. */
     _Atomic uint32_t state;
@@ -48,12 +50,14 @@ struct bias {
  * comes after that end. */
 static inline uintptr_t thread_number(void)
 {
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_thread_pointer)
-    return (uintptr_t) __builtin_thread_pointer();
-#else
-    return (uintptr_t) pthread_self();
-#endif
+#if defined(__x86_64__) && defined(__LP64__)
+    uintptr_t number;
+    __asm__("mov %%fs:0, %0" : "=r"(number));
+    return number;
+#elif defined(__aarch64__) && defined(__LP64__)
+    uintptr_t number;
+    __asm__("mrs %0, tpidr_el0" : "=r"(number));
+    return number;
 #else
     return (uintptr_t) pthread_self();
 #endif
@@ -84,21 +88,23 @@ static inline bool bias_enter(struct bias *bias, uintptr_t me)
     if (!bias_claim(bias, me))
         return false;
     uint32_t depth = atomic_load_explicit(&bias->depth, memory_order_relaxed);
+    /* In one already: who ends the bias waits for that. Else this saves a store to a line that all
+     * read, once the bias has ended. */
+    if (depth == 0 && atomic_load_explicit(&bias->state, memory_order_relaxed) != BIAS_ON)
+        return false;
     atomic_store_explicit(&bias->depth, depth + 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    /* In one already: who ends the bias waits for that. */
     if (depth > 0 || atomic_load_explicit(&bias->state, memory_order_relaxed) == BIAS_ON)
         return true;
     atomic_store_explicit(&bias->depth, 0, memory_order_release);
     return false;
 }
 
-/* The same for a thread that does not wait. -1: neither, another thread has the bias. */
-static inline int bias_try(struct bias *bias, uintptr_t me)
+/* Whether the calling thread need not wait for another one's bias. */
+static inline bool bias_is_free(struct bias *bias, uintptr_t me)
 {
-    if (atomic_load_explicit(&bias->thread, memory_order_relaxed) == me)
-        return bias_enter(bias, me);
-    return atomic_load_explicit(&bias->state, memory_order_acquire) == BIAS_ENDED ? 0 : -1;
+    return atomic_load_explicit(&bias->thread, memory_order_relaxed) == me ||
+           atomic_load_explicit(&bias->state, memory_order_acquire) == BIAS_ENDED;
 }
 
 /* True: the thread was inside by the bias. No thread holds a mutex of these while it is. */

@@ -42,10 +42,10 @@ static bool model_compare(void *address, const void *expected, uint64_t value);
 #include "common/ring/bell.h"
 #include "pml/multilane/lane/waited.h"
 
-static void model_barrier(void);
+static long model_barrier(long call, int command, int flags, int processor);
 static void model_yield(void);
 
-#define syscall(...)  (model_barrier(), 0)
+#define syscall       model_barrier
 #define sched_yield() model_yield()
 #include "common/lock/bias.c"
 
@@ -323,12 +323,17 @@ static void waiter_run(void)
 
 /* --- a biased lock ---------------------------------------------------------------------------- */
 
-static void model_barrier(void)
+static long model_barrier(long call, int command, int flags, int processor)
 {
+    (void) call;
+    (void) command;
+    (void) flags;
+    (void) processor;
     pause_here();
     if (model.without != WITHOUT_LINGER)
         for (int end = 0; end < ENDS; end++)
             all_arrive(end);
+    return 0;
 }
 
 static void model_yield(void)

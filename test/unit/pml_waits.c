@@ -114,6 +114,25 @@ static void with_threads(void)
     completes_at[REQUESTS - 1] = 300;
     ompi_request_functions.req_wait_any(REQUESTS, waited_for, NULL, NULL);
     WAITED(1, false);
+    /* Those that are not active are complete, and are not waited for. */
+    begin(300, 50);
+    requests[0].req_state = OMPI_REQUEST_INACTIVE;
+    requests[0].req_complete = REQUEST_COMPLETED;
+    ompi_request_functions.req_wait_any(REQUESTS, waited_for, NULL, NULL);
+    WAITED(2, false);
+    begin(300, 50);
+    requests[0].req_state = OMPI_REQUEST_INACTIVE;
+    requests[0].req_complete = REQUEST_COMPLETED;
+    ompi_request_functions.req_wait_some(REQUESTS, waited_for, NULL, NULL, NULL);
+    WAITED(2, false);
+    begin(0, 0);
+    for (int i = 0; i < REQUESTS; i++) {
+        requests[i].req_state = OMPI_REQUEST_INACTIVE;
+        requests[i].req_complete = REQUEST_COMPLETED;
+    }
+    ompi_request_functions.req_wait_any(REQUESTS, waited_for, NULL, NULL);
+    WAITED(REQUESTS, false);
+    CHECK(yields == 0, "%u yields", yields);
     /* One that does not come: Open MPI's wait knows of failed processes, and may sleep. */
     begin(300, 50);
     completes_at[1] = 0;

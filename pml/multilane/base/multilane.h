@@ -78,8 +78,7 @@ static inline void multilane_lock(void)
 
 static inline bool multilane_trylock(void)
 {
-    biased_claim();
-    return OPAL_THREAD_TRYLOCK(&multilane.lock) == 0;
+    return biased_try_claim() && OPAL_THREAD_TRYLOCK(&multilane.lock) == 0;
 }
 
 static inline void multilane_unlock(void)

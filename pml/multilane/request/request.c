@@ -33,10 +33,15 @@ static bool have_come(size_t count, ompi_request_t *const *requests, bool all, s
             ++*done;
         return *done == count;
     }
-    for (size_t i = 0; i < count; i++)
+    bool are_active = false;
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->req_state == OMPI_REQUEST_INACTIVE) /* as null is; it counts as complete */
+            continue;
         if (request_is_complete(requests[i]))
             return true;
-    return count == 0;
+        are_active = true;
+    }
+    return !are_active;
 }
 
 bool requests_come_soon_to_thread(size_t count, ompi_request_t *const *requests, bool all)
