@@ -110,7 +110,7 @@ shm_confined() {
     mpi_says shm.scarce 'cannot be opened now: Too many open files' 2 $shm -- shm_sizes 97 scarce
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
-        2 --mca pml ob1 --mca btl self,shm,tcp -- "$confine" little-memory "$shm_sizes" 9700
+        2 --mca pml ob1 --mca btl self,shm,tcp --mca btl_tcp_if_include lo -- "$confine" little-memory "$shm_sizes" 9700
     if ! unshare -p -f true 2>/dev/null; then
         skip "${prefix}shm.other-pid-namespace" "this user may not make PID namespaces"
     else
