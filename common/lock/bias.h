@@ -13,8 +13,8 @@
  * All locks of one bias count as one: the other thread waits until the first is in none of them. So
  * a lock that is taken inside of these, and that others hold while they take one of these, must
  * never be taken before bias_claim: else each waits for the other. */
-#ifndef MULTILANE_LOCK_BIAS_H
-#define MULTILANE_LOCK_BIAS_H
+#ifndef COMMON_LOCK_BIAS_H
+#define COMMON_LOCK_BIAS_H
 
 #include <pthread.h>
 #include <stdatomic.h>

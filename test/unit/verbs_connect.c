@@ -514,17 +514,22 @@ static void greeting_comes(void)
         (struct ibv_wc){.wr_id = device.room.wr_id, .byte_len = ROUTE_BYTES + device.sent_bytes};
 }
 
+/* With a port that greetings can name. What is sent is what the other process would send. */
+static void begin_as(uint64_t nonce)
+{
+    begin();
+    verbs.record.ports[0].address.lid = 1;
+    verbs.record.ports[0].mtu = IBV_MTU_1024;
+    verbs.record.nonce = nonce;
+}
+
 /* Who was heard of can mostly be reached. */
 static void dead_peer_that_greets_is_answered_at_once(void)
 {
     const uint64_t our_nonce = 7, their_nonce = 8;
     verbs_peer_t *peer;
 
-    begin();
-    verbs.record.ports[0].address.lid = 1;
-    verbs.record.ports[0].mtu = IBV_MTU_1024;
-    /* Its greetings are those that the other process would send. */
-    verbs.record.nonce = their_nonce;
+    begin_as(their_nonce);
     peer_to(2)->nonce = our_nonce;
     device.dead_lids = 1;
     peer = peer_named(&opal_proc_local_get()->proc_name, 1);
@@ -545,10 +550,7 @@ static void end_without_a_queue_pair_says_so(void)
     const uint64_t our_nonce = 7, their_nonce = 8;
     verbs_peer_t *peer;
 
-    begin();
-    verbs.record.ports[0].address.lid = 1;
-    verbs.record.ports[0].mtu = IBV_MTU_1024;
-    verbs.record.nonce = their_nonce;
+    begin_as(their_nonce);
     peer = peer_named(&opal_proc_local_get()->proc_name, 1);
     peer->nonce = our_nonce;
     wait_ms(100);
