@@ -6,9 +6,8 @@
 
 #include "common/model/number.h"
 
-const char *const drawing_colours[MODEL_PROTOCOLS] = {"#56b4e9", "#0072b2", "#009e73",
-                                                      "#f0a500", "#d55e00", "#cc79a7",
-                                                      "#000000", "#8c6d31", "#7f7f7f"};
+const char *const drawing_colours[MODEL_PROTOCOLS] = {"#56b4e9", "#0072b2", "#009e73", "#f0a500",
+                                                      "#d55e00", "#cc79a7", "#000000", "#8c6d31"};
 
 void drawing_begin(FILE *out, int width, double height)
 {

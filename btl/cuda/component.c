@@ -10,8 +10,6 @@
 #include "common/compat/named.h"
 #include "common/lane/host.h"
 #include "common/lane/readers.h"
-#include "common/memory/chunks.h"
-#include "common/memory/kernels.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -30,12 +28,6 @@ static const struct param params[] = {
     {"lane", PARAM_LANE, &cuda.user, NULL},
     {"handles_max", PARAM_INT, &cuda.handles_max,
      "allocations of other processes that are kept open here, at most"},
-    {"rings_max", PARAM_INT, &cuda.rings_max,
-     "processes with which a ring of 128 KiB in device memory is kept for small messages, at "
-     "most; 0: with none"},
-    {"rings_on_one_device", PARAM_INT, &cuda.rings_on_one_device,
-     "1: such rings also between processes that use the same device, which takes turns at their "
-     "kernels, and is slow at that, unless it shares itself among them (MPS)"},
     {"off", PARAM_SHOWN, &cuda.off,
      "why this node has no such lane; empty where it may have one (for reading only)"},
 };
@@ -76,23 +68,10 @@ static bool parameters_are_good(void)
 {
     static const struct param_range ranges[] = {
         {"handles_max", &cuda.handles_max, 1, INT_MAX},
-        {"rings_max", &cuda.rings_max, 0, INT_MAX},
-        {"rings_on_one_device", &cuda.rings_on_one_device, 0, 1},
     };
     return param_check(&mca_btl_cuda_component.btl_version, ranges,
                        sizeof(ranges) / sizeof(ranges[0])) &&
            component_user_attributes(&mca_btl_cuda_component, &cuda.user);
-}
-
-/* By the PML's parameter: one set of kernels packs and moves device memory. The PML reports a file
- * that cannot be read. */
-static void kernels_take(void)
-{
-    char why[160], *code = param_peek_string("pml", "multilane", "device_code");
-
-    if (!kernels_choose(code, why, sizeof(why)))
-        CUDA_VERBOSE("pml_multilane_device_code: %s", why);
-    free(code);
 }
 
 static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads)
@@ -111,17 +90,12 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     if (!parameters_are_good())
         return NULL;
     record.pid_namespace = cuda.pid_namespace = host_namespace("pid");
-    kernels_take();
-    bool has_rings = kernels_offered() && cuda.rings_max > 0;
-    record.chunk_bytes = has_rings ? CHUNK_BYTES : 0;
-    record.ring_chunks = has_rings ? RING_CHUNKS : 0;
     mca_btl_base_module_t **modules =
         component_offer(&mca_btl_cuda_component, &record, sizeof(record), 1);
     if (!modules)
         return NULL;
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
     cuda_copies_init();
-    cuda_rings_init();
     cuda.readers_allowed = readers_allow(); /* they take file descriptors */
     /* BML r2 calls progress only of BTLs that it admits. Registered now, while no other thread
      * walks the list of progress functions, which is freed when it grows. */
@@ -133,7 +107,7 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
 
 static int cuda_progress(void)
 {
-    return cuda_copies_progress() + cuda_rings_progress();
+    return cuda_copies_progress();
 }
 
 /* --- peers --- */
@@ -148,10 +122,8 @@ static bool record_fits(const opal_proc_t *proc, cuda_peer_t *peer)
                 bytes == sizeof(*record) && record->version == CUDA_RECORD_VERSION &&
                 record->key_bytes == sizeof(cuda_key_t);
 
-    if (fits) {
+    if (fits)
         peer->knows_pids = cuda.pid_namespace != 0 && record->pid_namespace == cuda.pid_namespace;
-        peer->has_ring = record->chunk_bytes == CHUNK_BYTES && record->ring_chunks == RING_CHUNKS;
-    }
     free(record);
     return fits;
 }
@@ -217,8 +189,6 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
     opal_progress_unregister(cuda_progress);
     copiers_check();
     cuda_copies_close();
-    cuda_rings_close();
-    kernels_close();
     cuda_mappings_close();
     cuda_keys_close();
     while (cuda.peers) {

@@ -4,7 +4,6 @@
 
 struct cuda_state cuda = {
     .handles_max = 128,
-    .rings_max = 0, /* what a ring takes was never measured on a device */
     .off = "",
 };
 

@@ -17,14 +17,13 @@
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
 
-#define CUDA_RECORD_VERSION 2u
+#define CUDA_RECORD_VERSION 3u
 
 /* What a process publishes for its peers (modex). */
 struct cuda_record {
     uint32_t version;
     uint32_t key_bytes;
-    uint64_t pid_namespace;            /* 0: unknown */
-    uint32_t chunk_bytes, ring_chunks; /* of its rings; 0: it has none */
+    uint64_t pid_namespace; /* 0: unknown */
 };
 
 /* How the driver shares memory between processes. */
@@ -62,9 +61,6 @@ struct mca_btl_base_endpoint_t {
     bool is_self;
     bool knows_pids; /* process numbers mean the same to both */
     bool complained; /* that its memory cannot be opened */
-    bool has_ring;   /* it has rings, of our layout */
-    bool ring_is_refused;
-    struct cuda_ring *ring; /* NULL: none was made; guarded, as the line before, by ring.c */
 };
 
 typedef struct mca_btl_base_endpoint_t cuda_peer_t;
@@ -89,8 +85,6 @@ struct cuda_mapping {
 struct cuda_state {
     /* parameters */
     int handles_max;
-    int rings_max;
-    int rings_on_one_device;
     const char *off;             /* why there is no lane here, for ompi_info */
     struct user_attributes user; /* attributes by parameters */
 
@@ -122,8 +116,6 @@ extern mca_btl_base_module_t cuda_module;
 /* The number of the device with that UUID in this process; below 0: this process does not see it.
  */
 int cuda_device_find(const struct driver_uuid *wanted);
-/* Whether that is the copier's device. */
-bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other);
 /* Whether the copier's device may reach that one. For a device that this process does not see, only
  * an attempt shows it. */
 bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other);
@@ -168,22 +160,5 @@ BTL_FUNCTION(put, cuda_copy_put);
 int cuda_copies_progress(void);
 void cuda_copies_init(void);
 void cuda_copies_close(void);
-
-/* ring.c: messages by kernels through device memory of our own; see the extension. */
-/* Whether the peer and this process may have a ring. */
-bool cuda_ring_is_offered(const cuda_peer_t *peer);
-int cuda_ring_offer(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local,
-                    struct multilane_ring_key *offer);
-int cuda_ring_take(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, size_t length,
-                   const struct multilane_ring_key *offer, struct multilane_ring_key *answer,
-                   multilane_ring_done done, void *context);
-int cuda_ring_send(mca_btl_base_module_t *btl, cuda_peer_t *peer, const void *local, size_t length,
-                   const struct multilane_ring_key *answer, multilane_ring_done done,
-                   void *context);
-void cuda_ring_stop(mca_btl_base_module_t *btl, cuda_peer_t *peer, bool sends);
-/* Ends messages that are through; returns how many. */
-int cuda_rings_progress(void);
-void cuda_rings_init(void);
-void cuda_rings_close(void);
 
 #endif

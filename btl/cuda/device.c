@@ -18,11 +18,6 @@ int cuda_device_find(const struct driver_uuid *wanted)
     return -1;
 }
 
-bool cuda_device_is(const struct copier *copier, const struct driver_uuid *other)
-{
-    return cuda_device_find(other) == copier->device;
-}
-
 bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other)
 {
     int device = cuda_device_find(other), can = 1;

@@ -24,15 +24,11 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
     out->zcopied_max_bytes = SIZE_MAX;
     cost_set(&out->cost[MULTILANE_BY_GET]);
     cost_set(&out->cost[MULTILANE_BY_PUT]);
-    if (cuda_ring_is_offered(peer)) {
-        out->capabilities |= MULTILANE_CAN_DEVICE_RING;
-        cost_set(&out->cost[MULTILANE_BY_SEND]);
-    }
     strcpy(out->device, "ipc");
     return OPAL_SUCCESS;
 }
 
 MULTILANE_EXTENSION_DEFINE(cuda) = {
-    MULTILANE_EXTENSION_HEAD,    .attributes = extension_attributes, .ring_offer = cuda_ring_offer,
-    .ring_take = cuda_ring_take, .ring_send = cuda_ring_send,        .ring_stop = cuda_ring_stop,
+    MULTILANE_EXTENSION_HEAD,
+    .attributes = extension_attributes,
 };

@@ -11,7 +11,6 @@ mca_btl_cuda_la_SOURCES = \
 	btl/cuda/extension.c \
 	btl/cuda/key.c \
 	btl/cuda/mapping.c \
-	btl/cuda/ring.c \
 	btl/cuda/share.c
 mca_btl_cuda_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_btl_cuda_la_LDFLAGS = $(COMPONENT_LDFLAGS)

@@ -103,9 +103,6 @@ void declared_attributes(const struct declared_btl *btl,
         lane->copy_growth_s_byte = attributes->copy_s_byte;
     for (int way = 0; way < MULTILANE_WAYS; way++)
         convert_cost(&conversion, &attributes->cost[way], &lane->cost[way]);
-    if ((attributes->capabilities & MULTILANE_CAN_DEVICE_RING) &&
-        lane->cost[MODEL_BY_SEND].range_count)
-        lane->can |= MODEL_CAN_RING;
     if (lane->cost[MODEL_BY_GET].range_count == 0)
         lane->can &= ~(uint32_t) MODEL_CAN_GET;
     if (lane->cost[MODEL_BY_PUT].range_count == 0)

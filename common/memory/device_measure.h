@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measures what copies of a device, opening another process's memory and kernels cost. */
+/* Measures what copies of a device and opening another process's memory cost. */
 #ifndef COMMON_MEMORY_DEVICE_MEASURE_H
 #define COMMON_MEMORY_DEVICE_MEASURE_H
 
@@ -9,7 +9,7 @@
 /* Device memory and pinned memory of the host that is copied from and to, of each process that
  * measures. Giving them back may wait for what the program runs on the device, and that for a
  * message: so it is not done here. */
-#define DEVICE_BLOCK_BYTES  ((size_t) 4 << 20)
+#define DEVICE_BLOCK_BYTES  ((size_t) 2 << 20)
 #define DEVICE_PINNED_BYTES ((size_t) 1 << 20)
 
 /* Of one device. From the start of a copy to the moment the processor hears of its end. All zero:
@@ -17,14 +17,12 @@
 struct device_costs {
     struct model_copy to_host, to_device; /* pinned memory of the host */
     struct model_copy within;             /* from the device to itself */
-    double kernel_s;                      /* a kernel that does nothing; 0: not measured */
 };
 
 /* Of a device with memory that another process has on it, or on another device. */
 struct device_pair {
-    double open_s;          /* opening the memory, once an allocation */
-    struct model_copy get;  /* copies from there */
-    struct model_copy ring; /* a message through a ring of chunks there; both 0: not measured */
+    double open_s;         /* opening the memory, once an allocation */
+    struct model_copy get; /* copies from there */
 };
 
 /* Where and for how long. */
@@ -34,7 +32,6 @@ struct device_measure {
     void *pinned;     /* DEVICE_PINNED_BYTES */
     double seconds;   /* a copy under way when they are over is waited for */
     int rounds;       /* the shortest of so many times counts */
-    bool has_kernels; /* those are measured too */
 };
 
 /* False, and all zero: the driver failed, or the time did not suffice. */

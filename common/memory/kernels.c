@@ -13,9 +13,6 @@
 extern const unsigned char kernels_image[];
 extern const size_t kernels_image_bytes;
 
-static const char *const names[KERNELS] = {
-    [KERNEL_PACK] = "multilane_pack", [KERNEL_CHUNKS] = "multilane_chunks"};
-
 /* Threads of a block, and most blocks: enough to hide the memory's latency on the devices of this
  * decade, and few enough to leave room for the program's own kernels. A guess, not measured. */
 #define BLOCK_THREADS 256
@@ -33,7 +30,7 @@ static struct {
         _Atomic bool is_tried; /* set with release, after the rest */
         driver_result result;
         driver_module module;
-        driver_function functions[KERNELS];
+        driver_function function;
     } of[COPIERS_MAX];
 } kernels = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -112,13 +109,12 @@ bool kernels_offered(void)
 }
 
 /* In the copier's context. */
-static driver_result functions_find(struct loaded *loaded)
+static driver_result function_find(struct loaded *loaded)
 {
     driver_result result = driver.module_load(&loaded->module, chosen.code);
     if (result != DRIVER_SUCCESS)
         return result;
-    for (int i = 0; i < KERNELS && result == DRIVER_SUCCESS; i++)
-        result = driver.module_function(&loaded->functions[i], loaded->module, names[i]);
+    result = driver.module_function(&loaded->function, loaded->module, "multilane_pack");
     if (result != DRIVER_SUCCESS) {
         driver.module_unload(loaded->module);
         loaded->module = NULL;
@@ -132,7 +128,7 @@ static void load(struct loaded *loaded, struct copier *copier)
     loaded->copier = copier;
     loaded->result = copier_enter(copier);
     if (loaded->result == DRIVER_SUCCESS) {
-        loaded->result = functions_find(loaded);
+        loaded->result = function_find(loaded);
         context_leave();
     }
 }
@@ -170,16 +166,16 @@ void kernels_close(void)
 /* --- starting --------------------------------------------------------------------------------- */
 
 driver_result kernels_start(struct copier *copier, enum copy_direction direction,
-                            enum kernel kernel, const void *argument, uint64_t threads)
+                            const struct pack *pack)
 {
-    void *arguments[] = {(void *) (uintptr_t) argument};
-    uint64_t blocks = (threads + BLOCK_THREADS - 1) / BLOCK_THREADS;
+    void *arguments[] = {(void *) (uintptr_t) pack};
+    uint64_t blocks = (pack_words(pack) + BLOCK_THREADS - 1) / BLOCK_THREADS;
     if (blocks > BLOCKS_MAX)
         blocks = BLOCKS_MAX;
     driver_result result = copier_enter(copier);
     if (result != DRIVER_SUCCESS)
         return result;
-    result = driver.launch(kernels.of[copier->index].functions[kernel], (unsigned) blocks, 1, 1,
+    result = driver.launch(kernels.of[copier->index].function, (unsigned) blocks, 1, 1,
                            BLOCK_THREADS, 1, 1, 0, copier->streams[direction], arguments, NULL);
     context_leave();
     return result;

@@ -4,7 +4,6 @@ libmultilane_common_la_SOURCES += \
 	common/memory/copier.c common/memory/copier.h \
 	common/memory/device_measure.c common/memory/device_measure.h \
 	common/memory/driver.c common/memory/driver.h \
-	common/memory/chunk.h common/memory/chunks.c common/memory/chunks.h \
 	common/memory/kernels.c common/memory/kernels.h \
 	common/memory/memory.c common/memory/memory.h \
 	common/memory/host_only.c common/memory/host_only.h \
@@ -14,10 +13,9 @@ NVCC_FATBIN = $(NVCC) $(KERNEL_ARCHS) $(NVCCFLAGS) -I$(srcdir) -Xfatbin -compres
 
 # Device code, as an array of bytes; an empty one where configure found no nvcc that makes it.
 nodist_libmultilane_common_la_SOURCES = common/memory/kernels_image.c
-EXTRA_DIST += common/memory/kernels.cu common/memory/device.cuh common/memory/embed
+EXTRA_DIST += common/memory/kernels.cu common/memory/embed
 CLEANFILES += common/memory/kernels_image.c common/memory/kernels.fatbin
-common/memory/kernels.fatbin: common/memory/kernels.cu common/memory/chunk.h common/memory/device.cuh \
-	common/memory/pack.h
+common/memory/kernels.fatbin: common/memory/kernels.cu common/memory/pack.h
 if HAVE_KERNELS
 	$(AM_V_GEN)$(MKDIR_P) common/memory && $(NVCC_FATBIN) -o $@ $(srcdir)/common/memory/kernels.cu
 else

@@ -264,7 +264,7 @@ static driver_result part_move(struct packer *packer, enum copy_direction direct
     if (direction == COPY_TO_DEVICE)
         result = copier_copy(packer->copier, direction, pack.packed, host, bytes);
     if (result == DRIVER_SUCCESS)
-        result = kernels_start(packer->copier, direction, KERNEL_PACK, &pack, pack_words(&pack));
+        result = kernels_start(packer->copier, direction, &pack);
     if (result == DRIVER_SUCCESS && direction == COPY_TO_HOST)
         result = copier_copy(packer->copier, direction, host, pack.packed, bytes);
     return result;

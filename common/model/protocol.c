@@ -466,17 +466,6 @@ static void rndv_staged_cost(lane_set lanes, uint32_t count,
     cost_end(cost);
 }
 
-/* RTS, RTR, and the data by a kernel at either end, which the lane's way to send stands for. */
-static void rndv_ring_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                           uint64_t bytes, struct cost *cost)
-{
-    cost_begin(cost, around->bias);
-    add_handshake(lanes, count, MODEL_BY_SEND, bytes, cost);
-    add_overhead(cost, range_for(lanes[0], MODEL_BY_SEND, bytes, cost), 1, 0);
-    add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
-    cost_end(cost);
-}
-
 /* --- the table -------------------------------------------------------------------------------- */
 
 #define ANY_MEMORY    (MODEL_MEMORY_HOST | MODEL_MEMORY_CUDA | MODEL_MEMORY_MANAGED)
@@ -545,15 +534,6 @@ static const struct model_protocol rndv_staged = {
               .memory = DEVICE_MEMORY,
               .way = MODEL_BY_SEND},
     .cost = rndv_staged_cost};
-
-static const struct model_protocol rndv_ring = {.name = "rndv-ring",
-                                                .kind = MODEL_RNDV,
-                                                .needs = {.all_of = MODEL_CAN_RING,
-                                                          .memory = DEVICE_MEMORY,
-                                                          .way = MODEL_BY_SEND,
-                                                          .in_place = true,
-                                                          .one_lane = true},
-                                                .cost = rndv_ring_cost};
 
 #define ENTRY(index, object) [MODEL_##index] = &object,
 const struct model_protocol *const model_protocols[MODEL_PROTOCOLS] = {MODEL_PROTOCOL_LIST(ENTRY)};

@@ -21,8 +21,7 @@
     EACH(RNDV_GET, rndv_get)                                                                       \
     EACH(RNDV_PUT, rndv_put)                                                                       \
     EACH(RNDV_BOTH, rndv_both)                                                                     \
-    EACH(RNDV_STAGED, rndv_staged)                                                                 \
-    EACH(RNDV_RING, rndv_ring)
+    EACH(RNDV_STAGED, rndv_staged)
 
 #define MODEL_PROTOCOL_INDEX(index, object) MODEL_##index,
 enum model_protocol_index { MODEL_PROTOCOL_LIST(MODEL_PROTOCOL_INDEX) MODEL_PROTOCOLS };

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* A BTL that offers this exports one constant of type struct multilane_extension, whose name
- * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v2. Open MPI opens
+ * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v3. Open MPI opens
  * components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a
  * stock BTL and is used through btl.h alone. A change that an older PML would misread takes a new
  * version; a change at the end of the struct only takes a larger `struct_bytes`.
@@ -25,14 +25,14 @@
  *  - What btl_sendi has accepted is out of this process: in the peer's memory, or with the device.
  *    It says OPAL_ERR_RESOURCE_BUSY where it only has no room now: a descriptor would wait for the
  *    same room. */
-#define MULTILANE_EXTENSION_VERSION       2
-#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v2"
+#define MULTILANE_EXTENSION_VERSION       3
+#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v3"
 
 /* Begins the definition of a BTL's constant, and fills its first two members. */
 #define MULTILANE_EXTENSION_DEFINE(btl)                                                            \
-    extern const struct multilane_extension mca_btl_##btl##_multilane_v2;                          \
+    extern const struct multilane_extension mca_btl_##btl##_multilane_v3;                          \
     __attribute__((visibility("default")))                                                         \
-    const struct multilane_extension mca_btl_##btl##_multilane_v2
+    const struct multilane_extension mca_btl_##btl##_multilane_v3
 #define MULTILANE_EXTENSION_HEAD                                                                   \
     .version = MULTILANE_EXTENSION_VERSION, .struct_bytes = sizeof(struct multilane_extension)
 
@@ -62,9 +62,7 @@ enum multilane_capability {
     /* The lane may break while the peer lives: what it has taken and not completed is lost then,
      * and the module's error callback says so. btl_add_procs makes it anew, once fence
      * would succeed. */
-    MULTILANE_CAN_BREAK = 1 << 6,
-    /* ring_offer, ring_take, ring_send and ring_stop work. */
-    MULTILANE_CAN_DEVICE_RING = 1 << 7
+    MULTILANE_CAN_BREAK = 1 << 6
 };
 
 /* A flag of btl_register_mem, by the number that Open MPI has for it where it was built with CUDA.
@@ -79,7 +77,7 @@ enum multilane_memory { MULTILANE_MEMORY_HOST = 1 << 0, MULTILANE_MEMORY_CUDA = 
 
 /* The ways of moving bytes that may cost differently on one lane. */
 enum multilane_way {
-    MULTILANE_BY_SEND, /* active messages: btl_sendi, btl_send; of a lane without, ring_send */
+    MULTILANE_BY_SEND, /* active messages: btl_sendi, btl_send */
     MULTILANE_BY_GET,  /* btl_get, copy_from: the reader works */
     MULTILANE_BY_PUT,  /* btl_put, copy_to: the writer works */
     MULTILANE_WAYS
@@ -142,13 +140,6 @@ struct multilane_control {
     _Alignas(64) _Atomic uint64_t words[MULTILANE_CONTROL_WORDS];
 };
 
-/* What one end of a ring has to know about the other; the PML carries it and does not look into it.
- * The end that receives it checks it, like all that comes from outside. */
-struct multilane_ring_key {
-    _Alignas(8) unsigned char bytes[128];
-};
-
-typedef void (*multilane_ring_done)(void *context, int status);
 typedef void (*multilane_flush_done)(void *context, int status);
 
 #define MULTILANE_NOTE_BYTES       512u
@@ -228,30 +219,6 @@ struct multilane_extension {
      * call without. A slot that comes while none is may be handed out late. */
     void (*slot_expect)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         bool expects);
-
-    /* MULTILANE_CAN_DEVICE_RING. A message in contiguous device memory passes to contiguous device
-     * memory of the peer through a ring that the BTL keeps in device memory, so that neither end
-     * reaches the user's memory of the other.
-     *   ring_offer  At the sender: what the receiver has to know of this end. Nothing is begun.
-     *   ring_take   At the receiver: begins to receive, and gives what the sender has to know.
-     *               Messages pass in the order in which they are taken.
-     *   ring_send   At the sender: begins to send what was offered; as many bytes as are taken.
-     * OPAL_SUCCESS of the last two: `done` will be called once, maybe before this returns, when
-     * `local` is not touched any more, with OPAL_SUCCESS if all was moved. Any other code, of all
-     * three: nothing is begun, send it another way. */
-    int (*ring_offer)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                      const void *local, struct multilane_ring_key *offer);
-    int (*ring_take)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                     void *local, size_t length, const struct multilane_ring_key *offer,
-                     struct multilane_ring_key *answer, multilane_ring_done done, void *context);
-    int (*ring_send)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                     const void *local, size_t length, const struct multilane_ring_key *answer,
-                     multilane_ring_done done, void *context);
-    /* Gives up what this end sends, or takes, by the ring, for good: `done` of all that is under
-     * way is called with an error, from progress, unless it comes to its end. It follows any error
-     * of the other end, which the PML tells. */
-    void (*ring_stop)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                      bool sends);
 
     /* MULTILANE_CAN_DEVICE_MEMORY. What this lane wrote to device memory of this process, by a get
      * of ours that has completed or puts of the peer that a message behind them told of, may still

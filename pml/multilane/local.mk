@@ -77,7 +77,6 @@ multilane_sources = \
 	pml/multilane/protocol/rndv_device.c \
 	pml/multilane/protocol/rndv_get.c \
 	pml/multilane/protocol/rndv_put.c \
-	pml/multilane/protocol/rndv_ring.c \
 	pml/multilane/protocol/rndv_staged.c \
 	pml/multilane/protocol/table.c pml/multilane/protocol/table.h \
 	pml/multilane/join/assembly.c pml/multilane/join/assembly.h \

@@ -447,7 +447,6 @@ API driver_result cuGetErrorName(driver_result result, const char **name)
                  {DRIVER_NOT_READY, "CUDA_ERROR_NOT_READY"},
                  {DRIVER_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
                  {DRIVER_DEINITIALIZED, "CUDA_ERROR_DEINITIALIZED"},
-                 {DRIVER_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT"},
                  {DRIVER_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
                  {DRIVER_ALREADY_PINNED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
                  {DRIVER_NOT_PINNED, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"},
@@ -1370,18 +1369,13 @@ static void *kernel_place(driver_ptr address, size_t size, size_t alignment)
 
 #define KERNEL_PLACE(type, address) ((type *) kernel_place(address, sizeof(type), _Alignof(type)))
 #define KERNEL_FUNCTION             static
-#include "common/memory/chunk.h"
+#include "common/memory/pack.h"
 
 static void pack_run(const void *argument)
 {
     uint64_t words = pack_words(argument);
     for (uint64_t i = 0; i < words; i++)
         pack_word(argument, i);
-}
-
-static void chunks_run(const void *argument)
-{
-    chunk_run(argument, 0, 1);
 }
 
 struct driver_function_s {
@@ -1392,7 +1386,6 @@ struct driver_function_s {
 
 static struct driver_function_s kernels[] = {
     {"multilane_pack", sizeof(struct pack), pack_run},
-    {"multilane_chunks", sizeof(struct chunk_job), chunks_run},
 };
 
 struct driver_module_s {

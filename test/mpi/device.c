@@ -869,61 +869,6 @@ static void chapter_measured(void)
     memory_free(DEVICE, in);
 }
 
-/* Both offer to send; the second one answers when the first one has refused what it was offered. */
-static void chapter_answered(void)
-{
-    enum { SIZE = 100 };
-    unsigned char *out = memory_new(DEVICE, SIZE), *in = memory_new(DEVICE, SIZE);
-    MPI_Request request;
-    if (!has_partner())
-        return;
-    fill(out, SIZE, 70 + (unsigned) rank);
-    MPI_Isend(out, SIZE, MPI_BYTE, other(), 32, MPI_COMM_WORLD, &request);
-    if (rank % 2)
-        MPI_Recv(NULL, 0, MPI_BYTE, other(), 35, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Recv(in, SIZE, MPI_BYTE, other(), 32, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (rank % 2 == 0)
-        MPI_Send(NULL, 0, MPI_BYTE, other(), 35, MPI_COMM_WORLD);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    check(in, SIZE, 0, 70 + (unsigned) other(), 0, "an offer answered late");
-    memory_free(DEVICE, out);
-    memory_free(DEVICE, in);
-}
-
-/* Whom the ring does not reach is soon sent to as if there were none: a small message does not wait
- * for its receive, or this would never end. And who is reached again goes by the ring again. */
-static void chapter_ringless(void)
-{
-    enum { SIZE = 100, SOME = 10, MANY = 150 };
-    unsigned char *bytes = memory_new(DEVICE, SIZE), host[SIZE];
-    if (!has_partner())
-        return;
-    fill(bytes, SIZE, 80);
-    for (int i = 0; i < SOME; i++)
-        if (rank % 2 == 0)
-            MPI_Send(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD);
-        else
-            MPI_Recv(host, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (rank % 2 == 0) {
-        MPI_Send(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD);
-        MPI_Send(NULL, 0, MPI_BYTE, other(), 34, MPI_COMM_WORLD);
-    } else {
-        MPI_Recv(NULL, 0, MPI_BYTE, other(), 34, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Recv(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        check(bytes, SIZE, 0, 80, 0, "not by the ring");
-    }
-    long kernels = kernels_now();
-    for (int i = 0; i < MANY; i++)
-        if (rank % 2 == 0)
-            MPI_Send(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD);
-        else
-            MPI_Recv(bytes, SIZE, MPI_BYTE, other(), 33, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    kernels = kernels_now() - kernels;
-    if (rank == 0)
-        printf("device: %s\n", kernels ? "the ring was used again" : "no ring was used");
-    memory_free(DEVICE, bytes);
-}
-
 /* Memory that cannot be opened is asked for once, not by each message. */
 static void chapter_refused(void)
 {
@@ -1057,86 +1002,6 @@ static void chapter_many(void)
             memory_free(i % 4 ? DEVICE : HOST, in[i]);
         }
     }
-}
-
-/* A message of both directions at once, IN_RING of them, received in another order. */
-enum { IN_RING = 5, BESIDE = 3 };
-
-static void ring_round(enum kind kind, size_t size)
-{
-    unsigned char *out[IN_RING], *in[IN_RING];
-    MPI_Request requests[2 * IN_RING];
-    size_t room = size + 64;
-    char what[96];
-    snprintf(what, sizeof(what), "%zu bytes of %s memory by the ring", size, kind_names[kind]);
-    for (int i = 0; i < IN_RING; i++) {
-        out[i] = memory_new(kind, room);
-        in[i] = memory_new(kind, room);
-        fill(in[i], room, 99);
-        fill(out[i] + i, size, (unsigned) (size + (size_t) i));
-    }
-    for (int i = 0; i < IN_RING; i++)
-        MPI_Irecv(in[i] + BESIDE, (int) size, MPI_BYTE, other(), i, MPI_COMM_WORLD, &requests[i]);
-    for (int i = IN_RING - 1; i >= 0; i--)
-        MPI_Isend(out[i] + i, (int) size, MPI_BYTE, other(), i, MPI_COMM_WORLD,
-                  &requests[IN_RING + i]);
-    MPI_Waitall(2 * IN_RING, requests, MPI_STATUSES_IGNORE);
-    for (int i = 0; i < IN_RING; i++) {
-        unsigned char beside[BESIDE + 1];
-        check(in[i] + BESIDE, size, 0, (unsigned) (size + (size_t) i), 0, what);
-        memory_write(beside, in[i], BESIDE);
-        memory_write(beside + BESIDE, in[i] + BESIDE + size, 1);
-        for (size_t j = 0; j <= BESIDE; j++)
-            if (beside[j] != pattern(j < BESIDE ? j : j + size, 99))
-                FAIL("%s: a byte beside them was written", what);
-        memory_free(kind, out[i]);
-        memory_free(kind, in[i]);
-    }
-}
-
-/* Into a datatype with gaps. */
-static void ring_typed(void)
-{
-    enum { ROWS = 100, ROW = 60, STRIDE = 100, SIZE = ROWS * ROW, EXTENT = ROWS * STRIDE };
-    unsigned char *bytes = memory_new(DEVICE, EXTENT), came[EXTENT];
-    MPI_Datatype type;
-    MPI_Type_vector(ROWS, ROW, STRIDE, MPI_BYTE, &type);
-    MPI_Type_commit(&type);
-    fill(bytes, EXTENT, 3);
-    if (rank % 2 == 0) {
-        MPI_Send(bytes, SIZE, MPI_BYTE, other(), 15, MPI_COMM_WORLD);
-    } else {
-        MPI_Recv(bytes, 1, type, other(), 15, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        memory_write(came, bytes, EXTENT);
-        for (size_t i = 0; i < EXTENT; i++)
-            if (came[i] != pattern(i % STRIDE < ROW ? i / STRIDE * ROW + i % STRIDE : i, 3)) {
-                FAIL("rows by the ring: byte %zu", i);
-                break;
-            }
-    }
-    MPI_Type_free(&type);
-    memory_free(DEVICE, bytes);
-}
-
-/* Lengths beside the borders of chunks and of the ring, in memory that others can open and not.
- * Prints whether kernels moved them. */
-static void chapter_ring(void)
-{
-    static const size_t lengths[] = {1, 8, 100, 8191, 8192, 8193, 131072, 131073, 300001};
-    long all = 0, kernels = kernels_now();
-    for (size_t i = 0; has_partner() && i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        ring_round(DEVICE, lengths[i]);
-        if (i % 2 == 0)
-            ring_round(MANAGED, lengths[i]);
-        else if (driver.chunk_create)
-            ring_round(MAPPED, lengths[i]);
-    }
-    if (has_partner())
-        ring_typed();
-    kernels = kernels_now() - kernels;
-    MPI_Allreduce(&kernels, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-    if (rank == 0)
-        printf("device: %s went by the ring\n", all ? "messages" : "no message");
 }
 
 /* --- directly, by RDMA ---------------------------------------------------------------------------
@@ -1536,7 +1401,7 @@ static void chapter_reset(void)
         printf("device: the devices were reset\n");
 }
 
-/* The lanes to the other process get lost while messages are in the ring, and errors are returned:
+/* The lanes to the other process get lost while messages are under way, and errors are returned:
  * whatever waits ends in one. */
 static void chapter_unreachable(void)
 {
@@ -1717,15 +1582,12 @@ static const struct {
     {"packed", chapter_packed, true},
     {"in-place", chapter_in_place, true},
     {"window", chapter_window, true},
-    {"ring", chapter_ring, false},
     {"freed", chapter_freed, false},
     {"halo", chapter_halo, true},
     {"mapped-again", chapter_mapped_again, true},
     {"calls", chapter_calls, true},
     {"opened", chapter_opened, true},
     {"measured", chapter_measured, true},
-    {"answered", chapter_answered, true},
-    {"ringless", chapter_ringless, true},
     {"refused", chapter_refused, true},
     {"in-the-way", chapter_in_the_way, true},
     {"direct", chapter_direct, true},

@@ -5,7 +5,7 @@
 #
 # What this shows: types, alignment, bytes and calls of the other processor. What it cannot show: the
 # order of memory accesses, since the translated ones keep x86's, which is stronger. That is what the
-# exhaustive checks of the ring, the flow control and the chunks (unit/walk.h) are for.
+# exhaustive checks of the ring and the flow control (unit/walk.h) are for.
 about="built for arm64, run by qemu: unit tests, MPI over shm and tcp with two processes"
 
 arm64_root=$roots/arm64 arm64_build=$build_root/arm64
@@ -64,7 +64,7 @@ arm64_build_all() {
 # Why a unit test does not run under qemu-user; nothing where it does.
 arm64_cannot() {
     case $1 in
-    bell_model | chunk_model | ring_model | ring_move_model)
+    bell_model | ring_model | ring_move_model)
         [ -n "$MULTILANE_LONG" ] || echo "translated, it takes too long for every change; --long runs it"
         ;;
     shm_segment) echo "qemu-user ignores MADV_DONTFORK and limits of address space" ;;

@@ -299,8 +299,3 @@ check_PROGRAMS += test/unit/memory_cuda
 TESTS += test/unit/memory_cuda
 test_unit_memory_cuda_SOURCES = test/unit/memory_cuda.c
 test_unit_memory_cuda_LDADD = libmultilane_common.la -lpthread
-
-# All interleavings of the kernels of the ring in device memory.
-check_PROGRAMS += test/unit/chunk_model
-TESTS += test/unit/chunk_model
-test_unit_chunk_model_SOURCES = test/unit/chunk_model.c test/unit/walk.c test/unit/walk.h

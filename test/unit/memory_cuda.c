@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "common/memory/chunks.h"
 #include "common/memory/device_measure.h"
 #include "common/memory/kernels.h"
 #include "common/memory/packer.h"
@@ -125,7 +124,6 @@ static void every_copy_of_a_device_is_measured(void)
     struct device_costs costs;
     const struct device_measure measure = measure_begin(60);
     CHECK(device_measure(&measure, &costs) && device_costs_check(&costs), "not measured");
-    CHECK(costs.kernel_s == 0, "without kernels: %g s", costs.kernel_s);
     costs.to_host.s_byte = -1;
     CHECK(!device_costs_check(&costs), "a negative time of a byte");
 }
@@ -663,178 +661,6 @@ static void a_block_outside_is_an_error(void)
     shape_free(&shape);
 }
 
-/* --- the ring in device memory --- */
-
-/* A ring between the two devices, each end with memory of its own. */
-static void ring_begin(struct chunk_end ends[2])
-{
-    static const unsigned char zeros[RING_BYTES];
-    char why[160];
-    driver_result result;
-    driver_context context;
-    driver_ptr memory[2]; /* the sender's line, the receiver's ring */
-    device_begin(0);
-    CHECK(kernels_choose("test/fake/kernels", why, sizeof(why)), "%s", why);
-    for (int i = 0; i < 2; i++) {
-        driver.primary_retain(&context, i);
-        driver.context_push(context);
-        memory[i] = device_alloc(i ? RING_BYTES : CHUNK_LINE_BYTES);
-        driver.copy(memory[i], ptr(zeros), i ? RING_BYTES : CHUNK_LINE_BYTES);
-        driver.context_pop(&context);
-    }
-    for (int i = 0; i < 2; i++) {
-        struct copier *copier = copier_of_device(i, &result);
-        CHECK(copier, "%s", words(result));
-        result = chunk_end_init(&ends[i], copier, i == 0, memory[1], memory[0]);
-        CHECK(result == DRIVER_SUCCESS, "%s", words(result));
-    }
-}
-
-/* Moves a message of which each end begins when it is told to, and looks at the bytes. */
-static void ring_message(struct chunk_end ends[2], driver_ptr from, driver_ptr to, size_t bytes,
-                         unsigned seed, unsigned late)
-{
-    unsigned char *out = malloc(bytes + 8), *in = malloc(bytes + 8);
-    driver_result result[2] = {DRIVER_NOT_READY, DRIVER_NOT_READY};
-    bool is_started[2] = {false, false};
-    for (size_t i = 0; i < bytes; i++)
-        out[i] = (unsigned char) (i * 13 + seed);
-    memset(in, 0xee, bytes + 8);
-    driver.copy(from, ptr(out), bytes);
-    driver.copy(to, ptr(in), bytes + 8);
-    for (unsigned turn = 0; result[0] == DRIVER_NOT_READY || result[1] == DRIVER_NOT_READY; turn++)
-        for (unsigned i = 0; i < 2; i++) {
-            if (!is_started[i] && (late != i || turn > 20)) {
-                is_started[i] = true;
-                CHECK(chunk_end_start(&ends[i], i ? to : from, bytes) == DRIVER_SUCCESS, "start");
-            } else if (is_started[i] && result[i] == DRIVER_NOT_READY) {
-                result[i] = chunk_end_test(&ends[i], true);
-            } else {
-                usleep(20);
-            }
-        }
-    CHECK(result[0] == DRIVER_SUCCESS && result[1] == DRIVER_SUCCESS, "%s", words(result[0]));
-    driver.copy(ptr(in), to, bytes + 8);
-    CHECK(memcmp(in, out, bytes) == 0, "other bytes came, %zu of them", bytes);
-    for (int i = 0; i < 8; i++)
-        CHECK(in[bytes + (size_t) i] == 0xee, "%zu bytes, and one behind them", bytes);
-    free(out);
-    free(in);
-}
-
-static void messages_pass_a_ring_in_device_memory(void)
-{
-    uint64_t seed = 23;
-    struct chunk_end ends[2];
-    ring_begin(ends);
-    driver_ptr from = device_alloc(700000), to = device_alloc(700000);
-    for (unsigned round = 0; round < 60; round++) {
-        size_t bytes = 1 + chance_below(&seed, round % 10 ? 3 * CHUNK_BYTES : 600000);
-        ring_message(ends, from + chance_below(&seed, 9), to + chance_below(&seed, 9), bytes, round,
-                     round % 3);
-    }
-    CHECK(ends[0].next == ends[1].next, "%llu chunks sent", (unsigned long long) ends[0].next);
-    for (int i = 0; i < 2; i++)
-        chunk_end_fini(&ends[i]);
-    copiers_close();
-}
-
-/* The same between two processes, each of which has the other's memory open by a handle. */
-static struct copier *process_begin(driver_ptr *mine, driver_ptr *others, int to, int from,
-                                    bool is_sender)
-{
-    static const unsigned char zeros[RING_BYTES];
-    size_t bytes = is_sender ? CHUNK_LINE_BYTES : RING_BYTES;
-    struct driver_ipc_handle handle;
-    char why[160];
-    driver_result result;
-    device_begin(is_sender);
-    CHECK(kernels_choose("test/fake/kernels", why, sizeof(why)), "%s", why);
-    *mine = device_alloc(bytes);
-    driver.copy(*mine, ptr(zeros), bytes);
-    driver.ipc_export(&handle, *mine);
-    CHECK(write(to, &handle, sizeof(handle)) == sizeof(handle), "a pipe");
-    CHECK(read(from, &handle, sizeof(handle)) == sizeof(handle), "a pipe");
-    struct copier *copier = copier_of_device(is_sender, &result);
-    copier_enter(copier);
-    result = driver.ipc_open(others, handle, DRIVER_IPC_LAZY_PEER_ACCESS);
-    context_leave();
-    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
-    return copier;
-}
-
-static driver_result message_move(struct chunk_end *end, driver_ptr user, size_t bytes)
-{
-    driver_result result = chunk_end_start(end, user, bytes);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    while ((result = chunk_end_test(end, true)) == DRIVER_NOT_READY)
-        usleep(10);
-    return result;
-}
-
-static void process_run(bool is_sender, int to, int from)
-{
-    enum { MESSAGES = 200, BYTES_MAX = 3 * CHUNK_BYTES };
-    static unsigned char bytes[BYTES_MAX];
-    uint64_t seed = 24;
-    driver_ptr mine, others;
-    struct chunk_end end;
-    struct copier *copier = process_begin(&mine, &others, to, from, is_sender);
-    driver_result result = chunk_end_init(&end, copier, is_sender, is_sender ? others : mine,
-                                          is_sender ? mine : others);
-    CHECK(result == DRIVER_SUCCESS, "%s", words(result));
-    driver_ptr user = device_alloc(BYTES_MAX);
-    for (unsigned message = 0; message < MESSAGES; message++) {
-        size_t length = 1 + chance_below(&seed, BYTES_MAX), wrong = 0;
-        for (size_t i = 0; i < length; i++)
-            bytes[i] = (unsigned char) (is_sender ? i * 13 + message : 0);
-        driver.copy(user, ptr(bytes), length);
-        result = message_move(&end, user, length);
-        CHECK(result == DRIVER_SUCCESS, "message %u: %s", message, words(result));
-        driver.copy(ptr(bytes), user, length);
-        for (size_t i = 0; i < length; i++)
-            wrong += bytes[i] != (unsigned char) (i * 13 + message);
-        CHECK(wrong == 0, "message %u: %zu of %zu bytes are wrong", message, wrong, length);
-    }
-    chunk_end_fini(&end);
-}
-
-static void messages_pass_between_two_processes(void)
-{
-    int forth[2], back[2], status = 0;
-    char done = 0;
-    CHECK(pipe(forth) == 0 && pipe(back) == 0, "pipes");
-    pid_t child = fork(); /* before either has loaded the driver */
-    if (child == 0) {
-        process_run(false, back[1], forth[0]);
-        CHECK(write(back[1], &done, 1) == 1, "a pipe");
-        _exit(check_failures > 0);
-    }
-    process_run(true, forth[1], back[0]);
-    CHECK(read(back[0], &done, 1) == 1, "the receiver has ended"); /* it has our memory open */
-    waitpid(child, &status, 0);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the receiver: status %d", status);
-}
-
-/* There is no receiver: the kernels of the sender give up, each of them, and are started again. */
-static void a_kernel_does_not_wait_for_ever(void)
-{
-    struct chunk_end ends[2];
-    ring_begin(ends);
-    driver_ptr from = device_alloc(CHUNK_BYTES * (RING_CHUNKS + 1));
-    chunk_end_start(&ends[0], from, CHUNK_BYTES * (RING_CHUNKS + 1));
-    for (int i = 0; i < 3; i++) {
-        driver_result result = copier_wait(ends[0].copier, ends[0].direction);
-        CHECK(result == DRIVER_SUCCESS, "%s", words(result));
-        CHECK(chunk_end_test(&ends[0], true) == DRIVER_NOT_READY, "it was sent");
-        CHECK(ends[0].next == RING_CHUNKS, "%llu", (unsigned long long) ends[0].next);
-    }
-    copier_wait(ends[0].copier, ends[0].direction);
-    driver_result result = chunk_end_test(&ends[0], false);
-    CHECK(result == DRIVER_LAUNCH_TIMEOUT, "told not to go on: %s", words(result));
-}
-
 static driver_result ready_with(const char *code)
 {
     char why[160];
@@ -908,10 +734,6 @@ static const struct {
              {"delay-us=100,no-pinned", large_messages_are_packed_in_parts},
              {"", large_messages_are_packed_in_parts},
              {"", a_block_outside_is_an_error},
-             {"delay-us=0", messages_pass_a_ring_in_device_memory},
-             {"delay-us=300,no-peer", messages_pass_a_ring_in_device_memory},
-             {"", messages_pass_between_two_processes},
-             {"", a_kernel_does_not_wait_for_ever},
              {"", without_kernels_there_is_no_packer},
              {"no-kernels", an_old_driver_has_no_packer},
              {"", other_code_is_refused_by_the_driver},

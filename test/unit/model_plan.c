@@ -356,29 +356,6 @@ static void staging_costs_its_slowest_stage(void)
     }
 }
 
-/* A ring in device memory of 4 GB/s beside 1000 ns a copy, 0.5 ns/B at either end: RTS, RTR and one
- * message are 3 * 100 of overhead and 4 * 1000 of latency, 0.99 * (4300 + 0.25 s). Only contiguous
- * memory of a device goes that way. */
-static void the_ring_costs_a_handshake_and_its_bytes(void)
-{
-    struct model_lane lane;
-    struct plan_input input;
-    struct cost cost;
-    struct plan_entry entry;
-    fake_lane(&lane, "ring", MODEL_USE_BOTH, 1e-6, 4e9, 0.1e-6, 0, 0);
-    lane.can = MODEL_CAN_RING;
-    lane.reach = MODEL_MEMORY_CUDA;
-    use_lanes(&input, &lane, 1);
-    CHECK(!plan_best_of_protocol(&input, MODEL_RNDV_RING, 1000, &entry, &cost), "host memory");
-    input.around.buffer.memory = MODEL_MEMORY_CUDA;
-    bool carries = plan_best_of_protocol(&input, MODEL_RNDV_RING, 1000, &entry, &cost);
-    double time_ns = carries ? 1e9 * cost_of(&cost, COST_OF_MESSAGE, 1000) : -1;
-    CHECK(fabs(time_ns - 0.99 * (4300 + 250)) < 1e-6, "%.9g ns", time_ns);
-    CHECK(!plan_best_of_protocol(&input, MODEL_RNDV_AM, 1000, &entry, &cost), "no messages there");
-    input.around.buffer.pieces = 0;
-    CHECK(!plan_best_of_protocol(&input, MODEL_RNDV_RING, 1000, &entry, &cost), "scattered");
-}
-
 /* --- overrides -------------------------------------------------------------------------------- */
 
 static void force(struct plan_input *input, const char *text, struct plan_override *overrides)
@@ -517,7 +494,6 @@ int main(void)
     ranges_have_their_own_lines();
     fragments_overlap();
     staging_costs_its_slowest_stage();
-    the_ring_costs_a_handshake_and_its_bytes();
     forced_protocols_are_used_where_they_can();
     nonsense_in_overrides_is_refused();
     what_is_missing_is_named();

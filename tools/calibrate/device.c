@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies, opening and kernels of the devices of rank 0's node. */
+/* Copies and opening of the devices of rank 0's node. */
 #include "device.h"
 
 #include <dlfcn.h>
@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "common/memory/kernels.h"
 
 /* Many times as often as a job does at its start, and as long as it takes, within reason. */
 #define ROUNDS  200
@@ -31,7 +29,6 @@ static bool fail(struct device_result *result, const char *what, driver_result w
 
 static bool device_take(struct device_measure *measure, int turn, struct device_result *result)
 {
-    char *code = getenv("OMPI_MCA_pml_multilane_device_code"), why[160];
     driver_result status;
     int count = 0;
     (void) dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* it is asked for: wherever it is */
@@ -53,7 +50,6 @@ static bool device_take(struct device_measure *measure, int turn, struct device_
         measure->pinned = copier_pin(measure->copier, DEVICE_PINNED_BYTES, &status);
     if (status != DRIVER_SUCCESS)
         return fail(result, "memory to measure with", status);
-    measure->has_kernels = kernels_choose(code ? code : "auto", why, sizeof(why));
     return true;
 }
 
@@ -93,7 +89,6 @@ static void pairs_measure(const struct device_measure *measure, const struct off
             continue;
         result->pair.open_s = fmax(result->pair.open_s, pair.open_s);
         slower(&result->pair.get, &pair.get);
-        slower(&result->pair.ring, &pair.ring);
     }
 }
 
@@ -125,7 +120,6 @@ void device_calibrate(struct device_result *result)
         driver.mem_free(measure.block);
         context_leave();
     }
-    kernels_close();
     copiers_close();
 }
 
@@ -175,7 +169,6 @@ static void profile_add(const struct device_result *result, struct lane_file *pr
     lane->zcopied_max_bytes = SIZE_MAX;
     way_set(lane, MODEL_BY_GET, &result->pair.get);
     way_set(lane, MODEL_BY_PUT, &result->pair.get);
-    way_set(lane, MODEL_BY_SEND, &result->pair.ring);
     profile->lane_count++;
 }
 
@@ -191,8 +184,6 @@ void device_report(const struct device_result *result, struct lane_file *profile
     line_print("from the host", &result->costs.to_device);
     line_print("within the device", &result->costs.within);
     line_print("from another process, the slowest", &result->pair.get);
-    line_print("a message by the ring in device memory", &result->pair.ring);
     time_print("opening memory of another process", result->pair.open_s);
-    time_print("a kernel that does nothing", result->costs.kernel_s);
     profile_add(result, profile);
 }

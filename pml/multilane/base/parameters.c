@@ -74,7 +74,7 @@ static const struct param rows[] = {
      "yields, else spin"},
     {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
     {"device_code", PARAM_STRING, &parameters.device_code,
-     "kernels that pack and move device memory: auto, those that Multilane was built with; none; "
+     "the kernel that packs device memory: auto, the one that Multilane was built with; none; "
      "or a file with such code"},
     {"device_measure_ms", PARAM_INT, &parameters.device_measure_ms,
      "milliseconds that a process may measure a device for, at its first buffer there; 0: none"},
@@ -96,8 +96,8 @@ int parameters_register_shown(const mca_base_component_t *component)
          "what carries which message size over each lane of this machine alone, sizes in bytes: by "
          "the profile, or by what lanes declare and 5 ms of measuring"},
         {"device_code_off", PARAM_SHOWN, &parameters.device_code_off,
-         "why no kernel packs device memory here, which is copied piece by piece instead, nor "
-         "moves it through a ring; empty where one may"},
+         "why no kernel packs device memory here, which is copied piece by piece instead; empty "
+         "where one may"},
     };
     return param_register(component, shown, sizeof(shown) / sizeof(shown[0]));
 }

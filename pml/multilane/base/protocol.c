@@ -29,10 +29,3 @@ void protocols_use(const struct protocol *const of_model[MODEL_PROTOCOLS])
             protocols.for_device = protocol;
     }
 }
-
-void protocols_stop(struct peer *peer, bool sends)
-{
-    for (int i = 0; i < MODEL_PROTOCOLS; i++)
-        if (protocols.of_model[i] && protocols.of_model[i]->stop)
-            protocols.of_model[i]->stop(peer, sends);
-}

@@ -30,7 +30,6 @@ struct protocol {
     bool carries_all;
     bool host_only; /* the CPU reads or writes the data in place */
     bool puts;      /* puts from one place; never over the lane of device memory, which only gets */
-    bool can_be_declined; /* the receiver may ask for another method, then peer_declined counts */
 
     /* The protocol that takes its place over the lane of device memory; null: itself. */
     const struct protocol *over_device_lane;
@@ -61,12 +60,6 @@ struct protocol {
     /* FIN: the sender has moved so many bytes. False: impossible. Null: this protocol has no
      * FIN. */
     bool (*fin)(struct recv_request *request, uint64_t bytes);
-
-    /* --- both --- */
-
-    /* Stops sending messages to the peer by this protocol (`sends`), or receiving them. What is
-     * under way continues by another protocol, or ends where the peer is lost. */
-    void (*stop)(struct peer *peer, bool sends);
 };
 
 /* The table of protocols: protocol/ sets it once at start; read-only from then on. */
@@ -85,8 +78,5 @@ static inline const struct protocol *protocol_of_method(uint32_t method)
 {
     return method < WIRE_METHODS ? protocols.of_method[method] : NULL;
 }
-
-/* Calls `stop` of every protocol that has one. */
-void protocols_stop(struct peer *peer, bool sends);
 
 #endif

@@ -76,7 +76,7 @@ static void handles_end(struct peer *peer)
             send_request_lost(send, handle);
     at = 0;
     while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at, &handle)))
-        if (recv_request_peer(receive) == peer && !recv_request_is_held(receive)) {
+        if (recv_request_peer(receive) == peer) {
             if (receive->rma.count)
                 puts_stop(peer);
             recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
@@ -96,8 +96,6 @@ static int lost_end(struct pending *pending)
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, lost_pending));
     for (int i = 0; i < peer_lane_count(peer); i++)
         lost_tell(&peer->lanes[i]);
-    protocols_stop(peer, true);
-    protocols_stop(peer, false);
     posted_end(peer);
     handles_end(peer);
     departures_lost(peer);

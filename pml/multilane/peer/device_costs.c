@@ -19,9 +19,7 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/compat/modex.h"
-#include "common/compat/param.h"
 #include "common/memory/device_measure.h"
-#include "common/memory/kernels.h"
 #include "peer/node_costs.h"
 #include "peer/used_profile.h"
 
@@ -249,16 +247,10 @@ static void pairs_measure(struct device_measure *measure, uint32_t mine, double 
     }
 }
 
-static bool rings_are_wanted(void)
-{
-    return param_peek_int("btl", "cuda", "rings_max", 0) > 0 && kernels_offered();
-}
-
 static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
 {
     double start_s = now_s(), most_s = 1e-3 * parameters.device_measure_ms;
-    struct device_measure measure = {
-        .copier = copier, .seconds = most_s, .rounds = ROUNDS, .has_kernels = rings_are_wanted()};
+    struct device_measure measure = {.copier = copier, .seconds = most_s, .rounds = ROUNDS};
     uint32_t index = entry_find(uuid);
     if (index == DEVICES_MAX || costs.blocks[index].copier || !blocks_make(&measure))
         return;
@@ -371,7 +363,6 @@ static bool pair_read(struct device_pair *pair)
             is_known = true;
             pair->open_s = fmax(pair->open_s, measured->open_s);
             line_slower(&pair->get, &measured->get);
-            line_slower(&pair->ring, &measured->ring);
         }
     return is_known;
 }
@@ -425,7 +416,6 @@ void device_costs_apply(struct model_lane *lane, bool is_self)
     const struct model_copy *get = is_self ? &known.within : &known.pair.get;
     way_set(lane, MODEL_BY_GET, get);
     way_set(lane, MODEL_BY_PUT, get);
-    way_set(lane, MODEL_BY_SEND, &known.pair.ring);
     if (costs.is_of_profile)
         (void) used_profile_apply(PROFILE_NODE, lane);
 }

@@ -58,7 +58,6 @@ struct peer {
     opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
     uint32_t next_receive_sequence; /* all smaller ones are matched or queued */
     _Atomic bool credit_due;        /* the peer must be told its limits; set with the lock held */
-    _Atomic uint8_t declined;       /* see peer_declined */
     bool starved;                   /* the limits are used up; starved_pending is in the queue */
     struct flow_in in;
     struct inbound *early;      /* messages before their turn, by ascending sequence */
@@ -106,30 +105,6 @@ void peers_visit(void (*visit)(struct peer *peer, void *with), void *with);
 
 /* Frees all peers. */
 void peers_fini(void);
-
-/* A message costs a handshake for nothing where the peer declines its protocol (struct
- * protocol). After some in a row plans do without that protocol, and now and then one message
- * tries again. Relaxed: a lost count only delays that. */
-#define DECLINED_MANY  4
-#define DECLINED_AGAIN 64
-
-static inline bool peer_declines(const struct peer *peer)
-{
-    return atomic_load_explicit(&peer->declined, memory_order_relaxed) >= DECLINED_MANY;
-}
-
-static inline void peer_declined(struct peer *peer)
-{
-    uint8_t declined = atomic_load_explicit(&peer->declined, memory_order_relaxed);
-    bool is_again = declined >= DECLINED_AGAIN;
-    atomic_store_explicit(&peer->declined, is_again ? DECLINED_MANY - 1 : declined + 1,
-                          memory_order_relaxed);
-}
-
-static inline void peer_accepted(struct peer *peer)
-{
-    atomic_store_explicit(&peer->declined, 0, memory_order_relaxed);
-}
 
 /* The peer's lane over this BTL, or null. */
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);

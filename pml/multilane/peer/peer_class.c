@@ -52,8 +52,7 @@ static uint32_t protocols_without(const struct peer_class *class, enum class_buf
     for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
         const struct protocol *protocol = protocols.of_model[i];
         if (!protocol || (is_device && protocol->host_only) ||
-            (is_device && class->has_device_lane && protocol->puts) ||
-            (buffer == CLASS_DEVICE_DECLINED && protocol->can_be_declined))
+            (is_device && class->has_device_lane && protocol->puts))
             without |= 1u << i;
     }
     return without;
@@ -105,8 +104,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
 bool class_shows(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct plan *plan = class->plans[buffer];
-    bool shows = plan && buffer != CLASS_DEVICE_DECLINED && buffer != CLASS_SYNC &&
-                 buffer != CLASS_SYNC_PACKED;
+    bool shows = plan && buffer != CLASS_SYNC && buffer != CLASS_SYNC_PACKED;
     for (uint32_t i = 0; plan && i < plan->entry_count; i++)
         shows |= counter_read(&class->routes[buffer][i].messages) > 0;
     return shows;

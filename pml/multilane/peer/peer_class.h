@@ -37,7 +37,6 @@ enum class_buffer {
     CLASS_SYNC_PACKED,
     CLASS_DEVICE, /* in device memory, */
     CLASS_DEVICE_PACKED,
-    CLASS_DEVICE_DECLINED, /* in one piece there, for a peer that declines a protocol */
     CLASS_BUFFERS
 };
 

@@ -109,7 +109,7 @@ static void rndv_staged_cancel(struct send_request *request)
     tell_of_bytes(peer_control_lane(request->out.peer), WIRE_CANCEL, request->receiver,
                   atomic_load_explicit(&request->unsent, memory_order_relaxed), NULL);
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
-    send_request_step(request); /* the ring may still hold it, see rndv_ring.c */
+    send_request_step(request);
 }
 
 static void rndv_staged_finish(struct transfer *transfer, int status)

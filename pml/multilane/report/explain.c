@@ -26,8 +26,7 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
     "contiguous memory, synchronous sends",
     "memory in several pieces, synchronous sends",
     "device memory",
-    "device memory in several pieces",
-    "device memory, not by the ring"};
+    "device memory in several pieces"};
 
 /* --- the table -------------------------------------------------------------------------------- */
 

@@ -59,14 +59,10 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
     const struct protocol *holder =
         atomic_load_explicit(&request->held_by, memory_order_acquire); /* recv_request_get_failed */
     /* A matched receive completes normally; but nothing comes from a dead peer. */
-    if (!can_cancel && (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) ||
-                        (holder && !holder->stop) ||
-                        atomic_load_explicit(&request->is_answering, memory_order_relaxed)))
+    if (!can_cancel &&
+        (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) || holder ||
+         atomic_load_explicit(&request->is_answering, memory_order_relaxed)))
         return OMPI_SUCCESS;
-    if (!can_cancel && holder) { /* the receive ends when the protocol has stopped */
-        holder->stop(peer, false);
-        return OMPI_SUCCESS;
-    }
     if (!can_cancel)
         inbound_forget(peer, request);
     ompi->req_status._cancelled = true;
@@ -365,8 +361,7 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, data->receiver);
     size_t fresh;
-    if (!request || recv_request_is_held(request) ||
-        !recv_request_claim(request, peer, data, arrival->length, &fresh))
+    if (!request || !recv_request_claim(request, peer, data, arrival->length, &fresh))
         return false;
     if (fresh == 0)
         return true; /* a duplicate */
@@ -384,13 +379,8 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
 {
-    if (fin->size == 0) { /* the receive may have ended without the ring */
-        protocols_stop(peer, false);
-        return true;
-    }
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
-    if (!request || recv_request_peer(request) != peer || request->is_shared ||
-        recv_request_is_held(request) ||
+    if (!request || recv_request_peer(request) != peer || request->is_shared || fin->size == 0 ||
         fin->size >
             request->wanted - atomic_load_explicit(&request->received, memory_order_relaxed))
         return false;

@@ -35,8 +35,7 @@ struct recv_request {
     struct wire_handle handle;
     struct wire_handle sender;
     const struct protocol *protocol; /* proposed by the sender */
-    /* The protocol that may write to the buffer until it ends; one with `stop` alone brings the
-     * bytes meanwhile. Null: none. */
+    /* The protocol that may write to the buffer until it ends; null: none. */
     const struct protocol *_Atomic held_by;
     bool is_shared;          /* both ends copy the message: the sender cannot cancel it */
     struct device_sink sink; /* for a message that goes */
@@ -77,14 +76,6 @@ static inline struct recv_request *recv_request_of_transfer(struct transfer *tra
 static inline void *recv_request_own(struct recv_request *request)
 {
     return request->own;
-}
-
-/* Does a protocol alone bring the bytes until it has stopped? Relaxed: asked for a lost peer,
- * and the protocol checks for that at its end, too. */
-static inline bool recv_request_is_held(const struct recv_request *request)
-{
-    const struct protocol *holder = atomic_load_explicit(&request->held_by, memory_order_relaxed);
-    return OPAL_UNLIKELY(holder != NULL) && holder->stop;
 }
 
 /* The sender's peer; null before the match. Relaxed: recv_request_cancel reads it at any time;

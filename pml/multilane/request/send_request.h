@@ -63,8 +63,6 @@ struct send_request {
     bool is_admitted;            /* while it waits: the receiver has room, the lane has none */
     struct device_source source; /* for a message in device memory */
     _Atomic size_t unsent;       /* bytes that no lane has taken yet */
-    /* The protocol that reads the buffer until `stop`; null: none. */
-    const struct protocol *_Atomic held_by;
     _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
     bool counted;                                  /* see work_begins_for */
     uint64_t
@@ -179,9 +177,8 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
 static inline enum class_buffer outgoing_buffer(const struct outgoing *out)
 {
     if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
-        return !datatype_is_contiguous(out->datatype, out->count) ? CLASS_DEVICE_PACKED
-               : peer_declines(out->peer)                         ? CLASS_DEVICE_DECLINED
-                                                                  : CLASS_DEVICE;
+        return datatype_is_contiguous(out->datatype, out->count) ? CLASS_DEVICE
+                                                                 : CLASS_DEVICE_PACKED;
     return out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED;
 }
 

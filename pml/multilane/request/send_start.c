@@ -107,8 +107,6 @@ int send_request_start(struct send_request *request, bool is_numbered)
         enum class_buffer buffer = buffer_of(request);
         struct route *route =
             class_route_use(peer_class_now(request->out.peer), buffer, request->out.size);
-        if (OPAL_UNLIKELY(buffer == CLASS_DEVICE_DECLINED))
-            peer_declined(request->out.peer);
         outgoing_draw(&request->out, route, OPAL_UNLIKELY(must_stage) ? 0 : route->eager_mask);
         request->route = route;
     }
@@ -140,14 +138,6 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     bool is_device;
     if (!way || !way->ready || (way->puts && !send_request_place(request, &is_device)))
         return false;
-    const struct protocol *holder = atomic_load_explicit(&request->held_by, memory_order_relaxed);
-    if (OPAL_UNLIKELY(holder != NULL) && holder != way) {
-        /* The receiver has given up this protocol, and knows. */
-        atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
-        holder->stop(peer, true);
-    }
-    if (OPAL_UNLIKELY(request->protocol->can_be_declined) && request->protocol != way)
-        peer_declined(peer);
     request->state = SEND_MOVING;
     send_request_expect(request, false);
     request->receiver = rtr->receiver;
@@ -176,11 +166,6 @@ int send_request_cancel(ompi_request_t *ompi, int flag)
         return OMPI_SUCCESS;
     if (compat_proc_is_active(request->out.peer->proc))
         return compat_send_cancel(ompi, flag);
-    const struct protocol *holder = atomic_load_explicit(&request->held_by, memory_order_relaxed);
-    if (holder) { /* the send ends when the protocol has stopped */
-        holder->stop(request->out.peer, true);
-        return OMPI_SUCCESS;
-    }
     ompi->req_status._cancelled = true;
     ompi->req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
     /* Else pieces may be under way, or the lane may try again: completes for the user only. The

@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 8
+#define WIRE_VERSION 9
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -26,11 +26,10 @@ enum wire_type {
     WIRE_FRAME,     /* an envelope; the sender keeps the message in it until it is acknowledged */
     WIRE_HEARD,     /* acknowledges frames */
     WIRE_ASK,       /* is this lane alive? Answered on it by WIRE_HEARD */
-    WIRE_CANCEL, /* so many bytes will not come; 0: the sender has stopped the ring in device memory
-                  */
-    WIRE_GONE,   /* the sender counts the receiver as lost and takes nothing from it any more */
-    WIRE_CREDIT, /* new limits of flow control (flow.h) */
-    WIRE_NOTE,   /* what the two ends of a broken lane tell each other (struct wire_note) */
+    WIRE_CANCEL,    /* so many bytes will not come */
+    WIRE_GONE,      /* the sender counts the receiver as lost and takes nothing from it any more */
+    WIRE_CREDIT,    /* new limits of flow control (flow.h) */
+    WIRE_NOTE,      /* what the two ends of a broken lane tell each other (struct wire_note) */
     WIRE_TYPES
 };
 
@@ -107,8 +106,7 @@ struct wire_rts {
     struct wire_handle sender;
     uint32_t method; /* enum wire_method, proposed by the sender */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender; _RING:
-                          * that end of the ring */
+    struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender */
 };
 
 enum wire_method {
@@ -117,7 +115,6 @@ enum wire_method {
     WIRE_BY_PUT,
     WIRE_BY_BOTH,
     WIRE_BY_DEVICE, /* by get over the lane of device memory */
-    WIRE_BY_RING,   /* by the ring of that lane */
     WIRE_METHODS
 };
 
@@ -128,8 +125,7 @@ struct wire_rtr {
     uint64_t size;   /* bytes wanted from there */
     uint32_t method; /* enum wire_method; not WIRE_BY_GET */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_PUT, _BOTH: where byte `offset` goes at the receiver; _RING:
-                          * that end of the ring */
+    struct wire_key key; /* WIRE_BY_PUT, _BOTH: where byte `offset` goes at the receiver */
 };
 
 struct wire_data {

@@ -10,12 +10,11 @@
 if [ -z "$sanitizer" ]; then
     elsewhere_without "cuda.@(kernels.@(tcp|$sm|many|none|old-driver|other-code)|late-copies.*|bench-*|handles-refused|\
 ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\
-ring.@(one-ring|one-device*|none|rings-none|old-driver|no-*|open-fails|answered|refused*|persistent|devices|order|lost-*)|\
 no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
-mapped-@(fabric|again|staged|old)|ringless.*|reset.*.reset-fails|reset.rndv-ring.*|collectives.@(staged|late-copies))"
+mapped-@(fabric|again|staged|old)|reset.*.reset-fails|collectives.@(staged|late-copies))"
 else # the same code by another lane, or once more at other moments
     elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
-staged.@(types|persistent|devices|forced|questions)|ring.@(persistent|devices|order)|bench-*)"
+staged.@(types|persistent|devices|forced|questions)|bench-*)"
 fi
 
 # What a stand-in takes is no measure: which way messages go is set here. The tests of measuring, at
@@ -72,64 +71,8 @@ kernels fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=4 \
 mpi_fails cuda.kernels.no-file "pml_multilane_device_code is .*No such file" 2 --mca pml multilane \
     --mca btl self,shm --mca pml_multilane_device_code /nonexistent -- ring
 
-# The ring in device memory, whose kernels run the same way: at every size, whatever the model thinks
-# of it; where it cannot be had the messages go another way.
-# cuda_ring NAME REGEX "SETTINGS OF THE STAND-IN" LANES CHAPTER [mpirun's arguments]
-ring_code=$build/test/fake/kernels
-cuda_ring() {
-    local name=$1 regex=$2 fake=$3 lanes=$4 chapter=$5
-    shift 5
-    mpi_says "cuda.ring.$name" "$regex" "${ranks:-2}" --mca pml multilane --mca btl "$lanes" \
-        --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-ring \
-        --mca pml_multilane_device_code "$ring_code" --mca btl_cuda_rings_max "${rings:-64}" "$@" \
-        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device "$chapter"
-}
-moved='messages went by the ring'
-not_moved='no message went by the ring'
-cuda_ring sizes "$moved" no-fd-handle self,shm,cuda ring
-for chapter in truncate persistent devices order; do
-    cuda_ring "$chapter" ^ "" self,shm,cuda "$chapter"
-done
-ranks=4 cuda_ring collective ^ "" self,shm,cuda collective
-ranks=4 rings=1 cuda_ring one-ring ^ "" self,shm,cuda collective
-ring_code=none cuda_ring none "$not_moved" "" self,shm,cuda ring
-rings=0 cuda_ring rings-none "$not_moved" "" self,shm,cuda ring
-# Its cost was not measured: without being asked for, no message takes it.
-mpi_says cuda.ring.default "$not_moved" 2 --mca pml multilane --mca btl self,shm,cuda \
-    --mca pml_multilane_protocol rndv-ring --mca pml_multilane_device_code "$ring_code" \
-    -x LD_LIBRARY_PATH="$build/test/fake" -- device ring
-cuda_ring one-device "no ring in device memory with process.*both are on one device" devices=1 \
-    self,shm,cuda ring --mca btl_base_verbose 10
-cuda_ring one-device-asked "$moved" devices=1 self,shm,cuda ring \
-    --mca btl_cuda_rings_on_one_device 1
-cuda_ring old-driver "$not_moved" no-kernels self,shm,cuda ring
-cuda_ring no-peer "no ring in device memory with process.*has no access" no-peer self,shm,cuda ring
-cuda_ring no-ipc "no ring in device memory with process.*cannot be shared" no-ipc self,shm,cuda ring
-cuda_ring open-fails "no ring in device memory with process.*INVALID_HANDLE" ipc-open-fails \
-    self,shm,cuda ring
-cuda_ring no-pinned "no ring in device memory with process.*OUT_OF_MEMORY" no-pinned self,shm,cuda ring
-# One end finds that it can have no ring while the other one answers it.
-cuda_ring answered "no ring in device memory with process.*OUT_OF_MEMORY" first:no-pinned \
-    self,shm,cuda answered
-cuda_ring fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=4 self,shm,cuda fails
-mpi_says cuda.ring.refused "btl_cuda_rings_max is -1; it can be 0 to " 1 --mca pml multilane \
-    --mca btl self,cuda --mca btl_cuda_rings_max -1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
-mpi_says cuda.ring.refused-device "btl_cuda_rings_on_one_device is 2; it can be 0 to 1" 1 \
-    --mca pml multilane --mca btl self,cuda --mca btl_cuda_rings_on_one_device 2 \
-    -x LD_LIBRARY_PATH="$build/test/fake" -- device self
-# Lanes that lose the messages which tell each end of the other's; and that get lost themselves.
+# Lanes get lost that carry messages by way of the host, some of whose pieces are on their way by then.
 flaky_path=$build/test/fake/.libs:${OMPI_MCA_mca_base_component_path:-}
-OMPI_MCA_mca_base_component_path=$flaky_path cuda_ring flaky "$moved" "" self,flaky,cuda ring \
-    --mca mpi_yield_when_idle 1 --mca btl_flaky_seed 3 --mca btl_flaky_drop 100 \
-    --mca btl_flaky_twice 100 --mca btl_flaky_delay 300 --mca pml_multilane_suspect_ms 40
-for lost in "fail 30" "die 300"; do
-    # shellcheck disable=SC2086
-    OMPI_MCA_mca_base_component_path=$flaky_path cuda_ring "lost-${lost% *}" \
-        "rank 0 went on, 0 failures" "" self,flaky,cuda unreachable --mca mpi_yield_when_idle 1 \
-        --mca btl_flaky_seed 7 --mca btl_flaky_$lost --mca btl_flaky_sleep_turns 2000000000 \
-        --mca btl_flaky_spared 0 --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3
-done
-# The same with messages by way of the host, some of whose pieces are on their way by then.
 for lost in "fail 30" "die 300"; do
     # shellcheck disable=SC2086
     OMPI_MCA_mca_base_component_path=$flaky_path mpi_says "cuda.staged.lost-${lost% *}" \
@@ -244,14 +187,11 @@ done
 # The program resets its devices, and goes on: by every way that memory of theirs may take, whatever
 # the driver says of what is gone.
 for lanes in self,shm self,shm,cuda; do
-    for protocol in auto rndv-ring; do
-        for fake in "" reset-fails; do
-            mpi_says "cuda.reset.$protocol.$lanes${fake:+.$fake}" "the devices were reset" 2 \
-                --mca pml multilane --mca btl "$lanes" --mca pml_multilane_protocol $protocol \
-                --mca btl_cuda_rings_max 64 \
-                --mca pml_multilane_device_code "$build/test/fake/kernels" \
-                -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device reset
-        done
+    for fake in "" reset-fails; do
+        mpi_says "cuda.reset.$lanes${fake:+.$fake}" "the devices were reset" 2 \
+            --mca pml multilane --mca btl "$lanes" \
+            --mca pml_multilane_device_code "$build/test/fake/kernels" \
+            -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$fake" -- device reset
     done
 done
 
@@ -263,7 +203,7 @@ mpi_says cuda.freed "was device memory and has been freed" 1 --mca pml multilane
 mpi_says cuda.explain "rndv-get .*cuda:ipc" 2 --mca pml multilane --mca btl self,shm,cuda \
     --mca pml_multilane_explain 1 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 
-# Copies, opening and the ring are measured at the first buffer on a device, once a device of the
+# Copies and opening are measured at the first buffer on a device, once a device of the
 # node and once a pair, and the plans follow. Without that nothing takes the device's lane by itself.
 measured() { # NAME RANKS REGEX "SETTINGS OF THE STAND-IN" [mpirun's arguments]
     local name=$1 ranks=$2 regex=$3 fake=$4
@@ -283,8 +223,6 @@ long="--mca pml_multilane_device_measure_ms 5000"
     measured each 4 "4 of 4 processes measured a device" devices=4 $long
     measured no-ipc 2 "cuda:ipc +get .* not measured" no-ipc $long
     measured not-wanted 2 "cuda:ipc +get .* not measured" "" --mca pml_multilane_profile none
-    measured ring 2 "cuda:ipc +send .* measured" "" --mca btl_cuda_rings_max 64 \
-        --mca pml_multilane_device_code "$ring_code" $long
 }
 measured not-in-time 2 "copies between host and device: not measured" delay-us=4000
 mpi_fails cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 to " 1 \
@@ -296,7 +234,7 @@ cuda_calibrated() {
     local profile=$build/device-profile output
     rm -f "$profile"
     output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_profile none \
-        --mca pml_multilane_device_code "$ring_code" -x LD_LIBRARY_PATH="$build/test/fake" -- \
+        -x LD_LIBRARY_PATH="$build/test/fake" -- \
         "$build/multilane-calibrate" --quick --device --output "$profile" 2>&1)
     printf '%s\n' "$output"
     grep -q 'device memory of a stand-in' <<<"$output" && ! grep -q 'not measured' <<<"$output" &&
@@ -315,18 +253,6 @@ cuda_calibrated() {
 }
 check "${prefix}cuda.calibrate" cuda_calibrated
 device_costs_set
-
-# Whom the ring does not reach, for a while or ever: their messages go by the host, as the lane of
-# device memory is slow here.
-ringless() {
-    mpi_says "cuda.ringless.$1" "$2" 2 --mca pml multilane --mca btl self,shm,cuda \
-        --mca btl_base_verbose 10 --mca btl_cuda_rings_max 64 \
-        --mca pml_multilane_protocol rndv-ring:1-4k --mca btl_cuda_lane_overhead 1 \
-        --mca pml_multilane_device_code "$build/test/fake/kernels" \
-        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$3" -- device ringless
-}
-ringless host "the ring was used again" ""
-ringless one-device "no ring in device memory with process.*both are on one device" devices=1
 
 # The same on a device, where there is one.
 # cuda_gpu NAME LANES CHAPTER [mpirun's arguments]
@@ -352,10 +278,6 @@ else
     done
     for chapter in measured opened halo window; do
         cuda_gpu "$chapter" self,shm,cuda "$chapter"
-    done
-    for chapter in ring truncate persistent order capture reset; do
-        cuda_gpu "ring.$chapter" self,shm,cuda $chapter --mca pml_multilane_protocol rndv-ring \
-            --mca btl_cuda_rings_max 64 --mca btl_cuda_rings_on_one_device 1
     done
 fi
 

@@ -24,8 +24,7 @@ progress_thread_runs() {
 }
 progress_thread_runs
 
-# Device memory (the stand-in of test/fake, whose copies end later): staged, between the devices, by
-# the ring.
+# Device memory (the stand-in of test/fake, whose copies end later): staged, between the devices.
 # progress_thread_device NAME LANES CHAPTER [mpirun's arguments]
 progress_thread_device() {
     local name=$1 lanes=$2 chapter=$3
@@ -38,8 +37,6 @@ progress_thread_device staged shm computing
 progress_thread_device staged-many shm many
 progress_thread_device ipc shm,cuda computing
 progress_thread_device ipc-many shm,cuda many
-progress_thread_device ring shm,cuda computing --mca pml_multilane_protocol rndv-ring --mca btl_cuda_rings_max 64 \
-    --mca pml_multilane_device_code "$build/test/fake/kernels"
 
 # Lanes that fail, where the thread tries again what had no room, and watches.
 progress_thread_lost() {
