@@ -27,7 +27,8 @@ COMPONENT_DEFINE(cuda, cuda_register, cuda_init, cuda_progress);
 static const struct param params[] = {
     {"lane", PARAM_LANE, &cuda.user, NULL},
     {"handles_max", PARAM_INT, &cuda.handles_max,
-     "allocations of other processes that are kept open here, at most"},
+     "allocations, and chunks of mapped memory, of other processes that are kept open here, at "
+     "most, and chunks of this process that are shared"},
     {"off", PARAM_SHOWN, &cuda.off,
      "why this node has no such lane; empty where it may have one (for reading only)"},
 };

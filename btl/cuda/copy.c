@@ -4,17 +4,25 @@
 
 #include <stdlib.h>
 
+/* What a copy moves from or to one chunk of the other end's memory. */
+struct part {
+    struct cuda_mapping *mapping; /* NULL: the memory is this process's own */
+    driver_ptr there;             /* as it is mapped here */
+    size_t size;
+};
+
 /* A copy under way. */
 struct cuda_copy {
     struct cuda_copy *next;
     struct copier *copier;
     driver_event event;
-    struct cuda_mapping *mapping; /* NULL: the memory is this process's own */
     cuda_peer_t *peer;
     void *local;
     mca_btl_base_rdma_completion_fn_t callback;
     void *context;
     void *data;
+    uint32_t count; /* of the parts */
+    struct part parts[];
 };
 
 static struct {
@@ -45,13 +53,19 @@ static struct cuda_copy *ended_take(driver_result *result)
     return NULL;
 }
 
+static void parts_release(struct cuda_copy *copy)
+{
+    for (uint32_t i = 0; i < copy->count; i++)
+        if (copy->parts[i].mapping)
+            cuda_mapping_release(copy->parts[i].mapping);
+}
+
 static void copy_end(struct cuda_copy *copy, driver_result result)
 {
     char words[160];
 
     copier_event_return(copy->copier, copy->event);
-    if (copy->mapping)
-        cuda_mapping_release(copy->mapping);
+    parts_release(copy);
     if (result != DRIVER_SUCCESS)
         CUDA_SAY("a copy of device memory failed: the CUDA driver says %s.",
                  driver_words(result, words, sizeof(words)));
@@ -78,18 +92,33 @@ int cuda_copies_progress(void)
     return ended;
 }
 
+/* The parts follow each other in one stream, so that the end of the last is that of all. */
+static driver_result parts_start(struct cuda_copy *copy, bool is_get)
+{
+    driver_ptr local = (driver_ptr) (uintptr_t) copy->local;
+    driver_result result = DRIVER_SUCCESS;
+
+    for (uint32_t i = 0; result == DRIVER_SUCCESS && i < copy->count; i++) {
+        const struct part *part = &copy->parts[i];
+
+        result = copier_copy(copy->copier, COPY_BETWEEN, is_get ? local : part->there,
+                             is_get ? part->there : local, part->size);
+        local += part->size;
+    }
+    return result;
+}
+
 /* Starts the copy and puts it into its queue: the lock keeps both in one order. */
-static driver_result copy_start(struct cuda_copy *copy, driver_ptr to, driver_ptr from, size_t size)
+static driver_result copy_start(struct cuda_copy *copy, bool is_get)
 {
     unsigned index = copy->copier->index;
 
     OPAL_THREAD_LOCK(&copies.lock);
-    driver_result result = copier_copy(copy->copier, COPY_BETWEEN, to, from, size);
-    if (result == DRIVER_SUCCESS) {
+    driver_result result = parts_start(copy, is_get);
+    if (result == DRIVER_SUCCESS)
         result = copier_event_record(copy->copier, COPY_BETWEEN, &copy->event);
-        if (result != DRIVER_SUCCESS) /* its end could not be detected otherwise */
-            (void) copier_wait(copy->copier, COPY_BETWEEN);
-    }
+    if (result != DRIVER_SUCCESS) /* the end of what was started could not be detected otherwise */
+        (void) copier_wait(copy->copier, COPY_BETWEEN);
     if (result == DRIVER_SUCCESS) {
         copy->next = NULL;
         *copies.queues[index].last = copy;
@@ -111,70 +140,103 @@ static struct copier *copier_here(const void *local)
     return memory.kind == MEMORY_DEVICE ? copier_get(&memory, &result) : NULL;
 }
 
-/* Finds the address of the other end's memory in this process, and the copier for it. */
-static int remote_find(cuda_peer_t *peer, const cuda_key_t *key, struct cuda_copy *copy,
-                       driver_ptr *start)
+/* Memory of this process itself. */
+static int own_find(struct cuda_copy *copy, const cuda_key_t *key, uint64_t remote, size_t size)
 {
     driver_result result;
+    struct memory memory;
 
-    if (peer->is_self) {
-        struct memory memory;
-
-        memory_ask((void *) (uintptr_t) key->start, &memory);
-        *start = key->start;
-        if (memory.kind != MEMORY_DEVICE || memory.buffer_id != key->buffer_id)
-            return OPAL_ERR_BAD_PARAM;
-        copy->copier = copier_get(&memory, &result);
-        return !copy->copier ? OPAL_ERR_NOT_SUPPORTED : OPAL_SUCCESS;
-    }
-    int status = cuda_mapping_get(peer, key, copier_here(copy->local), &copy->mapping);
-    if (status != OPAL_SUCCESS)
-        return status;
-    copy->copier = copy->mapping->copier;
-    *start = copy->mapping->here;
-    return OPAL_SUCCESS;
+    memory_ask((void *) (uintptr_t) key->start, &memory);
+    if (memory.kind != MEMORY_DEVICE || memory.buffer_id != key->buffer_id)
+        return OPAL_ERR_BAD_PARAM;
+    copy->copier = copier_get(&memory, &result);
+    copy->parts[copy->count++] = (struct part){NULL, remote, size};
+    return !copy->copier ? OPAL_ERR_NOT_SUPPORTED : OPAL_SUCCESS;
 }
 
-static int copy_fail(struct cuda_copy *copy, int status)
+/* Opens those of the chunks, as many as the copy has room for, that the bytes at `remote` are in:
+ * all for one device. */
+static int parts_find(struct cuda_copy *copy, const cuda_key_t *chunks, uint32_t count,
+                      uint64_t remote, size_t size)
 {
-    if (copy->mapping)
-        cuda_mapping_release(copy->mapping);
-    free(copy);
+    copy->copier = copier_here(copy->local);
+    for (uint32_t i = 0; size > 0 && i < count; i++) {
+        uint64_t offset = remote - chunks[i].start;
+        struct part *part = &copy->parts[copy->count];
+
+        if (offset >= chunks[i].size)
+            continue;
+        int status = cuda_mapping_get(copy->peer, &chunks[i], copy->copier, &part->mapping);
+        if (status != OPAL_SUCCESS)
+            return status;
+        copy->count++;
+        copy->copier = part->mapping->copier;
+        part->there = part->mapping->here + offset;
+        part->size = size < chunks[i].size - offset ? size : (size_t) (chunks[i].size - offset);
+        remote += part->size;
+        size -= part->size;
+    }
+    return size == 0 && copy->count > 0 ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
+}
+
+/* The keys of the chunks that the key's memory is in; *list, which the caller frees, if they had to
+ * be read. NULL: they cannot be had. */
+static const cuda_key_t *chunks_of(cuda_peer_t *peer, const cuda_key_t *key, cuda_key_t **list,
+                                   uint32_t *count)
+{
+    char why[160];
+
+    *list = NULL;
+    *count = 1;
+    if (key->kind != SHARE_LIST)
+        return key;
+    *list = cuda_list_read(key, why, sizeof(why));
+    *count = key->handle.list.count;
+    if (!*list) {
+        OPAL_THREAD_LOCK(&cuda.lock);
+        cuda_mapping_complain(peer, why);
+        OPAL_THREAD_UNLOCK(&cuda.lock);
+    }
+    return *list;
+}
+
+static int copy_begin(struct cuda_copy *copy, const cuda_key_t *chunks, uint32_t count,
+                      uint64_t remote, size_t size, bool is_get)
+{
+    int status = copy->peer->is_self ? own_find(copy, chunks, remote, size)
+                                     : parts_find(copy, chunks, count, remote, size);
+
+    if (status == OPAL_SUCCESS && copy_start(copy, is_get) != DRIVER_SUCCESS)
+        status = OPAL_ERROR;
+    if (status != OPAL_SUCCESS) {
+        parts_release(copy);
+        free(copy);
+    }
     return status;
 }
 
-static int copy_begin(struct cuda_copy *copy, const cuda_key_t *key, uint64_t remote, size_t size,
-                      bool is_get)
+/* `wanted` says what to do at the end. */
+static int copy_make(const struct cuda_copy *wanted, const cuda_key_t *key, uint64_t remote,
+                     size_t size, bool is_get)
 {
-    driver_ptr start, local = (driver_ptr) (uintptr_t) copy->local;
-    int status = OPAL_ERR_BAD_PARAM;
+    cuda_key_t *list;
+    uint32_t count;
 
     /* The key came from outside: all requested bytes must be in its allocation. */
-    if (remote >= key->start && remote - key->start <= key->size &&
-        size <= key->size - (remote - key->start))
-        status = remote_find(copy->peer, key, copy, &start);
-    if (status != OPAL_SUCCESS)
-        return copy_fail(copy, status);
-    start += remote - key->start;
-    if (copy_start(copy, is_get ? local : start, is_get ? start : local, size) != DRIVER_SUCCESS)
-        return copy_fail(copy, OPAL_ERROR);
-    return OPAL_SUCCESS;
-}
-
-static struct cuda_copy *copy_new(cuda_peer_t *peer, void *local,
-                                  mca_btl_base_rdma_completion_fn_t callback, void *context,
-                                  void *data)
-{
-    struct cuda_copy *copy = calloc(1, sizeof(*copy));
-
+    if (remote < key->start || remote - key->start > key->size ||
+        size > key->size - (remote - key->start))
+        return OPAL_ERR_BAD_PARAM;
+    const cuda_key_t *chunks = chunks_of(wanted->peer, key, &list, &count);
+    if (!chunks)
+        return OPAL_ERR_NOT_SUPPORTED;
+    struct cuda_copy *copy = calloc(1, sizeof(*copy) + count * sizeof(copy->parts[0]));
+    int status = OPAL_ERR_OUT_OF_RESOURCE;
     if (copy) {
-        copy->peer = peer;
-        copy->local = local;
-        copy->callback = callback;
-        copy->context = context;
-        copy->data = data;
+        *copy = *wanted;
+        status = copy_begin(copy, chunks, count, remote, size, is_get);
     }
-    return copy;
+    free(list);
+    return status;
 }
 
 int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
@@ -182,13 +244,14 @@ int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, ui
                   mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
                   mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    struct cuda_copy *copy = copy_new(peer, local, callback, context, data);
+    const struct cuda_copy wanted = {
+        .peer = peer, .local = local, .callback = callback, .context = context, .data = data};
 
     (void) btl;
     (void) local_key;
     (void) flags;
     (void) order;
-    return !copy ? OPAL_ERR_OUT_OF_RESOURCE : copy_begin(copy, remote_key, remote, size, true);
+    return copy_make(&wanted, remote_key, remote, size, true);
 }
 
 int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
@@ -196,13 +259,14 @@ int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, ui
                   mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
                   mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    struct cuda_copy *copy = copy_new(peer, local, callback, context, data);
+    const struct cuda_copy wanted = {
+        .peer = peer, .local = local, .callback = callback, .context = context, .data = data};
 
     (void) btl;
     (void) local_key;
     (void) flags;
     (void) order;
-    return !copy ? OPAL_ERR_OUT_OF_RESOURCE : copy_begin(copy, remote_key, remote, size, false);
+    return copy_make(&wanted, remote_key, remote, size, false);
 }
 
 void cuda_copies_init(void)

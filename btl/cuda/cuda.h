@@ -31,6 +31,7 @@ enum share_kind {
     SHARE_IPC = 1, /* memory of cudaMalloc */
     SHARE_FABRIC, /* mapped memory that its program allowed to be shared, where there is a fabric */
     SHARE_FD,     /* the same by a file descriptor */
+    SHARE_LIST,   /* several chunks of mapped memory, one behind the other */
     SHARE_KINDS
 };
 
@@ -42,13 +43,18 @@ struct mca_btl_base_registration_handle_t {
         struct {
             int32_t pid, fd; /* open in that process as long as a message has the key */
         } file;
+        struct {
+            int32_t pid;
+            uint32_t count;
+            uint64_t address; /* of the chunks' keys, in that process's memory, for as long */
+        } list;
     } handle;
     uint32_t kind; /* enum share_kind */
     uint32_t reserved;
     struct driver_uuid device;
     uint64_t buffer_id; /* in its process and of its kind: another allocation at the same address
                          * has another one */
-    uint64_t start;     /* of the allocation, there */
+    uint64_t start;     /* of the allocation, there; of a list: of the message */
     uint64_t size;
 };
 
@@ -78,7 +84,6 @@ struct cuda_mapping {
     uint32_t users;                  /* copies under way */
     bool is_refused;                 /* it could not be opened */
     bool is_stale;                   /* the peer has other memory at this address: no new users */
-    uint64_t last_use;
 };
 
 /* The state of the component. */
@@ -94,7 +99,6 @@ struct cuda_state {
     cuda_peer_t *peers;
     struct cuda_mapping *mappings;
     uint32_t mapping_count;
-    uint64_t uses;
 };
 
 /* cuda.c. Open MPI knows the component as mca_btl_cuda_component (component.c). */
@@ -122,10 +126,10 @@ bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid
 
 /* share.c: the driver's handles of mapped memory, and opening memory of either kind. The first
  * three in the context of the memory's device, which is current. */
-/* The chunk that the bytes from `first` to `last` are in, which is held, and into the key where it
- * is mapped. */
-driver_result cuda_share_chunk(driver_ptr first, driver_ptr last, driver_chunk *chunk,
-                               cuda_key_t *key);
+/* The chunk that is mapped at `address`, which is held, and into the key where it is mapped. */
+driver_result cuda_share_chunk(driver_ptr address, driver_chunk *chunk, cuda_key_t *key);
+/* In how many chunks the bytes from `first` to `last` are. */
+driver_result cuda_share_count(driver_ptr first, driver_ptr last, uint32_t *count);
 /* Whether it is mapped there still. */
 bool cuda_share_is_mapped(const cuda_key_t *key, driver_chunk chunk);
 /* Fills the key's handle. */
@@ -137,6 +141,11 @@ driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier
                               char *why, size_t why_size);
 void cuda_share_close(enum share_kind kind, const struct copier *copier, driver_ptr here,
                       size_t size);
+
+/* list.c: keys of memory in several chunks, of kind SHARE_LIST. */
+/* Reads the keys of the chunks, `count` of the key, from the memory of its owner, and checks that
+ * the key's memory lies in them. NULL: `why` says why not. The caller frees them. */
+cuda_key_t *cuda_list_read(const cuda_key_t *key, char *why, size_t why_size);
 
 /* key.c: memory of this process, for peers. */
 BTL_FUNCTION(register_mem, cuda_key_make);
@@ -151,6 +160,8 @@ void cuda_keys_close(void);
 int cuda_mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *copier,
                      struct cuda_mapping **mapping);
 void cuda_mapping_release(struct cuda_mapping *mapping);
+/* Under the lock. Says once a peer that its memory cannot be opened. */
+void cuda_mapping_complain(cuda_peer_t *peer, const char *why);
 void cuda_mappings_close(void);
 
 /* copy.c */

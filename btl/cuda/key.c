@@ -3,11 +3,19 @@
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* IPC handles that the driver gave, each at the place that the remainder of the allocation's number
  * gives it: a handle covers a whole allocation and is the same every time, and a number is never
  * used again. */
 #define KEYS_KEPT 64
+
+/* Lists of chunks, by where a chunk starts: they are of 2 MiB or more. */
+#define CHUNK_LISTS 256
+#define CHUNK_SHIFT 21
+/* No answer of the driver's to what is asked here. */
+#define TOO_MANY DRIVER_NOT_READY
 
 /* A chunk that the program has mapped. The driver's number need not tell it from a chunk that is
  * mapped there later. But the handle that the driver has for an address is the one that it was
@@ -25,7 +33,7 @@ struct chunk {
 static struct {
     opal_mutex_t lock;
     cuda_key_t keys[KEYS_KEPT];
-    struct chunk *chunks;
+    struct chunk *chunks[CHUNK_LISTS];
     int chunk_count;
     uint64_t chunk_number, uses;
 } kept = {.lock = OPAL_MUTEX_STATIC_INIT};
@@ -69,39 +77,68 @@ static void chunk_drop(struct chunk **at)
     free(chunk);
 }
 
-/* Under the lock. Lets go of what is not mapped any more, and of one if that makes no room. */
-static void chunks_tidy(void)
+static struct chunk **chunks_at(uint64_t start)
+{
+    return &kept.chunks[(start >> CHUNK_SHIFT) % CHUNK_LISTS];
+}
+
+/* Each may take a file descriptor of this process: half of them are left to the program. */
+static int chunks_most(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur / 2 > (rlim_t) cuda.handles_max)
+        return cuda.handles_max;
+    return (int) files.rlim_cur / 2;
+}
+
+static driver_result too_many(void)
+{
+    CUDA_SAY_ONCE("messages under way are in more than %d chunks of device memory, as many as may "
+                  "be shared at once (btl_cuda_handles_max, and half of the files that a process "
+                  "may have open). Messages in others are copied through host memory.",
+                  chunks_most());
+    return TOO_MANY;
+}
+
+/* Under the lock. Lets go of what is not mapped any more, and of one if that makes no room: false
+ * if all are in use. */
+static bool chunks_tidy(void)
 {
     struct chunk **oldest = NULL;
 
-    for (struct chunk **at = &kept.chunks; *at;) {
-        if ((*at)->users == 0 && !cuda_share_is_mapped(&(*at)->key, (*at)->handle)) {
-            chunk_drop(at);
-            continue;
-        }
-        at = &(*at)->next;
-    }
-    if (kept.chunk_count < cuda.handles_max)
-        return;
-    for (struct chunk **at = &kept.chunks; *at; at = &(*at)->next)
-        if ((*at)->users == 0 && (!oldest || (*at)->last_use < (*oldest)->last_use))
-            oldest = at;
+    for (int i = 0; i < CHUNK_LISTS; i++)
+        for (struct chunk **at = &kept.chunks[i]; *at;)
+            if ((*at)->users == 0 && !cuda_share_is_mapped(&(*at)->key, (*at)->handle))
+                chunk_drop(at);
+            else
+                at = &(*at)->next;
+    if (kept.chunk_count < chunks_most())
+        return true;
+    for (int i = 0; i < CHUNK_LISTS; i++)
+        for (struct chunk **at = &kept.chunks[i]; *at; at = &(*at)->next)
+            if ((*at)->users == 0 && (!oldest || (*at)->last_use < (*oldest)->last_use))
+                oldest = at;
     if (oldest)
         chunk_drop(oldest);
+    return oldest != NULL;
 }
 
 /* Under the lock. Takes over the handle. */
-static driver_result chunk_share(const cuda_peer_t *peer, driver_chunk handle, int device,
+static driver_result chunk_share(const cuda_peer_t *peer, driver_chunk handle,
                                  const cuda_key_t *range, struct chunk **out)
 {
+    struct memory memory;
     struct chunk *chunk = calloc(1, sizeof(*chunk));
-    driver_result result = chunk ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
+    driver_result result = !chunk          ? DRIVER_OUT_OF_MEMORY
+                           : chunks_tidy() ? DRIVER_SUCCESS
+                                           : too_many();
 
-    chunks_tidy();
-    if (chunk) {
+    if (result == DRIVER_SUCCESS) {
         chunk->handle = handle;
         chunk->key = *range;
-        result = driver.device_uuid(&chunk->key.device, device);
+        memory_ask((void *) (uintptr_t) range->start, &memory);
+        result = driver.device_uuid(&chunk->key.device, memory.device);
     }
     if (result == DRIVER_SUCCESS)
         result = cuda_share_export(handle, peer, &chunk->key);
@@ -111,8 +148,8 @@ static driver_result chunk_share(const cuda_peer_t *peer, driver_chunk handle, i
         return result;
     }
     chunk->key.buffer_id = ++kept.chunk_number;
-    chunk->next = kept.chunks;
-    kept.chunks = *out = chunk;
+    chunk->next = *chunks_at(range->start);
+    *chunks_at(range->start) = *out = chunk;
     kept.chunk_count++;
     return DRIVER_SUCCESS;
 }
@@ -120,7 +157,7 @@ static driver_result chunk_share(const cuda_peer_t *peer, driver_chunk handle, i
 /* Under the lock. */
 static struct chunk *chunk_find(driver_chunk handle, const cuda_key_t *range)
 {
-    struct chunk *chunk = kept.chunks;
+    struct chunk *chunk = *chunks_at(range->start);
 
     while (chunk && (chunk->handle != handle || chunk->key.start != range->start ||
                      chunk->key.size != range->size))
@@ -128,11 +165,11 @@ static struct chunk *chunk_find(driver_chunk handle, const cuda_key_t *range)
     return chunk;
 }
 
-static driver_result mapped_export(const struct memory *memory, const cuda_peer_t *peer,
-                                   driver_ptr first, driver_ptr last, cuda_key_t *key)
+/* The key of the chunk at `address`, which is in use until it is given back. */
+static driver_result chunk_use(const cuda_peer_t *peer, driver_ptr address, cuda_key_t *key)
 {
     driver_chunk handle;
-    driver_result result = cuda_share_chunk(first, last, &handle, key);
+    driver_result result = cuda_share_chunk(address, &handle, key);
 
     if (result != DRIVER_SUCCESS)
         return result;
@@ -141,7 +178,7 @@ static driver_result mapped_export(const struct memory *memory, const cuda_peer_
     if (chunk)
         driver.chunk_release(handle); /* it is held */
     else
-        result = chunk_share(peer, handle, memory->device, key, &chunk);
+        result = chunk_share(peer, handle, key, &chunk);
     if (result == DRIVER_SUCCESS && chunk->key.kind == SHARE_FD && !peer->knows_pids)
         result = DRIVER_NOT_SUPPORTED;
     if (result == DRIVER_SUCCESS) {
@@ -156,16 +193,66 @@ static driver_result mapped_export(const struct memory *memory, const cuda_peer_
 static void chunk_give_back(const cuda_key_t *key)
 {
     OPAL_THREAD_LOCK(&kept.lock);
-    for (struct chunk *chunk = kept.chunks; chunk; chunk = chunk->next)
+    for (struct chunk *chunk = *chunks_at(key->start); chunk; chunk = chunk->next)
         if (chunk->key.buffer_id == key->buffer_id)
             chunk->users--;
     OPAL_THREAD_UNLOCK(&kept.lock);
 }
 
+static void list_give_back(cuda_key_t *list, uint32_t count)
+{
+    while (count > 0)
+        chunk_give_back(&list[--count]);
+    free(list);
+}
+
+/* The key of memory in several chunks. */
+static driver_result list_fill(const cuda_peer_t *peer, driver_ptr first, driver_ptr last,
+                               uint32_t count, cuda_key_t *key)
+{
+    cuda_key_t *list = calloc(count, sizeof(*list));
+    uint32_t used = 0;
+    driver_result result = list ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
+
+    for (driver_ptr at = first; result == DRIVER_SUCCESS && used < count;) {
+        result = chunk_use(peer, at, &list[used]);
+        if (result == DRIVER_SUCCESS) {
+            at = list[used].start + list[used].size;
+            used++;
+        }
+    }
+    if (result != DRIVER_SUCCESS) {
+        list_give_back(list, used);
+        return result;
+    }
+    *key = (cuda_key_t){.handle.list = {(int32_t) getpid(), count, (uintptr_t) list},
+                        .kind = SHARE_LIST,
+                        .device = list->device,
+                        .start = first,
+                        .size = last - first + 1};
+    return DRIVER_SUCCESS;
+}
+
+static driver_result mapped_export(const cuda_peer_t *peer, driver_ptr first, driver_ptr last,
+                                   cuda_key_t *key)
+{
+    uint32_t count = 0;
+    driver_result result = chunk_use(peer, first, key);
+
+    if (result != DRIVER_SUCCESS || last - key->start < key->size)
+        return result;
+    chunk_give_back(key);
+    result = peer->knows_pids ? cuda_share_count(first, last, &count) : DRIVER_NOT_SUPPORTED;
+    if (result == DRIVER_SUCCESS && count > (uint32_t) chunks_most())
+        result = too_many();
+    return result == DRIVER_SUCCESS ? list_fill(peer, first, last, count, key) : result;
+}
+
 void cuda_keys_close(void)
 {
-    while (kept.chunks)
-        chunk_drop(&kept.chunks);
+    for (int i = 0; i < CHUNK_LISTS; i++)
+        while (kept.chunks[i])
+            chunk_drop(&kept.chunks[i]);
 }
 
 /* --- of both --- */
@@ -184,9 +271,8 @@ static driver_result key_fill(const cuda_peer_t *peer, const struct memory *memo
      * it. */
     if (memory->ipc_capable || memory->context)
         result = ipc_export(memory, key);
-    return result == DRIVER_SUCCESS || memory->ipc_capable
-               ? result
-               : mapped_export(memory, peer, first, last, key);
+    return result == DRIVER_SUCCESS || memory->ipc_capable ? result
+                                                           : mapped_export(peer, first, last, key);
 }
 
 /* NULL where the memory cannot be shared: the host's, managed memory, memory from a pool, mapped
@@ -220,9 +306,10 @@ cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *b
     }
     if (result == DRIVER_SUCCESS)
         return key;
-    CUDA_SAY_ONCE("the driver has no handle to share the device memory at %p by: %s. Messages of "
-                  "such memory are copied through host memory instead.",
-                  base, driver_words(result, words, sizeof(words)));
+    if (result != TOO_MANY)
+        CUDA_SAY_ONCE("the driver has no handle to share the device memory at %p by: %s. Messages "
+                      "of such memory are copied through host memory instead.",
+                      base, driver_words(result, words, sizeof(words)));
     free(key);
     return NULL;
 }
@@ -232,6 +319,8 @@ int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key)
     (void) btl;
     if (key->kind == SHARE_FD || key->kind == SHARE_FABRIC)
         chunk_give_back(key);
+    else if (key->kind == SHARE_LIST)
+        list_give_back((cuda_key_t *) (uintptr_t) key->handle.list.address, key->handle.list.count);
     free(key);
     return OPAL_SUCCESS;
 }

@@ -10,6 +10,7 @@ mca_btl_cuda_la_SOURCES = \
 	btl/cuda/device.c \
 	btl/cuda/extension.c \
 	btl/cuda/key.c \
+	btl/cuda/list.c \
 	btl/cuda/mapping.c \
 	btl/cuda/share.c
 mca_btl_cuda_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)

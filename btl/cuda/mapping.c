@@ -6,8 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Under the lock. The list is in the order of use, the last one used at its front. */
+static void mapping_add(struct cuda_mapping *mapping)
+{
+    mapping->next = cuda.mappings;
+    cuda.mappings = mapping;
+    cuda.mapping_count++;
+}
+
 /* Under the lock. */
-static void mapping_close(struct cuda_mapping *mapping)
+static void mapping_take(const struct cuda_mapping *mapping)
 {
     struct cuda_mapping **at = &cuda.mappings;
 
@@ -15,6 +23,12 @@ static void mapping_close(struct cuda_mapping *mapping)
         at = &(*at)->next;
     *at = mapping->next;
     cuda.mapping_count--;
+}
+
+/* Under the lock. */
+static void mapping_close(struct cuda_mapping *mapping)
+{
+    mapping_take(mapping);
     if (!mapping->is_refused && copier_is_alive(mapping->copier))
         cuda_share_close(mapping->kind, mapping->copier, mapping->here, mapping->size);
     free(mapping);
@@ -35,7 +49,8 @@ static bool is_of_key(const struct cuda_mapping *mapping, const cuda_key_t *key)
 
 /* Under the lock. The mapping of the key in the copier's context, if there is one. Any other
  * mapping at that address of the peer is of freed memory, or its context here has ended: it is
- * closed, now or by its last user. */
+ * closed, now or by its last user. Where the key's own is open there is no such other: it was
+ * closed when that one was opened. */
 static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key_t *key,
                                          const struct copier *copier)
 {
@@ -50,9 +65,10 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
                 mapping_close(mapping);
             else
                 mapping->is_stale = true;
-        } else if (mapping->copier == copier || (!copier && !mapping->is_refused)) {
-            if (!found || found->is_refused)
-                found = mapping;
+        } else if (!mapping->is_refused && (!copier || mapping->copier == copier)) {
+            return mapping;
+        } else if (mapping->copier == copier) {
+            found = mapping;
         }
     }
     return found;
@@ -85,7 +101,7 @@ static bool room_make(void)
     if (cuda.mapping_count < (uint32_t) cuda.handles_max)
         return true;
     for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = mapping->next)
-        if (mapping->users == 0 && (!oldest || mapping->last_use < oldest->last_use))
+        if (mapping->users == 0)
             oldest = mapping;
     if (!oldest)
         return false;
@@ -118,7 +134,7 @@ static driver_result mapping_open(struct cuda_mapping *mapping, const cuda_key_t
                             : cuda_share_open(key, mapping->copier, &mapping->here, why, why_size);
 }
 
-static void complain(cuda_peer_t *peer, const char *why)
+void cuda_mapping_complain(cuda_peer_t *peer, const char *why)
 {
     if (peer->complained)
         return;
@@ -170,11 +186,9 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
     if (status != OPAL_SUCCESS) {
         made->is_refused = true;
         made->copier = copier;
-        complain(peer, why);
+        cuda_mapping_complain(peer, why);
     }
-    made->next = cuda.mappings;
-    cuda.mappings = made;
-    cuda.mapping_count++;
+    mapping_add(made);
     *mapping = made;
     return OPAL_SUCCESS;
 }
@@ -186,10 +200,13 @@ int cuda_mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *co
 
     OPAL_THREAD_LOCK(&cuda.lock);
     *mapping = mapping_find(peer, key, copier);
-    if (!*mapping)
+    if (!*mapping) {
         status = mapping_make(peer, key, copier, mapping);
+    } else if (*mapping != cuda.mappings) {
+        mapping_take(*mapping);
+        mapping_add(*mapping);
+    }
     if (status == OPAL_SUCCESS) {
-        (*mapping)->last_use = ++cuda.uses;
         if (!(*mapping)->is_refused) {
             (*mapping)->users++;
         } else {

@@ -26,23 +26,31 @@ static bool can_map(void)
            driver.range_unmap && driver.range_allow && driver.mapping_find;
 }
 
-/* Addresses that were reserved together are one range to the driver, whatever is mapped there; a
- * handle is for one chunk of memory, so the first and the last byte have to be in the same. */
-driver_result cuda_share_chunk(driver_ptr first, driver_ptr last, driver_chunk *chunk,
-                               cuda_key_t *key)
+/* Addresses that were reserved together are one range to the driver, whatever is mapped there; this
+ * one function tells the chunks from one another. */
+driver_result cuda_share_chunk(driver_ptr address, driver_chunk *chunk, cuda_key_t *key)
 {
     driver_ptr start = 0;
     size_t size = 0;
 
     if (!can_map())
         return DRIVER_NOT_SUPPORTED;
-    driver_result result = driver.mapping_find(&start, &size, first);
-    if (result == DRIVER_SUCCESS && last - start >= size)
-        result = DRIVER_NOT_SUPPORTED;
+    driver_result result = driver.mapping_find(&start, &size, address);
     key->start = start;
     key->size = size;
-    return result == DRIVER_SUCCESS ? driver.chunk_retain(chunk, (void *) (uintptr_t) first)
+    return result == DRIVER_SUCCESS ? driver.chunk_retain(chunk, (void *) (uintptr_t) address)
                                     : result;
+}
+
+driver_result cuda_share_count(driver_ptr first, driver_ptr last, uint32_t *count)
+{
+    driver_ptr start = first;
+    size_t size = 0;
+    driver_result result = DRIVER_SUCCESS;
+
+    for (*count = 0; start + size <= last && result == DRIVER_SUCCESS; ++*count)
+        result = driver.mapping_find(&start, &size, start + size);
+    return result;
 }
 
 bool cuda_share_is_mapped(const cuda_key_t *key, driver_chunk chunk)

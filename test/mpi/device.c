@@ -52,7 +52,7 @@ enum { CHUNK = 2 << 20 };
 static const int handle_types = DRIVER_HANDLE_FD | DRIVER_HANDLE_FABRIC;
 
 /* Maps a new chunk there. */
-static void chunk_map(driver_ptr at)
+static void chunk_map(driver_ptr at, size_t size)
 {
     struct driver_chunk_properties properties = {.type = DRIVER_CHUNK_PINNED,
                                                  .handle_types = handle_types,
@@ -60,21 +60,21 @@ static void chunk_map(driver_ptr at)
     struct driver_access access = {{DRIVER_LOCATION_DEVICE, 0}, DRIVER_ACCESS_READ_WRITE};
     driver_chunk chunk;
     /* Where there is no fabric the driver may refuse what could go over one. */
-    if (driver.chunk_create(&chunk, CHUNK, &properties, 0) != DRIVER_SUCCESS) {
+    if (driver.chunk_create(&chunk, size, &properties, 0) != DRIVER_SUCCESS) {
         properties.handle_types = DRIVER_HANDLE_FD;
-        must(driver.chunk_create(&chunk, CHUNK, &properties, 0), "cuMemCreate");
+        must(driver.chunk_create(&chunk, size, &properties, 0), "cuMemCreate");
     }
-    must(driver.range_map(at, CHUNK, 0, chunk, 0), "cuMemMap");
+    must(driver.range_map(at, size, 0, chunk, 0), "cuMemMap");
     must(driver.chunk_release(chunk), "cuMemRelease");
-    must(driver.range_allow(at, CHUNK, &access, 1), "cuMemSetAccess");
+    must(driver.range_allow(at, size, &access, 1), "cuMemSetAccess");
 }
 
 static unsigned char *mapped_new(void)
 {
     driver_ptr start;
     must(driver.range_reserve(&start, 2 * CHUNK, 0, 0, 0), "cuMemAddressReserve");
-    chunk_map(start);
-    chunk_map(start + CHUNK);
+    chunk_map(start, CHUNK);
+    chunk_map(start + CHUNK, CHUNK);
     return (unsigned char *) (uintptr_t) start;
 }
 
@@ -652,8 +652,9 @@ static void two_buffers(long *asked, long *opened)
     memory_free(DEVICE, bytes[1]);
 }
 
-/* Halos: messages from and to many places of one allocation, or of one chunk that is mapped. */
-static void halo(enum kind kind, size_t apart)
+/* Halos: messages from and to many places of one allocation, or of chunks that are mapped, also
+ * over the border of two. The receiver gets them, the sender copies nothing. */
+static void halo(enum kind kind, size_t apart, int chunks)
 {
     enum { PLACES = 1000, SIZE = 40000 };
     size_t last = (PLACES - 1) * apart;
@@ -662,6 +663,7 @@ static void halo(enum kind kind, size_t apart)
     long opened = count_now("multilane_standin_opened") + count_now("multilane_standin_imports");
     if (rank % 2 == 0)
         fill(bytes + last, SIZE, 15);
+    long copies = copies_now();
     for (size_t i = 0; has_partner() && i < PLACES; i++) {
         unsigned char *at = bytes + i * apart;
         if (rank % 2 == 0)
@@ -672,9 +674,13 @@ static void halo(enum kind kind, size_t apart)
     exported = count_now("multilane_standin_exports") - exported;
     opened =
         count_now("multilane_standin_opened") + count_now("multilane_standin_imports") - opened;
-    if (is_stand_in() && has_partner() && (exported != (rank % 2 == 0) || opened != rank % 2))
-        FAIL("%d places of one allocation of %s memory: %ld handles, %ld times opened", PLACES,
-             kind_names[kind], exported, opened);
+    copies = copies_now() - copies;
+    if (is_stand_in() && has_partner() &&
+        (exported != (rank % 2 ? 0 : chunks) || opened != (rank % 2 ? chunks : 0)))
+        FAIL("%d places of %d allocations of %s memory: %ld handles, %ld times opened", PLACES,
+             chunks, kind_names[kind], exported, opened);
+    if (is_stand_in() && has_partner() && rank % 2 == 0 && copies != 0)
+        FAIL("the sender of %s memory made %ld copies", kind_names[kind], copies);
     if (has_partner() && rank % 2)
         check(bytes + last, SIZE, 0, 15, 0, "the last place");
     memory_free(kind, bytes);
@@ -682,9 +688,11 @@ static void halo(enum kind kind, size_t apart)
 
 static void chapter_halo(void)
 {
-    halo(DEVICE, 80000);
-    if (driver.chunk_create)
-        halo(MAPPED, 2000); /* all in the first chunk */
+    halo(DEVICE, 80000, 1);
+    if (driver.chunk_create) {
+        halo(MAPPED, 2000, 1); /* all in the first chunk */
+        halo(MAPPED, 4000, 2);
+    }
 }
 
 /* One chunk after the other at the same place. The driver may give the next one the handle of the
@@ -696,7 +704,7 @@ static void chapter_mapped_again(void)
     must(driver.range_reserve(&start, CHUNK, 0, 0, 0), "cuMemAddressReserve");
     for (unsigned round = 0; has_partner() && round < ROUNDS; round++) {
         unsigned char *bytes = (unsigned char *) (uintptr_t) start;
-        chunk_map(start);
+        chunk_map(start, CHUNK);
         fill(bytes, SIZE, rank % 2 ? 0 : round);
         for (int message = 0; message < 2; message++)
             if (rank % 2 == 0)
@@ -761,7 +769,7 @@ static long calls_but_polls(void)
 
 /* What a real driver takes long for, in the whole of this chapter and the program's own calls
  * included: 2 devices in each of 2 components, each with 3 streams; one handle of cudaMalloc'ed
- * memory and one of a chunk, for which the fabric is tried first; 2 sizes of pinned pieces. */
+ * memory and three of chunks, for which the fabric is tried first; 2 sizes of pinned pieces. */
 static void calls_bounded(void)
 {
     static const struct {
@@ -771,11 +779,11 @@ static void calls_bounded(void)
                   {"cuStreamCreate", 12},
                   {"cuIpcGetMemHandle", 1},
                   {"cuIpcOpenMemHandle", 1},
-                  {"cuMemExportToShareableHandle", 2},
-                  {"cuMemImportFromShareableHandle", 1},
-                  {"cuMemAddressReserve", 3},
-                  {"cuMemMap", 5},
-                  {"cuMemSetAccess", 5},
+                  {"cuMemExportToShareableHandle", 6},
+                  {"cuMemImportFromShareableHandle", 3},
+                  {"cuMemAddressReserve", 6},
+                  {"cuMemMap", 9},
+                  {"cuMemSetAccess", 9},
                   {"cuMemHostAlloc", 0},
                   {"cuMemHostRegister", 2},
                   {"cuMemAlloc", 6},
@@ -794,8 +802,9 @@ static void chapter_calls(void)
         enum kind kind;
         int size;
         double most; /* at either end, on average */
-    } cases[] = {{HOST, 8, OF_HEAP}, {HOST, 1 << 20, 1},    {DEVICE, 8, 7}, {DEVICE, 1 << 20, 9},
-                 {MAPPED, 8, 8},     {MAPPED, 1 << 20, 11}, {POOLED, 8, 8}, {POOLED, 1 << 20, 60}};
+    } cases[] = {{HOST, 8, OF_HEAP},   {HOST, 1 << 20, 1},    {DEVICE, 8, 7}, {DEVICE, 1 << 20, 9},
+                 {MAPPED, 8, 8},       {MAPPED, 1 << 20, 11}, {POOLED, 8, 8}, {POOLED, 1 << 20, 60},
+                 {MAPPED, 3 << 20, 17}}; /* in two chunks */
     for (size_t i = 0; has_partner() && i < sizeof(cases) / sizeof(cases[0]); i++) {
         unsigned char *bytes = memory_new(cases[i].kind, (size_t) cases[i].size + HEAP_BYTES);
         long slow = 0;
@@ -896,8 +905,56 @@ static long imports_now(void)
     return count_now("multilane_standin_imports");
 }
 
-/* Mapped memory, in one chunk of it and over the border of two; at a place where other memory was a
- * moment ago. Prints whether the other process's memory was opened. */
+/* Chunks of different sizes, one mapped behind the other. */
+static size_t row_place(int chunk)
+{
+    return (size_t) CHUNK * (size_t) (chunk < 2 ? chunk : chunk + 1);
+}
+
+static void row_chunk_map(driver_ptr row, int chunk)
+{
+    chunk_map(row + row_place(chunk), row_place(chunk + 1) - row_place(chunk));
+}
+
+static void row_message(unsigned char *from, unsigned char *to, size_t size, unsigned seed)
+{
+    if (rank % 2 == 0) {
+        fill(from, size, seed);
+        MPI_Send(from, (int) size, MPI_BYTE, other(), 39, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(to, (int) size, MPI_BYTE, other(), 39, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        check(to, size, 0, seed, 0, "over the borders of chunks");
+    }
+}
+
+/* Messages over all of these chunks and over some, at either end and to the host; then with another
+ * chunk in the place of one. */
+static void row_of(int chunks)
+{
+    enum { ROUNDS = 3, CUT = 4097 };
+    size_t size = row_place(chunks), replaced = row_place(chunks / 2);
+    unsigned char *host = malloc(size);
+    driver_ptr row;
+    must(driver.range_reserve(&row, size, 0, 0, 0), "cuMemAddressReserve");
+    unsigned char *bytes = (unsigned char *) (uintptr_t) row;
+    for (int i = 0; i < chunks; i++)
+        row_chunk_map(row, i);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        row_message(bytes + CUT, bytes + 3, size - CUT, 4 * round);
+        row_message(bytes + CHUNK - 1, bytes, size - CHUNK - 30, 4 * round + 1);
+        row_message(bytes + replaced - CUT, host, 2 * CUT, 4 * round + 2);
+        row_message(host, bytes + replaced - 7, CHUNK + 6, 4 * round + 3);
+        size_t length = row_place(chunks / 2 + 1) - replaced;
+        must(driver.range_unmap(row + replaced, length), "cuMemUnmap");
+        row_chunk_map(row, chunks / 2);
+    }
+    must(driver.range_unmap(row, size), "cuMemUnmap");
+    must(driver.range_free(row, size), "cuMemAddressFree");
+    free(host);
+}
+
+/* Mapped memory, in one chunk of it and over the borders of several; at a place where other memory
+ * was a moment ago. Prints whether the other process's memory was opened. */
 static void chapter_mapped(void)
 {
     static const size_t lengths[] = {100, 300000, 1500000};
@@ -925,6 +982,8 @@ static void chapter_mapped(void)
         }
         memory_free(MAPPED, bytes);
     }
+    for (int i = 0; has_partner() && i < 3; i++)
+        row_of(i < 2 ? 2 + i : 40);
     opened = imports_now() - opened;
     MPI_Allreduce(&opened, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)

@@ -294,6 +294,15 @@ endif
 EXTRA_DIST += test/unit/bench_run.py test/unit/bench_device.py test/unit/lab_real.py \
     test/unit/mpi4py_compare.py
 
+# Lists of chunks of mapped memory, forged ones too.
+if BUILD_CUDA
+check_PROGRAMS += test/unit/cuda_list
+TESTS += test/unit/cuda_list
+test_unit_cuda_list_SOURCES = test/unit/cuda_list.c btl/cuda/list.c
+test_unit_cuda_list_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_cuda_list_LDADD = $(OPAL_LIBS)
+endif
+
 # Device memory, against the stand-in of test/fake.
 check_PROGRAMS += test/unit/memory_cuda
 TESTS += test/unit/memory_cuda

@@ -11,7 +11,7 @@ if [ -z "$sanitizer" ]; then
     elsewhere_without "cuda.@(kernels.@(tcp|$sm|many|none|old-driver|other-code)|late-copies.*|bench-*|handles-refused|\
 ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\
 no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
-mapped-@(fabric|again|staged|old)|reset.*.reset-fails|collectives.@(staged|late-copies))"
+mapped-@(fabric|again|staged|few*|old)|reset.*.reset-fails|collectives.@(staged|late-copies))"
 else # the same code by another lane, or once more at other moments
     elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
 staged.@(types|persistent|devices|forced|questions)|bench-*)"
@@ -163,6 +163,15 @@ fi
 cuda_mapped fabric fabric,no-fd-handle "$opened"
 cuda_run mapped-again "" self,shm,cuda mapped-again
 cuda_mapped staged no-fd-handle "no memory of the other"
+# More chunks than may be open.
+mpi_says cuda.mapped-few "are in more than 3 chunks of device memory" 2 --mca pml multilane \
+    --mca btl self,shm,cuda --mca btl_cuda_handles_max 3 -x LD_LIBRARY_PATH="$build/test/fake" \
+    -- device mapped
+# The receiver opens fewer than the sender shares.
+mpi_says cuda.mapped-fewer "a message is in 40 chunks, and btl_cuda_handles_max is 3" 1 \
+    --mca pml multilane --mca btl self,shm,cuda -x LD_LIBRARY_PATH="$build/test/fake" -- \
+    device mapped : -n 1 -x LD_LIBRARY_PATH="$build/test/fake" -x OMPI_MCA_btl_cuda_handles_max=3 \
+    "$build/test/mpi/device" mapped
 cuda_mapped old no-map "the driver has no mapped memory"
 
 # Handles of the other process are bounded: one at a time, and each message needs another.
