@@ -91,8 +91,8 @@ static void filling_copy(struct device_sink *sink)
     atomic_fetch_sub_explicit(&sink->copies, 1, memory_order_relaxed);
 }
 
-/* All slots are in use: the driver copies from where the bytes are. This waits for the driver
- * only, so it ends. */
+/* All slots are in use, by other messages too: the driver copies from where the bytes are. This
+ * waits for the driver only, so it ends. */
 static void write_now(struct device_sink *sink, size_t offset, const char *bytes, size_t length)
 {
     const struct view *view = sink->view;
@@ -107,6 +107,17 @@ static void write_now(struct device_sink *sink, size_t offset, const char *bytes
     sink->error = MPI_ERR_OTHER;
 }
 
+/* Where all slots are in use the sink's own come free when their copies have ended: pieces may come
+ * faster than progress looks. */
+static struct slot *slot_get(struct device_sink *sink, size_t bytes)
+{
+    struct slot *slot = slot_take(sink->view->copier, bytes);
+    /* The sink does not end by that, as `copies` is not 0. */
+    if (!slot && slots_await(sink->view->copier, COPY_TO_DEVICE, sink))
+        slot = slot_take(sink->view->copier, bytes);
+    return slot;
+}
+
 /* The slot for the byte at `offset`; adjacent pieces share one. */
 static struct slot *filling_at(struct device_sink *sink, size_t offset)
 {
@@ -114,7 +125,7 @@ static struct slot *filling_at(struct device_sink *sink, size_t offset)
     if (slot && slot->offset + slot->length == offset && slot->length < slot->room)
         return slot;
     filling_copy(sink);
-    slot = slot_take(sink->view->copier, sink->bytes - offset);
+    slot = slot_get(sink, sink->bytes - offset);
     if (slot) {
         slot->owner = sink;
         slot->offset = offset;
@@ -185,6 +196,30 @@ static void flushes_start(struct device_sink *sink, const struct rma *rma)
         flush_failed(sink, rc);
         atomic_fetch_sub_explicit(&sink->copies, 1, memory_order_relaxed);
     }
+}
+
+static void pulled(struct slot *slot, driver_result result)
+{
+    struct device_sink *sink = slot->owner;
+    slot_return(slot);
+    if (OPAL_UNLIKELY(result != DRIVER_SUCCESS)) {
+        driver_complain("cannot write the device memory of a receive", result);
+        sink->error = MPI_ERR_OTHER;
+    }
+    sink->pulled(sink);
+}
+
+bool device_sink_pull(struct device_sink *sink, void *bytes, void (*done)(struct device_sink *sink))
+{
+    struct slot *slot = slot_around(bytes, sink->bytes);
+    if (!slot)
+        return false;
+    slot->owner = sink;
+    sink->pulled = done;
+    if (slot_copy(slot, sink->view, COPY_TO_DEVICE, pulled) == DRIVER_SUCCESS)
+        return true;
+    slot_return(slot);
+    return false;
 }
 
 bool device_sink_end(struct device_sink *sink, const struct rma *rma)

@@ -19,6 +19,7 @@ struct device_sink {
     struct slot *filling;    /* takes the next piece */
     /* Called when the last copy has ended; view is null. No lock is held. */
     void (*done)(struct device_sink *sink);
+    void (*pulled)(struct device_sink *sink); /* see device_sink_pull */
 };
 
 /* Call each once; in between the sink may be used many times. */
@@ -32,6 +33,11 @@ bool device_sink_begin(struct device_sink *sink, const void *buffer, size_t coun
 
 /* Starts to copy a piece to the device. */
 void device_sink_write(struct device_sink *sink, size_t offset, const char *bytes, size_t length);
+
+/* Starts to copy the whole message from host memory of this process, which stays as it is until
+ * `done` is called. False: nothing was started. */
+bool device_sink_pull(struct device_sink *sink, void *bytes,
+                      void (*done)(struct device_sink *sink));
 
 /* Ends the message; `rma` names the lanes that may have written to the device. False: all bytes
  * are there, and view is null. True: copies or flushes are under way, and `done` will be called. */

@@ -13,7 +13,7 @@
 #include "memory/device_buffer.h"
 #include "base/multilane.h"
 
-enum { POOL_SMALL, POOL_LARGE, POOLS, POOL_HEAP = POOLS };
+enum { POOL_SMALL, POOL_LARGE, POOLS, POOL_HEAP = POOLS, POOL_NONE };
 
 #define SMALL_BYTES ((size_t) 8 << 10)
 
@@ -132,10 +132,21 @@ struct slot *slot_new(size_t bytes)
     return slot;
 }
 
+struct slot *slot_around(void *bytes, size_t length)
+{
+    struct slot *slot = calloc(1, sizeof(*slot));
+    if (!slot)
+        return NULL;
+    slot_init(slot, bytes, length, POOL_NONE);
+    slot->length = length;
+    return slot;
+}
+
 void slot_return(struct slot *slot)
 {
-    if (slot->pool == POOL_HEAP) {
-        free(slot->bytes);
+    if (slot->pool >= POOLS) {
+        if (slot->pool == POOL_HEAP)
+            free(slot->bytes);
         free(slot);
         return;
     }
@@ -238,6 +249,23 @@ driver_result slot_read(struct slot *slot, const struct view *view)
     driver_result result = view_copy(view, COPY_TO_HOST, 0, slot->length, slot->bytes);
     driver_result waited = copier_wait(view->copier, COPY_TO_HOST);
     return result == DRIVER_SUCCESS ? waited : result;
+}
+
+bool slots_await(struct copier *copier, enum copy_direction direction, const void *owner)
+{
+    struct slot_queue *queue = &staging.queues[copier->index][direction];
+    driver_result waited = copier_wait(copier, direction), result = waited;
+    struct slot *slot;
+    bool is_any = false;
+    do {
+        OPAL_THREAD_LOCK(&staging.lock);
+        slot = queue->head && queue->head->owner == owner ? queue_take(queue, &result) : NULL;
+        OPAL_THREAD_UNLOCK(&staging.lock);
+        if (slot)
+            slot->done(slot, waited == DRIVER_SUCCESS ? result : waited);
+        is_any |= slot != NULL;
+    } while (slot);
+    return is_any;
 }
 
 static void pool_free(uint8_t pool)

@@ -34,12 +34,18 @@ struct slot *slot_take(struct copier *copier, size_t bytes);
 struct slot *slot_take_whole(struct copier *copier, size_t bytes);
 /* A slot from the heap. */
 struct slot *slot_new(size_t bytes);
+/* A slot whose bytes are the caller's and stay so; null: no memory. */
+struct slot *slot_around(void *bytes, size_t length);
 void slot_return(struct slot *slot);
 
 /* Starts to copy the slot's piece. Progress calls `done` when it has ended or failed; not where
  * this returns an error. */
 driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction direction,
                         void (*done)(struct slot *slot, driver_result result));
+
+/* Waits for the copies of that direction, and ends those of the owner that stand before all others.
+ * False: there was none. */
+bool slots_await(struct copier *copier, enum copy_direction direction, const void *owner);
 
 /* Handles ended copies; returns how many. opal_progress calls it. */
 int staging_progress(void);

@@ -44,8 +44,23 @@ static void rndv_get_finish(struct transfer *transfer, int status)
 static const struct transfer_steps rndv_get_way = {.start = rndv_get_piece,
                                                    .finish = rndv_get_finish};
 
+/* From this process's own host memory to its device: one copy by the driver. */
+static void rndv_get_pulled(struct device_sink *sink)
+{
+    recv_request_finish(recv_request_of_sink(sink));
+}
+
+static bool rndv_get_pull(struct recv_request *request, const struct arrival *arrival)
+{
+    return request->sink.view && recv_request_peer(request)->is_self &&
+           device_sink_pull(&request->sink, (void *) (uintptr_t) arrival->key.address,
+                            rndv_get_pulled);
+}
+
 static void rndv_get_receive(struct recv_request *request, const struct arrival *arrival)
 {
+    if (OPAL_UNLIKELY(driver_is_loaded) && rndv_get_pull(request, arrival))
+        return;
     struct rma *rma = &request->rma;
     char *place = recv_request_place(request, &rma->is_device);
     rma_read_keys(rma, recv_request_peer(request), arrival->lane, &arrival->key,

@@ -72,8 +72,7 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
 
 static void sink_done(struct device_sink *sink)
 {
-    recv_request_complete(
-        (struct recv_request *) ((char *) sink - offsetof(struct recv_request, sink)));
+    recv_request_complete(recv_request_of_sink(sink));
 }
 
 static void recv_request_construct(struct recv_request *request)

@@ -93,6 +93,11 @@ static inline char *recv_request_place(const struct recv_request *request, bool 
     return OPAL_UNLIKELY(*is_device) ? view_contiguous(request->sink.view) : request->data;
 }
 
+static inline struct recv_request *recv_request_of_sink(struct device_sink *sink)
+{
+    return (struct recv_request *) ((char *) sink - offsetof(struct recv_request, sink));
+}
+
 struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_t *datatype,
                                       int source, int tag, ompi_communicator_t *comm,
                                       bool persistent);
