@@ -283,17 +283,6 @@ void copier_settle(const struct copier *copier, const struct memory *memory)
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-driver_result copier_copy(struct copier *copier, enum copy_direction direction, driver_ptr to,
-                          driver_ptr from, size_t bytes)
-{
-    driver_result result = copier_enter(copier);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    result = driver.copy_async(to, from, bytes, copier->streams[direction]);
-    context_leave();
-    return result;
-}
-
 static driver_result copy_rows(const struct copy_shape *shape, driver_stream stream)
 {
     const struct driver_copy_2d copy = {.from_type = DRIVER_MEMORY_UNIFIED,
@@ -321,6 +310,39 @@ static driver_result copy_planes(const struct copy_shape *shape, driver_stream s
                                         .height = shape->rows,
                                         .depth = shape->planes};
     return driver.copy_3d_async(&copy, stream);
+}
+
+static driver_result copy_halves(driver_ptr to, driver_ptr from, size_t half, driver_stream stream)
+{
+    const struct copy_shape shape = {
+        .to = {to, half}, .from = {from, half}, .bytes = half, .rows = 2, .planes = 1};
+    return copy_rows(&shape, stream);
+}
+
+/* Rows are of one length: an odd byte goes with its neighbour, which is copied twice. */
+static driver_result copy_few(driver_ptr to, driver_ptr from, size_t bytes, driver_stream stream)
+{
+    driver_result result = copy_halves(to, from, bytes / 2, stream);
+    if (result == DRIVER_SUCCESS && bytes % 2)
+        result = copy_halves(to + bytes - 2, from + bytes - 2, 1, stream);
+    return result;
+}
+
+/* The most that the driver hands over that way, of any memory of the host. */
+#define FEW_BYTES ((size_t) 64 << 10)
+
+driver_result copier_copy(struct copier *copier, enum copy_direction direction, driver_ptr to,
+                          driver_ptr from, size_t bytes)
+{
+    driver_result result = copier_enter(copier);
+    if (result != DRIVER_SUCCESS)
+        return result;
+    bool by_rows = direction == COPY_TO_DEVICE && bytes > 1 && bytes <= FEW_BYTES &&
+                   atomic_load_explicit(&copier->is_shared, memory_order_relaxed);
+    result = by_rows ? copy_few(to, from, bytes, copier->streams[direction])
+                     : driver.copy_async(to, from, bytes, copier->streams[direction]);
+    context_leave();
+    return result;
 }
 
 driver_result copier_copy_shape(struct copier *copier, enum copy_direction direction,

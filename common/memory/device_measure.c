@@ -10,6 +10,9 @@
 #define SMALL ((size_t) 4 << 10)
 #define LARGE DEVICE_PINNED_BYTES
 
+/* What bytes add below this part of the whole time is not told from noise. */
+#define UNSEEN 0.01
+
 /* Bounds of what is believed: of a time, and of the time of a byte, which is that of 1 MB/s. */
 #define TIME_S_MOST 1.0
 #define BYTE_S_MOST 1e-6
@@ -23,6 +26,7 @@ struct clocked {
     double until_s;
     enum copy_direction direction;
     driver_ptr to, from;
+    uint32_t *turns; /* null: not those of another process's memory */
 };
 
 static double now_s(void)
@@ -60,8 +64,11 @@ static double copy_s(const struct clocked *clocked, size_t bytes)
 /* What disturbs only ever adds. */
 static double shortest_s(const struct clocked *clocked, size_t bytes)
 {
+    const struct device_measure *measure = clocked->measure;
     double shortest = INFINITY;
-    for (int round = 0; round < clocked->measure->rounds; round++) {
+    for (int round = 0; round < measure->rounds; round++) {
+        if (clocked->turns && measure->turn)
+            *clocked->turns += measure->turn(measure->context);
         double time_s = now_s() < clocked->until_s ? copy_s(clocked, bytes) : -1;
         if (time_s < 0)
             return -1;
@@ -77,8 +84,9 @@ static bool line_measure(const struct clocked *clocked, struct model_copy *line)
     if (large_s < 0)
         return false;
     double growth = (large_s - small_s) / (double) (LARGE - SMALL);
-    if (!(growth > 0) || growth * (double) SMALL > small_s)
+    if (growth * (double) SMALL > small_s)
         growth = large_s / (double) LARGE;
+    growth = fmax(growth, UNSEEN * large_s / (double) LARGE);
     *line = (struct model_copy){fmax(0, small_s - growth * (double) SMALL), growth};
     return true;
 }
@@ -140,6 +148,15 @@ static void theirs_close(const struct device_measure *measure, driver_ptr theirs
     context_leave();
 }
 
+bool device_take_turn(const struct device_measure *measure)
+{
+    struct clocked clocked = {.measure = measure,
+                              .direction = COPY_BETWEEN,
+                              .to = measure->block + TO_AT,
+                              .from = measure->block + FROM_AT};
+    return copy_s(&clocked, SMALL) >= 0;
+}
+
 bool device_measure_pair(const struct device_measure *measure,
                          const struct driver_ipc_handle *handle, struct device_pair *pair)
 {
@@ -154,6 +171,7 @@ bool device_measure_pair(const struct device_measure *measure,
         return false;
     pair->open_s = now_s() - start_s;
     clocked.from = theirs;
+    clocked.turns = &pair->turns;
     bool is_good = line_measure(&clocked, &pair->get);
     theirs_close(measure, theirs);
     is_good = is_good && device_pair_check(pair);

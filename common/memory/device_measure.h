@@ -23,6 +23,8 @@ struct device_costs {
 struct device_pair {
     double open_s;         /* opening the memory, once an allocation */
     struct model_copy get; /* copies from there */
+    uint32_t turns; /* of those that were measured the other process used its device before */
+    uint32_t unused;
 };
 
 /* Where and for how long. */
@@ -32,12 +34,19 @@ struct device_measure {
     void *pinned;     /* DEVICE_PINNED_BYTES */
     double seconds;   /* a copy under way when they are over is waited for */
     int rounds;       /* the shortest of so many times counts */
+    /* Null, or called before each copy from another process's memory: has it use its device, if it
+     * can (true). */
+    bool (*turn)(void *context);
+    void *context;
 };
 
 /* False, and all zero: the driver failed, or the time did not suffice. */
 bool device_measure(const struct device_measure *measure, struct device_costs *costs);
 bool device_measure_pair(const struct device_measure *measure,
                          const struct driver_ipc_handle *theirs, struct device_pair *pair);
+
+/* Of a process whose memory another one measures: uses its device once. */
+bool device_take_turn(const struct device_measure *measure);
 
 /* Can costs that another process has left be true? */
 bool device_costs_check(const struct device_costs *costs);

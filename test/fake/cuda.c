@@ -1097,7 +1097,11 @@ API driver_result cuStreamSynchronize(driver_stream stream)
     CALLED();
     if (capture_forbids())
         return DRIVER_CAPTURE_UNSUPPORTED;
-    if (!stream || !is_of_current(&stream->owner, "a stream"))
+    if (!stream) { /* the program's: what it has not waited for are its late copies */
+        late_copies_do();
+        return __atomic_load_n(&sticky, __ATOMIC_RELAXED);
+    }
+    if (!is_of_current(&stream->owner, "a stream"))
         return DRIVER_INVALID_HANDLE;
     pthread_mutex_lock(&stream->lock);
     while (stream->first || stream->busy)

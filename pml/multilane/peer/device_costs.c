@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,9 @@ static const struct model_copy unmeasured_copy = {.fixed_s = 5e-6, .s_byte = 1e-
 
 /* Others measure for some milliseconds each. */
 #define LOCK_MOST_NS UINT64_C(1000000000)
+#define TURN_MOST_NS UINT64_C(500000)
+#define TURNS_MOST_S 20e-3
+#define TURNS_TRIES  10
 #define ROUNDS       3
 
 /* A device, and the process that has measured it: its block is open to the others until it ends. */
@@ -40,8 +44,13 @@ struct device_entry {
     struct driver_uuid uuid;
     struct device_costs costs;
     struct driver_ipc_handle block;
-    int32_t owner; /* its pid; 0: there is no block */
-    int32_t unused;
+    _Atomic int32_t owner; /* its pid; 0: there is no block. Relaxed: each looks for itself only */
+    _Atomic int32_t asker; /* who copies from there in turns; 0: nobody yet, below: it is done */
+    uint32_t processes;    /* that use the device */
+    /* How often the owner was asked to use the device, by the asker, and has. Both write with
+     * release, after what they did to the device, and read with acquire. */
+    _Atomic uint32_t asked, answered;
+    uint32_t unused;
 };
 
 /* In memory of the node's first process, which all others map. Guarded by a lock of the file; but
@@ -56,9 +65,9 @@ struct device_page {
 
 /* What is measured with; given back at the end. */
 struct blocks {
-    struct copier *copier; /* null: there are none */
+    struct copier *copier; /* null: the device was not met */
     void *pinned;
-    driver_ptr device;
+    driver_ptr device; /* 0: there are none, as the profile knows the device */
 };
 
 static struct {
@@ -68,9 +77,12 @@ static struct {
     /* Bits: devices of this process, by the driver's number, set under the lock. Relaxed: who does
      * not see one yet looks again under it. */
     _Atomic uint64_t met;
-    uint32_t mine;                     /* the same by their entry */
+    _Atomic uint32_t mine;             /* the same by their entry; relaxed, as device_costs_turn
+                                        * looks without the lock */
     struct blocks blocks[DEVICES_MAX]; /* of ours, by entry */
-    bool is_of_profile;                /* the profile knows this device */
+    bool listens;                      /* turns_progress is registered */
+    int turns_tried;
+    bool is_of_profile; /* the profile knows this device */
     /* For who asks without the lock: the page, and whether is_of_profile. Release, when they are
      * set, and acquire. */
     struct device_page *_Atomic open_page;
@@ -152,6 +164,43 @@ static void page_open(void)
         page_make();
 }
 
+/* --- in turns: the owner ------------------------------------------------------------------------
+ * Kernels of one device run for one process at a time, and copies within it are kernels. So what a
+ * copy from another process's memory takes depends on whether that one uses the device too, and it
+ * is measured again with both using it, when both are in MPI: the asker, which is the second
+ * process at the device, asks the owner of the block, and the progress of that one answers. */
+
+static bool is_mine(uint32_t entry)
+{
+    return atomic_load_explicit(&costs.mine, memory_order_relaxed) >> entry & 1;
+}
+
+static bool is_me(const _Atomic int32_t *pid)
+{
+    return atomic_load_explicit(pid, memory_order_relaxed) == (int32_t) getpid();
+}
+
+static bool turn_is_asked(const struct device_entry *entry)
+{
+    return atomic_load_explicit(&entry->asked, memory_order_acquire) !=
+           atomic_load_explicit(&entry->answered, memory_order_acquire);
+}
+
+/* Under the lock. */
+static void turns_answer(void)
+{
+    for (uint32_t i = 0; i < DEVICES_MAX; i++) {
+        struct device_entry *entry = &costs.page->devices[i];
+        const struct device_measure measure = {.copier = costs.blocks[i].copier,
+                                               .block = costs.blocks[i].device};
+        if (!is_mine(i) || !measure.block || !is_me(&entry->owner) || !turn_is_asked(entry))
+            continue;
+        uint32_t asked = atomic_load_explicit(&entry->asked, memory_order_relaxed);
+        (void) device_take_turn(&measure);
+        atomic_store_explicit(&entry->answered, asked, memory_order_release);
+    }
+}
+
 /* Under the lock. False: there is no page, or who has it locked is stopped, and nothing is known.
  */
 static bool page_lock(void)
@@ -163,6 +212,7 @@ static bool page_lock(void)
     while (flock(costs.fd, LOCK_EX | LOCK_NB) != 0) {
         if ((errno != EINTR && errno != EWOULDBLOCK) || clock_now_ns() - start_ns > LOCK_MOST_NS)
             return false;
+        turns_answer(); /* who has it may be waiting for that */
         nanosleep(&pause, NULL);
     }
     if (costs.page->count > DEVICES_MAX)
@@ -201,6 +251,8 @@ static bool blocks_make(struct device_measure *measure)
 
 static void blocks_free(struct blocks *blocks)
 {
+    if (!blocks->device)
+        return;
     copier_unpin(blocks->copier, blocks->pinned);
     if (copier_enter(blocks->copier) != DRIVER_SUCCESS)
         return;
@@ -216,17 +268,18 @@ static uint32_t entry_find(const struct driver_uuid *uuid)
     return i;
 }
 
-/* Leaves the block to the others, if the driver can share it. */
+/* Measures, if there is a block, and leaves it to the others, if the driver can share it. */
 static void entry_make(const struct device_measure *measure, const struct driver_uuid *uuid)
 {
-    uint32_t index = costs.page->count++;
-    struct device_entry *entry = &costs.page->devices[index];
+    struct device_entry *entry = &costs.page->devices[costs.page->count++];
     *entry = (struct device_entry){.uuid = *uuid};
+    if (!measure->block)
+        return;
     (void) device_measure(measure, &entry->costs);
     if (copier_enter(measure->copier) != DRIVER_SUCCESS)
         return;
     if (driver.ipc_export(&entry->block, measure->block) == DRIVER_SUCCESS)
-        entry->owner = (int32_t) getpid();
+        atomic_store_explicit(&entry->owner, (int32_t) getpid(), memory_order_relaxed);
     context_leave();
 }
 
@@ -238,8 +291,8 @@ static void pairs_measure(struct device_measure *measure, uint32_t mine, double 
         const struct device_entry *other = &costs.page->devices[i];
         struct device_pair *pair = &costs.page->pairs[mine][i];
         measure->seconds = until_s - now_s();
-        if (!other->owner || other->owner == (int32_t) getpid() || device_pair_check(pair) ||
-            !(measure->seconds > 0))
+        if (!atomic_load_explicit(&other->owner, memory_order_relaxed) || is_me(&other->owner) ||
+            device_pair_check(pair) || !(measure->seconds > 0))
             continue;
         if (device_measure_pair(measure, &other->block, pair) &&
             !device_pair_check(&costs.page->pairs[i][mine]))
@@ -247,25 +300,113 @@ static void pairs_measure(struct device_measure *measure, uint32_t mine, double 
     }
 }
 
-static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
+/* --- in turns: the asker ---------------------------------------------------------------------- */
+
+static void turn_want(struct device_entry *entry)
+{
+    uint32_t answered = atomic_load_explicit(&entry->answered, memory_order_relaxed);
+    atomic_store_explicit(&entry->asked, answered + 1, memory_order_release);
+}
+
+static bool turn_ask(void *context)
+{
+    struct device_entry *entry = context;
+    uint64_t start_ns = clock_now_ns();
+    if (turn_is_asked(entry))
+        return false; /* it did not answer the last time */
+    turn_want(entry);
+    while (turn_is_asked(entry) && clock_now_ns() - start_ns < TURN_MOST_NS)
+        sched_yield();
+    return !turn_is_asked(entry);
+}
+
+/* Under both locks. The owner has just answered, so it is in MPI. */
+static void turns_measure(uint32_t index)
+{
+    struct device_entry *entry = &costs.page->devices[index];
+    const struct device_measure measure = {.copier = costs.blocks[index].copier,
+                                           .block = costs.blocks[index].device,
+                                           .pinned = costs.blocks[index].pinned,
+                                           .seconds = TURNS_MOST_S,
+                                           .rounds = ROUNDS,
+                                           .turn = turn_ask,
+                                           .context = entry};
+    struct device_pair pair;
+    if (device_measure_pair(&measure, &entry->block, &pair) && pair.turns == 2 * ROUNDS) {
+        costs.page->pairs[index][index] = pair;
+        atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
+    } else if (++costs.turns_tried == TURNS_TRIES) {
+        atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
+    } else if (!turn_is_asked(entry)) {
+        turn_want(entry);
+    }
+}
+
+static int turns_progress(void)
+{
+    struct device_page *page = atomic_load_explicit(&costs.open_page, memory_order_acquire);
+    uint32_t left = page ? atomic_load_explicit(&costs.mine, memory_order_relaxed) : 0;
+    for (uint32_t i = 0; left; left >>= 1, i++) {
+        struct device_entry *entry = &page->devices[i];
+        bool answers = is_me(&entry->owner) && turn_is_asked(entry);
+        bool asks = is_me(&entry->asker) && !turn_is_asked(entry);
+        if (!(left & 1) || !(answers || asks) || pthread_mutex_trylock(&costs.lock) != 0)
+            continue;
+        if (answers) {
+            turns_answer();
+        } else if (flock(costs.fd, LOCK_EX | LOCK_NB) == 0) {
+            turns_measure(i);
+            page_unlock();
+        }
+        pthread_mutex_unlock(&costs.lock);
+        return 1;
+    }
+    return 0;
+}
+
+/* Under both locks. */
+static void turns_begin(struct device_entry *entry)
+{
+    if (!costs.listens)
+        costs.listens = opal_progress_register(turns_progress) == OPAL_SUCCESS;
+    if (!atomic_load_explicit(&entry->owner, memory_order_relaxed) || is_me(&entry->owner) ||
+        atomic_load_explicit(&entry->asker, memory_order_relaxed) != 0)
+        return;
+    turn_want(entry);
+    atomic_store_explicit(&entry->asker, (int32_t) getpid(), memory_order_relaxed);
+}
+
+/* --- measuring, the first time ------------------------------------------------------------------
+ */
+
+static void entry_meet(const struct driver_uuid *uuid, struct copier *copier, bool measures)
 {
     double start_s = now_s(), most_s = 1e-3 * parameters.device_measure_ms;
     struct device_measure measure = {.copier = copier, .seconds = most_s, .rounds = ROUNDS};
     uint32_t index = entry_find(uuid);
-    if (index == DEVICES_MAX || costs.blocks[index].copier || !blocks_make(&measure))
+    if (index == DEVICES_MAX || costs.blocks[index].copier || (measures && !blocks_make(&measure)))
         return;
     costs.blocks[index] = (struct blocks){copier, measure.pinned, measure.block};
     bool is_new = index == costs.page->count;
     if (is_new)
         entry_make(&measure, uuid);
-    else if (!device_costs_check(&costs.page->devices[index].costs)) /* who tried had no luck */
+    else if (measures &&
+             !device_costs_check(&costs.page->devices[index].costs)) /* who tried had no luck */
         (void) device_measure(&measure, &costs.page->devices[index].costs);
-    pairs_measure(&measure, index, start_s + most_s);
-    costs.mine |= UINT32_C(1) << index;
+    if (measures) {
+        pairs_measure(&measure, index, start_s + most_s);
+        turns_begin(&costs.page->devices[index]);
+    }
+    costs.page->devices[index].processes++;
+    atomic_fetch_or_explicit(&costs.mine, UINT32_C(1) << index, memory_order_relaxed);
     atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
-    opal_output_verbose(
-        10, ompi_pml_base_framework.framework_output, "multilane: device %u: %s in %.1f ms", index,
-        is_new ? "measured" : "measured by another process, looked at", (now_s() - start_s) * 1e3);
+    opal_output_verbose(10, ompi_pml_base_framework.framework_output,
+                        "multilane: device %u: %s in %.1f ms", index,
+                        !measures ? "of the profile"
+                        : is_new  ? "measured"
+                                  : "measured by another process, looked at",
+                        (now_s() - start_s) * 1e3);
 }
 
 /* --- meeting ---------------------------------------------------------------------------------- */
@@ -290,19 +431,20 @@ static void device_meet(const struct memory *memory)
 {
     struct driver_uuid uuid;
     driver_result result;
-    if (profile_knows(memory->device)) {
+    bool measures = !profile_knows(memory->device);
+    if (!measures) {
         costs.is_of_profile = true;
         atomic_store_explicit(&costs.has_profile, true, memory_order_release);
-        return;
     }
     struct copier *copier = copier_get(memory, &result);
-    if (!is_wanted() || !copier || driver.device_uuid(&uuid, copier->device) != DRIVER_SUCCESS)
+    if ((measures && !is_wanted()) || !copier ||
+        driver.device_uuid(&uuid, copier->device) != DRIVER_SUCCESS)
         return;
     if (!costs.page)
         page_open();
     if (!page_lock())
         return;
-    entry_meet(&uuid, copier);
+    entry_meet(&uuid, copier, measures);
     page_unlock();
 }
 
@@ -337,10 +479,10 @@ static void line_slower(struct model_copy *line, const struct model_copy *other)
 /* Of all devices of this process. False: of one at least it was not measured. */
 static bool own_read(struct model_copy *copy, struct model_copy *within)
 {
-    bool is_known = costs.mine != 0;
+    bool is_known = atomic_load_explicit(&costs.mine, memory_order_relaxed) != 0;
     for (uint32_t i = 0; i < costs.page->count; i++) {
         const struct device_costs *measured = &costs.page->devices[i].costs;
-        if (!(costs.mine >> i & 1))
+        if (!is_mine(i))
             continue;
         is_known = is_known && device_costs_check(measured);
         line_slower(copy, &measured->to_host);
@@ -356,15 +498,25 @@ static bool pair_read(struct device_pair *pair)
     bool is_known = false;
     *pair = (struct device_pair){.open_s = 0};
     for (uint32_t i = 0; i < costs.page->count; i++)
-        for (uint32_t j = 0; j < costs.page->count && (costs.mine >> i & 1); j++) {
+        for (uint32_t j = 0; j < costs.page->count && is_mine(i); j++) {
             const struct device_pair *measured = &costs.page->pairs[i][j];
             if (!device_pair_check(measured))
                 continue;
             is_known = true;
             pair->open_s = fmax(pair->open_s, measured->open_s);
+            pair->turns += measured->turns;
             line_slower(&pair->get, &measured->get);
         }
     return is_known;
+}
+
+/* Relaxed: a copy just before it is told goes the slower way. */
+static void sharing_read(void)
+{
+    for (uint32_t i = 0; i < costs.page->count; i++)
+        if (is_mine(i))
+            atomic_store_explicit(&costs.blocks[i].copier->is_shared,
+                                  costs.page->devices[i].processes > 1, memory_order_relaxed);
 }
 
 /* What is known now, by what. */
@@ -378,14 +530,14 @@ static struct known known_read(void)
 {
     struct known known = {.has_copy = false};
     pthread_mutex_lock(&costs.lock);
-    if (costs.is_of_profile) {
-        known.copy = used_profile()->around.copy[1];
-        known.has_copy = true;
-    } else if (page_lock()) {
+    if (page_lock()) {
+        sharing_read();
         known.has_copy = own_read(&known.copy, &known.within);
         known.has_pair = pair_read(&known.pair);
         page_unlock();
     }
+    if (costs.is_of_profile)
+        known = (struct known){.copy = used_profile()->around.copy[1], .has_copy = true};
     pthread_mutex_unlock(&costs.lock);
     return known;
 }
@@ -432,18 +584,25 @@ void device_costs_text(char *text, size_t size)
                           costs.is_of_profile ? "profile" : "measured");
     if (known.has_pair && length > 0 && (size_t) length < size)
         snprintf(text + length, size - (size_t) length,
-                 "; opening another process's memory: %.0f us, measured", known.pair.open_s * 1e6);
+                 "; opening another process's memory: %.0f us%s, measured", known.pair.open_s * 1e6,
+                 known.pair.turns ? ", copies from there in turns" : "");
 }
 
 /* Others may be opening a block of ours, but not while the page is locked. */
 void device_costs_fini(void)
 {
     copiers_check();
+    if (costs.listens)
+        (void) opal_progress_unregister(turns_progress);
+    costs.listens = false;
     if (page_lock()) {
         for (uint32_t i = 0; i < DEVICES_MAX; i++)
             if (costs.blocks[i].copier) {
-                if (costs.page->devices[i].owner == (int32_t) getpid())
-                    costs.page->devices[i].owner = 0;
+                if (is_me(&costs.page->devices[i].owner))
+                    atomic_store_explicit(&costs.page->devices[i].owner, 0, memory_order_relaxed);
+                if (is_me(&costs.page->devices[i].asker))
+                    atomic_store_explicit(&costs.page->devices[i].asker, -1, memory_order_relaxed);
+                costs.page->devices[i].processes--;
                 blocks_free(&costs.blocks[i]);
             }
         page_unlock();
@@ -456,7 +615,7 @@ void device_costs_fini(void)
         close(costs.fd);
     costs.page = NULL;
     costs.fd = -1;
-    costs.mine = 0;
+    atomic_init(&costs.mine, 0);
     atomic_init(&costs.met, 0);
     memset(costs.blocks, 0, sizeof(costs.blocks));
     costs.is_of_profile = false;

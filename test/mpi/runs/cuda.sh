@@ -45,6 +45,8 @@ done
 for chapter in types truncate persistent devices forced many order questions; do
     cuda_run "staged.$chapter" "" self,shm "$chapter"
 done
+cuda_run ipc.self-long "" self,shm,cuda self-long
+cuda_run staged.self-long "" self,shm self-long
 cuda_run staged-tcp "" self,tcp many
 cuda_run "staged-$sm" "" "self,$sm" many
 ranks=3 cuda_run several-lanes "" "self,shm,$sm,tcp,cuda" many
@@ -221,13 +223,18 @@ measured() { # NAME RANKS REGEX "SETTINGS OF THE STAND-IN" [mpirun's arguments]
         --mca pml_multilane_explain 1 "$@" -x LD_LIBRARY_PATH="$build/test/fake" \
         -x MULTILANE_FAKE_CUDA="$fake" -- device measured
 }
+# On a device of several processes few bytes go by its copy engines, and what a copy between two of them
+# takes is measured while both use it.
 device_costs_unset
+cuda_run shared devices=1 self,shm,cuda few "few bytes went as rows"
+cuda_run not-shared devices=2 self,shm,cuda few "few bytes went as they are"
 long="--mca pml_multilane_device_measure_ms 5000"
 # shellcheck disable=SC2086
 {
     measured lanes 2 "cuda:ipc +get .* measured" "" $long
     measured copies 2 "copies between host and device: .*, measured; opening .*, measured" \
         own-device $long
+    measured in-turns 2 "opening another process's memory: .*in turns, measured" devices=1 $long
     measured once 4 "1 of 4 processes measured a device" devices=1 $long
     measured each 4 "4 of 4 processes measured a device" devices=4 $long
     measured no-ipc 2 "cuda:ipc +get .* not measured" no-ipc $long
@@ -278,7 +285,7 @@ elif [ -n "$sanitizer" ]; then
 else
     for lanes in self,shm,cuda self,shm self,tcp; do
         for chapter in stand-in kinds self types truncate persistent probe devices forced mapped reuse \
-            many order collective packed opened capture reset; do
+            many order collective packed opened capture reset self-long few mapped-again; do
             cuda_gpu "$lanes.$chapter" $lanes $chapter
         done
         cuda_gpu "$lanes.in-place" $lanes in-place
