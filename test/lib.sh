@@ -157,10 +157,11 @@ root_make() {
     $sudo rm -rf --one-file-system "$root"
     $sudo mkdir -p "$roots"
     mkdir -p "$build_root"
-    # The newest suites' index may be older than the date it says it is good for.
+    # The newest suites' index may be older than the date it says it is good for. dpkg need not wait for
+    # the disk: what breaks off here is made again.
     # shellcheck disable=SC2046
     $sudo mmdebstrap --mode=root --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' \
-        --aptopt='Apt::Install-Recommends "false"' ${include:+--include="$include"} \
+        --aptopt='Apt::Install-Recommends "false"' --dpkgopt=force-unsafe-io ${include:+--include="$include"} \
         "$suite" "$root" $(debian_mirror) >"$log" 2>&1 </dev/null || {
         tail -n 5 "$log"
         $sudo rm -rf --one-file-system "$root"
