@@ -106,20 +106,15 @@ sources_prepare() {
         { cat "$build_root/autogen.log"; return 1; }
 }
 
-# libtool is a script, which runs twice as fast in dash as in bash, which configure would choose. The
-# parts install and distcheck run configure without this.
-faster_shell() {
-    [ ! -x /bin/dash ] || export CONFIG_SHELL=/bin/dash
-}
-
 # build_make NAME [configure's arguments]: configures, after sources_prepare, and builds build/NAME;
-# components and programs are installed under build/NAME/inst.
+# components and programs are installed under build/NAME/inst. libtool is a script, which runs twice as
+# fast in dash as in bash, which configure would choose, as in the parts install and distcheck.
 build_make() {
     local dir=$build_root/$1
     shift
     mkdir -p "$dir" && (
         cd "$dir" || exit 1
-        faster_shell
+        [ ! -x /bin/dash ] || export CONFIG_SHELL=/bin/dash
         { [ Makefile -nt "$sources/configure" ] &&
             grep -qxF "abs_top_srcdir = $sources" Makefile; } ||
             "$sources/configure" --prefix="$dir/inst" --with-component-dir="$dir/inst/components" "$@" ||

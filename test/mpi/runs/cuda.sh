@@ -12,7 +12,8 @@ if [ -z "$sanitizer" ]; then
 ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\
 ring.@(one-ring|one-device*|none|rings-none|old-driver|no-*|open-fails|answered|refused*|persistent|devices|order|lost-*)|\
 no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
-mapped-@(fabric|again|staged|old)|ringless.*|reset.*.reset-fails|reset.rndv-ring.*|collectives.@(staged|late-copies))"
+mapped-@(fabric|again|staged|old)|halo|capture.*|measured.@(once|each|no-ipc|not-*|ring)|\
+ringless.*|reset.*.reset-fails|reset.rndv-ring.*|collectives.@(staged|late-copies))"
 else # the same code by another lane, or once more at other moments
     elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
 staged.@(types|persistent|devices|forced|questions)|ring.@(persistent|devices|order)|bench-*)"
