@@ -107,12 +107,14 @@ sources_prepare() {
 }
 
 # build_make NAME [configure's arguments]: configures, after sources_prepare, and builds build/NAME;
-# components and programs are installed under build/NAME/inst.
+# components and programs are installed under build/NAME/inst. libtool is a script, which runs twice as
+# fast in dash as in bash, which configure would choose, as in the parts install and distcheck.
 build_make() {
     local dir=$build_root/$1
     shift
     mkdir -p "$dir" && (
         cd "$dir" || exit 1
+        [ ! -x /bin/dash ] || export CONFIG_SHELL=/bin/dash
         { [ Makefile -nt "$sources/configure" ] &&
             grep -qxF "abs_top_srcdir = $sources" Makefile; } ||
             "$sources/configure" --prefix="$dir/inst" --with-component-dir="$dir/inst/components" "$@" ||
@@ -157,10 +159,11 @@ root_make() {
     $sudo rm -rf --one-file-system "$root"
     $sudo mkdir -p "$roots"
     mkdir -p "$build_root"
-    # The newest suites' index may be older than the date it says it is good for.
+    # The newest suites' index may be older than the date it says it is good for. dpkg need not wait for
+    # the disk: what breaks off here is made again.
     # shellcheck disable=SC2046
     $sudo mmdebstrap --mode=root --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' \
-        --aptopt='Apt::Install-Recommends "false"' ${include:+--include="$include"} \
+        --aptopt='Apt::Install-Recommends "false"' --dpkgopt=force-unsafe-io ${include:+--include="$include"} \
         "$suite" "$root" $(debian_mirror) >"$log" 2>&1 </dev/null || {
         tail -n 5 "$log"
         $sudo rm -rf --one-file-system "$root"

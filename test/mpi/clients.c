@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CLIENTS = 6, ROUNDS = 3, MESSAGES = 340, BYTES = 2000, TAG = 7, TOLD = 8 };
+enum { CLIENTS = 4, ROUNDS = 3, MESSAGES = 340, BYTES = 2000, TAG = 7, TOLD = 8 };
 
 static void flood(MPI_Comm server)
 {
@@ -70,7 +70,7 @@ static unsigned long long serve(MPI_Comm client)
     unsigned long long count;
     unsigned char bytes[BYTES];
     for (int round = 0; round < ROUNDS; round++) {
-        usleep(200000); /* the flood is let come */
+        usleep(100000); /* the flood is let come */
         for (int i = 0; i < MESSAGES; i++) {
             MPI_Recv(bytes, BYTES, MPI_BYTE, 0, TAG, client, MPI_STATUS_IGNORE);
             if (!is_as_sent(bytes, i)) {

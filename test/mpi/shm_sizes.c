@@ -26,9 +26,26 @@ static unsigned char pattern(int size, int at, int from)
     return (unsigned char) (size * 31 + at * 7 + (at >> 8) * 13 + from * 101 + 1);
 }
 
+/* The bytes of a message, whose first one is one of 256: made once, to be copied and compared
+ * whole. */
+static const unsigned char *message(int size, int from)
+{
+    static unsigned char *messages[256];
+    unsigned char **found = &messages[pattern(size, 0, from)];
+
+    if (!*found && (*found = malloc(SIZE_MAX_BYTES + 1)))
+        for (int i = 0; i <= SIZE_MAX_BYTES; i++)
+            (*found)[i] = pattern(size, i, from);
+    if (!*found)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    return *found;
+}
+
 static long check(const unsigned char *data, int size, int from)
 {
-    for (int i = 0; i < size; i++)
+    bool same = memcmp(data, message(size, from), (size_t) size) == 0;
+
+    for (int i = 0; !same && i < size; i++)
         if (data[i] != pattern(size, i, from)) {
             fprintf(stderr, "size %d: byte %d is %d, not %d\n", size, i, data[i],
                     pattern(size, i, from));
@@ -47,8 +64,7 @@ static long exchange(int size, int rank, unsigned char *out, unsigned char *in)
     MPI_Status status;
     int peer = rank ^ 1, count;
 
-    for (int i = 0; i < size; i++)
-        out[i] = pattern(size, i, rank);
+    memcpy(out, message(size, rank), (size_t) size);
     memset(in, 0xee, (size_t) size + GUARD);
     MPI_Sendrecv(out, size, MPI_BYTE, peer, size, in, size + GUARD, MPI_BYTE, peer, size,
                  MPI_COMM_WORLD, &status);

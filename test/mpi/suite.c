@@ -197,10 +197,11 @@ static uint64_t pattern_word(uint64_t key, uint64_t index)
 void pattern_fill(void *buffer, size_t bytes, uint64_t key)
 {
     unsigned char *out = buffer;
-    for (size_t i = 0; i < bytes; i += 8) {
-        uint64_t word = pattern_word(key, i / 8);
-        memcpy(out + i, &word, bytes - i < 8 ? bytes - i : 8);
-    }
+    size_t i = 0;
+    for (; bytes - i >= 8; i += 8) // of a length that the compiler knows: no call
+        memcpy(out + i, &(uint64_t){pattern_word(key, i / 8)}, 8);
+    if (i < bytes)
+        memcpy(out + i, &(uint64_t){pattern_word(key, i / 8)}, bytes - i);
 }
 
 ptrdiff_t pattern_check(const void *buffer, size_t bytes, uint64_t key)
@@ -209,7 +210,7 @@ ptrdiff_t pattern_check(const void *buffer, size_t bytes, uint64_t key)
     for (size_t i = 0; i < bytes; i += 8) {
         uint64_t word = pattern_word(key, i / 8);
         size_t piece = bytes - i < 8 ? bytes - i : 8;
-        if (memcmp(in + i, &word, piece) == 0)
+        if (piece == 8 ? memcmp(in + i, &word, 8) == 0 : memcmp(in + i, &word, piece) == 0)
             continue;
         for (size_t k = 0; k < piece; k++)
             if (in[i + k] != ((unsigned char *) &word)[k])

@@ -12,6 +12,9 @@ part_cannot_run() {
 # What the machine runs: the native build, then the root folders, results by way of /lab.
 rdma_commands() {
     local series root
+    # A machine whose kernel breaks under the command is not the command's failure: it gets another.
+    [ -z "$MULTILANE_FULL" ] ||
+        echo '[ -e /lab/broke ] || { touch /lab/broke; sync; echo c >/proc/sysrq-trigger; sleep 60; }'
     printf ': >/lab/results\nrm -f /lab/results.end\n' # of a machine that broke
     # The short runs of the other series come last and have their own share of the time.
     printf 'export MULTILANE_RDMA_UNTIL_S=%s\n' "${MULTILANE_RDMA_UNTIL_S:-330}"
@@ -49,12 +52,12 @@ part_run() {
     done
     check "$part.build" rdma_build || return 1
     mkdir -p "$folder" || return 1
-    [ -z "$MULTILANE_FULL" ] || check "$part.kernel-breaks" rdma_kernel_breaks
     [ -z "$MULTILANE_LONG" ] || check "$part.numa" rdma_numa
     "$top/test/lab/rdma" --limit "${MULTILANE_RDMA_LIMIT_S:-$([ -n "$MULTILANE_LONG" ] && echo 7200 || echo 870)}" --folder "$folder" -- \
         "$(rdma_commands); true"
     local status=$?
     results_take "$part.end" "$folder/results"
+    [ -z "$MULTILANE_FULL" ] || check "$part.kernel-breaks" grep 'Kernel panic' "$folder/console.1"
     [ $status = 0 ] || result failed "$part.machine" "status $status, see above"
 }
 
@@ -66,15 +69,6 @@ rdma_numa() {
     status=$?
     cat "$logs/numa"
     [ $status = 0 ] && grep -q 'memory was placed on two nodes' "$logs/numa"
-}
-
-# A machine whose kernel breaks under the command is not the command's failure: it gets another.
-rdma_kernel_breaks() {
-    local folder=$logs/kernel-breaks
-    mkdir -p "$folder" && rm -f "$folder/once" || return 1
-    "$top/test/lab/rdma" --rails 1 --limit 200 --folder "$folder" -- \
-        '[ -e /lab/once ] || { touch /lab/once; sync; echo c >/proc/sysrq-trigger; sleep 60; }; exit 7'
-    [ $? = 7 ] && grep -q 'Kernel panic' "$folder/console.1"
 }
 
 rdma_build() {

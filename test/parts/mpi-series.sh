@@ -54,7 +54,7 @@ series_build_in_root() {
         set -e
         mkdir -p /build && cd /build
         if ! [ Makefile -nt /multilane/configure ]; then
-            /multilane/configure --prefix=/build/inst --with-component-dir=/build/inst/components \
+            CONFIG_SHELL=/bin/dash /multilane/configure --prefix=/build/inst --with-component-dir=/build/inst/components \
                 --enable-werror
         fi
         make -j$(nproc)

@@ -37,7 +37,7 @@ class Orphans(unittest.TestCase):
             compare.adopt_orphans()
             found = compare.run(argparse.Namespace(folder=folder, ranks=1, mpirun=launcher,
                                                    seconds=60, exclude=[]), "", folder, "control")
-            self.assertEqual(found, {(0, "late.test"): "passed"})
+            self.assertEqual(found, ({(0, "late.test"): "passed"}, True))
             with open(os.path.join(folder, "pid"), encoding="ascii") as file:
                 pid = int(file.read())
             self.assertFalse(os.path.exists(f"/proc/{pid}"), f"process {pid} is still there")
@@ -56,6 +56,17 @@ class Breaks(unittest.TestCase):
     def test_a_control_that_comes_to_its_end_counts_whole(self):
         control = {(0, "a.one"): "passed", (0, "b.one"): "failed"}
         self.assertEqual(program().until_broken(control), (control, None))
+
+
+class Asked(unittest.TestCase):
+    def test_the_control_is_asked_for_what_did_not_pass_or_for_all(self):
+        to_ask = program().to_ask
+        self.assertEqual(to_ask({(0, "a.one"): "passed", (1, "a.one"): "passed"}, True), set())
+        self.assertEqual(to_ask({(0, "a.one"): "passed", (0, "a.two"): "skipped"}, True), {"a.two"})
+        self.assertEqual(to_ask({(0, "a.one"): "failed", (1, "a.one"): "passed"}, True), {"a.one"})
+        self.assertIsNone(to_ask({(0, "a.one"): "passed"}, False))
+        self.assertIsNone(to_ask({}, True))
+        self.assertIsNone(to_ask({(0, "setUpClass (a.Those)"): "skipped"}, True))
 
 
 if __name__ == "__main__":

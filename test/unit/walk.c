@@ -202,7 +202,7 @@ bool walk_can_run(void)
     if (HAS_THREAD_SANITIZER)
         printf("the ends are coroutines, which ThreadSanitizer does not follow\n");
     else if (wanted && strcmp(wanted, "no") == 0)
-        printf("what is walked is the same under each compiler; the part unit walks it\n");
+        printf("what is walked is the same in each build; the part unit walks it\n");
     else
         return true;
     return false;

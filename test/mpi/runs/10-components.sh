@@ -2,6 +2,9 @@
 # That the components load where they are named, do nothing where they are not, and refuse an Open
 # MPI that they do not know, by its version or by its layouts.
 
+# Which components a job has, no sanitizer changes.
+[ -z "$sanitizer" ] || elsewhere_without '@(inert|named).*'
+
 # The PML and the BTLs that a job has, with our components in sight or out of sight.
 components_of() {
     OMPI_MCA_mca_base_component_path=$1 mpirun_run 2 "${@:2}" -- components | LC_ALL=C sort

@@ -11,7 +11,8 @@ if [ -z "$sanitizer" ]; then
     elsewhere_without "cuda.@(kernels.@(tcp|$sm|many|none|old-driver|other-code)|late-copies.*|bench-*|handles-refused|\
 ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\
 no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
-mapped-@(fabric|again|staged|few*|old)|reset.*.reset-fails|collectives.@(staged|late-copies))"
+mapped-@(fabric|again|staged|few*|old)|halo|capture.*|measured.@(once|each|no-ipc|not-*)|\
+reset.*.reset-fails|collectives.@(staged|late-copies))"
 else # the same code by another lane, or once more at other moments
     elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
 staged.@(types|persistent|devices|forced|questions)|bench-*)"

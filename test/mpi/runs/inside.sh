@@ -2,7 +2,7 @@
 # Looking into a running job: multilane-top finds who hangs and why, calls nothing else hung, and the
 # job never notices it.
 inside_top=$build/multilane-top
-elsewhere_without inside.healthy # pages are the same in each series
+elsewhere_without 'inside.@(healthy|forms|state.*)' # pages are the same in each series
 
 # hangs.py starts its jobs itself. A sanitizer makes each start take seconds: a few kinds are enough.
 if [ -n "$MULTILANE_LONG" ]; then inside_count=50; elif [ -n "$sanitizer" ]; then inside_count=3; else inside_count=10; fi
