@@ -54,7 +54,7 @@ void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
     bool good = wc->status == IBV_WC_SUCCESS;
 
     if ((wc->wr_id & 3) == GREETING_ID_MARK) {
-        verbs_greeting_sent(module, GREETING_ID_INDEX(wc->wr_id));
+        verbs_greeting_sent(module, GREETING_ID_INDEX(wc->wr_id), good);
         return;
     }
     if ((wc->wr_id & INLINE_ID_MARK) != 0) {

@@ -210,6 +210,7 @@ static bool begin(void)
     verbs.module_count = 0;
     OBJ_CONSTRUCT(&verbs.record_lock, opal_mutex_t);
     memset(&verbs.record, 0, sizeof(verbs.record));
+    verbs.paired_nonce = 0;
     if (getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0) !=
         sizeof(verbs.record.nonce)) {
         VERBS_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",

@@ -588,6 +588,7 @@ const char *verbs_device_refresh(struct verbs_module *module)
         changed = "the GID of its port has changed";
     opal_mutex_lock(&verbs.record_lock);
     *mine = now;
+    verbs.paired_nonce = 0;
     opal_mutex_unlock(&verbs.record_lock);
     return changed;
 }

@@ -69,7 +69,27 @@ static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
     if (ibv_modify_qp(qp, &attributes, IBV_QP_STATE) != 0)
         return false;
     attributes.qp_state = IBV_QPS_RTS;
-    return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
+    if (ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0)
+        return false;
+    for (uint32_t i = 0; i < GREETINGS_IN; i++)
+        if (!post_in(module->greeter, i))
+            return false;
+    return true;
+}
+
+void verbs_greeter_restart(struct verbs_module *module)
+{
+    struct verbs_greeter *greeter = module->greeter;
+    struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+    opal_mutex_lock(&greeter->lock);
+    if (greeter->busy == 0) { /* relaxed: set and read under the lock, or for the next round */
+        atomic_store_explicit(&module->greeter_broken, false, memory_order_relaxed);
+        if (ibv_modify_qp(greeter->qp, &reset, IBV_QP_STATE) != 0 ||
+            !greeter_start(module, greeter->qp))
+            VERBS_VERBOSE("%s: its datagrams cannot be sent again", module->device);
+    }
+    opal_mutex_unlock(&greeter->lock);
 }
 
 int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn)
@@ -100,9 +120,6 @@ int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn)
         greeter->qp = ibv_create_qp(module->pd, &init);
     if (!greeter->qp || !greeter_start(module, greeter->qp))
         return OPAL_ERR_OUT_OF_RESOURCE;
-    for (uint32_t i = 0; i < GREETINGS_IN; i++)
-        if (!post_in(greeter, i))
-            return OPAL_ERR_OUT_OF_RESOURCE;
     *qpn = greeter->qp->qp_num;
     return OPAL_SUCCESS;
 }
@@ -224,7 +241,8 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
         return SENDING_NOWHERE;
     opal_mutex_lock(&greeter->lock);
     uint32_t index = (uint32_t) __builtin_ctz(~greeter->busy);
-    if (index < GREETINGS_OUT) {
+    if (index < GREETINGS_OUT &&
+        !atomic_load_explicit(&peer->module->greeter_broken, memory_order_relaxed)) {
         memcpy(buffer_out(greeter, index), greeting, sizeof(*greeting));
         part = (struct ibv_sge){.addr = (uint64_t) (uintptr_t) buffer_out(greeter, index),
                                 .length = sizeof(*greeting),
@@ -249,11 +267,15 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
     return sending;
 }
 
-void verbs_greeting_sent(struct verbs_module *module, uint32_t index)
+/* A datagram that cannot be sent, as its port is down, breaks the queue pair: nothing more is sent,
+ * and on some devices nothing received, until it was reset. */
+void verbs_greeting_sent(struct verbs_module *module, uint32_t index, bool good)
 {
     if (index >= GREETINGS_OUT)
         return;
     opal_mutex_lock(&module->greeter->lock);
+    if (OPAL_UNLIKELY(!good))
+        atomic_store_explicit(&module->greeter_broken, true, memory_order_relaxed);
     module->greeter->busy &= ~(1u << index);
     atomic_fetch_sub_explicit(&module->reports_due, 1, memory_order_relaxed);
     opal_mutex_unlock(&module->greeter->lock);

@@ -49,19 +49,30 @@ static struct verbs_record *record_get(const struct verbs_module *module, opal_p
     return NULL;
 }
 
-/* The index in `record` of the port that this module's leads to; -1: none. */
-static int port_of(const struct verbs_module *module, const struct verbs_record *record)
+/* Under verbs.record_lock. For all ports at once: the kernel is asked for the route of each pair.
+ */
+static void ports_pair(const struct verbs_record *record)
 {
     struct choice_address mine[CHOICE_PORTS_MAX], theirs[CHOICE_PORTS_MAX];
-    int pairs[CHOICE_PORTS_MAX];
 
     for (uint32_t i = 0; i < verbs.record.port_count; i++)
         mine[i] = verbs.record.ports[i].address;
     for (uint32_t i = 0; i < record->port_count; i++)
         theirs[i] = record->ports[i].address;
     verbs_choice_pair(mine, verbs.record.port_count, theirs, record->port_count, &verbs.pair_rule,
-                      pairs);
-    return pairs[module->port_index];
+                      verbs.pairs);
+    verbs.paired_nonce = record->nonce;
+}
+
+/* The index in `record` of the port that this module's leads to; below 0: none, and why. */
+static int port_of(const struct verbs_module *module, const struct verbs_record *record)
+{
+    opal_mutex_lock(&verbs.record_lock);
+    if (verbs.paired_nonce != record->nonce)
+        ports_pair(record);
+    int port = verbs.pairs[module->port_index];
+    opal_mutex_unlock(&verbs.record_lock);
+    return port;
 }
 
 static const char *why_missing(const struct verbs_module *module, const struct verbs_record *record,

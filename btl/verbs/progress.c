@@ -71,7 +71,10 @@ static int receives_handle(struct verbs_module *module)
     }
     if (count == 0 && module->receives.unposted_count != 0)
         verbs_receives_post(module); /* while there is nothing else to do */
-    if (count < BATCH)               /* by the one thread that polls; see verbs_peer_is_drained */
+    if (count == 0 &&
+        OPAL_UNLIKELY(atomic_load_explicit(&module->greeter_broken, memory_order_relaxed)))
+        verbs_greeter_restart(module);
+    if (count < BATCH) /* by the one thread that polls; see verbs_peer_is_drained */
         atomic_store_explicit(&module->empty_rounds,
                               atomic_load_explicit(&module->empty_rounds, memory_order_relaxed) + 1,
                               memory_order_relaxed);
@@ -160,6 +163,9 @@ static void port_look(struct verbs_module *module)
 
         OPAL_THREAD_LOCK(&peer->lock);
         bool is_connected = peer->state == PEER_ANSWERED || peer->state == PEER_READY;
+        if (peer->greeting_path) /* it begins at the old address */
+            ibv_destroy_ah(peer->greeting_path);
+        peer->greeting_path = NULL;
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (is_connected) /* others are greeted from the new address */
             verbs_peer_fail(peer, changed);

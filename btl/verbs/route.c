@@ -89,16 +89,37 @@ static bool entry_has(const struct ifaddrs *entry, const uint8_t *gid)
            memcmp(gid, &six->sin6_addr, CHOICE_GID_BYTES) == 0;
 }
 
+/* The interface with that address of this node; 0: none. */
+static uint32_t interface_find(const uint8_t *gid)
+{
+    struct ifaddrs *all = NULL;
+    uint32_t found = 0;
+
+    if (getifaddrs(&all) != 0)
+        return 0;
+    for (const struct ifaddrs *entry = all; entry && found == 0; entry = entry->ifa_next)
+        if (entry_has(entry, gid))
+            found = if_nametoindex(entry->ifa_name);
+    freeifaddrs(all);
+    return found;
+}
+
+/* Of the port that was asked about last: many ports of many peers follow. */
+static uint32_t interface_of(const uint8_t *gid)
+{
+    static uint8_t last_gid[CHOICE_GID_BYTES];
+    static uint32_t last;
+
+    if (last == 0 || memcmp(last_gid, gid, CHOICE_GID_BYTES) != 0) {
+        last = interface_find(gid);
+        memcpy(last_gid, gid, CHOICE_GID_BYTES);
+    }
+    return last;
+}
+
 bool verbs_route_leaves_by(const struct choice_address *mine, const struct choice_address *theirs)
 {
     uint32_t interface = interface_toward(mine->gid, theirs->gid);
-    struct ifaddrs *all = NULL;
-    bool leaves = false;
 
-    if (interface == 0 || getifaddrs(&all) != 0)
-        return false;
-    for (const struct ifaddrs *entry = all; entry && !leaves; entry = entry->ifa_next)
-        leaves = entry_has(entry, mine->gid) && if_nametoindex(entry->ifa_name) == interface;
-    freeifaddrs(all);
-    return leaves;
+    return interface != 0 && interface == interface_of(mine->gid);
 }

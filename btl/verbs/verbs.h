@@ -253,6 +253,7 @@ struct verbs_module {
     _Atomic int32_t send_cq_room;
     _Atomic uint32_t reports_due; /* works and greetings that the device will report */
     struct verbs_greeter *greeter;
+    _Atomic bool greeter_broken; /* it sends no more datagrams */
 
     mca_rcache_base_module_t *rcache;
     struct dmabuf_cache dmabuf; /* without a pd: device memory is not reached directly */
@@ -334,7 +335,10 @@ struct verbs_state {
     _Atomic uint64_t in_place_bytes;
 
     struct verbs_record record;
-    opal_mutex_t record_lock; /* guards the addresses of its ports once peers are known; a leaf */
+    /* Guards the addresses of its ports once peers are known, and what follows; a leaf. */
+    opal_mutex_t record_lock;
+    uint64_t paired_nonce; /* the process that ports were paired with last; 0: none */
+    int pairs[CHOICE_PORTS_MAX];
     struct verbs_module *modules[CHOICE_PORTS_MAX];
     uint32_t module_count;
 };
@@ -498,7 +502,10 @@ void verbs_peers_close(struct verbs_module *module);
 /* greeter.c; more in greeting.h. */
 int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn);
 void verbs_greeter_close(struct verbs_module *module);
-void verbs_greeting_sent(struct verbs_module *module, uint32_t index);
+void verbs_greeting_sent(struct verbs_module *module, uint32_t index, bool good);
+/* By the thread that polls, with nothing received: resets a broken queue pair, if all that it sent
+ * was reported. */
+void verbs_greeter_restart(struct verbs_module *module);
 
 /* completion.c */
 /* A completion of the send queue. */

@@ -244,6 +244,11 @@ check_PROGRAMS += test/unit/verbs_choice
 TESTS += test/unit/verbs_choice
 test_unit_verbs_choice_SOURCES = test/unit/verbs_choice.c btl/verbs/choice.c
 
+# The kernel's routes, by which its ports are joined.
+check_PROGRAMS += test/unit/verbs_route
+TESTS += test/unit/verbs_route
+test_unit_verbs_route_SOURCES = test/unit/verbs_route.c btl/verbs/route.c btl/verbs/choice.c
+
 # The FIFO of its slots.
 check_PROGRAMS += test/unit/verbs_slots
 TESTS += test/unit/verbs_slots
@@ -257,6 +262,7 @@ TESTS += test/unit/verbs_connect test/unit/verbs_peer
 endif
 test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
+test_unit_verbs_connect_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=component_record_of
 test_unit_verbs_connect_LDADD = libmultilane_verbs.la $(PML_TEST_LDADD) $(VERBS_LIBS)
 test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)

@@ -47,8 +47,11 @@ static struct {
     unsigned polls[2]; /* of receives, of sends */
     unsigned greeting_buffers;
     bool has_no_limit;
-    bool few_left; /* an event that is due */
-    bool is_full;  /* no queue pair is left */
+    bool few_left;       /* an event that is due */
+    bool is_full;        /* no queue pair is left */
+    const char *changed; /* what of the port has changed */
+    bool is_down;        /* datagrams cannot be sent, */
+    bool is_stuck;       /* and one that could not be stops those behind it */
 } device;
 
 /* Where a greeting goes. */
@@ -78,6 +81,14 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 {
     (void) bad;
     CHECK(device.done_count < PLACES, "more than the completion queue holds");
+    if (qp->qp_type == IBV_QPT_UD && (device.is_down || device.is_stuck)) {
+        device.done[device.done_count++] =
+            (struct ibv_wc){.wr_id = request->wr_id,
+                            .qp_num = qp->qp_num,
+                            .status = device.is_stuck ? IBV_WC_WR_FLUSH_ERR : IBV_WC_LOC_QP_OP_ERR};
+        device.is_stuck = true;
+        return 0;
+    }
     if (qp->qp_type == IBV_QPT_UD) {
         device.greetings[((struct path *) request->wr.ud.ah)->lid]++;
         device.sent_bytes = request->sg_list->length;
@@ -152,7 +163,11 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attribu
  * it waits until its events are acknowledged. */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
-    (void) qp, (void) mask;
+    (void) mask;
+    if (qp->qp_type == IBV_QPT_UD && attributes->qp_state == IBV_QPS_RESET) {
+        device.is_stuck = false;
+        device.greeting_buffers = 0;
+    }
     CHECK(attributes->qp_state != IBV_QPS_ERR || device.unacknowledged == 0,
           "%u events are not acknowledged", device.unacknowledged);
     return 0;
@@ -254,7 +269,7 @@ uint64_t verbs_now_ms(void)
 const char *verbs_device_refresh(struct verbs_module *it)
 {
     (void) it;
-    return NULL;
+    return device.changed;
 }
 
 /* --- what cases need ----------------------------------------------------------------------------
@@ -471,6 +486,25 @@ static void way_to_a_port_that_needs_a_route_has_one(void)
     }
 }
 
+static void greetings_leave_from_the_new_address(void)
+{
+    begin();
+    verbs.record.ports[0].address.link = CHOICE_ROCE_V2;
+    module.gid_index = 3;
+    (void) peer_to(2);
+    CHECK(device.path.grh.sgid_index == 3, "%u", device.path.grh.sgid_index);
+    module.gid_index = 5;
+    device.changed = "another GID";
+    device.event = (struct ibv_async_event){.event_type = IBV_EVENT_GID_CHANGE,
+                                            .element.port_num = (int) module.port_number};
+    progress();
+    unsigned before = device.greetings[2];
+    wait_ms(2000);
+    CHECK(device.greetings[2] > before && device.path.grh.sgid_index == 5, "%u greetings, index %u",
+          device.greetings[2] - before, device.path.grh.sgid_index);
+    end();
+}
+
 /* The lanes of other ports wait while this one looks for a path. */
 static void dead_port_takes_little_time(void)
 {
@@ -500,6 +534,22 @@ static void a_dead_peer_does_not_hold_up_others(void)
     wait_ms(60000);
     CHECK(device.dead_tried >= 3 && device.dead_tried <= 6, "%u attempts in a minute",
           device.dead_tried);
+    end();
+}
+
+/* A datagram that could not be sent breaks the queue pair of all others. */
+static void port_that_was_down_greets_again(void)
+{
+    begin();
+    device.is_down = true;
+    for (unsigned i = 0; i < 50; i++)
+        (void) peer_to((uint16_t) (1 + i));
+    wait_ms(1000);
+    device.is_down = false;
+    wait_ms(5000);
+    for (unsigned i = 0; i < 50; i++)
+        CHECK(device.greetings[1 + i] != 0, "peer %u", i);
+    CHECK(device.greeting_buffers >= 512, "%u buffers for greetings", device.greeting_buffers);
     end();
 }
 
@@ -699,14 +749,91 @@ static void buffers_stay_where_a_device_cannot(void)
     end();
 }
 
+/* --- a record that a peer published --- */
+
+static struct verbs_record published;
+static unsigned routes_asked;
+
+void *__wrap_component_record_of(const mca_btl_base_component_t *component, const opal_proc_t *proc,
+                                 bool (*fits)(const void *record, size_t bytes));
+void *__wrap_component_record_of(const mca_btl_base_component_t *component, const opal_proc_t *proc,
+                                 bool (*fits)(const void *record, size_t bytes))
+{
+    struct verbs_record *copy = malloc(sizeof(*copy));
+
+    (void) component, (void) proc;
+    *copy = published;
+    CHECK(fits(copy, VERBS_RECORD_BYTES(copy->port_count)), "the record does not fit");
+    return copy;
+}
+
+static bool route_asked(const struct choice_address *mine, const struct choice_address *theirs)
+{
+    routes_asked++;
+    return mine->gid[15] == theirs->gid[15];
+}
+
+static void port_of_subnet(struct verbs_port *port, unsigned subnet, unsigned host)
+{
+    *port =
+        (struct verbs_port){.address = {.link = CHOICE_ROCE_V2,
+                                        .megabits = 100000,
+                                        .subnet_bits = 128,
+                                        .pkey = 0xffff,
+                                        .gid = {[14] = (uint8_t) host, [15] = (uint8_t) subnet}},
+                            .greeting_qpn = 1,
+                            .mtu = IBV_MTU_1024};
+}
+
+/* Each port of either end in a subnet of its own, and the kernel is asked for routes: once for each
+ * pair of ports, however many of them are lanes. */
+static void routes_to_a_process_are_asked_for_once(void)
+{
+    enum { PORTS = 4 };
+    struct verbs_module others[PORTS - 1];
+    opal_proc_t proc = {.proc_name = {.vpid = 7}};
+    verbs_peer_t *peers[PORTS] = {NULL};
+    opal_proc_t *procs[] = {&proc};
+
+    begin();
+    published =
+        (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = PORTS, .nonce = 7};
+    verbs.record.port_count = PORTS;
+    verbs.pair_rule = (struct choice_rule){.pairing = PAIR_ROUTE, .routes = route_asked};
+    OBJ_CONSTRUCT(&verbs.record_lock, opal_mutex_t);
+    for (unsigned i = 0; i < PORTS; i++) {
+        port_of_subnet(&verbs.record.ports[i], i, 1);
+        port_of_subnet(&published.ports[i], PORTS - 1 - i, 2);
+    }
+    for (unsigned i = 0; i < PORTS; i++) {
+        struct verbs_module *it = i == 0 ? &module : &others[i - 1];
+
+        if (i != 0) {
+            memset(it, 0, sizeof(*it));
+            OBJ_CONSTRUCT(&it->lock, opal_mutex_t);
+            OBJ_CONSTRUCT(&it->waiting_lock, opal_mutex_t);
+        }
+        it->port_index = i;
+        CHECK(verbs_add_procs(&it->super, 1, procs, &peers[i], NULL) == OPAL_SUCCESS && peers[i] &&
+                  peers[i]->their_port == PORTS - 1 - i,
+              "port %u has no lane to its partner", i);
+    }
+    CHECK(routes_asked == PORTS * PORTS, "%u questions for %d pairs", routes_asked, PORTS * PORTS);
+    for (unsigned i = 1; i < PORTS; i++)
+        verbs_peers_close(&others[i - 1]);
+    end();
+}
+
 int main(void)
 {
     dead_port_takes_little_time();
     a_dead_peer_does_not_hold_up_others();
+    port_that_was_down_greets_again();
     dead_peer_that_greets_is_answered_at_once();
     end_without_a_queue_pair_says_so();
     way_to_a_port_that_needs_a_route_has_one();
     event_is_acknowledged_before_it_is_handled();
+    greetings_leave_from_the_new_address();
     many_peers_are_all_greeted_soon();
     message_of_a_process_that_was_not_added_says_who_sent();
     slot_of_a_process_that_was_not_added_says_who_sent();
@@ -715,5 +842,6 @@ int main(void)
     buffers_are_posted_together();
     buffers_grow_when_few_are_left();
     buffers_stay_where_a_device_cannot();
+    routes_to_a_process_are_asked_for_once();
     return check_end();
 }

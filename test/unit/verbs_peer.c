@@ -104,9 +104,9 @@ bool verbs_connect_begin(verbs_peer_t *peer)
     return true;
 }
 
-void verbs_greeting_sent(struct verbs_module *it, uint32_t index)
+void verbs_greeting_sent(struct verbs_module *it, uint32_t index, bool good)
 {
-    (void) it, (void) index;
+    (void) it, (void) index, (void) good;
 }
 
 void verbs_greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)

@@ -82,6 +82,7 @@ static const struct setting settings[] = {
     SETTING(memlock, 0, LONG_MAX, NULL),
     SETTING(retry_ms, 1, 60000, NULL),
     SETTING(delay_ms, 0, 60000, NULL),
+    SETTING(datagrams, 0, 1, "lost=0 break=1"),
 };
 
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))

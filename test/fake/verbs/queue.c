@@ -428,6 +428,22 @@ static void cq_purge(uint32_t index, uint32_t number)
     cq->count = kept;
 }
 
+/* All that it had is gone, as if it were new. */
+static void pair_reset(struct strict_pair *pair, struct wire_pair *wire)
+{
+    held_release(wire->number, wire->number);
+    requests_drop(pair);
+    pair->last = &pair->first;
+    pair->freed = pair->posted;
+    if (profile_get()->rules & RULE_PURGE) {
+        cq_purge(wire->send_cq, wire->number);
+        cq_purge(wire->receive_cq, wire->number);
+    }
+    if (!wire->is_shared)
+        fabric_get()->receives[wire->receives].count = 0;
+    wire->state = IBV_QPS_RESET;
+}
+
 /* As in libibverbs it waits for events that were read to be acknowledged. */
 static void acknowledged_wait(struct strict_pair *pair)
 {
@@ -451,12 +467,7 @@ API int ibv_destroy_qp(struct ibv_qp *qp)
 
     acknowledged_wait(pair);
     fabric_lock();
-    held_release(wire->number, wire->number);
-    requests_drop(pair);
-    if (profile_get()->rules & RULE_PURGE) {
-        cq_purge(wire->send_cq, wire->number);
-        cq_purge(wire->receive_cq, wire->number);
-    }
+    pair_reset(pair, wire);
     if (!wire->is_shared)
         fabric->receives[wire->receives].used = 0;
     fabric->devices[wire->device].pairs--;
@@ -593,6 +604,8 @@ API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *values, int mask)
         error = refuse(qp->context, EINVAL, "attributes %#x without a state", (unsigned) mask);
     } else if (values->qp_state == IBV_QPS_ERR) {
         pair_break(pair, wire);
+    } else if (values->qp_state == IBV_QPS_RESET) {
+        pair_reset(pair, wire);
     } else if (!transition_is_good(qp->context, wire, values->qp_state, mask) ||
                !values_are_good(qp->context, values, mask)) {
         error = errno;

@@ -287,6 +287,8 @@ static int datagram_do(const struct wire_pair *from, const struct request *reque
 {
     struct wire_pair *to = receiver_of(from, &request->path, request->wr.wr.ud.remote_qpn);
 
+    if (profile_get()->datagrams && fabric_get()->devices[from->device].ports[from->port].down)
+        return IBV_WC_LOC_QP_OP_ERR;
     if (!to || to->qkey != request->wr.wr.ud.remote_qkey ||
         send_do(from, to, request, bytes) != IBV_WC_SUCCESS)
         fabric_get()->contexts[from->context].counts.datagrams_lost++;

@@ -54,6 +54,7 @@ struct profile {
     long pkeys, pkey, pkey_at;
     /* of time and memory */
     long memlock, retry_ms, delay_ms;
+    long datagrams; /* those that a port cannot send as it is down break their pair */
     struct at_event at[8];
     int at_count;
 };

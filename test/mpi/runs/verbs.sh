@@ -8,7 +8,7 @@ receives_grow='[0-9]+ receive buffers, as few were left'
 
 # Which ports are lanes, what is refused, and what a broken port or device does to this BTL's own
 # connections, Open MPI's series do not change.
-elsewhere_without "verbs.@(bad-*|strict.@(dead*|lid|gid|late-cut|buffers|e810|iwarp|efa|max-qp*|foreign-gids|pkey|no-pkey|\
+elsewhere_without "verbs.@(bad-*|strict.@(dead*|lid|gid|late-cut|ports-in-turn|buffers|e810|iwarp|efa|max-qp*|foreign-gids|pkey|no-pkey|\
 no-route|any-subnet|slow-port|unknown-speed|no-reads|event-*))"
 
 # --- everywhere ---------------------------------------------------------------
@@ -106,6 +106,31 @@ strict_event() {
         "$build/test/lab/rails_mix" --seconds 2
 }
 
+# soon FILE TEXT: it is there within 10 s.
+soon() {
+    local round
+    for ((round = 0; round < 100; round++)); do
+        grep -q "$2" "$1" && return
+        sleep 0.1
+    done
+    echo "\"$2\" was not said in 10 s"
+    return 1
+}
+
+# A port goes down, and up again, and then carries all that the other one did. What it could not send
+# meanwhile, greetings too, does not stop it.
+# shellcheck disable=SC2086
+strict_ports_in_turn() {
+    local said=$build/ports-in-turn job event="$build/test/fake/strict_do $MULTILANE_STRICT_FABRIC"
+    : >"$said"
+    mpirun_run 2 --mca pml multilane $verbs $lab_osc --mca pml_multilane_suspect_ms 100 -- \
+        "$build/test/lab/rails_mix" --seconds 8 --longest 65536 >"$said" 2>&1 &
+    job=$!
+    soon "$said" 'mix begins' && $event port_down 0 1 && soon "$said" 'is left out' && sleep 2 &&
+        $event port_up 0 1 && soon "$said" 'is used again' && $event port_down 0 2
+    wait $job && grep ', 0 wrong' "$said" && grep 'is used again' "$said" || { cat "$said"; false; }
+}
+
 verbs_strict_fails() {
     local protocol cuts=at=50:port_down:0:1 round
     for protocol in rndv-put ${MULTILANE_LONG:+rndv-get rndv-am}; do
@@ -120,6 +145,8 @@ verbs_strict_fails() {
     for round in 100 150 200; do
         cuts=$cuts,at=$((round - 25)):port_up:0:1,at=$round:port_down:0:1
     done
+    strict check mlx5,hosts=2,ports=2,retry_ms=50,datagrams=break "${prefix}verbs.strict.ports-in-turn" \
+        strict_ports_in_turn
     strict_event buffers "$cuts,at=225:port_up:0:1,ports=2,retry_ms=20" self,verbs auto
 }
 
