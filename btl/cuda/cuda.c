@@ -3,7 +3,7 @@
 #include "btl/cuda/cuda.h"
 
 struct cuda_state cuda = {
-    .handles_max = 1024,
+    .handles_max = 256,
     .off = "",
 };
 
