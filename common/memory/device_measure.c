@@ -7,7 +7,7 @@
 #include <time.h>
 
 /* The two sizes that a line goes through. */
-#define SMALL ((size_t) 4 << 10)
+#define SMALL DEVICE_SMALL_BYTES
 #define LARGE DEVICE_PINNED_BYTES
 
 /* What bytes add below this part of the whole time is not told from noise. */
@@ -77,17 +77,22 @@ static double shortest_s(const struct clocked *clocked, size_t bytes)
     return shortest;
 }
 
+struct model_copy device_line(double small_s, double large_s)
+{
+    double growth = (large_s - small_s) / (double) (LARGE - SMALL);
+    if (growth * (double) SMALL > small_s)
+        growth = large_s / (double) LARGE;
+    growth = fmax(growth, UNSEEN * large_s / (double) LARGE);
+    return (struct model_copy){fmax(0, small_s - growth * (double) SMALL), growth};
+}
+
 static bool line_measure(const struct clocked *clocked, struct model_copy *line)
 {
     double small_s = shortest_s(clocked, SMALL);
     double large_s = small_s < 0 ? -1 : shortest_s(clocked, LARGE);
     if (large_s < 0)
         return false;
-    double growth = (large_s - small_s) / (double) (LARGE - SMALL);
-    if (growth * (double) SMALL > small_s)
-        growth = large_s / (double) LARGE;
-    growth = fmax(growth, UNSEEN * large_s / (double) LARGE);
-    *line = (struct model_copy){fmax(0, small_s - growth * (double) SMALL), growth};
+    *line = device_line(small_s, large_s);
     return true;
 }
 

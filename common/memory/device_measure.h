@@ -12,6 +12,9 @@
 #define DEVICE_BLOCK_BYTES  ((size_t) 2 << 20)
 #define DEVICE_PINNED_BYTES ((size_t) 1 << 20)
 
+/* A line goes through the times of this size and of DEVICE_PINNED_BYTES. */
+#define DEVICE_SMALL_BYTES ((size_t) 4 << 10)
+
 /* Of one device. From the start of a copy to the moment the processor hears of its end. All zero:
  * not measured. */
 struct device_costs {
@@ -47,6 +50,10 @@ bool device_measure_pair(const struct device_measure *measure,
 
 /* Of a process whose memory another one measures: uses its device once. */
 bool device_take_turn(const struct device_measure *measure);
+
+/* The line through the times of the two sizes. Where both take the same, but for noise, bytes cost
+ * next to nothing: the time of the large one is not that of its bytes. */
+struct model_copy device_line(double small_s, double large_s);
 
 /* Can costs that another process has left be true? */
 bool device_costs_check(const struct device_costs *costs);

@@ -2,6 +2,7 @@
 /* What a pointer is and how device memory is copied, against the stand-in for the driver. Each case
  * is a process of its own, because a driver is loaded once. */
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -126,6 +127,22 @@ static void every_copy_of_a_device_is_measured(void)
     CHECK(device_measure(&measure, &costs) && device_costs_check(&costs), "not measured");
     costs.to_host.s_byte = -1;
     CHECK(!device_costs_check(&costs), "a negative time of a byte");
+}
+
+/* Of a device in turns each copy waits for its turn: 145 us, and once a little less for the large
+ * one. */
+static void what_bytes_add_is_told_from_what_a_copy_takes(void)
+{
+    const double size = (double) DEVICE_PINNED_BYTES;
+    struct model_copy line = device_line(6e-6, 26e-6);
+    CHECK(fabs(line.fixed_s + line.s_byte * size - 26e-6) < 1e-9 && line.fixed_s > 5e-6,
+          "6 us and 26 us: %g s and %g s a byte", line.fixed_s, line.s_byte);
+    line = device_line(145.2e-6, 145.1e-6);
+    CHECK(line.fixed_s > 140e-6 && line.s_byte * size < 2e-6 && line.s_byte > 0,
+          "twice 145 us: %g s and %g s a byte", line.fixed_s, line.s_byte);
+    line = device_line(1e-6, 1e-3); /* all of it is bytes */
+    CHECK(line.fixed_s == 0 && line.s_byte * size < 1.1e-3, "1 us and 1 ms: %g s and %g s a byte",
+          line.fixed_s, line.s_byte);
 }
 
 /* Each takes longer than the time that is given. */
@@ -747,6 +764,7 @@ static const struct {
              {"delay-us=0", contexts_come_and_go},
              {"devices=2", a_device_that_is_not_there_is_an_error},
              {"devices=2,mig", parts_of_a_card_are_told_apart},
+             {"", what_bytes_add_is_told_from_what_a_copy_takes},
              {"", the_stand_in_permits_no_other_memory},
              {"", the_stand_in_maps_one_chunk_at_a_place},
              {"without=cuMemcpyAsync", a_function_that_is_missing_is_named},
