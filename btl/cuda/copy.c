@@ -146,7 +146,7 @@ static int own_find(struct cuda_copy *copy, const cuda_key_t *key, uint64_t remo
     driver_result result;
     struct memory memory;
 
-    memory_ask((void *) (uintptr_t) key->start, &memory);
+    memory_ask((void *) (uintptr_t) remote, &memory); /* each chunk of a range has its number */
     if (memory.kind != MEMORY_DEVICE || memory.buffer_id != key->buffer_id)
         return OPAL_ERR_BAD_PARAM;
     copy->copier = copier_get(&memory, &result);

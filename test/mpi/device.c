@@ -804,6 +804,24 @@ static void calls_bounded(void)
     }
 }
 
+/* From a chunk of mapped memory that is not the first of its range, with the lane of device memory.
+ */
+static void chapter_self_chunk(void)
+{
+    enum { BYTES = 1 << 20 };
+    unsigned char *range = memory_new(MAPPED, 0), *in = malloc(BYTES);
+    fill(range + CHUNK, BYTES, 3);
+    long before = copies_now();
+    MPI_Sendrecv(range + CHUNK, BYTES, MPI_BYTE, rank, 2, in, BYTES, MPI_BYTE, rank, 2,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    long copies = copies_now() - before;
+    check(in, BYTES, 0, 3, 0, "from a second chunk to itself");
+    if (copies > 1)
+        FAIL("from a second chunk: %ld copies", copies);
+    free(in);
+    memory_free(MAPPED, range);
+}
+
 /* Long messages of a process to itself, from the host to a device: one copy, or where the host's
  * bytes have gaps as many as staging has pieces. */
 static void chapter_self_long(void)
@@ -1679,6 +1697,7 @@ static const struct {
     {"kinds", chapter_kinds, false},
     {"self", chapter_self, false},
     {"self-long", chapter_self_long, true},
+    {"self-chunk", chapter_self_chunk, true},
     {"few", chapter_few, true},
     {"types", chapter_types, false},
     {"truncate", chapter_truncate, false},

@@ -47,6 +47,7 @@ for chapter in types truncate persistent devices forced many order questions; do
     cuda_run "staged.$chapter" "" self,shm "$chapter"
 done
 cuda_run ipc.self-long "" self,shm,cuda self-long
+cuda_run ipc.self-chunk "" self,shm,cuda self-chunk
 cuda_run staged.self-long "" self,shm self-long
 cuda_run staged-tcp "" self,tcp many
 cuda_run "staged-$sm" "" "self,$sm" many
