@@ -45,7 +45,7 @@ struct device_entry {
     struct device_costs costs;
     struct driver_ipc_handle block;
     _Atomic int32_t owner; /* its pid; 0: there is no block. Relaxed: each looks for itself only */
-    _Atomic int32_t asker; /* who copies from there in turns; 0: nobody yet, below: it is done */
+    _Atomic int32_t asker; /* who copies from there in turns; 0: none yet, below 0: it is done */
     uint32_t processes;    /* that use the device */
     /* How often the owner was asked to use the device, by the asker, and has. Both write with
      * release, after what they did to the device, and read with acquire. */
