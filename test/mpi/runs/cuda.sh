@@ -194,7 +194,7 @@ done
 for lanes in self,shm self,shm,cuda; do
     mpi_says "cuda.lost.$lanes" "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" 2 \
         --mca pml multilane --mca btl "$lanes" -x LD_LIBRARY_PATH="$build/test/fake" \
-        -x MULTILANE_FAKE_CUDA=fail-copy=4,lost -- device lost
+        -x MULTILANE_FAKE_CUDA=fail-copy=1,lost -- device lost
 done
 
 # The program resets its devices, and goes on: by every way that memory of theirs may take, whatever
