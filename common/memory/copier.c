@@ -314,8 +314,11 @@ static driver_result copy_planes(const struct copy_shape *shape, driver_stream s
 
 static driver_result copy_halves(driver_ptr to, driver_ptr from, size_t half, driver_stream stream)
 {
-    const struct copy_shape shape = {
-        .to = {to, half}, .from = {from, half}, .bytes = half, .rows = 2, .planes = 1};
+    const struct copy_shape shape = {.to = {.start = to, .pitch = half},
+                                     .from = {.start = from, .pitch = half},
+                                     .bytes = half,
+                                     .rows = 2,
+                                     .planes = 1};
     return copy_rows(&shape, stream);
 }
 
