@@ -819,8 +819,12 @@ static void routes_to_a_process_are_asked_for_once(void)
               "port %u has no lane to its partner", i);
     }
     CHECK(routes_asked == PORTS * PORTS, "%u questions for %d pairs", routes_asked, PORTS * PORTS);
-    for (unsigned i = 1; i < PORTS; i++)
-        verbs_peers_close(&others[i - 1]);
+    for (unsigned i = 0; i < PORTS - 1; i++) {
+        verbs_peers_close(&others[i]);
+        free(others[i].waiting);
+        free(others[i].expecting);
+        free(others[i].greeting);
+    }
     end();
 }
 
