@@ -77,10 +77,11 @@ static struct {
     /* Bits: devices of this process, by the driver's number, set under the lock. Relaxed: who does
      * not see one yet looks again under it. */
     _Atomic uint64_t met;
-    _Atomic uint32_t mine;             /* the same by their entry; relaxed, as device_costs_turn
+    _Atomic uint32_t mine;             /* the same by their entry; relaxed, as turns_progress
                                         * looks without the lock */
     struct blocks blocks[DEVICES_MAX]; /* of ours, by entry */
     bool listens;                      /* turns_progress is registered */
+    int32_t me;                        /* getpid, which is a call of the system; set with `page` */
     int turns_tried;
     bool is_of_profile; /* the profile knows this device */
     /* For who asks without the lock: the page, and whether is_of_profile. Release, when they are
@@ -111,6 +112,7 @@ static void page_map(int fd)
     if (page != MAP_FAILED) {
         costs.page = page;
         costs.fd = fd;
+        costs.me = (int32_t) getpid();
         atomic_store_explicit(&costs.open_page, page, memory_order_release);
     } else if (fd >= 0) {
         close(fd);
@@ -177,7 +179,7 @@ static bool is_mine(uint32_t entry)
 
 static bool is_me(const _Atomic int32_t *pid)
 {
-    return atomic_load_explicit(pid, memory_order_relaxed) == (int32_t) getpid();
+    return atomic_load_explicit(pid, memory_order_relaxed) == costs.me;
 }
 
 static bool turn_is_asked(const struct device_entry *entry)
@@ -193,7 +195,8 @@ static void turns_answer(void)
         struct device_entry *entry = &costs.page->devices[i];
         const struct device_measure measure = {.copier = costs.blocks[i].copier,
                                                .block = costs.blocks[i].device};
-        if (!is_mine(i) || !measure.block || !is_me(&entry->owner) || !turn_is_asked(entry))
+        if (!is_mine(i) || !measure.block || !is_me(&entry->owner) || !turn_is_asked(entry) ||
+            !copier_is_alive(measure.copier))
             continue;
         uint32_t asked = atomic_load_explicit(&entry->asked, memory_order_relaxed);
         (void) device_take_turn(&measure);
@@ -332,7 +335,9 @@ static void turns_measure(uint32_t index)
                                            .turn = turn_ask,
                                            .context = entry};
     struct device_pair pair;
-    if (device_measure_pair(&measure, &entry->block, &pair) && pair.turns == 2 * ROUNDS) {
+    if (!copier_is_alive(measure.copier)) { /* the program has reset the device */
+        atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
+    } else if (device_measure_pair(&measure, &entry->block, &pair) && pair.turns == 2 * ROUNDS) {
         costs.page->pairs[index][index] = pair;
         atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
         atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
