@@ -133,7 +133,8 @@ static uint32_t local_processes(void)
 
 static bool ring_size_read(void)
 {
-    uint64_t bytes = last_cache_ring_bytes_here(shm.peers_expected);
+    const struct ring_sizes sizes = last_cache_ring_sizes_here(shm.peers_expected);
+    uint64_t bytes = sizes.most;
 
     if (strcmp(shm.ring_bytes_text, "auto") != 0 &&
         !size_read("ring_bytes", shm.ring_bytes_text, &bytes))
@@ -144,6 +145,7 @@ static bool ring_size_read(void)
         return false;
     }
     shm.ring_lines_max = (uint32_t) (bytes / RING_LINE_BYTES);
+    shm.ring_lines_usual = (uint32_t) (sizes.usual < bytes ? sizes.usual : bytes) / RING_LINE_BYTES;
     return true;
 }
 
@@ -204,8 +206,8 @@ static void limits_clip(void)
     size_t max = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES);
     size_t *limits[] = {&btl->btl_max_send_size, &btl->btl_eager_limit, &btl->btl_rndv_eager_limit};
 
-    if (ring_length_max(shm.ring_lines_max) > max)
-        max = ring_length_max(shm.ring_lines_max);
+    if (ring_length_max(shm.ring_lines_usual) > max)
+        max = ring_length_max(shm.ring_lines_usual);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         if (*limits[i] > max)
             *limits[i] = max;
@@ -260,7 +262,7 @@ static bool begin(void)
     if (!shm_own_segment_ready(SEGMENT_MEMFD))
         return false;
     shm.record.fd = shm_identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
-    shm.crowded = local_processes() > crowd_processors();
+    shm.crowded = shm.peers_expected > crowd_processors(shm.peers_expected);
     atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
     if (shm.single_copy != SHM_COPY_NONE)
         shm.readers_allowed = readers_allow();

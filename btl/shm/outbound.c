@@ -141,11 +141,16 @@ static void ring_begin_channel(shm_peer_t *peer, struct channel *channel, uint32
 /* A ring is not worth a larger one before it was used so many times over. */
 #define USED_LAPS 8u
 
+/* One that is full again within so many holds its sender up. Where processes share processors, a
+ * ring is full as well when its reader has had no turn. */
+#define FULL_AGAIN_LAPS 2u
+
 static void ring_limit(shm_peer_t *peer)
 {
     peer->length_max = ring_length_max(peer->out_lines);
     peer->out_head_seen = 0;
     peer->out_seen_ms = 0;
+    peer->out_head_full = 0 - FULL_AGAIN_LAPS * (uint64_t) peer->out_lines;
     if (peer->out_lines < shm.ring_lines_max)
         peer->out.limit = USED_LAPS * peer->out_lines;
 }
@@ -385,15 +390,29 @@ static void ring_put_aside(shm_peer_t *peer)
  * the time for messages from here on, and nothing gained for shorter ones. */
 #define LARGE_RING_LENGTH 1024u
 
+static bool ring_is_full_again(shm_peer_t *peer)
+{
+    uint64_t since = peer->out.head - peer->out_head_full;
+
+    peer->out_head_full = peer->out.head;
+    return since < FULL_AGAIN_LAPS * (uint64_t) peer->out_lines;
+}
+
+/* Is the usual ring, or a larger one, too small for what is sent? */
+static bool larger_pays(shm_peer_t *peer, size_t length, bool is_late)
+{
+    return shm.crowded ? is_late && ring_is_full_again(peer) : length >= LARGE_RING_LENGTH;
+}
+
 /* A message that is too long, or finds the ring full because the peer is late, wants to leave: the
  * usual ring. A ring that was merely used for long is followed by the next in size. */
-static uint32_t ring_lines_wanted(const shm_peer_t *peer, size_t length)
+static uint32_t ring_lines_wanted(shm_peer_t *peer, size_t length)
 {
     uint64_t freed = atomic_load_explicit(&peer->out.feedback->freed, memory_order_relaxed);
     bool is_late = peer->out.head - freed > peer->out_lines / 2;
-    uint32_t lines = peer->out_lines * GROWTH, usual = RING_BYTES_USUAL / RING_LINE_BYTES;
+    uint32_t lines = peer->out_lines * GROWTH, usual = shm.ring_lines_usual;
 
-    if (peer->out_lines >= usual && length < LARGE_RING_LENGTH)
+    if (peer->out_lines >= usual && !larger_pays(peer, length, is_late))
         lines = peer->out_lines;
     else if (peer->out_lines < usual && (lines > usual || is_late || length > peer->length_max))
         lines = usual;

@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 /* From <numaif.h>, which comes with a library that is not needed for one call. */
-#define POLICY_PREFERRED 1
+#define POLICY_PREFERRED       1
+#define POLICY_F_NODES_ALLOWED 4
 
 int shm_segment_random(void *memory, size_t bytes)
 {
@@ -272,16 +273,33 @@ void shm_segment_unmap(void *memory, size_t bytes)
         munmap(memory, bytes);
 }
 
-/* A hint: with one node, or without the right, the memory stays where it is. */
+struct nodes {
+    unsigned long words[16];
+};
+
+#define NODES_MAX (sizeof(struct nodes) * CHAR_BIT)
+
+/* May this process have memory of that node alone? */
+static bool node_is_only(const struct nodes *node)
+{
+    struct nodes allowed = {{0}};
+
+    return syscall(SYS_get_mempolicy, NULL, &allowed, NODES_MAX, NULL, POLICY_F_NODES_ALLOWED) ==
+               0 &&
+           memcmp(&allowed, node, sizeof(allowed)) == 0;
+}
+
+/* A hint: without the right, the memory stays where it is. */
 static void memory_place(void *memory, size_t bytes, int node)
 {
-    unsigned long nodes[16] = {0};
-    unsigned bits = sizeof(nodes[0]) * CHAR_BIT;
+    struct nodes nodes = {{0}};
+    unsigned bits = sizeof(nodes.words[0]) * CHAR_BIT;
 
-    if (node < 0 || (unsigned) node >= sizeof(nodes) * CHAR_BIT)
+    if (node < 0 || (unsigned) node >= NODES_MAX)
         return;
-    nodes[(unsigned) node / bits] = 1ul << (unsigned) node % bits;
-    (void) syscall(SYS_mbind, memory, bytes, POLICY_PREFERRED, nodes, sizeof(nodes) * CHAR_BIT, 0);
+    nodes.words[(unsigned) node / bits] = 1ul << (unsigned) node % bits;
+    if (!node_is_only(&nodes)) /* a policy makes a mapping of its own of that part */
+        (void) syscall(SYS_mbind, memory, bytes, POLICY_PREFERRED, &nodes, NODES_MAX, 0);
 }
 
 /* Makes its memory and maps it; 0 or errno. */

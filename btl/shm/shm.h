@@ -97,6 +97,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t out_lines;          /* of the ring in use */
     uint32_t old_lines;
     uint32_t out_ring;      /* rings announced in this connection (common/ring/move.h) */
+    uint64_t out_head_full; /* when the ring was full */
     uint64_t out_head_seen; /* by the sweep, */
     uint32_t out_seen_ms;   /* when it first saw it */
     /* The peer has finalized and ended. What the PML still sends to it, such as credit, is dropped
@@ -205,7 +206,8 @@ struct shm_state {
 
     struct shm_record record;
     uint32_t connection_count;
-    uint32_t peers_expected; /* of the job on this node */
+    uint32_t peers_expected;   /* of the job on this node */
+    uint32_t ring_lines_usual; /* of the first ring behind that of a connection */
     uint32_t ring_lines_max;
     uint64_t fair_bytes; /* of the channel that each of them may have */
     /* Of channels. `channel_lock` guards these three. */

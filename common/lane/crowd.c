@@ -124,18 +124,20 @@ double crowd_quota(const char *groups, const char *mount)
 struct processors {
     size_t bytes;
     cpu_set_t *all, *one; /* of all processes, and of one of them */
+    uint32_t processes;   /* how many those are */
 };
 
 static void affinity_add(pid_t pid, struct processors *found)
 {
     CPU_ZERO_S(found->bytes, found->one);
-    if (sched_getaffinity(pid, found->bytes, found->one) == 0)
-        CPU_OR_S(found->bytes, found->all, found->all, found->one);
+    if (sched_getaffinity(pid, found->bytes, found->one) != 0)
+        return;
+    CPU_OR_S(found->bytes, found->all, found->all, found->one);
+    found->processes++;
 }
 
-/* What the children of a thread of our launcher may run on. False: the kernel does not say who they
- * are. */
-static bool children_add(pid_t launcher, const char *thread, struct processors *found)
+/* What the children of a thread of our launcher may run on, if the kernel says who they are. */
+static void children_add(pid_t launcher, const char *thread, struct processors *found)
 {
     char path[64], *text = malloc(CHILDREN_BYTES), *rest = text, *word;
 
@@ -145,39 +147,39 @@ static bool children_add(pid_t launcher, const char *thread, struct processors *
         if (*word)
             affinity_add(atoi(word), found);
     free(text);
-    return good;
 }
 
-/* The processes beside this one: where they are bound, each has processors of its own. Where they
- * cannot be found, what the launcher may run on stands for them. */
-static void neighbours_add(struct processors *found)
+/* All processes of the launcher: where they are bound, each has processors of its own. Where some
+ * are not found, or not started yet, what the launcher may run on stands for them. */
+static void neighbours_add(struct processors *found, uint32_t processes)
 {
     pid_t launcher = getppid();
     char path[64];
     struct dirent *thread;
-    bool good = false;
 
     snprintf(path, sizeof(path), "/proc/%d/task", (int) launcher);
     DIR *threads = opendir(path);
     while (threads && (thread = readdir(threads)))
         if (thread->d_name[0] != '.')
-            good |= children_add(launcher, thread->d_name, found);
+            children_add(launcher, thread->d_name, found);
     if (threads)
         closedir(threads);
-    if (!good && launcher > 0)
+    if (found->processes < processes && launcher > 0)
         affinity_add(launcher, found);
 }
 
 /* Together, of this process and those beside it. */
-static double processors_allowed(void)
+static double processors_allowed(uint32_t processes)
 {
-    struct processors found = {CPU_ALLOC_SIZE(CPUS_MAX), CPU_ALLOC(CPUS_MAX), CPU_ALLOC(CPUS_MAX)};
+    struct processors found = {CPU_ALLOC_SIZE(CPUS_MAX), CPU_ALLOC(CPUS_MAX), CPU_ALLOC(CPUS_MAX),
+                               0};
     int count = 0;
 
     if (found.all && found.one) {
         CPU_ZERO_S(found.bytes, found.all);
         affinity_add(0, &found);
-        neighbours_add(&found);
+        found.processes = 0; /* it is one of the launcher's */
+        neighbours_add(&found, processes);
         count = CPU_COUNT_S(found.bytes, found.all);
     }
     CPU_FREE(found.all);
@@ -185,12 +187,12 @@ static double processors_allowed(void)
     return count > 0 ? count : (double) sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-double crowd_processors(void)
+double crowd_processors(uint32_t processes)
 {
     char groups[4096];
     double quota = INFINITY;
 
     if (file_read("/proc/self/cgroup", groups, sizeof(groups)))
         quota = crowd_quota(groups, "/sys/fs/cgroup");
-    return fmin(processors_allowed(), quota);
+    return fmin(processors_allowed(processes), quota);
 }

@@ -4,10 +4,12 @@
 #ifndef COMMON_LANE_CROWD_H
 #define COMMON_LANE_CROWD_H
 
-/* How many processors the processes may use that the launcher of this one started here: what they
- * may run on together, which a cpuset narrows, and what quota their cgroups have; not how many
+#include <stdint.h>
+
+/* How many processors so many processes may use, which the launcher of this one starts here: what
+ * they may run on together, which a cpuset narrows, and what quota their cgroups have; not how many
  * there are. Above 0. Reads a few files. */
-double crowd_processors(void);
+double crowd_processors(uint32_t processes);
 
 /* The processors that the quotas of the cgroups allow, of each level from that of the process up,
  * least first; infinite where none has one. `groups` is the text of /proc/self/cgroup, `mount`

@@ -69,7 +69,7 @@ struct last_cache last_cache_find(const char *cpus, int processor)
     return cache;
 }
 
-uint32_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes)
+struct ring_sizes last_cache_ring_sizes(const struct last_cache *cache, uint32_t processes)
 {
     uint64_t sharing = processes < cache->processors ? processes : cache->processors;
     uint64_t peers = processes > 1 ? processes - 1 : 1;
@@ -77,13 +77,14 @@ uint32_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processe
 
     while (bytes < RING_BYTES_MAX && bytes * 2 * peers * sharing <= cache->bytes / 2)
         bytes *= 2;
-    return bytes;
+    return (struct ring_sizes){.usual = RING_BYTES_USUAL, .most = bytes};
 }
 
-uint32_t last_cache_ring_bytes_here(uint32_t processes)
+struct ring_sizes last_cache_ring_sizes_here(uint32_t processes)
 {
     struct last_cache cache = last_cache_find("/sys/devices/system/cpu", sched_getcpu());
 
-    return processes > crowd_processors() ? RING_BYTES_USUAL
-                                          : last_cache_ring_bytes(&cache, processes);
+    if (processes > crowd_processors(processes))
+        return (struct ring_sizes){.usual = RING_BYTES_CROWDED, .most = RING_BYTES_USUAL};
+    return last_cache_ring_sizes(&cache, processes);
 }

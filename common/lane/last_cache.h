@@ -14,14 +14,21 @@ struct last_cache {
  * (/sys/devices/system/cpu). */
 struct last_cache last_cache_find(const char *cpus, int processor);
 
-/* A ring in use has this many bytes; */
 #define RING_BYTES_USUAL (256u << 10)
-/* more, up to this, where each of so many processes may send to each, and all their rings together
- * take half of the cache. A power of two. */
-#define RING_BYTES_MAX (4u << 20)
-uint32_t last_cache_ring_bytes(const struct last_cache *cache, uint32_t processes);
-/* On this node, by the cache of the processor that this thread runs on. Not more where processes
- * share processors: both ends then often have the same cache of their own. */
-uint32_t last_cache_ring_bytes_here(uint32_t processes);
+#define RING_BYTES_MAX   (4u << 20)
+/* Where processes share a processor, what one wrote waits in its cache for the other, which reads
+ * all of it in its turn. A larger ring has left that cache before it begins anew. */
+#define RING_BYTES_CROWDED (32u << 10)
+
+struct ring_sizes {
+    uint32_t usual; /* bytes of a ring in use; a power of two, */
+    uint32_t most;  /* to which it may grow; another one */
+};
+
+/* Where each of so many processes has a processor and may send to each other: rings grow as long as
+ * all of them together take half of the cache. */
+struct ring_sizes last_cache_ring_sizes(const struct last_cache *cache, uint32_t processes);
+/* On this node, by the cache of the processor that this thread runs on. */
+struct ring_sizes last_cache_ring_sizes_here(uint32_t processes);
 
 #endif

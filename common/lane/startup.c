@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "common/lane/last_cache.h"
+
 /* From an empty message to a copy of 256 KiB: at most this, and at least a millionth of it. */
 #define LONGEST_S 1e-2
 
@@ -14,7 +16,7 @@ static bool is_time(double time_s)
 
 bool startup_check(const struct startup_costs *costs)
 {
-    bool is_good = is_time(costs->empty_s);
+    bool is_good = is_time(costs->empty_s) && (costs->change_s == 0 || is_time(costs->change_s));
     for (int i = 0; i < STARTUP_SIZES; i++)
         is_good = is_good && is_time(costs->ring_s[i]) && is_time(costs->kernel_s[i]) &&
                   costs->ring_s[i] > costs->empty_s;
@@ -40,6 +42,13 @@ static void line_set(struct model_lane_range *range, double from_bytes, double f
         (overhead_s + fmax(0, time_s - growth * bytes)) / 2;
 }
 
+/* What a ring of a crowded node adds to a message: it is full each time that so much was written,
+ * and the sender waits as for the answer of a rendezvous. */
+static double refills_s(const struct startup_costs *costs, double bytes)
+{
+    return bytes < RING_BYTES_CROWDED ? 0 : 4 * costs->change_s * bytes / RING_BYTES_CROWDED;
+}
+
 /* Sends: as declared while a message fits a line of the ring; beyond, the time of the copies is
  * measured, and what else a message costs is declared. */
 static void sends_apply(const struct startup_costs *costs, struct model_lane_cost *cost)
@@ -50,11 +59,12 @@ static void sends_apply(const struct startup_costs *costs, struct model_lane_cos
     for (int i = 0; i < STARTUP_SIZES; i++) {
         struct model_lane_range *range = &cost->ranges[1 + i];
         double from = i ? (double) STARTUP_BYTES(i - 1) : 0;
-        double from_s = i ? costs->ring_s[i - 1] - costs->empty_s : 0;
+        double from_s = i ? costs->ring_s[i - 1] - costs->empty_s + refills_s(costs, from) : 0;
+        double bytes = (double) STARTUP_BYTES(i);
         *range = next;
         range->largest_bytes = i + 1 < STARTUP_SIZES ? STARTUP_BYTES(i) : UINT64_MAX;
-        line_set(range, from, from_s, (double) STARTUP_BYTES(i), costs->ring_s[i] - costs->empty_s,
-                 overhead_s);
+        line_set(range, from, from_s, bytes,
+                 costs->ring_s[i] - costs->empty_s + refills_s(costs, bytes), overhead_s);
     }
     cost->ranges[0] = small;
 }
@@ -100,16 +110,26 @@ static void set_measured(struct model_lane *lane, enum model_way way)
 }
 
 /* Both ends at once. Up to STARTUP_256K the data moves between two caches, and what moves it is
- * busy with one end: measured, both took as long as one. Beyond it each adds what it does alone. */
-static void both_apply(struct model_lane *lane)
+ * busy with one end: measured, both took as long as one. Beyond it each adds what it does alone, if
+ * each has a processor for it. */
+static void both_apply(const struct startup_costs *costs, struct model_lane *lane)
 {
     struct model_lane_cost *both = &lane->cost[MODEL_BY_BOTH];
     *both = lane->cost[MODEL_BY_GET];
-    for (uint32_t i = 1; i < both->range_count; i++)
+    for (uint32_t i = 1; i < both->range_count && costs->change_s == 0; i++)
         both->ranges[i].bandwidth_bytes_s +=
             model_lane_range_at(lane, MODEL_BY_PUT, both->ranges[i].largest_bytes)
                 ->bandwidth_bytes_s;
     set_measured(lane, MODEL_BY_BOTH);
+}
+
+static void latency_set(struct model_lane *lane, double latency_s)
+{
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
+            lane->cost[way].ranges[i].latency_s = latency_s;
+        model_lane_set_source(lane, (enum model_way) way, MODEL_LATENCY, MODEL_SOURCE_MEASURED);
+    }
 }
 
 void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
@@ -132,7 +152,9 @@ void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
             set_measured(lane, (enum model_way) way);
     }
     if (is_copied && (lane->can & MODEL_CAN_CONTROL))
-        both_apply(lane);
+        both_apply(costs, lane);
+    if (costs->change_s > 0)
+        latency_set(lane, costs->change_s);
 }
 
 /* Lanes of tcp inside a node share its processors. */

@@ -21,9 +21,10 @@ enum { STARTUP_SOCKET_SMALL, STARTUP_SOCKET_LARGE, STARTUP_BY_SOCKET };
 
 /* All zero: not measured. */
 struct startup_costs {
-    double empty_s;                     /* one way of an empty message through shared memory, */
-    double ring_s[STARTUP_SIZES];       /* and of one that both ends copy, in fragments of 16 KiB */
-    double kernel_s[STARTUP_SIZES];     /* the kernel's copy from the other core */
+    double empty_s;                 /* one way of an empty message through shared memory, */
+    double ring_s[STARTUP_SIZES];   /* and of one that both ends copy, in fragments of 16 KiB */
+    double kernel_s[STARTUP_SIZES]; /* the kernel's copy from the other core */
+    double change_s; /* from one process to another on a processor that they share; 0: none do */
     double socket_s[STARTUP_BY_SOCKET]; /* one way over a connection; all zero: not measured */
 };
 

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/lane/crowd.h"
 #include "common/lane/last_cache.h"
 
 #define FRAGMENT_BYTES ((size_t) 16 << 10)
@@ -58,6 +59,7 @@ struct pair {
     _Atomic bool has_failed; /* relaxed: the other end sees it soon, and it orders nothing */
     double until_s;
     unsigned first, task; /* this try begins with `first`; `task` is this end's alone */
+    bool is_on_one;       /* both ends are on one processor, which they give to each other */
 };
 
 static double now_s(void)
@@ -81,6 +83,8 @@ static bool await(struct pair *pair, _Atomic uint32_t *word, uint32_t value)
             return false;
         if (looks % 256 == 0 && now_s() >= pair->until_s)
             return give_up(pair);
+        if (pair->is_on_one)
+            sched_yield();
     }
     return true;
 }
@@ -262,7 +266,7 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
 /* What is measured, in this order, by both ends; what follows TASKS_OF_MEMORY only over a
  * connection.
  */
-#define TASKS_OF_MEMORY (2 * STARTUP_SIZES + 1)
+#define TASKS_OF_MEMORY (2 * STARTUP_SIZES + 1) /* the last of them: an empty message */
 #define TASKS           (TASKS_OF_MEMORY + STARTUP_BY_SOCKET)
 
 static double *task_of(struct startup_costs *costs, unsigned task, enum step *step, size_t *bytes)
@@ -377,15 +381,15 @@ static bool thread_start(pthread_t *thread, struct pair *pair, int processor)
     return is_good;
 }
 
-/* On the nearest processor of another core that this process may use; ours stays where it is
- * meanwhile. False: there is none. */
+/* On the nearest processor of another core that this process may use, or on ours; that stays where
+ * it is meanwhile. False: there is none. */
 static bool measure_on(struct pair *pair, int processor, struct startup_costs *costs)
 {
     long all = sysconf(_SC_NPROCESSORS_CONF);
     pthread_t thread;
-    for (int i = 1; i < all && i < OTHERS_TRIED; i++) {
+    for (int i = pair->is_on_one ? 0 : 1; i < all && i < OTHERS_TRIED; i++) {
         int other = (int) ((processor + i) % all);
-        if (is_sibling(processor, other) || !thread_start(&thread, pair, other))
+        if ((i > 0 && is_sibling(processor, other)) || !thread_start(&thread, pair, other))
             continue;
         costs_measure(pair, costs);
         pthread_join(thread, NULL);
@@ -409,54 +413,90 @@ static bool measure_bound(struct pair *pair, struct startup_costs *costs)
     return is_good;
 }
 
+/* What each try begins with. */
+struct setting {
+    unsigned char *memory; /* MOST_BYTES of each end for messages, and then a ring of each */
+    size_t ring_bytes;
+    bool is_on_one, has_sockets;
+};
+
+static struct end end_of(const struct setting *setting, size_t number)
+{
+    return (struct end){.user = setting->memory + number * MOST_BYTES,
+                        .ring = setting->memory + 2 * MOST_BYTES + number * setting->ring_bytes,
+                        .ring_bytes = setting->ring_bytes,
+                        .socket = -1};
+}
+
 /* Tasks from `first` on; how many are done then. More than there are: it is of no use to try again.
  */
-static unsigned try_measure(unsigned char *memory, size_t ring_bytes, bool has_sockets,
-                            unsigned first, struct startup_costs *costs)
+static unsigned try_measure(const struct setting *setting, unsigned first,
+                            struct startup_costs *costs)
 {
-    struct pair pair = {.until_s = now_s() + TRY_S, .first = first, .task = first};
-    pair.here.user = memory;
-    pair.there.user = memory + MOST_BYTES;
-    pair.here.ring = memory + 2 * MOST_BYTES;
-    pair.there.ring = pair.here.ring + ring_bytes;
-    pair.here.ring_bytes = pair.there.ring_bytes = ring_bytes;
-    pair.here.socket = pair.there.socket = -1;
-    if (has_sockets)
+    struct pair pair = {.here = end_of(setting, 0),
+                        .there = end_of(setting, 1),
+                        .until_s = now_s() + TRY_S,
+                        .first = first,
+                        .task = first,
+                        .is_on_one = setting->is_on_one};
+    if (setting->has_sockets)
         sockets_open(&pair);
     bool has_core = measure_bound(&pair, costs);
-    bool lacks_socket = has_sockets && pair.here.socket < 0;
+    bool lacks_socket = setting->has_sockets && pair.here.socket < 0;
     sockets_close(&pair);
     return !has_core || (lacks_socket && pair.task == TASKS_OF_MEMORY) ? TASKS + 1 : pair.task;
 }
 
-/* The rest is zero where not all of it was measured. */
-static void measure(unsigned char *memory, size_t ring_bytes, bool has_sockets,
-                    struct startup_costs *costs)
+/* Tasks from `first` to `wanted`; how many are done in the end. */
+static unsigned tasks_measure(const struct setting *setting, unsigned first, unsigned wanted,
+                              struct startup_costs *costs)
 {
     const struct timespec pause = {0, PAUSE_NS};
-    unsigned wanted = has_sockets ? TASKS : TASKS_OF_MEMORY, done = 0;
     double until_s = now_s() + STARTUP_MOST_S;
-    for (;;) {
-        done = try_measure(memory, ring_bytes, has_sockets, done, costs);
+    for (unsigned done = first;;) {
+        done = try_measure(setting, done, costs);
         if (done >= wanted || now_s() + TRY_S >= until_s)
-            break;
+            return done;
         nanosleep(&pause, NULL);
     }
-    if (done != TASKS)
+}
+
+/* An empty message between two threads of one processor; 0: it is too busy. */
+static double change_measure(struct setting setting)
+{
+    struct startup_costs costs = {0};
+    setting.is_on_one = true;
+    setting.has_sockets = false;
+    (void) tasks_measure(&setting, TASKS_OF_MEMORY - 1, TASKS_OF_MEMORY, &costs);
+    return costs.empty_s;
+}
+
+/* The rest is zero where not all of it was measured. */
+static void measure(const struct setting *setting, bool is_crowded, struct startup_costs *costs)
+{
+    unsigned wanted = setting->has_sockets ? TASKS : TASKS_OF_MEMORY;
+    if (tasks_measure(setting, 0, wanted, costs) != TASKS)
         memset(costs->socket_s, 0, sizeof(costs->socket_s));
+    if (is_crowded) {
+        costs->change_s = change_measure(*setting);
+        if (costs->change_s == 0)
+            costs->empty_s = 0; /* one without the other is of no use */
+    }
 }
 
 bool startup_measure(uint32_t processes, bool has_sockets, struct startup_costs *costs)
 {
-    size_t ring_bytes = last_cache_ring_bytes_here(processes);
-    size_t bytes = 2 * MOST_BYTES + 2 * ring_bytes;
-    unsigned char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    struct setting setting = {.ring_bytes = last_cache_ring_sizes_here(processes).most,
+                              .has_sockets = has_sockets};
+    size_t bytes = 2 * (MOST_BYTES + setting.ring_bytes);
+    setting.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     *costs = (struct startup_costs){0};
-    if (memory != MAP_FAILED) {
-        memset(memory, 1, 2 * MOST_BYTES); /* pages of their own, not all the one of zeros */
-        measure(memory, ring_bytes, has_sockets, costs);
-        munmap(memory, bytes);
+    if (setting.memory != MAP_FAILED) {
+        /* Pages of their own, not all the one of zeros. */
+        memset(setting.memory, 1, 2 * MOST_BYTES);
+        measure(&setting, processes > crowd_processors(processes), costs);
+        munmap(setting.memory, bytes);
     }
     if (startup_check(costs))
         return true;

@@ -72,6 +72,8 @@ static void faces_measure(const struct part *part)
         int cube[3] = {EDGE, EDGE, EDGE}, slice[3] = {EDGE, EDGE, EDGE}, start[3] = {0, 0, 0};
         MPI_Datatype type;
 
+        if (*face < 1 || *face > 3)
+            bench_stop("a cube has the faces 1, 2 and 3.");
         slice[*face - 1] = 1;
         start[*face - 1] = EDGE / 2;
         MPI_Type_create_subarray(3, cube, slice, start, MPI_ORDER_C, MPI_DOUBLE, &type);

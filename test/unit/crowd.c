@@ -83,8 +83,8 @@ static void name_too_long(void)
 static void processors(void)
 {
     cpu_set_t mine;
-    CHECK(crowd_processors() >= 1, "one process is a crowd");
-    CHECK(crowd_processors() < 100000, "any number of processes is no crowd");
+    CHECK(crowd_processors(1) >= 1, "one process is a crowd");
+    CHECK(crowd_processors(100000) < 100000, "any number of processes is no crowd");
     /* A process that is bound alone, beside others that are not, is no crowd of two: the test's
      * launcher has all. */
     CPU_ZERO(&mine);
@@ -92,12 +92,17 @@ static void processors(void)
         return;
     for (int cpu = 0; CPU_COUNT(&mine) > 1; cpu++)
         CPU_CLR(cpu, &mine);
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) /* bound, while the launcher has not started the other one */
+        _exit(sched_setaffinity(0, sizeof(mine), &mine) == 0 && crowd_processors(2) >= 2 ? 0 : 1);
+    (void) waitpid(child, &status, 0);
+    CHECK(status == 0, "the first of two processes that each have a processor is a crowd");
     if (sched_setaffinity(0, sizeof(mine), &mine) != 0)
         return;
-    pid_t child = fork();
+    child = fork();
     if (child == 0) /* beside which there is no other: the launcher is bound, as `taskset` does */
-        _exit(crowd_processors() < 2 ? 0 : 1);
-    int status = -1;
+        _exit(crowd_processors(2) < 2 ? 0 : 1);
     (void) waitpid(child, &status, 0);
     CHECK(status == 0, "two processes that a cpuset gives one processor are no crowd");
 }

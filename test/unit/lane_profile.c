@@ -361,6 +361,34 @@ static void the_machine_decides_who_copies(void)
           "the faster one is faster");
 }
 
+/* Where processes share processors, a full ring and the other end's answer both cost a change of
+ * processes, and two ends are no faster than one. */
+static void a_crowd_waits_for_its_turns(void)
+{
+    struct model_error error;
+    struct startup_costs alone = costs_of(10e9, 10e9), crowded = alone;
+    struct model_lane before = lane_in_memory(), lane = before;
+    crowded.change_s = 2e-6;
+    startup_apply(&alone, &before);
+    startup_apply(&crowded, &lane);
+    CHECK(model_lane_check(&lane, &error), "%s", error.text);
+    for (uint64_t bytes = 57; bytes <= 16384; bytes *= 2)
+        CHECK(bandwidth_of(&lane, MODEL_BY_SEND, bytes) ==
+                  bandwidth_of(&before, MODEL_BY_SEND, bytes),
+              "%llu bytes fit the ring", (unsigned long long) bytes);
+    /* 64 KiB: 6.6 us, and two rings full with 4 changes each. */
+    const struct model_lane_range *range = model_lane_range_at(&lane, MODEL_BY_SEND, 65536);
+    double time_s =
+        range->overhead_send_s + range->overhead_receive_s + 65536 / range->bandwidth_bytes_s;
+    CHECK(fabs(time_s / 22.6e-6 - 1) < 0.05, "64 KiB take %g", time_s);
+    for (int way = 0; way < MODEL_WAYS; way++)
+        CHECK(model_lane_range_at(&lane, (enum model_way) way, 65536)->latency_s == 2e-6 &&
+                  lane.source[way][MODEL_LATENCY] == MODEL_SOURCE_MEASURED,
+              "the latency of way %d", way);
+    CHECK(bandwidth_of(&lane, MODEL_BY_BOTH, 1 << 20) == bandwidth_of(&lane, MODEL_BY_GET, 1 << 20),
+          "both ends have one processor");
+}
+
 static void impossible_costs_change_nothing(void)
 {
     const struct model_lane before = lane_in_memory();
@@ -369,6 +397,8 @@ static void impossible_costs_change_nothing(void)
         for (size_t at = 0; at < sizeof(struct startup_costs) / sizeof(double); at++) {
             struct startup_costs costs = costs_of(10e9, 30e9);
             struct model_lane lane = before;
+            if (at == offsetof(struct startup_costs, change_s) / sizeof(double) && wrong[i] == 0)
+                continue;
             memcpy((char *) &costs + at * sizeof(double), &wrong[i], sizeof(double));
             if (at < offsetof(struct startup_costs, socket_s) / sizeof(double)) {
                 startup_apply(&costs, &lane);
@@ -411,14 +441,18 @@ static void sockets_inside_a_node_are_measured(void)
 /* What this machine says can be computed with; where it is too busy to say, all is zero. */
 static void this_machine_is_measured_or_not(void)
 {
+    static const uint32_t processes[] = {2, 100000};
     struct startup_costs costs, zero = {0};
     struct model_error error;
-    struct model_lane lane = lane_in_memory();
-    bool is_measured = startup_measure(2, true, &costs);
-    CHECK(is_measured ? startup_check(&costs) : memcmp(&costs, &zero, sizeof(zero)) == 0,
-          "neither measured nor nothing");
-    startup_apply(&costs, &lane);
-    CHECK(model_lane_check(&lane, &error), "%s", error.text);
+    for (int i = 0; i < 2; i++) {
+        struct model_lane lane = lane_in_memory();
+        bool is_measured = startup_measure(processes[i], true, &costs);
+        CHECK(is_measured ? startup_check(&costs) : memcmp(&costs, &zero, sizeof(zero)) == 0,
+              "neither measured nor nothing");
+        CHECK(i == 0 || !is_measured || costs.change_s > 0, "a crowd has changes");
+        startup_apply(&costs, &lane);
+        CHECK(model_lane_check(&lane, &error), "%s", error.text);
+    }
 }
 
 int main(void)
@@ -437,6 +471,7 @@ int main(void)
     costs_are_replaced_and_abilities_kept();
     measured_costs_replace_declared_ones();
     the_machine_decides_who_copies();
+    a_crowd_waits_for_its_turns();
     impossible_costs_change_nothing();
     sockets_inside_a_node_are_measured();
     this_machine_is_measured_or_not();

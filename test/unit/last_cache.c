@@ -83,15 +83,25 @@ static void rings_fit_into_half_of_it(void)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct last_cache cache = {cases[i].cache, cases[i].sharing};
-        uint32_t bytes = last_cache_ring_bytes(&cache, cases[i].processes);
+        struct ring_sizes sizes = last_cache_ring_sizes(&cache, cases[i].processes);
 
-        CHECK(bytes == cases[i].bytes, "%u processes: %u bytes", cases[i].processes, bytes);
+        CHECK(sizes.usual == RING_BYTES_USUAL && sizes.most == cases[i].bytes,
+              "%u processes: %u to %u bytes", cases[i].processes, sizes.usual, sizes.most);
     }
+}
+
+static void processes_that_share_processors_have_small_rings(void)
+{
+    struct ring_sizes sizes = last_cache_ring_sizes_here(100000);
+
+    CHECK(sizes.usual == RING_BYTES_CROWDED && sizes.most == RING_BYTES_USUAL, "%u to %u bytes",
+          sizes.usual, sizes.most);
 }
 
 int main(void)
 {
     caches_are_found();
     rings_fit_into_half_of_it();
+    processes_that_share_processors_have_small_rings();
     return check_end();
 }

@@ -181,7 +181,7 @@ void waiting_begin(void)
 {
     uint32_t threads = parameters.progress_thread ? 2 : 1;
     uint32_t processes = (uint32_t) ompi_process_info.num_local_peers + 1;
-    double for_each = processes * threads / crowd_processors();
+    double for_each = processes * threads / crowd_processors(processes);
 
     state.yield_ns = (uint64_t) (YIELD_NS * fmin(fmax(for_each, 1), YIELD_DEPTH_MAX));
     if (parameters.wait_mode == WAIT_SLEEP || (parameters.wait_mode == WAIT_AUTO && for_each > 1))

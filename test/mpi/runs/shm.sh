@@ -6,18 +6,18 @@ both="--mca pml multilane --mca btl self,shm --mca pml_multilane_protocol rndv-b
 # Small rings and little memory: nothing of Open MPI's decides there. With a sanitizer they run.
 [ -n "$sanitizer" ] ||
     elsewhere_without 'shm.@(crowd.32|grows.*|sizes.small-ring|sizes.pieces|traffic.@(10.*|5.small-ring|5.pieces|2.any-memory))'
+crowd_measure=$build/test/bench/crowd_measure
+one_processor=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
 shm_seconds=1
 [ -z "$whole" ] || shm_seconds=3
 [ -z "$MULTILANE_LONG" ] || shm_seconds=60
 
-# The lines of the largest ring for so many messages of that size each way, of which the ring may have
-# 16384; the usual has 4096.
+# shm_grows LINES PROGRAM...: the lines of the largest ring, which may have 16384; the usual has 4096.
 # shellcheck disable=SC2086
 shm_grows() {
     local lines=$1 said
     shift
-    said=$(mpirun_run 2 $shm --mca btl_shm_ring_bytes 1m --mca btl_base_verbose 10 \
-        -- "$build/test/bench/crowd_measure" "$@" 0 2>&1) || return 1
+    said=$(mpirun_run 2 $shm --mca btl_shm_ring_bytes 1m --mca btl_base_verbose 10 -- "$@" 2>&1) || return 1
     [ "$(sed -n 's/.*the ring to process .* has \([0-9]*\) lines now.*/\1/p' <<<"$said" | sort -n |
         tail -n 1)" = "$lines" ]
 }
@@ -40,8 +40,12 @@ shm_runs() {
     mpi_says shm.traffic.10.grows 'the ring to process .* has 256 lines now' 10 $shm \
         --mca btl_shm_memory_max 320k --mca btl_base_verbose 10 -- shm_traffic 1
     # Beyond 256 KiB (4,096 lines) for messages that gain by it, and not for short ones.
-    check "${prefix}shm.grows.large" shm_grows 16384 4000 5000
-    check "${prefix}shm.grows.short" shm_grows 4096 8 100000
+    check "${prefix}shm.grows.large" shm_grows 16384 "$crowd_measure" 4000 5000 0
+    check "${prefix}shm.grows.short" shm_grows 4096 "$crowd_measure" 8 100000 0
+    # On one processor 512, and more only where a ring is full again and again.
+    check "${prefix}shm.grows.crowded" shm_grows 512 "$(command -v taskset)" -c "$one_processor" "$crowd_measure" 4000 5000 0
+    check "${prefix}shm.grows.crowded-flood" shm_grows 16384 "$(command -v taskset)" -c "$one_processor" \
+        "$build/test/mpi/flood" --small 1 --large 2000 --bytes 4000 mutual
     [ -z "${MULTILANE_LONG:-}" ] || mpi_says shm.shrinks 'the ring to process .* has 16 lines now' 4 $shm \
         --mca btl_base_verbose 10 -- "$build/test/bench/crowd_measure" 8 300 6
     # No memory for any larger ring: all goes in pieces.
