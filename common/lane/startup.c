@@ -3,6 +3,7 @@
 #include "common/lane/startup.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/lane/last_cache.h"
 
@@ -42,13 +43,6 @@ static void line_set(struct model_lane_range *range, double from_bytes, double f
         (overhead_s + fmax(0, time_s - growth * bytes)) / 2;
 }
 
-/* What a ring of a crowded node adds to a message: it is full each time that so much was written,
- * and the sender waits as for the answer of a rendezvous. */
-static double refills_s(const struct startup_costs *costs, double bytes)
-{
-    return bytes < RING_BYTES_CROWDED ? 0 : 4 * costs->change_s * bytes / RING_BYTES_CROWDED;
-}
-
 /* Sends: as declared while a message fits a line of the ring; beyond, the time of the copies is
  * measured, and what else a message costs is declared. */
 static void sends_apply(const struct startup_costs *costs, struct model_lane_cost *cost)
@@ -59,12 +53,11 @@ static void sends_apply(const struct startup_costs *costs, struct model_lane_cos
     for (int i = 0; i < STARTUP_SIZES; i++) {
         struct model_lane_range *range = &cost->ranges[1 + i];
         double from = i ? (double) STARTUP_BYTES(i - 1) : 0;
-        double from_s = i ? costs->ring_s[i - 1] - costs->empty_s + refills_s(costs, from) : 0;
-        double bytes = (double) STARTUP_BYTES(i);
+        double from_s = i ? costs->ring_s[i - 1] - costs->empty_s : 0;
         *range = next;
         range->largest_bytes = i + 1 < STARTUP_SIZES ? STARTUP_BYTES(i) : UINT64_MAX;
-        line_set(range, from, from_s, bytes,
-                 costs->ring_s[i] - costs->empty_s + refills_s(costs, bytes), overhead_s);
+        line_set(range, from, from_s, (double) STARTUP_BYTES(i), costs->ring_s[i] - costs->empty_s,
+                 overhead_s);
     }
     cost->ranges[0] = small;
 }
@@ -110,33 +103,21 @@ static void set_measured(struct model_lane *lane, enum model_way way)
 }
 
 /* Both ends at once. Up to STARTUP_256K the data moves between two caches, and what moves it is
- * busy with one end: measured, both took as long as one. Beyond it each adds what it does alone, if
- * each has a processor for it. */
-static void both_apply(const struct startup_costs *costs, struct model_lane *lane)
+ * busy with one end: measured, both took as long as one. Beyond it each adds what it does alone. */
+static void both_apply(struct model_lane *lane)
 {
     struct model_lane_cost *both = &lane->cost[MODEL_BY_BOTH];
     *both = lane->cost[MODEL_BY_GET];
-    for (uint32_t i = 1; i < both->range_count && costs->change_s == 0; i++)
+    for (uint32_t i = 1; i < both->range_count; i++)
         both->ranges[i].bandwidth_bytes_s +=
             model_lane_range_at(lane, MODEL_BY_PUT, both->ranges[i].largest_bytes)
                 ->bandwidth_bytes_s;
     set_measured(lane, MODEL_BY_BOTH);
 }
 
-static void latency_set(struct model_lane *lane, double latency_s)
-{
-    for (int way = 0; way < MODEL_WAYS; way++) {
-        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
-            lane->cost[way].ranges[i].latency_s = latency_s;
-        model_lane_set_source(lane, (enum model_way) way, MODEL_LATENCY, MODEL_SOURCE_MEASURED);
-    }
-}
-
-void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
+static void copies_of_memory_apply(const struct startup_costs *costs, struct model_lane *lane)
 {
     struct model_lane_cost *sends = &lane->cost[MODEL_BY_SEND];
-    if (!startup_check(costs))
-        return;
     if ((lane->can & MODEL_CAN_CONTROL) && sends->range_count > 1 &&
         sends->ranges[0].largest_bytes < STARTUP_BYTES(STARTUP_4K)) {
         sends_apply(costs, sends);
@@ -152,10 +133,71 @@ void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
             set_measured(lane, (enum model_way) way);
     }
     if (is_copied && (lane->can & MODEL_CAN_CONTROL))
-        both_apply(costs, lane);
-    if (costs->change_s > 0)
-        latency_set(lane, costs->change_s);
+        both_apply(lane);
 }
+
+/* --- where processes share a processor -------------------------------------------------------- */
+
+/* The range that holds at `bytes` ends there, and one like it follows. */
+static void range_split(struct model_lane_cost *cost, uint64_t bytes)
+{
+    uint32_t at = 0;
+    while (at < cost->range_count && cost->ranges[at].largest_bytes < bytes)
+        at++;
+    if (at == cost->range_count || cost->ranges[at].largest_bytes == bytes ||
+        cost->range_count == MODEL_LANE_RANGES_MAX)
+        return;
+    memmove(&cost->ranges[at + 1], &cost->ranges[at],
+            (cost->range_count - at) * sizeof(cost->ranges[0]));
+    cost->ranges[at].largest_bytes = bytes;
+    cost->range_count++;
+}
+
+/* A ring is full each time that so much was written, and then the sender waits as long as for the
+ * answer of a rendezvous. */
+static void refills_apply(double change_s, struct model_lane_cost *sends)
+{
+    range_split(sends, RING_BYTES_CROWDED);
+    for (uint32_t i = 0; i < sends->range_count; i++) {
+        struct model_lane_range *range = &sends->ranges[i];
+        if (range->largest_bytes > RING_BYTES_CROWDED)
+            range->bandwidth_bytes_s =
+                1 / (1 / range->bandwidth_bytes_s + 4 * change_s / RING_BYTES_CROWDED);
+    }
+}
+
+/* Two ends that share a processor copy one after the other. */
+static void both_as_one(struct model_lane *lane)
+{
+    lane->cost[MODEL_BY_BOTH] = lane->cost[MODEL_BY_GET];
+    memcpy(lane->source[MODEL_BY_BOTH], lane->source[MODEL_BY_GET],
+           sizeof(lane->source[MODEL_BY_BOTH]));
+}
+
+static void change_apply(double change_s, struct model_lane *lane)
+{
+    enum model_source source =
+        change_s == STARTUP_CHANGE_USUAL_S ? MODEL_SOURCE_DEFAULT : MODEL_SOURCE_MEASURED;
+    if (lane->can & MODEL_CAN_CONTROL) {
+        refills_apply(change_s, &lane->cost[MODEL_BY_SEND]);
+        both_as_one(lane);
+    }
+    for (int way = 0; way < MODEL_WAYS; way++) {
+        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
+            lane->cost[way].ranges[i].latency_s = change_s;
+        model_lane_set_source(lane, (enum model_way) way, MODEL_LATENCY, source);
+    }
+}
+
+void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
+{
+    if (startup_check(costs))
+        copies_of_memory_apply(costs, lane);
+    if (is_time(costs->change_s))
+        change_apply(costs->change_s, lane);
+}
+
+/* --- connections ------------------------------------------------------------------------------ */
 
 /* Lanes of tcp inside a node share its processors. */
 #define SOCKET_GROUP 99

@@ -19,7 +19,10 @@ enum { STARTUP_4K, STARTUP_16K, STARTUP_64K, STARTUP_256K, STARTUP_SIZES };
 enum { STARTUP_SOCKET_SMALL, STARTUP_SOCKET_LARGE, STARTUP_BY_SOCKET };
 #define STARTUP_SOCKET_BYTES STARTUP_BYTES(STARTUP_256K)
 
-/* All zero: not measured. */
+/* Of a change from one process to another that was not measured. */
+#define STARTUP_CHANGE_USUAL_S 2e-6
+
+/* All zero but for change_s: not measured. */
 struct startup_costs {
     double empty_s;                 /* one way of an empty message through shared memory, */
     double ring_s[STARTUP_SIZES];   /* and of one that both ends copy, in fragments of 16 KiB */
@@ -32,7 +35,8 @@ struct startup_costs {
 bool startup_check(const struct startup_costs *costs);
 
 /* Puts what was measured into a lane inside this node: into sends, if it is a ring of ours in
- * shared memory, and into gets and puts, if the kernel does them. */
+ * shared memory, and into gets and puts, if the kernel does them. Where processes share a
+ * processor, what waiting for each other takes, measured or not. */
 void startup_apply(const struct startup_costs *costs, struct model_lane *lane);
 
 /* Sets what a lane of tcp inside this node costs, whatever interface it is named after: the kernel

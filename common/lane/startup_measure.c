@@ -417,6 +417,7 @@ static bool measure_bound(struct pair *pair, struct startup_costs *costs)
 struct setting {
     unsigned char *memory; /* MOST_BYTES of each end for messages, and then a ring of each */
     size_t ring_bytes;
+    double until_s; /* no try begins later */
     bool is_on_one, has_sockets;
 };
 
@@ -452,41 +453,41 @@ static unsigned tasks_measure(const struct setting *setting, unsigned first, uns
                               struct startup_costs *costs)
 {
     const struct timespec pause = {0, PAUSE_NS};
-    double until_s = now_s() + STARTUP_MOST_S;
     for (unsigned done = first;;) {
         done = try_measure(setting, done, costs);
-        if (done >= wanted || now_s() + TRY_S >= until_s)
+        if (done >= wanted || now_s() + TRY_S >= setting->until_s)
             return done;
         nanosleep(&pause, NULL);
     }
 }
 
-/* An empty message between two threads of one processor; 0: it is too busy. */
+/* The rest is zero where not all of it was measured. */
+static bool copies_measure(const struct setting *setting, struct startup_costs *costs)
+{
+    unsigned wanted = setting->has_sockets ? TASKS : TASKS_OF_MEMORY;
+    if (tasks_measure(setting, 0, wanted, costs) != TASKS)
+        memset(costs->socket_s, 0, sizeof(costs->socket_s));
+    if (startup_check(costs))
+        return true;
+    *costs = (struct startup_costs){0};
+    return false;
+}
+
+/* An empty message between two threads of one processor. */
 static double change_measure(struct setting setting)
 {
     struct startup_costs costs = {0};
     setting.is_on_one = true;
     setting.has_sockets = false;
     (void) tasks_measure(&setting, TASKS_OF_MEMORY - 1, TASKS_OF_MEMORY, &costs);
-    return costs.empty_s;
-}
-
-/* The rest is zero where not all of it was measured. */
-static void measure(const struct setting *setting, bool is_crowded, struct startup_costs *costs)
-{
-    unsigned wanted = setting->has_sockets ? TASKS : TASKS_OF_MEMORY;
-    if (tasks_measure(setting, 0, wanted, costs) != TASKS)
-        memset(costs->socket_s, 0, sizeof(costs->socket_s));
-    if (is_crowded) {
-        costs->change_s = change_measure(*setting);
-        if (costs->change_s == 0)
-            costs->empty_s = 0; /* one without the other is of no use */
-    }
+    return costs.empty_s > 0 ? costs.empty_s : STARTUP_CHANGE_USUAL_S;
 }
 
 bool startup_measure(uint32_t processes, bool has_sockets, struct startup_costs *costs)
 {
+    bool is_crowded = processes > crowd_processors(processes), is_measured = false;
     struct setting setting = {.ring_bytes = last_cache_ring_sizes_here(processes).most,
+                              .until_s = now_s() + STARTUP_MOST_S,
                               .has_sockets = has_sockets};
     size_t bytes = 2 * (MOST_BYTES + setting.ring_bytes);
     setting.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -495,11 +496,10 @@ bool startup_measure(uint32_t processes, bool has_sockets, struct startup_costs 
     if (setting.memory != MAP_FAILED) {
         /* Pages of their own, not all the one of zeros. */
         memset(setting.memory, 1, 2 * MOST_BYTES);
-        measure(&setting, processes > crowd_processors(processes), costs);
+        is_measured = copies_measure(&setting, costs);
+        if (is_crowded)
+            costs->change_s = is_measured ? change_measure(setting) : STARTUP_CHANGE_USUAL_S;
         munmap(setting.memory, bytes);
     }
-    if (startup_check(costs))
-        return true;
-    *costs = (struct startup_costs){0};
-    return false;
+    return is_measured;
 }

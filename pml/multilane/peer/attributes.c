@@ -273,16 +273,12 @@ static void attributes_of_both_ends(const struct lane *lane, struct model_lane *
 static void attributes_measured(const struct lane *lane, struct model_lane *out)
 {
     enum profile_placement placement = attributes_placement(lane->peer);
-    const struct startup_costs *costs = placement == PROFILE_HOST ? NULL : node_costs();
-    if (used_profile_apply(placement, out))
+    if (used_profile_apply(placement, out) || placement == PROFILE_HOST)
         return;
-    if (!compat_is_tcp(lane->btl)) {
-        if (costs)
-            startup_apply(costs, out);
-    } else if (placement != PROFILE_HOST &&
-               stock_btl_knows_no_network(lane_name(lane), lane->btl->btl_bandwidth)) {
-        startup_apply_socket(costs, out);
-    }
+    if (!compat_is_tcp(lane->btl))
+        startup_apply(node_costs(), out);
+    else if (stock_btl_knows_no_network(lane_name(lane), lane->btl->btl_bandwidth))
+        startup_apply_socket(node_costs(), out);
 }
 
 /* To another node a connection's round trip is better than a default. */
