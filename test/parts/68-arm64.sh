@@ -71,6 +71,7 @@ arm64_cannot() {
     pml_sockets) echo "qemu-user does not pass on what the kernel knows of a tcp connection (TCP_INFO)" ;;
     pml_profile) echo "qemu-user does not translate multilane-plan, which the test starts" ;;
     memory_cuda | verbs_dmabuf) echo "qemu-user has no process_vm_readv, by which freed device memory is told" ;;
+    cuda_list) echo "qemu-user has no process_vm_readv, by which the list of chunks is read" ;;
     esac
 }
 
