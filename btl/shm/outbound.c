@@ -141,16 +141,19 @@ static void ring_begin_channel(shm_peer_t *peer, struct channel *channel, uint32
 /* A ring is not worth a larger one before it was used so many times over. */
 #define USED_LAPS 8u
 
-/* One that is full again within so many holds its sender up. Where processes share processors, a
- * ring is full as well when its reader has had no turn. */
+/* One that is full so often, each time within so many laps, holds its sender up. Where processes
+ * share processors, a ring is full as well when its reader has had no turn, and larger rings for
+ * all peers cost more than some messages gain. */
 #define FULL_AGAIN_LAPS 2u
+#define FULL_OFTEN      32u
 
 static void ring_limit(shm_peer_t *peer)
 {
     peer->length_max = ring_length_max(peer->out_lines);
     peer->out_head_seen = 0;
     peer->out_seen_ms = 0;
-    peer->out_head_full = 0 - FULL_AGAIN_LAPS * (uint64_t) peer->out_lines;
+    peer->out_head_full = 0;
+    peer->out_full_times = 0;
     if (peer->out_lines < shm.ring_lines_max)
         peer->out.limit = USED_LAPS * peer->out_lines;
 }
@@ -390,18 +393,20 @@ static void ring_put_aside(shm_peer_t *peer)
  * the time for messages from here on, and nothing gained for shorter ones. */
 #define LARGE_RING_LENGTH 1024u
 
-static bool ring_is_full_again(shm_peer_t *peer)
+static bool ring_is_full_often(shm_peer_t *peer)
 {
     uint64_t since = peer->out.head - peer->out_head_full;
 
     peer->out_head_full = peer->out.head;
-    return since < FULL_AGAIN_LAPS * (uint64_t) peer->out_lines;
+    peer->out_full_times =
+        since < FULL_AGAIN_LAPS * (uint64_t) peer->out_lines ? peer->out_full_times + 1 : 0;
+    return peer->out_full_times >= FULL_OFTEN;
 }
 
 /* Is the usual ring, or a larger one, too small for what is sent? */
 static bool larger_pays(shm_peer_t *peer, size_t length, bool is_late)
 {
-    return shm.crowded ? is_late && ring_is_full_again(peer) : length >= LARGE_RING_LENGTH;
+    return shm.crowded ? is_late && ring_is_full_often(peer) : length >= LARGE_RING_LENGTH;
 }
 
 /* A message that is too long, or finds the ring full because the peer is late, wants to leave: the

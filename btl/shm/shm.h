@@ -96,10 +96,11 @@ struct mca_btl_base_endpoint_t {
     struct channel *old_channel; /* used before, until the peer reads the ring in use */
     uint32_t out_lines;          /* of the ring in use */
     uint32_t old_lines;
-    uint32_t out_ring;      /* rings announced in this connection (common/ring/move.h) */
-    uint64_t out_head_full; /* when the ring was full */
-    uint64_t out_head_seen; /* by the sweep, */
-    uint32_t out_seen_ms;   /* when it first saw it */
+    uint32_t out_ring;       /* rings announced in this connection (common/ring/move.h) */
+    uint64_t out_head_full;  /* when the ring was full last, */
+    uint32_t out_full_times; /* and how often in a row */
+    uint64_t out_head_seen;  /* by the sweep, */
+    uint32_t out_seen_ms;    /* when it first saw it */
     /* The peer has finalized and ended. What the PML still sends to it, such as credit, is dropped
      * as if it had been sent. */
     bool gone;
