@@ -397,6 +397,8 @@ static bool ring_is_full_often(shm_peer_t *peer)
 {
     uint64_t since = peer->out.head - peer->out_head_full;
 
+    if (since == 0) /* still full: a message that waits is tried again in each round of progress */
+        return false;
     peer->out_head_full = peer->out.head;
     peer->out_full_times =
         since < FULL_AGAIN_LAPS * (uint64_t) peer->out_lines ? peer->out_full_times + 1 : 0;

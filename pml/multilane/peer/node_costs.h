@@ -17,7 +17,7 @@ void node_costs_meet(ompi_proc_t *const *procs, size_t count);
 /* The first process of the node; false: it is not known yet. */
 bool node_first(opal_process_name_t *name);
 
-/* As the first process has measured them; all zero: it has not. */
+/* As the first process has measured them; all zero but for change_s: it has not. */
 const struct startup_costs *node_costs(void);
 
 void node_costs_fini(void);

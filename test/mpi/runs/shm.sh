@@ -45,7 +45,7 @@ shm_runs() {
     # On one processor 512, and more only where a ring is full again and again.
     check "${prefix}shm.grows.crowded" shm_grows 512 "$(command -v taskset)" -c "$one_processor" "$crowd_measure" 4000 5000 0
     check "${prefix}shm.grows.crowded-flood" shm_grows 16384 "$(command -v taskset)" -c "$one_processor" \
-        "$build/test/mpi/flood" --small 1 --large 2000 --bytes 4000 mutual
+        "$build/test/mpi/flood" --small 1 --large 8000 --bytes 4000 mutual
     [ -z "${MULTILANE_LONG:-}" ] || mpi_says shm.shrinks 'the ring to process .* has 16 lines now' 4 $shm \
         --mca btl_base_verbose 10 -- "$build/test/bench/crowd_measure" 8 300 6
     # No memory for any larger ring: all goes in pieces.
