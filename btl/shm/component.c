@@ -165,7 +165,8 @@ static void limit_complain(uint64_t limit)
 {
     uint64_t peers = shm.peers_expected, least = peers * peers * sizeof(struct connection);
 
-    if (limit / MEMORY_LIMIT_PART < least && opal_process_info.my_local_rank == 0)
+    shm.memory_is_short = limit / MEMORY_LIMIT_PART < least;
+    if (shm.memory_is_short && opal_process_info.my_local_rank == 0)
         SHM_SAY("this control group may use %llu MiB (memory.max), which is little for %u "
                 "processes: the small rings between all of them take %llu MiB.",
                 (unsigned long long) (limit >> 20), shm.peers_expected,
@@ -262,6 +263,8 @@ static bool begin(void)
     if (!shm_own_segment_ready(SEGMENT_MEMFD))
         return false;
     shm.record.fd = shm_identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
+    shm.part_tried = false;
+    shm_own_part_make();
     shm.crowded = shm.peers_expected > crowd_processors(shm.peers_expected);
     atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
     if (shm.single_copy != SHM_COPY_NONE)

@@ -27,18 +27,11 @@ void shm_peer_fail(shm_peer_t *peer, const char *why)
         shm.error_callback(&shm_module, 0, peer->proc, (char *) "shared memory");
 }
 
-/* Clocks of another time namespace say something else. */
-static uint64_t process_started(const shm_peer_t *peer)
-{
-    return peer->record.time_namespace == shm.record.time_namespace ? peer->record.started : 0;
-}
-
 static bool peer_has_ended(shm_peer_t *peer)
 {
     if (shm_peer_owner_lives(peer) || shm_peer_finalized(peer))
         return false;
-    return shm.record.pid_namespace != peer->record.pid_namespace ||
-           !shm_segment_process_lives(peer->record.pid, process_started(peer));
+    return shm.record.pid_namespace != peer->record.pid_namespace || !shm_peer_process_lives(peer);
 }
 
 /* A peer that ended in order needs nothing any more. Open MPI may never tell: it does not take

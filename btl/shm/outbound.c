@@ -53,9 +53,21 @@ static int peer_segment_open(shm_peer_t *peer)
     return descriptor;
 }
 
+/* The peer has a part of the job's memory: it is mapped, and all its entries have memory. */
+static bool peer_part_find(shm_peer_t *peer)
+{
+    if (!peer->segment && peer->kind == SEGMENT_MEMFD) {
+        peer->segment = shm_own_part_of(&peer->record);
+        peer->segment_bytes = 0;
+        peer->segment_connections = shm.segments[SEGMENT_JOB].connection_count;
+        peer->out_reserved = peer->segment != NULL;
+    }
+    return peer->segment && peer->segment_bytes == 0;
+}
+
 void shm_peer_segment_close(shm_peer_t *peer)
 {
-    if (peer->segment)
+    if (peer->segment && peer->segment_bytes > 0)
         shm_segment_unmap(peer->segment, peer->segment_bytes);
     if (peer->segment_fd >= 0)
         close(peer->segment_fd);
@@ -95,7 +107,8 @@ static bool connection_take(shm_peer_t *peer, uint32_t index)
 
 #define RESERVE_AHEAD 16u
 
-/* Takes a free entry, whose memory is reserved first: 0, EAGAIN if there is none, or an errno. */
+/* Takes a free entry, whose memory is reserved first, where there is a descriptor: 0, EAGAIN if
+ * there is none, or an errno. */
 static int connection_claim(shm_peer_t *peer, int descriptor)
 {
     uint32_t count = peer->segment_connections, index = connection_first(peer), ready = 0;
@@ -103,7 +116,7 @@ static int connection_claim(shm_peer_t *peer, int descriptor)
     for (uint32_t n = 0; n < count; n++, ready--) {
         if (ready == 0) {
             ready = n == 0 ? 1 : count - index < RESERVE_AHEAD ? count - index : RESERVE_AHEAD;
-            int error = shm_segment_reserve(descriptor, index, ready);
+            int error = descriptor < 0 ? 0 : shm_segment_reserve(descriptor, index, ready);
             if (error != 0)
                 return error;
         }
@@ -181,7 +194,7 @@ size_t shm_outbound_note(shm_peer_t *peer, void *note, size_t room)
 {
     if (!peer->known || peer->out_state == OUT_DEAD || peer->out_unusable)
         return 0;
-    if (!peer->segment) {
+    if (!peer_part_find(peer) && !peer->segment) {
         int descriptor = peer_segment_open(peer);
 
         if (descriptor < 0)
@@ -305,14 +318,15 @@ void shm_outbound_open(shm_peer_t *peer)
     if (peer->left_connection)
         return;
     int error = 0;
+    bool is_part = peer_part_find(peer);
     if (!peer->out_reserved || !connection_take(peer, connection_first(peer))) {
-        int descriptor = peer_segment_open(peer);
-        if (descriptor < 0) {
+        int descriptor = is_part ? -1 : peer_segment_open(peer);
+        if (descriptor < 0 && !is_part) {
             segment_missing(peer, errno);
             return;
         }
         error = connection_claim(peer, descriptor);
-        if (descriptor != peer->segment_fd)
+        if (descriptor >= 0 && descriptor != peer->segment_fd)
             close(descriptor);
     }
     peer->waiting_since_ms = 0;

@@ -12,7 +12,13 @@
 /* Address space for channels, by what they may hold: so much is lost between small ones. */
 #define SPACE_FACTOR 4u
 
-static const char *const kind_names[SEGMENT_KINDS] = {"anonymous memory", "a file in /dev/shm"};
+/* Two processes gain nothing by memory for the whole job, and for so many it is too much memory for
+ * those that speak to few. */
+#define PARTS_MIN 3u
+#define PARTS_MAX 256u
+
+static const char *const kind_names[SEGMENT_KINDS] = {"anonymous memory", "a file in /dev/shm",
+                                                      "a part of the job's memory"};
 
 const char *shm_segment_kind_name(enum segment_kind kind)
 {
@@ -36,6 +42,20 @@ static void memory_fit_files(void)
     shm.memory_max = most;
 }
 
+/* Release: pairs with shm_own_segment_is_live. */
+static void segment_live_set(enum segment_kind kind, bool live)
+{
+    atomic_store_explicit(&shm.segment_live[kind], live, memory_order_release);
+}
+
+/* Notes who uses which entry of the segment; false: there is no memory for that. */
+static bool connection_peers_make(const struct segment *segment)
+{
+    shm.connection_peers[segment->kind] =
+        calloc(segment->connection_count, sizeof(shm.connection_peers[segment->kind][0]));
+    return shm.connection_peers[segment->kind] != NULL;
+}
+
 bool shm_own_segment_ready(enum segment_kind kind)
 {
     struct segment *segment = &shm.segments[kind];
@@ -51,11 +71,8 @@ bool shm_own_segment_ready(enum segment_kind kind)
     if (error == 0 && kind == SEGMENT_FILE)
         (void) modex_remove_at_exit(segment->path);
     if (error == 0) {
-        shm.connection_peers[kind] =
-            calloc(shm.connection_count, sizeof(shm.connection_peers[kind][0]));
-        if (shm.connection_peers[kind]) {
-            /* Release: pairs with shm_own_segment_is_live. */
-            atomic_store_explicit(&shm.segment_live[kind], true, memory_order_release);
+        if (connection_peers_make(segment)) {
+            segment_live_set(kind, true);
             return true;
         }
         shm_segment_destroy(segment);
@@ -69,20 +86,91 @@ bool shm_own_segment_ready(enum segment_kind kind)
     return false;
 }
 
+static void note_write(struct segment_header *header, const void *note, uint32_t length)
+{
+    memcpy(header->note, note, length);
+    /* Release: pairs with shm_outbound_note. */
+    atomic_store_explicit(&header->note_bytes, length, memory_order_release);
+}
+
 void shm_own_note_leave(const void *note, size_t length)
 {
     if (length > MULTILANE_NOTE_BYTES)
         return;
-    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
-        struct segment_header *header =
-            shm.segments[kind].fd < 0 ? NULL : shm.segments[kind].header;
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++)
+        if (shm.segments[kind].fd >= 0)
+            note_write(shm.segments[kind].header, note, (uint32_t) length);
+}
 
-        if (!header)
-            continue;
-        memcpy(header->note, note, length);
-        /* Release: pairs with shm_outbound_note. */
-        atomic_store_explicit(&header->note_bytes, (uint32_t) length, memory_order_release);
+static void part_begin(int error, const char *failed)
+{
+    struct segment *own = &shm.segments[SEGMENT_JOB];
+    struct segment_header *before = shm.segments[SEGMENT_MEMFD].header;
+    /* Relaxed: written by this thread. */
+    uint32_t note_bytes = atomic_load_explicit(&before->note_bytes, memory_order_relaxed);
+
+    if (error == 0 && !connection_peers_make(own)) {
+        shm_segment_destroy(own);
+        failed = "note who uses it";
+        error = ENOMEM;
     }
+    if (error != 0) {
+        SHM_VERBOSE("the job's memory on this node: cannot %s: %s. Each process that sends to this "
+                    "one opens its memory instead.",
+                    failed, strerror(error));
+        return;
+    }
+    note_write(own->header, before->note, note_bytes);
+    segment_live_set(SEGMENT_JOB, true);
+    segment_live_set(SEGMENT_MEMFD, false);
+}
+
+void shm_own_part_make(void)
+{
+    const char *failed;
+    int error;
+
+    shm.record.job_part = (uint32_t) opal_process_info.my_local_rank;
+    shm.record.job_fd = -1;
+    if (shm.record.job_part != 0 || shm.record.fd < 0 || shm.peers_expected < PARTS_MIN ||
+        shm.peers_expected > PARTS_MAX || shm.memory_is_short)
+        return;
+    error = shm_segment_create_parts(&shm.segments[SEGMENT_JOB], &shm.record.memfd,
+                                     shm.peers_expected, shm.record.node, &failed);
+    part_begin(error, failed);
+    shm.record.job_fd = shm.segments[SEGMENT_JOB].fd;
+}
+
+void shm_own_part_take(const struct shm_record *first)
+{
+    const char *failed;
+    int error;
+
+    if (first->job_fd < 0 || first->host != shm.record.host || shm.part_tried)
+        return;
+    shm.part_tried = true;
+    if (shm.segments[SEGMENT_JOB].fd >= 0 || shm.record.job_part >= shm.peers_expected)
+        return;
+    error = shm_segment_join_parts(&shm.segments[SEGMENT_JOB], first->pid, first->job_fd,
+                                   &first->memfd, &shm.record.memfd, shm.peers_expected,
+                                   shm.record.job_part, shm.record.node, &failed);
+    part_begin(error, failed);
+}
+
+struct segment_header *shm_own_part_of(const struct shm_record *peer)
+{
+    return shm_segment_part(&shm.segments[SEGMENT_JOB], peer->job_part, &peer->memfd);
+}
+
+void shm_own_others_look(bool will_come)
+{
+    const struct segment *segment = &shm.segments[SEGMENT_MEMFD];
+
+    /* Relaxed: the doorbell is looked at from now on. */
+    if (!shm_own_segment_is_live(SEGMENT_MEMFD) && segment->fd >= 0 &&
+        (will_come ||
+         atomic_load_explicit(&segment->header->connection_end, memory_order_relaxed) != 0))
+        segment_live_set(SEGMENT_MEMFD, true);
 }
 
 void shm_own_segments_finalize(void)
@@ -98,7 +186,7 @@ void shm_own_segments_finalize(void)
 void shm_own_segments_destroy(void)
 {
     for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
-        atomic_store_explicit(&shm.segment_live[kind], false, memory_order_relaxed);
+        segment_live_set(kind, false);
         shm_segment_destroy(&shm.segments[kind]);
         free(shm.connection_peers[kind]);
         shm.connection_peers[kind] = NULL;

@@ -97,8 +97,26 @@ bool shm_peer_reads(const shm_peer_t *peer)
     return !peer->segment || (!shm_peer_finalized(peer) && shm_peer_owner_lives(peer));
 }
 
+/* Clocks of another time namespace say something else. */
+static uint64_t process_started(const shm_peer_t *peer)
+{
+    return peer->record.time_namespace == shm.record.time_namespace ? peer->record.started : 0;
+}
+
+bool shm_peer_process_lives(const shm_peer_t *peer)
+{
+    return shm.record.pid_namespace != peer->record.pid_namespace ||
+           shm_segment_process_lives(peer->record.pid, process_started(peer));
+}
+
 bool shm_peer_owner_lives(const shm_peer_t *peer)
 {
+    if (peer->segment && peer->segment_bytes == 0) {
+        bool known, lives = shm_segment_part_owner_lives(&shm.segments[SEGMENT_JOB],
+                                                         peer->record.job_part, &known);
+
+        return known ? lives : shm_peer_process_lives(peer);
+    }
     return peer->segment_fd >= 0 ? shm_segment_owner_lives(peer->segment_fd)
                                  : shm_segment_owner_found(peer->record.pid, peer->record.fd,
                                                            &peer->segment_identity);

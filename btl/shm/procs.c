@@ -41,6 +41,10 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     const char *refusal = shm_identity_refuses(record, same_job, &kind);
     if (!refusal && kind == SEGMENT_FILE && !file_segment_ready())
         refusal = "no file could be made for it in /dev/shm";
+    if (!refusal && same_job && kind == SEGMENT_MEMFD)
+        shm_own_part_take(record);
+    else if (!refusal)
+        shm_own_others_look(true);
     shm_peer_t *peer = shm_peer_find(&proc->proc_name);
     if (refusal) {
         SHM_VERBOSE("no lane to process %s: %s", OPAL_NAME_PRINT(proc->proc_name), refusal);

@@ -166,6 +166,7 @@ static void sweep(void)
 {
     if (OPAL_THREAD_TRYLOCK(&shm.lock) != 0)
         return;
+    shm_own_others_look(false);
     if (shm.peer_count > 0) {
         shm_peer_t *peer = shm.peers[shm.sweep_next++ % shm.peer_count];
 

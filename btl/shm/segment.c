@@ -96,19 +96,30 @@ static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
 
 /* The lock that shm_segment_owner_lives looks for. Of the POSIX kind, which a forked child does not
  * get. */
-static int life_lock(int fd)
+static struct flock lock_of(uint64_t offset)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    return (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) offset, .l_len = 1};
+}
 
-    return fcntl(fd, F_SETLK, &lock);
+static int life_lock(int fd, uint64_t offset)
+{
+    struct flock lock = lock_of(offset);
+
+    return fcntl(fd, F_SETLK, &lock) != 0 ? errno : 0;
+}
+
+static bool is_locked(int descriptor, uint64_t offset)
+{
+    struct flock lock = lock_of(offset);
+
+    /* Without such locks every owner counts as living. */
+    return fcntl(descriptor, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 bool shm_segment_owner_lives(int descriptor)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-
-    /* Without such locks every owner counts as living. */
-    return fcntl(descriptor, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+    return is_locked(descriptor, 0);
 }
 
 /* The state of a process, a letter, and when it began; 0: /proc does not say. */
@@ -319,12 +330,23 @@ static int segment_make(struct segment *segment, int node, const char **failed)
     if (error != 0)
         return error;
     *failed = "lock it";
-    return life_lock(segment->fd) != 0 ? errno : 0;
+    return life_lock(segment->fd, 0);
 }
 
-int shm_segment_create(struct segment *segment, enum segment_kind kind,
-                       const struct segment_nonce *nonce, uint32_t connection_count,
-                       size_t channel_bytes, int node, const char **failed)
+/* From here on peers may use it. */
+static void segment_open_up(struct segment *segment)
+{
+    segment->connections = shm_segment_connections(segment->header);
+    segment->header->layout = SEGMENT_LAYOUT;
+    segment->header->connection_count = segment->connection_count;
+    memcpy(&segment->header->nonce, &segment->nonce, sizeof(segment->nonce));
+    /* Release: a process that opens it and sees the state sees the rest (segment_is,
+     * shm_segment_part). */
+    atomic_store_explicit(&segment->header->state, SEGMENT_OPEN, memory_order_release);
+}
+
+static void segment_init(struct segment *segment, enum segment_kind kind,
+                         const struct segment_nonce *nonce, uint32_t connection_count)
 {
     memset(segment, 0, sizeof(*segment));
     segment->kind = kind;
@@ -334,6 +356,13 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
                                   ? (connection_count + 63) / 64
                                   : SEGMENT_DOORBELLS;
     segment->fd = -1;
+}
+
+int shm_segment_create(struct segment *segment, enum segment_kind kind,
+                       const struct segment_nonce *nonce, uint32_t connection_count,
+                       size_t channel_bytes, int node, const char **failed)
+{
+    segment_init(segment, kind, nonce, connection_count);
     segment->unit_count = (uint32_t) (round_up(channel_bytes, SEGMENT_ALIGN) / SEGMENT_ALIGN);
     segment->bytes =
         channels_begin(connection_count) + (size_t) segment->unit_count * SEGMENT_ALIGN;
@@ -348,13 +377,94 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
         shm_segment_destroy(segment);
         return error;
     }
-    segment->connections = shm_segment_connections(segment->header);
-    segment->header->layout = SEGMENT_LAYOUT;
-    segment->header->connection_count = connection_count;
-    /* Release: a process that opens it and sees the state sees the rest (segment_is). */
-    memcpy(&segment->header->nonce, nonce, sizeof(*nonce));
-    atomic_store_explicit(&segment->header->state, SEGMENT_OPEN, memory_order_release);
+    segment_open_up(segment);
     return 0;
+}
+
+static size_t part_bytes(uint32_t part_count)
+{
+    return round_up(connections_end(part_count), SEGMENT_ALIGN);
+}
+
+/* Takes the part `segment->part` of the memory behind `segment->fd`. */
+static int part_take(struct segment *segment, int node, const char **failed)
+{
+    size_t bytes = part_bytes(segment->part_count), used = connections_end(segment->part_count);
+    uint64_t offset = (uint64_t) segment->part * bytes;
+
+    *failed = "map it";
+    segment->bytes = segment->part_count * bytes;
+    segment->parts = shm_segment_map(segment->fd, 0, segment->bytes);
+    if (!segment->parts)
+        return errno;
+    shm_segment_identify(segment->fd, &segment->identity);
+    *failed = "lock its part of it"; /* another process may count itself as the same part */
+    int error = life_lock(segment->fd, offset);
+    if (error != 0)
+        return error;
+    *failed = "reserve its part of it";
+    struct segment_header *header = (struct segment_header *) (segment->parts + offset);
+    memory_place(header, used, node);
+    error = memory_reserve(segment->fd, offset, used);
+    if (error != 0)
+        return error;
+    *failed = "take a part that was used before";
+    if (atomic_load_explicit(&header->state, memory_order_relaxed) != 0)
+        return ESTALE;
+    segment->header = header;
+    segment_open_up(segment);
+    return 0;
+}
+
+int shm_segment_create_parts(struct segment *segment, const struct segment_nonce *nonce,
+                             uint32_t part_count, int node, const char **failed)
+{
+    segment_init(segment, SEGMENT_JOB, nonce, part_count);
+    segment->part_count = part_count;
+    *failed = "create it";
+    segment->fd = memory_open(SEGMENT_MEMFD, NULL, part_count * part_bytes(part_count));
+    int error = segment->fd < 0 ? errno : part_take(segment, node, failed);
+    if (error != 0)
+        shm_segment_destroy(segment);
+    return error;
+}
+
+int shm_segment_join_parts(struct segment *segment, int32_t pid, int32_t fd,
+                           const struct segment_nonce *first, const struct segment_nonce *nonce,
+                           uint32_t part_count, uint32_t part, int node, const char **failed)
+{
+    segment_init(segment, SEGMENT_JOB, nonce, part_count);
+    segment->part_count = part_count;
+    segment->part = part;
+    *failed = "open it";
+    segment->fd = shm_segment_open(pid, fd, first);
+    int error = segment->fd < 0 ? errno : part_take(segment, node, failed);
+    if (error != 0)
+        shm_segment_destroy(segment);
+    return error;
+}
+
+struct segment_header *shm_segment_part(const struct segment *segment, uint32_t part,
+                                        const struct segment_nonce *nonce)
+{
+    if (segment->fd < 0 || part >= segment->part_count)
+        return NULL;
+    struct segment_header *header =
+        (struct segment_header *) (segment->parts + part * part_bytes(segment->part_count));
+    /* Acquire: pairs with segment_open_up. */
+    if (atomic_load_explicit(&header->state, memory_order_acquire) == 0 ||
+        memcmp(&header->nonce, nonce, sizeof(*nonce)) != 0)
+        return NULL;
+    return header;
+}
+
+bool shm_segment_part_owner_lives(const struct segment *segment, uint32_t part, bool *known)
+{
+    struct segment_identity now;
+
+    shm_segment_identify(segment->fd, &now);
+    *known = now.device == segment->identity.device && now.inode == segment->identity.inode;
+    return *known && is_locked(segment->fd, part * part_bytes(segment->part_count));
 }
 
 void shm_segment_destroy(struct segment *segment)
@@ -365,8 +475,9 @@ void shm_segment_destroy(struct segment *segment)
         return;
     if (segment->kind == SEGMENT_FILE)
         unlink(segment->path);
-    shm_segment_unmap(segment->header, segment->bytes);
+    shm_segment_unmap(segment->parts ? (void *) segment->parts : segment->header, segment->bytes);
     close(segment->fd);
+    segment->parts = NULL;
     segment->header = NULL;
     segment->fd = -1;
 }

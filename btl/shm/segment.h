@@ -25,7 +25,12 @@
  *
  * A sender whose messages are large or many goes on in a larger ring (common/ring/move.h): a
  * channel of its own segment, which the receiver maps when it comes to it. No process writes memory
- * that another process still allocates from. */
+ * that another process still allocates from.
+ *
+ * To open one segment after the other costs more than the first messages do. So the first process
+ * of a job on a node makes memory with a part for each of them: such a part is a segment without
+ * channels, whose entries all have memory. It is mapped once, as a whole, and its senders need no
+ * system call. Other jobs, and who has no part there, use the segments above. */
 
 #define SEGMENT_LAYOUT          5u
 #define SEGMENT_PAGE            4096u
@@ -38,6 +43,7 @@
 enum segment_kind {
     SEGMENT_MEMFD, /* anonymous; peers open it through /proc/PID/fd */
     SEGMENT_FILE,  /* a file in /dev/shm, for peers that cannot */
+    SEGMENT_JOB,   /* a part of anonymous memory that the job's processes on this node share */
     SEGMENT_KINDS
 };
 
@@ -124,6 +130,12 @@ static inline size_t channel_bytes(uint32_t lines)
     return sizeof(struct channel) + ring_bytes(lines);
 }
 
+/* What was opened at the first contact, to find the very same again. */
+struct segment_identity {
+    uint64_t device;
+    uint64_t inode;
+};
+
 /* A segment of this process. */
 struct segment {
     enum segment_kind kind;
@@ -134,17 +146,16 @@ struct segment {
     uint32_t connection_count;
     uint32_t doorbell_words; /* the words of `doorbells` that these connections use */
     size_t bytes;            /* address space; memory is reserved channel by channel */
+    /* SEGMENT_JOB: the memory of all parts, how many, and which is ours. */
+    unsigned char *parts;
+    uint32_t part_count;
+    uint32_t part;
+    struct segment_identity identity; /* of the memory behind `fd` */
     /* Which units of SEGMENT_ALIGN bytes behind the connections belong to a channel. Kept here,
      * where no peer can write. */
     bool *units_used;
     uint32_t unit_count;
     char path[64]; /* SEGMENT_FILE */
-};
-
-/* What was opened at the first contact, to find the very same again. */
-struct segment_identity {
-    uint64_t device;
-    uint64_t inode;
 };
 
 /* Makes a segment for `connection_count` senders, with address space for `channel_bytes` of
@@ -153,6 +164,19 @@ struct segment_identity {
 int shm_segment_create(struct segment *segment, enum segment_kind kind,
                        const struct segment_nonce *nonce, uint32_t connection_count,
                        size_t channel_bytes, int node, const char **failed);
+/* Makes the memory of a job's `part_count` processes on this node, and takes part 0 of it. */
+int shm_segment_create_parts(struct segment *segment, const struct segment_nonce *nonce,
+                             uint32_t part_count, int node, const char **failed);
+/* Takes a part of that memory, which process `pid` has as descriptor `fd`; `first` is the nonce of
+ * part 0. */
+int shm_segment_join_parts(struct segment *segment, int32_t pid, int32_t fd,
+                           const struct segment_nonce *first, const struct segment_nonce *nonce,
+                           uint32_t part_count, uint32_t part, int node, const char **failed);
+/* The part with that nonce; NULL: its owner has not taken it. */
+struct segment_header *shm_segment_part(const struct segment *segment, uint32_t part,
+                                        const struct segment_nonce *nonce);
+/* As shm_segment_owner_lives. *known is false if the program has closed our descriptor. */
+bool shm_segment_part_owner_lives(const struct segment *segment, uint32_t part, bool *known);
 void shm_segment_destroy(struct segment *segment);
 
 /* A cleared channel whose memory is reserved, its lines on NUMA node `node` and what its sender

@@ -6,7 +6,8 @@ struct shm_state shm = {
     .single_copy_text = "auto",
     .ring_bytes_text = "auto",
     .memory_max_text = "auto",
-    .segments = {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}},
+    .segments =
+        {[SEGMENT_MEMFD] = {.fd = -1}, [SEGMENT_FILE] = {.fd = -1}, [SEGMENT_JOB] = {.fd = -1}},
 };
 
 /* Filled by component.c. */

@@ -39,7 +39,9 @@ enum shm_single_copy { SHM_COPY_AUTO, SHM_COPY_CMA, SHM_COPY_NONE };
 struct shm_record {
     uint32_t version;
     int32_t pid;
-    int32_t fd; /* of its anonymous memory; below 0: other processes cannot open it */
+    int32_t fd;        /* of its anonymous memory; below 0: other processes cannot open it */
+    int32_t job_fd;    /* of the job's memory on this node, which it made; below 0: it did not */
+    uint32_t job_part; /* which part of such memory it takes */
     uint32_t uid;
     uint64_t pid_namespace;
     uint64_t user_namespace;
@@ -56,7 +58,7 @@ struct shm_record {
     int32_t copies; /* enum shm_single_copy of the process */
 };
 
-#define SHM_RECORD_VERSION 3u
+#define SHM_RECORD_VERSION 4u
 
 enum peer_out {
     OUT_NONE,    /* nothing was sent yet */
@@ -84,7 +86,7 @@ struct mca_btl_base_endpoint_t {
     opal_mutex_t lock;
 
     struct segment_header *segment; /* the peer's, which holds our connection; NULL: not mapped */
-    size_t segment_bytes;
+    size_t segment_bytes;           /* 0: it is a part of the job's memory */
     uint32_t segment_connections;
     int segment_fd; /* of a file; of anonymous memory no descriptor is kept: -1 */
     struct segment_identity segment_identity;
@@ -218,6 +220,8 @@ struct shm_state {
     /* A ring could not grow: silent ones shrink sooner. Relaxed: a hint. */
     _Atomic bool memory_wanted;
     bool crowded;         /* common/lane/crowd.h */
+    bool memory_is_short; /* the control group's limit, for what limit_complain says */
+    bool part_tried;      /* shm_own_part_take */
     bool readers_allowed; /* readers.h */
     uint64_t proof;       /* what peers read to prove that they reach this process */
 
@@ -305,11 +309,27 @@ const char *shm_segment_kind_name(enum segment_kind kind);
 /* Makes our segment of that kind if it is not there; false, and says why, if that fails. Under
  * shm.lock or channel_lock. */
 bool shm_own_segment_ready(enum segment_kind kind);
-/* Whether our segment of that kind is complete. Acquire: pairs with the release in
- * shm_own_segment_ready. */
+/* Whether our segment of that kind is complete, and peers ring there. Acquire: pairs with the
+ * release in segment_live_set. */
 static inline bool shm_own_segment_is_live(int kind)
 {
     return atomic_load_explicit(&shm.segment_live[kind], memory_order_acquire);
+}
+/* The memory that the job's processes on this node share: its first process makes it, the others
+ * take their part when they see that one's record. Without it, peers open one another's segments.
+ */
+void shm_own_part_make(void);
+/* Under shm.lock. */
+void shm_own_part_take(const struct shm_record *first);
+/* The peer's part; NULL: it has none, or we have none. */
+struct segment_header *shm_own_part_of(const struct shm_record *peer);
+/* A process with a part looks at the doorbells of its other segment only if someone came there:
+ * this looks, in one of many rounds, or knows. Under shm.lock. */
+void shm_own_others_look(bool will_come);
+/* The segment in which this process sleeps. */
+static inline struct segment *shm_own_segment_awaited(void)
+{
+    return &shm.segments[shm_own_segment_is_live(SEGMENT_JOB) ? SEGMENT_JOB : SEGMENT_MEMFD];
 }
 /* Leaves a note for those who open the segments that there are. */
 void shm_own_note_leave(const void *note, size_t length);
@@ -353,6 +373,8 @@ bool shm_peer_finalized(const shm_peer_t *peer);
 bool shm_peer_reads(const shm_peer_t *peer);
 /* Whether the owner of the peer's segment, which was opened, lives. */
 bool shm_peer_owner_lives(const shm_peer_t *peer);
+/* Whether /proc shows the process, or cannot (another PID namespace). */
+bool shm_peer_process_lives(const shm_peer_t *peer);
 
 /* outbound.c. Under peer->lock, but for shm_is_shortage. */
 /* Brings out_state from OUT_NONE or OUT_WAITING on. */

@@ -94,7 +94,7 @@ bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t 
         bool blind = segments > 1 || /* of two words one wakes */
                      atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0;
 
-        shm_doorbell_sleep(&shm.segments[SEGMENT_MEMFD],
+        shm_doorbell_sleep(shm_own_segment_awaited(),
                            blind && microseconds > BLIND_US ? BLIND_US : microseconds);
         shm_receive_skip_rounds();
         idle = !shm_doorbell_rang();
@@ -105,6 +105,8 @@ bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t 
 
 void shm_wake(void)
 {
-    if (shm_own_segment_is_live(SEGMENT_MEMFD))
-        shm_doorbell_wake_own(&shm.segments[SEGMENT_MEMFD]);
+    struct segment *segment = shm_own_segment_awaited();
+
+    if (shm_own_segment_is_live(segment->kind))
+        shm_doorbell_wake_own(segment);
 }

@@ -415,6 +415,99 @@ static int death_seen_without_descriptors(void *argument)
     return !lived ? 2 : zombie_lives ? 3 : gone_lives ? 4 : 0;
 }
 
+/* --- parts of a job's memory --- */
+
+#define PARTS 3u
+
+struct joiner {
+    const struct segment *first;
+    struct segment_nonce nonce;
+    struct segment_nonce first_nonce;
+    int ready;
+};
+
+static int part_join(void *argument)
+{
+    const struct joiner *joiner = argument;
+    struct segment own;
+    const char *failed;
+    int error = shm_segment_join_parts(&own, (int32_t) getppid(), joiner->first->fd,
+                                       &joiner->first_nonce, &joiner->nonce, PARTS, 1, -1, &failed);
+
+    if (error != 0)
+        return error;
+    struct segment_header *first = shm_segment_part(&own, 0, &joiner->first->nonce);
+    if (!first || own.header == first || own.connection_count != PARTS)
+        return 200;
+    shm_segment_connections(first)[1].jobid = 4711;
+    own.connections[PARTS - 1].jobid = 4712;
+    if (joiner->ready < 0)
+        return 0;
+    if (write(joiner->ready, "", 1) != 1)
+        return 201;
+    for (;;)
+        pause();
+}
+
+static void parts_held(void)
+{
+    struct segment first;
+    struct segment_nonce nonce;
+    const char *failed = "";
+    int ready[2], error;
+    bool known;
+    char byte;
+
+    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0 && pipe(ready) == 0, "%s",
+          strerror(errno));
+    error = shm_segment_create_parts(&first, &nonce, PARTS, -1, &failed);
+    CHECK(error == 0, "cannot %s: %s", failed, strerror(error));
+    if (error != 0)
+        return;
+    size_t held = memory_held(&first);
+    CHECK(held <= 2 * (size_t) sysconf(_SC_PAGESIZE), "%zu bytes for one process of three", held);
+    struct joiner joiner = {.first = &first, .first_nonce = nonce, .ready = ready[1]};
+    joiner.nonce.bytes[0] = 1;
+    CHECK(shm_segment_part(&first, 0, &nonce) == first.header, "its own part");
+    CHECK(!shm_segment_part(&first, 1, &joiner.nonce), "a part that no process has taken");
+    CHECK(!shm_segment_part(&first, PARTS, &nonce), "a part behind the last");
+
+    pid_t child = fork();
+    if (child == 0)
+        _exit(part_join(&joiner));
+    CHECK(read(ready[0], &byte, 1) == 1, "the second process did not join");
+    struct segment_header *second = shm_segment_part(&first, 1, &joiner.nonce);
+    CHECK(second && second != first.header, "the part of the second process");
+    CHECK(!shm_segment_part(&first, 1, &nonce), "the part of another process");
+    CHECK(first.connections[1].jobid == 4711 && second &&
+              shm_segment_connections(second)[PARTS - 1].jobid == 4712,
+          "what the second process wrote");
+    CHECK(shm_segment_part_owner_lives(&first, 1, &known) && known, "taken for dead");
+    struct joiner late = {.first = &first, .nonce = nonce, .first_nonce = nonce, .ready = -1};
+    error = in_child(part_join, &late);
+    CHECK(error == EAGAIN || error == EACCES, "a part that another process has: %d", error);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    CHECK(!shm_segment_part_owner_lives(&first, 1, &known) && known, "its death is not seen");
+    error = in_child(part_join, &late);
+    CHECK(error == ESTALE, "a part that was used before: %d", error);
+    late.first_nonce = joiner.nonce;
+    error = in_child(part_join, &late);
+    CHECK(error == ESTALE, "memory of another job: %d", error);
+
+    int kept = dup(first.fd); /* as a program that closes what it does not know, and goes on */
+    close(first.fd);
+    CHECK(!shm_segment_part_owner_lives(&first, 1, &known) && !known, "a closed descriptor");
+    CHECK(dup2(ready[0], first.fd) == first.fd &&
+              !shm_segment_part_owner_lives(&first, 1, &known) && !known,
+          "a descriptor of something else");
+    dup2(kept, first.fd);
+    close(kept);
+    close(ready[0]);
+    close(ready[1]);
+    shm_segment_destroy(&first);
+}
+
 /* --- no memory --- */
 
 static int file_in_full_shm(void *argument)
@@ -493,7 +586,7 @@ static void where_it_may(const char *what, int (*body)(void *))
 
 int main(void)
 {
-    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+    for (int kind = SEGMENT_MEMFD; kind <= SEGMENT_FILE; kind++) {
         segment_holds((enum segment_kind) kind);
         memory_by_need((enum segment_kind) kind);
         memory_placed((enum segment_kind) kind);
@@ -501,6 +594,7 @@ int main(void)
         others_refused((enum segment_kind) kind);
         death_seen((enum segment_kind) kind);
     }
+    parts_held();
     fork_has_no_part();
     bounds_checked();
     unsealed_refused();
