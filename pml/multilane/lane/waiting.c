@@ -24,6 +24,8 @@
 #define YIELD_DEPTH_MAX 32.0
 /* The same while something waits for room at a lane, which does not wake. */
 #define YIELD_ROOM_NS 20000000u
+/* The clock is read once in so many turns that yield: most waits end before. */
+#define CLOCK_TURNS 8u
 
 /* A sleep is a part of the time waited so far, so what comes without waking the sleeper is late by
  * that part at most; it has these bounds. */
@@ -44,24 +46,35 @@ static struct {
     _Atomic int waiters;
 } state;
 
-static _Thread_local struct {
+struct waiter {
     enum waiting_for what;
     uint32_t seen;      /* of completions, before the thread last looked at its request */
     bool has_completed; /* a request, since then */
-    uint64_t since_ns;
-} me;
+    uint32_t turns;     /* that still yield before the clock is read */
+    uint64_t since_ns;  /* 0: the clock was not read yet */
+};
+
+/* One thread at a time calls MPI where none are in use, and the way to its own memory is long. */
+static struct waiter only_waiter;
+static _Thread_local struct waiter own_waiter;
+
+static inline struct waiter *waiter_me(void)
+{
+    return OPAL_UNLIKELY(opal_using_threads()) ? &own_waiter : &only_waiter;
+}
 
 static struct waited waited;
 
 /* A thread that has ended waits no more, so a later one may have its number. */
 static uintptr_t my_number(void)
 {
-    return (uintptr_t) &me;
+    return (uintptr_t) &own_waiter;
 }
 
 enum waiting_for waiting_change(enum waiting_for what)
 {
-    enum waiting_for before = me.what;
+    struct waiter *me = waiter_me();
+    enum waiting_for before = me->what;
 
     if (OPAL_UNLIKELY(opal_using_threads())) {
         waited_note(&waited, my_number());
@@ -69,8 +82,9 @@ enum waiting_for waiting_change(enum waiting_for what)
             atomic_fetch_add_explicit(&state.waiters, (what > 0) - (before > 0),
                                       memory_order_relaxed);
     }
-    me.what = what;
-    me.since_ns = 0;
+    me->what = what;
+    me->turns = CLOCK_TURNS;
+    me->since_ns = 0;
     return before;
 }
 
@@ -84,7 +98,7 @@ enum waiting_for waiting_kind(size_t count, ompi_request_t *const *requests)
 
 void waiting_wake(void)
 {
-    me.has_completed = true;
+    waiter_me()->has_completed = true;
     if (OPAL_LIKELY(!waited_others(&waited, my_number())))
         return; /* none of them sleeps */
     atomic_fetch_add_explicit(&waiting.completions, 1, memory_order_seq_cst); /* waiting_progress */
@@ -101,17 +115,17 @@ static void sleep_deaf(uint32_t microseconds)
     nanosleep(&time, NULL);
 }
 
-static bool sleep_for(uint32_t microseconds)
+static bool sleep_for(const struct waiter *me, uint32_t microseconds)
 {
     if (state.sleeper)
-        return state.sleeper->sleep(microseconds, &waiting.completions, me.seen);
+        return state.sleeper->sleep(microseconds, &waiting.completions, me->seen);
     sleep_deaf(microseconds);
     return false;
 }
 
-static uint32_t sleep_length_us(uint64_t waited_ns)
+static uint32_t sleep_length_us(enum waiting_for what, uint64_t waited_ns)
 {
-    uint64_t most = me.what == WAITING_MESSAGES && state.all_wake ? SLEEP_RINGED_US : SLEEP_MAX_US;
+    uint64_t most = what == WAITING_MESSAGES && state.all_wake ? SLEEP_RINGED_US : SLEEP_MAX_US;
     uint64_t length = waited_ns / 1000 / SLEEP_PART;
 
     if (length < SLEEP_MIN_US || pending_any())
@@ -119,30 +133,47 @@ static uint32_t sleep_length_us(uint64_t waited_ns)
     return (uint32_t) (length < most ? length : most);
 }
 
+/* Yields go on for a while; then *waited_ns says for how long. */
+static bool yields_still(struct waiter *me, uint64_t *waited_ns)
+{
+    if (me->turns > 0) {
+        me->turns--;
+        return true;
+    }
+    uint64_t now = clock_now_ns();
+    if (me->since_ns == 0)
+        me->since_ns = now;
+    *waited_ns = now - me->since_ns;
+    if (*waited_ns >= (pending_any() ? YIELD_ROOM_NS : state.yield_ns))
+        return false;
+    me->turns = CLOCK_TURNS - 1;
+    return true;
+}
+
 /* The last function that opal_progress calls: the others have looked. The result, above 0, keeps it
  * from yielding. */
 static int waiting_progress(void)
 {
-    if (me.what == WAITING_NOT)
+    struct waiter *me = waiter_me();
+    uint64_t waited_ns = 0;
+    if (me->what == WAITING_NOT)
         return 0;
-    uint64_t now = clock_now_ns();
-    if (!me.since_ns)
-        me.since_ns = now;
-    bool yields = now - me.since_ns < (pending_any() ? YIELD_ROOM_NS : state.yield_ns);
-    if (!yields && !me.has_completed && sleep_for(sleep_length_us(now - me.since_ns)))
-        me.since_ns = 0; /* more may follow */
+    bool yields = yields_still(me, &waited_ns);
+    if (!yields && !me->has_completed && sleep_for(me, sleep_length_us(me->what, waited_ns)))
+        me->since_ns = 0; /* more may follow */
     if (yields && !opal_progress_yield_when_idle)
         sched_yield();
-    me.has_completed = false;
-    me.seen = atomic_load_explicit(&waiting.completions, memory_order_seq_cst); /* waiting_wake */
+    me->has_completed = false;
+    me->seen = atomic_load_explicit(&waiting.completions, memory_order_seq_cst); /* waiting_wake */
     return !yields;
 }
 
 bool waiting_nap(uint32_t microseconds)
 {
-    me.seen = atomic_load_explicit(&waiting.completions, memory_order_relaxed); /* not awaited */
+    struct waiter *me = waiter_me();
+    me->seen = atomic_load_explicit(&waiting.completions, memory_order_relaxed); /* not awaited */
     if (atomic_load_explicit(&state.waiters, memory_order_relaxed) == 0)
-        return sleep_for(microseconds);
+        return sleep_for(me, microseconds);
     sleep_deaf(microseconds < SLEEP_MAX_US ? microseconds : SLEEP_MAX_US);
     return false;
 }
