@@ -367,8 +367,8 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
     segment->bytes =
         channels_begin(connection_count) + (size_t) segment->unit_count * SEGMENT_ALIGN;
     *failed = "note its rings";
-    segment->units_used = calloc(segment->unit_count + 1, sizeof(bool));
-    if (!segment->units_used)
+    segment->units = calloc(segment->unit_count + 1, 1);
+    if (!segment->units)
         return ENOMEM;
     if (kind == SEGMENT_FILE)
         shm_segment_file_path(segment->path, nonce);
@@ -469,8 +469,8 @@ bool shm_segment_part_owner_lives(const struct segment *segment, uint32_t part, 
 
 void shm_segment_destroy(struct segment *segment)
 {
-    free(segment->units_used);
-    segment->units_used = NULL;
+    free(segment->units);
+    segment->units = NULL;
     if (segment->fd < 0)
         return;
     if (segment->kind == SEGMENT_FILE)
@@ -488,11 +488,18 @@ static uint32_t units_find(const struct segment *segment, uint32_t count)
     uint32_t together = 0;
 
     for (uint32_t unit = 0; unit < segment->unit_count; unit++) {
-        together = segment->units_used[unit] ? 0 : together + 1;
+        together = segment->units[unit] == UNIT_USED ? 0 : together + 1;
         if (together == count)
             return unit + 1 - count;
     }
     return segment->unit_count;
+}
+
+/* A fault of a read brings the pages around it as well, one of a write its own page alone. */
+static void channel_fault_in(const struct channel *channel, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += SEGMENT_ALIGN)
+        (void) *((const volatile unsigned char *) channel + at);
 }
 
 struct channel *shm_segment_channel_get(struct segment *segment, uint32_t lines, int node,
@@ -500,22 +507,24 @@ struct channel *shm_segment_channel_get(struct segment *segment, uint32_t lines,
 {
     uint32_t count = channel_units(lines), first = units_find(segment, count);
     size_t offset = channels_begin(segment->connection_count) + (size_t) first * SEGMENT_ALIGN;
+    size_t bytes = channel_bytes(lines);
 
     if (first == segment->unit_count) {
         errno = ENOSPC;
         return NULL;
     }
     struct channel *channel = (struct channel *) ((unsigned char *) segment->header + offset);
-    /* A peer that had it before may have written there since. */
-    bool is_cleared = memory_release(segment->fd, offset, channel_bytes(lines));
+    bool is_cleared = !memchr(segment->units + first, UNIT_FREED, count) ||
+                      memory_release(segment->fd, offset, bytes);
     memory_place(channel, sizeof(*channel), own_node);
     memory_place(channel->lines, ring_bytes(lines), node);
-    errno = memory_reserve(segment->fd, offset, channel_bytes(lines));
+    errno = memory_reserve(segment->fd, offset, bytes);
     if (errno != 0)
         return NULL;
     if (!is_cleared)
-        memset(channel, 0, channel_bytes(lines));
-    memset(segment->units_used + first, true, count);
+        memset(channel, 0, bytes);
+    channel_fault_in(channel, bytes);
+    memset(segment->units + first, UNIT_USED, count);
     return channel;
 }
 
@@ -525,7 +534,7 @@ void shm_segment_channel_put(struct segment *segment, struct channel *channel, u
     size_t first = (offset - channels_begin(segment->connection_count)) / SEGMENT_ALIGN;
 
     (void) memory_release(segment->fd, offset, channel_bytes(lines));
-    memset(segment->units_used + first, false, channel_units(lines));
+    memset(segment->units + first, UNIT_FREED, channel_units(lines));
 }
 
 /* The header up to its doorbells, as it is now. Reading costs less than mapping. */

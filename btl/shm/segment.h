@@ -30,7 +30,8 @@
  * To open one segment after the other costs more than the first messages do. So the first process
  * of a job on a node makes memory with a part for each of them: such a part is a segment without
  * channels, whose entries all have memory. It is mapped once, as a whole, and its senders need no
- * system call. Other jobs, and who has no part there, use the segments above. */
+ * system call. Channels are not there: all their owners would wait for one lock of the kernel to
+ * reserve memory. Other jobs, and processes without a part, use the segments above. */
 
 #define SEGMENT_LAYOUT          5u
 #define SEGMENT_PAGE            4096u
@@ -130,6 +131,12 @@ static inline size_t channel_bytes(uint32_t lines)
     return sizeof(struct channel) + ring_bytes(lines);
 }
 
+enum segment_unit {
+    UNIT_NEW,  /* no channel had it */
+    UNIT_USED, /* it belongs to a channel */
+    UNIT_FREED /* a peer that had its channel may write there still */
+};
+
 /* What was opened at the first contact, to find the very same again. */
 struct segment_identity {
     uint64_t device;
@@ -151,9 +158,9 @@ struct segment {
     uint32_t part_count;
     uint32_t part;
     struct segment_identity identity; /* of the memory behind `fd` */
-    /* Which units of SEGMENT_ALIGN bytes behind the connections belong to a channel. Kept here,
-     * where no peer can write. */
-    bool *units_used;
+    /* The units of SEGMENT_ALIGN bytes behind the connections (enum segment_unit). Kept here, where
+     * no peer can write. */
+    unsigned char *units;
     uint32_t unit_count;
     char path[64]; /* SEGMENT_FILE */
 };
