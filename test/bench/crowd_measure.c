@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the first messages between all processes of a full node take, for test/bench/crowd: rank 0
  * prints the milliseconds of the first two rounds of SIZE bytes, the machine's shared memory after
- * them, and the mean of the processes' own shares of all memory, both in KiB. With COUNT and
- * SECONDS as many rounds follow, then silence, and two more rounds. */
+ * them, the mean of the processes' own shares of all memory, both in KiB, and how many mappings of
+ * the shm lane it has. With COUNT and SECONDS as many rounds follow, then silence, and two more
+ * rounds. */
 #include <mpi.h>
 
 #include <stdio.h>
@@ -23,6 +24,20 @@ static double kib_of(const char *path, const char *field)
     if (NULL != file)
         fclose(file);
     return kib;
+}
+
+/* Mappings of shared memory that the shm lane made. */
+static int mappings(void)
+{
+    FILE *file = fopen("/proc/self/maps", "r");
+    char line[512];
+    int count = 0;
+
+    while (NULL != file && NULL != fgets(line, sizeof(line), file))
+        count += NULL != strstr(line, "/memfd:multilane ");
+    if (NULL != file)
+        fclose(file);
+    return count;
 }
 
 static void round_of_all(char *out, char *in, int size)
@@ -66,8 +81,8 @@ int main(int argc, char **argv)
     own = kib_of("/proc/self/smaps_rollup", "Pss");
     MPI_Reduce(&own, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (0 == rank)
-        printf("crowd %d ranks %.1f ms %.0f shared %.0f own\n", ranks, took * 1e3,
-               kib_of("/proc/meminfo", "Shmem"), sum / ranks);
+        printf("crowd %d ranks %.1f ms %.0f shared %.0f own %d mapped\n", ranks, took * 1e3,
+               kib_of("/proc/meminfo", "Shmem"), sum / ranks, mappings());
     for (int i = 0; argc > 3 && i < atoi(argv[2]); i++)
         round_of_all(out, in, size);
     if (argc > 3) {

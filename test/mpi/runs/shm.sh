@@ -170,6 +170,8 @@ fi
 crowd() {
     "$(dirname "${BASH_SOURCE[0]}")/../../bench/crowd" "$build" --runs 1 "$@"
 }
+# Nor does a process map the memory of each other one: its own, and one for the whole job.
+mpi_says shm.one-memory 'own 2 mapped' 8 $shm -- "$crowd_measure" 8
 check "${prefix}shm.crowd.32" crowd --ranks 32 --shared-max 8
 if [ -n "${MULTILANE_LONG:-}" ]; then
     check "${prefix}shm.crowd.128" crowd --ranks 128 --shared-max 128
