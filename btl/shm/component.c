@@ -264,6 +264,7 @@ static bool begin(void)
         return false;
     shm.record.fd = shm_identity_is_open() ? shm.segments[SEGMENT_MEMFD].fd : -1;
     shm.part_tried = false;
+    atomic_store_explicit(&shm.copies_work, false, memory_order_relaxed);
     shm_own_part_make();
     shm.crowded = shm.peers_expected > crowd_processors(shm.peers_expected);
     atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);

@@ -49,10 +49,12 @@ static void copy_prove(shm_peer_t *peer)
         why = strerror(errno);
     else if (!why && value != peer->record.proof_value)
         why = "that number is another process";
-    if (!why)
+    if (!why) {
         peer->copy_proven = true;
-    else
+        atomic_store_explicit(&shm.copies_work, true, memory_order_relaxed); /* a hint */
+    } else {
         copy_refused(peer, why);
+    }
 }
 
 bool shm_copy_possible(shm_peer_t *peer)
@@ -64,6 +66,13 @@ bool shm_copy_possible(shm_peer_t *peer)
         biased_unlock(&peer->lock);
     }
     return peer->copy_proven;
+}
+
+bool shm_copy_expected(shm_peer_t *peer)
+{
+    return (!peer->copy_tried && !copy_barred(peer) &&
+            atomic_load_explicit(&shm.copies_work, memory_order_relaxed)) ||
+           shm_copy_possible(peer);
 }
 
 /* The return code for an errno of the system. */

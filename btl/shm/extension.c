@@ -30,8 +30,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
     /* Without a peer: the kernel copies between processes of one user, unless it is told not to. */
-    bool can_copy = peer ? shm_copy_possible(peer) : strcmp(shm.single_copy_text, "none") != 0;
-    bool copies = peer ? peer->copy_proven : can_copy;
+    bool can_copy = peer ? shm_copy_expected(peer) : strcmp(shm.single_copy_text, "none") != 0;
     struct model_error error;
 
     if (!btl) {
@@ -47,13 +46,13 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
     out->capacity_group = 1;
     out->short_max_bytes = btl->btl_max_send_size;
     out->copied_max_bytes = btl->btl_max_send_size;
-    out->zcopied_max_bytes = copies ? SIZE_MAX : 0;
+    out->zcopied_max_bytes = can_copy ? SIZE_MAX : 0;
     out->piece_min_bytes = 4096;
     cost_set(&out->cost[MULTILANE_BY_SEND], send_ranges,
              sizeof(send_ranges) / sizeof(send_ranges[0]));
     /* Without the kernel's copying, get and put go by message and cost as much as messages. */
     for (int way = MULTILANE_BY_GET; way <= MULTILANE_BY_PUT; way++) {
-        if (copies)
+        if (can_copy)
             cost_set(&out->cost[way], copy_ranges, sizeof(copy_ranges) / sizeof(copy_ranges[0]));
         else
             cost_set(&out->cost[way], send_ranges, sizeof(send_ranges) / sizeof(send_ranges[0]));

@@ -222,6 +222,8 @@ struct shm_state {
     bool crowded;         /* common/lane/crowd.h */
     bool memory_is_short; /* the control group's limit, for what limit_complain says */
     bool part_tried;      /* shm_own_part_take */
+    /* The proof of copy.c has succeeded with a peer. Relaxed: a hint. */
+    _Atomic bool copies_work;
     bool readers_allowed; /* readers.h */
     uint64_t proof;       /* what peers read to prove that they reach this process */
 
@@ -417,6 +419,9 @@ void shm_send_fail_pending(shm_peer_t *peer);
 
 /* copy.c: process_vm_readv and writev. */
 bool shm_copy_possible(shm_peer_t *peer);
+/* The same before the first copy, and then without a system call for each peer: where one could be
+ * proven, the next will be. Where it cannot, its copies go by message. */
+bool shm_copy_expected(shm_peer_t *peer);
 int shm_copy_from(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local,
                   uint64_t remote_address, size_t length);
 int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
