@@ -121,6 +121,7 @@ static void part_begin(int error, const char *failed)
         return;
     }
     note_write(own->header, before->note, note_bytes);
+    shm_segment_open_up(own);
     segment_live_set(SEGMENT_JOB, true);
     segment_live_set(SEGMENT_MEMFD, false);
 }

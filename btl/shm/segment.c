@@ -333,10 +333,8 @@ static int segment_make(struct segment *segment, int node, const char **failed)
     return life_lock(segment->fd, 0);
 }
 
-/* From here on peers may use it. */
-static void segment_open_up(struct segment *segment)
+void shm_segment_open_up(struct segment *segment)
 {
-    segment->connections = shm_segment_connections(segment->header);
     segment->header->layout = SEGMENT_LAYOUT;
     segment->header->connection_count = segment->connection_count;
     memcpy(&segment->header->nonce, &segment->nonce, sizeof(segment->nonce));
@@ -377,7 +375,8 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
         shm_segment_destroy(segment);
         return error;
     }
-    segment_open_up(segment);
+    segment->connections = shm_segment_connections(segment->header);
+    shm_segment_open_up(segment);
     return 0;
 }
 
@@ -398,6 +397,10 @@ static int part_take(struct segment *segment, int node, const char **failed)
     if (!segment->parts)
         return errno;
     shm_segment_identify(segment->fd, &segment->identity);
+    *failed = "use it, which is for another number of processes";
+    if (segment->part != 0 &&
+        ((struct segment_header *) segment->parts)->connection_count != segment->part_count)
+        return ERANGE;
     *failed = "lock its part of it"; /* another process may count itself as the same part */
     int error = life_lock(segment->fd, offset);
     if (error != 0)
@@ -412,7 +415,7 @@ static int part_take(struct segment *segment, int node, const char **failed)
     if (atomic_load_explicit(&header->state, memory_order_relaxed) != 0)
         return ESTALE;
     segment->header = header;
-    segment_open_up(segment);
+    segment->connections = shm_segment_connections(header);
     return 0;
 }
 
@@ -451,7 +454,7 @@ struct segment_header *shm_segment_part(const struct segment *segment, uint32_t 
         return NULL;
     struct segment_header *header =
         (struct segment_header *) (segment->parts + part * part_bytes(segment->part_count));
-    /* Acquire: pairs with segment_open_up. */
+    /* Acquire: pairs with shm_segment_open_up. */
     if (atomic_load_explicit(&header->state, memory_order_acquire) == 0 ||
         memcmp(&header->nonce, nonce, sizeof(*nonce)) != 0)
         return NULL;

@@ -171,7 +171,8 @@ struct segment {
 int shm_segment_create(struct segment *segment, enum segment_kind kind,
                        const struct segment_nonce *nonce, uint32_t connection_count,
                        size_t channel_bytes, int node, const char **failed);
-/* Makes the memory of a job's `part_count` processes on this node, and takes part 0 of it. */
+/* Makes the memory of a job's `part_count` processes on this node, and takes part 0 of it; peers
+ * see it after shm_segment_open_up. */
 int shm_segment_create_parts(struct segment *segment, const struct segment_nonce *nonce,
                              uint32_t part_count, int node, const char **failed);
 /* Takes a part of that memory, which process `pid` has as descriptor `fd`; `first` is the nonce of
@@ -179,6 +180,8 @@ int shm_segment_create_parts(struct segment *segment, const struct segment_nonce
 int shm_segment_join_parts(struct segment *segment, int32_t pid, int32_t fd,
                            const struct segment_nonce *first, const struct segment_nonce *nonce,
                            uint32_t part_count, uint32_t part, int node, const char **failed);
+/* From here on peers may use it. */
+void shm_segment_open_up(struct segment *segment);
 /* The part with that nonce; NULL: its owner has not taken it. */
 struct segment_header *shm_segment_part(const struct segment *segment, uint32_t part,
                                         const struct segment_nonce *nonce);

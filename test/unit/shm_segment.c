@@ -436,6 +436,7 @@ static int part_join(void *argument)
 
     if (error != 0)
         return error;
+    shm_segment_open_up(&own);
     struct segment_header *first = shm_segment_part(&own, 0, &joiner->first->nonce);
     if (!first || own.header == first || own.connection_count != PARTS)
         return 200;
@@ -466,6 +467,8 @@ static void parts_held(void)
         return;
     size_t held = memory_held(&first);
     CHECK(held <= 2 * (size_t) sysconf(_SC_PAGESIZE), "%zu bytes for one process of three", held);
+    CHECK(!shm_segment_part(&first, 0, &nonce), "a part before it is opened up");
+    shm_segment_open_up(&first);
     struct joiner joiner = {.first = &first, .first_nonce = nonce, .ready = ready[1]};
     joiner.nonce.bytes[0] = 1;
     CHECK(shm_segment_part(&first, 0, &nonce) == first.header, "its own part");
@@ -491,6 +494,9 @@ static void parts_held(void)
     CHECK(!shm_segment_part_owner_lives(&first, 1, &known) && known, "its death is not seen");
     error = in_child(part_join, &late);
     CHECK(error == ESTALE, "a part that was used before: %d", error);
+    first.header->connection_count = PARTS + 1;
+    error = in_child(part_join, &joiner);
+    CHECK(error == ERANGE, "parts for more processes: %d", error);
     late.first_nonce = joiner.nonce;
     error = in_child(part_join, &late);
     CHECK(error == ESTALE, "memory of another job: %d", error);
