@@ -80,15 +80,70 @@ static void own_measure(const struct device_measure *measure, struct device_resu
         fail(result, "the device's name", status);
 }
 
-static void pairs_measure(const struct device_measure *measure, const struct offer *offers,
+/* --- in turns: as both ends of a message do, the other process uses its device before each copy
+ * from its memory. Without MPS the device changes from one process to the other, which takes its
+ * time. */
+
+struct other {
+    MPI_Comm node;
+    int rank;
+};
+
+static bool turn_ask(void *context)
+{
+    const struct other *other = context;
+    int more = 1, taken = 0;
+    MPI_Sendrecv(&more, 1, MPI_INT, other->rank, 0, &taken, 1, MPI_INT, other->rank, 0, other->node,
+                 MPI_STATUS_IGNORE);
+    return taken;
+}
+
+/* The first rank of the node, when it has measured. */
+static void turns_end(MPI_Comm node, int count)
+{
+    int more = 0;
+    for (int rank = 1; rank < count; rank++)
+        MPI_Send(&more, 1, MPI_INT, rank, 0, node);
+}
+
+static void turns_take(const struct device_measure *measure, MPI_Comm node)
+{
+    int more, taken;
+    for (;;) {
+        MPI_Recv(&more, 1, MPI_INT, 0, 0, node, MPI_STATUS_IGNORE);
+        if (!more)
+            return;
+        taken = measure->block != 0 && device_take_turn(measure);
+        MPI_Send(&taken, 1, MPI_INT, 0, 0, node);
+    }
+}
+
+/* Once the other rests, for the opening, and once in turns. */
+static void pair_measure(struct device_measure *measure, struct other *other,
+                         const struct driver_ipc_handle *block, struct device_result *result)
+{
+    struct device_pair pair, in_turns;
+    measure->turn = NULL;
+    if (!device_measure_pair(measure, block, &pair))
+        return;
+    result->pair.open_s = fmax(result->pair.open_s, pair.open_s);
+    slower(&result->pair.get, &pair.get);
+    measure->turn = turn_ask;
+    measure->context = other;
+    if (device_measure_pair(measure, block, &in_turns) && in_turns.turns > 0) {
+        slower(&result->in_turns, &in_turns.get);
+        slower(&result->in_turns, &pair.get); /* a copy is not faster for it */
+    }
+    measure->turn = NULL;
+}
+
+static void pairs_measure(struct device_measure *measure, const struct offer *offers, MPI_Comm node,
                           int count, struct device_result *result)
 {
     for (int i = 1; i < count; i++) {
-        struct device_pair pair;
-        if (!offers[i].is_good || !device_measure_pair(measure, &offers[i].block, &pair))
-            continue;
-        result->pair.open_s = fmax(result->pair.open_s, pair.open_s);
-        slower(&result->pair.get, &pair.get);
+        struct other other = {.node = node, .rank = i};
+        if (offers[i].is_good)
+            pair_measure(measure, &other, &offers[i].block, result);
     }
 }
 
@@ -110,7 +165,11 @@ void device_calibrate(struct device_result *result)
     if (rank == 0 && has_device)
         own_measure(&measure, result);
     if (rank == 0 && result->name[0])
-        pairs_measure(&measure, offers, count, result);
+        pairs_measure(&measure, offers, node, count, result);
+    if (turn == 0)
+        turns_end(node, count);
+    else
+        turns_take(&measure, node);
     MPI_Barrier(MPI_COMM_WORLD); /* until here the others' memory is looked at */
     free(offers);
     MPI_Comm_free(&node);
@@ -161,14 +220,14 @@ static void profile_add(const struct device_result *result, struct lane_file *pr
     snprintf(profile->profile.device, sizeof(profile->profile.device), "%s", result->name);
     *copy = result->costs.to_host;
     slower(copy, &result->costs.to_device);
-    if (!(result->pair.get.s_byte > 0) || profile->lane_count == MODEL_LANES_MAX)
+    if (!(result->in_turns.s_byte > 0) || profile->lane_count == MODEL_LANES_MAX)
         return;
     model_lane_init(lane, "cuda:ipc@node");
     lane->can = MODEL_CAN_GET | MODEL_CAN_PUT | MODEL_CAN_DELIVER;
     lane->reach = MODEL_MEMORY_CUDA;
     lane->zcopied_max_bytes = SIZE_MAX;
-    way_set(lane, MODEL_BY_GET, &result->pair.get);
-    way_set(lane, MODEL_BY_PUT, &result->pair.get);
+    way_set(lane, MODEL_BY_GET, &result->in_turns);
+    way_set(lane, MODEL_BY_PUT, &result->in_turns);
     profile->lane_count++;
 }
 
@@ -184,6 +243,7 @@ void device_report(const struct device_result *result, struct lane_file *profile
     line_print("from the host", &result->costs.to_device);
     line_print("within the device", &result->costs.within);
     line_print("from another process, the slowest", &result->pair.get);
+    line_print("the same while both use the device in turns", &result->in_turns);
     time_print("opening memory of another process", result->pair.open_s);
     profile_add(result, profile);
 }

@@ -15,6 +15,9 @@ struct device_result {
     char why[200];
     struct device_costs costs;
     struct device_pair pair; /* get.s_byte 0: with no other process */
+    /* The same copies while the other process uses its device between them, as processes do that
+     * exchange messages. Never faster. */
+    struct model_copy in_turns;
 };
 
 /* All ranks call it. Each takes a device, by turns within its node; rank 0 measures its own, and

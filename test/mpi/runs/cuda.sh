@@ -255,7 +255,8 @@ cuda_calibrated() {
         -x LD_LIBRARY_PATH="$build/test/fake" -- \
         "$build/multilane-calibrate" --quick --device --output "$profile" 2>&1)
     printf '%s\n' "$output"
-    grep -q 'device memory of a stand-in' <<<"$output" && ! grep -q 'not measured' <<<"$output" &&
+    grep -q 'device memory of a stand-in' <<<"$output" &&
+        grep -q 'while both use the device in turns .* us' <<<"$output" && ! grep -q 'not measured' <<<"$output" &&
         grep -q '^device = a stand-in' "$profile" && grep -q '^.lane cuda:ipc@node' "$profile" || return 1
     output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_explain 1 \
         --mca pml_multilane_profile "$profile" -x LD_LIBRARY_PATH="$build/test/fake" -- device measured 2>&1)
