@@ -161,7 +161,7 @@ static void fair_share_find(void)
 }
 
 /* Small rings are made whatever the limit; the program should not learn of it by being killed. */
-static void limit_complain(uint64_t limit)
+static void limit_check(uint64_t limit)
 {
     uint64_t peers = shm.peers_expected, least = peers * peers * sizeof(struct connection);
 
@@ -192,7 +192,7 @@ static bool sizes_read(void)
         if (memory_max > MEMORY_AUTO_MAX)
             memory_max = MEMORY_AUTO_MAX;
     }
-    limit_complain(limit);
+    limit_check(limit);
     shm.memory_max = memory_max < MEMORY_MOST ? memory_max : MEMORY_MOST;
     if (!ring_size_read())
         return false;

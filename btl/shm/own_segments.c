@@ -12,8 +12,8 @@
 /* Address space for channels, by what they may hold: so much is lost between small ones. */
 #define SPACE_FACTOR 4u
 
-/* Two processes gain nothing by memory for the whole job, and for so many it is too much memory for
- * those that speak to few. */
+/* A job of fewer processes on a node has no memory of its own, as it would replace one opening; one
+ * of more has none either, as most of its pairs may never speak. */
 #define PARTS_MIN 3u
 #define PARTS_MAX 256u
 
