@@ -219,10 +219,9 @@ struct shm_state {
     uint32_t channel_count;
     /* A ring could not grow: silent ones shrink sooner. Relaxed: a hint. */
     _Atomic bool memory_wanted;
-    bool crowded; /* common/lane/crowd.h */
-    bool
-        memory_is_short; /* the control group's limit, is too low for the small rings between all */
-    bool part_tried;     /* shm_own_part_take */
+    bool crowded;         /* common/lane/crowd.h */
+    bool memory_is_short; /* the control group's limit holds too little for all small rings */
+    bool part_tried;      /* shm_own_part_take */
     /* The proof of copy.c has succeeded with a peer. Relaxed: a hint. */
     _Atomic bool copies_work;
     bool readers_allowed; /* readers.h */
