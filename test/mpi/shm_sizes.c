@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every size of message from 0 to 70,000 bytes arrives unchanged, in both directions at once, in
  * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide|scarce]]. With "refuse" the
- * kernel begins to refuse process_vm_readv and process_vm_writev when half of the sizes are done.
- * With "hide" it closes the process to all others from the start, as one whose file can only be
+ * kernel begins to refuse process_vm_readv and process_vm_writev when half of the sizes are done;
+ * from then on ranks in fours exchange with another rank, of which no process has copied yet. With
+ * "hide" it closes the process to all others from the start, as one whose file can only be
  * executed. With "scarce" every second process can have no descriptor for the first third
  * of a second.
  */
@@ -20,6 +21,8 @@
 
 #define SIZE_MAX_BYTES 70000
 #define GUARD          64
+
+static int partner = 1; /* the bit in which the ranks of a pair differ */
 
 static unsigned char pattern(int size, int at, int from)
 {
@@ -62,7 +65,7 @@ static long check(const unsigned char *data, int size, int from)
 static long exchange(int size, int rank, unsigned char *out, unsigned char *in)
 {
     MPI_Status status;
-    int peer = rank ^ 1, count;
+    int peer = rank ^ partner, count;
 
     memcpy(out, message(size, rank), (size_t) size);
     memset(in, 0xee, (size_t) size + GUARD);
@@ -80,7 +83,7 @@ static long exchange(int size, int rank, unsigned char *out, unsigned char *in)
 static long exchange_strided(int size, int rank, unsigned char *out, unsigned char *in)
 {
     MPI_Datatype sparse, sparser;
-    int peer = rank ^ 1;
+    int peer = rank ^ partner;
     long wrong = 0;
 
     MPI_Type_vector(size, 1, 2, MPI_BYTE, &sparse);
@@ -153,8 +156,11 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     for (int size = 0; size <= SIZE_MAX_BYTES && wrong == 0; size += step) {
-        if (refuses && size / step == SIZE_MAX_BYTES / step / 2 && copy_refuse() != 0)
-            MPI_Abort(MPI_COMM_WORLD, 77);
+        if (refuses && size / step == SIZE_MAX_BYTES / step / 2) {
+            if (copy_refuse() != 0)
+                MPI_Abort(MPI_COMM_WORLD, 77);
+            partner = ranks % 4 == 0 ? 2 : 1;
+        }
         wrong += exchange(size, rank, out, in);
     }
     for (int size = 1; size <= SIZE_MAX_BYTES && wrong == 0; size += size / 8 + 1)

@@ -101,6 +101,10 @@ shm_confined() {
     mpi shm.copy-refused 2 $shm -- "$confine" no-copy "$shm_sizes" 97
     mixed self,shm shm.copy-refused-to-one "$confine" no-copy "$shm_sizes" 97
     mpi shm.copy-refused-later 2 $shm -- shm_sizes 97 refuse
+    # Refused before the first copy of a peer, after another one's memory could be copied.
+    mpi shm.copy-refused-unproven 4 $shm -- shm_sizes 97 refuse
+    mpi shm.copy-refused-unproven.multilane 4 --mca pml multilane --mca btl self,shm -- shm_sizes 97 refuse
+    mpi shm.both.copy-refused-unproven 4 $both -- shm_sizes 97 refuse
     mpi_says shm.copy-refused-aloud 'btl_shm_single_copy is cma, but the memory of process .* cannot be read' \
         2 $shm --mca btl_shm_single_copy cma -- "$confine" no-copy "$shm_sizes" 97
     # Half way through the job, and so half way through messages that both ends copy.
