@@ -17,7 +17,11 @@ static bool is_of_device(const char *at)
     return memory.kind != MEMORY_HOST;
 }
 
-static int buffer_look(struct buffer *buffer, const void *at, struct blocks blocks)
+/* An operation that uses only what lies behind the start of its buffer has an image that starts
+ * before its memory, maybe where the other buffer starts. Open MPI takes two buffers that start at
+ * one address for MPI_IN_PLACE. */
+static int buffer_look(struct buffer *buffer, const void *at, struct blocks blocks,
+                       const void *other)
 {
     ptrdiff_t start, end;
 
@@ -25,12 +29,14 @@ static int buffer_look(struct buffer *buffer, const void *at, struct blocks bloc
     if (at == MPI_IN_PLACE || !blocks_span(&blocks, &start, &end) ||
         !is_of_device(buffer->at + start))
         return OMPI_SUCCESS;
-    buffer->allocated = malloc((size_t) (end - start) + ALIGNMENT);
+    buffer->allocated = malloc((size_t) (end - start) + 2 * ALIGNMENT);
     if (!buffer->allocated)
         return OMPI_ERR_OUT_OF_RESOURCE;
     uintptr_t first = (uintptr_t) buffer->allocated;
     first += ((uintptr_t) (buffer->at + start) - first) % ALIGNMENT;
     buffer->image = (char *) (first - (uintptr_t) start);
+    if (buffer->image == other)
+        buffer->image += ALIGNMENT;
     return OMPI_SUCCESS;
 }
 
@@ -40,15 +46,15 @@ int staging_make(struct staging *staging, ompi_communicator_t *comm, const void 
     staging->comm = comm;
     staging->keeps = keeps || *send == MPI_IN_PLACE;
     staging->received.allocated = NULL;
-    int status = buffer_look(&staging->sent, *send, sent);
+    int status = buffer_look(&staging->sent, *send, sent, *receive);
+    if (staging->sent.allocated)
+        *send = staging->sent.image;
     if (status == OMPI_SUCCESS)
-        status = buffer_look(&staging->received, *receive, received);
+        status = buffer_look(&staging->received, *receive, received, *send);
     if (status != OMPI_SUCCESS) {
         staging_free(staging);
         return status;
     }
-    if (staging->sent.allocated)
-        *send = staging->sent.image;
     if (staging->received.allocated)
         *receive = staging->received.image;
     return OMPI_SUCCESS;

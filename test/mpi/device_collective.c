@@ -105,7 +105,7 @@ static void round_set(MPI_Comm comm, int count, MPI_Datatype type)
         now.same[i] = count;
         now.types[i] = type;
     }
-    now.size = (size_t) (step * (MOST_RANKS + 1)) * (size_t) extent;
+    now.size = (size_t) (step * (MOST_RANKS + 3)) * (size_t) extent;
 }
 
 /* --- the operations --- */
@@ -218,6 +218,21 @@ static void fill(int *numbers, size_t size, int seed)
         numbers[i] = (int) ((i * 7 + (size_t) seed * 31) % 1009);
 }
 
+/* Memory that fills the gaps in the heap, so that what is allocated next has no gaps between. */
+static struct {
+    bool is_wanted;
+    size_t count;
+    void *kept[8192];
+} filling;
+
+static void heap_fill(void)
+{
+    enum { STEP = 16, MOST = 1024, OF_EACH_SIZE = 16 };
+    for (size_t size = STEP / 2; size < MOST; size += STEP)
+        for (int i = 0; i < OF_EACH_SIZE && filling.count < 8192; i++)
+            filling.kept[filling.count++] = malloc(size);
+}
+
 /* On buffers of which `devices` says, by bits, which lie on a device; the receive buffer then
  * holds what is left. */
 static int call_on(const struct operation *operation, enum mode mode, int devices, bool in_place,
@@ -231,6 +246,8 @@ static int call_on(const struct operation *operation, enum mode mode, int device
     bool is_place_sent =
         operation->place == SENT || (operation->place == SENT_AT_ROOT && now.is_root);
     bool is_place_received = operation->place == RECEIVED_AT_ROOT && now.is_root;
+    if (filling.is_wanted)
+        heap_fill();
     int error = operation->call(mode, in_place && is_place_sent ? MPI_IN_PLACE : sbuf,
                                 in_place && is_place_received ? MPI_IN_PLACE : rbuf);
     if (devices & 1)
@@ -383,6 +400,25 @@ static void chapter_under_way(void)
     calls += MANY;
 }
 
+/* Where the first process has no element, what is received begins behind the start of its buffer.
+ * The image of that buffer then starts before its memory: not at the image of the other one, which
+ * lies there in a heap without gaps, or Open MPI would take the two for one buffer. */
+static void chapter_neighbouring_images(void)
+{
+    static const struct operation allgatherv = ROW(Allgatherv, SENT, false, false);
+    filling.is_wanted = true;
+    for (int behind = 0; behind < 40; behind += 8) {
+        round_set(MPI_COMM_WORLD, 0, MPI_INT);
+        for (int i = 1; i < MOST_RANKS; i++)
+            now.displs[i] += behind;
+        compare(&allgatherv, NONBLOCKING, 3, false);
+        compare(&allgatherv, REPEATED, 3, false);
+    }
+    filling.is_wanted = false;
+    while (filling.count > 0)
+        free(filling.kept[--filling.count]);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -391,6 +427,7 @@ static const struct {
     {"groups", chapter_groups},
     {"neighbours", chapter_neighbours},
     {"under-way", chapter_under_way},
+    {"neighbouring-images", chapter_neighbouring_images},
 };
 
 /* Ranks take turns at the devices. */
