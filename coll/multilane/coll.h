@@ -89,15 +89,24 @@ void requests_close(void);
 int request_follow(struct staging *staging, int status, ompi_request_t **request);
 int request_keep(struct staging *staging, int status, ompi_request_t **request);
 
+/* --- what libmpi packs and unpacks itself --- */
+
+void pack_open(void);
+void pack_close(void);
+
 /* --- modules --- */
 
 typedef struct coll_module {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
     mca_coll_base_comm_coll_t below; /* the communicator's functions before ours */
+    struct coll_module *next;        /* of those in use */
 } coll_module_t;
 OBJ_CLASS_DECLARATION(coll_module_t);
 
 mca_coll_base_module_t *module_new(ompi_communicator_t *comm);
+/* Any communicator in use, for messages of this process to itself; the caller releases it. While
+ * the program may call MPI_Pack there is one. */
+ompi_communicator_t *module_comm_hold(void);
 
 #endif

@@ -27,14 +27,17 @@ static int component_init(bool progress_threads, bool mpi_threads)
         return OMPI_ERR_NOT_AVAILABLE;
     }
     requests_open();
+    pack_open();
     is_open = true;
     return OMPI_SUCCESS;
 }
 
 static int component_close(void)
 {
-    if (is_open)
+    if (is_open) {
+        pack_close();
         requests_close();
+    }
     is_open = false;
     return OMPI_SUCCESS;
 }

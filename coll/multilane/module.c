@@ -237,10 +237,46 @@ static int reduce_local(const void *in, void *in_out, compat_count count, ompi_d
     EACH_OF(scatterv, do_it)                                                                       \
     do_it(reduce_local)
 
+/* Those that are in use. */
+static struct {
+    opal_mutex_t lock; /* guards all below, and the links */
+    coll_module_t *first;
+} used = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+ompi_communicator_t *module_comm_hold(void)
+{
+    OPAL_THREAD_LOCK(&used.lock);
+    ompi_communicator_t *comm = used.first ? used.first->comm : NULL;
+    if (comm)
+        OBJ_RETAIN(comm);
+    OPAL_THREAD_UNLOCK(&used.lock);
+    return comm;
+}
+
+static void used_add(coll_module_t *module)
+{
+    OPAL_THREAD_LOCK(&used.lock);
+    module->next = used.first;
+    used.first = module;
+    OPAL_THREAD_UNLOCK(&used.lock);
+}
+
+static void used_remove(const coll_module_t *module)
+{
+    OPAL_THREAD_LOCK(&used.lock);
+    coll_module_t **at = &used.first;
+    while (*at && *at != module)
+        at = &(*at)->next;
+    if (*at)
+        *at = module->next;
+    OPAL_THREAD_UNLOCK(&used.lock);
+}
+
 static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
 {
     coll_module_t *own = (coll_module_t *) module;
 
+    used_add(own);
     own->below = *comm->c_coll;
 #define INSTALL(name) COMPAT_COLL_INSTALL(comm, module, &own->below, name, name);
     EACH(INSTALL)
@@ -257,7 +293,12 @@ static int module_disable(mca_coll_base_module_t *module, ompi_communicator_t *c
     return OMPI_SUCCESS;
 }
 
-OBJ_CLASS_INSTANCE(coll_module_t, mca_coll_base_module_t, NULL, NULL);
+static void module_destruct(coll_module_t *module)
+{
+    used_remove(module);
+}
+
+OBJ_CLASS_INSTANCE(coll_module_t, mca_coll_base_module_t, NULL, module_destruct);
 
 mca_coll_base_module_t *module_new(ompi_communicator_t *comm)
 {

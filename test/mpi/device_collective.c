@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every collective operation on device memory leaves the bytes that it leaves in host memory:
  * blocking, nonblocking and persistent, in place or not, with one buffer on a device or both, on
- * communicators of each kind. What is compared is the whole receive buffer, what no process writes
- * to as well. Needs libcuda.so.1, as test/mpi/device. */
+ * communicators of each kind; and so do the calls that pack and unpack. What is compared is the
+ * whole receive buffer, what no process writes to as well. Needs libcuda.so.1, as test/mpi/device.
+ */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdbool.h>
@@ -419,6 +420,133 @@ static void chapter_neighbouring_images(void)
         free(filling.kept[--filling.count]);
 }
 
+/* --- what libmpi itself packs --- */
+
+static void wrong_if(bool is_wrong, const char *call, int devices, int count)
+{
+    calls++;
+    if (is_wrong && failures++ < 20)
+        fprintf(stderr, "device_collective: rank %d: %s of %d elements, on devices: %d: wrong\n",
+                world_rank, call, count, devices);
+}
+
+/* A buffer with these bytes, on a device or not. */
+static void *buffer_new(bool is_device, const void *bytes, size_t size)
+{
+    void *buffer = is_device ? device_new(size) : malloc(size);
+    if (is_device)
+        copy(buffer, bytes, size);
+    else
+        memcpy(buffer, bytes, size);
+    return buffer;
+}
+
+static void buffer_take(bool is_device, void *buffer, void *bytes, size_t size)
+{
+    if (is_device) {
+        copy(bytes, buffer, size);
+        device_free(buffer);
+    } else {
+        memcpy(bytes, buffer, size);
+        free(buffer);
+    }
+}
+
+/* Packs from `buffer` into `packed` and unpacks into another buffer; results in both. */
+static void pack_both(int devices, int *numbers, int *back, size_t size, char *bytes, int most,
+                      int count, MPI_Datatype type, bool is_external)
+{
+    bool typed_there = devices & 1, bytes_there = devices & 2;
+    void *typed = buffer_new(typed_there, numbers, size);
+    void *packed = buffer_new(bytes_there, bytes, (size_t) most);
+    MPI_Aint at_external = 7, end = most;
+    int at = 7;
+    if (is_external)
+        MPI_Pack_external("external32", typed, count, type, packed, end, &at_external);
+    else
+        MPI_Pack(typed, count, type, packed, most, &at, MPI_COMM_WORLD);
+    buffer_take(typed_there, typed, numbers, size);
+    typed = buffer_new(typed_there, back, size);
+    at = 7, at_external = 7;
+    if (is_external)
+        MPI_Unpack_external("external32", packed, end, &at_external, typed, count, type);
+    else
+        MPI_Unpack(packed, most, &at, typed, count, type, MPI_COMM_WORLD);
+    buffer_take(typed_there, typed, back, size);
+    buffer_take(bytes_there, packed, bytes, (size_t) most);
+}
+
+static void pack_compare(int count, MPI_Datatype type, size_t element, bool is_external)
+{
+    size_t size = (size_t) count * element, most = size + 20;
+    int *numbers[2], *back[2];
+    char *bytes[2];
+    for (int devices = 1; devices < 4; devices++) {
+        for (int i = 0; i < 2; i++) {
+            fill(numbers[i] = malloc(size), size, world_rank);
+            fill(back[i] = malloc(size), size, 500);
+            memset(bytes[i] = malloc(most), 3, most);
+            pack_both(i ? devices : 0, numbers[i], back[i], size, bytes[i], (int) most, count, type,
+                      is_external);
+        }
+        wrong_if(memcmp(numbers[0], numbers[1], size) != 0 || memcmp(back[0], back[1], size) != 0 ||
+                     memcmp(bytes[0], bytes[1], most) != 0,
+                 is_external ? "MPI_Pack_external" : "MPI_Pack", devices, count);
+        for (int i = 0; i < 2; i++) {
+            free(numbers[i]);
+            free(back[i]);
+            free(bytes[i]);
+        }
+    }
+}
+
+/* Each sends its numbers to the next process in turn, and receives the numbers of the one before.
+ */
+static void replace_compare(int count, MPI_Datatype type, size_t element, bool is_nonblocking)
+{
+    size_t size = (size_t) count * element;
+    int *numbers[2], ranks;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    int next = (world_rank + 1) % ranks, before = (world_rank + ranks - 1) % ranks;
+    for (int i = 0; i < 2; i++) {
+        fill(numbers[i] = malloc(size), size, world_rank);
+        void *buffer = buffer_new(i, numbers[i], size);
+#if MPI_VERSION >= 4
+        MPI_Request request;
+        if (is_nonblocking) {
+            MPI_Isendrecv_replace(buffer, count, type, next, 5, before, 5, MPI_COMM_WORLD,
+                                  &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+#endif
+        if (!is_nonblocking)
+            MPI_Sendrecv_replace(buffer, count, type, next, 5, before, 5, MPI_COMM_WORLD,
+                                 MPI_STATUS_IGNORE);
+        buffer_take(i, buffer, numbers[i], size);
+    }
+    wrong_if(memcmp(numbers[0], numbers[1], size) != 0,
+             is_nonblocking ? "MPI_Isendrecv_replace" : "MPI_Sendrecv_replace", 1, count);
+    free(numbers[0]);
+    free(numbers[1]);
+}
+
+static void chapter_packed(void)
+{
+    MPI_Datatype gaps = type_with_gaps();
+    const struct {
+        int count;
+        MPI_Datatype type;
+        size_t element;
+    } rows[] = {{1, MPI_INT, 4}, {50000, MPI_INT, 4}, {1, gaps, 32}, {3000, gaps, 32}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        pack_compare(rows[i].count, rows[i].type, rows[i].element, false);
+        pack_compare(rows[i].count, rows[i].type, rows[i].element, true);
+        replace_compare(rows[i].count, rows[i].type, rows[i].element, false);
+        replace_compare(rows[i].count, rows[i].type, rows[i].element, MPI_VERSION >= 4);
+    }
+    MPI_Type_free(&gaps);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -428,6 +556,7 @@ static const struct {
     {"neighbours", chapter_neighbours},
     {"under-way", chapter_under_way},
     {"neighbouring-images", chapter_neighbouring_images},
+    {"packed", chapter_packed},
 };
 
 /* Ranks take turns at the devices. */

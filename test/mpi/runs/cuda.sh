@@ -133,7 +133,7 @@ collectives() { # NAME "SETTINGS OF THE STAND-IN" LANES CHAPTER
     mpi_says "cuda.collectives.$1" " calls, 0 wrong" 4 --mca pml multilane --mca btl "$3" \
         -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA="$2" -- device_collective "$4"
 }
-for chapter in operations groups neighbours under-way neighbouring-images; do
+for chapter in operations groups neighbours under-way neighbouring-images packed; do
     collectives "$chapter" "" self,shm,cuda "$chapter"
 done
 collectives staged no-ipc self,shm groups
