@@ -21,7 +21,7 @@ static int component_init(bool progress_threads, bool mpi_threads)
     (void) mpi_threads;
     if (!named_is_wanted("pml", "multilane"))
         return OMPI_ERR_NOT_AVAILABLE;
-    if (!driver_load()) {
+    if (!driver_load() && !device_memory_possible) {
         opal_output_verbose(10, ompi_coll_base_framework.framework_output,
                             "coll/multilane: not used: %s", driver_why());
         return OMPI_ERR_NOT_AVAILABLE;

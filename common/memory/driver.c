@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "common/memory/host_only.h"
+#include "common/memory/other_devices.h"
 
 struct driver driver;
-bool driver_is_loaded;
+bool driver_is_loaded, device_memory_possible;
 
 static char why[256];
 
@@ -116,7 +117,7 @@ const char *driver_expected(void)
     return library || node_has_devices() ? "" : no_device;
 }
 
-static void load(void)
+static void driver_find(void)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD); /* the program has it already */
     if (!library && !node_has_devices()) {
@@ -130,9 +131,17 @@ static void load(void)
         snprintf(why, sizeof(why), "the CUDA driver cannot be loaded: %s", error ? error : name);
         return;
     }
-    host_only_find();
     /* Never closed: what it has set up in this process stays. */
     driver_is_loaded = functions_find(library);
+}
+
+static void load(void)
+{
+    driver_find();
+    other_devices_find();
+    device_memory_possible = driver_is_loaded || other_devices_possible;
+    if (device_memory_possible)
+        host_only_find();
 }
 
 bool driver_load(void)

@@ -258,13 +258,14 @@ struct driver {
 
 extern struct driver driver;
 
-/* Written once, by driver_load, before any thread but the first uses Multilane. While it is false
- * there is no device memory in this process. */
-extern __attribute__((visibility("hidden"))) bool driver_is_loaded;
+/* Written once, by driver_load, before any thread but the first uses Multilane. While the driver is
+ * not loaded there is no device memory of CUDA's in this process, and while none is possible, of no
+ * other devices either (other_devices.h). */
+extern __attribute__((visibility("hidden"))) bool driver_is_loaded, device_memory_possible;
 
 /* Loads the driver and finds its functions; starts nothing: the program's own first use of the
- * driver does. False: this process has no device memory, and driver_why says for what reason. Any
- * number of calls. */
+ * driver does. False: this process has no device memory of CUDA's, and driver_why says for what
+ * reason. Any number of calls. */
 bool driver_load(void);
 
 /* What driver_load will say, as far as that can be told without loading anything: "" if it will

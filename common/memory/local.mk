@@ -7,6 +7,7 @@ libmultilane_common_la_SOURCES += \
 	common/memory/kernels.c common/memory/kernels.h \
 	common/memory/memory.c common/memory/memory.h \
 	common/memory/host_only.c common/memory/host_only.h \
+	common/memory/other_devices.c common/memory/other_devices.h \
 	common/memory/pack.h common/memory/packer.c common/memory/packer.h
 
 NVCC_FATBIN = $(NVCC) $(KERNEL_ARCHS) $(NVCCFLAGS) -I$(srcdir) -Xfatbin -compress-all -fatbin

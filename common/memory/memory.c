@@ -4,12 +4,14 @@
 #include "common/memory/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/memory/host_only.h"
+#include "common/memory/other_devices.h"
 
 /* Ranges of device memory that were seen in use. The driver says of a freed one what it says of the
  * host's: nothing; and touching it would end the program without a word. */
@@ -50,7 +52,8 @@ static void seen_add(const struct memory *memory)
     pthread_mutex_unlock(&seen.lock);
 }
 
-/* Reads a byte by the kernel, which does not crash. Where that is forbidden the answer is yes. */
+/* Reads a byte by the kernel, which does not crash. Where that is forbidden the answer is yes. It
+ * does not reach memory of a device, which the processor may well read. */
 static bool is_readable(driver_ptr address)
 {
     char byte;
@@ -59,22 +62,45 @@ static bool is_readable(driver_ptr address)
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
 }
 
+/* The same, with the processor's own instructions, in the kernel. */
+static bool is_touchable(driver_ptr address)
+{
+    int ends[2];
+    if (is_readable(address) || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return true;
+    bool is_written = write(ends[1], (const void *) (uintptr_t) address, 1) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    return is_written;
+}
+
+/* Where CUDA has no part: memory of another device, if the processor cannot touch it. It is the
+ * host's for us if it can. */
+static enum memory_kind kind_without_driver(driver_ptr address)
+{
+    return !other_devices_possible || is_touchable(address) || !other_devices_library()
+               ? MEMORY_HOST
+               : MEMORY_OTHER;
+}
+
 static enum memory_kind kind_of_unknown(driver_ptr address)
 {
     if (address < atomic_load_explicit(&seen.lowest, memory_order_relaxed) ||
         address >= atomic_load_explicit(&seen.highest, memory_order_relaxed))
-        return MEMORY_HOST;
+        return kind_without_driver(address);
     pthread_mutex_lock(&seen.lock);
     bool was_device = seen_contains(address);
     pthread_mutex_unlock(&seen.lock);
-    return was_device && !is_readable(address) ? MEMORY_FREED : MEMORY_HOST;
+    return was_device && !is_readable(address) ? MEMORY_FREED : kind_without_driver(address);
 }
 
 /* A program that has not started the driver has no memory of its; a device that is lost answers
  * with what happened to it. */
 static enum memory_kind kind_without_answer(driver_ptr address, driver_result result)
 {
-    return result == DRIVER_NOT_INITIALIZED || is_readable(address) ? MEMORY_HOST : MEMORY_LOST;
+    if (result == DRIVER_NOT_INITIALIZED)
+        return kind_without_driver(address);
+    return is_readable(address) ? MEMORY_HOST : MEMORY_LOST;
 }
 
 void memory_ask(const void *address, struct memory *memory)
@@ -93,6 +119,10 @@ void memory_ask(const void *address, struct memory *memory)
                       &memory->device, &ipc,     &memory->start,   &memory->size};
     driver_ptr pointer = (driver_ptr) (uintptr_t) address;
 
+    if (!driver_is_loaded) {
+        memory->kind = kind_without_driver(pointer);
+        return;
+    }
     driver_result result = driver.pointer_attributes(sizeof(attributes) / sizeof(attributes[0]),
                                                      attributes, values, pointer);
     if (__builtin_expect(result != DRIVER_SUCCESS, 0)) {

@@ -10,7 +10,8 @@ enum memory_kind {
     MEMORY_DEVICE,  /* only the driver's copies may */
     MEMORY_MANAGED, /* moves between both: treated as a device's, which is always right */
     MEMORY_FREED,   /* was a device's when it was last asked about, and belongs to none now */
-    MEMORY_LOST     /* the driver fails to say, and the processor cannot read there */
+    MEMORY_LOST,    /* the driver fails to say, and the processor cannot read there */
+    MEMORY_OTHER    /* of a device that is not CUDA's (other_devices.h), where it cannot read */
 };
 
 struct memory {
@@ -25,16 +26,16 @@ struct memory {
 };
 
 /* All that is to be known of `address`: of the heap, of variables and of this thread's stack
- * without the driver (host_only.h), of all else by one question to it. Only while driver_is_loaded.
- */
+ * without the driver (host_only.h), of all else by one question to it. Only
+ * while device_memory_possible. */
 void memory_ask(const void *address, struct memory *memory);
 
-/* The same for any process: without a driver this is one branch that never goes the other way. Of
+/* The same for any process: without devices this is one branch that never goes the other way. Of
  * the host's memory the kind alone is set. */
 static inline void memory_look(const void *address, struct memory *memory)
 {
     memory->kind = MEMORY_HOST;
-    if (__builtin_expect(driver_is_loaded, 0))
+    if (__builtin_expect(device_memory_possible, 0))
         memory_ask(address, memory);
 }
 

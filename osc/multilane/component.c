@@ -103,7 +103,7 @@ static int component_select(struct ompi_win_t *window, void **base, size_t bytes
         status = OMPI_ERR_NOT_SUPPORTED;
     if (status == OMPI_SUCCESS)
         status = others_select(window, base, bytes, unit, comm, info, flavor, model);
-    if (status == OMPI_SUCCESS && driver_is_loaded)
+    if (status == OMPI_SUCCESS && device_memory_possible)
         guard_begin(window);
     return status;
 }

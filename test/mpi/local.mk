@@ -47,6 +47,11 @@ test_mpi_events_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_events_LDFLAGS = $(mpi_link_flags)
 test_mpi_events_LDADD = $(OMPI_LIBS) -ldl
 
+check_PROGRAMS += test/mpi/other_device
+test_mpi_other_device_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_other_device_LDFLAGS = $(mpi_link_flags)
+test_mpi_other_device_LDADD = $(OMPI_LIBS) -ldl
+
 # What is sent from the user's memory.
 check_PROGRAMS += test/mpi/in_place
 test_mpi_in_place_CPPFLAGS = $(MPI_CPPFLAGS)

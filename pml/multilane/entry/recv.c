@@ -38,7 +38,7 @@ int module_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int sour
 /* Can a message out of the queue be copied to this buffer without a request? */
 static inline bool buffer_is_plain(size_t count, const ompi_datatype_t *datatype)
 {
-    return OPAL_LIKELY(!driver_is_loaded && datatype_is_contiguous(datatype, count));
+    return OPAL_LIKELY(!device_memory_possible && datatype_is_contiguous(datatype, count));
 }
 
 /* Copies a plain message that fits to a plain buffer, and frees it. */

@@ -4,6 +4,8 @@
 
 #include <stdatomic.h>
 
+#include "common/memory/other_devices.h"
+
 #define COMPLAINTS 4
 
 void driver_complain(const char *what, driver_result result)
@@ -15,11 +17,27 @@ void driver_complain(const char *what, driver_result result)
                     driver_words(result, words, sizeof(words)));
 }
 
+static void other_device_complain(const void *address)
+{
+    static _Atomic uint32_t said; /* relaxed: it orders nothing */
+    const char *library = other_devices_library();
+    if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) < COMPLAINTS)
+        opal_output(0,
+                    "multilane: the processor cannot touch the memory at %p, and the program uses "
+                    "%s: of devices, Multilane sends and receives CUDA's memory only. Copy it to "
+                    "host memory first, or use a PML that was built for such devices.",
+                    address, library ? library : "other devices");
+}
+
 int buffer_gone(const struct memory *memory, const void *address)
 {
     if (memory->kind == MEMORY_LOST) {
         driver_complain("cannot tell what memory the buffer of a message is", memory->error);
         return MPI_ERR_OTHER;
+    }
+    if (memory->kind == MEMORY_OTHER) {
+        other_device_complain(address);
+        return MPI_ERR_BUFFER;
     }
     if (memory->kind != MEMORY_FREED)
         return MPI_SUCCESS;

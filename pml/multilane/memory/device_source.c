@@ -26,9 +26,6 @@ int device_source_begin(struct device_source *source, const void *buffer, size_t
                         enum device_bounce bounce)
 {
     driver_result result = DRIVER_SUCCESS;
-    int gone = buffer_gone(memory, buffer_first_byte(buffer, datatype));
-    if (OPAL_UNLIKELY(gone != MPI_SUCCESS))
-        return gone;
     source->view = view_new(buffer, count, datatype, memory, &result);
     if (!source->view) {
         driver_complain("cannot use the device memory of a message", result);

@@ -190,7 +190,7 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
     request->size = size;
     request->base.req_bytes_packed = size;
     request->wanted = size < room ? size : room;
-    if (OPAL_UNLIKELY(driver_is_loaded) && request->wanted &&
+    if (OPAL_UNLIKELY(device_memory_possible) && request->wanted &&
         device_sink_begin(&request->sink, base->req_addr, base->req_count, base->req_datatype,
                           request->wanted)) {
         request->data = NULL;

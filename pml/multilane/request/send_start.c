@@ -6,6 +6,7 @@
 
 #include "base/work.h"
 #include "base/multilane.h"
+#include "memory/device_buffer.h"
 #include "peer/peer_lanes.h"
 #include "request/sample.h"
 #include "request/send_queue.h"
@@ -49,8 +50,11 @@ static enum device_bounce bounce_of(const struct send_request *request)
 static int send_request_view(struct send_request *request)
 {
     struct outgoing *out = &request->out;
-    int rc = device_source_begin(&request->source, out->buffer, out->count, out->datatype,
-                                 &out->memory, out->size, bounce_of(request));
+    int rc = buffer_gone(&out->memory, buffer_first_byte(out->buffer, out->datatype));
+    if (OPAL_UNLIKELY(rc != MPI_SUCCESS))
+        return rc;
+    rc = device_source_begin(&request->source, out->buffer, out->count, out->datatype, &out->memory,
+                             out->size, bounce_of(request));
     if (rc == OMPI_SUCCESS && request->source.bounce)
         out->data = (char *) request->source.bounce->bytes;
     return rc;
