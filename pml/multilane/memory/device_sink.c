@@ -60,14 +60,20 @@ static void sink_free(struct device_sink *sink)
     sink->view = NULL;
 }
 
+/* Notes how a copy went. */
+static void copy_note(struct device_sink *sink, driver_result result)
+{
+    if (OPAL_LIKELY(result == DRIVER_SUCCESS))
+        return;
+    driver_complain("cannot write the device memory of a receive", result);
+    sink->error = MPI_ERR_OTHER;
+}
+
 static void slot_written(struct slot *slot, driver_result result)
 {
     struct device_sink *sink = slot->owner;
     slot_return(slot);
-    if (OPAL_UNLIKELY(result != DRIVER_SUCCESS)) {
-        driver_complain("cannot write the device memory of a receive", result);
-        sink->error = MPI_ERR_OTHER;
-    }
+    copy_note(sink, result);
     if (!copy_ended(sink))
         return;
     sink_free(sink);
@@ -85,8 +91,7 @@ static void filling_copy(struct device_sink *sink)
     driver_result result = slot_copy(slot, sink->view, COPY_TO_DEVICE, slot_written);
     if (OPAL_LIKELY(result == DRIVER_SUCCESS))
         return;
-    driver_complain("cannot write the device memory of a receive", result);
-    sink->error = MPI_ERR_OTHER;
+    copy_note(sink, result);
     slot_return(slot);
     atomic_fetch_sub_explicit(&sink->copies, 1, memory_order_relaxed);
 }
@@ -99,12 +104,7 @@ static void write_now(struct device_sink *sink, size_t offset, const char *bytes
     driver_result result =
         view_copy(view, COPY_TO_DEVICE, offset, length, (void *) (uintptr_t) bytes);
     driver_result waited = copier_wait(view->copier, COPY_TO_DEVICE);
-    if (result == DRIVER_SUCCESS)
-        result = waited;
-    if (result == DRIVER_SUCCESS)
-        return;
-    driver_complain("cannot write the device memory of a receive", result);
-    sink->error = MPI_ERR_OTHER;
+    copy_note(sink, result == DRIVER_SUCCESS ? waited : result);
 }
 
 /* Where all slots are in use the sink's own come free when their copies have ended: pieces may come
@@ -202,10 +202,7 @@ static void pulled(struct slot *slot, driver_result result)
 {
     struct device_sink *sink = slot->owner;
     slot_return(slot);
-    if (OPAL_UNLIKELY(result != DRIVER_SUCCESS)) {
-        driver_complain("cannot write the device memory of a receive", result);
-        sink->error = MPI_ERR_OTHER;
-    }
+    copy_note(sink, result);
     sink->pulled(sink);
 }
 
