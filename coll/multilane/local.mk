@@ -6,8 +6,6 @@ mca_coll_multilane_la_SOURCES = \
 	coll/multilane/blocks.c \
 	coll/multilane/coll.h \
 	coll/multilane/component.c \
-	coll/multilane/libmpi_calls.c \
-	coll/multilane/libmpi_calls.h \
 	coll/multilane/module.c \
 	coll/multilane/pack.c \
 	coll/multilane/request.c \

@@ -4,7 +4,7 @@
  * go through two functions of Open MPI's datatype engine, for which no component can stand in;
  * libmpi is made to call those of this file in their place. */
 #include "coll/multilane/coll.h"
-#include "coll/multilane/libmpi_calls.h"
+#include "common/compat/library_calls.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
 
@@ -80,10 +80,14 @@ static int32_t unpack(opal_convertor_t *convertor, struct iovec *packed, uint32_
     return convert(opal_convertor_unpack, false, convertor, packed, count, bytes);
 }
 
+static bool engine_set(const char *name, engine *function)
+{
+    return library_call_set((library_function *) PMPI_Pack, name, (library_function *) function);
+}
+
 void pack_open(void)
 {
-    if (!libmpi_call_set("opal_convertor_pack", (void (*)(void)) pack) ||
-        !libmpi_call_set("opal_convertor_unpack", (void (*)(void)) unpack))
+    if (!engine_set("opal_convertor_pack", pack) || !engine_set("opal_convertor_unpack", unpack))
         opal_output_verbose(10, ompi_coll_base_framework.framework_output,
                             "coll/multilane: MPI_Pack, MPI_Unpack and MPI_Sendrecv_replace take no "
                             "device memory, as libmpi does not call the datatype engine by name");
@@ -91,6 +95,6 @@ void pack_open(void)
 
 void pack_close(void)
 {
-    (void) libmpi_call_set("opal_convertor_pack", (void (*)(void)) opal_convertor_pack);
-    (void) libmpi_call_set("opal_convertor_unpack", (void (*)(void)) opal_convertor_unpack);
+    (void) engine_set("opal_convertor_pack", opal_convertor_pack);
+    (void) engine_set("opal_convertor_unpack", opal_convertor_unpack);
 }

@@ -6,6 +6,7 @@ libmultilane_compat_la_SOURCES += \
 	common/compat/component.c common/compat/component.h \
 	common/compat/tool_event.c common/compat/tool_event.h \
 	common/compat/layout.h \
+	common/compat/library_calls.c common/compat/library_calls.h \
 	common/compat/osc.h \
 	common/compat/modex.c common/compat/modex.h \
 	common/compat/named.c common/compat/named.h \

@@ -3,7 +3,7 @@
 
 # A stand-in for the CUDA driver: test/fake/libcuda.so.1, by no rule of libtool's, whose names it
 # must not have.
-check_DATA = test/fake/libcuda.so.1 test/fake/kernels
+check_DATA += test/fake/libcuda.so.1 test/fake/kernels
 CLEANFILES += test/fake/libcuda.so.1 test/fake/kernels
 EXTRA_DIST += test/fake/cuda.c
 test/fake/libcuda.so.1: test/fake/cuda.c common/memory/driver.h common/memory/pack.h

@@ -43,6 +43,31 @@ TESTS += test/unit/test_compat
 test_unit_test_compat_SOURCES = test/unit/test_compat.c
 test_unit_test_compat_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OPAL_LIBS)
 
+# Calls between libraries that the dynamic linker connects when they are first made, at the start,
+# and without a table of calls.
+calls_libraries = test/unit/libcalls_lazy.so test/unit/libcalls_now.so test/unit/libcalls_plain.so
+calls_parts = $(srcdir)/test/unit/library_calls_parts.c
+calls_build = $(CC) $(MULTILANE_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
+	$(MULTILANE_LDFLAGS) $(LDFLAGS) -o $@ $(calls_parts)
+asks_build = $(calls_build) -DASKS -Wl,-z,relro,-rpath,'$(abs_builddir)/test/unit' test/unit/libcalls_answer.so
+check_PROGRAMS += test/unit/library_calls
+TESTS += test/unit/library_calls
+test_unit_library_calls_SOURCES = test/unit/library_calls.c common/compat/library_calls.c
+test_unit_library_calls_CPPFLAGS = $(MULTILANE_CPPFLAGS) -DLIBRARIES='"$(abs_builddir)/test/unit"'
+test_unit_library_calls_LDADD = -ldl
+check_DATA += $(calls_libraries)
+CLEANFILES += $(calls_libraries) test/unit/libcalls_answer.so
+EXTRA_DIST += test/unit/library_calls_parts.c
+test/unit/libcalls_answer.so: test/unit/library_calls_parts.c
+	$(AM_V_CC)$(MKDIR_P) test/unit && $(calls_build)
+$(calls_libraries): test/unit/library_calls_parts.c test/unit/libcalls_answer.so
+test/unit/libcalls_lazy.so:
+	$(AM_V_CC)$(asks_build) -Wl,-z,lazy
+test/unit/libcalls_now.so:
+	$(AM_V_CC)$(asks_build) -Wl,-z,now
+test/unit/libcalls_plain.so:
+	$(AM_V_CC)$(asks_build) -Wl,-z,now -fno-plt
+
 # The ring and biased locks: their tests, and all interleavings of small ones.
 ring_tests = test/unit/bias_test test/unit/ring_test test/unit/ring_model test/unit/ring_move_model test/unit/bell_model
 check_PROGRAMS += $(ring_tests)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls that a library makes into other libraries, handed to functions of ours. */
+#ifndef MULTILANE_COMPAT_LIBRARY_CALLS_H
+#define MULTILANE_COMPAT_LIBRARY_CALLS_H
+
+#include <stdbool.h>
+
+typedef void library_function(void);
+
+/* From now on the library that has the function `inside` calls `function` where it called the one
+ * of that name: its entry is changed in the table by which the dynamic linker connects it with
+ * others. Calls by other libraries stay as they are. False: it has no such entry (both are in one
+ * library, or in the program), and nothing has changed. While no other thread calls the library. */
+bool library_call_set(library_function *inside, const char *name, library_function *function);
+
+#endif
