@@ -24,6 +24,7 @@
 #endif
 
 enum { MOST_RANKS = 16 };
+static MPI_Comm world; /* of all processes */
 static int world_rank, failures, calls;
 
 static void must(driver_result result, const char *what)
@@ -319,10 +320,10 @@ static MPI_Datatype type_with_gaps(void)
 static void chapter_operations(void)
 {
     MPI_Datatype gaps = type_with_gaps();
-    ALL_OF(operations, MPI_COMM_WORLD, 1, MPI_INT);
-    ALL_OF(operations, MPI_COMM_WORLD, 0, MPI_INT);
-    ALL_OF(operations, MPI_COMM_WORLD, 20000, MPI_INT);
-    ALL_OF(operations, MPI_COMM_WORLD, 100, gaps);
+    ALL_OF(operations, world, 1, MPI_INT);
+    ALL_OF(operations, world, 0, MPI_INT);
+    ALL_OF(operations, world, 20000, MPI_INT);
+    ALL_OF(operations, world, 100, gaps);
     ALL_OF(operations, MPI_COMM_SELF, 100, MPI_INT);
     MPI_Type_free(&gaps);
 }
@@ -330,8 +331,8 @@ static void chapter_operations(void)
 static void chapter_groups(void)
 {
     MPI_Comm half, both;
-    MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 3, &both);
+    MPI_Comm_split(world, world_rank % 2, world_rank, &half);
+    MPI_Intercomm_create(half, 0, world, 1 - world_rank % 2, 3, &both);
     ALL_OF(operations, both, 100, MPI_INT);
     MPI_Comm_free(&both);
     MPI_Comm_free(&half);
@@ -342,14 +343,14 @@ static void chapter_neighbours(void)
     MPI_Datatype gaps = type_with_gaps();
     MPI_Comm line, graph;
     int ranks, periodic = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_size(world, &ranks);
     int before = (world_rank + ranks - 1) % ranks,
         behind[2] = {(world_rank + 1) % ranks, world_rank};
     /* Its ends have a neighbour each that is none. */
-    MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &periodic, 0, &line);
+    MPI_Cart_create(world, 1, &ranks, &periodic, 0, &line);
     int from[2] = {before, world_rank}, weights[2] = {1, 1};
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, from, weights, 2, behind, weights,
-                                   MPI_INFO_NULL, 0, &graph);
+    MPI_Dist_graph_create_adjacent(world, 2, from, weights, 2, behind, weights, MPI_INFO_NULL, 0,
+                                   &graph);
     ALL_OF(neighbour_operations, line, 100, MPI_INT);
     ALL_OF(neighbour_operations, graph, 5000, MPI_INT);
     ALL_OF(neighbour_operations, graph, 30, gaps);
@@ -374,7 +375,7 @@ static void chapter_under_way(void)
     int *in[MANY], *out[MANY], numbers[2 * PAIRS], ranks;
     MPI_Datatype pair;
     MPI_Op add;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_size(world, &ranks);
     MPI_Type_contiguous(2, MPI_INT, &pair);
     MPI_Type_commit(&pair);
     MPI_Op_create(add_pairs, 1, &add);
@@ -384,7 +385,7 @@ static void chapter_under_way(void)
         for (int j = 0; j < 2 * PAIRS; j++)
             numbers[j] = i + j % 100;
         copy(in[i], numbers, sizeof(numbers));
-        MPI_Iallreduce(in[i], out[i], PAIRS, pair, add, MPI_COMM_WORLD, &requests[i]);
+        MPI_Iallreduce(in[i], out[i], PAIRS, pair, add, world, &requests[i]);
     }
     MPI_Type_free(&pair);
     MPI_Op_free(&add);
@@ -409,7 +410,7 @@ static void chapter_neighbouring_images(void)
     static const struct operation allgatherv = ROW(Allgatherv, SENT, false, false);
     filling.is_wanted = true;
     for (int behind = 0; behind < 40; behind += 8) {
-        round_set(MPI_COMM_WORLD, 0, MPI_INT);
+        round_set(world, 0, MPI_INT);
         for (int i = 1; i < MOST_RANKS; i++)
             now.displs[i] += behind;
         compare(&allgatherv, NONBLOCKING, 3, false);
@@ -464,14 +465,14 @@ static void pack_both(int devices, int *numbers, int *back, size_t size, char *b
     if (is_external)
         MPI_Pack_external("external32", typed, count, type, packed, end, &at_external);
     else
-        MPI_Pack(typed, count, type, packed, most, &at, MPI_COMM_WORLD);
+        MPI_Pack(typed, count, type, packed, most, &at, world);
     buffer_take(typed_there, typed, numbers, size);
     typed = buffer_new(typed_there, back, size);
     at = 7, at_external = 7;
     if (is_external)
         MPI_Unpack_external("external32", packed, end, &at_external, typed, count, type);
     else
-        MPI_Unpack(packed, most, &at, typed, count, type, MPI_COMM_WORLD);
+        MPI_Unpack(packed, most, &at, typed, count, type, world);
     buffer_take(typed_there, typed, back, size);
     buffer_take(bytes_there, packed, bytes, (size_t) most);
 }
@@ -506,7 +507,7 @@ static void replace_compare(int count, MPI_Datatype type, size_t element, bool i
 {
     size_t size = (size_t) count * element;
     int *numbers[2], ranks;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_size(world, &ranks);
     int next = (world_rank + 1) % ranks, before = (world_rank + ranks - 1) % ranks;
     for (int i = 0; i < 2; i++) {
         fill(numbers[i] = malloc(size), size, world_rank);
@@ -514,14 +515,12 @@ static void replace_compare(int count, MPI_Datatype type, size_t element, bool i
 #if MPI_VERSION >= 4
         MPI_Request request;
         if (is_nonblocking) {
-            MPI_Isendrecv_replace(buffer, count, type, next, 5, before, 5, MPI_COMM_WORLD,
-                                  &request);
+            MPI_Isendrecv_replace(buffer, count, type, next, 5, before, 5, world, &request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
         }
 #endif
         if (!is_nonblocking)
-            MPI_Sendrecv_replace(buffer, count, type, next, 5, before, 5, MPI_COMM_WORLD,
-                                 MPI_STATUS_IGNORE);
+            MPI_Sendrecv_replace(buffer, count, type, next, 5, before, 5, world, MPI_STATUS_IGNORE);
         buffer_take(i, buffer, numbers[i], size);
     }
     wrong_if(memcmp(numbers[0], numbers[1], size) != 0,
@@ -575,21 +574,62 @@ static void device_begin(void)
     must(driver.context_push(context), "cuCtxPushCurrent");
 }
 
+#if MPI_VERSION >= 4
+static MPI_Session session;
+
+static void mpi_begin(int is_session)
+{
+    MPI_Group group;
+    if (!is_session) {
+        MPI_Init(NULL, NULL);
+        world = MPI_COMM_WORLD;
+        return;
+    }
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "all", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &world);
+    MPI_Group_free(&group);
+}
+
+static void mpi_end(int is_session)
+{
+    if (!is_session) {
+        MPI_Finalize();
+        return;
+    }
+    MPI_Comm_free(&world);
+    MPI_Session_finalize(&session);
+}
+#else
+static void mpi_begin(int is_session)
+{
+    (void) is_session;
+    MPI_Init(NULL, NULL);
+    world = MPI_COMM_WORLD;
+}
+
+static void mpi_end(int is_session)
+{
+    (void) is_session;
+    MPI_Finalize();
+}
+#endif
+
 int main(int argc, char **argv)
 {
     const char *wanted = argc > 1 ? argv[1] : NULL;
     int mine[2], all[2];
     device_begin();
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    mpi_begin(argc > 2);
+    MPI_Comm_rank(world, &world_rank);
     for (size_t i = 0; i < sizeof(chapters) / sizeof(chapters[0]); i++)
         if (!wanted || strcmp(wanted, chapters[i].name) == 0)
             chapters[i].run();
     mine[0] = failures;
     mine[1] = calls;
-    MPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, world);
     if (world_rank == 0)
         printf("device_collective: %d calls, %d wrong\n", all[1], all[0]);
-    MPI_Finalize();
+    mpi_end(argc > 2);
     return all[0] > 0 || all[1] == 0;
 }
