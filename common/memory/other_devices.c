@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks for the libraries of devices other than CUDA's. */
+/* Looks for the libraries of devices other than CUDA's, and for their files. */
 #define _GNU_SOURCE
 #include "common/memory/other_devices.h"
 
@@ -10,32 +10,42 @@
 
 bool other_devices_possible;
 
-static const struct {
+static const struct library {
     const char *file, *name; /* the file's name begins so */
-} libraries[] = {{"libamdhip64.so", "HIP (libamdhip64)"},
-                 {"libze_loader.so", "Level Zero (libze_loader)"}};
+} hip = {"libamdhip64.so", "HIP (libamdhip64)"},
+  level_zero = {"libze_loader.so", "Level Zero (libze_loader)"};
 
-static int library_check(struct dl_phdr_info *object, size_t size, void *found)
+struct search {
+    const struct library *wanted;
+    bool is_found;
+};
+
+static int object_check(struct dl_phdr_info *object, size_t size, void *context)
 {
+    struct search *search = context;
     const char *file = strrchr(object->dlpi_name, '/');
 
     (void) size;
     file = file ? file + 1 : object->dlpi_name;
-    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
-        if (strncmp(file, libraries[i].file, strlen(libraries[i].file)) == 0)
-            *(const char **) found = libraries[i].name;
-    return *(const char **) found != NULL;
+    search->is_found = strncmp(file, search->wanted->file, strlen(search->wanted->file)) == 0;
+    return search->is_found;
 }
 
-const char *other_devices_library(void)
+static bool is_loaded(const struct library *library)
 {
-    const char *found = NULL;
+    struct search search = {.wanted = library};
 
-    dl_iterate_phdr(library_check, &found);
-    return found;
+    dl_iterate_phdr(object_check, &search);
+    return search.is_found;
 }
 
 void other_devices_find(void)
 {
-    other_devices_possible = access("/dev/kfd", F_OK) == 0 || other_devices_library();
+    other_devices_possible = access("/dev/kfd", F_OK) == 0 || is_loaded(&hip) ||
+                             (access("/dev/dri/renderD128", F_OK) == 0 && is_loaded(&level_zero));
+}
+
+const char *other_devices_library(void)
+{
+    return is_loaded(&hip) ? hip.name : is_loaded(&level_zero) ? level_zero.name : NULL;
 }

@@ -5,13 +5,14 @@
 
 #include <stdbool.h>
 
-/* Finds out whether this process may come to have memory of theirs: it has one of their libraries
- * already, or the node has AMD's devices. Level Zero that is loaded later is not foreseen, as its
- * devices cannot be told from those that draw the screen. Before any thread asks. */
+/* Finds out whether this process may come to have memory of theirs. It may if it has HIP already, or
+ * if the node has AMD's devices; and if it has Level Zero, where there is anything that renders:
+ * hwloc loads that library into every process. Level Zero that is loaded later is not foreseen.
+ * Before any thread asks. */
 void other_devices_find(void);
 extern __attribute__((visibility("hidden"))) bool other_devices_possible;
 
-/* Which library of theirs this process has; null: none. */
+/* Names the library of theirs that this process has; null: none. */
 const char *other_devices_library(void);
 
 #endif

@@ -160,7 +160,8 @@ other_device hip libamdhip64.so.6 "HIP"
 if [ -n "$sanitizer" ]; then
     skip "${prefix}cuda.other-device.level-zero" "a sanitizer's library has to be the first that is loaded"
 else
-    other_device level-zero libze_loader.so.1 "Level Zero" -x LD_PRELOAD="$build/test/fake/libcuda.so.1"
+    other_device level-zero libze_loader.so.1 "Level Zero" \
+        -x LD_PRELOAD="$build/test/fake/libcuda.so.1 $build/test/fake/libze_loader.so.1"
 fi
 
 cuda_run window "" self,shm,cuda window \
