@@ -4,7 +4,9 @@
  * go through two functions of Open MPI's datatype engine, for which no component can stand in;
  * libmpi is made to call those of this file in their place. */
 #include "coll/multilane/coll.h"
+#include "common/compat/accelerator.h"
 #include "common/compat/library_calls.h"
+#include "common/memory/memory.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
 
@@ -80,14 +82,34 @@ static int32_t unpack(opal_convertor_t *convertor, struct iovec *packed, uint32_
     return convert(opal_convertor_unpack, false, convertor, packed, count, bytes);
 }
 
+/* The libraries that pack: one, but for external32 in 6.0. */
+static library_function *const packers[] = {(library_function *) PMPI_Pack,
+                                            (library_function *) ompi_datatype_pack_external};
+
 static bool engine_set(const char *name, engine *function)
 {
-    return library_call_set((library_function *) PMPI_Pack, name, (library_function *) function);
+    bool is_set = library_call_set(packers[0], name, (library_function *) function);
+
+    (void) library_call_set(packers[1], name, (library_function *) function);
+    return is_set;
+}
+
+/* 1: not the host's. */
+static int accelerator_check(const void *address, int *device, uint64_t *flags)
+{
+    struct memory memory;
+
+    memory_look(address, &memory);
+    *device = 0;
+    *flags = 0;
+    return memory.kind != MEMORY_HOST;
 }
 
 void pack_open(void)
 {
-    if (!engine_set("opal_convertor_pack", pack) || !engine_set("opal_convertor_unpack", unpack))
+    if (engine_set("opal_convertor_pack", pack) && engine_set("opal_convertor_unpack", unpack))
+        compat_accelerator_answer(packers[0], accelerator_check);
+    else
         opal_output_verbose(10, ompi_coll_base_framework.framework_output,
                             "coll/multilane: MPI_Pack, MPI_Unpack and MPI_Sendrecv_replace take no "
                             "device memory, as libmpi does not call the datatype engine by name");
@@ -95,6 +117,7 @@ void pack_open(void)
 
 void pack_close(void)
 {
+    compat_accelerator_restore(packers[0]);
     (void) engine_set("opal_convertor_pack", opal_convertor_pack);
     (void) engine_set("opal_convertor_unpack", opal_convertor_unpack);
 }

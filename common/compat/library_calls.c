@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes entries of the table by which a library calls others. */
+/* Changes entries of the table by which a library finds what it uses of others. */
 #define _GNU_SOURCE
 #include "common/compat/library_calls.h"
 
@@ -127,21 +127,22 @@ static void *place_find(const struct library *library, const struct entries *ent
     return NULL;
 }
 
-/* Release: what the function needs is there before it is called. */
-static bool place_set(const struct library *library, void *place, library_function *function)
+/* Release: what the function needs is there before it is called, or the variable before it is read.
+ */
+static bool place_set(const struct library *library, void *place, uintptr_t address)
 {
     uintptr_t at = (uintptr_t) place, page = page_of(at);
     bool is_fixed = at >= library->fixed_start && at < library->fixed_end;
 
     if (is_fixed && mprotect((void *) page, at - page + 1, PROT_READ | PROT_WRITE) != 0)
         return false;
-    atomic_store_explicit((_Atomic uintptr_t *) place, (uintptr_t) function, memory_order_release);
+    atomic_store_explicit((_Atomic uintptr_t *) place, address, memory_order_release);
     if (is_fixed)
         (void) mprotect((void *) page, at - page + 1, PROT_READ);
     return true;
 }
 
-bool library_call_set(library_function *inside, const char *name, library_function *function)
+static bool address_set(library_function *inside, const char *name, uintptr_t address)
 {
     struct library library;
 
@@ -150,5 +151,15 @@ bool library_call_set(library_function *inside, const char *name, library_functi
     void *place = place_find(&library, &library.calls, name);
     if (!place)
         place = place_find(&library, &library.others, name);
-    return place && place_set(&library, place, function);
+    return place && place_set(&library, place, address);
+}
+
+bool library_call_set(library_function *inside, const char *name, library_function *function)
+{
+    return address_set(inside, name, (uintptr_t) function);
+}
+
+bool library_variable_set(library_function *inside, const char *name, const void *variable)
+{
+    return address_set(inside, name, (uintptr_t) variable);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that a library makes into other libraries, handed to functions of ours. */
+/* What a library uses of other libraries, exchanged for functions and variables of ours. */
 #ifndef MULTILANE_COMPAT_LIBRARY_CALLS_H
 #define MULTILANE_COMPAT_LIBRARY_CALLS_H
 
@@ -12,5 +12,7 @@ typedef void library_function(void);
  * others. Calls by other libraries stay as they are. False: it has no such entry (both are in one
  * library, or in the program), and nothing has changed. While no other thread calls the library. */
 bool library_call_set(library_function *inside, const char *name, library_function *function);
+/* The same for a variable. */
+bool library_variable_set(library_function *inside, const char *name, const void *variable);
 
 #endif

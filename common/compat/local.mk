@@ -2,7 +2,7 @@
 # Sources of common/compat: what differs between the versions of Open MPI, and the helpers that
 # need Open MPI and that every component shares.
 libmultilane_compat_la_SOURCES += \
-	common/compat/btl.h common/compat/coll.h common/compat/collective.h common/compat/compat.h common/compat/threads.c common/compat/threads.h \
+	common/compat/accelerator.h common/compat/btl.h common/compat/coll.h common/compat/collective.h common/compat/compat.h common/compat/threads.c common/compat/threads.h \
 	common/compat/component.c common/compat/component.h \
 	common/compat/tool_event.c common/compat/tool_event.h \
 	common/compat/layout.h \

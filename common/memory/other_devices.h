@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Finds out whether this process may come to have memory of theirs. It may if it has HIP already, or
- * if the node has AMD's devices; and if it has Level Zero, where there is anything that renders:
+/* Finds out whether this process may come to have memory of theirs. It may if it has HIP already,
+ * or if the node has AMD's devices; and if it has Level Zero, where there is anything that renders:
  * hwloc loads that library into every process. Level Zero that is loaded later is not foreseen.
  * Before any thread asks. */
 void other_devices_find(void);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Open MPI's own question whether an address is a device's. */
+#ifndef MULTILANE_COMPAT_ACCELERATOR_H
+#define MULTILANE_COMPAT_ACCELERATOR_H
+
+#include "common/compat/compat.h"
+#include "common/compat/library_calls.h"
+
+#if COMPAT_SERIES >= 60000
+#include <stdint.h>
+#include <string.h>
+
+#include "opal/mca/accelerator/accelerator.h"
+#include "opal/mca/accelerator/base/base.h"
+
+/* From 6.0 on MPI_Pack and MPI_Unpack ask that first, and copy memory that is none at once. The
+ * library that has the function `inside` gets another answer where Open MPI itself knows no
+ * devices; all others keep theirs. */
+static inline void compat_accelerator_answer(library_function *inside,
+                                             int (*answer)(const void *, int *, uint64_t *))
+{
+    static opal_accelerator_base_module_t ours;
+    const char *selected = opal_accelerator_base_selected_component.base_version.mca_component_name;
+
+    if (strcmp(selected, "null") != 0)
+        return;
+    ours = opal_accelerator;
+    ours.check_addr = answer;
+    (void) library_variable_set(inside, "opal_accelerator", &ours);
+}
+
+static inline void compat_accelerator_restore(library_function *inside)
+{
+    (void) library_variable_set(inside, "opal_accelerator", &opal_accelerator);
+}
+#else
+static inline void compat_accelerator_answer(library_function *inside,
+                                             int (*answer)(const void *, int *, uint64_t *))
+{
+    (void) inside;
+    (void) answer;
+}
+
+static inline void compat_accelerator_restore(library_function *inside)
+{
+    (void) inside;
+}
+#endif
+
+#endif
