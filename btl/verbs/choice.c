@@ -204,15 +204,45 @@ bool verbs_choice_is_routed(const struct choice_address *mine, const struct choi
     return mine->link != CHOICE_INFINIBAND || mine->needs_route != 0 || theirs->needs_route != 0;
 }
 
-/* The indices of `ports`, the fastest first, equal ones in their order. */
-static void order_by_speed(const struct choice_address *ports, size_t count, size_t *order)
+/* Below 0: `a` comes before `b`, near ports before far ones and fast before slow; 0: they are
+ * equal.
+ */
+static int port_compare(const struct choice_address *a, const struct choice_address *b)
 {
+    if (a->is_far != b->is_far)
+        return a->is_far < b->is_far ? -1 : 1;
+    return a->megabits == b->megabits ? 0 : a->megabits > b->megabits ? -1 : 1;
+}
+
+static void indices_rotate(size_t *indices, size_t count, size_t by)
+{
+    size_t before[CHOICE_PORTS_MAX];
+
+    memcpy(before, indices, count * sizeof(before[0]));
+    for (size_t i = 0; i < count; i++)
+        indices[i] = before[(i + by) % count];
+}
+
+/* The indices of `ports` as they are taken. Equal ones are in their order, or where there are more
+ * than `most`, which are used, begin at the one that `turn` says. */
+static void ports_order(const struct choice_address *ports, size_t count, size_t most,
+                        uint32_t turn, size_t *order)
+{
+    size_t end;
+
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
 
-        for (; at > 0 && ports[order[at - 1]].megabits < ports[i].megabits; at--)
+        for (; at > 0 && port_compare(&ports[order[at - 1]], &ports[i]) > 0; at--)
             order[at] = order[at - 1];
         order[at] = i;
+    }
+    for (size_t first = 0; first < count; first = end) {
+        end = first + 1;
+        while (end < count && port_compare(&ports[order[first]], &ports[order[end]]) == 0)
+            end++;
+        if (end - first > most)
+            indices_rotate(&order[first], end - first, turn % (end - first));
     }
 }
 
@@ -236,7 +266,7 @@ void verbs_choice_order(const char *const *paths, size_t count, size_t *order)
 struct candidate {
     size_t mine, theirs;
     uint32_t far, megabits;
-    size_t worse, better; /* of the two places in the orders by speed */
+    size_t worse, better; /* of the two places in the orders */
     const uint8_t *gids[2];
 };
 
@@ -302,7 +332,7 @@ static size_t rails_of(const struct choice_address *ports, size_t count)
 
 void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
                        const struct choice_address *theirs, size_t theirs_count,
-                       const struct choice_rule *rule, int *pairs)
+                       const struct choice_rule *rule, uint32_t turn, int *pairs)
 {
     size_t my_order[CHOICE_PORTS_MAX], their_order[CHOICE_PORTS_MAX], made = 0;
     bool taken[CHOICE_PORTS_MAX] = {false}, fits[CHOICE_PORTS_MAX][CHOICE_PORTS_MAX];
@@ -316,8 +346,8 @@ void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
     size_t most = rails_of(mine, mine_count), other = rails_of(theirs, theirs_count);
     if (other < most)
         most = other;
-    order_by_speed(mine, mine_count, my_order);
-    order_by_speed(theirs, theirs_count, their_order);
+    ports_order(mine, mine_count, most, turn, my_order);
+    ports_order(theirs, theirs_count, most, turn, their_order);
     for (size_t i = 0; i < mine_count; i++) {
         pairs[i] = LEFT_ALONE;
         for (size_t j = 0; j < theirs_count; j++) {

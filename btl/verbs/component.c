@@ -225,6 +225,7 @@ static bool begin(void)
             "after that");
     verbs_device_open_all(&module_template);
     verbs.record.version = VERBS_RECORD_VERSION;
+    verbs.record.turn = OPAL_PROC_MY_NAME.vpid;
     verbs.record.message_bytes = module_template.btl_max_send_size;
     verbs.record.port_count = verbs.module_count;
     return verbs.module_count > 0;

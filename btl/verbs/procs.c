@@ -60,7 +60,7 @@ static void ports_pair(const struct verbs_record *record)
     for (uint32_t i = 0; i < record->port_count; i++)
         theirs[i] = record->ports[i].address;
     verbs_choice_pair(mine, verbs.record.port_count, theirs, record->port_count, &verbs.pair_rule,
-                      verbs.pairs);
+                      verbs.record.turn + record->turn, verbs.pairs);
     verbs.paired_nonce = record->nonce;
 }
 

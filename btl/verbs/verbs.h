@@ -35,10 +35,12 @@ struct verbs_record {
     uint32_t port_count;
     uint64_t nonce;         /* names this very process: greetings carry it */
     uint64_t message_bytes; /* the longest that it takes */
+    uint32_t turn;          /* of the process, in the choice among equal ports: its number */
+    uint32_t reserved;
     struct verbs_port ports[CHOICE_PORTS_MAX];
 };
 
-#define VERBS_RECORD_VERSION 4u
+#define VERBS_RECORD_VERSION 5u
 /* Only the used entries of `ports` travel. */
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))

@@ -184,12 +184,12 @@ static void a_forged_size_of_a_subnet_reads_nothing_beyond_the_gid(void)
 
 static bool pairs_agree(const struct choice_address *a, size_t a_count,
                         const struct choice_address *b, size_t b_count,
-                        const struct choice_rule *rule)
+                        const struct choice_rule *rule, uint32_t turn)
 {
     int from_a[CHOICE_PORTS_MAX], from_b[CHOICE_PORTS_MAX];
 
-    verbs_choice_pair(a, a_count, b, b_count, rule, from_a);
-    verbs_choice_pair(b, b_count, a, a_count, rule, from_b);
+    verbs_choice_pair(a, a_count, b, b_count, rule, turn, from_a);
+    verbs_choice_pair(b, b_count, a, a_count, rule, turn, from_b);
     for (size_t i = 0; i < a_count; i++)
         if (from_a[i] >= 0 && from_b[from_a[i]] != (int) i)
             return false;
@@ -210,9 +210,9 @@ static void rails_pair_within_their_subnet(void)
         port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0002", 24, 100)};
     int pairs[2];
 
-    verbs_choice_pair(a, 2, b, 2, &subnet, pairs);
+    verbs_choice_pair(a, 2, b, 2, &subnet, 0, pairs);
     HOLDS(pairs[0] == 1 && pairs[1] == 0);
-    verbs_choice_pair(a, 2, b, 2, &any, pairs);
+    verbs_choice_pair(a, 2, b, 2, &any, 0, pairs);
     HOLDS(pairs[0] == 0 && pairs[1] == 1);
 }
 
@@ -227,10 +227,10 @@ static void ports_of_one_fabric_pair_by_speed_then_order(void)
         port(CHOICE_INFINIBAND, "fe80000000000000b8cef60300000012", 0, 100000)};
     int pairs[3];
 
-    verbs_choice_pair(a, 3, b, 2, &subnet, pairs);
+    verbs_choice_pair(a, 3, b, 2, &subnet, 0, pairs);
     HOLDS(pairs[0] == -1 && pairs[1] == 0 && pairs[2] == 1);
-    HOLDS(pairs_agree(a, 3, b, 2, &subnet));
-    verbs_choice_pair(a, 3, b, 0, &subnet, pairs);
+    HOLDS(pairs_agree(a, 3, b, 2, &subnet, 0));
+    verbs_choice_pair(a, 3, b, 0, &subnet, 0, pairs);
     HOLDS(pairs[0] == -1 && pairs[1] == -1 && pairs[2] == -1);
 }
 
@@ -263,8 +263,8 @@ static void pairs_are_the_same_from_both_ends(void)
                 sides[side][i].rails = (uint8_t) (round % 3);
             }
         }
-        HOLDS(
-            pairs_agree(sides[0], counts[0], sides[1], counts[1], round % 2 == 0 ? &any : &subnet));
+        HOLDS(pairs_agree(sides[0], counts[0], sides[1], counts[1], round % 2 == 0 ? &any : &subnet,
+                          (uint32_t) round / 7));
     }
 }
 
@@ -365,9 +365,9 @@ static void a_slow_port_beside_a_fast_one_is_left_out(void)
     const struct choice_address b[] = {RAIL("11", 10000), RAIL("12", 200000)};
     int pairs[2];
 
-    verbs_choice_pair(a, 2, b, 2, &subnet, pairs);
+    verbs_choice_pair(a, 2, b, 2, &subnet, 0, pairs);
     HOLDS(pairs[0] == 1 && pairs[1] == LEFT_SLOW);
-    verbs_choice_pair(&a[1], 1, b, 2, &subnet, pairs); /* but not where it is the only one */
+    verbs_choice_pair(&a[1], 1, b, 2, &subnet, 0, pairs); /* but not where it is the only one */
     HOLDS(pairs[0] == 1);
 }
 
@@ -385,10 +385,48 @@ static void near_ports_come_first_and_so_many_as_wanted(void)
         a[i].is_far = i < 2; /* near are the last two, at the other end the first two */
         b[i].is_far = i >= 2;
     }
-    verbs_choice_pair(a, 4, b, 4, &subnet, pairs);
+    verbs_choice_pair(a, 4, b, 4, &subnet, 0, pairs);
     HOLDS(pairs[0] == LEFT_ENOUGH && pairs[1] == LEFT_ENOUGH);
     HOLDS(pairs[2] + pairs[3] == 1 && pairs[2] >= 0 && pairs[3] >= 0);
-    HOLDS(pairs_agree(a, 4, b, 4, &subnet));
+    HOLDS(pairs_agree(a, 4, b, 4, &subnet, 0));
+}
+
+/* Of more equal ports than are wanted each pair of processes begins at another, the same port at
+ * both ends, so that all are used alike. */
+static void equal_ports_are_used_in_turn(void)
+{
+    struct choice_address a[6] = {RAIL("01", 400), RAIL("02", 400), RAIL("03", 400),
+                                  RAIL("04", 400), RAIL("05", 400), RAIL("06", 100)};
+    struct choice_address b[6] = {RAIL("11", 400), RAIL("12", 400), RAIL("13", 400),
+                                  RAIL("14", 400), RAIL("15", 400), RAIL("16", 100)};
+    int pairs[6], uses[6] = {0};
+
+    for (int i = 0; i < 6; i++)
+        a[i].rails = b[i].rails = 2;
+    a[4].is_far = b[4].is_far = 1; /* four equal ones are left */
+    for (uint32_t turn = 0; turn < 8; turn++) {
+        verbs_choice_pair(a, 6, b, 6, &subnet, turn, pairs);
+        for (int i = 0; i < 6; i++) {
+            HOLDS(pairs[i] == i || pairs[i] < 0);
+            uses[i] += pairs[i] >= 0;
+        }
+        HOLDS(pairs[turn % 4] >= 0 && pairs[(turn + 1) % 4] >= 0);
+        HOLDS(pairs_agree(a, 6, b, 6, &subnet, turn));
+    }
+    HOLDS(uses[0] == 4 && uses[1] == 4 && uses[2] == 4 && uses[3] == 4);
+    HOLDS(uses[4] == 0 && uses[5] == 0);
+    a[0].rails = b[0].rails = 4; /* all are used: in their order, whose turn it is */
+    verbs_choice_pair(a, 4, b, 4, &subnet, 3, pairs);
+    HOLDS(pairs[0] == 0 && pairs[1] == 1 && pairs[2] == 2 && pairs[3] == 3);
+    a[0].rails = b[0].rails = 2; /* four ports here, two there: both of those are used */
+    for (uint32_t turn = 0; turn < 8; turn++) {
+        int used = 0;
+        verbs_choice_pair(a, 4, b, 2, &subnet, turn, pairs);
+        for (int i = 0; i < 4; i++)
+            used += pairs[i] >= 0;
+        HOLDS(used == 2);
+        HOLDS(pairs_agree(a, 4, b, 2, &subnet, turn));
+    }
 }
 
 /* Names follow the order in which drivers found the adapters; their places stay. */
@@ -408,6 +446,7 @@ static void devices_are_ordered_by_their_places(void)
 int main(void)
 {
     devices_are_ordered_by_their_places();
+    equal_ports_are_used_in_turn();
     lists_name_devices_and_ports();
     lists_exclude_after_a_caret();
     gid_of_infiniband_is_the_first();

@@ -87,6 +87,9 @@ verbs_strict_ports() {
     strict mpi hns,hosts=2,routed=1 verbs.strict.any-subnet 2 $lanes --mca btl_verbs_pairing order -- ring
     strict mpi_says mlx5,hosts=2,ports=2,slow_port=sdr verbs.strict.slow-port \
         'mlx5_0:2: no lane to .*: its port has less than a quarter of the speed' 2 $lanes -- ring
+    # Of four equal ports two lead to each process, others to other processes.
+    strict mpi_says mlx5,hosts=2,devices=2,ports=2 verbs.strict.equal-ports \
+        'over verbs:mlx5_0:2 verbs:mlx5_1:1' 4 $lanes --mca pml_multilane_explain 1 -- ring
     strict mpi_says mlx5,hosts=2,speed=xdr verbs.strict.unknown-speed \
         'its speed is unknown .* counts as 10000 Mbit/s' 2 $lanes -- ring
     # A device that answers no reads: messages by get go another way.
