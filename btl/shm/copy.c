@@ -84,14 +84,19 @@ static int copy_error(shm_peer_t *peer, int error)
     case ENOMEM:
         return OPAL_ERR_OUT_OF_RESOURCE;
     case ESRCH:
-        /* The next check of liveness reports it. */
-        peer->copy_proven = false;
-        return OPAL_ERR_UNREACH;
+        /* Of a process whose first thread has ended the kernel finds no memory. Otherwise the next
+         * check of liveness reports it. */
+        if (!shm_peer_owner_lives(peer)) {
+            peer->copy_proven = false;
+            return OPAL_ERR_UNREACH;
+        }
+        break;
     default:
-        peer->copy_proven = false;
-        copy_refused(peer, strerror(error));
-        return OPAL_ERR_NOT_SUPPORTED;
+        break;
     }
+    peer->copy_proven = false;
+    copy_refused(peer, strerror(error));
+    return OPAL_ERR_NOT_SUPPORTED;
 }
 
 /* One call moves at most 2 GiB less a page. A page that cannot be read ends it early, and only the

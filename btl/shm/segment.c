@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "btl/shm/segment.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -122,11 +123,14 @@ bool shm_segment_owner_lives(int descriptor)
     return is_locked(descriptor, 0);
 }
 
-/* The state of a process, a letter, and when it began; 0: /proc does not say. */
+/* The state of a process, a letter, and when it began; 0: /proc does not say. A process whose first
+ * thread has ended and others have not is a zombie by its letter, with more than one thread: it
+ * gets 'S'. */
 static char process_state(int32_t pid, uint64_t *started)
 {
     char path[32], text[1024], state, *name_end;
     unsigned long long ticks = 0;
+    long threads = 0;
 
     *started = 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
@@ -136,15 +140,16 @@ static char process_state(int32_t pid, uint64_t *started)
     ssize_t got = read(fd, text, sizeof(text) - 1);
     close(fd);
     text[got > 0 ? got : 0] = 0;
-    /* "PID (NAME) STATE ...", and the name may hold anything. The beginning is the 22nd field. */
+    /* "PID (NAME) STATE ...", and the name may hold anything. The threads are the 20th field, the
+     * beginning is the 22nd. */
     name_end = strrchr(text, ')');
     if (!name_end || sscanf(name_end + 1,
                             " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                            "%*s %*s %llu",
-                            &state, &ticks) < 1)
+                            "%ld %*s %llu",
+                            &state, &threads, &ticks) < 1)
         return 0;
     *started = ticks;
-    return state;
+    return state == 'Z' && threads > 1 ? 'S' : state;
 }
 
 /* Whether /proc shows that the process has ended, noticed by its parent or not, or that it is
@@ -192,12 +197,28 @@ void shm_segment_identify(int descriptor, struct segment_identity *identity)
 
 static int memory_of(int32_t pid, int32_t fd)
 {
-    char path[64];
+    char path[64], threads[32];
+    int descriptor;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
     /* No O_NOFOLLOW: every entry there is a link. And O_NONBLOCK: the descriptor of an unrelated
      * process may be a pipe. */
-    return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor >= 0 || errno != ENOENT)
+        return descriptor;
+    /* Where its first thread has ended, the others still show it. */
+    snprintf(threads, sizeof(threads), "/proc/%d/task", (int) pid);
+    DIR *folder = opendir(threads);
+    for (struct dirent *entry; folder && descriptor < 0 && (entry = readdir(folder));)
+        if (entry->d_name[0] != '.') {
+            snprintf(path, sizeof(path), "%s/%.10s/fd/%d", threads, entry->d_name, (int) fd);
+            descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        }
+    if (folder)
+        closedir(folder);
+    if (descriptor < 0)
+        errno = ENOENT;
+    return descriptor;
 }
 
 bool shm_segment_owner_found(int32_t pid, int32_t fd, const struct segment_identity *identity)

@@ -204,6 +204,11 @@ test_mpi_lost_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_lost_LDFLAGS = $(mpi_link_flags)
 test_mpi_lost_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += test/mpi/first_thread
+test_mpi_first_thread_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_first_thread_LDFLAGS = $(mpi_link_flags)
+test_mpi_first_thread_LDADD = $(OMPI_LIBS) -lpthread
+
 check_PROGRAMS += test/mpi/life
 test_mpi_life_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_life_LDFLAGS = $(mpi_link_flags)

@@ -243,6 +243,7 @@ test_unit_memory_limit_SOURCES = test/unit/memory_limit.c common/lane/memory_lim
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
+test_unit_shm_segment_LDADD = -lpthread
 
 # The same with pages of 16 and 64 KiB, of a kernel that the test plays.
 check_PROGRAMS += test/unit/shm_pages

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -347,7 +348,13 @@ static int owner_body(struct heir *heir)
         pause();
 }
 
-static void death_seen(enum segment_kind kind)
+static void *owner_thread(void *heir)
+{
+    _exit(owner_body(heir));
+}
+
+/* `alone`: the first thread of the owner has ended, another one goes on. */
+static void death_seen(enum segment_kind kind, bool alone)
 {
     struct heir heir = {.kind = kind};
     struct segment_nonce nonce;
@@ -358,9 +365,18 @@ static void death_seen(enum segment_kind kind)
 
     CHECK(pipe(heir.to_parent) == 0, "%s", strerror(errno));
     child = fork();
+    if (child == 0 && alone) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, owner_thread, &heir) != 0)
+            _exit(1);
+        pthread_exit(NULL);
+    }
     if (child == 0)
         _exit(owner_body(&heir));
     CHECK(read(heir.to_parent[0], answer, sizeof(answer)) == sizeof(answer), "%s", strerror(errno));
+    snprintf(path, sizeof(path), "/proc/%d/fd/0", (int) child);
+    for (int tries = 0; alone && tries < 5000 && access(path, F_OK) == 0; tries++)
+        usleep(1000);
     memcpy(&fd, answer, sizeof(fd));
     memcpy(&nonce, answer + sizeof(fd), sizeof(nonce));
     descriptor = shm_segment_open((int32_t) child, kind == SEGMENT_FILE ? -1 : fd, &nonce);
@@ -598,7 +614,8 @@ int main(void)
         memory_placed((enum segment_kind) kind);
         peer_opens((enum segment_kind) kind);
         others_refused((enum segment_kind) kind);
-        death_seen((enum segment_kind) kind);
+        death_seen((enum segment_kind) kind, false);
+        death_seen((enum segment_kind) kind, true);
     }
     parts_held();
     fork_has_no_part();

@@ -24,7 +24,7 @@ shm_grows() {
 
 # shellcheck disable=SC2086
 shm_runs() {
-    local step=7
+    local step=7 n
     [ -z "$whole" ] || step=1
     mpi shm.sizes 2 $shm -- shm_sizes $step
     mpi shm.sizes.no-single-copy 2 $shm --mca btl_shm_single_copy none -- shm_sizes 7
@@ -55,6 +55,12 @@ shm_runs() {
     mpi shm.traffic.64.multilane 64 --mca pml multilane --mca btl self,shm -- shm_traffic $shm_seconds
     mpi shm.both.sizes 2 $both -- shm_sizes 31
     mpi shm.both.traffic.5 5 $both -- shm_traffic $shm_seconds
+    # Of 2 each has memory of its own, 4 have the job's.
+    for n in 2 4; do
+        mpi "shm.first-thread.before.$n" $n --mca pml multilane --mca btl self,shm -- first_thread before
+        mpi "shm.first-thread.after.$n" $n --mca pml multilane --mca btl self,shm -- first_thread after
+    done
+    mpi shm.both.first-thread 2 $both -- first_thread before
     mpi shm.rma 4 $shm --mca osc rdma -- shm_rma
     mpi shm.rma.no-single-copy 4 $shm --mca osc rdma --mca btl_shm_single_copy none -- shm_rma
     # Who answers a get has smaller rings than who asks.
