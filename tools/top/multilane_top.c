@@ -95,6 +95,8 @@ static int report(struct ranks *ranks, const struct options *options)
         pause_s(options->why ? FIRST_PAUSE_S : options->interval_s < 0.3 ? 0.3 : FIRST_PAUSE_S);
         ranks_look(ranks, false);
     }
+    if (options->mode == MODE_DUMP && isatty(STDOUT_FILENO))
+        return fail("--dump writes what is no text: send it to a file, for --read");
     if (options->mode == MODE_DUMP)
         return ranks_dump(ranks, stdout) ? 0 : fail("cannot write");
     if (!why_find(ranks, &why) || !hang_confirm(ranks, &why, options))
