@@ -46,6 +46,8 @@ inside_forms() {
         { echo "on a terminal it ended with $?"; status=1; }
     grep -Eq '^ +[0-9]+ +[0-9]+ .*(MPI_|computes|in MPI)' <<<"$form" && ! grep -q '.\{61\}' <<<"$form" ||
         { echo "on a terminal of 60 columns: $form"; status=1; }
+    form=$(timeout 10 python3 "$top/test/mpi/terminal.py" 60 q "$inside_top" --dump "$job")
+    grep -q 'send it to a file' <<<"$form" || { echo "--dump on a terminal: $form"; status=1; }
     for try in $(seq "${1:-20}"); do
         "$inside_top" "$job" --json >/dev/null 2>&1 &
         form=$!
