@@ -95,8 +95,6 @@ static int report(struct ranks *ranks, const struct options *options)
         pause_s(options->why ? FIRST_PAUSE_S : options->interval_s < 0.3 ? 0.3 : FIRST_PAUSE_S);
         ranks_look(ranks, false);
     }
-    if (options->mode == MODE_DUMP && isatty(STDOUT_FILENO))
-        return fail("--dump writes what is no text: send it to a file, for --read");
     if (options->mode == MODE_DUMP)
         return ranks_dump(ranks, stdout) ? 0 : fail("cannot write");
     if (!why_find(ranks, &why) || !hang_confirm(ranks, &why, options))
@@ -345,6 +343,8 @@ int main(int count, char **arguments)
     int status = options_parse(count, arguments, &options);
     if (status >= 0)
         return status;
+    if (options.mode == MODE_DUMP && isatty(STDOUT_FILENO))
+        return fail("--dump writes what is no text: send it to a file, for --read");
     bool is_found = options.file_count ? files_load(&ranks, &options, why, sizeof(why))
                                        : ranks_find_all(&options.choice, &ranks, why, sizeof(why));
     if (!is_found)

@@ -46,8 +46,6 @@ inside_forms() {
         { echo "on a terminal it ended with $?"; status=1; }
     grep -Eq '^ +[0-9]+ +[0-9]+ .*(MPI_|computes|in MPI)' <<<"$form" && ! grep -q '.\{61\}' <<<"$form" ||
         { echo "on a terminal of 60 columns: $form"; status=1; }
-    form=$(timeout 10 python3 "$top/test/mpi/terminal.py" 60 q "$inside_top" --dump "$job")
-    grep -q 'send it to a file' <<<"$form" || { echo "--dump on a terminal: $form"; status=1; }
     for try in $(seq "${1:-20}"); do
         "$inside_top" "$job" --json >/dev/null 2>&1 &
         form=$!
@@ -116,6 +114,7 @@ inside_bad_input() {
         inside_refuses 'needs files' --read &&
         inside_refuses 'No such file' --read "$build/none" &&
         inside_refuses 'Is a directory' --read "$build" || return 1
+    timeout 10 python3 "$top/test/mpi/terminal.py" 80 q "$inside_top" --dump | grep 'send it to a file' || return 1
     # A process of another user.
     [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || return 0
     setpriv --reuid=65534 --regid=65534 --clear-groups "$inside_top" --once 1 2>&1 | grep 'another user'
