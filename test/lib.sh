@@ -279,6 +279,18 @@ check() {
     return 1
 }
 
+# beside COMMAND...: runs what counts its results by itself (a check) beside others, as many as there are
+# processors; its output comes whole when it ends. Not for what measures time. `wait` waits for all.
+beside() {
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+    {
+        local output end="came to its end"
+        output=$("$@"; printf '%s' "$end")
+        printf '%s' "${output%"$end"}"
+        [ "${output%"$end"}" != "$output" ] || result failed "$part.beside" "it broke off: $*"
+    } &
+}
+
 # A script that runs tests on its own (test/mpi/run, test/install-check) says as its last act that it
 # got there, whatever failed: else the tests that it did not reach would not be missed.
 results_end() {

@@ -4,7 +4,7 @@
 # What a user's shell reads; the folders are known only to make.
 tools/env.sh: tools/env.sh.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) tools && \
-	sed -e 's|@componentdir[@]|$(componentdir)|' \
+	sed -e 's|@componentdir[@]|$(componentdir)|; s|@bindir[@]|$(bindir)|' \
 		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' $(srcdir)/tools/env.sh.in > $@
 pkgdata_DATA = tools/env.sh
 CLEANFILES += tools/env.sh
@@ -25,10 +25,9 @@ bindist: all
 		echo "make bindist: these paths are of this machine only; build for an Open MPI in a system folder." >&2; \
 		exit 1; \
 	fi
-	sed -e 's|@componentdir[@]|$$multilane_home/lib/openmpi|' \
+	sed -e 's|@componentdir[@]|$$multilane_home/lib/openmpi|; s|@bindir[@]|$$multilane_home/bin|' \
 		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' \
 		-e '/^pmix_components=/i multilane_home=$$(cd "$$(dirname "$${BASH_SOURCE:-$$0}")/../.." && pwd)' \
-		-e '$$a export PATH="$$multilane_home/bin:$$PATH"' \
 		$(srcdir)/tools/env.sh.in >$(bindist)/share/multilane/env.sh
 	for kind in "" .lua; do \
 		sed -e 's|@VERSION[@]|$(VERSION)|; s|@OMPI_VERSION[@]|$(OMPI_VERSION)|' \

@@ -112,7 +112,7 @@ static void spawn_again_after_disconnect(void)
 // long as it takes to find a silent process lost.
 static void parents_outlive_their_children(void)
 {
-    const double most_s = suite.thorough ? 8 : 0.1;
+    const double most_s = suite.thorough ? 5 : 0.1;
     int found = 0;
     spawn_children(1);
     double begin = MPI_Wtime();

@@ -20,8 +20,8 @@ refused() {
 
 # A prefix whose mpicc and headers belong to an Open MPI that is not supported.
 unknown_ompi() {
-    local prefix=$build_root/unknown-ompi
-    rm -rf "$prefix"
+    local prefix
+    prefix=$(mktemp -d "$build_root/unknown-ompi.XXXXXX") || return 1
     mkdir -p "$prefix/bin" "$prefix/include/opal" "$prefix/include/openmpi/opal"
     printf '#define OPAL_MAJOR_VERSION 3\n#define OPAL_MINOR_VERSION 1\n#define OPAL_RELEASE_VERSION 6\n' \
         >"$prefix/include/opal/version.h"
@@ -152,7 +152,7 @@ headers_half_unpacked() {
 }
 
 headers_without_version() {
-    local half=$build_root/half-headers
+    local half=$build_root/no-version
     rm -rf "$half" && mkdir -p "$half/opal/include" && : >"$half/opal/include/opal_config_bottom.h" &&
         hidden_refused 'is not whole: it lacks VERSION; unpack it again' --with-ompi-headers="$half" &&
         rm -rf "$half"
@@ -173,7 +173,7 @@ config_log() {
 }
 
 config_log_of_other_build() {
-    local log=$build_root/config-log
+    local log=$build_root/config-log-other
     config_log 's/OPAL_ENABLE_DEBUG 0/OPAL_ENABLE_DEBUG 1/' >"$log"
     hidden_refused 'not those of its libraries: opal_object_t_class is [0-9]+ by the headers and 16 in' \
         --with-ompi-headers="$hidden/inner" --with-ompi-config-log="$log"
@@ -251,41 +251,40 @@ wheel_sizes() {
 
 part_run() {
     check configure.ready eval 'packages_need_to_build && sources_prepare' || return 1
-    check configure.no-openmpi no_ompi
-    check configure.wrong-prefix refused 'no mpicc in /nonexistent/bin' --with-ompi=/nonexistent
-    check configure.not-openmpi other_mpi
-    check configure.no-inner-headers ompi_without_headers
-    check configure.unsupported-version refused 'Open MPI 3.1.6 is not supported' \
+    beside check configure.no-openmpi no_ompi
+    beside check configure.wrong-prefix refused 'no mpicc in /nonexistent/bin' --with-ompi=/nonexistent
+    beside check configure.not-openmpi other_mpi
+    beside check configure.no-inner-headers ompi_without_headers
+    beside check configure.unsupported-version refused 'Open MPI 3.1.6 is not supported' \
         --with-ompi="$(unknown_ompi)"
-    check configure.first-openmpi first_ompi
-    check configure.two-openmpis two_ompis
-    check configure.without-ompi refused 'cannot be built without it' --without-ompi
-    check configure.relative-component-dir refused 'not an absolute path' --with-component-dir=here
-    check configure.two-sanitizers refused 'cannot be combined' --enable-asan --enable-tsan
-    check configure.wrong-verbs refused 'no rdma-core there' --with-verbs=/nonexistent
-    check configure.wrong-cuda refused 'no CUDA toolkit there' --with-cuda=/nonexistent
-    check configure.broken-nvcc broken_nvcc
-    check configure.unknown-part unknown_part
-    check configure.no-dlopen no_dlopen
+    beside check configure.first-openmpi first_ompi
+    beside check configure.two-openmpis two_ompis
+    beside check configure.without-ompi refused 'cannot be built without it' --without-ompi
+    beside check configure.relative-component-dir refused 'not an absolute path' --with-component-dir=here
+    beside check configure.two-sanitizers refused 'cannot be combined' --enable-asan --enable-tsan
+    beside check configure.wrong-verbs refused 'no rdma-core there' --with-verbs=/nonexistent
+    beside check configure.wrong-cuda refused 'no CUDA toolkit there' --with-cuda=/nonexistent
+    beside check configure.broken-nvcc broken_nvcc
+    beside check configure.unknown-part unknown_part
+    beside check configure.no-dlopen no_dlopen
     if check configure.headers-hidden ompi_hide_headers "$hidden"; then
-        check configure.headers-no-folder hidden_refused 'neither an unpacked release .* nor' \
+        beside check configure.headers-no-folder hidden_refused 'neither an unpacked release .* nor' \
             --with-ompi-headers=/nonexistent
-        check configure.headers-other-series headers_of_other_series
-        check configure.headers-half-unpacked headers_half_unpacked
-        check configure.headers-without-version headers_without_version
-        check configure.headers-advice headers_advice
-        check configure.config-log-other-installation hidden_refused 'is not of the installed Open MPI' \
+        beside check configure.headers-other-series headers_of_other_series
+        beside check configure.headers-half-unpacked headers_half_unpacked
+        beside check configure.headers-without-version headers_without_version
+        beside check configure.headers-advice headers_advice
+        beside check configure.config-log-other-installation hidden_refused 'is not of the installed Open MPI' \
             --with-ompi-headers="$hidden/inner" --with-ompi-config-log=/etc/passwd
     fi
-    check configure.configured-checkout configured_checkout
+    beside check configure.configured-checkout configured_checkout
     if [ -n "$MULTILANE_FULL" ]; then # a minute
-        check configure.sample-protocol sample_protocol
-        check configure.config-log-other-build config_log_of_other_build
-        check configure.headers-answers-corrected headers_answers_corrected
-        check configure.headers-with-config-log headers_with_config_log
-        check configure.headers-of-release headers_of_release
+        beside check configure.sample-protocol sample_protocol
+        beside check configure.config-log-other-build config_log_of_other_build
+        beside check configure.headers-answers-corrected headers_answers_corrected
+        beside headers_alike
         if [ "$(native_series)" = 4.1 ]; then
-            check configure.wheel-sizes wheel_sizes
+            beside check configure.wheel-sizes wheel_sizes
         else
             skip configure.wheel-sizes "its headers are this machine's, which are not of 4.1"
         fi
@@ -293,6 +292,14 @@ part_run() {
         skip configure.headers "building with them takes half a minute: with --full"
         skip configure.sample-protocol "it takes a minute: with --full"
     fi
+    wait
+    rm -rf "$build_root"/unknown-ompi.*
+}
+
+# The second holds what it makes against what the first one has made.
+headers_alike() {
+    check configure.headers-with-config-log headers_with_config_log
+    check configure.headers-of-release headers_of_release
 }
 
 # The same manners in test/all itself.

@@ -23,8 +23,9 @@ part_run() {
             done
         done
     else
-        fresh bookworm root style
-        fresh trixie user style
+        beside fresh bookworm root style
+        beside fresh trixie user style
+        wait
     fi
 }
 
@@ -41,10 +42,10 @@ fresh() {
 }
 
 fresh_clone() {
-    local root=$1
-    git -c safe.directory='*' clone --quiet --no-hardlinks "$top" "$build_root/fresh-clone" &&
+    local root=$1 clone=$build_root/clone-$(basename "$1")
+    git -c safe.directory='*' clone --quiet --no-hardlinks "$top" "$clone" &&
         $sudo mkdir -p "$root/home/someone" &&
-        $sudo mv "$build_root/fresh-clone" "$root/home/someone/multilane" || return 1
+        $sudo mv "$clone" "$root/home/someone/multilane" || return 1
     [ "$2" = root ] && { $sudo chown -R 0:0 "$root/home/someone"; return; }
     root_run "$(basename "$root")" '
         useradd --home-dir /home/someone --shell /bin/bash someone

@@ -27,9 +27,11 @@ done
 """
 
 
-def bench(mpirun, **words):
+def bench(mpirun, has_program=True, **words):
     with tempfile.TemporaryDirectory() as folder:
-        os.makedirs(os.path.join(folder, "test"))
+        os.makedirs(os.path.join(folder, "test", "bench"))
+        if has_program:
+            os.symlink("/bin/true", os.path.join(folder, "test", "bench", "device_messages"))
         launcher = os.path.join(folder, "mpirun")
         with open(launcher, "w", encoding="utf-8") as file:
             file.write(mpirun.format(dir=folder, **words))
@@ -52,6 +54,11 @@ class Tables(unittest.TestCase):
         # plain, planned, ipc, staged; of a plain copy, over the fastest, of the slower stage
         self.assertEqual(row[2:], ["3.00", "5.00", "4.00", "10.00", "0.60", "+25", "%", "0.20"])
         self.assertIn("half of a plain copy's full rate from 16 B on", out)
+
+    def test_a_program_that_is_not_built_is_named_with_what_builds_it(self):
+        status, out, err = bench(MPIRUN, fails=0, has_program=False)
+        self.assertEqual((status, out), (1, ""))
+        self.assertRegex(err, "bench/device_messages is not there; run: make -C .* check TESTS=")
 
     def test_with_the_host_each_kind_has_its_part_of_a_plain_copy(self):
         out = bench(MPIRUN, fails=0)[1]

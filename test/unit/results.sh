@@ -52,6 +52,19 @@ printf 'echo "$no_such_variable"\n' >"$folder/top/test/mpi/runs/2.sh"
 (top=$folder/top; mpi_run "$folder/build" here.) >/dev/null 2>&1
 expect "runs that break off" 1 2
 
+# Tests beside each other: all are counted, and one that breaks off is.
+: >"$results"
+# shellcheck disable=SC2154
+breaks_off() { check before true; echo "$no_such_variable"; check after true; }
+(
+    part=here
+    for name in one two three; do beside check $name true; done
+    beside check four false
+    beside breaks_off
+    wait
+) >/dev/null 2>&1
+expect "tests beside each other" 2 6
+
 # One test alone, by its name or a pattern; the others do not run.
 # shellcheck disable=SC2016
 printf 'check "${prefix}good" true\ncheck "${prefix}bad" false\nskip "${prefix}bare" nothing\n' \

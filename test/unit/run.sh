@@ -1,23 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds one variant and runs its unit tests; sourced by the parts that do so.
 
-# unit_tests VARIANT: as a variable for make; without the tests of sources and scripts, which run with
-# gcc, or with --long.
-unit_tests() {
-    local tests='$(TESTS)'
-    [ "$1" = gcc ] || [ -n "$MULTILANE_LONG" ] || tests='$(filter-out $(source_tests),$(TESTS))'
-    printf 'include Makefile\nshow:\n\t@echo TESTS="%s"\n' "$tests" |
-        make -s -C "$build_root/$1" -f - show
+# make_show VARIANT EXPRESSION...: what make finds in each, one a line.
+make_show() {
+    local dir=$build_root/$1
+    shift
+    { printf 'include Makefile\nshow:\n'; printf '\t@echo "%s"\n' "$@"; } | make -s -C "$dir" -f - show
+}
+
+# unit_variables VARIANT: TESTS and check_PROGRAMS as variables for make, one a line: without the tests of
+# sources and scripts, which run with gcc, or with --long. ThreadSanitizer finds nothing where there is one
+# thread: unit tests whose sources start none are not even built for it.
+unit_variables() {
+    local tests='$(TESTS)' programs='$(check_PROGRAMS)' threads
+    if [ "$1" = tsan ] && [ -z "$MULTILANE_LONG" ]; then
+        threads=$(cd "$top" && grep -l pthread_create test/unit/*.c | sed 's/\.c$//' | tr '\n' ' ')
+        tests="\$(filter $threads,\$(TESTS))"
+        programs="\$(filter-out test/unit/%,\$(check_PROGRAMS)) \$(filter $threads,\$(check_PROGRAMS))"
+    elif [ "$1" != gcc ] && [ -z "$MULTILANE_LONG" ]; then
+        tests='$(filter-out $(source_tests),$(TESTS))'
+    fi
+    make_show "$1" "TESTS=$tests" "check_PROGRAMS=$programs"
 }
 
 # unit_run VARIANT [configure's arguments]: one result for the build and one a program. False where
 # it did not build.
 unit_run() {
-    local variant=$1 trs name outcome status good=1
+    local variant=$1 variables trs name= outcome status good=1
     shift
     check "$part.build" unit_build "$variant" "$@" || return 1
     find "$build_root/$variant" -name '*.trs' -delete
-    make -C "$build_root/$variant" -j"$jobs" -k check "$(unit_tests "$variant")" >"$logs/make-check.log" 2>&1 </dev/null
+    mapfile -t variables < <(unit_variables "$variant")
+    make -C "$build_root/$variant" -j"$jobs" -k check "${variables[@]}" >"$logs/make-check.log" 2>&1 </dev/null
     status=$?
     while IFS= read -r trs; do
         name=${trs#"$build_root/$variant/"}
@@ -33,7 +47,10 @@ unit_run() {
             ;;
         esac
     done < <(find "$build_root/$variant" -name '*.trs' | sort)
-    if [ -n "$good" ] && [ $status != 0 ]; then
+    if [ -z "$name" ]; then
+        result failed "$part.check" "no test ran; $logs/make-check.log:"
+        tail -n 40 "$logs/make-check.log" | sed 's/^/        | /'
+    elif [ -n "$good" ] && [ $status != 0 ]; then
         result failed "$part.check" "make check ended early, with status $status; $logs/make-check.log:"
         tail -n 40 "$logs/make-check.log" | sed 's/^/        | /'
     fi

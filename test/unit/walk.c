@@ -198,10 +198,9 @@ void walk_report(void)
 
 bool walk_can_run(void)
 {
-    const char *wanted = getenv("MULTILANE_WALKS");
     if (HAS_THREAD_SANITIZER)
         printf("the ends are coroutines, which ThreadSanitizer does not follow\n");
-    else if (wanted && strcmp(wanted, "no") == 0)
+    else if (!walk_is_wanted())
         printf("what is walked is the same in each build; the part unit walks it\n");
     else
         return true;

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { SENDER, RECEIVER, ENDS };
 /* Beside the ends: what brings the stores of each to memory. */
@@ -53,6 +55,13 @@ void walk_fail(const char *what);
 
 #define WALK_HASH UINT64_C(0xcbf29ce484222325)
 uint64_t walk_hash(uint64_t hash, const void *data, size_t bytes);
+
+/* False with MULTILANE_WALKS=no: what is walked is the same in each build. */
+static inline bool walk_is_wanted(void)
+{
+    const char *wanted = getenv("MULTILANE_WALKS");
+    return !wanted || strcmp(wanted, "no") != 0;
+}
 
 /* False, having said why: under ThreadSanitizer, and with MULTILANE_WALKS=no. */
 bool walk_can_run(void);

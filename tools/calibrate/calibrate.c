@@ -2,6 +2,7 @@
 /* multilane-calibrate: measures the lanes between two processes and writes what it found as this
  * machine's profile. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -373,6 +374,20 @@ static bool profile_place(struct calibration *calibration)
     return false;
 }
 
+/* So is where the plot goes. */
+static bool plot_place(const char *path)
+{
+    struct model_error error;
+    FILE *file = fopen(path, "ae");
+    if (!file) {
+        model_fail(&error, "%.120s: cannot be written: %s", path, strerror(errno));
+        complain(error.text, "; give another place by --plot FILE.svg");
+        return false;
+    }
+    fclose(file);
+    return true;
+}
+
 /* A busy machine is no error of the job: an exit status that says so would bring mpirun's long text
  * about a failed process in place of this one. */
 static void unsteady_explain(const struct calibration *calibration)
@@ -416,6 +431,8 @@ static int calibrate(struct calibration *calibration)
     calibration->profile.around = calibration->around;
     profile_stamp(calibration);
     if (!calibration->options.no_write && !profile_place(calibration))
+        return EXIT_FAILED;
+    if (calibration->options.plot && !plot_place(calibration->options.plot))
         return EXIT_FAILED;
     calibration->results = calloc(RESULTS_MAX, sizeof(*calibration->results));
     if (!calibration->results)

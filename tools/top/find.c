@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,5 +214,7 @@ bool ranks_load(struct ranks *ranks, FILE *file, const char *name, char *why, si
         }
     }
     ranks_sort(ranks);
-    return true;
+    if (ferror(file))
+        snprintf(why, size, "%s: %s", name, strerror(errno));
+    return !ferror(file);
 }

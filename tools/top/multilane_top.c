@@ -343,6 +343,8 @@ int main(int count, char **arguments)
     int status = options_parse(count, arguments, &options);
     if (status >= 0)
         return status;
+    if (options.mode == MODE_DUMP && isatty(STDOUT_FILENO))
+        return fail("--dump writes what is no text: send it to a file, for --read");
     bool is_found = options.file_count ? files_load(&ranks, &options, why, sizeof(why))
                                        : ranks_find_all(&options.choice, &ranks, why, sizeof(why));
     if (!is_found)

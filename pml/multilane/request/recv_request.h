@@ -195,7 +195,8 @@ recv_request_take_whole(struct recv_request *request, struct peer *peer,
 {
     mca_pml_base_request_t *base = &request->base.req_base;
     const ompi_datatype_t *datatype = base->req_datatype;
-    if (OPAL_UNLIKELY(device_memory_possible || !datatype_is_contiguous(datatype, base->req_count))) {
+    if (OPAL_UNLIKELY(device_memory_possible ||
+                      !datatype_is_contiguous(datatype, base->req_count))) {
         recv_request_take_packed(request, peer, match, data, size);
         return;
     }

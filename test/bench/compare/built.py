@@ -25,6 +25,15 @@ def build_env(build):
     return {name: "".join(shlex.split(value)) for name, value in pairs}
 
 
+def program(build, *place):
+    """The path of a program that `make check` builds there; where it is missing the end, with a sentence."""
+    path = os.path.join(os.path.abspath(build), "test", *place)
+    if not os.access(path, os.X_OK):
+        sys.exit(f"test/bench/{os.path.basename(sys.argv[0])}: {path} is not there; run: make -C {build} check "
+                 "TESTS=")
+    return path
+
+
 def search_path(build):
     """Where jobs look for components, as tools/env.sh of that build tells them: by name of variable,
     Open MPI's and, where they need telling apart, PMIx's."""

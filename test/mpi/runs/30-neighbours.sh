@@ -13,7 +13,7 @@ fi
 ulfm_run() {
     local output status try
     for try in 1 2 3; do
-        output=$(limit_s=30 mpirun_run 4 --with-ft ulfm --mca pml multilane --mca btl "self,$1" \
+        output=$(limit_s=12 mpirun_run 4 --with-ft ulfm --mca pml multilane --mca btl "self,$1" \
             --mca btl_tcp_if_include lo -- failure 2>&1)
         status=$?
         printf 'try %s: status %s\n%s\n' "$try" "$status" "$output"

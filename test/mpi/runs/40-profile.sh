@@ -2,7 +2,7 @@
 # Profiles: made by multilane-calibrate, found by the next job, and left alone with one sentence where
 # they do not fit.
 # What is read, refused or does not fit is the same in each series.
-[ -n "$sanitizer" ] || elsewhere_without 'profile.@(unsteady|ignored.*|unwritable|one-rank|bad-option)'
+[ -n "$sanitizer" ] || elsewhere_without 'profile.@(unsteady|ignored.*|unwritable*|one-rank|bad-option)'
 profile_folder=$build/profile-test
 rm -rf "$profile_folder"
 mkdir -p "$profile_folder/cache" "$profile_folder/home"
@@ -150,6 +150,8 @@ profile_ignored folder "it is not a file"
 {
     mpi_fails profile.unwritable "/proc/nowhere.*cannot be made.*--output" 2 $shm -- \
         "$build/multilane-calibrate" --quick --output /proc/nowhere/profile
+    limit_s=20 mpi_fails profile.unwritable-plot "/proc/nowhere.*cannot be written.*--plot" 2 $shm -- \
+        "$build/multilane-calibrate" --thorough --no-write --plot /proc/nowhere/plot.svg
     mpi_fails profile.one-rank "takes two ranks" 1 $shm -- "$build/multilane-calibrate"
     mpi_fails profile.other-pml "does not run|no lane leads" 2 --mca pml ob1 --mca btl self,$sm -- \
         "$build/multilane-calibrate"

@@ -122,7 +122,7 @@ doctor_small_shm() {
 doctor_bad_option() {
     local output
     output=$(doctor --page)
-    [ $? = 2 ] && grep -q '^usage: multilane-doctor' <<<"$output"
+    [ $? = 2 ] && grep -q '^usage: multilane-doctor' <<<"$output" && grep 'takes no "--page"' <<<"$output"
 }
 
 if [ -n "$sanitizer" ]; then

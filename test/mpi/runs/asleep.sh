@@ -2,6 +2,9 @@
 # Waiting that sleeps (pml_multilane_wait): it takes no processor, nothing is lost or comes late, and
 # where the kernel refuses the sleep it is short naps.
 
+# What is measured is time; flood, threads, stop and kill are what a sanitizer may find something in.
+[ -z "$sanitizer" ] || elsewhere_without 'asleep.@(cpu*|test|spin.*|traffic.12)'
+
 # asleep NAME RANKS [mpirun's arguments] -- PROGRAM...
 asleep() {
     local name=$1 ranks=$2

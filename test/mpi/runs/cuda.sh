@@ -15,7 +15,7 @@ mapped-@(fabric|again|staged|few*|old)|halo|capture.*|measured.@(once|each|no-ip
 reset.*.reset-fails|collectives.@(staged|late-copies))"
 else # the same code by another lane, or once more at other moments
     elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
-staged.@(types|persistent|devices|forced|questions)|bench-*)"
+staged.@(types|persistent|devices|forced|questions)|mapped-@(fabric|staged|few)|bench-*)"
 fi
 
 # What a stand-in takes is no measure: which way messages go is set here. The tests of measuring, at

@@ -112,7 +112,9 @@ inside_bad_input() {
         inside_refuses '--sort x' --sort x --once &&
         inside_refuses 'one job or process' --once 1 2 &&
         inside_refuses 'needs files' --read &&
-        inside_refuses 'No such file' --read "$build/none" || return 1
+        inside_refuses 'No such file' --read "$build/none" &&
+        inside_refuses 'Is a directory' --read "$build" || return 1
+    timeout 10 python3 "$top/test/mpi/terminal.py" 80 q "$inside_top" --dump | grep 'send it to a file' || return 1
     # A process of another user.
     [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || return 0
     setpriv --reuid=65534 --regid=65534 --clear-groups "$inside_top" --once 1 2>&1 | grep 'another user'

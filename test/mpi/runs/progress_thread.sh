@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The progress thread beside the program's own: what is right without it is right with it, also
 # where the program asked for no threads.
+# Threads are tsan's business.
+[ "$sanitizer" != asan ] || elsewhere_without 'progress-thread.!(lost|error|traffic-*)'
+
 progress_thread() {
     local name=$1 btl=$2
     shift 2

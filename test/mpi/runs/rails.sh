@@ -6,7 +6,7 @@ if [ -n "$rails_reason" ]; then
     skip "${prefix}rails" "$rails_reason"
     return 0
 fi
-if [ -n "${MULTILANE_LONG:-}" ]; then rails_seconds=30; else rails_seconds=3; fi
+if [ -n "${MULTILANE_LONG:-}" ]; then rails_seconds=30; else rails_seconds=2; fi
 
 # rails_mpi NAME RANKS RATES [lab's options --] [mpirun's arguments] -- PROGRAM...
 rails_mpi() {
@@ -99,7 +99,7 @@ rails_more_runs() {
     rails_mpi rails.mix.local-with-tcp 2 400,800 --host a:2 $both -- $mix
     rails_mpi rails.mix.3-hosts 3 400,800 --hosts 3 -- --host a:1,b:1,c:1 $both -- $mix --longest 2000000
     check "${prefix}rails.incast" rails_incast
-    rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 1:slow:1:80 --at 2:slow:1:800 \
+    rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 0.5:slow:1:80 --at 1.2:slow:1:800 \
         -- $one_each $tcp -- $mix --longest 4000000
 }
 rails_runs
@@ -112,7 +112,7 @@ fi
 
 # Rails that die, and what is left carries on; 100 runs: test/lab/rails-failover --runs 100.
 rails_failover() { # RUNS SCENARIO...
-    "$top/test/lab/rails-failover" --build "$build" --runs "$@"
+    "$top/test/lab/rails-failover" --build "$build" --runs "$@" ${MULTILANE_LONG:+--seconds 6}
 }
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_times=10; else rails_times=1; fi
 check "${prefix}rails.failover.cut" rails_failover $rails_times cut
@@ -121,7 +121,7 @@ check "${prefix}rails.failover.cut" rails_failover $rails_times cut
 # shellcheck disable=SC2086
 rails_return() { # RAILS WHAT [lost's argument]
     timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" --rails "$1" --begin 'talk begins' \
-        --at "0.5:$2:all" -- "$mpirun" -n 2 $one_each $tcp --mca pml_multilane_lost_s 5 \
+        --at "0.5:$2:all" -- "$mpirun" -n 2 $one_each $tcp --mca pml_multilane_lost_s 3 \
         "$build/test/mpi/lost" "${@:3}" </dev/null
 }
 check "${prefix}rails.failover.return" rails_return 800,800 silence
@@ -175,12 +175,12 @@ rails_life_long() {
     done
 }
 
-check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
 if [ -n "$whole" ]; then
+    check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
     check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
     check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
     check "${prefix}rails.life.process-dies" rails_process_dies
 else
-    runs_elsewhere rails.life.{leads-nowhere,host-dies,process-dies}
+    runs_elsewhere rails.life.{others-compute,leads-nowhere,host-dies,process-dies}
 fi
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi

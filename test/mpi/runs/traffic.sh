@@ -6,7 +6,7 @@ if [ -n "${MULTILANE_LONG:-}" ]; then
     # For each of some forty runs: with 60 they took hours a series.
     traffic_seeds=1-20 limit_s=600
 elif [ -n "$whole" ]; then
-    traffic_seeds=1-3
+    traffic_seeds=1-2
 else
     traffic_seeds=1 limit_s=240
 fi
@@ -64,7 +64,7 @@ traffic rndv-both-shm 3 self,shm --mca pml_multilane_protocol rndv-both:20000-in
 # The same with threads; threads on the other series: traffic.threads-*.
 [ -n "$sanitizer" ] || elsewhere_without traffic.rndv-both-threads-shm.2
 traffic rndv-both-threads-shm 2 self,shm --mca pml_multilane_protocol rndv-both:20000-inf -- \
-    --mix large --threads 3 --batches 10
+    --mix large --threads 3 --batches 5
 if [ -n "${MULTILANE_LONG:-}" ]; then
     for ranks in 1 2 4 5 8 16; do
         traffic long-auto-$sm $ranks self,$sm --
