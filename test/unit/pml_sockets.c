@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -251,6 +252,18 @@ static void test_round_trip(void)
     pair_close(&pair);
 }
 
+static void own_action(int number)
+{
+    (void) number;
+}
+
+static void (*sigpipe_action(void))(int)
+{
+    struct sigaction now;
+    CHECK(sigaction(SIGPIPE, NULL, &now) == 0, "no action");
+    return now.sa_handler;
+}
+
 /* The peer, taken for lost, writes when this process has its memory for something else. */
 static void test_a_stopped_connection_brings_nothing(void)
 {
@@ -268,6 +281,12 @@ static void test_a_stopped_connection_brings_nothing(void)
     CHECK(recv(others.ours, bytes, sizeof(bytes), MSG_DONTWAIT) == sizeof(bytes), "another BTL");
     CHECK(write(pair.ours, bytes, 1) < 0, "and the BTL's goodbye, an error, is no signal");
     sockets_end();
+    CHECK(sigpipe_action() == SIG_DFL, "what the program had for the signal is there again");
+    socket_stop(&lost.module, lost.bml.btl_endpoint);
+    signal(SIGPIPE, own_action);
+    sockets_end();
+    CHECK(sigpipe_action() == own_action, "and what it has set since stays");
+    signal(SIGPIPE, SIG_DFL);
     pair_close(&pair);
     pair_close(&others);
 }

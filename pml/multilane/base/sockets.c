@@ -116,7 +116,9 @@ void sockets_give_up(ompi_proc_t **procs, size_t count)
 
 void sockets_end(void)
 {
-    if (is_ignored)
+    struct sigaction now;
+    /* The program may have set another one since. */
+    if (is_ignored && sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
         sigaction(SIGPIPE, &before, NULL);
     is_ignored = false;
 }
