@@ -12,8 +12,9 @@ part_cannot_run() {
 part_run() {
     check install.ready unit_build gcc || return
     for series in 4.1 5.0 6.0; do
-        install_series
+        beside install_series
     done
+    wait
 }
 
 install_series() {

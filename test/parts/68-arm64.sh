@@ -8,8 +8,11 @@
 # exhaustive checks of the ring and the flow control (unit/walk.h) are for.
 about="built for arm64, run by qemu: unit tests, MPI over shm and tcp with two processes"
 
+. "$top/test/unit/run.sh"
+
 arm64_root=$roots/arm64 arm64_build=$build_root/arm64
 arm64_packages="libopenmpi-dev openmpi-bin libhwloc-dev libibverbs-dev libc6-dev"
+arm64_programs="ring point onesided traffic"
 arm64_qemu="qemu-aarch64 -L $arm64_root"
 
 part_cannot_run() {
@@ -57,8 +60,9 @@ arm64_build_all() {
     export PKG_CONFIG_SYSROOT_DIR=$arm64_root
     export PKG_CONFIG_LIBDIR=$arm64_root/usr/lib/aarch64-linux-gnu/pkgconfig:$arm64_root/usr/share/pkgconfig
     build_make arm64 --host=aarch64-linux-gnu --with-ompi="$arm64_build/ompi" --enable-werror \
-        CC="aarch64-linux-gnu-gcc --sysroot=$arm64_root" CFLAGS="-g -O2 -Wno-error=dangling-pointer" &&
-        make -C "$arm64_build" -j"$jobs" check TESTS=
+        CC="aarch64-linux-gnu-gcc --sysroot=$arm64_root" CFLAGS="-O2 -Wno-error=dangling-pointer" &&
+        make -C "$arm64_build" -j"$jobs" check TESTS= \
+            "$(make_show arm64 'check_PROGRAMS=$(filter test/unit/% '"$(printf 'test/mpi/%s ' $arm64_programs)"',$(check_PROGRAMS))')"
 }
 
 # Why a unit test does not run under qemu-user; nothing where it does.
@@ -76,18 +80,22 @@ arm64_cannot() {
 }
 
 arm64_unit() {
-    local program name reason
-    for program in "$arm64_build"/test/unit/*; do
-        [ -f "$program" ] && [ -x "$program" ] || continue
+    local programs program name reason
+    programs=$(make_show arm64 '$(filter test/unit/%,$(check_PROGRAMS))')
+    [ -n "$programs" ] || result failed "$part.unit" "make names no unit test"
+    for program in $programs; do
+        program=$arm64_build/$program
         name=${program##*/}
         reason=$(arm64_cannot "$name")
         if [ -n "$reason" ]; then
             skip "$part.unit.$name" "$reason"
         else
             # shellcheck disable=SC2086
-            check "$part.unit.$name" env -C "$arm64_build" srcdir="$sources" timeout 1800 $arm64_qemu "$program"
+            beside check "$part.unit.$name" env -C "$arm64_build" srcdir="$sources" \
+                MULTILANE_WALKS="${MULTILANE_LONG:-no}" timeout 1800 $arm64_qemu "$program"
         fi
     done
+    wait
 }
 
 arm64_mpi_all() {

@@ -27,7 +27,8 @@ part_run() {
         check "$part.build" series_build_in_root "$suite" || return 1
         # The PML's unit tests replace functions of Open MPI, which differ; the others know none.
         # shellcheck disable=SC2016
-        check "$part.unit" root_run "$suite" 'cd /build && make check TESTS='"'\$(pml_tests) \$(job_tests)'"
+        check "$part.unit" root_run "$suite" 'cd /build && export MULTILANE_WALKS=${MULTILANE_LONG:-no} &&
+            make -j$(nproc) check TESTS='"'\$(pml_tests) \$(job_tests)'"
         $sudo rm -f "$root/build/results" "$root/build/results.end"
         # shellcheck disable=SC2016
         root_run "$suite" "results=/build/results logs=/build/logs MULTILANE_BUILD=/build
