@@ -82,15 +82,16 @@ static int32_t unpack(opal_convertor_t *convertor, struct iovec *packed, uint32_
     return convert(opal_convertor_unpack, false, convertor, packed, count, bytes);
 }
 
-/* The libraries that pack: one, but for external32 in 6.0. */
-static library_function *const packers[] = {(library_function *) PMPI_Pack,
-                                            (library_function *) ompi_datatype_pack_external};
+/* What packs: libmpi, of which a program may have another form (of the standard ABI), and for
+ * external32 in 6.0 the library below it. */
+#define PACKS          "libmpi"
+#define PACKS_EXTERNAL "libopen_mpi"
 
 static bool engine_set(const char *name, engine *function)
 {
-    bool is_set = library_call_set(packers[0], name, (library_function *) function);
+    bool is_set = library_call_set(PACKS, name, (library_function *) function);
 
-    (void) library_call_set(packers[1], name, (library_function *) function);
+    (void) library_call_set(PACKS_EXTERNAL, name, (library_function *) function);
     return is_set;
 }
 
@@ -108,7 +109,7 @@ static int accelerator_check(const void *address, int *device, uint64_t *flags)
 void pack_open(void)
 {
     if (engine_set("opal_convertor_pack", pack) && engine_set("opal_convertor_unpack", unpack))
-        compat_accelerator_answer(packers[0], accelerator_check);
+        compat_accelerator_answer(PACKS, accelerator_check);
     else
         opal_output_verbose(10, ompi_coll_base_framework.framework_output,
                             "coll/multilane: MPI_Pack, MPI_Unpack and MPI_Sendrecv_replace take no "
@@ -117,7 +118,7 @@ void pack_open(void)
 
 void pack_close(void)
 {
-    compat_accelerator_restore(packers[0]);
+    compat_accelerator_restore(PACKS);
     (void) engine_set("opal_convertor_pack", opal_convertor_pack);
     (void) engine_set("opal_convertor_unpack", opal_convertor_unpack);
 }

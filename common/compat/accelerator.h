@@ -14,9 +14,9 @@
 #include "opal/mca/accelerator/base/base.h"
 
 /* From 6.0 on MPI_Pack and MPI_Unpack ask that first, and copy memory that is none at once. The
- * library that has the function `inside` gets another answer where Open MPI itself knows no
+ * libraries whose file name begins with `file` get another answer where Open MPI itself knows no
  * devices; all others keep theirs. */
-static inline void compat_accelerator_answer(library_function *inside,
+static inline void compat_accelerator_answer(const char *file,
                                              int (*answer)(const void *, int *, uint64_t *))
 {
     static opal_accelerator_base_module_t ours;
@@ -26,24 +26,24 @@ static inline void compat_accelerator_answer(library_function *inside,
         return;
     ours = opal_accelerator;
     ours.check_addr = answer;
-    (void) library_variable_set(inside, "opal_accelerator", &ours);
+    (void) library_variable_set(file, "opal_accelerator", &ours);
 }
 
-static inline void compat_accelerator_restore(library_function *inside)
+static inline void compat_accelerator_restore(const char *file)
 {
-    (void) library_variable_set(inside, "opal_accelerator", &opal_accelerator);
+    (void) library_variable_set(file, "opal_accelerator", &opal_accelerator);
 }
 #else
-static inline void compat_accelerator_answer(library_function *inside,
+static inline void compat_accelerator_answer(const char *file,
                                              int (*answer)(const void *, int *, uint64_t *))
 {
-    (void) inside;
+    (void) file;
     (void) answer;
 }
 
-static inline void compat_accelerator_restore(library_function *inside)
+static inline void compat_accelerator_restore(const char *file)
 {
-    (void) inside;
+    (void) file;
 }
 #endif
 

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "common/compat/library_calls.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -22,7 +21,6 @@
 typedef ElfW(Rela) elf_entry;
 typedef ElfW(Sym) elf_symbol;
 typedef ElfW(Dyn) elf_dynamic;
-typedef ElfW(Ehdr) elf_header;
 typedef ElfW(Phdr) elf_segment;
 
 struct entries {
@@ -80,36 +78,27 @@ static uintptr_t page_of(uintptr_t at)
     return at & ~((uintptr_t) getpagesize() - 1);
 }
 
-/* Whole pages, as the dynamic linker protects them. */
-static void fixed_find(struct library *library, const char *start)
+/* As the dynamic linker has it. */
+static bool library_read(struct library *library, const struct dl_phdr_info *object)
 {
-    const elf_header *header = (const void *) start;
-    const elf_segment *segments = (const void *) (start + header->e_phoff);
+    const elf_dynamic *dynamic = NULL;
 
-    for (unsigned i = 0; i < header->e_phnum; i++)
-        if (segments[i].p_type == PT_GNU_RELRO) {
-            uintptr_t first = library->base + segments[i].p_vaddr;
+    *library = (struct library){.base = object->dlpi_addr};
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const elf_segment *segment = &object->dlpi_phdr[i];
+        uintptr_t first = library->base + segment->p_vaddr;
 
+        if (segment->p_type == PT_DYNAMIC)
+            dynamic = (const void *) first;
+        if (segment->p_type == PT_GNU_RELRO) { /* whole pages of it are protected */
             library->fixed_start = page_of(first);
-            library->fixed_end = page_of(first + segments[i].p_memsz);
+            library->fixed_end = page_of(first + segment->p_memsz);
         }
-}
-
-static bool library_find(struct library *library, library_function *inside)
-{
-    void *address, *map = NULL;
-    Dl_info found;
-
-    *library = (struct library){.base = 0};
-    memcpy(&address, &inside, sizeof(address)); /* ISO C has no such conversion */
-    if (!dladdr1(address, &found, &map, RTLD_DL_LINKMAP) || !map)
-        return false;
-    library->base = ((struct link_map *) map)->l_addr;
-    for (const elf_dynamic *at = ((struct link_map *) map)->l_ld; at->d_tag != DT_NULL; at++)
-        dynamic_read(library, at);
+    }
+    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
+        dynamic_read(library, dynamic);
     if (!library->has_calls)
         library->calls.count = 0;
-    fixed_find(library, found.dli_fbase);
     return library->symbols && library->names;
 }
 
@@ -142,24 +131,44 @@ static bool place_set(const struct library *library, void *place, uintptr_t addr
     return true;
 }
 
-static bool address_set(library_function *inside, const char *name, uintptr_t address)
+struct change {
+    const char *file, *name;
+    uintptr_t address;
+    bool is_made;
+};
+
+static int library_change(struct dl_phdr_info *object, size_t size, void *context)
 {
+    struct change *change = context;
+    const char *file = strrchr(object->dlpi_name, '/');
     struct library library;
 
-    if (!library_find(&library, inside))
-        return false;
-    void *place = place_find(&library, &library.calls, name);
+    (void) size;
+    file = file ? file + 1 : object->dlpi_name;
+    if (strncmp(file, change->file, strlen(change->file)) != 0 || !library_read(&library, object))
+        return 0;
+    void *place = place_find(&library, &library.calls, change->name);
     if (!place)
-        place = place_find(&library, &library.others, name);
-    return place && place_set(&library, place, address);
+        place = place_find(&library, &library.others, change->name);
+    if (place && place_set(&library, place, change->address))
+        change->is_made = true;
+    return 0;
 }
 
-bool library_call_set(library_function *inside, const char *name, library_function *function)
+static bool address_set(const char *file, const char *name, uintptr_t address)
 {
-    return address_set(inside, name, (uintptr_t) function);
+    struct change change = {file, name, address, false};
+
+    dl_iterate_phdr(library_change, &change);
+    return change.is_made;
 }
 
-bool library_variable_set(library_function *inside, const char *name, const void *variable)
+bool library_call_set(const char *file, const char *name, library_function *function)
 {
-    return address_set(inside, name, (uintptr_t) variable);
+    return address_set(file, name, (uintptr_t) function);
+}
+
+bool library_variable_set(const char *file, const char *name, const void *variable)
+{
+    return address_set(file, name, (uintptr_t) variable);
 }

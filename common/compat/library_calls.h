@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a library uses of other libraries, exchanged for functions and variables of ours. */
+/* What libraries use of other libraries, exchanged for functions and variables of ours. */
 #ifndef MULTILANE_COMPAT_LIBRARY_CALLS_H
 #define MULTILANE_COMPAT_LIBRARY_CALLS_H
 
@@ -7,12 +7,13 @@
 
 typedef void library_function(void);
 
-/* From now on the library that has the function `inside` calls `function` where it called the one
- * of that name: its entry is changed in the table by which the dynamic linker connects it with
- * others. Calls by other libraries stay as they are. False: it has no such entry (both are in one
- * library, or in the program), and nothing has changed. While no other thread calls the library. */
-bool library_call_set(library_function *inside, const char *name, library_function *function);
+/* From now on each loaded library whose file name begins with `file` calls `function` where it
+ * called the one of that name: its entry is changed in the table by which the dynamic linker
+ * connects it with others. Calls by other libraries stay as they are. False: none has such an entry
+ * (both are in one library, or in the program), and nothing has changed. While no other thread
+ * calls them. */
+bool library_call_set(const char *file, const char *name, library_function *function);
 /* The same for a variable. */
-bool library_variable_set(library_function *inside, const char *name, const void *variable);
+bool library_variable_set(const char *file, const char *name, const void *variable);
 
 #endif

@@ -14,13 +14,14 @@ test/fake/kernels:
 	$(AM_V_GEN)$(MKDIR_P) test/fake && echo stand-in >$@
 
 # Stand-ins for the libraries of devices that are not CUDA's: all they do is be there and give out
-# memory that the processor cannot touch.
-other_devices = test/fake/libamdhip64.so.6 test/fake/libze_loader.so.1
+# memory that the processor cannot touch. In a folder that no search for libraries comes to: UCX
+# would take them for the real ones.
+other_devices = test/fake/other/libamdhip64.so.6 test/fake/other/libze_loader.so.1
 check_DATA += $(other_devices)
 CLEANFILES += $(other_devices)
 EXTRA_DIST += test/fake/other_device.c
 $(other_devices): test/fake/other_device.c
-	$(AM_V_CC)$(MKDIR_P) test/fake && $(CC) $(MULTILANE_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
+	$(AM_V_CC)$(MKDIR_P) test/fake/other && $(CC) $(MULTILANE_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
 		$(MULTILANE_LDFLAGS) $(LDFLAGS) -o $@ $(srcdir)/test/fake/other_device.c
 
 # A stand-in for an RDMA device that registers dmabufs, to be preloaded. Run in test/lab/rdma.

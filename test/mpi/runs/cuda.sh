@@ -154,14 +154,14 @@ check "${prefix}cuda.collectives.ob1" collectives_absent
 # Memory of devices that are not CUDA's, in a program without CUDA and in one with it.
 other_device() { # NAME LIBRARY SENTENCE ARGUMENTS
     mpi_says "cuda.other-device.$1" "the program uses $3" 2 --mca pml multilane --mca btl self,shm "${@:4}" -- \
-        other_device "$build/test/fake/$2"
+        other_device "$build/test/fake/other/$2"
 }
 other_device hip libamdhip64.so.6 "HIP"
 if [ -n "$sanitizer" ]; then
     skip "${prefix}cuda.other-device.level-zero" "a sanitizer's library has to be the first that is loaded"
 else
     other_device level-zero libze_loader.so.1 "Level Zero" \
-        -x LD_PRELOAD="$build/test/fake/libcuda.so.1 $build/test/fake/libze_loader.so.1"
+        -x LD_PRELOAD="$build/test/fake/libcuda.so.1 $build/test/fake/other/libze_loader.so.1"
 fi
 
 cuda_run window "" self,shm,cuda window \
