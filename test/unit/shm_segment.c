@@ -338,8 +338,11 @@ static int owner_body(struct heir *heir)
     const char *failed;
     char answer[sizeof(segment.fd) + sizeof(segment.nonce)];
 
-    if (create(&segment, heir->kind, &failed) != 0)
+    int error = create(&segment, heir->kind, &failed);
+    if (error != 0) {
+        fprintf(stderr, "the owner: %s: %s\n", failed, strerror(error));
         return 1;
+    }
     memcpy(answer, &segment.fd, sizeof(segment.fd));
     memcpy(answer + sizeof(segment.fd), &segment.nonce, sizeof(segment.nonce));
     if (write(heir->to_parent[1], answer, sizeof(answer)) != sizeof(answer))
@@ -356,13 +359,14 @@ static void *owner_thread(void *heir)
 /* `alone`: the first thread of the owner has ended, another one goes on. */
 static void death_seen(enum segment_kind kind, bool alone)
 {
-    struct heir heir = {.kind = kind};
+    static struct heir heir; /* not on the stack of a thread that ends */
     struct segment_nonce nonce;
     struct segment_identity identity, other;
     char answer[sizeof(int) + sizeof(nonce)], path[64];
     int fd, descriptor;
     pid_t child;
 
+    heir.kind = kind;
     CHECK(pipe(heir.to_parent) == 0, "%s", strerror(errno));
     child = fork();
     if (child == 0 && alone) {
@@ -373,6 +377,7 @@ static void death_seen(enum segment_kind kind, bool alone)
     }
     if (child == 0)
         _exit(owner_body(&heir));
+    close(heir.to_parent[1]); /* an owner that ends is not waited for */
     CHECK(read(heir.to_parent[0], answer, sizeof(answer)) == sizeof(answer), "%s", strerror(errno));
     snprintf(path, sizeof(path), "/proc/%d/fd/0", (int) child);
     for (int tries = 0; alone && tries < 5000 && access(path, F_OK) == 0; tries++)
@@ -400,7 +405,6 @@ static void death_seen(enum segment_kind kind, bool alone)
     CHECK(!shm_segment_process_lives((int32_t) child, started), "it lives after its death");
     close(descriptor);
     close(heir.to_parent[0]);
-    close(heir.to_parent[1]);
     if (kind == SEGMENT_FILE) {
         shm_segment_file_path(path, &nonce);
         unlink(path);
