@@ -100,13 +100,13 @@ typedef struct coll_module {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
     mca_coll_base_comm_coll_t below; /* the communicator's functions before ours */
-    struct coll_module *next;        /* of those in use */
+    struct coll_module *next;        /* of those in use: a younger one */
 } coll_module_t;
 OBJ_CLASS_DECLARATION(coll_module_t);
 
 mca_coll_base_module_t *module_new(ompi_communicator_t *comm);
-/* Any communicator in use, for messages of this process to itself; the caller releases it. While
- * the program may call MPI_Pack there is one. */
+/* A communicator in use, the oldest one, for messages of this process to itself; the caller
+ * releases it. Null: there is none. */
 ompi_communicator_t *module_comm_hold(void);
 
 #endif

@@ -237,27 +237,43 @@ static int reduce_local(const void *in, void *in_out, compat_count count, ompi_d
     EACH_OF(scatterv, do_it)                                                                       \
     do_it(reduce_local)
 
-/* Those that are in use. */
+/* Those that are in use, the oldest first. */
 static struct {
     opal_mutex_t lock; /* guards all below, and the links */
     coll_module_t *first;
 } used = {.lock = OPAL_MUTEX_STATIC_INIT};
 
+/* False: another thread has freed it, and is about to remove its module. */
+static bool comm_retain(ompi_communicator_t *comm)
+{
+    opal_object_t *object = (opal_object_t *) comm;
+    int32_t count = object->obj_reference_count;
+
+    while (count > 0)
+        if (opal_atomic_compare_exchange_strong_32(&object->obj_reference_count, &count, count + 1))
+            return true;
+    return false;
+}
+
+/* While the lock is held the memory of each is there, as its module removes itself first. */
 ompi_communicator_t *module_comm_hold(void)
 {
     OPAL_THREAD_LOCK(&used.lock);
-    ompi_communicator_t *comm = used.first ? used.first->comm : NULL;
-    if (comm)
-        OBJ_RETAIN(comm);
+    coll_module_t *module = used.first;
+    while (module && !comm_retain(module->comm))
+        module = module->next;
     OPAL_THREAD_UNLOCK(&used.lock);
-    return comm;
+    return module ? module->comm : NULL;
 }
 
 static void used_add(coll_module_t *module)
 {
     OPAL_THREAD_LOCK(&used.lock);
-    module->next = used.first;
-    used.first = module;
+    coll_module_t **end = &used.first;
+    while (*end)
+        end = &(*end)->next;
+    module->next = NULL;
+    *end = module;
     OPAL_THREAD_UNLOCK(&used.lock);
 }
 
