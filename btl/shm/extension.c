@@ -165,4 +165,5 @@ MULTILANE_EXTENSION_DEFINE(shm) = {
     .reserve = shm_send_reserve,  .commit = shm_send_commit,
     .note_leave = note_leave,     .note_read = note_read,
     .sleep = shm_sleep,           .wake = shm_wake,
+    .room = shm_send_room,        .waits_at = shm_receive_waits_at,
 };

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "opal/runtime/opal_progress.h"
 
@@ -72,7 +73,8 @@ static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
     shm_peer_fail(peer, "its ring holds an invalid message");
 }
 
-static inline int ring_empty(shm_peer_t *peer, int batch)
+/* *bulk: it ended because of the bytes. */
+static inline int ring_empty(shm_peer_t *peer, int batch, bool *bulk)
 {
     struct ring_message message;
     size_t bytes = 0;
@@ -91,24 +93,27 @@ static inline int ring_empty(shm_peer_t *peer, int batch)
         ring_release(&peer->in, &message);
         events++;
     }
+    *bulk |= bytes >= RECEIVE_BATCH_BYTES;
     return events;
 }
 
-static inline int receive_some(shm_peer_t *peer, int batch)
+static inline int receive_some(shm_peer_t *peer, int batch, bool *bulk)
 {
     int events = 0;
 
     if (!shm_receiving_take(peer))
         return 0;
     if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
-        events = ring_empty(peer, batch);
+        events = ring_empty(peer, batch, bulk);
     shm_receiving_leave(peer);
     return events;
 }
 
 int shm_receive_one(shm_peer_t *peer)
 {
-    return receive_some(peer, 1);
+    bool bulk = false;
+
+    return receive_some(peer, 1, &bulk);
 }
 
 /* By the thread that set `receiving`. */
@@ -121,7 +126,7 @@ static __attribute__((noinline)) void ring_next(shm_peer_t *peer)
 
 /* Reads a ring whose doorbell rang, attended or not; if messages are left, the doorbell rings
  * again. */
-static int receive_rung(shm_peer_t *peer)
+static int receive_rung(shm_peer_t *peer, bool *bulk)
 {
     int events = 0;
 
@@ -130,7 +135,7 @@ static int receive_rung(shm_peer_t *peer)
         shm_doorbell_ring_own_of(peer);
     else {
         if (OPAL_LIKELY(in_is_open(peer)) && ring_has_message(&peer->in))
-            events = ring_empty(peer, RECEIVE_BATCH);
+            events = ring_empty(peer, RECEIVE_BATCH, bulk);
         if (OPAL_UNLIKELY(atomic_load_explicit(&peer->in_moving, memory_order_relaxed)))
             ring_next(peer);
         else if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
@@ -228,7 +233,7 @@ bool shm_doorbell_rang(void)
     return false;
 }
 
-static int doorbells_answer(void)
+static int doorbells_answer(bool *bulk)
 {
     struct shm_rung rung = {.count = 0};
     int events = 0;
@@ -237,27 +242,99 @@ static int doorbells_answer(void)
     shm_accept(&rung);
     OPAL_THREAD_UNLOCK(&shm.lock);
     for (uint32_t i = 0; i < rung.count; i++)
-        events += receive_rung(rung.peers[i]);
+        events += receive_rung(rung.peers[i], bulk);
+    return events;
+}
+
+static inline int rings_read(bool *bulk)
+{
+    /* Relaxed: an entry that was just added is seen in the next round. */
+    uint32_t end = atomic_load_explicit(&shm.attended_end, memory_order_relaxed);
+    int events = 0;
+
+    for (uint32_t i = 0; i < end; i++) {
+        shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_acquire);
+
+        if (peer)
+            events += receive_some(peer, RECEIVE_BATCH, bulk);
+    }
+    if (OPAL_UNLIKELY(shm_doorbell_rang()))
+        events += doorbells_answer(bulk);
+    return events;
+}
+
+/* --- the share of a call that does not wait ----------------------------------------------------
+ */
+
+/* A call that only looks, and finds more than a batch, takes what is there for so long: a part of
+ * the time since the last such call. Between these bounds, so that looks in a loop stay short, and
+ * one after a long computation is not one itself. */
+#define SHARE_PART   16u
+#define SHARE_MIN_NS 30000u
+#define SHARE_MAX_NS 1000000u
+/* So long it waits for the next piece of a large message, whose sender fills the ring meanwhile. */
+#define QUIET_PART   64u
+#define QUIET_MAX_NS 5000u
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
+}
+
+void shm_receive_waits_at(const _Atomic uint32_t *waits)
+{
+    atomic_store_explicit(&shm.waits, waits, memory_order_relaxed);
+}
+
+static inline bool call_only_looks(void)
+{
+    const _Atomic uint32_t *waits = atomic_load_explicit(&shm.waits, memory_order_relaxed);
+
+    return waits && atomic_load_explicit(waits, memory_order_relaxed) == 0;
+}
+
+/* A batch of each ring in turn, so that all senders have their part. */
+static __attribute__((noinline)) int share_take(void)
+{
+    uint64_t begin = now_ns(), now = begin, quiet_since = begin;
+    uint64_t since = begin - atomic_load_explicit(&shm.share_ended_ns, memory_order_relaxed);
+    uint64_t share = since / SHARE_PART, quiet = since / QUIET_PART;
+    int events = 0;
+
+    if (share < SHARE_MIN_NS)
+        share = SHARE_MIN_NS;
+    else if (share > SHARE_MAX_NS)
+        share = SHARE_MAX_NS;
+    if (quiet > QUIET_MAX_NS)
+        quiet = QUIET_MAX_NS;
+    do {
+        bool bulk = false;
+        int more = rings_read(&bulk);
+
+        now = now_ns();
+        events += more;
+        if (more > 0)
+            quiet_since = now;
+        else
+            ring_relax();
+    } while (now - begin < share && now - quiet_since <= quiet);
+    atomic_store_explicit(&shm.share_ended_ns, now, memory_order_relaxed);
     return events;
 }
 
 int shm_receive_progress(void)
 {
     uint32_t round = atomic_load_explicit(&shm.round, memory_order_relaxed) + 1;
-    /* Relaxed: an entry that was just added is seen in the next round. */
-    uint32_t end = atomic_load_explicit(&shm.attended_end, memory_order_relaxed);
-    int events = 0;
 
     /* Several threads may count the same round; nothing depends on it. */
     atomic_store_explicit(&shm.round, round, memory_order_relaxed);
-    for (uint32_t i = 0; i < end; i++) {
-        shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_acquire);
-
-        if (peer)
-            events += receive_some(peer, RECEIVE_BATCH);
-    }
-    if (OPAL_UNLIKELY(shm_doorbell_rang()))
-        events += doorbells_answer();
+    bool bulk = false;
+    int events = rings_read(&bulk);
+    if (OPAL_UNLIKELY(bulk || events >= RECEIVE_BATCH) && call_only_looks())
+        events += share_take();
     if (OPAL_UNLIKELY(atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0))
         events += shm_pending_progress();
     if (OPAL_UNLIKELY(round % SWEEP_ROUNDS == 0))

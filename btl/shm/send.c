@@ -335,17 +335,61 @@ static inline bool is_simple(size_t header_size, size_t payload_size)
            payload_size <= RING_LINE_PAYLOAD;
 }
 
+/* A piece of a large message leaves this part of the ring to short ones: the next message behind it
+ * can be announced, and the peer, who may be the only one in MPI, can get it by itself. */
+#define BULK_BYTES      4096u
+#define KEPT_BACK_SHARE 16u
+
+static inline uint64_t kept_back_lines(const shm_peer_t *peer)
+{
+    return peer->out_lines / KEPT_BACK_SHARE;
+}
+
+/* Under peer->lock. */
+static unsigned char *bulk_room_get(shm_peer_t *peer, unsigned start, size_t length)
+{
+    uint64_t wanted = ring_lines_of(start, length) + kept_back_lines(peer);
+
+    if (OPAL_LIKELY(ring_free_lines(&peer->out) >= wanted) || shm_outbound_grow(peer, length))
+        return room_get(peer, start, length);
+    return NULL;
+}
+
+size_t shm_send_room(mca_btl_base_module_t *btl, shm_peer_t *peer)
+{
+    (void) btl;
+    biased_lock(&peer->lock);
+    uint64_t lines = peer->out_direct ? ring_free_lines(&peer->out) : 0;
+    uint64_t kept_back = kept_back_lines(peer);
+    bool is_open = peer->out_state == OUT_OPEN;
+    biased_unlock(&peer->lock);
+    if (OPAL_UNLIKELY(!is_open))
+        return SIZE_MAX;
+    return lines <= kept_back ? 0 : ring_bytes((uint32_t) (lines - kept_back));
+}
+
 static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t header_size,
                                                    size_t payload_size)
 {
     size_t length = header_size + payload_size;
+    unsigned start = start_of(header_size, payload_size);
     void *room = NULL;
 
     biased_lock(&peer->lock);
     if (OPAL_LIKELY(peer->out_direct))
-        room = room_get(peer, start_of(header_size, payload_size), length);
+        room = payload_size < BULK_BYTES ? room_get(peer, start, length)
+                                         : bulk_room_get(peer, start, length);
     if (OPAL_UNLIKELY(!room))
         biased_unlock(&peer->lock);
+    return room;
+}
+
+/* The ring is full, or wants to be asked whether it should grow. */
+static __attribute__((noinline)) void *line_room_get(shm_peer_t *peer)
+{
+    biased_lock(&peer->lock);
+    void *room = room_get(peer, RING_HEADER_BYTES, RING_LINE_PAYLOAD);
+    biased_unlock(&peer->lock);
     return room;
 }
 
@@ -355,7 +399,10 @@ void *shm_send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t head
     (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size)))
         return reserve_any(peer, header_size, payload_size);
-    return OPAL_LIKELY(peer->out_direct) ? ring_reserve_line(&peer->out) : NULL;
+    if (OPAL_UNLIKELY(!peer->out_direct))
+        return NULL;
+    void *room = ring_reserve_line(&peer->out);
+    return OPAL_LIKELY(room != NULL) ? room : line_room_get(peer);
 }
 
 static __attribute__((noinline)) void commit_any(shm_peer_t *peer, size_t header_size,

@@ -248,6 +248,9 @@ struct shm_state {
     _Atomic uint32_t attended_end; /* behind the last entry in use */
     uint32_t attended_next;
     _Atomic uint32_t round;
+    /* The PML's threads that wait; NULL: not told. Relaxed, both: a hint. */
+    const _Atomic uint32_t *_Atomic waits;
+    _Atomic uint64_t share_ended_ns;
     uint32_t sweep_next;
     uint32_t life_next;
     _Atomic uint64_t life_checked_ms;
@@ -405,6 +408,7 @@ BTL_FUNCTION(prepare, shm_send_prepare);
 BTL_FUNCTION(send, shm_send_start);
 BTL_FUNCTION(sendi, shm_send_immediate);
 /* The extension's reserve and commit. In between the peer's lock is held, if there are threads. */
+size_t shm_send_room(mca_btl_base_module_t *btl, shm_peer_t *peer);
 void *shm_send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
                        size_t payload_size);
 void shm_send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
@@ -495,6 +499,8 @@ int shm_receive_progress(void);
 /* For a thread that waits for this peer: handles the next message only, which may be the awaited
  * one. The others stay in the ring until they are asked for. */
 int shm_receive_one(shm_peer_t *peer);
+/* See waits_at in multilane/extension.h. */
+void shm_receive_waits_at(const _Atomic uint32_t *waits);
 /* The next round does what one in many does: looks for messages without a doorbell and for peers
  * that have ended. After a sleep, which stands for many rounds. */
 void shm_receive_skip_rounds(void);

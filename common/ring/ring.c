@@ -59,6 +59,11 @@ static uint64_t freed_load(const struct ring_sender *sender)
     return freed;
 }
 
+uint64_t ring_free_lines(const struct ring_sender *sender)
+{
+    return (uint64_t) sender->mask + 1 - (sender->head - freed_load(sender));
+}
+
 void ring_mark_stale(struct ring_sender *sender, uint32_t first, uint32_t line_count)
 {
     uint32_t line = first + 1;

@@ -170,6 +170,9 @@ void ring_receiver_init(struct ring_receiver *receiver, struct ring_line *lines,
 /* Makes room when the short check failed: learns what was freed, skips the rest of a lap. */
 bool ring_make_room(struct ring_sender *sender, uint32_t line_count);
 
+/* How many lines the receiver has freed and no message takes. */
+uint64_t ring_free_lines(const struct ring_sender *sender);
+
 /* Notes as stale the lines of a message but its first. */
 void ring_mark_stale(struct ring_sender *sender, uint32_t first, uint32_t line_count);
 

@@ -14,6 +14,7 @@ multilane_sources = \
 	pml/multilane/base/ends.h \
 	pml/multilane/base/handle.c pml/multilane/base/handle.h \
 	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \
+	pml/multilane/base/offer_word.h \
 	pml/multilane/base/own_page.c pml/multilane/base/own_page.h \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \
 	pml/multilane/base/pending.c pml/multilane/base/pending.h \
@@ -60,6 +61,9 @@ multilane_sources = \
 	pml/multilane/memory/rma.c pml/multilane/memory/rma.h \
 	pml/multilane/memory/staging.c pml/multilane/memory/staging.h \
 	pml/multilane/memory/view.c pml/multilane/memory/view.h \
+	pml/multilane/request/offer.c pml/multilane/request/offer.h \
+	pml/multilane/request/offered.c pml/multilane/request/offered.h \
+	pml/multilane/request/taking.c pml/multilane/request/taking.h \
 	pml/multilane/request/pieces.c pml/multilane/request/pieces.h \
 	pml/multilane/request/recv_request.c pml/multilane/request/recv_request.h \
 	pml/multilane/request/request.c pml/multilane/request/request.h \

@@ -26,6 +26,13 @@ test_bench_rails_measure_CPPFLAGS = $(MPI_CPPFLAGS)
 test_bench_rails_measure_LDFLAGS = $(mpi_link_flags)
 test_bench_rails_measure_LDADD = $(OMPI_LIBS)
 
+# What test/bench/overlap starts.
+check_PROGRAMS += test/bench/overlap_measure
+test_bench_overlap_measure_SOURCES = test/bench/overlap_measure.c
+test_bench_overlap_measure_CPPFLAGS = $(MPI_CPPFLAGS)
+test_bench_overlap_measure_LDFLAGS = $(mpi_link_flags)
+test_bench_overlap_measure_LDADD = $(OMPI_LIBS)
+
 # What test/bench/crowd starts.
 check_PROGRAMS += test/bench/crowd_measure
 test_bench_crowd_measure_SOURCES = test/bench/crowd_measure.c

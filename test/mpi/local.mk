@@ -214,6 +214,11 @@ test_mpi_life_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_life_LDFLAGS = $(mpi_link_flags)
 test_mpi_life_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += test/mpi/away
+test_mpi_away_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_away_LDFLAGS = $(mpi_link_flags)
+test_mpi_away_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += test/mpi/flood
 test_mpi_flood_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_flood_LDFLAGS = $(mpi_link_flags)

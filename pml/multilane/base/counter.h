@@ -19,6 +19,14 @@ static inline uint64_t counter_add(_Atomic uint64_t *counter, uint64_t more)
     return before;
 }
 
+static inline void counter_add32(_Atomic uint32_t *counter, uint32_t more)
+{
+    if (OPAL_UNLIKELY(opal_using_threads()))
+        atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+    else
+        *(uint32_t *) counter += more;
+}
+
 static inline uint64_t counter_read(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);

@@ -60,6 +60,7 @@ struct multilane {
     _Atomic uint64_t bad_headers;
     _Atomic uint64_t copied_bytes;
     _Atomic uint64_t bounded_pieces;
+    _Atomic uint64_t taken_rests; /* of messages, by this process as their receiver */
     /* Of lanes that may lose messages, see delivery.h: */
     _Atomic uint64_t lanes_lost;
     _Atomic uint64_t lanes_returned;

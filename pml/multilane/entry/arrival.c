@@ -68,7 +68,18 @@ static bool read_part(struct reader *reader, struct arrival *arrival)
         return false;
     arrival->size = part.size;
     arrival->offset = part.offset;
+    arrival->offer = NULL;
     return true;
+}
+
+/* Behind a part that has one. */
+static bool read_offer(struct reader *reader, struct arrival *arrival, uint16_t traits,
+                       struct wire_offer *offer)
+{
+    if (OPAL_LIKELY(!(traits & WIRE_OFFERED)))
+        return true;
+    arrival->offer = offer;
+    return read_bytes(reader, offer, sizeof(*offer));
 }
 
 static bool keys_fit(const struct wire_key *key, const struct reader *reader)
@@ -329,8 +340,10 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
         arrival.payload_count = 0;
         message_arrived(&arrival);
         return;
-    case WIRE_PART:
+    case WIRE_PART: {
+        struct wire_offer offer;
         if (!read_message(&reader, &arrival) ||
+            !read_offer(&reader, &arrival, base.traits, &offer) ||
             !read_payload(&reader, &arrival, payload, segments, segment_count) ||
             arrival.length == 0 || arrival.offset > arrival.size ||
             arrival.length > arrival.size - arrival.offset)
@@ -340,6 +353,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
         inflow_arrived(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
+    }
     case WIRE_DATA: {
         struct wire_data data;
         if (!read_bytes(&reader, &data, sizeof(data)) ||

@@ -59,7 +59,7 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
         if (lane && turn % 2 == 0)
             request_look(lane);
         else
-            opal_progress();
+            progress_of_wait();
         *rc = receive_error(comm, source, tag);
         if (*rc != OMPI_SUCCESS)
             break;

@@ -96,7 +96,7 @@ static struct send_request *request_of_number(struct outgoing *out, mca_pml_base
     while (OPAL_UNLIKELY(!send) && *is_numbered) {
         *is_numbered = !peer_undraw(out->peer, out->cost, out->sequence);
         if (*is_numbered) { /* other threads have drawn later ones */
-            opal_progress();
+            progress_of_wait();
             send = send_request_new(out, mode, false);
         }
     }
@@ -165,7 +165,7 @@ static __attribute__((noinline)) bool send_when_room(const struct outgoing *out)
             if (!lane_poll(lane)) /* polling makes room */
                 ring_relax();
         }
-        opal_progress();
+        progress_of_wait();
     }
     return false;
 }

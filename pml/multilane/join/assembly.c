@@ -10,6 +10,7 @@
 #include "join/order.h"
 #include "join/posting.h"
 #include "match/credit.h"
+#include "request/taking.h"
 
 static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
 {
@@ -21,6 +22,10 @@ static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
 
 static void assembly_remove(struct peer *peer, struct inbound *assembly)
 {
+    if (OPAL_UNLIKELY(assembly->offered != NULL)) {
+        offered_end(assembly->offered);
+        assembly->offered = NULL;
+    }
     struct inbound **at = &peer->assemblies;
     while (*at != assembly)
         at = &(*at)->next_assembly;
@@ -47,6 +52,7 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
     struct inbound *assembly = inbound_keep(part);
     if (!assembly)
         return NULL;
+    assembly->arrival.offer = NULL;
     if (ahead > 0 && !order_insert_early(peer, assembly)) {
         inbound_free(assembly);
         *wrong = "a part of a message that came whole, sequence";
@@ -124,6 +130,42 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
     return assembly_count(peer, assembly, fresh);
 }
 
+/* All of it has come: completes its receive. No lock is held. */
+static void assembly_finish(struct peer *peer, struct inbound *assembly)
+{
+    seen_flush(peer);
+    recv_request_finish(assembly->receiver);
+    inbound_free(assembly);
+}
+
+/* The bytes from `from` on came by the receiver's own copy: no part brings them. With the peer's
+ * lock held, which it releases. */
+static void assembly_taken(struct offered *offered, uint64_t from)
+{
+    struct peer *peer = offered->peer;
+    struct inbound *assembly = offered->assembly;
+    size_t fresh = 0;
+    bool is_complete = from < offered->size &&
+                       spans_add(&assembly->claimed, from, offered->size, &fresh) && fresh &&
+                       assembly_count(peer, assembly, fresh);
+    biased_unlock(&peer->lock);
+    if (is_complete)
+        assembly_finish(peer, assembly);
+}
+
+/* The part that says what the sender offers may come behind others. */
+static void assembly_offered(struct inbound *assembly, const struct arrival *part)
+{
+    struct offered *offered =
+        offered_new(part->peer, part->offer, assembly->arrival.size, assembly_taken);
+    if (!offered)
+        return;
+    assembly->offered = offered;
+    offered->assembly = assembly;
+    if (assembly->receiver)
+        taking_begin(offered);
+}
+
 void part_arrived(struct arrival *part)
 {
     struct peer *peer = part->peer;
@@ -136,15 +178,14 @@ void part_arrived(struct arrival *part)
     struct inbound *assembly = assembly_find(peer, part->match.sequence);
     if (!assembly)
         assembly = assembly_start(part, &rest, &wrong);
+    if (assembly && OPAL_UNLIKELY(part->offer != NULL) && !assembly->offered)
+        assembly_offered(assembly, part);
     if (assembly)
         is_complete = assembly_add(peer, assembly, part, &wrong);
     biased_unlock(&peer->lock);
 
-    if (is_complete) {
-        seen_flush(peer);
-        recv_request_finish(assembly->receiver);
-        inbound_free(assembly);
-    }
+    if (is_complete)
+        assembly_finish(peer, assembly);
     order_finish(&rest);
     credit_tell_if_due(peer);
     if (OPAL_UNLIKELY(wrong != NULL))

@@ -3,6 +3,7 @@
 #include "join/meet.h"
 
 #include "match/credit.h"
+#include "request/taking.h"
 
 /* Copies all, also bytes of missing parts, which those parts will overwrite. */
 void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
@@ -16,6 +17,8 @@ void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
      * Relaxed: the match has ordered that use before this one. */
     atomic_store_explicit(&receiver->held_by, NULL, memory_order_relaxed);
     assembly->receiver = receiver;
+    if (OPAL_UNLIKELY(assembly->offered != NULL))
+        taking_begin(assembly->offered);
 }
 
 void inbound_take(struct inbound *inbound, struct recv_request *receiver)

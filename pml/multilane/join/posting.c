@@ -5,6 +5,7 @@
 #include "base/multilane.h"
 #include "base/work.h"
 #include "join/meet.h"
+#include "request/taking.h"
 
 struct awaited *awaited;
 
@@ -16,6 +17,17 @@ static inline void request_list(struct recv_request *request, struct mca_pml_com
     request->node.tag = tag;
     request->node.stamp = comm->stamp++;
     match_insert(&comm->posted, &request->node);
+}
+
+/* Takes a message that has come, or begun to. A large one moves on in this call: the next one may
+ * be far. */
+static void receive_kept(struct inbound *inbound, struct recv_request *request)
+{
+    struct peer *peer = inbound->arrival.peer;
+    bool is_large = inbound->arrival.type != WIRE_EAGER;
+    inbound_take(inbound, request);
+    if (is_large)
+        taking_drive(peer);
 }
 
 void receive_start(struct recv_request *request)
@@ -48,7 +60,7 @@ void receive_start(struct recv_request *request)
     biased_unlock(&comm->lock);
 
     if (inbound)
-        inbound_take(inbound, request);
+        receive_kept(inbound, request);
     else if (OPAL_UNLIKELY(error != OMPI_SUCCESS))
         recv_request_fail(request, error);
 }

@@ -132,6 +132,14 @@ static inline void *lane_reserve(struct lane *lane, size_t header, size_t payloa
     return lane->reserve ? lane->reserve(lane->btl, lane->endpoint, header, payload) : NULL;
 }
 
+/* How much of large messages lane_reserve takes now, see `room` in multilane/extension.h. SIZE_MAX:
+ * the lane is to be sent to by descriptors, which wait with the lane. */
+static inline size_t lane_room(const struct lane *lane)
+{
+    return lane->reserve && lane->extension->room ? lane->extension->room(lane->btl, lane->endpoint)
+                                                  : SIZE_MAX;
+}
+
 static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
 {
     lane->extension->commit(lane->btl, lane->endpoint, header, payload, WIRE_TAG);

@@ -208,8 +208,22 @@ static void install(void)
     atomic_store_explicit(&waiting.shares, true, memory_order_relaxed);
 }
 
+/* Tells our lanes where they see whether a call waits. */
+static void lanes_follow(const _Atomic uint32_t *waits)
+{
+    mca_btl_base_selected_module_t *selected;
+
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+        if (extension && extension->waits_at)
+            extension->waits_at(waits);
+    }
+}
+
 void waiting_begin(void)
 {
+    lanes_follow(&waiting.waits);
     uint32_t threads = parameters.progress_thread ? 2 : 1;
     uint32_t processes = (uint32_t) ompi_process_info.num_local_peers + 1;
     double for_each = processes * threads / crowd_processors(processes);
@@ -227,6 +241,7 @@ void waiting_reconsider(void)
 
 void waiting_end(void)
 {
+    lanes_follow(NULL);
     if (!atomic_exchange_explicit(&state.installed, false, memory_order_relaxed))
         return;
     opal_progress_unregister(waiting_progress);

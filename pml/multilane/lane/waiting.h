@@ -10,6 +10,8 @@
 
 #include "common/compat/pml.h"
 
+#include "base/counter.h"
+
 /* What the calling thread waits for. */
 enum waiting_for {
     WAITING_NOT,     /* or it waits where we do not know of it: then it does not sleep */
@@ -27,6 +29,8 @@ struct waiting {
      * consistent: raised after a request is complete, and before sleepers are woken; read by a
      * thread before it looks at its request, and again when it has told others that it sleeps. */
     _Atomic uint32_t completions;
+    /* Threads that wait in a call now. Relaxed: our lanes read it, as a hint. */
+    _Atomic uint32_t waits;
 };
 
 extern __attribute__((visibility("hidden"))) struct waiting waiting;
@@ -42,6 +46,30 @@ void waiting_end(void);
 /* Open MPI's flag to yield is set at the end of MPI_Init only, and says that processors are short
  * as well. */
 void waiting_reconsider(void);
+
+/* Around what a call does until it has what it waits for; the calls may lie in each other. */
+static inline void waits_begin(void)
+{
+    counter_add32(&waiting.waits, 1);
+}
+
+static inline void waits_end(void)
+{
+    counter_add32(&waiting.waits, UINT32_MAX);
+}
+
+static inline void progress_of_wait(void)
+{
+    waits_begin();
+    opal_progress();
+    waits_end();
+}
+
+/* Does this process only look, and not wait? */
+static inline bool waiting_for_nothing(void)
+{
+    return atomic_load_explicit(&waiting.waits, memory_order_relaxed) == 0;
+}
 
 enum waiting_for waiting_change(enum waiting_for what);
 enum waiting_for waiting_kind(size_t count, ompi_request_t *const *requests);

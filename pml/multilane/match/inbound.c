@@ -78,6 +78,7 @@ static inline struct inbound *inbound_new(void)
     inbound->held = 0;
     inbound->refused = false;
     inbound->is_plain = false;
+    inbound->offered = NULL;
     return inbound;
 }
 

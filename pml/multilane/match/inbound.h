@@ -9,6 +9,7 @@
 
 #include <sys/uio.h>
 
+struct offered;
 struct recv_request;
 
 /* A message, or a part of one, with its checked header. It lives on the stack of the receive
@@ -28,7 +29,8 @@ struct arrival {
     uint32_t method;            /* of a RTS */
     struct wire_key key;        /* of a RTS by get */
     const unsigned char *key_bytes;
-    size_t length; /* of the payload, the sum of these */
+    const struct wire_offer *offer; /* of a part; or null */
+    size_t length;                  /* of the payload, the sum of these */
     int payload_count;
     const struct iovec *payload;
 };
@@ -49,7 +51,8 @@ struct inbound {
     struct match_node wildcard_keys[3]; /* in the unexpected queue under wildcards */
     struct inbound *next_assembly;      /* in the peer's list of messages with missing parts */
     struct recv_request *receiver;
-    struct spans claimed; /* bytes that have arrived or are being copied */
+    struct offered *offered; /* what its sender offers; or null: request/taking.h */
+    struct spans claimed;    /* bytes that have arrived or are being copied */
 };
 
 /* The cost of the message in flow control. */

@@ -17,6 +17,7 @@
 
 struct inbound;
 struct peer_class;
+struct peer_offers;
 
 struct peer {
     struct peer *next_other_job;
@@ -63,6 +64,7 @@ struct peer {
     struct inbound *early;      /* messages before their turn, by ascending sequence */
     struct inbound *early_last; /* the last of them; undefined if there is none */
     struct inbound *assemblies; /* eager messages with missing parts */
+    struct peer_offers *offers; /* null until the first one: request/offered.h */
     uint64_t starved_ns;        /* since when, or when its limits last moved */
     struct pending starved_pending;
 

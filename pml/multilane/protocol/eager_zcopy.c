@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/multilane.h"
+#include "request/offer.h"
 #include "request/pieces.h"
 #include "peer/stripe.h"
 
@@ -23,15 +24,22 @@ static size_t eager_zcopy_header(struct send_request *request, const struct lane
     size_t rest = sizeof(part) - sizeof(part.match);
     memcpy((char *) bytes + length, (char *) &part + sizeof(part.match), rest);
     stripe_set_counted(request->route, lane, bytes);
-    return length + rest;
+    length += rest;
+    if (offset == 0 && offer_is_made(request)) {
+        struct wire_offer offer;
+        offer_tell(request, &offer);
+        memcpy((char *) bytes + length, &offer, sizeof(offer));
+        ((struct wire_base *) bytes)->traits |= WIRE_OFFERED;
+        length += sizeof(offer);
+    }
+    return length;
 }
 
-static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *size)
+static int eager_zcopy_part(struct send_request *request, size_t offset, size_t *size)
 {
-    struct send_request *request = send_request_of_transfer(transfer);
     struct peer *peer = request->out.peer;
     struct lane *lane = route_lane(request->route, peer, 0);
-    unsigned char header[WIRE_EAGER_HEADER_MAX];
+    unsigned char header[WIRE_PART_HEADER_MAX];
     bool is_whole = request->route->lane_count == 1 && !stripe_bound(lane) &&
                     request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);
     /* A bound that comes meanwhile makes no part of the rest whole. */
@@ -43,6 +51,31 @@ static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *s
         return lost_or_dead(peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
     size_t length = eager_zcopy_header(request, lane, offset, is_whole, header);
     return piece_send(request, lane, header, length, offset, size, is_whole);
+}
+
+/* Announces a message that finds the lane full by a first part for which room is kept back: so the
+ * receiver knows of it, and may take the rest. */
+#define ANNOUNCEMENT_BYTES 64u
+
+static int eager_zcopy_announce(struct send_request *request, size_t *size)
+{
+    *size = ANNOUNCEMENT_BYTES;
+    return eager_zcopy_part(request, 0, size);
+}
+
+static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *size)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    int rc;
+    if (offer_resume(request, transfer, offset, size, &rc))
+        return rc;
+    rc = eager_zcopy_part(request, offset, size);
+    if (OPAL_LIKELY(rc != LANE_AGAIN) || !offer_is_made(request))
+        return rc;
+    if (offset == 0)
+        return eager_zcopy_announce(request, size);
+    offer_leave(request, offset);
+    return LANE_AGAIN;
 }
 
 static const struct transfer_steps eager_zcopy_way = {.start = eager_zcopy_piece,
@@ -57,6 +90,9 @@ static int eager_zcopy_start(struct send_request *request)
     int rc = eager_expect_ack(request);
     if (rc != OMPI_SUCCESS)
         return rc;
+    const struct lane *lane = route_lane(request->route, request->out.peer, 0);
+    if (request->out.size > lane_largest_send(lane) && offer_is_worth(lane, request->out.size))
+        offer_make(request);
     transfer_begin(&request->transfer, &eager_zcopy_way, 0, request->out.size,
                    PIECES_IN_FLIGHT * request->route->lane_count);
     return OMPI_SUCCESS;
@@ -66,5 +102,6 @@ const struct protocol eager_zcopy = {
     .name = "eager-zcopy",
     .post = post_by_request,
     .start = eager_zcopy_start,
+    .send_end = offer_end,
     .host_only = true,
 };

@@ -4,12 +4,19 @@
 
 #include "protocol/common.h"
 
+#include <string.h>
+
+#include "request/offer.h"
 #include "request/pieces.h"
+#include "request/taking.h"
 
 static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    return piece_send_data(request, transfer, NULL, offset, size);
+    int rc;
+    if (offer_resume(request, transfer, offset, size, &rc))
+        return rc;
+    return offer_unsent(request, offset, piece_send_data(request, transfer, NULL, offset, size));
 }
 
 static const struct transfer_steps rndv_am_way = {.start = rndv_am_piece, .finish = pieces_finish};
@@ -24,9 +31,18 @@ void rndv_am_move(struct send_request *request, size_t from, size_t end)
                    PIECES_IN_FLIGHT * request->route->lane_count);
 }
 
+/* Until the receiver asks for the bytes they are on offer. */
 static int rndv_am_start(struct send_request *request)
 {
-    return rndv_announce(request, route_lane(request->route, request->out.peer, 0), NULL, NULL);
+    struct lane *lane = route_lane(request->route, request->out.peer, 0);
+    struct wire_offer offer;
+    offer_make(request);
+    if (!offer_is_made(request))
+        return rndv_announce(request, lane, NULL, NULL);
+    offer_tell(request, &offer);
+    offer_leave(request, 0);
+    struct wire_key key = {.address = offer.address, .length = sizeof(offer)};
+    return rndv_announce(request, lane, &key, &offer);
 }
 
 static void rndv_am_ready(struct send_request *request, struct lane *lane,
@@ -39,7 +55,11 @@ static void rndv_am_ready(struct send_request *request, struct lane *lane,
 
 static void rndv_am_receive(struct recv_request *request, const struct arrival *arrival)
 {
-    (void) arrival;
+    struct wire_offer offer;
+    if (arrival->key.length == sizeof(offer)) {
+        memcpy(&offer, arrival->key_bytes, sizeof(offer));
+        taking_offered(request, &offer);
+    }
     recv_request_ask(request, 0);
 }
 
@@ -51,5 +71,6 @@ const struct protocol rndv_am = {
     .post = post_by_request,
     .start = rndv_am_start,
     .ready = rndv_am_ready,
+    .send_end = offer_end,
     .receive = rndv_am_receive,
 };

@@ -12,7 +12,7 @@
 
 static bool is_marked(const void *header)
 {
-    return ((const struct wire_base *) header)->traits;
+    return ((const struct wire_base *) header)->traits & WIRE_STRIPED;
 }
 
 static void piece_left(void *owner, int status)
@@ -69,23 +69,29 @@ static int piece_send_kept(const struct piece *piece,
     return OMPI_SUCCESS;
 }
 
-/* Into the lane's own memory, and if it has none, by a fragment: LANE_UNDER_WAY. */
+/* Into the lane's own memory. */
+static bool piece_send_reserved(const struct piece *piece, struct transfer *transfer,
+                                struct lane *lane, const void *header, size_t header_length)
+{
+    unsigned char *bytes = lane_reserve(lane, header_length, piece->size);
+    if (OPAL_UNLIKELY(!bytes))
+        return false;
+    piece_copy(piece, bytes + header_length);
+    memcpy(bytes, header, header_length);
+    lane_commit(lane, header_length, piece->size);
+    transfer_piece_done(transfer, OMPI_SUCCESS);
+    return true;
+}
+
+/* By a fragment that holds a copy. */
 static int piece_send_copied(const struct piece *piece, struct transfer *transfer,
                              struct lane *lane, const void *header, size_t header_length)
 {
-    unsigned char *bytes = lane_reserve(lane, header_length, piece->size);
-    if (OPAL_LIKELY(bytes != NULL)) {
-        piece_copy(piece, bytes + header_length);
-        memcpy(bytes, header, header_length);
-        lane_commit(lane, header_length, piece->size);
-        transfer_piece_done(transfer, OMPI_SUCCESS);
-        return LANE_UNDER_WAY;
-    }
     mca_btl_base_descriptor_t *descriptor;
     int rc = lane_fragment(lane, header_length + piece->size, &descriptor);
     if (rc != OMPI_SUCCESS)
         return rc;
-    bytes = lane_fragment_bytes(descriptor);
+    unsigned char *bytes = lane_fragment_bytes(descriptor);
     memcpy(bytes, header, header_length);
     piece_copy(piece, bytes + header_length);
     counter_add(&multilane.copied_bytes, piece->size);
@@ -120,6 +126,10 @@ static int piece_send_from(struct send_request *request, struct piece *piece,
     if (registration)
         rc = lane_send_in_place(lane, registration, header, header_length, piece->data, piece->size,
                                 piece_left, transfer);
+    else if (piece_send_reserved(piece, transfer, lane, header, header_length))
+        rc = LANE_UNDER_WAY;
+    else if (lane_room(lane) != SIZE_MAX)
+        rc = LANE_AGAIN; /* a fragment would keep the bytes from the receiver, see offer.h */
     else if (piece->data)
         rc = lane_send_piece(lane, header, header_length, piece->data, &piece->size, all,
                              piece_left, transfer);

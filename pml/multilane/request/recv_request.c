@@ -10,6 +10,7 @@
 #include "delivery/seen.h"
 #include "match/inbound.h"
 #include "base/multilane.h"
+#include "request/offered.h"
 #include "request/request.h"
 #include "base/work.h"
 
@@ -84,6 +85,7 @@ static void recv_request_construct(struct recv_request *request)
     request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
     request->handle = (struct wire_handle){0};
     request->rma.count = 0;
+    request->offered = NULL;
     atomic_init(&request->held_by, NULL);
     request->is_shared = false;
     request->claimed = (struct spans){0};
@@ -148,6 +150,16 @@ static void recv_request_forget_handle(struct recv_request *request)
     OPAL_THREAD_UNLOCK(&request->lock);
 }
 
+static void recv_request_forget_offer(struct recv_request *request)
+{
+    struct peer *peer = recv_request_peer(request);
+    biased_lock(&peer->lock);
+    if (request->offered)
+        offered_end(request->offered);
+    request->offered = NULL;
+    biased_unlock(&peer->lock);
+}
+
 void recv_request_complete(struct recv_request *request)
 {
     if (OPAL_UNLIKELY(request->sink.view != NULL) && device_sink_end(&request->sink, &request->rma))
@@ -161,6 +173,8 @@ void recv_request_complete(struct recv_request *request)
         recv_request_forget_handle(request);
     if (OPAL_UNLIKELY(request->rma.count))
         rma_release(&request->rma);
+    if (OPAL_UNLIKELY(request->offered != NULL))
+        recv_request_forget_offer(request);
     recv_request_end(request, request->size, request->wanted);
 }
 

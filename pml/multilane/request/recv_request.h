@@ -16,6 +16,8 @@
 #include "lane/transfer.h"
 #include "base/work.h"
 
+struct offered;
+
 /* Bytes for the protocol's own data in a receive. */
 #define RECV_OWN_BYTES (32 + WIRE_KEY_MAX)
 
@@ -40,6 +42,7 @@ struct recv_request {
     bool is_shared;          /* both ends copy the message: the sender cannot cancel it */
     struct device_sink sink; /* for a message that goes */
     struct rma rma;          /* of a get or put */
+    struct offered *offered; /* what the sender of an RTS offers; or null: request/offered.h */
     struct transfer transfer;
     opal_mutex_t lock;    /* guards the handle and claimed */
     struct spans claimed; /* bytes that came as WIRE_DATA, also those still being copied */

@@ -57,7 +57,7 @@ bool requests_come_soon_to_thread(size_t count, ompi_request_t *const *requests,
                 return false;
             sched_yield();
         }
-        opal_progress();
+        progress_of_wait();
     }
     return true;
 }

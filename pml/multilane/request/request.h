@@ -94,7 +94,7 @@ request_poll_until(bool (*is_done)(const void *what), const void *what, struct l
             if (!lane_poll(lane))
                 ring_relax();
         }
-        opal_progress();
+        progress_of_wait();
     }
     return false;
 }

@@ -34,6 +34,7 @@ static void send_request_construct(struct send_request *request)
     request->rma.count = 0;
     request->source = (struct device_source){.view = NULL};
     request->expecting = 0;
+    request->offer.control = NULL;
     memset(request->own, 0, sizeof(request->own));
     request->is_waiting = false;
     tsan_release(request); /* tsan_list_get */

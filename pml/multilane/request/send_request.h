@@ -33,6 +33,15 @@ struct outgoing {
     struct memory memory;           /* the buffer's memory; for host memory only `kind` is set */
 };
 
+/* What it offers to its receiver: request/offer.h. */
+struct send_offer {
+    struct multilane_control *control; /* its word, of this lane; null: nothing is offered */
+    struct lane *lane;
+    uint64_t line;
+    uint32_t tag;
+    bool is_open; /* the word is not the sender's alone */
+};
+
 enum send_state {
     SEND_IDLE,
     SEND_STARTED,   /* handed to its protocol */
@@ -57,6 +66,7 @@ struct send_request {
     struct wire_handle receiver;
     struct transfer transfer;
     struct rma rma; /* of a get or put */
+    struct send_offer offer;
     struct pending pending;
     struct send_request *next_waiting; /* see send_queue.h */
     bool is_waiting;

@@ -62,6 +62,7 @@ void wait_story_end_locked(struct wait_story *story);
 /* The story's members up to `since_ns` are set. */
 static inline void wait_story_start(struct wait_story *story)
 {
+    waits_begin();
     story->since_ns = 0;
     story->number = 0;
     story->told = story->published = story->is_written = false;
@@ -98,6 +99,7 @@ static inline void wait_story_begin_probe(struct wait_story *story, const ompi_c
 
 static inline void wait_story_end(struct wait_story *story)
 {
+    waits_end();
     waiting_leave(story->before);
     if (OPAL_UNLIKELY(opal_using_threads() || story->published)) {
         wait_story_end_locked(story);

@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 9
+#define WIRE_VERSION 10
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -43,6 +43,7 @@ enum wire_flag {
 
 enum wire_trait {
     WIRE_STRIPED = 1, /* counts among the striped bytes of the lane (stripe.h) */
+    WIRE_OFFERED = 4, /* of WIRE_PART: struct wire_offer follows the body */
     WIRE_MOVED = 2    /* of WIRE_FRAME: sent over another lane than the message was written for */
 };
 
@@ -87,6 +88,14 @@ struct wire_part {
     struct wire_match match;
     uint64_t size; /* of the whole message */
     uint64_t offset;
+};
+
+/* The receiver may take what the sender does not send: base/offer_word.h. Behind a WIRE_PART, or
+ * the key of a WIRE_RTS by WIRE_BY_SEND. */
+struct wire_offer {
+    uint64_t address; /* of the message's first byte at the sender */
+    uint64_t line;    /* the handle of a control line (multilane/extension.h) */
+    uint64_t tag;
 };
 
 struct wire_key {
@@ -196,6 +205,8 @@ static inline uint64_t wire_keys_length(const struct wire_key *key)
 #define WIRE_EAGER_HEADER_MAX                                                                      \
     (sizeof(struct wire_base) + sizeof(struct wire_name) + sizeof(struct wire_cid) +               \
      sizeof(struct wire_handle) + sizeof(struct wire_part))
+
+#define WIRE_PART_HEADER_MAX (WIRE_EAGER_HEADER_MAX + sizeof(struct wire_offer))
 
 #define WIRE_ENVELOPE_MAX                                                                          \
     (sizeof(struct wire_base) + sizeof(struct wire_name) + sizeof(struct wire_frame))
