@@ -50,13 +50,10 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
     out->piece_min_bytes = 4096;
     cost_set(&out->cost[MULTILANE_BY_SEND], send_ranges,
              sizeof(send_ranges) / sizeof(send_ranges[0]));
-    /* Without the kernel's copying, get and put go by message and cost as much as messages. */
-    for (int way = MULTILANE_BY_GET; way <= MULTILANE_BY_PUT; way++) {
-        if (can_copy)
-            cost_set(&out->cost[way], copy_ranges, sizeof(copy_ranges) / sizeof(copy_ranges[0]));
-        else
-            cost_set(&out->cost[way], send_ranges, sizeof(send_ranges) / sizeof(send_ranges[0]));
-    }
+    /* Without the kernel's copying, get and put go by message, for one-sided operations: there is
+     * nothing that they would do better than messages. */
+    for (int way = MULTILANE_BY_GET; can_copy && way <= MULTILANE_BY_PUT; way++)
+        cost_set(&out->cost[way], copy_ranges, sizeof(copy_ranges) / sizeof(copy_ranges[0]));
     strcpy(out->device, "shm");
     return OPAL_SUCCESS;
 }

@@ -15,11 +15,10 @@
 #define SIZE_ARGS_MAX 64
 
 static const struct part *const parts[] = {
-    &part_oneway,     &part_rate,     &part_bandwidth, &part_twoway,    &part_pairs,
-    &part_posted,     &part_overlap,  &part_memory,    &part_start,     &part_calls,
-    &part_unexpected, &part_alltoall, &part_bcast,     &part_allreduce, &part_barrier,
-    &part_blocking,   &part_late,     &part_exchange,  &part_probed,    &part_self,
-    &part_columns,    &part_faces,    &part_silent,    &part_onesided,
+    &part_oneway,    &part_rate,    &part_bandwidth, &part_twoway,     &part_pairs,    &part_posted,
+    &part_memory,    &part_start,   &part_calls,     &part_unexpected, &part_alltoall, &part_bcast,
+    &part_allreduce, &part_barrier, &part_blocking,  &part_late,       &part_exchange, &part_probed,
+    &part_self,      &part_columns, &part_faces,     &part_silent,     &part_onesided,
 };
 
 const long sizes_message[] = {

@@ -17,7 +17,7 @@ struct part {
 #define SIZES_END (-1L)
 
 extern const struct part part_oneway, part_rate, part_bandwidth, part_twoway, part_pairs;
-extern const struct part part_posted, part_unexpected, part_overlap, part_memory, part_start;
+extern const struct part part_posted, part_unexpected, part_memory, part_start;
 extern const struct part part_blocking, part_late, part_exchange, part_probed, part_self;
 extern const struct part part_columns, part_faces, part_silent, part_onesided;
 extern const struct part part_alltoall, part_allreduce, part_bcast, part_barrier, part_calls;

@@ -202,6 +202,10 @@ int counters_register(const mca_base_component_t *component)
          "Pieces of large messages sent within the bound of a receiver to which others send as "
          "well",
          &multilane.bounded_pieces},
+        {"taken_rests",
+         "Messages whose rest this process copied by itself, because their sender was outside of "
+         "MPI",
+         &multilane.taken_rests},
         {"lanes_lost", "Times that a lane to a peer was left out", &multilane.lanes_lost},
         {"lanes_returned", "Times that such a lane was taken back", &multilane.lanes_returned},
         {"resent_messages", "Messages sent again over another lane", &multilane.resent_messages},

@@ -81,10 +81,6 @@ PARTS = (
              axis="messages waiting")),
     Part("silent", "a look for messages, all other ranks being silent", (2, 8, 32),
          one("silent_us", "A look among silent peers", "us", axis="ranks"), kind="silent"),
-    Part("overlap", "share of a message's time hidden behind computing", (2,),
-         one("overlap_sender_percent", "Hidden while the sender computes", "%", HIGHER)
-         + one("overlap_receiver_percent", "Hidden while the receiver computes", "%", HIGHER),
-         (65536, 1048576)),
     Part("onesided", "put, get and fetch-and-op, each flushed, on memory that only a lane reaches", (2,),
          one("put_us", "MPI_Put", "us") + one("get_us", "MPI_Get", "us")
          + one("fetch_us", "MPI_Fetch_and_op", "us"), (8, 4096), choice=("--mca", "osc", "rdma")),

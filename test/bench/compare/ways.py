@@ -9,7 +9,7 @@ import subprocess
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 SOURCES = [os.path.join(TOP, "test", "bench", name) for name in (
-    "part.c", "oneway.c", "stream.c", "patterns.c", "matching.c", "overlap.c", "memory.c", "onesided.c",
+    "part.c", "oneway.c", "stream.c", "patterns.c", "matching.c", "memory.c", "onesided.c",
     "collective.c", "calls.c", "silent.c")]
 # Libraries that a kind of part is run with.
 PRELOADS = {kind: os.path.join(TOP, "test", "bench", f"{kind}_preload.c")
