@@ -228,6 +228,8 @@ static void candidate_cost(const struct candidate *candidate, const struct plan_
 {
     struct model_surroundings around = input->around;
     around.copies = candidate->copies;
+    around.waits = around.sender_leaves && (candidate->protocol->calls == MODEL_CALLS_SENDER ||
+                                            candidate->protocol->calls == MODEL_CALLS_BOTH);
     candidate->protocol->cost(candidate->lanes, candidate->set.count, &around, bytes, cost);
 }
 

@@ -407,6 +407,7 @@ bool plan_predict(const struct plan_input *asked, const struct plan_entry *entry
     struct plan_input input = with_table(asked);
     struct candidate candidate;
     struct lane_set set = {.count = entry->lane_count};
+    input.around.sender_leaves = false; /* what a message takes, without what is feared */
     memcpy(set.lane, entry->lanes, entry->lane_count);
     if (!candidate_init(&candidate, &input, entry->protocol_index, &set, entry->copies) ||
         !carries(&candidate, bytes))

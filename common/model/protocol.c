@@ -141,6 +141,11 @@ static void add_registration(struct cost *cost, enum cost_stage stage,
     cost->registration.growth_s_byte += registration.growth_s_byte;
 }
 
+static void line_begin(struct cost *cost, const struct model_surroundings *around, double bias)
+{
+    cost_begin(cost, around->waits ? bias * MODEL_LEAVING_FACTOR : bias);
+}
+
 /* One message from sender to receiver (`forth`) or back: the processors' part of it. */
 static void add_overhead(struct cost *cost, const struct model_lane_range *range, int forth,
                          int back)
@@ -352,7 +357,7 @@ static void eager_copied_cost(lane_set lanes, uint32_t count,
                               struct cost *cost)
 {
     (void) count;
-    cost_begin(cost, 1);
+    line_begin(cost, around, 1);
     add_copied_message(lanes[0], around, bytes, cost);
     add_sync_answer(lanes, around, bytes, cost);
     cost_end(cost);
@@ -363,7 +368,7 @@ static void eager_zcopy_cost(lane_set lanes, uint32_t count,
                              const struct model_surroundings *around, uint64_t bytes,
                              struct cost *cost)
 {
-    cost_begin(cost, 1);
+    line_begin(cost, around, 1);
     add_sent_data(lanes, count, around, bytes, cost);
     add_sync_answer(lanes, around, bytes, cost);
     cost_end(cost);
@@ -385,7 +390,7 @@ static void add_handshake(lane_set lanes, uint32_t count, enum model_way way, ui
 static void rndv_am_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
                          uint64_t bytes, struct cost *cost)
 {
-    cost_begin(cost, around->bias);
+    line_begin(cost, around, around->bias);
     add_handshake(lanes, count, MODEL_BY_SEND, bytes, cost);
     add_sent_data(lanes, count, around, bytes, cost);
     cost_end(cost);
@@ -412,7 +417,7 @@ static void add_one_sided(lane_set lanes, uint32_t count, const struct model_sur
 static void rndv_get_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
                           uint64_t bytes, struct cost *cost)
 {
-    cost_begin(cost, around->bias);
+    line_begin(cost, around, around->bias);
     add_one_sided(lanes, count, around, MODEL_BY_GET, MODEL_BY_GET, COST_RECEIVER, bytes, cost);
     cost_end(cost);
 }
@@ -421,7 +426,7 @@ static void rndv_get_cost(lane_set lanes, uint32_t count, const struct model_sur
 static void rndv_put_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
                           uint64_t bytes, struct cost *cost)
 {
-    cost_begin(cost, around->bias);
+    line_begin(cost, around, around->bias);
     add_one_sided(lanes, count, around, MODEL_BY_PUT, MODEL_BY_PUT, COST_SENDER, bytes, cost);
     cost_end(cost);
 }
@@ -433,7 +438,7 @@ static void rndv_both_cost(lane_set lanes, uint32_t count, const struct model_su
     bool is_known = true;
     for (uint32_t i = 0; i < count; i++)
         is_known = is_known && lanes[i]->cost[MODEL_BY_BOTH].range_count;
-    cost_begin(cost, around->bias);
+    line_begin(cost, around, around->bias);
     add_one_sided(lanes, count, around, is_known ? MODEL_BY_BOTH : MODEL_BY_GET,
                   is_known ? MODEL_BY_BOTH : MODEL_BY_PUT, COST_RECEIVER, bytes, cost);
     cost_end(cost);
@@ -459,7 +464,7 @@ static void rndv_staged_cost(lane_set lanes, uint32_t count,
         (struct cost_line){copy->fixed_s + wire.stage[COST_RECEIVER].fixed_s, copy->s_byte};
     pipeline.slot_bytes = around->stage_bytes ? around->stage_bytes : STAGE_BYTES_DEFAULT;
 
-    cost_begin(cost, around->bias);
+    line_begin(cost, around, around->bias);
     cost_bound(cost, wire.last_bytes);
     add_handshake(lanes, count, MODEL_BY_SEND, bytes, cost);
     add_pipeline(cost, &pipeline, bytes);
@@ -509,18 +514,21 @@ static const struct model_protocol rndv_am = {.name = "rndv-am",
 static const struct model_protocol rndv_get = {
     .name = "rndv-get",
     .kind = MODEL_RNDV,
+    .calls = MODEL_CALLS_RECEIVER,
     .needs = {.all_of = MODEL_CAN_GET, .memory = ANY_MEMORY, .way = MODEL_BY_GET, .in_place = true},
     .cost = rndv_get_cost};
 
 static const struct model_protocol rndv_put = {
     .name = "rndv-put",
     .kind = MODEL_RNDV,
+    .calls = MODEL_CALLS_SENDER,
     .needs = {.all_of = MODEL_CAN_PUT, .memory = ANY_MEMORY, .way = MODEL_BY_PUT, .in_place = true},
     .cost = rndv_put_cost};
 
 static const struct model_protocol rndv_both = {
     .name = "rndv-both",
     .kind = MODEL_RNDV,
+    .calls = MODEL_CALLS_EITHER,
     .needs = {.all_of = MODEL_CAN_CONTROL | MODEL_CAN_COPY,
               .memory = ANY_MEMORY,
               .way = MODEL_BY_GET,

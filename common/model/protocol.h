@@ -44,6 +44,14 @@ enum model_bound {
     MODEL_BOUND_EAGER_MAX /* eager: what the user sets */
 };
 
+/* Whose calls of MPI move the bytes of a message after its match. */
+enum model_calls {
+    MODEL_CALLS_BOTH,     /* both ends', again and again */
+    MODEL_CALLS_SENDER,   /* one of the sender's; then the device moves them */
+    MODEL_CALLS_RECEIVER, /* likewise */
+    MODEL_CALLS_EITHER    /* whichever end calls moves all */
+};
+
 enum model_operation {
     MODEL_OPERATION_SEND,     /* complete when the buffer may be used again */
     MODEL_OPERATION_SEND_SYNC /* complete when it has met its receive: an eager one is acknowledged
@@ -64,12 +72,18 @@ struct model_copy {
 #define MODEL_BIAS_DEFAULT 0.99
 #define MODEL_BIAS_MAX     100
 
+/* A protocol that needs the calls of a sender that has left counts as so much slower: it is taken
+ * where it clearly wins. How long the sender computes is not known. */
+#define MODEL_LEAVING_FACTOR 1.5
+
 /* Everything that a protocol's cost may depend on beside its lanes. */
 struct model_surroundings {
     struct model_buffer buffer;
     enum model_operation operation;
     double bias;                            /* d: multiplies every rendezvous */
     bool registration_cached;               /* count reg_cached_s where a lane has it */
+    bool sender_leaves;                     /* MPI, once it has started the message */
+    bool waits;                             /* the protocol needs the calls of one that left */
     bool copies;                            /* lanes that can send in place or copy do the latter */
     struct model_copy copy[MODEL_MEMORIES]; /* by bit number of enum model_memory */
     uint64_t stage_bytes;                   /* one slot of the staging ring; 0: 512 KiB */
@@ -106,6 +120,7 @@ struct model_needs {
 struct model_protocol {
     const char *name;
     enum model_protocol_kind kind;
+    enum model_calls calls;
     struct model_needs needs;
 
     /* The largest message that the lanes take; false if not even an empty one fits. Null: no bound.

@@ -100,6 +100,22 @@ static void four_protocols_of_one_lane(void)
     EXPECT("nothing to find", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {4157278, MODEL_RNDV_AM, "0"});
 }
 
+/* What needs the sender's calls counts 1.5-fold: copy 210 + 0.45, zcopy 1650.15 + 0.15, which meet
+ * where they did; get 0.99 * (2 * 1000.1 + 4 * 1000.07 + 300) = 6237.4752 + 0.099: 4587.3252 /
+ * 0.051 = 89947.55. put and rndv-am, 1.5-fold as well, stay behind it. */
+static void a_sender_that_leaves_is_asked_for_a_get(void)
+{
+    struct model_lane lane;
+    struct plan_input input;
+    first_lane(&lane);
+    use_lanes(&input, &lane, 1);
+    input.around.copy[0] = (struct model_copy){20e-9, 0.1e-9};
+    input.around.sender_leaves = true;
+    EXPECT("a sender that leaves", &input, {0, MODEL_EAGER_SHORT, "0"},
+           {129, MODEL_EAGER_COPY, "0"}, {4801, MODEL_EAGER_ZCOPY, "0"},
+           {89948, MODEL_RNDV_GET, "0"});
+}
+
 /* The sender's copy takes 0.2 ns/B: eager-copy 100 ns + 0.3, zcopy in place 1100.1 + 0.1, from
  * 5000.5 on. Where a registration takes 20 us and the copy 0.05 ns/B, every size is copied: above
  * one fragment its copy, 409.6 ns, and then the wire: 509.6 + 0.1, and rndv-am
@@ -483,6 +499,7 @@ static void lookups_find_the_entry(void)
 int main(void)
 {
     four_protocols_of_one_lane();
+    a_sender_that_leaves_is_asked_for_a_get();
     a_registration_against_a_copy();
     one_copied_fragment_is_no_pipeline();
     more_lanes_for_larger_messages();

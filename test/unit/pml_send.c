@@ -84,7 +84,7 @@ static void begin(void)
 
 static void start(void)
 {
-    CHECK(send_request_start(&request, true) == OMPI_SUCCESS, "it starts");
+    CHECK(send_request_start(&request, true, false) == OMPI_SUCCESS, "it starts");
 }
 
 /* The PML is done with it, once; its user is not. */

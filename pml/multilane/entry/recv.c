@@ -219,7 +219,7 @@ static int send_start(ompi_request_t **slot)
         return rc;
     struct send_request *send = (struct send_request *) *slot;
     outgoing_look(&send->out);
-    return send_request_start(send, false);
+    return send_request_start(send, false, true);
 }
 
 static int recv_start(ompi_request_t **slot)

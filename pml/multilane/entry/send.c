@@ -12,11 +12,12 @@
 #include "request/send_request.h"
 
 /* Sends without a request: LANE_LEFT. Else a request must send it, with the number drawn here. */
-static inline __opal_attribute_always_inline__ int send_now(struct outgoing *out)
+static inline __opal_attribute_always_inline__ int send_now(struct outgoing *out, bool leaves)
 {
-    struct route *route = class_route_use(
-        peer_class_now(out->peer),
-        out->data != NULL || out->size == 0 ? CLASS_CONTIGUOUS : CLASS_PACKED, out->size);
+    enum class_buffer contiguous = leaves ? outgoing_left_buffer(out) : CLASS_CONTIGUOUS;
+    struct route *route =
+        class_route_use(peer_class_now(out->peer),
+                        out->data != NULL || out->size == 0 ? contiguous : CLASS_PACKED, out->size);
     outgoing_draw(out, route, route->eager_mask);
     if (OPAL_UNLIKELY(!flow_is_within(
             out->mark, atomic_load_explicit(&out->peer->out.limit, memory_order_relaxed))))
@@ -105,12 +106,13 @@ static struct send_request *request_of_number(struct outgoing *out, mca_pml_base
 
 static __attribute__((noinline)) int isend_by_request(struct outgoing *out,
                                                       mca_pml_base_send_mode_t mode,
-                                                      bool is_numbered, ompi_request_t **request)
+                                                      bool is_numbered, bool leaves,
+                                                      ompi_request_t **request)
 {
     struct send_request *send = request_of_number(out, mode, &is_numbered);
     if (OPAL_UNLIKELY(!send))
         return OMPI_ERR_OUT_OF_RESOURCE;
-    int rc = send_request_start(send, is_numbered);
+    int rc = send_request_start(send, is_numbered, leaves);
     if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
         send_request_return(send);
         return rc;
@@ -127,8 +129,8 @@ int module_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, in
     if (OPAL_UNLIKELY(!outgoing_init(&out, buffer, count, datatype, destination, tag, comm)))
         return isend_failed(buffer, count, datatype, destination, tag, comm, request);
     bool is_numbered = !needs_request(&out, mode);
-    if (OPAL_UNLIKELY(!is_numbered) || OPAL_UNLIKELY(send_now(&out) != LANE_LEFT))
-        return isend_by_request(&out, mode, is_numbered, request);
+    if (OPAL_UNLIKELY(!is_numbered) || OPAL_UNLIKELY(send_now(&out, true) != LANE_LEFT))
+        return isend_by_request(&out, mode, is_numbered, true, request);
     *request = compat_empty_send_request();
     return OMPI_SUCCESS;
 }
@@ -137,7 +139,7 @@ static __attribute__((noinline)) int
 send_by_request(struct outgoing *out, mca_pml_base_send_mode_t mode, bool is_numbered)
 {
     ompi_request_t *request;
-    int rc = isend_by_request(out, mode, is_numbered, &request);
+    int rc = isend_by_request(out, mode, is_numbered, false, &request);
     if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
         return rc;
     request_wait(request, peer_control_lane(out->peer));
@@ -179,7 +181,7 @@ int module_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int
     bool is_numbered = !needs_request(&out, mode);
     if (OPAL_UNLIKELY(!is_numbered))
         return send_by_request(&out, mode, false);
-    int rc = send_now(&out);
+    int rc = send_now(&out, false);
     if (OPAL_LIKELY(rc == LANE_LEFT) || (rc == LANE_FULL && send_when_room(&out)))
         return OMPI_SUCCESS;
     return send_by_request(&out, mode, true);

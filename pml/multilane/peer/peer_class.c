@@ -90,6 +90,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->around.buffer.pieces = is_packed(buffer) ? 0 : 1;
     if (buffer == CLASS_SYNC || buffer == CLASS_SYNC_PACKED)
         input->around.operation = MODEL_OPERATION_SEND_SYNC;
+    input->around.sender_leaves = buffer == CLASS_LEAVING;
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;
@@ -104,7 +105,8 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
 bool class_shows(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct plan *plan = class->plans[buffer];
-    bool shows = plan && buffer != CLASS_SYNC && buffer != CLASS_SYNC_PACKED;
+    bool shows =
+        plan && buffer != CLASS_SYNC && buffer != CLASS_SYNC_PACKED && buffer != CLASS_LEAVING;
     for (uint32_t i = 0; plan && i < plan->entry_count; i++)
         shows |= counter_read(&class->routes[buffer][i].messages) > 0;
     return shows;
@@ -165,11 +167,33 @@ static void routes_use_device_lane(const struct peer_class *class, const struct 
             routes[i].protocol = routes[i].protocol->over_device_lane;
 }
 
+/* Where a lane can get, the receiver may be asked to move what a sender that leaves will not; where
+ * one has words for offers, it may in any case (request/offer.h). */
+static bool class_can_be_left(const struct peer_class *class)
+{
+    const uint32_t offers = MODEL_CAN_CONTROL | MODEL_CAN_COPY;
+    bool can_get = false;
+    for (int i = 0; i < class->lane_count; i++) {
+        if ((class->lanes[i].can & offers) == offers)
+            return false;
+        can_get |=
+            (class->lanes[i].can & MODEL_CAN_GET) && class->lanes[i].cost[MODEL_BY_GET].range_count;
+    }
+    return can_get;
+}
+
+static bool class_has_plan(const struct peer_class *class, enum class_buffer buffer)
+{
+    if (buffer >= CLASS_DEVICE)
+        return driver_is_loaded;
+    return buffer != CLASS_LEAVING || class_can_be_left(class);
+}
+
 static bool class_plan(struct peer_class *class, enum class_buffer buffer)
 {
     struct plan_input input;
     struct model_error error;
-    if (buffer >= CLASS_DEVICE && !driver_is_loaded)
+    if (!class_has_plan(class, buffer))
         return true;
     class_plan_input(class, buffer, &input);
     class->plans[buffer] = plan_build(&input, &error);

@@ -35,7 +35,8 @@ enum class_buffer {
     CLASS_PACKED,     /* there in several pieces, */
     CLASS_SYNC,       /* the same two, of a send that ends when its message has met its receive; */
     CLASS_SYNC_PACKED,
-    CLASS_DEVICE, /* in device memory, */
+    CLASS_LEAVING, /* contiguous in host memory, large, of a sender that may compute next, */
+    CLASS_DEVICE,  /* in device memory, */
     CLASS_DEVICE_PACKED,
     CLASS_BUFFERS
 };
@@ -53,7 +54,8 @@ struct peer_class {
     uint32_t *flags;                     /* what BML r2 made of their flags */
     struct model_lane *lanes;            /* what the model was told of them */
     struct lane_seen *seen;              /* and what peers that are gone have shown */
-    struct plan *plans[CLASS_BUFFERS];   /* null for device memory where there is no driver */
+    struct plan *plans[CLASS_BUFFERS];   /* null for device memory where there is no driver, and for
+                                          * those who leave where that makes no difference */
     struct route *routes[CLASS_BUFFERS]; /* one for each entry of the plan */
 };
 
@@ -90,6 +92,9 @@ bool class_shows(const struct peer_class *class, enum class_buffer buffer);
 /* Where the plan over each lane of the profile alone switches, as one line of text, made anew in a
  * place of its own by each call. */
 const char *class_switch_points(void);
+
+/* Shorter messages are over before a program has begun to compute. */
+#define CLASS_LEAVING_BYTES ((size_t) 256 << 10)
 
 /* What holds for messages to this peer that are sent now. */
 static inline struct peer_class *peer_class_now(const struct peer *peer)

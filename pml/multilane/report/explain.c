@@ -25,6 +25,7 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
     "memory in several pieces",
     "contiguous memory, synchronous sends",
     "memory in several pieces, synchronous sends",
+    "contiguous memory, nonblocking sends of 256 KiB and more",
     "device memory",
     "device memory in several pieces"};
 

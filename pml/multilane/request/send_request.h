@@ -183,6 +183,16 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
     return true;
 }
 
+/* Of a contiguous message in host memory: the buffer type of one that is started, not waited for.
+ */
+static inline enum class_buffer outgoing_left_buffer(const struct outgoing *out)
+{
+    return OPAL_UNLIKELY(out->size >= CLASS_LEAVING_BYTES) &&
+                   peer_class_now(out->peer)->routes[CLASS_LEAVING]
+               ? CLASS_LEAVING
+               : CLASS_CONTIGUOUS;
+}
+
 /* The buffer type in the words of the plans. */
 static inline enum class_buffer outgoing_buffer(const struct outgoing *out)
 {

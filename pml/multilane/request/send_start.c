@@ -71,9 +71,11 @@ static int send_request_prepare(struct send_request *request)
     return rc;
 }
 
-static enum class_buffer buffer_of(const struct send_request *request)
+static enum class_buffer buffer_of(const struct send_request *request, bool leaves)
 {
     enum class_buffer buffer = outgoing_buffer(&request->out);
+    if (leaves && buffer == CLASS_CONTIGUOUS)
+        buffer = outgoing_left_buffer(&request->out);
     if (request->base.req_send_mode != MCA_PML_BASE_SEND_SYNCHRONOUS)
         return buffer;
     return buffer == CLASS_CONTIGUOUS ? CLASS_SYNC
@@ -81,7 +83,7 @@ static enum class_buffer buffer_of(const struct send_request *request)
                                       : buffer;
 }
 
-int send_request_start(struct send_request *request, bool is_numbered)
+int send_request_start(struct send_request *request, bool is_numbered, bool leaves)
 {
     send_request_begin(request);
     peer_meet_network(request->out.peer, request->out.size);
@@ -108,7 +110,7 @@ int send_request_start(struct send_request *request, bool is_numbered)
         request->route = request->out.route;
     } else {
         /* Drawn last: a number without a message would stop all later ones. */
-        enum class_buffer buffer = buffer_of(request);
+        enum class_buffer buffer = buffer_of(request, leaves);
         struct route *route =
             class_route_use(peer_class_now(request->out.peer), buffer, request->out.size);
         outgoing_draw(&request->out, route, OPAL_UNLIKELY(must_stage) ? 0 : route->eager_mask);

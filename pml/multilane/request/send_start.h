@@ -5,9 +5,10 @@
 
 #include "request/send_request.h"
 
-/* Starts the send; `is_numbered`: out.sequence is drawn already. An error leaves the request
+/* Starts the send; `is_numbered`: out.sequence is drawn already; `leaves`: the caller does not wait
+ * for its end. An error leaves the request
  * unstarted. */
-int send_request_start(struct send_request *request, bool is_numbered);
+int send_request_start(struct send_request *request, bool is_numbered, bool leaves);
 
 /* RTR; ACK or (not `taken`) NACK. False: they fit no request. */
 bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,
