@@ -71,11 +71,30 @@ static void print_terms(FILE *out, const struct equation_result *result)
     print_times(out, result);
 }
 
+/* Where a plan of these two protocols switches over several lanes: a job sends its handshake over
+ * one of them. */
+static void print_job(FILE *out, const struct plan_report *report, int variant)
+{
+    struct plan_input input = *report->input;
+    int protocol = variant == EQUATION_RNDV_AM ? MODEL_RNDV_AM : MODEL_RNDV_GET;
+    input.every_lane = true;
+    input.without = ~(1u << MODEL_EAGER_ZCOPY | 1u << protocol);
+    struct plan *plan = plan_build(&input, NULL);
+    for (uint32_t i = 1; plan && i < plan->entry_count; i++)
+        if (plan->entries[i].protocol->kind == MODEL_RNDV && plan->entries[i].lane_count > 1) {
+            fprintf(out, "%s in a job, whose handshake goes by one lane: at %" PRIu64 "\n",
+                    equation_variant_name((enum equation_variant) variant),
+                    plan->entries[i].first_bytes);
+            break;
+        }
+    plan_free(plan);
+}
+
 void plan_text_equations(FILE *out, const struct plan_report *report,
                          const struct equation_range *ranges, uint32_t count)
 {
     char text[EQUATION_RESULT_CHARS], first[NUMBER_SIZE_CHARS], last[NUMBER_SIZE_CHARS];
-    for (int variant = 0; variant < EQUATION_VARIANTS; variant++)
+    for (int variant = 0; variant < EQUATION_VARIANTS; variant++) {
         for (uint32_t i = 0; i < count; i++) {
             const struct equation_result *result = &ranges[i].result[variant];
             fprintf(out, "%s %s", equation_variant_name((enum equation_variant) variant),
@@ -88,6 +107,8 @@ void plan_text_equations(FILE *out, const struct plan_report *report,
             if (report->verbose && !result->no_lane)
                 print_terms(out, result);
         }
+        print_job(out, report, variant);
+    }
 }
 
 /* --- the plan --------------------------------------------------------------------------------- */

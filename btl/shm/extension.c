@@ -47,7 +47,6 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
     out->short_max_bytes = btl->btl_max_send_size;
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = can_copy ? SIZE_MAX : 0;
-    out->piece_min_bytes = 4096;
     cost_set(&out->cost[MULTILANE_BY_SEND], send_ranges,
              sizeof(send_ranges) / sizeof(send_ranges[0]));
     /* Without the kernel's copying, get and put go by message, for one-sided operations: there is

@@ -174,6 +174,5 @@ bool verbs_cost_expect(struct multilane_lane_attributes *out)
     out->memory = MULTILANE_MEMORY_HOST;
     out->copied_max_bytes = 16 << 10;
     out->zcopied_max_bytes = 1 << 30;
-    out->piece_min_bytes = 16 << 10;
     return most > 0;
 }

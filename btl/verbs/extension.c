@@ -21,7 +21,6 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     out->short_max_bytes = module->inline_max;
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_get_limit;
-    out->piece_min_bytes = 16 << 10;
     verbs_cost_fill(module, &peer->port.address, out);
     memcpy(out->device, module->device, sizeof(module->device));
     return OPAL_SUCCESS;

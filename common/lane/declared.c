@@ -98,7 +98,6 @@ void declared_attributes(const struct declared_btl *btl,
     lane->short_max_bytes = attributes->short_max_bytes;
     lane->copied_max_bytes = attributes->copied_max_bytes;
     lane->zcopied_max_bytes = attributes->zcopied_max_bytes;
-    lane->piece_min_bytes = attributes->piece_min_bytes;
     if (attributes->copy_s_byte > 0 && attributes->copy_s_byte <= MODEL_TIME_S_MAX)
         lane->copy_growth_s_byte = attributes->copy_s_byte;
     for (int way = 0; way < MULTILANE_WAYS; way++)

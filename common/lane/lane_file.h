@@ -12,7 +12,7 @@
 #define LANE_FILE_GROUPS_MAX 16
 
 /* What a profile says of itself. */
-#define LANE_FILE_SCHEMA 2
+#define LANE_FILE_SCHEMA 3
 
 /* Bytes a second that stand for an infinite bandwidth: files know no infinity. */
 #define LANE_FILE_BANDWIDTH_MOST 1e30

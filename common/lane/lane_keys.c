@@ -190,8 +190,6 @@ const struct key reader_lane_keys[] = {
     {"short_max", reader_store_size, offsetof(struct model_lane, short_max_bytes)},
     {"copied_max", reader_store_size, offsetof(struct model_lane, copied_max_bytes)},
     {"zcopied_max", reader_store_size, offsetof(struct model_lane, zcopied_max_bytes)},
-    {"piece_min", reader_store_size, offsetof(struct model_lane, piece_min_bytes)},
-    {"align", reader_store_size, offsetof(struct model_lane, align_bytes)},
     {"reg_cached", read_reg_cached, 0},
     {"copy_growth", read_copy_growth, 0},
     {"shared", read_shared, 0},
@@ -266,7 +264,7 @@ static bool read_schema(struct reader *reader, const char *value, const struct k
     if (read != LANE_FILE_SCHEMA)
         return reader_refuse_value(
             reader, key->name, value,
-            "this Multilane reads schema 2; measure anew by multilane-calibrate");
+            "this Multilane reads schema 3; measure anew by multilane-calibrate");
     reader->file->profile.schema = (uint32_t) read;
     return true;
 }

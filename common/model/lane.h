@@ -97,11 +97,6 @@ struct model_lane {
     uint64_t zcopied_max_bytes;
     uint32_t pieces_max; /* pieces of memory that it gathers in place into one; at least 1 */
 
-    /* Smallest piece worth its overhead in a message over several lanes; the boundary that pieces
-     * keep to (0 or 1: none). */
-    uint64_t piece_min_bytes;
-    uint64_t align_bytes;
-
     /* A registration that is found in the cache costs this and does not grow; below 0: the lane has
      * no cache, every message registers anew. */
     double reg_cached_s;

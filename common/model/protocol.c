@@ -376,12 +376,13 @@ static void eager_zcopy_cost(lane_set lanes, uint32_t count,
 
 /* --- the rendezvous protocols ----------------------------------------------------------------- */
 
-/* RTS there and RTR back before the data, on every lane: 2 overheads and 4 latencies in all, of
- * which the equation counts two for the data. */
-static void add_handshake(lane_set lanes, uint32_t count, enum model_way way, uint64_t bytes,
-                          struct cost *cost)
+/* RTS there and RTR back before the data: 2 overheads of the lane that carries them; and 4
+ * latencies in all, of which the equation counts two for the data. Over one lane that is the
+ * equation's. */
+static void add_handshake(lane_set lanes, uint32_t count, const struct model_surroundings *around,
+                          enum model_way way, uint64_t bytes, struct cost *cost)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < (around->handshake_on_all ? count : 1); i++)
         add_overhead(cost, range_for(lanes[i], way, bytes, cost), 1, 1);
     cost_add_fixed(cost, COST_LATENCY, 4, largest_latency(lanes, count, way, bytes, cost));
 }
@@ -391,7 +392,7 @@ static void rndv_am_cost(lane_set lanes, uint32_t count, const struct model_surr
                          uint64_t bytes, struct cost *cost)
 {
     line_begin(cost, around, around->bias);
-    add_handshake(lanes, count, MODEL_BY_SEND, bytes, cost);
+    add_handshake(lanes, count, around, MODEL_BY_SEND, bytes, cost);
     add_sent_data(lanes, count, around, bytes, cost);
     cost_end(cost);
 }
@@ -402,7 +403,7 @@ static void add_one_sided(lane_set lanes, uint32_t count, const struct model_sur
                           enum model_way way, enum model_way second, enum cost_stage worker,
                           uint64_t bytes, struct cost *cost)
 {
-    add_handshake(lanes, count, way, bytes, cost);
+    add_handshake(lanes, count, around, way, bytes, cost);
     for (uint32_t i = 0; i < count; i++) {
         const struct model_lane_range *range = range_for(lanes[i], way, bytes, cost);
         struct cost_line registration = model_registration(lanes[i], range, around);
@@ -466,7 +467,7 @@ static void rndv_staged_cost(lane_set lanes, uint32_t count,
 
     line_begin(cost, around, around->bias);
     cost_bound(cost, wire.last_bytes);
-    add_handshake(lanes, count, MODEL_BY_SEND, bytes, cost);
+    add_handshake(lanes, count, around, MODEL_BY_SEND, bytes, cost);
     add_pipeline(cost, &pipeline, bytes);
     cost_end(cost);
 }

@@ -82,6 +82,7 @@ struct model_surroundings {
     enum model_operation operation;
     double bias;                            /* d: multiplies every rendezvous */
     bool registration_cached;               /* count reg_cached_s where a lane has it */
+    bool handshake_on_all;                  /* as the equation has it; a job's goes by one lane */
     bool sender_leaves;                     /* MPI, once it has started the message */
     bool waits;                             /* the protocol needs the calls of one that left */
     bool copies;                            /* lanes that can send in place or copy do the latter */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* A BTL that offers this exports one constant of type struct multilane_extension, whose name
- * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v3. Open MPI opens
+ * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v4. Open MPI opens
  * components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a
  * stock BTL and is used through btl.h alone. A change that an older PML would misread takes a new
  * version; a change at the end of the struct only takes a larger `struct_bytes`.
@@ -25,14 +25,14 @@
  *  - What btl_sendi has accepted is out of this process: in the peer's memory, or with the device.
  *    It says OPAL_ERR_RESOURCE_BUSY where it only has no room now: a descriptor would wait for the
  *    same room. */
-#define MULTILANE_EXTENSION_VERSION       3
-#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v3"
+#define MULTILANE_EXTENSION_VERSION       4
+#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v4"
 
 /* Begins the definition of a BTL's constant, and fills its first two members. */
 #define MULTILANE_EXTENSION_DEFINE(btl)                                                            \
-    extern const struct multilane_extension mca_btl_##btl##_multilane_v3;                          \
+    extern const struct multilane_extension mca_btl_##btl##_multilane_v4;                          \
     __attribute__((visibility("default")))                                                         \
-    const struct multilane_extension mca_btl_##btl##_multilane_v3
+    const struct multilane_extension mca_btl_##btl##_multilane_v4
 #define MULTILANE_EXTENSION_HEAD                                                                   \
     .version = MULTILANE_EXTENSION_VERSION, .struct_bytes = sizeof(struct multilane_extension)
 
@@ -116,10 +116,6 @@ struct multilane_lane_attributes {
     uint64_t short_max_bytes;
     uint64_t copied_max_bytes;
     uint64_t zcopied_max_bytes;
-
-    /* Pacing: a piece shorter than `piece_min_bytes` is not worth this lane's overhead in a message
-     * that goes over several lanes. */
-    uint64_t piece_min_bytes;
 
     /* Above 0: prepare_in_place works, and this is what a message that is copied into the lane's
      * fragments takes more, a byte; what one in place takes more is the registration, of sends as

@@ -110,7 +110,7 @@ static const char *const seeds[] = {
     "[cluster]\nsend_overhead = 1e-6 1e-9\nlatency_4 = 1e-6\nlatency_8 = 2e-6\npacket = 1500\n"
     "[lane c]\nbandwidth = 1\noverhead_send = 1e-6\nreg_cached = 5e-8\nzcopied_max = "
     "0\ncopy_growth = 1e-10\n",
-    "[profile]\nschema = 2\nmade = now\nprocessor = some\nprocessors = 2\nkernel = 6\n"
+    "[profile]\nschema = 3\nmade = now\nprocessor = some\nprocessors = 2\nkernel = 6\n"
     "open_mpi = 4.1.4\nmultilane = 0.1.0\n[group node]\nbandwidth = 2e10\n[lane shm@cache]\n"
     "can = send short get\nreach = host\ngroup = node\nshort_max = 1000\nzcopied_max = inf\n"
     "send_latency = 1e-7\nsend_bandwidth = 1e10\nget_bandwidth = 2e10\nboth_bandwidth = 3e10\n"

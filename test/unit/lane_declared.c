@@ -25,7 +25,6 @@ static struct multilane_lane_attributes good_attributes(void)
                                                    .short_max_bytes = 100,
                                                    .copied_max_bytes = 4096,
                                                    .zcopied_max_bytes = 1 << 20,
-                                                   .piece_min_bytes = 8192,
                                                    .device = "ring"};
     for (int way = 0; way < MULTILANE_WAYS; way++) {
         attributes.cost[way].range_count = 2;
@@ -47,7 +46,7 @@ static void values_are_taken_over(void)
     CHECK(strcmp(lane.name, "shm:ring") == 0, "%s", lane.name);
     CHECK(!complaint.text[0], "%s", complaint.text);
     CHECK(lane.group == 3 && lane.short_max_bytes == 100 && lane.copied_max_bytes == 4096 &&
-              lane.zcopied_max_bytes == 1 << 20 && lane.piece_min_bytes == 8192,
+              lane.zcopied_max_bytes == 1 << 20,
           "sizes");
     CHECK(lane.reach == MODEL_MEMORY_HOST, "%u", lane.reach);
     CHECK(lane.can == (MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT |

@@ -185,16 +185,16 @@ static void what_does_not_fit_is_refused(void)
 
     static const char other_schema[] = "[profile]\nschema = 9\nnew_key = 5\n[end]\n";
     text_write(other_schema, sizeof(other_schema) - 1);
-    refused("reads schema 2");
+    refused("reads schema 3");
     static const char lanes_only[] = "[lane a]\nbandwidth = 1e9\n";
     text_write(lanes_only, sizeof(lanes_only) - 1);
     refused("no section [profile]");
     static const char impossible[] =
-        "[profile]\nschema = 2\n[lane a@node]\nsend_bandwidth = 0\n[end]\n";
+        "[profile]\nschema = 3\n[lane a@node]\nsend_bandwidth = 0\n[end]\n";
     text_write(impossible, sizeof(impossible) - 1);
     refused("bandwidth");
     static const char negative[] =
-        "[profile]\nschema = 2\n[lane a@node]\nsend_bandwidth = 1\nsend_latency = -1\n[end]\n";
+        "[profile]\nschema = 3\n[lane a@node]\nsend_bandwidth = 1\nsend_latency = -1\n[end]\n";
     text_write(negative, sizeof(negative) - 1);
     refused("send_latency = -1");
     text_write("\x7f"

@@ -52,6 +52,7 @@ static void check_engine_is_equation(uint64_t *chance)
     input.lanes = lanes;
     input.lane_count = eager + rndv;
     input.every_lane = true;
+    input.around.handshake_on_all = true;
     input.without = ~(1u << MODEL_EAGER_ZCOPY | 1u << protocol);
     input.around.bias = chance_below(chance, 3) ? 0.99 : 0.5 + chance_real(chance);
 

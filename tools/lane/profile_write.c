@@ -95,8 +95,6 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
     print_size(out, "short_max", lane->short_max_bytes);
     print_size(out, "copied_max", lane->copied_max_bytes);
     fprintf(out, "zcopied_max = %s\n", number_print_size(lane->zcopied_max_bytes, size));
-    print_size(out, "piece_min", lane->piece_min_bytes);
-    print_size(out, "align", lane->align_bytes);
     fprintf(out, "pieces_max = %u\ndistance = %u\ncard = %u\n", (unsigned) lane->pieces_max,
             (unsigned) lane->distance, (unsigned) lane->card);
     if (lane->reg_cached_s >= 0)

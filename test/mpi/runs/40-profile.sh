@@ -68,7 +68,7 @@ fi
 
 # One written by hand for this very machine: used, and shown by ompi_info, whatever else runs here.
 {
-    printf '[profile]\nschema = 2\nmade = by hand\n'
+    printf '[profile]\nschema = 3\nmade = by hand\n'
     sed -n 's/^model name[^:]*: */processor = /p' /proc/cpuinfo | head -n 1
     printf 'processors = %s\nkernel = %s\n' "$(getconf _NPROCESSORS_ONLN)" "$(uname -r)"
     printf 'open_mpi = %s\n' "$("$ompi_info" --version | sed -n 's/^Open MPI v//p')"
@@ -130,13 +130,13 @@ profile_ignored() { # NAME REGEX
 }
 rm -f "$profile"
 profile_ignored absent "there is no such file"
-printf '[profile]\nschema = 2\nprocessor = another\n[lane shm:shm@cache]\nsend_bandwidth = 1e9\n[end]\n' >"$profile"
+printf '[profile]\nschema = 3\nprocessor = another\n[lane shm:shm@cache]\nsend_bandwidth = 1e9\n[end]\n' >"$profile"
 profile_ignored other-machine "its processor is \"another\", this one's"
 printf '[profile]\nschema = 9\n' >"$profile"
-profile_ignored other-schema "reads schema 2"
-printf '[profile]\nschema = 2\n[lane shm:shm@cache]\nsend_bandwidth = 1e9\n' >"$profile"
+profile_ignored other-schema "reads schema 3"
+printf '[profile]\nschema = 3\n[lane shm:shm@cache]\nsend_bandwidth = 1e9\n' >"$profile"
 profile_ignored cut-off "it is cut off"
-printf '[profile]\nschema = 2\n[lane shm:shm@cache]\nsend_bandwidth = -3\n[end]\n' >"$profile"
+printf '[profile]\nschema = 3\n[lane shm:shm@cache]\nsend_bandwidth = -3\n[end]\n' >"$profile"
 profile_ignored impossible "send_bandwidth = -3"
 head -c 3000 /bin/sh >"$profile"
 profile_ignored binary "not a text file"

@@ -71,6 +71,21 @@ rails_round_trip() {
     grep -E 'tcp:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured' <<<"$output"
 }
 
+# Where a plan over several lanes switches, by hand: every lane 100 MB/s, 20 us, overhead 10 us. Eager 10 us
+# a lane; rendezvous 0.99 * (80 + 20 for the handshake + 10 a lane); 1 % of the time a byte: with two lanes
+# (118.8 - 20) us / 50 fs, with three (128.7 - 30) us / 33.3 fs.
+# shellcheck disable=SC2086
+rails_switch() { # RATES BYTES
+    local output
+    output=$(rails_run 2 "$1" -- $one_each $tcp --mca pml_multilane_explain 1 --mca pml_multilane_profile none \
+        --mca pml_multilane_lane_attr tcp:latency=20e-6,bandwidth=1e8,overhead=10e-6 -- ring 2>&1) || {
+        printf '%s\n' "$output"
+        return 1
+    }
+    printf '%s\n' "$output"
+    grep -E "^ +$2 +inf +rndv-am +equation" <<<"$output"
+}
+
 # Two pairs of two hosts: the latency under load.
 # shellcheck disable=SC2086
 rails_calibrate_load() {
@@ -85,6 +100,8 @@ rails_runs() {
     # A minute.
     [ -z "${MULTILANE_LONG:-}" ] || check "${prefix}rails.calibrate-load" rails_calibrate_load
     rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
+    check "${prefix}rails.switch.2" rails_switch 800,800 1976000
+    check "${prefix}rails.switch.3" rails_switch 400,400,400 2961000
     rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
     rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
     rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
