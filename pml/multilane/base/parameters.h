@@ -7,10 +7,6 @@
 #include "common/compat/pml.h"
 #include "common/model/plan.h"
 
-/* The largest message of eager-short, whatever the lane takes: it is built on the stack. With
- * its headers it fits the fast path of vader, a quarter of a 4 KiB box. */
-#define EAGER_SHORT_MAX 936
-
 enum wait_mode {
     WAIT_AUTO, /* sleeps where processes outnumber processors */
     WAIT_SPIN,

@@ -316,8 +316,6 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
         out->group = group;
     attributes_of_user(lane_name(lane), lane->extension != NULL, out);
     attributes_of_both_ends(lane, out);
-    if (out->short_max_bytes > EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX)
-        out->short_max_bytes = EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX;
     if (lane->framed) { /* its largest message must hold the envelope, and fit other lanes */
         limit(&out->short_max_bytes, lane->largest);
         limit(&out->copied_max_bytes, lane->largest);

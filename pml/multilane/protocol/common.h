@@ -17,6 +17,9 @@ int eager_start(struct send_request *request);
 /* A `post` over a framed lane; LANE_AGAIN on any other, too. */
 int eager_post_framed(const struct outgoing *out, struct lane *lane);
 
+/* A `post` by the lane's own copy of the message. */
+int eager_post_packed(const struct outgoing *out, struct lane *lane);
+
 /* A synchronous send is complete only with an ACK; arranges for it, once. */
 int eager_expect_ack(struct send_request *request);
 

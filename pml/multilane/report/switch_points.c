@@ -76,8 +76,6 @@ static void ours_add(struct text *text, const char *name, const struct startup_c
     declared_attributes(&btl, &declared, &lane, &complaint);
     if (costs)
         startup_apply(costs, &lane);
-    if (lane.short_max_bytes > EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX)
-        lane.short_max_bytes = EAGER_SHORT_MAX + WIRE_EAGER_HEADER_MAX;
     lane_add(text, &lane);
 }
 
