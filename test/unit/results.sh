@@ -5,6 +5,7 @@ set -u
 top=$(cd "${srcdir:-.}" && pwd)
 . "$top/test/lib.sh"
 sudo= # all of it is ours, under any user
+unset MULTILANE_ONLY
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 results=$folder/results there=$folder/there
@@ -51,6 +52,14 @@ expect "a file after one that leaves a variable" 0 2
 printf 'echo "$no_such_variable"\n' >"$folder/top/test/mpi/runs/2.sh"
 (top=$folder/top; mpi_run "$folder/build" here.) >/dev/null 2>&1
 expect "runs that break off" 1 2
+
+# One test by its name, with or without its part: what it needs runs, and is no test.
+for only in wanted here.wanted 'want*'; do
+    : >"$results"
+    # shellcheck disable=SC2034
+    (part=here MULTILANE_ONLY=$only; check here.build true; check here.other false; check here.wanted true) >/dev/null
+    expect "a test that is asked for as $only" 0 1
+done
 
 # Tests beside each other: all are counted, and one that breaks off is.
 : >"$results"

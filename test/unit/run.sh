@@ -20,6 +20,11 @@ unit_variables() {
     elif [ "$1" != gcc ] && [ -z "$MULTILANE_LONG" ]; then
         tests='$(filter-out $(source_tests),$(TESTS))'
     fi
+    if [ -n "${MULTILANE_ONLY:-}" ]; then
+        tests=$(make_show "$1" "$tests" | tr ' ' '\n' | while read -r name; do
+            is_wanted "$part.$(basename "$name")" && printf '%s ' "$name"; done)
+        programs=$tests
+    fi
     make_show "$1" "TESTS=$tests" "check_PROGRAMS=$programs"
 }
 
