@@ -134,7 +134,8 @@ static bool refuse_key(const struct item *item, struct model_error *error)
             size_t length = strlen(known);
             snprintf(known + length, sizeof(known) - length, "%s, ", model_attributes[i].user_key);
         }
-    return model_fail(error, "%s: \"%s\" is none of %sgroup, shared", item->btl, item->key, known);
+    return model_fail(error, "%s: \"%s\" is none of %sgroup, shared, use", item->btl, item->key,
+                      known);
 }
 
 static bool item_check(const struct item *item, void *context, struct model_error *error)
@@ -143,6 +144,9 @@ static bool item_check(const struct item *item, void *context, struct model_erro
     struct model_error why = {""};
     double value;
     (void) context;
+    if (strcmp(item->key, "use") == 0)
+        return model_use_find(item->value, &probe.use) ||
+               model_fail(error, "%s: use=%s: it is eager, rndv or both", item->btl, item->value);
     model_lane_init(&probe, item->btl);
     model_lane_set_cost(&probe, MODEL_BY_SEND,
                         &(struct model_lane_range){.bandwidth_bytes_s = INFINITY});
@@ -186,7 +190,10 @@ static bool item_apply(const struct item *item, void *context, struct model_erro
         (item->device[0] && (!apply->device || strcmp(item->device, apply->device) != 0)) ||
         (strcmp(item->key, "shared") == 0) != apply->shares)
         return true;
-    if (number_parse_real(item->value, &value, NULL) && set_value(apply->lane, item->key, value))
+    if (strcmp(item->key, "use") == 0)
+        (void) model_use_find(item->value, &apply->lane->use);
+    else if (number_parse_real(item->value, &value, NULL) &&
+             set_value(apply->lane, item->key, value))
         set_source(apply->lane, item->key);
     return true;
 }

@@ -101,16 +101,8 @@ bool reader_read_attribute(struct reader *reader, const char *value, const struc
 
 static bool read_use(struct reader *reader, const char *value, const struct key *key)
 {
-    static const struct {
-        const char *name;
-        enum model_use use;
-    } uses[] = {{"eager", MODEL_USE_EAGER}, {"rndv", MODEL_USE_RNDV}, {"both", MODEL_USE_BOTH}};
-    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
-        if (!strcmp(value, uses[i].name)) {
-            reader->lane->use = (uint32_t) uses[i].use;
-            return true;
-        }
-    return reader_refuse_value(reader, key->name, value, "it is eager, rndv or both");
+    return model_use_find(value, &reader->lane->use) ||
+           reader_refuse_value(reader, key->name, value, "it is eager, rndv or both");
 }
 
 static bool read_can(struct reader *reader, const char *value, const struct key *key)

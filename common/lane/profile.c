@@ -130,6 +130,7 @@ bool profile_apply(const struct lane_file *profile, enum profile_placement place
             model_lane_set_source(lane, (enum model_way) way, MODEL_ATTRIBUTES,
                                   MODEL_SOURCE_PROFILE);
         }
+    lane->use = measured->use; /* both, unless someone has written another one */
     if (measured->reg_cached_s >= 0)
         lane->reg_cached_s = measured->reg_cached_s;
     /* Sends that were measured without the choice have the copy in them. */

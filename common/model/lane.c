@@ -39,6 +39,20 @@ const char *model_ability_name(uint32_t abilities)
     return bit_name(abilities, names, MODEL_ABILITIES);
 }
 
+bool model_use_find(const char *name, uint32_t *use)
+{
+    static const struct {
+        const char *name;
+        enum model_use use;
+    } uses[] = {{"eager", MODEL_USE_EAGER}, {"rndv", MODEL_USE_RNDV}, {"both", MODEL_USE_BOTH}};
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
+        if (!strcmp(name, uses[i].name)) {
+            *use = (uint32_t) uses[i].use;
+            return true;
+        }
+    return false;
+}
+
 const char *model_memory_name(uint32_t memories)
 {
     static const char *const names[MODEL_MEMORIES] = {"host", "cuda", "managed"};

@@ -79,6 +79,9 @@ const char *model_memory_name(uint32_t memories);
 /* For which part of the traffic the lane is meant. */
 enum model_use { MODEL_USE_EAGER = 1 << 0, MODEL_USE_RNDV = 1 << 1, MODEL_USE_BOTH = 3 };
 
+/* By its name: eager, rndv, both. False: it has none. */
+bool model_use_find(const char *name, uint32_t *use);
+
 /* What this lane and its peer are like. */
 struct model_lane {
     char name[48];  /* as reports call it: "shm", "verbs:mlx5_0:1" */

@@ -93,6 +93,21 @@ static void lanes_are_grouped(void)
     CHECK(one.group == 0, "%u", one.group);
 }
 
+static void lanes_are_kept_to_a_use(void)
+{
+    struct model_lane one = lane_with_costs(), other = lane_with_costs();
+    const char *text = "tcp:rail0:use=eager;tcp:rail1:latency=1e-6,use=rndv;vader:use=both";
+    struct model_error error;
+    CHECK(attr_check(text, &error), "%s", error.text);
+    attr_apply(text, "tcp", "rail0", &one);
+    attr_apply(text, "tcp", "rail1", &other);
+    CHECK(one.use == MODEL_USE_EAGER && other.use == MODEL_USE_RNDV, "%u and %u", one.use,
+          other.use);
+    CHECK(other.cost[0].ranges[0].latency_s == 1e-6, "%g", other.cost[0].ranges[0].latency_s);
+    attr_apply(text, "vader", NULL, &one);
+    CHECK(one.use == MODEL_USE_BOTH, "%u", one.use);
+}
+
 static void nothing_is_nothing(void)
 {
     struct model_error error;
@@ -138,6 +153,8 @@ static void bad_texts_are_refused_by_what_is_wrong(void)
         {"tcp:group=-1", "-1"},
         {"tcp:group=1.5", "group=1.5"},
         {"tcp:group=65536", "group=65536"},
+        {"tcp:use=rendezvous", "eager, rndv or both"},
+        {"tcp:use=1", "eager, rndv or both"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct model_error error = {""};
@@ -208,6 +225,7 @@ int main(void)
     what_stands_later_counts();
     nothing_is_nothing();
     lanes_are_grouped();
+    lanes_are_kept_to_a_use();
     bad_texts_are_refused_by_what_is_wrong();
     overlong_items_are_refused();
     unsigned seeds = check_is_long() ? 20000000 : 300000;

@@ -73,12 +73,13 @@ rails_round_trip() {
 
 # Where a plan over several lanes switches, by hand: every lane 100 MB/s, 20 us, overhead 10 us. Eager 10 us
 # a lane; rendezvous 0.99 * (80 + 20 for the handshake + 10 a lane); 1 % of the time a byte: with two lanes
-# (118.8 - 20) us / 50 fs, with three (128.7 - 30) us / 33.3 fs.
+# (118.8 - 20) us / 50 fs, with three (128.7 - 30) us / 33.3 fs. With a lane of 10 us and 50 MB/s for eager
+# messages and another for the rest: 0.99 * (80 + 30) - 10 us / (20 - 9.9) ns.
 # shellcheck disable=SC2086
-rails_switch() { # RATES BYTES
+rails_switch() { # RATES BYTES [MORE]
     local output
     output=$(rails_run 2 "$1" -- $one_each $tcp --mca pml_multilane_explain 1 --mca pml_multilane_profile none \
-        --mca pml_multilane_lane_attr tcp:latency=20e-6,bandwidth=1e8,overhead=10e-6 -- ring 2>&1) || {
+        --mca pml_multilane_lane_attr "tcp:latency=20e-6,bandwidth=1e8,overhead=10e-6${3:-}" -- ring 2>&1) || {
         printf '%s\n' "$output"
         return 1
     }
@@ -102,6 +103,8 @@ rails_runs() {
     rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
     check "${prefix}rails.switch.2" rails_switch 800,800 1976000
     check "${prefix}rails.switch.3" rails_switch 400,400,400 2961000
+    check "${prefix}rails.switch.uses" rails_switch 800,800 9793 \
+        ';tcp:rail0:use=eager,bandwidth=5e7;tcp:rail1:use=rndv'
     rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
     rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
     rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
