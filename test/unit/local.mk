@@ -173,8 +173,8 @@ test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(pml_ldadd)
 
 # The whole of it in a job without a job.
-job_tests = test/unit/pml_awaited test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_recv \
-	test/unit/pml_queue test/unit/pml_sample
+job_tests = test/unit/pml_awaited test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_lost \
+	test/unit/pml_queue test/unit/pml_recv test/unit/pml_sample
 check_PROGRAMS += $(job_tests)
 TESTS += $(job_tests)
 noinst_HEADERS += test/unit/job_standin.h
@@ -191,6 +191,9 @@ test_unit_pml_awaited_LDADD = $(pml_ldadd)
 test_unit_pml_join_SOURCES = test/unit/pml_join.c $(job_standin)
 test_unit_pml_join_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_join_LDADD = $(pml_ldadd)
+test_unit_pml_lost_SOURCES = test/unit/pml_lost.c $(job_standin)
+test_unit_pml_lost_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_lost_LDADD = $(pml_ldadd)
 test_unit_pml_recv_SOURCES = test/unit/pml_recv.c $(job_standin)
 test_unit_pml_recv_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_recv_LDADD = $(pml_ldadd)

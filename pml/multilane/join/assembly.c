@@ -91,18 +91,25 @@ static bool assembly_gather(struct inbound *assembly, const struct arrival *part
     return true;
 }
 
-/* Counts copied bytes. True: the message is whole, and the caller completes its receive, if
- * there is one. */
+/* No thread copies to its receive, and it is whole, or a lost peer or a cancel has ended it. */
+static bool assembly_is_over(const struct inbound *assembly)
+{
+    return assembly->copying == 0 && (assembly->assembled >= assembly->arrival.size ||
+                                      (assembly->refused && assembly->receiver));
+}
+
+/* Counts copied bytes. True: the caller ends its receive by assembly_finish. */
 static bool assembly_count(struct peer *peer, struct inbound *assembly, size_t bytes)
 {
     assembly->assembled += bytes;
-    if (assembly->assembled < assembly->arrival.size)
+    if (!assembly_is_over(assembly))
         return false;
     assembly_remove(peer, assembly);
     assembly->arrival.type = WIRE_EAGER; /* from here on like a message that came whole */
-    if (!assembly->refused)
-        return assembly->receiver;
-    inbound_free(assembly);
+    if (assembly->receiver)
+        return true;
+    if (assembly->refused)
+        inbound_free(assembly);
     return false;
 }
 
@@ -117,12 +124,12 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
         *wrong = "a part of a message with too many gaps, offset";
     if (fresh == 0) /* or a duplicate */
         return false;
-    if (assembly->receiver) {
-        /* Without the lock: the assembly stays while some of its bytes are not counted. */
-        struct recv_request *receiver = assembly->receiver;
+    if (assembly->receiver && !assembly->refused) {
+        assembly->copying++; /* without the lock: the assembly stays, and its receive */
         biased_unlock(&peer->lock);
-        recv_request_write(receiver, part->offset, part->payload, part->payload_count);
+        recv_request_write(assembly->receiver, part->offset, part->payload, part->payload_count);
         biased_lock(&peer->lock);
+        assembly->copying--;
     } else if (!assembly_gather(assembly, part)) {
         *wrong = "a part of a message for which there is no memory, offset";
         return false;
@@ -130,24 +137,29 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
     return assembly_count(peer, assembly, fresh);
 }
 
-/* All of it has come: completes its receive. No lock is held. */
+/* All of it has come, or no more will: ends its receive. No lock is held. */
 static void assembly_finish(struct peer *peer, struct inbound *assembly)
 {
-    seen_flush(peer);
-    recv_request_finish(assembly->receiver);
+    if (OPAL_LIKELY(!assembly->refused)) {
+        seen_flush(peer);
+        recv_request_finish(assembly->receiver);
+    } else {
+        recv_request_fail(assembly->receiver, COMPAT_ERR_PROC_FAILED);
+    }
     inbound_free(assembly);
 }
 
-/* The bytes from `from` on came by the receiver's own copy: no part brings them. With the peer's
- * lock held, which it releases. */
-static void assembly_taken(struct offered *offered, uint64_t from)
+/* The bytes from `from` on came by the receiver's own copy, or (not good) will come in parts. With
+ * the peer's lock held, which it releases. */
+static void assembly_taken(struct offered *offered, uint64_t from, bool good)
 {
     struct peer *peer = offered->peer;
     struct inbound *assembly = offered->assembly;
     size_t fresh = 0;
-    bool is_complete = from < offered->size &&
-                       spans_add(&assembly->claimed, from, offered->size, &fresh) && fresh &&
-                       assembly_count(peer, assembly, fresh);
+    assembly->copying--;
+    if (good)
+        (void) spans_add(&assembly->claimed, from, offered->size, &fresh);
+    bool is_complete = assembly_count(peer, assembly, fresh);
     biased_unlock(&peer->lock);
     if (is_complete)
         assembly_finish(peer, assembly);
@@ -192,19 +204,28 @@ void part_arrived(struct arrival *part)
         inbound_reject(part->btl, wrong, part->offset);
 }
 
+/* One whose receive ends now; null: there is none. The others get no receive any more. */
+static struct inbound *assembly_take_lost(struct peer *peer)
+{
+    struct inbound *at;
+    for (at = peer->assemblies; at; at = at->next_assembly) {
+        at->refused = true;
+        if (assembly_is_over(at))
+            break;
+    }
+    if (at)
+        assembly_remove(peer, at);
+    return at;
+}
+
 void assemblies_lost(struct peer *peer)
 {
-    struct recv_request *receiver;
+    struct inbound *ended;
     do {
-        receiver = NULL;
         biased_lock(&peer->lock);
-        for (struct inbound *at = peer->assemblies; at && !receiver; at = at->next_assembly) {
-            receiver = at->receiver;
-            at->receiver = NULL;
-            at->refused = true;
-        }
+        ended = assembly_take_lost(peer);
         biased_unlock(&peer->lock);
-        if (receiver)
-            recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
-    } while (receiver);
+        if (ended)
+            assembly_finish(peer, ended);
+    } while (ended);
 }

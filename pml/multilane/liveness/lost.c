@@ -79,7 +79,7 @@ static void handles_end(struct peer *peer)
         if (recv_request_peer(receive) == peer) {
             if (receive->rma.count)
                 puts_stop(peer);
-            recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
+            recv_request_lost(receive, handle);
         }
 }
 

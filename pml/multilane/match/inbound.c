@@ -78,6 +78,7 @@ static inline struct inbound *inbound_new(void)
     inbound->held = 0;
     inbound->refused = false;
     inbound->is_plain = false;
+    inbound->copying = 0;
     inbound->offered = NULL;
     return inbound;
 }
@@ -269,15 +270,18 @@ struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int 
     return inbound;
 }
 
-void inbound_forget(struct peer *peer, const struct recv_request *receiver)
+bool inbound_forget(struct peer *peer, const struct recv_request *receiver)
 {
+    bool ends = false;
     biased_lock(&peer->lock);
     for (struct inbound *at = peer->assemblies; at; at = at->next_assembly)
         if (at->receiver == receiver) {
-            at->receiver = NULL;
+            ends = at->copying == 0;
+            at->receiver = ends ? NULL : at->receiver;
             at->refused = true;
         }
     biased_unlock(&peer->lock);
+    return ends;
 }
 
 static void early_free(struct peer *peer, void *unused)

@@ -44,13 +44,14 @@ struct inbound {
     unsigned char *data;   /* the payload: `bytes` or, if it does not fit, on the heap */
     uint64_t assembled;    /* bytes of a message in parts that have arrived */
     uint32_t held;         /* its cost while it waits for a receive, else 0; see credit.h */
-    bool refused;          /* no receive will get it */
+    bool refused;          /* no receive will get it; one that it has ends with the last copy */
     bool is_plain;         /* it came whole, and the sender expects no answer */
     struct arrival arrival;
     unsigned char bytes[128];
     struct match_node wildcard_keys[3]; /* in the unexpected queue under wildcards */
     struct inbound *next_assembly;      /* in the peer's list of messages with missing parts */
     struct recv_request *receiver;
+    uint32_t copying;        /* threads that copy bytes to the receiver */
     struct offered *offered; /* what its sender offers; or null: request/taking.h */
     struct spans claimed;    /* bytes that have arrived or are being copied */
 };
@@ -110,8 +111,9 @@ void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound);
 void inbound_refuse(struct inbound *inbound);
 void inbound_refuse_sender(struct peer *peer, struct wire_handle sender);
 
-/* A receive ends early: drops the parts of its message that still arrive. No lock is held. */
-void inbound_forget(struct peer *peer, const struct recv_request *receiver);
+/* A receive ends early: drops the parts of its message that still arrive. False: it has none, or
+ * the thread that copies the last one will end it. No lock is held. */
+bool inbound_forget(struct peer *peer, const struct recv_request *receiver);
 
 /* Frees a message that no receive can match any more. No lock is held. */
 void inbound_drop(struct inbound *inbound);

@@ -27,7 +27,7 @@ static struct peer_offers *offers_of(struct peer *peer)
 }
 
 struct offered *offered_new(struct peer *peer, const struct wire_offer *offer, uint64_t size,
-                            void (*taken)(struct offered *offered, uint64_t from))
+                            void (*taken)(struct offered *offered, uint64_t from, bool good))
 {
     struct lane *lane = taking_lane(peer);
     struct offered *offered = lane && offers_of(peer) ? calloc(1, sizeof(*offered)) : NULL;
@@ -51,8 +51,5 @@ void offered_end(struct offered *offered)
     while (*at != offered)
         at = &(*at)->next;
     *at = offered->next;
-    if (!offered->is_busy)
-        free(offered);
-    else
-        offered->has_ended = true;
+    free(offered);
 }
