@@ -16,6 +16,7 @@
 static struct peer *peer;
 static struct peer *_Atomic by_rank[2]; /* as of standin_peer: from rank 1 on */
 static struct lane *lane, *other;       /* verbs, and tcp beside it */
+static mca_btl_base_module_t *small;    /* not a lane at first */
 static int answer = OPAL_SUCCESS;       /* of the lane's send-immediate */
 static unsigned char seen[64];          /* what a lane has taken last, */
 static size_t seen_length;
@@ -193,6 +194,23 @@ static void threads_do_not_post(void)
     CHECK(!frame_post_begin(lane, 1), "without a send-immediate");
 }
 
+/* A lane that is left and does not take what is kept would let it wait for ever. */
+static void a_late_lane_takes_each_frame_or_sends_none(void)
+{
+    begin();
+    struct frame *frame = frame_post_begin(lane, 16384);
+    memset(frame_message(frame), 1, 16384);
+    CHECK(frame_post(frame) == LANE_LEFT, "taken");
+    lane->extension = NULL; /* it has no attributes to ask for */
+    standin_reach(peer, small);
+    const struct lane *late = peer_late_lane(peer, small);
+    CHECK(late && !lane_sends(late), "it sends messages of up to %zu bytes", late->largest);
+    CHECK(peer_late_lane(peer, small) == late && !lane_sends(late), "found again, it sends");
+    delivery_lane_broke(lane, "reported an error", "a cut wire");
+    delivery_lane_broke(other, "reported an error", "a cut wire");
+    CHECK(!delivery_lane(peer, 0), "a lane is left that does not take what is kept");
+}
+
 int main(void)
 {
     standin_begin();
@@ -202,6 +220,8 @@ int main(void)
     peer = standin_peer();
     standin_reach(peer, standin_btl("verbs", 100000));
     standin_reach(peer, standin_btl("tcp", 1000));
+    small = standin_btl("usnic", 1000);
+    small->btl_eager_limit = small->btl_max_send_size = 4096;
     CHECK(peer_take_lanes(peer) && peer_lane_count(peer) == 2, "two lanes");
     peer->reachable = true;
     by_rank[1] = peer; /* deliveries_fini visits it */
@@ -215,6 +235,7 @@ int main(void)
     memory_of_each_length_is_used_again();
     each_arrives_once_in_any_order();
     threads_do_not_post();
+    a_late_lane_takes_each_frame_or_sends_none();
     deliveries_fini();
     return check_end();
 }

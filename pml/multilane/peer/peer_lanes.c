@@ -74,9 +74,22 @@ static bool lane_loses(struct lane *lane)
     return breaks || !(attributes.capabilities & MULTILANE_CAN_DELIVER);
 }
 
+/* Does it take what was cut for the lanes before it, and is kept? One that comes late may not, and
+ * so sends nothing: else it would be the last one left, and those frames would wait for ever. */
+static bool frames_fit(const struct lane *late)
+{
+    for (uint8_t i = 0; i < late->index; i++) {
+        const struct lane *lane = &late->peer->lanes[i];
+        if (lane->framed && late->btl->btl_max_send_size < lane->largest + WIRE_ENVELOPE_MAX)
+            return false;
+    }
+    return true;
+}
+
 static uint32_t not_offered(const struct lane *lane)
 {
-    return lane->framed && !lane->renewable ? NOT_FRAMED : 0;
+    return (lane->framed && !lane->renewable ? NOT_FRAMED : 0) |
+           (frames_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND);
 }
 
 /* Decides, once per lane, whether its messages go in envelopes (delivery.h). A frame must fit
@@ -139,6 +152,7 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
                           .index = count,
                           .in_place = extension && extension->prepare_in_place,
                           .largest = btl->btl_max_send_size};
+    lane->flags &= ~not_offered(lane);
     lane->takes_device = takes_device(lane);
     /* Release, against peer_lane_of. */
     atomic_store_explicit(&peer->lane_count, count + 1, memory_order_release);
