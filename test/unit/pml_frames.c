@@ -211,6 +211,27 @@ static void a_late_lane_takes_each_frame_or_sends_none(void)
     CHECK(!delivery_lane(peer, 0), "a lane is left that does not take what is kept");
 }
 
+/* As where a process was forgotten and met again, with other lanes. */
+static void what_fits_no_lane_waits(void)
+{
+    static const unsigned char bytes[16384];
+    mca_btl_base_module_t *const btls[] = {lane->btl, other->btl};
+    begin();
+    struct delivery *delivery = delivery_of(peer);
+    CHECK(delivery_send(lane, bytes, sizeof(bytes), false, NULL, NULL) == LANE_UNDER_WAY, "taken");
+    delivery_park(delivery);
+    for (int i = 0; i < 2; i++)
+        btls[i]->btl_max_send_size = 4096;
+    seen_count = 0;
+    delivery_resend(delivery);
+    CHECK(seen_count == 0 && delivery->unsent == 1, "%u are sent", seen_count);
+    for (int i = 0; i < 2; i++)
+        btls[i]->btl_max_send_size = 128 << 10;
+    delivery_resend(delivery);
+    CHECK(seen_count == 1 && delivery->unsent == 0, "%u are sent", seen_count);
+    acknowledge(1);
+}
+
 int main(void)
 {
     standin_begin();
@@ -235,6 +256,7 @@ int main(void)
     memory_of_each_length_is_used_again();
     each_arrives_once_in_any_order();
     threads_do_not_post();
+    what_fits_no_lane_waits();
     a_late_lane_takes_each_frame_or_sends_none();
     deliveries_fini();
     return check_end();
