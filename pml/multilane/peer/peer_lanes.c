@@ -201,7 +201,8 @@ static struct lane *device_lane_new(struct peer *peer)
     struct mca_btl_base_endpoint_t *endpoint = NULL;
     if (!btl || btl->btl_add_procs(btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS || !endpoint)
         return NULL;
-    struct lane *lane = calloc(1, sizeof(*lane));
+    /* A process that was forgotten may be met again. */
+    struct lane *lane = peer->device_lane ? peer->device_lane : calloc(1, sizeof(*lane));
     if (lane)
         *lane = (struct lane){.btl = btl,
                               .endpoint = endpoint,
@@ -248,8 +249,9 @@ bool peer_take_lanes(struct peer *peer)
         peer->lanes = calloc(peer->lane_room, sizeof(*peer->lanes));
         if (!peer->lanes)
             return false;
-        peer->device_lane = device_lane_new(peer);
     }
+    if (before == 0)
+        peer->device_lane = device_lane_new(peer);
     lanes_add(peer, &endpoint->btl_eager);
     lanes_add(peer, &endpoint->btl_send);
     lanes_frame(peer, before);
@@ -355,12 +357,9 @@ void peer_forget_lanes(struct peer *peer)
 {
     peer->reachable = false;
     speeds_note(peer);
-    /* Relaxed: the job ends. Reports use the class's count. */
+    /* Relaxed: the job ends. Reports use the class's count. The lanes stay as long as the peer:
+     * what waits for one of them, or is registered with it, finds that out. */
     atomic_store_explicit(&peer->lane_count, 0, memory_order_relaxed);
-    free(peer->lanes);
-    peer->lanes = NULL;
-    free(peer->device_lane);
-    peer->device_lane = NULL;
 }
 
 bool lane_renew(struct lane *lane)
