@@ -66,6 +66,7 @@ static void end(size_t bytes, int error)
     munmap(buffer, SIZE);
     job_peer(1)->lost = false;
     job_end();
+    CHECK(multilane.lost_peers == 0, "the next session looks for a lost peer in each receive");
 }
 
 static void announced(uint32_t method, const void *key, size_t length)

@@ -623,5 +623,6 @@ void device_costs_fini(void)
     atomic_init(&costs.mine, 0);
     atomic_init(&costs.met, 0);
     memset(costs.blocks, 0, sizeof(costs.blocks));
+    costs.turns_tried = 0;
     costs.is_of_profile = false;
 }

@@ -111,6 +111,7 @@ void peers_fini(void)
 {
     peers_visit(peer_free, NULL);
     atomic_init(&multilane.other_job_peers, NULL);
+    atomic_init(&multilane.lost_peers, 0);
     memset(other_job_buckets, 0, sizeof(other_job_buckets));
     free(multilane.local_peers);
     multilane.local_peers = NULL;
