@@ -22,6 +22,7 @@
 #include "common/lane/crowd.h"
 #include "common/lane/last_cache.h"
 #include "common/lane/processor_list.h"
+#include "common/lock/quiet_thread.h"
 
 #define FRAGMENT_BYTES ((size_t) 16 << 10)
 #define MOST_BYTES     STARTUP_BYTES(STARTUP_256K)
@@ -374,7 +375,7 @@ static bool thread_start(pthread_t *thread, struct pair *pair, int processor)
     if (pthread_attr_init(&attribute))
         return false;
     bool is_good = pthread_attr_setaffinity_np(&attribute, sizeof(set), &set) == 0 &&
-                   pthread_create(thread, &attribute, other_end, pair) == 0;
+                   quiet_thread_create(thread, &attribute, other_end, pair) == 0;
     pthread_attr_destroy(&attribute);
     return is_good;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The thread that plays the peer while memory is measured: only where this process may run, on
- * another core. */
+ * another core, and it takes none of the program's signals. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "common/lane/processor_list.h"
@@ -9,25 +9,38 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
-static unsigned threads;
+static unsigned threads, with_signals;
 
 /* Stands before the system's own. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attribute, void *(*run)(void *),
                    void *argument)
 {
     int (*create)(pthread_t *, const pthread_attr_t *, void *(*) (void *), void *);
+    sigset_t blocked;
     *(void **) &create = dlsym(RTLD_NEXT, "pthread_create");
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     threads++;
+    with_signals += !sigismember(&blocked, SIGALRM) || !sigismember(&blocked, SIGTERM);
     return create(thread, attribute, run, argument);
 }
 
 static void measure(void)
 {
     struct startup_costs costs;
-    threads = 0;
+    sigset_t blocked;
+    threads = with_signals = 0;
     (void) startup_measure(2, false, &costs);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    CHECK(!sigismember(&blocked, SIGALRM), "the program itself takes no signals any more");
+}
+
+static void it_takes_no_signals(void)
+{
+    measure();
+    CHECK(with_signals == 0, "%u of %u threads do", with_signals, threads);
 }
 
 static void none_is_made_for_a_processor_that_is_forbidden(void)
@@ -67,6 +80,7 @@ static void threads_of_a_core_are_known(void)
 
 int main(void)
 {
+    it_takes_no_signals();
     none_is_made_for_a_processor_that_is_forbidden();
     threads_of_a_core_are_known();
     return check_end();
