@@ -68,16 +68,20 @@ enum peer_out {
     OUT_DEAD     /* the peer has ended or broke the rules */
 };
 
+/* Do process_vm_readv and writev reach this very process? */
+enum peer_copy { COPY_UNTRIED, COPY_PROVEN, COPY_REFUSED };
+
 /* One process that this one may exchange messages with. */
 struct mca_btl_base_endpoint_t {
     /* Sending. `lock` guards all of it. */
     struct ring_sender out;
-    uint32_t length_max;   /* of a message in the ring */
-    bool out_direct;       /* the ring is open and no message waits */
-    uint8_t out_state;     /* enum peer_out */
-    bool pending_listed;   /* in shm.pending_peers */
-    bool copy_proven;      /* process_vm_readv and writev reach this very process */
-    bool copy_tried;       /* the proof was tried */
+    uint32_t length_max; /* of a message in the ring */
+    bool out_direct;     /* the ring is open and no message waits */
+    uint8_t out_state;   /* enum peer_out */
+    bool pending_listed; /* in shm.pending_peers */
+    /* enum peer_copy. Relaxed, all: it tells of nothing else in memory. Read without the lock; what
+     * a copy finds out is stored without it. */
+    _Atomic uint8_t copy;
     uint32_t doorbell_bit; /* of our connection */
     _Atomic uint64_t *doorbell;
     uint64_t *stale; /* of the ring in use: small_stale, or allocated */

@@ -265,6 +265,12 @@ test_unit_shm_attended_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_attended_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 
 # Its puts, gets and atomics by message.
+# A proof that another thread asks about.
+check_PROGRAMS += test/unit/shm_copy
+TESTS += test/unit/shm_copy
+test_unit_shm_copy_SOURCES = test/unit/shm_copy.c
+test_unit_shm_copy_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_shm_copy_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 check_PROGRAMS += test/unit/shm_remote
 TESTS += test/unit/shm_remote
 test_unit_shm_remote_SOURCES = test/unit/shm_remote.c
