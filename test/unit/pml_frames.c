@@ -4,6 +4,8 @@
  * used again. */
 #include "check.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/multilane.h"
@@ -232,6 +234,45 @@ static void what_fits_no_lane_waits(void)
     acknowledge(1);
 }
 
+/* A thread that finds a lane as soon as it is there, as that of a message that arrives over it. */
+static struct peer *_Atomic looked_at;
+static _Atomic unsigned unframed;
+
+static void *look_for_late_lane(void *unused)
+{
+    for (const struct peer *before = NULL, *at; (at = looked_at) != peer; before = at) {
+        const struct lane *late = NULL;
+        while (at && at != before && !late)
+            late = peer_lane_of((struct peer *) at, other->btl);
+        if (late &&
+            (!late->framed || late->sendi || late->largest == other->btl->btl_max_send_size))
+            unframed++;
+        if (late)
+            looked_at = NULL;
+    }
+    return unused;
+}
+
+static void a_late_lane_is_found_when_it_is_whole(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, look_for_late_lane, NULL);
+    for (int i = 0; i < 3000; i++) {
+        struct peer *met = standin_peer();
+        standin_reach(met, lane->btl);
+        CHECK(peer_take_lanes(met), "one lane");
+        met->reachable = true;
+        standin_reach(met, other->btl);
+        looked_at = met;
+        CHECK(peer_late_lane(met, other->btl)->framed, "and another one");
+        while (looked_at)
+            sched_yield();
+    }
+    looked_at = peer;
+    pthread_join(thread, NULL);
+    CHECK(unframed == 0, "%u of 3000 were not", unframed);
+}
+
 int main(void)
 {
     standin_begin();
@@ -257,6 +298,7 @@ int main(void)
     each_arrives_once_in_any_order();
     threads_do_not_post();
     what_fits_no_lane_waits();
+    a_late_lane_is_found_when_it_is_whole();
     a_late_lane_takes_each_frame_or_sends_none();
     deliveries_fini();
     return check_end();

@@ -41,7 +41,7 @@ struct peer *peer_find(opal_process_name_t name)
 
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
 {
-    /* Acquire, against lane_add: a lane that is counted is whole. */
+    /* Acquire, against peer_take_lanes: a lane that is counted is whole. */
     uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire);
     for (uint8_t i = 0; i < count; i++)
         if (peer->lanes[i].btl == btl)

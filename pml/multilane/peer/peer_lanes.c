@@ -93,12 +93,12 @@ static uint32_t not_offered(const struct lane *lane)
 }
 
 /* Decides, once per lane, whether its messages go in envelopes (delivery.h). A frame must fit
- * every other lane. */
-static void lanes_frame(struct peer *peer, uint8_t first)
+ * every other lane. Those from `first` on are new. */
+static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
 {
     size_t largest = SIZE_MAX;
     int senders = 0;
-    for (int i = 0; i < peer_lane_count(peer); i++) {
+    for (int i = 0; i < count; i++) {
         const struct lane *lane = &peer->lanes[i];
         senders += lane_sends(lane);
         if (lane_sends(lane) && lane->largest < largest)
@@ -106,7 +106,7 @@ static void lanes_frame(struct peer *peer, uint8_t first)
     }
     if (senders < 2 || !parameters.failover)
         return;
-    for (int i = first; i < peer_lane_count(peer); i++) {
+    for (int i = first; i < count; i++) {
         struct lane *lane = &peer->lanes[i];
         if (!lane_sends(lane) || !lane_loses(lane))
             continue;
@@ -127,17 +127,24 @@ static bool takes_device(const struct lane *lane)
     return attributes.capabilities & MULTILANE_CAN_DEVICE_MEMORY;
 }
 
+/* Is it among the first `count`? What others see of one does not change. */
+static bool lane_is_known(struct peer *peer, uint8_t count, const mca_bml_base_btl_t *bml_btl)
+{
+    uint8_t i = 0;
+    while (i < count && peer->lanes[i].btl != bml_btl->btl)
+        i++;
+    if (i < count && i >= peer_lane_count(peer))
+        peer->lanes[i].flags |= bml_btl->btl_flags & ~not_offered(&peer->lanes[i]);
+    return i < count;
+}
+
 /* Copies the BML's entry: its arrays shift when a lane is removed. */
-static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
+static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t *bml_btl)
 {
     const mca_btl_base_module_t *btl = bml_btl->btl;
-    struct lane *lane = peer_lane_of(peer, btl);
-    if (lane)
-        lane->flags |= bml_btl->btl_flags & ~not_offered(lane);
-    uint8_t count = peer_lane_count(peer);
-    if (lane || count == peer->lane_room)
+    if (lane_is_known(peer, *count, bml_btl) || *count == peer->lane_room)
         return;
-    lane = &peer->lanes[count];
+    struct lane *lane = &peer->lanes[*count];
     const struct multilane_extension *extension = lane_extension_of(btl);
     bool is_exact = extension || stock_btl_sendi_leaves(lane_name_of(btl));
     mca_btl_base_module_sendi_fn_t sendi = is_exact ? btl->btl_sendi : NULL;
@@ -149,20 +156,18 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
                           .plain_sendi = sendi,
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
-                          .index = count,
+                          .index = (*count)++,
                           .in_place = extension && extension->prepare_in_place,
                           .largest = btl->btl_max_send_size};
     lane->flags &= ~not_offered(lane);
     lane->takes_device = takes_device(lane);
-    /* Release, against peer_lane_of. */
-    atomic_store_explicit(&peer->lane_count, count + 1, memory_order_release);
 }
 
-static void lanes_add(struct peer *peer, mca_bml_base_btl_array_t *array)
+static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_t *array)
 {
-    size_t count = mca_bml_base_btl_array_get_size(array);
-    for (size_t i = 0; i < count; i++)
-        lane_add(peer, mca_bml_base_btl_array_get_index(array, i));
+    size_t size = mca_bml_base_btl_array_get_size(array);
+    for (size_t i = 0; i < size; i++)
+        lane_add(peer, count, mca_bml_base_btl_array_get_index(array, i));
 }
 
 bool lanes_may_lose(void)
@@ -241,7 +246,7 @@ static bool peer_plan(struct peer *peer)
 bool peer_take_lanes(struct peer *peer)
 {
     mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(peer->proc);
-    uint8_t before = peer_lane_count(peer);
+    uint8_t before = peer_lane_count(peer), count = before;
     if (!endpoint)
         return false;
     if (!peer->lanes) {
@@ -252,10 +257,12 @@ bool peer_take_lanes(struct peer *peer)
     }
     if (before == 0)
         peer->device_lane = device_lane_new(peer);
-    lanes_add(peer, &endpoint->btl_eager);
-    lanes_add(peer, &endpoint->btl_send);
-    lanes_frame(peer, before);
-    bool is_planned = peer_class_now(peer) && peer_lane_count(peer) == before;
+    lanes_add(peer, &count, &endpoint->btl_eager);
+    lanes_add(peer, &count, &endpoint->btl_send);
+    lanes_frame(peer, before, count);
+    /* Release, against peer_lane_of: lanes are whole when they are found. */
+    atomic_store_explicit(&peer->lane_count, count, memory_order_release);
+    bool is_planned = peer_class_now(peer) && count == before;
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }
 

@@ -7,7 +7,8 @@
 /* The lane by which a rest of this peer is taken; null: none. */
 static struct lane *taking_lane(struct peer *peer)
 {
-    uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* lane_add */
+    uint8_t count =
+        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
     for (uint8_t i = 0; i < count; i++) {
         struct lane *lane = &peer->lanes[i];
         if (lane->extension && lane->extension->control_find && lane->extension->copy_from)

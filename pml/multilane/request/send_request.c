@@ -106,7 +106,7 @@ bool send_request_is_buffered(const struct send_request *request)
 void send_request_expect(struct send_request *request, bool expects)
 {
     struct peer *peer = request->out.peer;
-    /* Acquire, against lane_add: the counted lanes are whole. */
+    /* Acquire, against peer_take_lanes: the counted lanes are whole. */
     uint8_t lanes = expects ? atomic_load_explicit(&peer->lane_count, memory_order_acquire)
                             : request->expecting;
     for (uint8_t i = 0; i < lanes; i++)
