@@ -116,7 +116,7 @@ static void parts(bool all)
         job_part(1, 0, 0, TAG, sent, SIZE, 0, HALF);
     job_part(1, 0, 0, TAG, sent, SIZE, HALF, HALF);
     CHECK(memcmp(buffer + HALF, sent + HALF, HALF) == 0, "other bytes");
-    CHECK(!job_peer(1)->assemblies && job_kept() == 0, "the message stays");
+    CHECK(!assembly_next(job_peer(1), NULL) && job_kept() == 0, "the message stays");
     end(all ? SIZE : 0, COMPAT_ERR_PROC_FAILED);
 }
 
@@ -220,7 +220,7 @@ static void offered_part(bool is_refused)
         standin_now_ns += 1000000;
         progress_standin_run();
     }
-    CHECK(!job_peer(1)->assemblies && job_kept() == 0, "the message stays");
+    CHECK(!assembly_next(job_peer(1), NULL) && job_kept() == 0, "the message stays");
     end(is_refused ? 0 : SIZE, COMPAT_ERR_PROC_FAILED);
 }
 

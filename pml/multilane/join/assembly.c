@@ -5,6 +5,8 @@
  * peer's lock guards all members of an assembly. */
 #include "join/assembly.h"
 
+#include <stdlib.h>
+
 #include "delivery/seen.h"
 #include "join/meet.h"
 #include "join/order.h"
@@ -14,7 +16,7 @@
 
 static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
 {
-    struct inbound *assembly = peer->assemblies;
+    struct inbound *assembly = peer->assemblies ? *assembly_bucket(peer, sequence) : NULL;
     while (assembly && assembly->arrival.match.sequence != sequence)
         assembly = assembly->next_assembly;
     return assembly;
@@ -26,10 +28,24 @@ static void assembly_remove(struct peer *peer, struct inbound *assembly)
         offered_end(assembly->offered);
         assembly->offered = NULL;
     }
-    struct inbound **at = &peer->assemblies;
+    struct inbound **at = assembly_bucket(peer, assembly->arrival.match.sequence);
     while (*at != assembly)
         at = &(*at)->next_assembly;
     *at = assembly->next_assembly;
+}
+
+static void assembly_insert(struct peer *peer, struct inbound *assembly)
+{
+    struct inbound **first = assembly_bucket(peer, assembly->arrival.match.sequence);
+    assembly->next_assembly = *first;
+    *first = assembly;
+}
+
+static bool assemblies_make(struct peer *peer)
+{
+    if (OPAL_UNLIKELY(!peer->assemblies))
+        peer->assemblies = calloc(1, sizeof(*peer->assemblies));
+    return peer->assemblies;
 }
 
 /* The first part of a message: delivers it like any other message. Null: a duplicate, or refused
@@ -49,6 +65,10 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
         *wrong = "a part of a message that is larger than its sender was given room for, sequence";
         return NULL;
     }
+    if (OPAL_UNLIKELY(!assemblies_make(peer))) {
+        *wrong = "a part of a message for which there is no memory, sequence";
+        return NULL;
+    }
     struct inbound *assembly = inbound_keep(part);
     if (!assembly)
         return NULL;
@@ -58,8 +78,7 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
         *wrong = "a part of a message that came whole, sequence";
         return NULL;
     }
-    assembly->next_assembly = peer->assemblies;
-    peer->assemblies = assembly;
+    assembly_insert(peer, assembly);
     if (ahead > 0)
         return assembly;
     peer->next_receive_sequence++;
@@ -208,7 +227,7 @@ void part_arrived(struct arrival *part)
 static struct inbound *assembly_take_lost(struct peer *peer)
 {
     struct inbound *at;
-    for (at = peer->assemblies; at; at = at->next_assembly) {
+    for (at = assembly_next(peer, NULL); at; at = assembly_next(peer, at)) {
         at->refused = true;
         if (assembly_is_over(at))
             break;

@@ -270,11 +270,20 @@ struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int 
     return inbound;
 }
 
+struct inbound *assembly_next(struct peer *peer, const struct inbound *at)
+{
+    struct inbound *next = at ? at->next_assembly : NULL;
+    uint32_t i = at ? at->arrival.match.sequence % ASSEMBLY_BUCKETS + 1 : 0;
+    while (peer->assemblies && !next && i < ASSEMBLY_BUCKETS)
+        next = peer->assemblies->buckets[i++];
+    return next;
+}
+
 bool inbound_forget(struct peer *peer, const struct recv_request *receiver)
 {
     bool ends = false;
     biased_lock(&peer->lock);
-    for (struct inbound *at = peer->assemblies; at; at = at->next_assembly)
+    for (struct inbound *at = assembly_next(peer, NULL); at; at = assembly_next(peer, at))
         if (at->receiver == receiver) {
             ends = at->copying == 0;
             at->receiver = ends ? NULL : at->receiver;

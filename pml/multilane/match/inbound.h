@@ -49,7 +49,7 @@ struct inbound {
     struct arrival arrival;
     unsigned char bytes[128];
     struct match_node wildcard_keys[3]; /* in the unexpected queue under wildcards */
-    struct inbound *next_assembly;      /* in the peer's list of messages with missing parts */
+    struct inbound *next_assembly;      /* in its bucket of the peer's assemblies */
     struct recv_request *receiver;
     uint32_t copying;        /* threads that copy bytes to the receiver */
     struct offered *offered; /* what its sender offers; or null: request/taking.h */
@@ -67,6 +67,22 @@ static inline bool inbound_is_plain(const struct inbound *inbound, size_t room)
 {
     return inbound->is_plain && inbound->arrival.size <= room;
 }
+
+/* A peer's messages with missing parts, by number: there may be thousands, where one lane is far
+ * behind another. Guarded by the peer's lock. */
+#define ASSEMBLY_BUCKETS 256u
+
+struct assemblies {
+    struct inbound *buckets[ASSEMBLY_BUCKETS];
+};
+
+static inline struct inbound **assembly_bucket(struct peer *peer, uint32_t sequence)
+{
+    return &peer->assemblies->buckets[sequence % ASSEMBLY_BUCKETS];
+}
+
+/* One after the other, in any order: the first one, or the one behind `at`. Null: no more. */
+struct inbound *assembly_next(struct peer *peer, const struct inbound *at);
 
 typedef struct inbound inbound_t;
 OBJ_CLASS_DECLARATION(inbound_t);

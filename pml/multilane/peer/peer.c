@@ -84,6 +84,7 @@ static void peer_free(struct peer *peer, void *unused)
     free(peer->device_lane);
     free(peer->ends);
     free(peer->offers);
+    free(peer->assemblies);
     OBJ_DESTRUCT(&peer->lock);
     OBJ_DESTRUCT(&peer->credit_lock);
     OBJ_RELEASE(peer->proc);

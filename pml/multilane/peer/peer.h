@@ -61,11 +61,11 @@ struct peer {
     _Atomic bool credit_due;        /* the peer must be told its limits; set with the lock held */
     bool starved;                   /* the limits are used up; starved_pending is in the queue */
     struct flow_in in;
-    struct inbound *early;      /* messages before their turn, by ascending sequence */
-    struct inbound *early_last; /* the last of them; undefined if there is none */
-    struct inbound *assemblies; /* eager messages with missing parts */
-    struct peer_offers *offers; /* null until the first one: request/offered.h */
-    uint64_t starved_ns;        /* since when, or when its limits last moved */
+    struct inbound *early;         /* messages before their turn, by ascending sequence */
+    struct inbound *early_last;    /* the last of them; undefined if there is none */
+    struct assemblies *assemblies; /* eager messages with missing parts; null: none yet */
+    struct peer_offers *offers;    /* null until the first one: request/offered.h */
+    uint64_t starved_ns;           /* since when, or when its limits last moved */
     struct pending starved_pending;
 
     opal_mutex_t credit_lock; /* guards out (but for out.limit) and what follows; a leaf */
