@@ -232,6 +232,66 @@ static void an_offered_rest_is_taken_to_its_end(void)
     }
 }
 
+/* --- the sender's end of a copy by both ---------------------------------------------------------
+ */
+
+static struct send_request *outgoing;
+static unsigned released;
+
+static int obtain(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                  struct multilane_control **line, uint64_t *handle)
+{
+    (void) btl;
+    (void) endpoint;
+    *line = &control;
+    *handle = 7;
+    return OPAL_SUCCESS;
+}
+
+static void release(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                    uint64_t handle)
+{
+    (void) btl;
+    (void) endpoint;
+    released += handle == 7;
+}
+
+/* The receiver has copied the last chunk, and another thread gets its answer. */
+static int answered(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                    const void *local, uint64_t remote, size_t length)
+{
+    const struct wire_ack ack = {.sender = outgoing->handle};
+    (void) btl, (void) endpoint, (void) local, (void) remote, (void) length;
+    if (control.words[0] == 1)
+        job_control(1, 0, WIRE_ACK, &ack, sizeof(ack), NULL, 0);
+    CHECK(released == 0, "the line is given back while it is used");
+    return OPAL_SUCCESS;
+}
+
+static void a_line_is_given_back_when_no_thread_uses_it(void)
+{
+    static const struct multilane_extension sending = {
+        .control_obtain = obtain, .control_release = release, .copy_to = answered};
+    static unsigned char large[128 << 20]; /* beyond the window; none of it is touched */
+    begin_with_copies(false);
+    job_peer(1)->lanes[0].extension = &sending;
+    outgoing = (struct send_request *) job_send(large, sizeof(large), 1, TAG);
+    CHECK(handle_is_set(outgoing->handle), "it is not announced");
+    outgoing->protocol = protocols.of_model[MODEL_RNDV_BOTH];
+    outgoing->unfinished++; /* it is announced again */
+    CHECK(outgoing->protocol->start(outgoing) == OMPI_SUCCESS, "by both");
+    const struct wire_rtr rtr = {.sender = outgoing->handle,
+                                 .receiver = {5, 5},
+                                 .size = sizeof(large),
+                                 .method = WIRE_BY_BOTH};
+    job_control(1, 0, WIRE_RTR, &rtr, sizeof(rtr), NULL, 0);
+    CHECK(released == 1 && job_free((ompi_request_t *) outgoing) == MPI_SUCCESS, "it goes on");
+    ompi_request_cancel(job_ompi(request));
+    job_free(job_ompi(request));
+    munmap(buffer, SIZE);
+    job_end();
+}
+
 int main(void)
 {
     struct sigaction touched = {.sa_handler = second_page_touched};
@@ -240,5 +300,6 @@ int main(void)
     a_part_is_written_to_its_end();
     a_copy_of_both_ends_goes_to_its_end();
     an_offered_rest_is_taken_to_its_end();
+    a_line_is_given_back_when_no_thread_uses_it();
     return check_end();
 }
