@@ -121,7 +121,7 @@ struct mca_btl_base_endpoint_t {
     /* The ring may be read. Written under shm.lock, or by the thread that set `receiving`; read by
      * every thread that waits for the peer. Release: the ring is initialised (in_is_open). */
     _Atomic bool in_open;
-    bool in_attended;           /* in shm.attended */
+    _Atomic bool in_attended;   /* in shm.attended; written under shm.lock */
     bool in_lingers;            /* still there, though its sender rings (attended.c) */
     uint32_t in_lingers_from;   /* round of progress */
     struct channel *in_channel; /* the peer's that the ring is in; NULL: in our segment */
@@ -154,6 +154,12 @@ struct mca_btl_base_endpoint_t {
 static inline bool in_is_open(const struct mca_btl_base_endpoint_t *peer)
 {
     return atomic_load_explicit(&peer->in_open, memory_order_acquire);
+}
+
+/* Relaxed: what others read without the lock is made up for by the sweep of receive.c. */
+static inline bool in_is_attended(const struct mca_btl_base_endpoint_t *peer)
+{
+    return atomic_load_explicit(&peer->in_attended, memory_order_relaxed);
 }
 
 /* Only one thread at a time reads a ring. The others do not wait, and neither does a callback that

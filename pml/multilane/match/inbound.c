@@ -318,7 +318,7 @@ void inbound_drop(struct inbound *inbound)
     biased_unlock(&peer->lock);
     if (!is_in_parts)
         inbound_free(inbound);
-    if (peer->reachable)
+    if (peer_is_reachable(peer))
         credit_tell_if_due(peer);
 }
 

@@ -327,7 +327,7 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
 {
     multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
-    if (peer->reachable && !peer->is_self)
+    if (peer_is_reachable(peer) && !peer->is_self)
         peer_take_lanes(peer);
     multilane_unlock();
     plan_change_raise(peer, before);
@@ -362,7 +362,7 @@ static void speeds_note(const struct peer *peer)
 
 void peer_forget_lanes(struct peer *peer)
 {
-    peer->reachable = false;
+    peer_reach(peer, false);
     speeds_note(peer);
     /* Relaxed: the job ends. Reports use the class's count. The lanes stay as long as the peer:
      * what waits for one of them, or is registered with it, finds that out. */

@@ -131,7 +131,7 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
     /* One step more than the answer, which another thread may get: until this one is through with
      * the line, it is not given back. Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
-    request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
+    send_state_set(request, SEND_ANNOUNCED); /* the receiver has yet to say whether all is well */
     if (chunks_copy(lane, own->control, push, (char *) request->out.data, rtr->key.address,
                     rtr->size))
         tell_of_bytes(lane, WIRE_FIN, rtr->receiver, rtr->size, NULL); /* until the ACK */
