@@ -93,7 +93,8 @@ static uint32_t not_offered(const struct lane *lane)
 }
 
 /* Decides, once per lane, whether its messages go in envelopes (delivery.h). A frame must fit
- * every other lane. Those from `first` on are new. */
+ * every other lane. Those from `first` on are new. One that was alone stays as it is when another
+ * comes: what it has taken was not kept, so its end is still the peer's. */
 static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
 {
     size_t largest = SIZE_MAX;

@@ -219,9 +219,9 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
         recv_request_ask(request, 0);
         return;
     }
-    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
+    if (OPAL_UNLIKELY(!recv_request_can_answer(request) ||
+                      !recv_request_hold(request, request->wanted))) /* a lost peer has ended it */
         return;
-    recv_request_hold(request, request->wanted);
     struct wire_key key = {.address = (uintptr_t) request->data};
     *own = (struct found){.control = control, .lane = lane};
     request->is_shared = true;
