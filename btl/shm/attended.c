@@ -16,9 +16,15 @@ static uint32_t round_now(void)
     return atomic_load_explicit(&shm.round, memory_order_relaxed);
 }
 
+static void in_attended_set(shm_peer_t *peer, bool attended)
+{
+    atomic_store_explicit(&peer->in_attended, attended, memory_order_relaxed); /* in_is_attended */
+}
+
 void shm_attended_leave(shm_peer_t *peer)
 {
-    peer->in_attended = peer->in_lingers = false;
+    in_attended_set(peer, false);
+    peer->in_lingers = false;
     bool is_free = shm_receiving_take(peer);
     if (!is_free || (in_is_open(peer) && ring_has_message(&peer->in)))
         shm_doorbell_ring_own_of(peer); /* its sender rang before, or not at all */
@@ -28,7 +34,7 @@ void shm_attended_leave(shm_peer_t *peer)
 
 bool shm_attended_is_told(const shm_peer_t *peer)
 {
-    return peer->in_attended && !peer->in_lingers &&
+    return in_is_attended(peer) && !peer->in_lingers &&
            atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS;
 }
 
@@ -79,17 +85,17 @@ void shm_attended_add(shm_peer_t *peer)
     if (!opal_using_threads())
         atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
     if (atomic_load_explicit(&shm.bells, memory_order_relaxed) != BELLS_AND_RINGS ||
-        !in_is_open(peer) || (peer->in_attended && !peer->in_lingers))
+        !in_is_open(peer) || (in_is_attended(peer) && !peer->in_lingers))
         return;
-    int at = peer->in_attended ? 0 : place_find();
+    int at = in_is_attended(peer) ? 0 : place_find();
     if (at < 0)
         return;
     peer->in_tail_seen = UINT64_MAX; /* the first time it is asked it keeps its place */
     ring_attend(&peer->in, true);
     peer->in_lingers = false;
-    if (peer->in_attended) /* it lingered, and keeps its place */
+    if (in_is_attended(peer)) /* it lingered, and keeps its place */
         return;
-    peer->in_attended = true;
+    in_attended_set(peer, true);
     /* Release: a thread that reads the entry sees the peer complete (shm_receive_progress). */
     atomic_store_explicit(&shm.attended[at], peer, memory_order_release);
     if ((uint32_t) at >= atomic_load_explicit(&shm.attended_end, memory_order_relaxed))
@@ -106,5 +112,6 @@ void shm_attended_remove(shm_peer_t *peer)
         else if (atomic_load_explicit(&shm.attended[i], memory_order_relaxed))
             end = i + 1;
     atomic_store_explicit(&shm.attended_end, end, memory_order_relaxed);
-    peer->in_attended = peer->in_lingers = false;
+    in_attended_set(peer, false);
+    peer->in_lingers = false;
 }

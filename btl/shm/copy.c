@@ -8,6 +8,16 @@
 #include <string.h>
 #include <sys/uio.h>
 
+static enum peer_copy copy_of(const shm_peer_t *peer)
+{
+    return (enum peer_copy) atomic_load_explicit(&peer->copy, memory_order_relaxed); /* peer_copy */
+}
+
+static void copy_set(shm_peer_t *peer, enum peer_copy copy)
+{
+    atomic_store_explicit(&peer->copy, (uint8_t) copy, memory_order_relaxed); /* peer_copy */
+}
+
 /* Says so once for all such processes, if the user asked for cma by name. */
 static void copy_refused(const shm_peer_t *peer, const char *why)
 {
@@ -42,35 +52,35 @@ static void copy_prove(shm_peer_t *peer)
                           .iov_len = sizeof(value)};
     const char *why = copy_barred(peer);
 
-    peer->copy_tried = true;
-    if (shm.single_copy == SHM_COPY_NONE)
+    if (shm.single_copy == SHM_COPY_NONE) {
+        copy_set(peer, COPY_REFUSED);
         return;
+    }
     if (!why && process_vm_readv(peer->record.pid, &here, 1, &there, 1, 0) < 0)
         why = strerror(errno);
     else if (!why && value != peer->record.proof_value)
         why = "that number is another process";
-    if (!why) {
-        peer->copy_proven = true;
+    copy_set(peer, why ? COPY_REFUSED : COPY_PROVEN); /* only now: others look without the lock */
+    if (!why)
         atomic_store_explicit(&shm.copies_work, true, memory_order_relaxed); /* a hint */
-    } else {
+    else
         copy_refused(peer, why);
-    }
 }
 
 bool shm_copy_possible(shm_peer_t *peer)
 {
-    if (OPAL_UNLIKELY(!peer->copy_tried && peer->known)) {
+    if (OPAL_UNLIKELY(copy_of(peer) == COPY_UNTRIED && peer->known)) {
         biased_lock(&peer->lock);
-        if (!peer->copy_tried)
+        if (copy_of(peer) == COPY_UNTRIED)
             copy_prove(peer);
         biased_unlock(&peer->lock);
     }
-    return peer->copy_proven;
+    return copy_of(peer) == COPY_PROVEN;
 }
 
 bool shm_copy_expected(shm_peer_t *peer)
 {
-    return (!peer->copy_tried && !copy_barred(peer) &&
+    return (copy_of(peer) == COPY_UNTRIED && !copy_barred(peer) &&
             atomic_load_explicit(&shm.copies_work, memory_order_relaxed)) ||
            shm_copy_possible(peer);
 }
@@ -87,14 +97,14 @@ static int copy_error(shm_peer_t *peer, int error)
         /* Of a process whose first thread has ended the kernel finds no memory. Otherwise the next
          * check of liveness reports it. */
         if (!shm_peer_owner_lives(peer)) {
-            peer->copy_proven = false;
+            copy_set(peer, COPY_REFUSED);
             return OPAL_ERR_UNREACH;
         }
         break;
     default:
         break;
     }
-    peer->copy_proven = false;
+    copy_set(peer, COPY_REFUSED);
     copy_refused(peer, strerror(error));
     return OPAL_ERR_NOT_SUPPORTED;
 }

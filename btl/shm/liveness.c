@@ -14,8 +14,7 @@ void shm_peer_fail(shm_peer_t *peer, const char *why)
     bool first = peer->out_state != OUT_DEAD;
     peer->out_state = OUT_DEAD;
     peer->out_direct = false;
-    peer->copy_proven = false;
-    peer->copy_tried = true;
+    atomic_store_explicit(&peer->copy, COPY_REFUSED, memory_order_relaxed); /* peer_copy */
     biased_unlock(&peer->lock);
     if (!first)
         return;

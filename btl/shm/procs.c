@@ -60,7 +60,7 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
             /* The same process has begun anew, with another segment. */
             peer->gone = false;
             peer->out_state = OUT_NONE;
-            peer->copy_tried = false;
+            atomic_store_explicit(&peer->copy, COPY_UNTRIED, memory_order_relaxed); /* peer_copy */
         }
         atomic_store_explicit(&peer->in_left, false, memory_order_relaxed);
         peer->record = *record;

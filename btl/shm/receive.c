@@ -138,7 +138,7 @@ static int receive_rung(shm_peer_t *peer, bool *bulk)
             events = ring_empty(peer, RECEIVE_BATCH, bulk);
         if (OPAL_UNLIKELY(atomic_load_explicit(&peer->in_moving, memory_order_relaxed)))
             ring_next(peer);
-        else if (in_is_open(peer) && !peer->in_attended && ring_has_message(&peer->in))
+        else if (in_is_open(peer) && !in_is_attended(peer) && ring_has_message(&peer->in))
             shm_doorbell_ring_own_of(peer);
         shm_receiving_leave(peer);
     }
@@ -159,7 +159,7 @@ static void closing_finish(shm_peer_t *peer)
  * leaves. */
 static void unattended_look(shm_peer_t *peer)
 {
-    if (peer->in_attended || !shm_receiving_take(peer))
+    if (in_is_attended(peer) || !shm_receiving_take(peer))
         return;
     if (in_is_open(peer) && ring_has_message(&peer->in))
         shm_doorbell_ring_own_of(peer);

@@ -68,16 +68,20 @@ enum peer_out {
     OUT_DEAD     /* the peer has ended or broke the rules */
 };
 
+/* Do process_vm_readv and writev reach this very process? */
+enum peer_copy { COPY_UNTRIED, COPY_PROVEN, COPY_REFUSED };
+
 /* One process that this one may exchange messages with. */
 struct mca_btl_base_endpoint_t {
     /* Sending. `lock` guards all of it. */
     struct ring_sender out;
-    uint32_t length_max;   /* of a message in the ring */
-    bool out_direct;       /* the ring is open and no message waits */
-    uint8_t out_state;     /* enum peer_out */
-    bool pending_listed;   /* in shm.pending_peers */
-    bool copy_proven;      /* process_vm_readv and writev reach this very process */
-    bool copy_tried;       /* the proof was tried */
+    uint32_t length_max; /* of a message in the ring */
+    bool out_direct;     /* the ring is open and no message waits */
+    uint8_t out_state;   /* enum peer_out */
+    bool pending_listed; /* in shm.pending_peers */
+    /* enum peer_copy. Relaxed, all: it tells of nothing else in memory. Read without the lock; what
+     * a copy finds out is stored without it. */
+    _Atomic uint8_t copy;
     uint32_t doorbell_bit; /* of our connection */
     _Atomic uint64_t *doorbell;
     uint64_t *stale; /* of the ring in use: small_stale, or allocated */
@@ -117,7 +121,7 @@ struct mca_btl_base_endpoint_t {
     /* The ring may be read. Written under shm.lock, or by the thread that set `receiving`; read by
      * every thread that waits for the peer. Release: the ring is initialised (in_is_open). */
     _Atomic bool in_open;
-    bool in_attended;           /* in shm.attended */
+    _Atomic bool in_attended;   /* in shm.attended; written under shm.lock */
     bool in_lingers;            /* still there, though its sender rings (attended.c) */
     uint32_t in_lingers_from;   /* round of progress */
     struct channel *in_channel; /* the peer's that the ring is in; NULL: in our segment */
@@ -150,6 +154,12 @@ struct mca_btl_base_endpoint_t {
 static inline bool in_is_open(const struct mca_btl_base_endpoint_t *peer)
 {
     return atomic_load_explicit(&peer->in_open, memory_order_acquire);
+}
+
+/* Relaxed: what others read without the lock is made up for by the sweep of receive.c. */
+static inline bool in_is_attended(const struct mca_btl_base_endpoint_t *peer)
+{
+    return atomic_load_explicit(&peer->in_attended, memory_order_relaxed);
 }
 
 /* Only one thread at a time reads a ring. The others do not wait, and neither does a callback that

@@ -71,7 +71,7 @@ void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
      * (verbs_queue_post_inline). */
     verbs_queue_room_give(peer, work->frees);
     verbs_queue_reported(peer, 1);
-    if (!opal_list_is_empty(&peer->pending) && peer->state == PEER_READY)
+    if (!opal_list_is_empty(&peer->pending) && verbs_peer_state(peer) == PEER_READY)
         verbs_queue_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(!good))

@@ -56,7 +56,7 @@ bool verbs_connect_begin(verbs_peer_t *peer)
 void verbs_connect_confirmed(verbs_peer_t *peer)
 {
     OPAL_THREAD_LOCK(&peer->lock);
-    if (peer->state == PEER_ANSWERED) {
+    if (verbs_peer_state(peer) == PEER_ANSWERED) {
         verbs_peer_state_set(peer, PEER_READY);
         verbs_queue_wake(peer);
     }
@@ -68,7 +68,7 @@ static void unanswered_say(const verbs_peer_t *peer, uint64_t now)
 {
     struct verbs_module *module = peer->module;
 
-    if (peer->state != PEER_GREETING || now - peer->greet_begun_ms < UNANSWERED_MS ||
+    if (verbs_peer_state(peer) != PEER_GREETING || now - peer->greet_begun_ms < UNANSWERED_MS ||
         atomic_exchange_explicit(&module->unanswered_said, true, memory_order_relaxed))
         return;
     VERBS_SAY("process %s by %s has not answered %s of process %s for %u s: it makes no MPI calls, "
@@ -79,7 +79,7 @@ static void unanswered_say(const verbs_peer_t *peer, uint64_t now)
 
 static bool is_greeted(const verbs_peer_t *peer)
 {
-    return peer->state == PEER_GREETING || peer->state == PEER_ANSWERED;
+    return verbs_peer_state(peer) == PEER_GREETING || verbs_peer_state(peer) == PEER_ANSWERED;
 }
 
 /* Under peer->lock. Greets again if it is due; false: there was no buffer. */
@@ -183,13 +183,13 @@ static void refuse(verbs_peer_t *peer, const struct greeting *heard)
 /* Under peer->lock. Returns why the connection that there was is over, or NULL. */
 static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
 {
-    if (peer->state == PEER_FAILED && !verbs_peer_renew(peer))
+    if (verbs_peer_state(peer) == PEER_FAILED && !verbs_peer_renew(peer))
         return NULL; /* it greets again */
-    if (peer->state >= PEER_ANSWERED && peer->state != PEER_FAILED &&
+    if (verbs_peer_state(peer) >= PEER_ANSWERED && verbs_peer_state(peer) != PEER_FAILED &&
         heard->end.qpn != peer->their_qpn)
         return "the other end has begun a new connection";
     peer_learn(peer, heard);
-    if (peer->state == PEER_IDLE) {
+    if (verbs_peer_state(peer) == PEER_IDLE) {
         if (!verbs_pair_create(peer)) {
             refuse(peer, heard);
             return NULL;
@@ -203,14 +203,14 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
         (void) greet(peer);
         return NULL;
     }
-    if (peer->state == PEER_GREETING) {
+    if (verbs_peer_state(peer) == PEER_GREETING) {
         peer->their_qpn = heard->end.qpn;
         peer->their_index = heard->end.index;
         if (!verbs_slots_learn(peer, &heard->slots) || !verbs_pair_connect(peer, &heard->end))
             return "its queue pair does not take the values of the greeting";
         verbs_peer_state_set(peer, PEER_ANSWERED);
     }
-    if (peer->state == PEER_ANSWERED && mine == heard->heard_qpn) {
+    if (verbs_peer_state(peer) == PEER_ANSWERED && mine == heard->heard_qpn) {
         verbs_peer_state_set(peer, PEER_READY);
         verbs_queue_wake(peer);
     }

@@ -10,8 +10,8 @@ static void peer_break(verbs_peer_t *peer)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
 
-    peer->was_ready = peer->state == PEER_READY;
-    if (peer->state >= PEER_ANSWERED && peer->drain == DRAIN_NONE) {
+    peer->was_ready = verbs_peer_state(peer) == PEER_READY;
+    if (verbs_peer_state(peer) >= PEER_ANSWERED && peer->drain == DRAIN_NONE) {
         peer->drain = DRAIN_WAITING;
         peer->broken_ms = verbs_now_ms();
         atomic_fetch_add_explicit(&peer->module->draining, 1, memory_order_relaxed);
@@ -77,7 +77,7 @@ void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
     struct verbs_module *module = peer->module;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    bool first = peer->state != PEER_FAILED && peer->state != PEER_IDLE &&
+    bool first = verbs_peer_state(peer) != PEER_FAILED && verbs_peer_state(peer) != PEER_IDLE &&
                  (qpn == ANY_PAIR || qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed));
     if (first)
         peer_break(peer);

@@ -6,7 +6,7 @@
 
 bool verbs_peer_is_unfenced(const verbs_peer_t *peer)
 {
-    return peer->state == PEER_FAILED && peer->was_ready && !peer->fence_confirmed;
+    return verbs_peer_state(peer) == PEER_FAILED && peer->was_ready && !peer->fence_confirmed;
 }
 
 /* By every port that knows the process: the port of this lane may be cut off. */
@@ -36,7 +36,7 @@ void verbs_fence_ask(verbs_peer_t *peer)
     OPAL_THREAD_LOCK(&peer->lock);
     verbs_greeting_fill(peer, &greeting);
     uint64_t nonce = peer->nonce;
-    bool is_broken = peer->state == PEER_FAILED; /* another thread may have begun anew */
+    bool is_broken = verbs_peer_state(peer) == PEER_FAILED; /* another thread may have begun anew */
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!is_broken)
         return;
@@ -67,7 +67,7 @@ static verbs_peer_t *fence_answer(const struct greeting *heard, struct greeting 
     if (!peer)
         return NULL;
     OPAL_THREAD_LOCK(&peer->lock);
-    connected = peer->state >= PEER_ANSWERED && heard->end.qpn == peer->their_qpn;
+    connected = verbs_peer_state(peer) >= PEER_ANSWERED && heard->end.qpn == peer->their_qpn;
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (connected)
         verbs_peer_fail(peer, "the other end has closed it");
@@ -98,7 +98,7 @@ void verbs_fenced_heard(const struct greeting *heard)
     if (!peer)
         return;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (peer->state == PEER_FAILED &&
+    if (verbs_peer_state(peer) == PEER_FAILED &&
         heard->heard_qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
         peer->fence_confirmed = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -117,7 +117,8 @@ int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     (void) btl;
     verbs_peer_fail(peer, "it was closed");
     OPAL_THREAD_LOCK(&peer->lock);
-    over = peer->state == PEER_IDLE || (peer->outstanding == 0 && !verbs_peer_is_unfenced(peer));
+    over = verbs_peer_state(peer) == PEER_IDLE ||
+           (peer->outstanding == 0 && !verbs_peer_is_unfenced(peer));
     if (verbs_peer_is_unfenced(peer) && now >= peer->fence_next_ms) {
         peer->fence_next_ms = now + FENCE_PAUSE_MS;
         ask = true;

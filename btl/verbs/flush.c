@@ -13,9 +13,9 @@
 /* Under loop->lock. */
 static bool loop_connect(verbs_peer_t *loop)
 {
-    if (loop->state == PEER_FAILED && !verbs_peer_renew(loop))
+    if (verbs_peer_state(loop) == PEER_FAILED && !verbs_peer_renew(loop))
         return false;
-    return loop->state != PEER_IDLE || verbs_pair_to_itself(loop);
+    return verbs_peer_state(loop) != PEER_IDLE || verbs_pair_to_itself(loop);
 }
 
 /* Under module->lock. */

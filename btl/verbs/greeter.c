@@ -225,8 +225,8 @@ void verbs_greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
     greeting->from_port = module->port_index;
     greeting->to_port = peer->their_port;
     verbs_pair_end(peer, &greeting->end);
-    greeting->heard_qpn = peer->state >= PEER_ANSWERED ? peer->their_qpn : 0;
-    greeting->is_sure = peer->state == PEER_READY;
+    greeting->heard_qpn = verbs_peer_state(peer) >= PEER_ANSWERED ? peer->their_qpn : 0;
+    greeting->is_sure = verbs_peer_state(peer) == PEER_READY;
     verbs_slots_tell(peer, &greeting->slots);
 }
 

@@ -150,7 +150,7 @@ bool verbs_pair_to_itself(verbs_peer_t *peer)
         return false;
     verbs_pair_end(peer, &own);
     verbs_peer_state_set(peer, verbs_pair_connect(peer, &own) ? PEER_READY : PEER_FAILED);
-    return peer->state == PEER_READY;
+    return verbs_peer_state(peer) == PEER_READY;
 }
 
 /* Under peer->lock. Later completions of the queue pair find no such one. */

@@ -147,10 +147,11 @@ static void greeting_list_remove(verbs_peer_t *peer)
 
 void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state)
 {
-    bool was = peer->state == PEER_GREETING || peer->state == PEER_ANSWERED;
+    bool was = verbs_peer_state(peer) == PEER_GREETING || verbs_peer_state(peer) == PEER_ANSWERED;
     bool is = state == PEER_GREETING || state == PEER_ANSWERED;
 
-    peer->state = (uint8_t) state;
+    atomic_store_explicit(&peer->state, (uint8_t) state,
+                          memory_order_relaxed); /* verbs_peer_state */
     if (is == was)
         return;
     opal_mutex_lock(&peer->module->waiting_lock);

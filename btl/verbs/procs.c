@@ -139,10 +139,10 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
         OPAL_THREAD_LOCK(&peer->lock);
-        if (peer->state == PEER_FAILED && !verbs_peer_is_unfenced(peer))
+        if (verbs_peer_state(peer) == PEER_FAILED && !verbs_peer_is_unfenced(peer))
             (void) verbs_peer_renew(peer);
         /* What a greeting of the same process said is newer. */
-        if (peer->state == PEER_IDLE && peer->nonce != record->nonce) {
+        if (verbs_peer_state(peer) == PEER_IDLE && peer->nonce != record->nonce) {
             peer->port = record->ports[index];
             peer->port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
             peer->their_port = (uint32_t) index;
@@ -161,7 +161,7 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
 static bool peer_is_lane(verbs_peer_t *peer)
 {
     OPAL_THREAD_LOCK(&peer->lock);
-    bool failed = peer->state == PEER_FAILED && peer->known;
+    bool failed = verbs_peer_state(peer) == PEER_FAILED && peer->known;
     bool unfenced = verbs_peer_is_unfenced(peer);
     peer->known = true;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -192,7 +192,7 @@ int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **proc
 static bool peer_is_quiet(verbs_peer_t *peer)
 {
     OPAL_THREAD_LOCK(&peer->lock);
-    bool quiet = peer->state == PEER_IDLE || peer->state == PEER_FAILED ||
+    bool quiet = verbs_peer_state(peer) == PEER_IDLE || verbs_peer_state(peer) == PEER_FAILED ||
                  (peer->outstanding == 0 && opal_list_is_empty(&peer->pending));
     OPAL_THREAD_UNLOCK(&peer->lock);
     return quiet;

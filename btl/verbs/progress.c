@@ -38,7 +38,7 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
         verbs_message_broken(module, "a message came whose sender is not the one in its header");
         return;
     }
-    if (OPAL_UNLIKELY(peer->state == PEER_ANSWERED))
+    if (OPAL_UNLIKELY(verbs_peer_state(peer) == PEER_ANSWERED))
         verbs_connect_confirmed(peer);
     if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
         return;
@@ -162,7 +162,8 @@ static void port_look(struct verbs_module *module)
         verbs_peer_t *peer = verbs_peer_at(module, i);
 
         OPAL_THREAD_LOCK(&peer->lock);
-        bool is_connected = peer->state == PEER_ANSWERED || peer->state == PEER_READY;
+        bool is_connected =
+            verbs_peer_state(peer) == PEER_ANSWERED || verbs_peer_state(peer) == PEER_READY;
         if (peer->greeting_path) /* it begins at the old address */
             ibv_destroy_ah(peer->greeting_path);
         peer->greeting_path = NULL;
@@ -306,7 +307,7 @@ static bool module_is_quiet(struct verbs_module *module)
         verbs_peer_t *peer = verbs_peer_at(module, i);
 
         OPAL_THREAD_LOCK(&peer->lock);
-        bool busy = peer->state != PEER_FAILED &&
+        bool busy = verbs_peer_state(peer) != PEER_FAILED &&
                     (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending));
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (busy)

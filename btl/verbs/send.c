@@ -47,11 +47,13 @@ static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     unsigned char *room;
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
-    /* Read without the lock: if they have just changed, the message waits like any other. */
-    if (peer->state != PEER_READY)
+    if (verbs_peer_state(peer) != PEER_READY)
         return OPAL_ERR_OUT_OF_RESOURCE;
-    if (peer->send_room == 0 && opal_list_is_empty(&peer->pending))
-        return OPAL_ERR_RESOURCE_BUSY; /* before packing it for nothing */
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_full = peer->send_room == 0 && opal_list_is_empty(&peer->pending);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (is_full) /* before packing it for nothing */
+        return OPAL_ERR_RESOURCE_BUSY;
     descriptor = verbs_work_alloc(btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size,
                                   MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     if (!descriptor)
@@ -82,5 +84,5 @@ int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
         return OPAL_SUCCESS;
     if (descriptor)
         *descriptor = verbs_work_alloc(btl, peer, order, size, flags);
-    return peer->state == PEER_FAILED ? OPAL_ERR_UNREACH : status;
+    return verbs_peer_state(peer) == PEER_FAILED ? OPAL_ERR_UNREACH : status;
 }

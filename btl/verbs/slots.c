@@ -101,7 +101,7 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
     uint32_t depth = slots->their_depth, freed;
     struct slot slot;
 
-    if (peer->state != PEER_READY || depth == 0)
+    if (verbs_peer_state(peer) != PEER_READY || depth == 0)
         return false;
     /* Relaxed: with a stale count the slot is sent as a message. A wrong one looks like a full
      * FIFO. */
@@ -157,8 +157,8 @@ static void read_tell(verbs_peer_t *peer)
 {
     struct verbs_slots *slots = &peer->slots;
 
-    if (slots->read - slots->told >= peer->module->slot_depth / 2 && peer->state == PEER_READY &&
-        slots->their_depth != 0 &&
+    if (slots->read - slots->told >= peer->module->slot_depth / 2 &&
+        verbs_peer_state(peer) == PEER_READY && slots->their_depth != 0 &&
         write_post(peer, &slots->read, sizeof(slots->read), slots->their_address))
         slots->told = slots->read;
 }
@@ -170,7 +170,7 @@ static bool next_take(verbs_peer_t *peer, struct slot *taken, bool *stuck)
     enum slot_state state = SLOT_EMPTY;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (slots->ring && peer->state != PEER_FAILED) {
+    if (slots->ring && verbs_peer_state(peer) != PEER_FAILED) {
         state = verbs_slot_take(slots->ring, slots->read, peer->module->slot_depth, taken);
         if (OPAL_UNLIKELY(state == SLOT_TORN)) {
             uint64_t now = verbs_now_ms();

@@ -20,7 +20,7 @@ int verbs_submit_now(verbs_peer_t *peer, struct verbs_work *work)
 
     work->peer = peer;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_LIKELY(peer->state == PEER_READY) && opal_list_is_empty(&peer->pending))
+    if (OPAL_LIKELY(verbs_peer_state(peer) == PEER_READY) && opal_list_is_empty(&peer->pending))
         posting = verbs_queue_post(peer, work);
     OPAL_THREAD_UNLOCK(&peer->lock);
     return posting_status(peer, posting);
@@ -33,15 +33,16 @@ int verbs_submit(verbs_peer_t *peer, struct verbs_work *work)
 
     work->peer = peer;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_LIKELY(peer->state == PEER_READY) && opal_list_is_empty(&peer->pending))
+    if (OPAL_LIKELY(verbs_peer_state(peer) == PEER_READY) && opal_list_is_empty(&peer->pending))
         posting = verbs_queue_post(peer, work);
     if (posting != POSTED) {
-        if (peer->state == PEER_FAILED ||
-            (peer->state == PEER_IDLE && !verbs_connect_begin(peer)) || posting == POST_FAILED) {
+        if (verbs_peer_state(peer) == PEER_FAILED ||
+            (verbs_peer_state(peer) == PEER_IDLE && !verbs_connect_begin(peer)) ||
+            posting == POST_FAILED) {
             status = OPAL_ERR_UNREACH;
         } else {
             opal_list_append(&peer->pending, (opal_list_item_t *) work);
-            if (peer->state == PEER_READY)
+            if (verbs_peer_state(peer) == PEER_READY)
                 verbs_queue_wake(peer);
         }
     }
@@ -58,9 +59,9 @@ int verbs_submit_inline(verbs_peer_t *peer, struct ibv_sge *parts, int part_coun
     enum verbs_posting posting = POST_LATER;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (OPAL_UNLIKELY(peer->state == PEER_IDLE))
+    if (OPAL_UNLIKELY(verbs_peer_state(peer) == PEER_IDLE))
         (void) verbs_connect_begin(peer);
-    if (OPAL_LIKELY(peer->state == PEER_READY)) {
+    if (OPAL_LIKELY(verbs_peer_state(peer) == PEER_READY)) {
         request = (struct ibv_send_wr){
             .opcode = IBV_WR_SEND_WITH_IMM,
             .imm_data = htonl(MESSAGE_WORD(peer->their_index, tag)),
@@ -95,7 +96,7 @@ static int peer_post_pending(verbs_peer_t *peer)
 
     OPAL_THREAD_LOCK(&peer->lock);
     peer->queued = false;
-    while (peer->state == PEER_READY && !opal_list_is_empty(&peer->pending)) {
+    while (verbs_peer_state(peer) == PEER_READY && !opal_list_is_empty(&peer->pending)) {
         struct verbs_work *work = (struct verbs_work *) opal_list_get_first(&peer->pending);
 
         /* Off the list first: a completion may end it as soon as it is posted. */

@@ -151,14 +151,14 @@ struct verbs_pause {
 struct mca_btl_base_endpoint_t {
     /* Guards all down to `pending`. Taken inside the module's lock, never around it. */
     opal_mutex_t lock;
-    uint8_t state;        /* enum peer_state */
-    bool queued;          /* in the module's list of peers that have something pending */
-    uint8_t unsignaled;   /* messages posted since the last one that will be reported */
-    uint32_t reports_due; /* messages and works that will be reported */
-    uint32_t send_room;   /* free entries of the send queue */
-    uint32_t outstanding; /* works posted and not completed, */
-    opal_list_t posted;   /* and the works themselves, in order: a dead device reports none */
-    struct ibv_qp *qp;    /* NULL while IDLE */
+    _Atomic uint8_t state; /* enum peer_state; see verbs_peer_state */
+    bool queued;           /* in the module's list of peers that have something pending */
+    uint8_t unsignaled;    /* messages posted since the last one that will be reported */
+    uint32_t reports_due;  /* messages and works that will be reported */
+    uint32_t send_room;    /* free entries of the send queue */
+    uint32_t outstanding;  /* works posted and not completed, */
+    opal_list_t posted;    /* and the works themselves, in order: a dead device reports none */
+    struct ibv_qp *qp;     /* NULL while IDLE */
     uint32_t my_psn;
     opal_list_t pending;  /* struct verbs_work that wait for the connection or for room */
     _Atomic uint32_t qpn; /* of `qp`; read without the lock where completions are handled */
@@ -387,6 +387,12 @@ verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index);
 verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name);
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
 /* Under peer->lock. */
+/* Relaxed: the lock orders it; who looks without the lock gets a hint, and looks again with it. */
+static inline enum peer_state verbs_peer_state(const verbs_peer_t *peer)
+{
+    return (enum peer_state) atomic_load_explicit(&peer->state, memory_order_relaxed);
+}
+
 void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
 /* The peer that is greeted at that place; beyond the last one, the first. NULL: none is greeted. */
 verbs_peer_t *verbs_peer_greeted(struct verbs_module *module, uint32_t *place);

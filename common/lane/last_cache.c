@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "common/lane/crowd.h"
+#include "common/lane/processor_list.h"
 
 #define CACHES 8 /* levels and kinds of a processor, of which there are four or five */
 #define LEVEL  3
@@ -28,23 +29,12 @@ static bool line_read(const char *cpus, int processor, int index, const char *na
     return good;
 }
 
-/* Of a list like "0-7,16-23". */
 static uint32_t processors_count(const char *list)
 {
     uint32_t count = 0;
-    int length = 0;
 
-    for (unsigned first, last; sscanf(list, "%u%n", &first, &length) == 1; list += length) {
-        int more = 0;
-
-        list += length;
-        length = 0;
-        if (sscanf(list, "-%u%n", &last, &more) != 1)
-            last = first;
-        list += more;
+    for (unsigned first, last; processor_range(&list, &first, &last);)
         count += last >= first ? last - first + 1 : 0;
-        length = *list == ',';
-    }
     return count;
 }
 

@@ -21,6 +21,8 @@
 
 #include "common/lane/crowd.h"
 #include "common/lane/last_cache.h"
+#include "common/lane/processor_list.h"
+#include "common/lock/quiet_thread.h"
 
 #define FRAGMENT_BYTES ((size_t) 16 << 10)
 #define MOST_BYTES     STARTUP_BYTES(STARTUP_256K)
@@ -349,24 +351,21 @@ static void costs_measure(struct pair *pair, struct startup_costs *costs)
 
 /* --- the other core --------------------------------------------------------------------------- */
 
-/* Does a thread of this core run on that processor, by the system's list as in "3,67" or "6-7"? */
+/* Does a thread of this core run on that processor? */
 static bool is_sibling(int processor, int other)
 {
-    char path[96], list[64] = "";
+    char path[96], list[256] = "";
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
              processor);
     FILE *file = fopen(path, "re");
     if (!file)
         return false;
-    int first = -1, second = -1;
-    char between = 0;
-    if (fgets(list, sizeof(list), file))
-        (void) sscanf(list, "%d%c%d", &first, &between, &second);
+    bool has = fgets(list, sizeof(list), file) && processor_list_has(list, (unsigned) other);
     fclose(file);
-    return first == other || second == other;
+    return has;
 }
 
-/* Starts the other end on that processor. False: this process may not use it. */
+/* Starts the other end on that processor. */
 static bool thread_start(pthread_t *thread, struct pair *pair, int processor)
 {
     pthread_attr_t attribute;
@@ -376,20 +375,22 @@ static bool thread_start(pthread_t *thread, struct pair *pair, int processor)
     if (pthread_attr_init(&attribute))
         return false;
     bool is_good = pthread_attr_setaffinity_np(&attribute, sizeof(set), &set) == 0 &&
-                   pthread_create(thread, &attribute, other_end, pair) == 0;
+                   quiet_thread_create(thread, &attribute, other_end, pair) == 0;
     pthread_attr_destroy(&attribute);
     return is_good;
 }
 
 /* On the nearest processor of another core that this process may use, or on ours; that stays where
  * it is meanwhile. False: there is none. */
-static bool measure_on(struct pair *pair, int processor, struct startup_costs *costs)
+static bool measure_on(struct pair *pair, int processor, const cpu_set_t *allowed,
+                       struct startup_costs *costs)
 {
     long all = sysconf(_SC_NPROCESSORS_CONF);
     pthread_t thread;
     for (int i = pair->is_on_one ? 0 : 1; i < all && i < OTHERS_TRIED; i++) {
         int other = (int) ((processor + i) % all);
-        if ((i > 0 && is_sibling(processor, other)) || !thread_start(&thread, pair, other))
+        if (!CPU_ISSET((unsigned) other, allowed) || (i > 0 && is_sibling(processor, other)) ||
+            !thread_start(&thread, pair, other))
             continue;
         costs_measure(pair, costs);
         pthread_join(thread, NULL);
@@ -408,7 +409,7 @@ static bool measure_bound(struct pair *pair, struct startup_costs *costs)
     CPU_SET((unsigned) processor, &one);
     if (sched_setaffinity(0, sizeof(one), &one))
         return false;
-    bool is_good = measure_on(pair, processor, costs);
+    bool is_good = measure_on(pair, processor, &before, costs);
     (void) sched_setaffinity(0, sizeof(before), &before);
     return is_good;
 }

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sources of common/lock: locks that are biased to one thread.
-libmultilane_common_la_SOURCES += common/lock/bias.c common/lock/bias.h
+# Sources of common/lock: locks that are biased to one thread, and threads.
+libmultilane_common_la_SOURCES += common/lock/bias.c common/lock/bias.h common/lock/quiet_thread.h

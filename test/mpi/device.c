@@ -6,6 +6,7 @@
  * device [CHAPTER [SIZE]]: one chapter, or all that need nothing but a stand-in that works. SIZE is
  * that of the messages of chapter `unreachable`. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -948,6 +950,42 @@ static void chapter_measured(void)
     memory_free(DEVICE, in);
 }
 
+/* What was measured on this node, opened anew, so that it can be locked as by another process;
+ * below 0: it is not open here. */
+static int measurements_open(void)
+{
+    char name[32], target[64] = "";
+    int i = 0;
+    for (; i < 1024 && !strstr(target, "multilane-devices"); i++) {
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", i);
+        ssize_t length = readlink(name, target, sizeof(target) - 1);
+        target[length > 0 ? length : 0] = '\0';
+    }
+    return i < 1024 ? open(name, O_RDWR | O_CLOEXEC) : -1;
+}
+
+/* Another process has them, and is stopped: a send does not wait for it. */
+static void chapter_locked(void)
+{
+    enum { SIZE = 1000 };
+    unsigned char *bytes = memory_new(rank % 2 ? HOST : DEVICE, SIZE);
+    if (has_partner() && rank % 2) {
+        MPI_Send(bytes, SIZE, MPI_BYTE, other(), 38, MPI_COMM_WORLD);
+        MPI_Recv(bytes, SIZE, MPI_BYTE, other(), 39, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (has_partner()) {
+        MPI_Recv(bytes, SIZE, MPI_BYTE, other(), 38, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        int locked = measurements_open();
+        if (locked < 0 || flock(locked, LOCK_EX) != 0)
+            FAIL("nothing was measured");
+        double start_s = MPI_Wtime();
+        MPI_Send(bytes, SIZE, MPI_BYTE, other(), 39, MPI_COMM_WORLD);
+        if (MPI_Wtime() - start_s > 0.5)
+            FAIL("a send took %g s", MPI_Wtime() - start_s);
+        close(locked);
+    }
+    memory_free(rank % 2 ? HOST : DEVICE, bytes);
+}
+
 /* Memory that cannot be opened is asked for once, not by each message. */
 static void chapter_refused(void)
 {
@@ -1720,6 +1758,7 @@ static const struct {
     {"calls", chapter_calls, true},
     {"opened", chapter_opened, true},
     {"measured", chapter_measured, true},
+    {"locked", chapter_locked, true},
     {"refused", chapter_refused, true},
     {"in-the-way", chapter_in_the_way, true},
     {"direct", chapter_direct, true},

@@ -173,8 +173,8 @@ test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(pml_ldadd)
 
 # The whole of it in a job without a job.
-job_tests = test/unit/pml_awaited test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_recv \
-	test/unit/pml_queue test/unit/pml_sample
+job_tests = test/unit/pml_awaited test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_lost \
+	test/unit/pml_queue test/unit/pml_recv test/unit/pml_sample
 check_PROGRAMS += $(job_tests)
 TESTS += $(job_tests)
 noinst_HEADERS += test/unit/job_standin.h
@@ -191,6 +191,9 @@ test_unit_pml_awaited_LDADD = $(pml_ldadd)
 test_unit_pml_join_SOURCES = test/unit/pml_join.c $(job_standin)
 test_unit_pml_join_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_join_LDADD = $(pml_ldadd)
+test_unit_pml_lost_SOURCES = test/unit/pml_lost.c $(job_standin)
+test_unit_pml_lost_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_lost_LDADD = $(pml_ldadd)
 test_unit_pml_recv_SOURCES = test/unit/pml_recv.c $(job_standin)
 test_unit_pml_recv_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_recv_LDADD = $(pml_ldadd)
@@ -216,8 +219,9 @@ test_unit_lane_user_SOURCES = test/unit/lane_user.c
 test_unit_lane_user_LDADD = libmultilane_common.la -lm
 test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
 test_unit_lane_profile_LDADD = libmultilane_tools.la -lm
-check_PROGRAMS += test/unit/crowd
-TESTS += test/unit/crowd
+check_PROGRAMS += test/unit/crowd test/unit/startup_threads
+TESTS += test/unit/crowd test/unit/startup_threads
+test_unit_startup_threads_LDADD = libmultilane_common.la -lpthread -ldl -lm
 test_unit_crowd_LDADD = libmultilane_common.la -lm
 test_unit_lane_locality_SOURCES = test/unit/lane_locality.c
 test_unit_lane_locality_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
@@ -261,6 +265,12 @@ test_unit_shm_attended_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_attended_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 
 # Its puts, gets and atomics by message.
+# A proof that another thread asks about.
+check_PROGRAMS += test/unit/shm_copy
+TESTS += test/unit/shm_copy
+test_unit_shm_copy_SOURCES = test/unit/shm_copy.c
+test_unit_shm_copy_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_shm_copy_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 check_PROGRAMS += test/unit/shm_remote
 TESTS += test/unit/shm_remote
 test_unit_shm_remote_SOURCES = test/unit/shm_remote.c

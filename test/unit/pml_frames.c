@@ -4,6 +4,8 @@
  * used again. */
 #include "check.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/multilane.h"
@@ -16,6 +18,7 @@
 static struct peer *peer;
 static struct peer *_Atomic by_rank[2]; /* as of standin_peer: from rank 1 on */
 static struct lane *lane, *other;       /* verbs, and tcp beside it */
+static mca_btl_base_module_t *small;    /* not a lane at first */
 static int answer = OPAL_SUCCESS;       /* of the lane's send-immediate */
 static unsigned char seen[64];          /* what a lane has taken last, */
 static size_t seen_length;
@@ -193,6 +196,83 @@ static void threads_do_not_post(void)
     CHECK(!frame_post_begin(lane, 1), "without a send-immediate");
 }
 
+/* A lane that is left and does not take what is kept would let it wait for ever. */
+static void a_late_lane_takes_each_frame_or_sends_none(void)
+{
+    begin();
+    struct frame *frame = frame_post_begin(lane, 16384);
+    memset(frame_message(frame), 1, 16384);
+    CHECK(frame_post(frame) == LANE_LEFT, "taken");
+    lane->extension = NULL; /* it has no attributes to ask for */
+    standin_reach(peer, small);
+    const struct lane *late = peer_late_lane(peer, small);
+    CHECK(late && !lane_sends(late), "it sends messages of up to %zu bytes", late->largest);
+    CHECK(peer_late_lane(peer, small) == late && !lane_sends(late), "found again, it sends");
+    delivery_lane_broke(lane, "reported an error", "a cut wire");
+    delivery_lane_broke(other, "reported an error", "a cut wire");
+    CHECK(!delivery_lane(peer, 0), "a lane is left that does not take what is kept");
+}
+
+/* As where a process was forgotten and met again, with other lanes. */
+static void what_fits_no_lane_waits(void)
+{
+    static const unsigned char bytes[16384];
+    mca_btl_base_module_t *const btls[] = {lane->btl, other->btl};
+    begin();
+    struct delivery *delivery = delivery_of(peer);
+    CHECK(delivery_send(lane, bytes, sizeof(bytes), false, NULL, NULL) == LANE_UNDER_WAY, "taken");
+    delivery_park(delivery);
+    for (int i = 0; i < 2; i++)
+        btls[i]->btl_max_send_size = 4096;
+    seen_count = 0;
+    delivery_resend(delivery);
+    CHECK(seen_count == 0 && delivery->unsent == 1, "%u are sent", seen_count);
+    for (int i = 0; i < 2; i++)
+        btls[i]->btl_max_send_size = 128 << 10;
+    delivery_resend(delivery);
+    CHECK(seen_count == 1 && delivery->unsent == 0, "%u are sent", seen_count);
+    acknowledge(1);
+}
+
+/* A thread that finds a lane as soon as it is there, as that of a message that arrives over it. */
+static struct peer *_Atomic looked_at;
+static _Atomic unsigned unframed;
+
+static void *look_for_late_lane(void *unused)
+{
+    for (const struct peer *before = NULL, *at; (at = looked_at) != peer; before = at) {
+        const struct lane *late = NULL;
+        while (at && at != before && !late)
+            late = peer_lane_of((struct peer *) at, other->btl);
+        if (late &&
+            (!late->framed || late->sendi || late->largest == other->btl->btl_max_send_size))
+            unframed++;
+        if (late)
+            looked_at = NULL;
+    }
+    return unused;
+}
+
+static void a_late_lane_is_found_when_it_is_whole(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, look_for_late_lane, NULL);
+    for (int i = 0; i < 3000; i++) {
+        struct peer *met = standin_peer();
+        standin_reach(met, lane->btl);
+        CHECK(peer_take_lanes(met), "one lane");
+        met->reachable = true;
+        standin_reach(met, other->btl);
+        looked_at = met;
+        CHECK(peer_late_lane(met, other->btl)->framed, "and another one");
+        while (looked_at)
+            sched_yield();
+    }
+    looked_at = peer;
+    pthread_join(thread, NULL);
+    CHECK(unframed == 0, "%u of 3000 were not", unframed);
+}
+
 int main(void)
 {
     standin_begin();
@@ -202,6 +282,8 @@ int main(void)
     peer = standin_peer();
     standin_reach(peer, standin_btl("verbs", 100000));
     standin_reach(peer, standin_btl("tcp", 1000));
+    small = standin_btl("usnic", 1000);
+    small->btl_eager_limit = small->btl_max_send_size = 4096;
     CHECK(peer_take_lanes(peer) && peer_lane_count(peer) == 2, "two lanes");
     peer->reachable = true;
     by_rank[1] = peer; /* deliveries_fini visits it */
@@ -215,6 +297,9 @@ int main(void)
     memory_of_each_length_is_used_again();
     each_arrives_once_in_any_order();
     threads_do_not_post();
+    what_fits_no_lane_waits();
+    a_late_lane_is_found_when_it_is_whole();
+    a_late_lane_takes_each_frame_or_sends_none();
     deliveries_fini();
     return check_end();
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "entry/calls.h"
 #include "job_standin.h"
 #include "liveness/lost.h"
 #include "progress_standin.h"
@@ -277,6 +278,31 @@ static void a_lost_receiver_ends_what_waits(bool has_room)
     job_end();
 }
 
+static int proc_forgotten(size_t count, struct ompi_proc_t **procs)
+{
+    (void) procs;
+    return count == 1 ? OMPI_SUCCESS : OMPI_ERROR;
+}
+
+/* The BTLs have freed its endpoints by then. */
+static void nothing_is_sent_to_a_process_that_is_forgotten(void)
+{
+    unsigned char got[8];
+    begin();
+    mca_bml.bml_del_procs = proc_forgotten;
+    job_has_room = false;
+    struct recv_request *request = job_receive(got, sizeof(got), 1, TAG);
+    job_synchronous(1, 0, 0, TAG, bytes, sizeof(got), (struct wire_handle){3, 9});
+    CHECK(!job_is_complete(request), "the answer has left");
+    CHECK(module_del_procs(&job_peer(1)->proc, 1) == OMPI_SUCCESS, "it stays");
+    job_has_room = true;
+    progress_standin_run();
+    CHECK(job_count(1, WIRE_ACK) == 0, "the answer is sent");
+    CHECK(job_is_complete(request) && job_free(job_ompi(request)) == MPI_SUCCESS,
+          "the message has come");
+    job_end();
+}
+
 int main(void)
 {
     what_the_receiver_has_no_room_for_waits_until_it_tells_of_some();
@@ -289,5 +315,6 @@ int main(void)
     one_that_is_withdrawn_is_not_sent();
     a_lost_receiver_ends_what_waits(true);
     a_lost_receiver_ends_what_waits(false);
+    nothing_is_sent_to_a_process_that_is_forgotten();
     return check_end();
 }

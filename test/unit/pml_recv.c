@@ -313,12 +313,12 @@ static void by_put(struct recv_request *request, const struct arrival *arrival)
     recv_request_send_rtr(request, peer_control_lane(request->peer), 0, WIRE_BY_PUT, NULL, NULL);
 }
 
-static bool put_told(struct recv_request *request, uint64_t bytes)
+static bool put_told(struct recv_request *request, const struct wire_fin *fin)
 {
-    if (bytes > request->wanted)
+    if (!recv_request_promise(request, fin))
         return false;
     fins++;
-    recv_request_received(request, bytes);
+    recv_request_received(request, fin->size);
     return true;
 }
 

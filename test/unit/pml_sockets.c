@@ -234,6 +234,30 @@ static void test_only_the_dead_of_peers_are_given_up(void)
     deaf_close(&deaf);
 }
 
+/* The number of one that btl/tcp has closed may be the program's by then. */
+static void test_only_connections_are_stopped(void)
+{
+    static struct process process;
+    struct pair pair = pair_make(address_a);
+    int own[2], listener = listen_at(address_b, 1);
+    char byte = 0;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, own) == 0, "no sockets");
+    const int numbers[] = {own[0], listener, pair.ours};
+    for (int i = 0; i < 3; i++) {
+        process_make(&process, "tcp", numbers[i]);
+        socket_stop(&process.module, process.bml.btl_endpoint);
+    }
+    CHECK(send(own[1], "x", 1, MSG_NOSIGNAL) == 1 && recv(own[0], &byte, 1, MSG_DONTWAIT) == 1,
+          "the program's own socket is shut down");
+    CHECK(state_of(listener) == TCP_LISTEN, "its listener is");
+    CHECK(!is_healthy(pair.ours), "the connection stays");
+    sockets_end();
+    close(own[0]);
+    close(own[1]);
+    close(listener);
+    pair_close(&pair);
+}
+
 static void test_round_trip(void)
 {
     int pipes[2], unconnected = socket(AF_INET, SOCK_STREAM, 0);
@@ -299,6 +323,7 @@ int main(void)
     test_trouble_is_of_one_connection();
     test_without_descriptors();
     test_only_the_dead_of_peers_are_given_up();
+    test_only_connections_are_stopped();
     test_round_trip();
     test_a_stopped_connection_brings_nothing();
     return check_end();

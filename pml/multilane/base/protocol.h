@@ -57,9 +57,8 @@ struct protocol {
     /* A receive has matched the RTS. */
     void (*receive)(struct recv_request *request, const struct arrival *arrival);
 
-    /* FIN: the sender has moved so many bytes. False: impossible. Null: this protocol has no
-     * FIN. */
-    bool (*fin)(struct recv_request *request, uint64_t bytes);
+    /* FIN: the sender has moved its bytes. False: impossible. Null: this protocol has no FIN. */
+    bool (*fin)(struct recv_request *request, const struct wire_fin *fin);
 };
 
 /* The table of protocols: protocol/ sets it once at start; read-only from then on. */

@@ -91,10 +91,19 @@ static void sigpipe_ignore(void)
         is_ignored = true;
 }
 
+static bool is_connection(int fd)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof(info);
+    return fd >= 0 && getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+           info.tcpi_state != TCP_LISTEN && info.tcpi_state != TCP_CLOSE;
+}
+
 void socket_stop(const mca_btl_base_module_t *btl, const struct mca_btl_base_endpoint_t *endpoint)
 {
     int fd = compat_is_tcp(btl) ? compat_tcp_socket(btl, endpoint) : -1;
-    if (fd < 0)
+    /* Where another thread of btl/tcp has closed it, the number may be the program's by now. */
+    if (!is_connection(fd) || fd != compat_tcp_socket(btl, endpoint))
         return;
     sigpipe_ignore();
     shutdown(fd, SHUT_RDWR);

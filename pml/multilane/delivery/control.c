@@ -90,7 +90,8 @@ static bool control_waits(struct control *control, int rc)
 static int control_retry(struct pending *pending)
 {
     struct control *control = (struct control *) pending;
-    if (OPAL_UNLIKELY(lost_or_dead(control->lane->peer))) {
+    const struct peer *peer = control->lane->peer;
+    if (OPAL_UNLIKELY(lost_or_dead(peer) || peer_lane_count(peer) == 0)) { /* or forgotten */
         control_tell(control, OMPI_ERR_UNREACH);
         control_drop(control);
         return OMPI_SUCCESS;

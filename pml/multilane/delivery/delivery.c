@@ -228,19 +228,22 @@ static void acknowledged_by_frame(struct delivery *delivery)
         delivery->owed_frames = 0, delivery->owed_bytes = 0;
 }
 
-/* With the lock held: the caller gives the frame to frame->lane next. */
-static void frame_claim(struct frame *frame)
+/* With the lock held. True: the caller gives the frame to frame->lane next. False: no lane takes it
+ * now. */
+static bool frame_claim(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
     if (!frame->lane || !lane_is_up(frame->lane)) {
         struct lane *other = delivery_lane(delivery->peer, frame_bytes(frame));
-        if (other)
-            frame->lane = other;
+        if (!other)
+            return false;
+        frame->lane = other;
     }
     frame->busy = true;
     frame->users += 2; /* this thread, and the lane, which may be done before it returns */
     frame_acknowledges(frame);
     acknowledged_by_frame(delivery);
+    return true;
 }
 
 /* With the lock held: leaves the frame to watch.c. */
@@ -465,10 +468,12 @@ void frame_send(struct frame *frame, size_t length, bool striped, lane_left left
     frame->owner = owner;
     OPAL_THREAD_LOCK(&delivery->lock);
     delivery->begun--;
-    bool is_lost = delivery->lost;
+    bool is_lost = delivery->lost, is_claimed = false;
     if (!is_lost) {
         frame_keep(frame);
-        frame_claim(frame);
+        is_claimed = frame_claim(frame);
+        if (OPAL_UNLIKELY(!is_claimed))
+            frame_defer(frame);
     }
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (OPAL_UNLIKELY(is_lost)) {
@@ -476,7 +481,7 @@ void frame_send(struct frame *frame, size_t length, bool striped, lane_left left
         frame_drop(frame);
         told.status = OMPI_ERR_UNREACH;
         tell(told);
-    } else {
+    } else if (OPAL_LIKELY(is_claimed)) {
         frame_transmit(frame);
     }
 }
@@ -501,15 +506,13 @@ void delivery_resend(struct delivery *delivery)
     while (rc == OMPI_SUCCESS) {
         int count = 0;
         OPAL_THREAD_LOCK(&delivery->lock);
-        if (delivery->unsent > 0 && delivery_lane(delivery->peer, 0)) {
-            for (struct frame *at = delivery->first; at && count < RESEND_BATCH; at = at->next) {
-                if (!at->unsent || at->busy)
-                    continue;
-                at->unsent = false;
-                delivery->unsent--;
-                frame_claim(at);
-                batch[count++] = at;
-            }
+        for (struct frame *at = delivery->unsent > 0 ? delivery->first : NULL;
+             at && count < RESEND_BATCH; at = at->next) {
+            if (!at->unsent || at->busy || !frame_claim(at))
+                continue;
+            at->unsent = false;
+            delivery->unsent--;
+            batch[count++] = at;
         }
         OPAL_THREAD_UNLOCK(&delivery->lock);
         if (count == 0)

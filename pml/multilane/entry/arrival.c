@@ -217,7 +217,7 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
     struct peer *peer = atomic_load_explicit(&multilane.local_peers[header.base.from],
                                              memory_order_acquire); /* peer_list */
     struct mca_pml_comm_t *comm = comm_of_index(header.match.context);
-    if (!peer || !peer->reachable || peer->is_self || !comm ||
+    if (!peer || !peer_is_reachable(peer) || peer->is_self || !comm ||
         (uint32_t) header.match.source >= comm->size)
         return false;
 
@@ -436,7 +436,7 @@ static bool frame_taken(mca_btl_base_module_t *btl, const mca_btl_base_segment_t
         return false;
     struct peer *peer = atomic_load_explicit(&multilane.local_peers[header.base.from],
                                              memory_order_acquire); /* peer_list */
-    if (!peer || !peer->reachable || peer->is_self || peer_is_lost(peer))
+    if (!peer || !peer_is_reachable(peer) || peer->is_self || peer_is_lost(peer))
         return false;
     struct lane *lane = peer_lane_of(peer, btl);
     struct delivery *delivery = delivery_find(peer);

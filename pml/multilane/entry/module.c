@@ -227,7 +227,7 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
         struct peer *peer = peer_find(procs[i]->super.proc_name);
         if (!peer)
             continue;
-        peer->reachable = false;
+        peer_reach(peer, false);
         struct delivery *delivery = delivery_find(peer);
         if (delivery)
             delivery_park(delivery);

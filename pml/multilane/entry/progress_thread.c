@@ -4,11 +4,11 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/parameters.h"
+#include "common/lock/quiet_thread.h"
 #include "memory/staging.h"
 #include "lane/waiting.h"
 #include "liveness/watch.h"
@@ -101,17 +101,6 @@ static void btl_add(const mca_btl_base_module_t *btl)
     state.btls[state.btl_count++] = progress;
 }
 
-/* Blocks signals: they are for the program's threads. */
-static int thread_create(void)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&state.thread, NULL, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 /* Registers all progress functions before the thread runs: Open MPI frees its list when it
  * grows, while another thread may walk it. */
 static void functions_register(void)
@@ -136,7 +125,7 @@ void progress_thread_begin(void)
     }
     work_reset();
     functions_register();
-    int error = thread_create();
+    int error = quiet_thread_create(&state.thread, NULL, run, NULL);
     state.runs = error == 0;
     if (!state.runs)
         opal_output(0,

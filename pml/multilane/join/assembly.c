@@ -5,6 +5,8 @@
  * peer's lock guards all members of an assembly. */
 #include "join/assembly.h"
 
+#include <stdlib.h>
+
 #include "delivery/seen.h"
 #include "join/meet.h"
 #include "join/order.h"
@@ -14,7 +16,7 @@
 
 static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
 {
-    struct inbound *assembly = peer->assemblies;
+    struct inbound *assembly = peer->assemblies ? *assembly_bucket(peer, sequence) : NULL;
     while (assembly && assembly->arrival.match.sequence != sequence)
         assembly = assembly->next_assembly;
     return assembly;
@@ -26,10 +28,24 @@ static void assembly_remove(struct peer *peer, struct inbound *assembly)
         offered_end(assembly->offered);
         assembly->offered = NULL;
     }
-    struct inbound **at = &peer->assemblies;
+    struct inbound **at = assembly_bucket(peer, assembly->arrival.match.sequence);
     while (*at != assembly)
         at = &(*at)->next_assembly;
     *at = assembly->next_assembly;
+}
+
+static void assembly_insert(struct peer *peer, struct inbound *assembly)
+{
+    struct inbound **first = assembly_bucket(peer, assembly->arrival.match.sequence);
+    assembly->next_assembly = *first;
+    *first = assembly;
+}
+
+static bool assemblies_make(struct peer *peer)
+{
+    if (OPAL_UNLIKELY(!peer->assemblies))
+        peer->assemblies = calloc(1, sizeof(*peer->assemblies));
+    return peer->assemblies;
 }
 
 /* The first part of a message: delivers it like any other message. Null: a duplicate, or refused
@@ -49,6 +65,10 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
         *wrong = "a part of a message that is larger than its sender was given room for, sequence";
         return NULL;
     }
+    if (OPAL_UNLIKELY(!assemblies_make(peer))) {
+        *wrong = "a part of a message for which there is no memory, sequence";
+        return NULL;
+    }
     struct inbound *assembly = inbound_keep(part);
     if (!assembly)
         return NULL;
@@ -58,8 +78,7 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
         *wrong = "a part of a message that came whole, sequence";
         return NULL;
     }
-    assembly->next_assembly = peer->assemblies;
-    peer->assemblies = assembly;
+    assembly_insert(peer, assembly);
     if (ahead > 0)
         return assembly;
     peer->next_receive_sequence++;
@@ -91,18 +110,25 @@ static bool assembly_gather(struct inbound *assembly, const struct arrival *part
     return true;
 }
 
-/* Counts copied bytes. True: the message is whole, and the caller completes its receive, if
- * there is one. */
+/* No thread copies to its receive, and it is whole, or a lost peer or a cancel has ended it. */
+static bool assembly_is_over(const struct inbound *assembly)
+{
+    return assembly->copying == 0 && (assembly->assembled >= assembly->arrival.size ||
+                                      (assembly->refused && assembly->receiver));
+}
+
+/* Counts copied bytes. True: the caller ends its receive by assembly_finish. */
 static bool assembly_count(struct peer *peer, struct inbound *assembly, size_t bytes)
 {
     assembly->assembled += bytes;
-    if (assembly->assembled < assembly->arrival.size)
+    if (!assembly_is_over(assembly))
         return false;
     assembly_remove(peer, assembly);
     assembly->arrival.type = WIRE_EAGER; /* from here on like a message that came whole */
-    if (!assembly->refused)
-        return assembly->receiver;
-    inbound_free(assembly);
+    if (assembly->receiver)
+        return true;
+    if (assembly->refused)
+        inbound_free(assembly);
     return false;
 }
 
@@ -117,12 +143,12 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
         *wrong = "a part of a message with too many gaps, offset";
     if (fresh == 0) /* or a duplicate */
         return false;
-    if (assembly->receiver) {
-        /* Without the lock: the assembly stays while some of its bytes are not counted. */
-        struct recv_request *receiver = assembly->receiver;
+    if (assembly->receiver && !assembly->refused) {
+        assembly->copying++; /* without the lock: the assembly stays, and its receive */
         biased_unlock(&peer->lock);
-        recv_request_write(receiver, part->offset, part->payload, part->payload_count);
+        recv_request_write(assembly->receiver, part->offset, part->payload, part->payload_count);
         biased_lock(&peer->lock);
+        assembly->copying--;
     } else if (!assembly_gather(assembly, part)) {
         *wrong = "a part of a message for which there is no memory, offset";
         return false;
@@ -130,24 +156,29 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
     return assembly_count(peer, assembly, fresh);
 }
 
-/* All of it has come: completes its receive. No lock is held. */
+/* All of it has come, or no more will: ends its receive. No lock is held. */
 static void assembly_finish(struct peer *peer, struct inbound *assembly)
 {
-    seen_flush(peer);
-    recv_request_finish(assembly->receiver);
+    if (OPAL_LIKELY(!assembly->refused)) {
+        seen_flush(peer);
+        recv_request_finish(assembly->receiver);
+    } else {
+        recv_request_fail(assembly->receiver, COMPAT_ERR_PROC_FAILED);
+    }
     inbound_free(assembly);
 }
 
-/* The bytes from `from` on came by the receiver's own copy: no part brings them. With the peer's
- * lock held, which it releases. */
-static void assembly_taken(struct offered *offered, uint64_t from)
+/* The bytes from `from` on came by the receiver's own copy, or (not good) will come in parts. With
+ * the peer's lock held, which it releases. */
+static void assembly_taken(struct offered *offered, uint64_t from, bool good)
 {
     struct peer *peer = offered->peer;
     struct inbound *assembly = offered->assembly;
     size_t fresh = 0;
-    bool is_complete = from < offered->size &&
-                       spans_add(&assembly->claimed, from, offered->size, &fresh) && fresh &&
-                       assembly_count(peer, assembly, fresh);
+    assembly->copying--;
+    if (good)
+        (void) spans_add(&assembly->claimed, from, offered->size, &fresh);
+    bool is_complete = assembly_count(peer, assembly, fresh);
     biased_unlock(&peer->lock);
     if (is_complete)
         assembly_finish(peer, assembly);
@@ -192,19 +223,28 @@ void part_arrived(struct arrival *part)
         inbound_reject(part->btl, wrong, part->offset);
 }
 
+/* One whose receive ends now; null: there is none. The others get no receive any more. */
+static struct inbound *assembly_take_lost(struct peer *peer)
+{
+    struct inbound *at;
+    for (at = assembly_next(peer, NULL); at; at = assembly_next(peer, at)) {
+        at->refused = true;
+        if (assembly_is_over(at))
+            break;
+    }
+    if (at)
+        assembly_remove(peer, at);
+    return at;
+}
+
 void assemblies_lost(struct peer *peer)
 {
-    struct recv_request *receiver;
+    struct inbound *ended;
     do {
-        receiver = NULL;
         biased_lock(&peer->lock);
-        for (struct inbound *at = peer->assemblies; at && !receiver; at = at->next_assembly) {
-            receiver = at->receiver;
-            at->receiver = NULL;
-            at->refused = true;
-        }
+        ended = assembly_take_lost(peer);
         biased_unlock(&peer->lock);
-        if (receiver)
-            recv_request_fail(receiver, COMPAT_ERR_PROC_FAILED);
-    } while (receiver);
+        if (ended)
+            assembly_finish(peer, ended);
+    } while (ended);
 }

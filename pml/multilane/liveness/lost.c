@@ -79,7 +79,7 @@ static void handles_end(struct peer *peer)
         if (recv_request_peer(receive) == peer) {
             if (receive->rma.count)
                 puts_stop(peer);
-            recv_request_fail(receive, COMPAT_ERR_PROC_FAILED);
+            recv_request_lost(receive, handle);
         }
 }
 
@@ -122,7 +122,7 @@ bool lost_is_returned(struct peer *peer)
     if (atomic_exchange_explicit(&peer->lost, true, memory_order_relaxed)) /* peer_is_lost */
         return true;
     atomic_fetch_add_explicit(&multilane.lost_peers, 1, memory_order_relaxed); /* comm_lost */
-    peer->reachable = false;
+    peer_reach(peer, false);
     peer->lost_pending.retry = lost_end;
     pending_add(&peer->lost_pending);
     return true;

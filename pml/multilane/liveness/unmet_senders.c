@@ -56,7 +56,7 @@ void unmet_senders_meet(void)
     comms_visit(unmet_look, &unmet);
     for (int i = 0; i < unmet.count; i++) {
         struct peer *peer = peer_contact(unmet.names[i], NULL);
-        if (peer && !peer->reachable)
+        if (peer && !peer_is_reachable(peer))
             peer_lost(peer, "no lane reaches it, and a receive or probe waits for it");
         else if (peer && loses_messages(peer))
             delivery_of(peer); /* so that watch.c looks at the peer */

@@ -141,7 +141,7 @@ struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank)
 {
     ompi_proc_t *proc = ompi_comm_peer_lookup(comm->ompi, (int) rank);
     struct peer *peer = proc ? peer_contact(proc->super.proc_name, proc) : NULL;
-    if (peer && peer->reachable)
+    if (peer && peer_is_reachable(peer))
         atomic_store_explicit(&comm->peers[rank], peer, memory_order_release); /* comm_peer */
     return peer;
 }

@@ -89,7 +89,7 @@ static int starved_retry(struct pending *pending)
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, starved_pending));
     uint64_t now = clock_now_ns();
     biased_lock(&peer->lock);
-    bool is_over = !peer->reachable || !flow_is_exhausted(&peer->in);
+    bool is_over = !peer_is_reachable(peer) || !flow_is_exhausted(&peer->in);
     if (is_over) {
         peer->starved = false;
         peer->starved_ns = 0;

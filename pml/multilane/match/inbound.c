@@ -78,6 +78,7 @@ static inline struct inbound *inbound_new(void)
     inbound->held = 0;
     inbound->refused = false;
     inbound->is_plain = false;
+    inbound->copying = 0;
     inbound->offered = NULL;
     return inbound;
 }
@@ -269,15 +270,27 @@ struct inbound *inbound_take_plain(struct mca_pml_comm_t *comm, int source, int 
     return inbound;
 }
 
-void inbound_forget(struct peer *peer, const struct recv_request *receiver)
+struct inbound *assembly_next(struct peer *peer, const struct inbound *at)
 {
+    struct inbound *next = at ? at->next_assembly : NULL;
+    uint32_t i = at ? at->arrival.match.sequence % ASSEMBLY_BUCKETS + 1 : 0;
+    while (peer->assemblies && !next && i < ASSEMBLY_BUCKETS)
+        next = peer->assemblies->buckets[i++];
+    return next;
+}
+
+bool inbound_forget(struct peer *peer, const struct recv_request *receiver)
+{
+    bool ends = false;
     biased_lock(&peer->lock);
-    for (struct inbound *at = peer->assemblies; at; at = at->next_assembly)
+    for (struct inbound *at = assembly_next(peer, NULL); at; at = assembly_next(peer, at))
         if (at->receiver == receiver) {
-            at->receiver = NULL;
+            ends = at->copying == 0;
+            at->receiver = ends ? NULL : at->receiver;
             at->refused = true;
         }
     biased_unlock(&peer->lock);
+    return ends;
 }
 
 static void early_free(struct peer *peer, void *unused)
@@ -305,7 +318,7 @@ void inbound_drop(struct inbound *inbound)
     biased_unlock(&peer->lock);
     if (!is_in_parts)
         inbound_free(inbound);
-    if (peer->reachable)
+    if (peer_is_reachable(peer))
         credit_tell_if_due(peer);
 }
 

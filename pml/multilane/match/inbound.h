@@ -44,13 +44,14 @@ struct inbound {
     unsigned char *data;   /* the payload: `bytes` or, if it does not fit, on the heap */
     uint64_t assembled;    /* bytes of a message in parts that have arrived */
     uint32_t held;         /* its cost while it waits for a receive, else 0; see credit.h */
-    bool refused;          /* no receive will get it */
+    bool refused;          /* no receive will get it; one that it has ends with the last copy */
     bool is_plain;         /* it came whole, and the sender expects no answer */
     struct arrival arrival;
     unsigned char bytes[128];
     struct match_node wildcard_keys[3]; /* in the unexpected queue under wildcards */
-    struct inbound *next_assembly;      /* in the peer's list of messages with missing parts */
+    struct inbound *next_assembly;      /* in its bucket of the peer's assemblies */
     struct recv_request *receiver;
+    uint32_t copying;        /* threads that copy bytes to the receiver */
     struct offered *offered; /* what its sender offers; or null: request/taking.h */
     struct spans claimed;    /* bytes that have arrived or are being copied */
 };
@@ -66,6 +67,22 @@ static inline bool inbound_is_plain(const struct inbound *inbound, size_t room)
 {
     return inbound->is_plain && inbound->arrival.size <= room;
 }
+
+/* A peer's messages with missing parts, by number: there may be thousands, where one lane is far
+ * behind another. Guarded by the peer's lock. */
+#define ASSEMBLY_BUCKETS 256u
+
+struct assemblies {
+    struct inbound *buckets[ASSEMBLY_BUCKETS];
+};
+
+static inline struct inbound **assembly_bucket(struct peer *peer, uint32_t sequence)
+{
+    return &peer->assemblies->buckets[sequence % ASSEMBLY_BUCKETS];
+}
+
+/* One after the other, in any order: the first one, or the one behind `at`. Null: no more. */
+struct inbound *assembly_next(struct peer *peer, const struct inbound *at);
 
 typedef struct inbound inbound_t;
 OBJ_CLASS_DECLARATION(inbound_t);
@@ -110,8 +127,9 @@ void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound);
 void inbound_refuse(struct inbound *inbound);
 void inbound_refuse_sender(struct peer *peer, struct wire_handle sender);
 
-/* A receive ends early: drops the parts of its message that still arrive. No lock is held. */
-void inbound_forget(struct peer *peer, const struct recv_request *receiver);
+/* A receive ends early: drops the parts of its message that still arrive. False: it has none, or
+ * the thread that copies the last one will end it. No lock is held. */
+bool inbound_forget(struct peer *peer, const struct recv_request *receiver);
 
 /* Frees a message that no receive can match any more. No lock is held. */
 void inbound_drop(struct inbound *inbound);

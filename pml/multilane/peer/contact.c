@@ -40,7 +40,7 @@ static bool peer_keep_ends(struct peer *peer, const struct record_ends *ends)
 struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
 {
     struct peer *peer = peer_find(name);
-    if (peer && (peer->reachable || peer_is_lost(peer)))
+    if (peer && (peer_is_reachable(peer) || peer_is_lost(peer)))
         return peer;
     if (!proc)
         proc = (ompi_proc_t *) ompi_proc_for_name(name);
@@ -52,7 +52,7 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
     bool is_new = !peer;
     if (is_new)
         peer = peer_new(name, proc);
-    if (peer && !peer->reachable) {
+    if (peer && !peer_is_reachable(peer)) {
         peer->is_self = proc == ompi_proc_local_proc;
         peer->proc = proc;
         uint32_t window = multilane.window;
@@ -65,7 +65,7 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
             peer_say_unreachable(peer);
         } else {
             contact_events.met(peer, window);
-            peer->reachable = true; /* messages may be sent from here on */
+            peer_reach(peer, true); /* messages may be sent from here on */
         }
         if (is_new)
             peer_list(peer);
@@ -81,14 +81,14 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
             return NULL;
         struct peer *peer = atomic_load_explicit(&multilane.local_peers[base->from],
                                                  memory_order_acquire); /* peer_list */
-        if (OPAL_LIKELY(peer && peer->reachable))
+        if (OPAL_LIKELY(peer && peer_is_reachable(peer)))
             return peer;
     }
     opal_process_name_t sender = {.jobid = multilane.me.jobid, .vpid = base->from};
     if (base->flags & WIRE_NAMED)
         sender = (opal_process_name_t){.jobid = name->jobid, .vpid = name->vpid};
     struct peer *peer = peer_find(sender);
-    if (OPAL_LIKELY(peer && peer->reachable))
+    if (OPAL_LIKELY(peer && peer_is_reachable(peer)))
         return peer;
     ompi_proc_t *proc = NULL;
     if (base->flags & WIRE_NAMED) {
@@ -100,5 +100,5 @@ struct peer *peer_of_sender(const struct wire_base *base, const struct wire_name
             return NULL;
     }
     peer = peer_contact(sender, proc);
-    return peer && (peer->reachable || peer_is_lost(peer)) ? peer : NULL;
+    return peer && (peer_is_reachable(peer) || peer_is_lost(peer)) ? peer : NULL;
 }

@@ -70,6 +70,13 @@ struct blocks {
     driver_ptr device; /* 0: there are none, as the profile knows the device */
 };
 
+/* What is known, by what. */
+struct known {
+    struct model_copy copy, within;
+    struct device_pair pair;
+    bool has_copy, has_pair;
+};
+
 static struct {
     pthread_mutex_t lock; /* guards all below; taken before that of the page */
     int fd;               /* of the page; below 0: not open */
@@ -83,7 +90,11 @@ static struct {
     bool listens;                      /* turns_progress is registered */
     int32_t me;                        /* getpid, which is a call of the system; set with `page` */
     int turns_tried;
+    struct known known; /* when the page was read last */
     bool is_of_profile; /* the profile knows this device */
+    /* How often it could not be read, as another process had it: as a change that is to be looked
+     * for. Relaxed: read again once too often does no harm. */
+    _Atomic uint32_t missed;
     /* For who asks without the lock: the page, and whether is_of_profile. Release, when they are
      * set, and acquire. */
     struct device_page *_Atomic open_page;
@@ -204,22 +215,28 @@ static void turns_answer(void)
     }
 }
 
-/* Under the lock. False: there is no page, or who has it locked is stopped, and nothing is known.
- */
+/* Under the lock. False: there is no page, or another process has it. */
+static bool page_try_lock(void)
+{
+    if (!costs.page || flock(costs.fd, LOCK_EX | LOCK_NB) != 0)
+        return false;
+    if (costs.page->count > DEVICES_MAX)
+        costs.page->count = DEVICES_MAX;
+    return true;
+}
+
+/* The same. False: who has it is stopped, and nothing is known. */
 static bool page_lock(void)
 {
     const struct timespec pause = {.tv_nsec = 100000};
     uint64_t start_ns = clock_now_ns();
-    if (!costs.page)
-        return false;
-    while (flock(costs.fd, LOCK_EX | LOCK_NB) != 0) {
-        if ((errno != EINTR && errno != EWOULDBLOCK) || clock_now_ns() - start_ns > LOCK_MOST_NS)
+    while (!page_try_lock()) {
+        if (!costs.page || (errno != EINTR && errno != EWOULDBLOCK) ||
+            clock_now_ns() - start_ns > LOCK_MOST_NS)
             return false;
         turns_answer(); /* who has it may be waiting for that */
         nanosleep(&pause, NULL);
     }
-    if (costs.page->count > DEVICES_MAX)
-        costs.page->count = DEVICES_MAX;
     return true;
 }
 
@@ -470,6 +487,7 @@ uint32_t device_costs_changes(void)
 {
     const struct device_page *page = atomic_load_explicit(&costs.open_page, memory_order_acquire);
     return (page ? atomic_load_explicit(&page->changes, memory_order_relaxed) : 0) +
+           atomic_load_explicit(&costs.missed, memory_order_relaxed) +
            atomic_load_explicit(&costs.has_profile, memory_order_acquire);
 }
 
@@ -524,23 +542,19 @@ static void sharing_read(void)
                                   costs.page->devices[i].processes > 1, memory_order_relaxed);
 }
 
-/* What is known now, by what. */
-struct known {
-    struct model_copy copy, within;
-    struct device_pair pair;
-    bool has_copy, has_pair;
-};
-
 static struct known known_read(void)
 {
-    struct known known = {.has_copy = false};
     pthread_mutex_lock(&costs.lock);
-    if (page_lock()) {
+    if (page_try_lock()) {
+        costs.known = (struct known){.has_copy = false};
         sharing_read();
-        known.has_copy = own_read(&known.copy, &known.within);
-        known.has_pair = pair_read(&known.pair);
+        costs.known.has_copy = own_read(&costs.known.copy, &costs.known.within);
+        costs.known.has_pair = pair_read(&costs.known.pair);
         page_unlock();
+    } else if (costs.page) {
+        atomic_fetch_add_explicit(&costs.missed, 1, memory_order_relaxed);
     }
+    struct known known = costs.known;
     if (costs.is_of_profile)
         known = (struct known){.copy = used_profile()->around.copy[1], .has_copy = true};
     pthread_mutex_unlock(&costs.lock);
@@ -623,5 +637,7 @@ void device_costs_fini(void)
     atomic_init(&costs.mine, 0);
     atomic_init(&costs.met, 0);
     memset(costs.blocks, 0, sizeof(costs.blocks));
+    costs.known = (struct known){.has_copy = false};
+    costs.turns_tried = 0;
     costs.is_of_profile = false;
 }

@@ -41,7 +41,7 @@ struct peer *peer_find(opal_process_name_t name)
 
 struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
 {
-    /* Acquire, against lane_add: a lane that is counted is whole. */
+    /* Acquire, against peer_take_lanes: a lane that is counted is whole. */
     uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire);
     for (uint8_t i = 0; i < count; i++)
         if (peer->lanes[i].btl == btl)
@@ -84,6 +84,7 @@ static void peer_free(struct peer *peer, void *unused)
     free(peer->device_lane);
     free(peer->ends);
     free(peer->offers);
+    free(peer->assemblies);
     OBJ_DESTRUCT(&peer->lock);
     OBJ_DESTRUCT(&peer->credit_lock);
     OBJ_RELEASE(peer->proc);
@@ -111,6 +112,7 @@ void peers_fini(void)
 {
     peers_visit(peer_free, NULL);
     atomic_init(&multilane.other_job_peers, NULL);
+    atomic_init(&multilane.lost_peers, 0);
     memset(other_job_buckets, 0, sizeof(other_job_buckets));
     free(multilane.local_peers);
     multilane.local_peers = NULL;

@@ -24,8 +24,8 @@ struct peer {
     struct peer *next_in_bucket; /* in the hash table of peer.c */
     ompi_proc_t *proc;
     opal_process_name_t name;
-    bool is_of_other_job; /* every header to it carries this process's name */
-    bool reachable;
+    bool is_of_other_job;   /* every header to it carries this process's name */
+    _Atomic bool reachable; /* peer_reach; written under the component's lock, or once it is lost */
     bool is_self;
     _Atomic bool lost;         /* lost, and errors are returned, see lost.h */
     _Atomic uint32_t found_by; /* number of the last search in entry/comms.c that found it */
@@ -61,11 +61,11 @@ struct peer {
     _Atomic bool credit_due;        /* the peer must be told its limits; set with the lock held */
     bool starved;                   /* the limits are used up; starved_pending is in the queue */
     struct flow_in in;
-    struct inbound *early;      /* messages before their turn, by ascending sequence */
-    struct inbound *early_last; /* the last of them; undefined if there is none */
-    struct inbound *assemblies; /* eager messages with missing parts */
-    struct peer_offers *offers; /* null until the first one: request/offered.h */
-    uint64_t starved_ns;        /* since when, or when its limits last moved */
+    struct inbound *early;         /* messages before their turn, by ascending sequence */
+    struct inbound *early_last;    /* the last of them; undefined if there is none */
+    struct assemblies *assemblies; /* eager messages with missing parts; null: none yet */
+    struct peer_offers *offers;    /* null until the first one: request/offered.h */
+    uint64_t starved_ns;           /* since when, or when its limits last moved */
     struct pending starved_pending;
 
     opal_mutex_t credit_lock; /* guards out (but for out.limit) and what follows; a leaf */
@@ -85,6 +85,18 @@ static inline bool peer_is_lost(const struct peer *peer)
 static inline bool lost_or_dead(const struct peer *peer)
 {
     return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
+}
+
+/* Messages may be sent to it. Acquire, against peer_reach: its lanes and plan are there. */
+static inline bool peer_is_reachable(const struct peer *peer)
+{
+    return atomic_load_explicit(&peer->reachable, memory_order_acquire);
+}
+
+/* Release, against peer_is_reachable. */
+static inline void peer_reach(struct peer *peer, bool is_reachable)
+{
+    atomic_store_explicit(&peer->reachable, is_reachable, memory_order_release);
 }
 
 /* The number of its lanes. Relaxed: for threads that add lanes or have met the peer; others use

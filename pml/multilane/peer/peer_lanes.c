@@ -74,18 +74,32 @@ static bool lane_loses(struct lane *lane)
     return breaks || !(attributes.capabilities & MULTILANE_CAN_DELIVER);
 }
 
+/* Does it take what was cut for the lanes before it, and is kept? One that comes late may not, and
+ * so sends nothing: else it would be the last one left, and those frames would wait for ever. */
+static bool frames_fit(const struct lane *late)
+{
+    for (uint8_t i = 0; i < late->index; i++) {
+        const struct lane *lane = &late->peer->lanes[i];
+        if (lane->framed && late->btl->btl_max_send_size < lane->largest + WIRE_ENVELOPE_MAX)
+            return false;
+    }
+    return true;
+}
+
 static uint32_t not_offered(const struct lane *lane)
 {
-    return lane->framed && !lane->renewable ? NOT_FRAMED : 0;
+    return (lane->framed && !lane->renewable ? NOT_FRAMED : 0) |
+           (frames_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND);
 }
 
 /* Decides, once per lane, whether its messages go in envelopes (delivery.h). A frame must fit
- * every other lane. */
-static void lanes_frame(struct peer *peer, uint8_t first)
+ * every other lane. Those from `first` on are new. One that was alone stays as it is when another
+ * comes: what it has taken was not kept, so its end is still the peer's. */
+static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
 {
     size_t largest = SIZE_MAX;
     int senders = 0;
-    for (int i = 0; i < peer_lane_count(peer); i++) {
+    for (int i = 0; i < count; i++) {
         const struct lane *lane = &peer->lanes[i];
         senders += lane_sends(lane);
         if (lane_sends(lane) && lane->largest < largest)
@@ -93,7 +107,7 @@ static void lanes_frame(struct peer *peer, uint8_t first)
     }
     if (senders < 2 || !parameters.failover)
         return;
-    for (int i = first; i < peer_lane_count(peer); i++) {
+    for (int i = first; i < count; i++) {
         struct lane *lane = &peer->lanes[i];
         if (!lane_sends(lane) || !lane_loses(lane))
             continue;
@@ -114,17 +128,24 @@ static bool takes_device(const struct lane *lane)
     return attributes.capabilities & MULTILANE_CAN_DEVICE_MEMORY;
 }
 
+/* Is it among the first `count`? What others see of one does not change. */
+static bool lane_is_known(struct peer *peer, uint8_t count, const mca_bml_base_btl_t *bml_btl)
+{
+    uint8_t i = 0;
+    while (i < count && peer->lanes[i].btl != bml_btl->btl)
+        i++;
+    if (i < count && i >= peer_lane_count(peer))
+        peer->lanes[i].flags |= bml_btl->btl_flags & ~not_offered(&peer->lanes[i]);
+    return i < count;
+}
+
 /* Copies the BML's entry: its arrays shift when a lane is removed. */
-static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
+static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t *bml_btl)
 {
     const mca_btl_base_module_t *btl = bml_btl->btl;
-    struct lane *lane = peer_lane_of(peer, btl);
-    if (lane)
-        lane->flags |= bml_btl->btl_flags & ~not_offered(lane);
-    uint8_t count = peer_lane_count(peer);
-    if (lane || count == peer->lane_room)
+    if (lane_is_known(peer, *count, bml_btl) || *count == peer->lane_room)
         return;
-    lane = &peer->lanes[count];
+    struct lane *lane = &peer->lanes[*count];
     const struct multilane_extension *extension = lane_extension_of(btl);
     bool is_exact = extension || stock_btl_sendi_leaves(lane_name_of(btl));
     mca_btl_base_module_sendi_fn_t sendi = is_exact ? btl->btl_sendi : NULL;
@@ -136,19 +157,18 @@ static void lane_add(struct peer *peer, const mca_bml_base_btl_t *bml_btl)
                           .plain_sendi = sendi,
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
-                          .index = count,
+                          .index = (*count)++,
                           .in_place = extension && extension->prepare_in_place,
                           .largest = btl->btl_max_send_size};
+    lane->flags &= ~not_offered(lane);
     lane->takes_device = takes_device(lane);
-    /* Release, against peer_lane_of. */
-    atomic_store_explicit(&peer->lane_count, count + 1, memory_order_release);
 }
 
-static void lanes_add(struct peer *peer, mca_bml_base_btl_array_t *array)
+static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_t *array)
 {
-    size_t count = mca_bml_base_btl_array_get_size(array);
-    for (size_t i = 0; i < count; i++)
-        lane_add(peer, mca_bml_base_btl_array_get_index(array, i));
+    size_t size = mca_bml_base_btl_array_get_size(array);
+    for (size_t i = 0; i < size; i++)
+        lane_add(peer, count, mca_bml_base_btl_array_get_index(array, i));
 }
 
 bool lanes_may_lose(void)
@@ -187,7 +207,8 @@ static struct lane *device_lane_new(struct peer *peer)
     struct mca_btl_base_endpoint_t *endpoint = NULL;
     if (!btl || btl->btl_add_procs(btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS || !endpoint)
         return NULL;
-    struct lane *lane = calloc(1, sizeof(*lane));
+    /* A process that was forgotten may be met again. */
+    struct lane *lane = peer->device_lane ? peer->device_lane : calloc(1, sizeof(*lane));
     if (lane)
         *lane = (struct lane){.btl = btl,
                               .endpoint = endpoint,
@@ -226,7 +247,7 @@ static bool peer_plan(struct peer *peer)
 bool peer_take_lanes(struct peer *peer)
 {
     mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(peer->proc);
-    uint8_t before = peer_lane_count(peer);
+    uint8_t before = peer_lane_count(peer), count = before;
     if (!endpoint)
         return false;
     if (!peer->lanes) {
@@ -234,12 +255,15 @@ bool peer_take_lanes(struct peer *peer)
         peer->lanes = calloc(peer->lane_room, sizeof(*peer->lanes));
         if (!peer->lanes)
             return false;
-        peer->device_lane = device_lane_new(peer);
     }
-    lanes_add(peer, &endpoint->btl_eager);
-    lanes_add(peer, &endpoint->btl_send);
-    lanes_frame(peer, before);
-    bool is_planned = peer_class_now(peer) && peer_lane_count(peer) == before;
+    if (before == 0)
+        peer->device_lane = device_lane_new(peer);
+    lanes_add(peer, &count, &endpoint->btl_eager);
+    lanes_add(peer, &count, &endpoint->btl_send);
+    lanes_frame(peer, before, count);
+    /* Release, against peer_lane_of: lanes are whole when they are found. */
+    atomic_store_explicit(&peer->lane_count, count, memory_order_release);
+    bool is_planned = peer_class_now(peer) && count == before;
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }
 
@@ -304,7 +328,7 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
 {
     multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
-    if (peer->reachable && !peer->is_self)
+    if (peer_is_reachable(peer) && !peer->is_self)
         peer_take_lanes(peer);
     multilane_unlock();
     plan_change_raise(peer, before);
@@ -339,14 +363,11 @@ static void speeds_note(const struct peer *peer)
 
 void peer_forget_lanes(struct peer *peer)
 {
-    peer->reachable = false;
+    peer_reach(peer, false);
     speeds_note(peer);
-    /* Relaxed: the job ends. Reports use the class's count. */
+    /* Relaxed: the job ends. Reports use the class's count. The lanes stay as long as the peer:
+     * what waits for one of them, or is registered with it, finds that out. */
     atomic_store_explicit(&peer->lane_count, 0, memory_order_relaxed);
-    free(peer->lanes);
-    peer->lanes = NULL;
-    free(peer->device_lane);
-    peer->device_lane = NULL;
 }
 
 bool lane_renew(struct lane *lane)

@@ -200,13 +200,14 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
         rts.key = *key;
     control_append(&message, (char *) &rts + sizeof(rts.match), sizeof(rts) - sizeof(rts.match));
     control_append(&message, key_bytes, wire_keys_length(&rts.key));
-    request->state = SEND_ANNOUNCED; /* before it is true: the answer may come inside the send */
+    send_state_set(request,
+                   SEND_ANNOUNCED); /* before it is true: the answer may come inside the send */
     handle_goes_out(request);
     rc = control_try(lane, &message);
     if (rc == OMPI_SUCCESS)
         send_request_step(request);
     else
-        request->state = SEND_STARTED;
+        send_state_set(request, SEND_STARTED);
     return rc;
 }
 

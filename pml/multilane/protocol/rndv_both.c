@@ -35,7 +35,12 @@ struct obtained {
 struct found {
     struct multilane_control *control;
     struct lane *lane;
-    _Atomic uint32_t ends; /* our end has copied its last chunk, and one of the ends the last */
+    unsigned ends; /* END_*, guarded by the receive's lock */
+};
+
+enum {
+    END_OURS = 1 /* has copied its last chunk */,
+    END_LAST = 2 /* one end has copied the last */
 };
 
 _Static_assert(sizeof(struct obtained) <= SEND_OWN_BYTES && sizeof(struct found) <= RECV_OWN_BYTES,
@@ -123,11 +128,14 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
         return;
     }
-    request->state = SEND_ANNOUNCED; /* the receiver has yet to say whether all is well */
-    struct wire_handle receiver = rtr->receiver; /* the request may end while we copy */
+    /* One step more than the answer, which another thread may get: until this one is through with
+     * the line, it is not given back. Relaxed: the steps order. */
+    atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
+    send_state_set(request, SEND_ANNOUNCED); /* the receiver has yet to say whether all is well */
     if (chunks_copy(lane, own->control, push, (char *) request->out.data, rtr->key.address,
                     rtr->size))
-        tell_of_bytes(lane, WIRE_FIN, receiver, rtr->size, NULL); /* until the ACK */
+        tell_of_bytes(lane, WIRE_FIN, rtr->receiver, rtr->size, NULL); /* until the ACK */
+    send_request_step(request);
 }
 
 /* --- receiver --------------------------------------------------------------------------------- */
@@ -138,32 +146,56 @@ static void rndv_both_finish(struct recv_request *request)
     bool has_failed = atomic_load_explicit(&own->control->words[WORD_FAILED], memory_order_acquire);
     own->control = NULL;
     request->is_shared = false;
-    if (has_failed) {
-        /* Over what was copied come the same bytes. */
-        recv_request_ask_on(request, own->lane, 0);
-        return;
-    }
-    /* Behind the RTR: on a faster lane it would arrive before it at a sender that was away. */
-    recv_request_acknowledge(request, own->lane);
+    if (!has_failed)
+        /* Behind the RTR: on a faster lane it would arrive before it at a sender that was away. */
+        recv_request_acknowledge(request, own->lane);
+    else if (recv_request_let_go(request, request->wanted))
+        recv_request_ask_on(request, own->lane, 0); /* over what was copied come the same bytes */
+    else
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
 }
 
 /* Two things must have happened, in either order and in any threads: this end is through with the
- * line, and the last chunk is copied. */
-static bool rndv_both_ends(struct recv_request *request, uint32_t ends)
+ * line, and the last chunk is copied. While this end copies or finishes it holds the receive. With
+ * the receive's lock held; true: the caller finishes. */
+static bool rndv_both_ends(struct recv_request *request, unsigned ends)
 {
     struct found *own = recv_request_own(request);
-    uint32_t before = atomic_fetch_add_explicit(&own->ends, ends, memory_order_acq_rel);
-    if (before + ends == 2)
-        rndv_both_finish(request);
-    return before < 2;
+    own->ends |= ends;
+    bool is_over = own->ends == (END_OURS | END_LAST);
+    if (own->ends & END_OURS)
+        request->promised = is_over ? request->wanted : 0;
+    return is_over;
 }
 
-/* The sender has copied the last chunk. False: that was said already. */
-static bool rndv_both_fin(struct recv_request *request, uint64_t bytes)
+/* This end is through. */
+static void rndv_both_through(struct recv_request *request, bool is_last)
+{
+    bool is_over = false;
+    OPAL_THREAD_LOCK(&request->lock);
+    bool goes_on = handle_is_set(request->handle); /* recv_request_lost */
+    if (goes_on)
+        is_over = rndv_both_ends(request, END_OURS | (is_last ? END_LAST : 0));
+    OPAL_THREAD_UNLOCK(&request->lock);
+    if (is_over)
+        rndv_both_finish(request);
+    else if (!goes_on)
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+}
+
+/* The sender has copied the last chunk. False: that was said already, or it is another receive. */
+static bool rndv_both_fin(struct recv_request *request, const struct wire_fin *fin)
 {
     struct found *own = recv_request_own(request);
-    (void) bytes;
-    return own->control && rndv_both_ends(request, 1);
+    bool is_over = false;
+    OPAL_THREAD_LOCK(&request->lock);
+    bool good = recv_request_is(request, fin->receiver) && own->control && !(own->ends & END_LAST);
+    if (good)
+        is_over = rndv_both_ends(request, END_LAST);
+    OPAL_THREAD_UNLOCK(&request->lock);
+    if (is_over)
+        rndv_both_finish(request);
+    return good;
 }
 
 static struct multilane_control *rndv_both_control(const struct arrival *arrival)
@@ -187,7 +219,8 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
         recv_request_ask(request, 0);
         return;
     }
-    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
+    if (OPAL_UNLIKELY(!recv_request_can_answer(request) ||
+                      !recv_request_hold(request, request->wanted))) /* a lost peer has ended it */
         return;
     struct wire_key key = {.address = (uintptr_t) request->data};
     *own = (struct found){.control = control, .lane = lane};
@@ -195,7 +228,7 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
     uint64_t remote = arrival->key.address; /* the RTR may end the arrival's life */
     recv_request_send_rtr(request, lane, 0, WIRE_BY_BOTH, &key, NULL);
     bool is_last = chunks_copy(lane, control, pull, request->data, remote, request->wanted);
-    rndv_both_ends(request, is_last ? 2 : 1);
+    rndv_both_through(request, is_last);
 }
 
 const struct protocol rndv_both = {

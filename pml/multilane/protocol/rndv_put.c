@@ -109,13 +109,12 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
 }
 
 /* The FIN of one lane: so many bytes are there. */
-static bool rndv_put_fin(struct recv_request *request, uint64_t bytes)
+static bool rndv_put_fin(struct recv_request *request, const struct wire_fin *fin)
 {
-    if (request->rma.count == 0 ||
-        bytes > request->wanted - atomic_load_explicit(&request->received, memory_order_relaxed))
+    if (request->rma.count == 0 || !recv_request_promise(request, fin))
         return false;
     atomic_store_explicit(&request->rma.landed, true, memory_order_relaxed); /* device_sink_end */
-    recv_request_received(request, bytes);
+    recv_request_received(request, fin->size);
     return true;
 }
 

@@ -36,7 +36,7 @@ static struct peer *peer_of_rank(int rank)
 {
     opal_process_name_t name = {.jobid = multilane.me.jobid, .vpid = (opal_vpid_t) rank};
     struct peer *peer = rank < 0 || !multilane.enabled ? NULL : peer_contact(name, NULL);
-    return peer && peer->reachable ? peer : NULL;
+    return peer && peer_is_reachable(peer) ? peer : NULL;
 }
 
 static struct forced *find(const struct peer_class *class, int protocol, uint32_t mask)

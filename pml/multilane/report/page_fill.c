@@ -160,7 +160,8 @@ static void peer_fill(struct peer *peer, struct page_peer *row)
     sending_fill(peer, row);
     receiving_fill(peer, row);
     delivery_fill(peer, row);
-    row->lanes = atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* lane_add */
+    row->lanes =
+        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
     row->lanes_down = 0;
     for (uint8_t i = 0; i < row->lanes; i++)
         row->lanes_down += is_down(&peer->lanes[i]);
@@ -247,7 +248,8 @@ static void stripes_add(struct peer *peer, void *with)
     struct stripes *stripes = with;
     if (peer_class_now(peer) != stripes->class)
         return;
-    uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* lane_add */
+    uint8_t count =
+        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
     for (uint8_t i = 0; i < count && i < stripes->class->lane_count; i++) {
         const struct lane *lane = &peer->lanes[i];
         uint64_t bytes = counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
@@ -285,7 +287,8 @@ static void class_fill(const struct peer_class *class)
 static void reach_add(struct peer *peer, void *with)
 {
     const struct peer_class *class = peer_class_now(peer);
-    uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* lane_add */
+    uint8_t count =
+        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
     (void) with;
     for (uint8_t i = 0; class && i < count; i++) {
         char name[PAGE_NAME];

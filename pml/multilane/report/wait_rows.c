@@ -55,9 +55,9 @@ static enum page_stage send_stage(const struct send_request *send, uint64_t *lef
         return stage;
     if (send->out.synchronous.generation && *left == 0) /* it waits for its receive */
         return PAGE_ANNOUNCED;
-    return send->state == SEND_ANNOUNCED ? PAGE_ANNOUNCED
-           : send->state == SEND_IDLE    ? PAGE_UNKNOWN
-                                         : PAGE_MOVING;
+    return send_state_of(send) == SEND_ANNOUNCED ? PAGE_ANNOUNCED
+           : send_state_of(send) == SEND_IDLE    ? PAGE_UNKNOWN
+                                                 : PAGE_MOVING;
 }
 
 static void pml_request_tell(const mca_pml_base_request_t *base, struct page_request *to)

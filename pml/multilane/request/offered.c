@@ -7,7 +7,8 @@
 /* The lane by which a rest of this peer is taken; null: none. */
 static struct lane *taking_lane(struct peer *peer)
 {
-    uint8_t count = atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* lane_add */
+    uint8_t count =
+        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
     for (uint8_t i = 0; i < count; i++) {
         struct lane *lane = &peer->lanes[i];
         if (lane->extension && lane->extension->control_find && lane->extension->copy_from)
@@ -27,7 +28,7 @@ static struct peer_offers *offers_of(struct peer *peer)
 }
 
 struct offered *offered_new(struct peer *peer, const struct wire_offer *offer, uint64_t size,
-                            void (*taken)(struct offered *offered, uint64_t from))
+                            void (*taken)(struct offered *offered, uint64_t from, bool good))
 {
     struct lane *lane = taking_lane(peer);
     struct offered *offered = lane && offers_of(peer) ? calloc(1, sizeof(*offered)) : NULL;
@@ -51,8 +52,5 @@ void offered_end(struct offered *offered)
     while (*at != offered)
         at = &(*at)->next;
     *at = offered->next;
-    if (!offered->is_busy)
-        free(offered);
-    else
-        offered->has_ended = true;
+    free(offered);
 }

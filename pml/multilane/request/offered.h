@@ -17,10 +17,10 @@ struct offered {
     uint64_t size;                 /* of the message */
     struct inbound *assembly;      /* that its parts come to, and that knows the receiver; */
     struct recv_request *receiver; /* or the receiver that its pieces come to */
-    /* The bytes from `from` on are copied. With the peer's lock held, which it releases. */
-    void (*taken)(struct offered *offered, uint64_t from);
-    bool is_busy; /* they are being copied: the thread that does it frees it, if it has ended */
-    bool has_ended;
+    /* The bytes from `from` on are copied, or were not. With the peer's lock held, which it
+     * releases. */
+    void (*taken)(struct offered *offered, uint64_t from, bool good);
+    bool is_busy;   /* they are being copied: neither the message nor its receive ends meanwhile */
     bool is_futile; /* this process cannot copy them */
 };
 
@@ -37,7 +37,7 @@ struct peer_offers {
 /* Null: there is no lane for it, or no memory; then the sender moves all. With the peer's lock
  * held, as the next. */
 struct offered *offered_new(struct peer *peer, const struct wire_offer *offer, uint64_t size,
-                            void (*taken)(struct offered *offered, uint64_t from));
+                            void (*taken)(struct offered *offered, uint64_t from, bool good));
 /* All its bytes are there, or its receive has ended. */
 void offered_end(struct offered *offered);
 

@@ -28,6 +28,20 @@ void recv_request_return(struct recv_request *request)
     request_return(request);
 }
 
+/* With the receive's lock held, as the next. */
+static void bytes_lost(struct recv_request *request)
+{
+    request->base.req_base.req_ompi.req_status.MPI_ERROR = COMPAT_ERR_PROC_FAILED;
+    request->size = 0;
+}
+
+static void handle_forget(struct recv_request *request)
+{
+    handle_release(&multilane.handles, &request->handle);
+    spans_clear(&request->claimed);
+    request->promised = 0;
+}
+
 static int recv_request_free(ompi_request_t **ompi)
 {
     struct recv_request *request = (struct recv_request *) *ompi;
@@ -39,6 +53,23 @@ static int recv_request_free(ompi_request_t **ompi)
     if (OPAL_UNLIKELY(pending_any_unsent()))
         pending_move_on(); /* for a wait or test that found the request complete */
     return OMPI_SUCCESS;
+}
+
+/* From here on no more bytes are promised; of so many none will come. Handle: the receive it must
+ * be of; null: any. Where some are missing, the caller counts them as received: the thread that
+ * copies the last of the others completes the receive, or else the caller does. */
+static size_t recv_request_close(struct recv_request *request, const struct wire_handle *handle)
+{
+    size_t missing = 0;
+    OPAL_THREAD_LOCK(&request->lock);
+    if (handle_is_set(request->handle) && (!handle || recv_request_is(request, *handle))) {
+        missing = request->wanted - request->promised;
+        if (missing)
+            bytes_lost(request);
+        handle_forget(request);
+    }
+    OPAL_THREAD_UNLOCK(&request->lock);
+    return missing;
 }
 
 static int recv_request_cancel(ompi_request_t *ompi, int complete)
@@ -64,10 +95,12 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
         (request_is_complete(ompi) || !peer || compat_proc_is_active(peer->proc) || holder ||
          atomic_load_explicit(&request->is_answering, memory_order_relaxed)))
         return OMPI_SUCCESS;
-    if (!can_cancel)
-        inbound_forget(peer, request);
-    ompi->req_status._cancelled = true;
-    recv_request_complete(request);
+    if (can_cancel || inbound_forget(peer, request)) {
+        ompi->req_status._cancelled = true;
+        recv_request_complete(request);
+    } else {
+        recv_request_received(request, recv_request_close(request, NULL));
+    }
     return OMPI_SUCCESS;
 }
 
@@ -89,6 +122,7 @@ static void recv_request_construct(struct recv_request *request)
     atomic_init(&request->held_by, NULL);
     request->is_shared = false;
     request->claimed = (struct spans){0};
+    request->promised = 0;
     device_sink_construct(&request->sink, sink_done);
     OBJ_CONSTRUCT(&request->lock, opal_mutex_t);
     tsan_release(request); /* tsan_list_get */
@@ -145,8 +179,7 @@ void recv_request_write(struct recv_request *request, size_t offset, const struc
 static void recv_request_forget_handle(struct recv_request *request)
 {
     OPAL_THREAD_LOCK(&request->lock);
-    handle_release(&multilane.handles, &request->handle);
-    spans_clear(&request->claimed);
+    handle_forget(request);
     OPAL_THREAD_UNLOCK(&request->lock);
 }
 
@@ -188,6 +221,47 @@ void recv_request_received(struct recv_request *request, size_t bytes)
         return;
     seen_flush(recv_request_peer(request));
     recv_request_complete(request);
+}
+
+void recv_request_lost(struct recv_request *request, struct wire_handle handle)
+{
+    recv_request_received(request, recv_request_close(request, &handle));
+}
+
+/* With the receive's lock held. */
+static bool may_promise(struct recv_request *request, size_t bytes)
+{
+    bool may = bytes <= request->wanted - request->promised;
+    request->promised += may ? bytes : 0;
+    return may;
+}
+
+bool recv_request_hold(struct recv_request *request, size_t bytes)
+{
+    OPAL_THREAD_LOCK(&request->lock);
+    bool good = handle_is_set(request->handle) && may_promise(request, bytes);
+    OPAL_THREAD_UNLOCK(&request->lock);
+    return good;
+}
+
+bool recv_request_let_go(struct recv_request *request, size_t bytes)
+{
+    OPAL_THREAD_LOCK(&request->lock);
+    bool goes_on = handle_is_set(request->handle);
+    if (goes_on)
+        request->promised -= bytes;
+    else
+        bytes_lost(request);
+    OPAL_THREAD_UNLOCK(&request->lock);
+    return goes_on;
+}
+
+bool recv_request_promise(struct recv_request *request, const struct wire_fin *fin)
+{
+    OPAL_THREAD_LOCK(&request->lock);
+    bool good = recv_request_is(request, fin->receiver) && may_promise(request, fin->size);
+    OPAL_THREAD_UNLOCK(&request->lock);
+    return good;
 }
 
 static inline void recv_request_meet(struct recv_request *request, struct peer *peer,
@@ -360,11 +434,11 @@ static bool recv_request_claim(struct recv_request *request, struct peer *peer,
                                const struct wire_data *data, size_t length, size_t *fresh)
 {
     OPAL_THREAD_LOCK(&request->lock);
-    bool good = request->handle.index == data->receiver.index &&
-                request->handle.generation == data->receiver.generation &&
-                recv_request_peer(request) == peer && length != 0 &&
-                data->offset <= request->wanted && length <= request->wanted - data->offset &&
-                spans_add(&request->claimed, data->offset, data->offset + length, fresh);
+    bool good = recv_request_is(request, data->receiver) && recv_request_peer(request) == peer &&
+                length != 0 && data->offset <= request->wanted &&
+                length <= request->wanted - data->offset &&
+                spans_add(&request->claimed, data->offset, data->offset + length, fresh) &&
+                may_promise(request, *fresh);
     OPAL_THREAD_UNLOCK(&request->lock);
     return good;
 }
@@ -387,15 +461,14 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
     return request && recv_request_peer(request) == peer && request->protocol->fin &&
-           request->protocol->fin(request, fin->size);
+           request->protocol->fin(request, fin);
 }
 
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
     if (!request || recv_request_peer(request) != peer || request->is_shared || fin->size == 0 ||
-        fin->size >
-            request->wanted - atomic_load_explicit(&request->received, memory_order_relaxed))
+        !recv_request_promise(request, fin))
         return false;
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
     /* Counts them as arrived: bytes that were sent may still come on another lane. */

@@ -44,8 +44,9 @@ struct recv_request {
     struct rma rma;          /* of a get or put */
     struct offered *offered; /* what the sender of an RTS offers; or null: request/offered.h */
     struct transfer transfer;
-    opal_mutex_t lock;    /* guards the handle and claimed */
+    opal_mutex_t lock;    /* guards the handle, claimed and promised */
     struct spans claimed; /* bytes that came as WIRE_DATA, also those still being copied */
+    size_t promised;      /* bytes that have come or are being copied: `received` grows to it */
     _Alignas(8) unsigned char own[RECV_OWN_BYTES]; /* the protocol's, see recv_request_own */
 };
 
@@ -68,6 +69,12 @@ recv_request_take_posted(struct mca_pml_comm_t *comm, const struct wire_match *m
     struct recv_request *request = recv_request_of_node(node);
     request->matched = true;
     return request;
+}
+
+/* Is it still the receive of that handle? With its lock held. */
+static inline bool recv_request_is(const struct recv_request *request, struct wire_handle handle)
+{
+    return request->handle.index == handle.index && request->handle.generation == handle.generation;
 }
 
 static inline struct recv_request *recv_request_of_transfer(struct transfer *transfer)
@@ -150,8 +157,17 @@ void recv_request_received(struct recv_request *request, size_t bytes);
 /* All bytes have arrived: tells the sender, if it expects that, and completes. */
 void recv_request_finish(struct recv_request *request);
 void recv_request_complete(struct recv_request *request);
-/* Ends a receive without a message, with an MPI error class. */
+/* Ends a receive without a message, with an MPI error class. No thread copies to it. */
 void recv_request_fail(struct recv_request *request, int mpi_error);
+/* Its peer is lost. Ends the receive of that handle, or leaves that to the last thread that copies
+ * to it. */
+void recv_request_lost(struct recv_request *request, struct wire_handle handle);
+
+/* Call before so many bytes are copied by this process's own doing: it does not end meanwhile, not
+ * for a lost peer either. False: it has ended, or that is more than is missing. */
+bool recv_request_hold(struct recv_request *request, size_t bytes);
+/* They were not copied. False: the peer is lost, and the caller ends the receive. */
+bool recv_request_let_go(struct recv_request *request, size_t bytes);
 
 /* All bytes have arrived: sends the ACK on this lane, then completes. */
 void recv_request_acknowledge(struct recv_request *request, struct lane *lane);
@@ -175,6 +191,8 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
                        const struct arrival *arrival);
 bool recv_request_put(struct peer *peer, const struct wire_fin *fin);
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin);
+/* As recv_request_hold, for the bytes of a FIN. False: it is not of this receive. */
+bool recv_request_promise(struct recv_request *request, const struct wire_fin *fin);
 
 /* The last step of a receive that holds nothing to release. */
 static inline __opal_attribute_always_inline__ void recv_request_end(struct recv_request *request,

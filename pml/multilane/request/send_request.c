@@ -81,7 +81,7 @@ struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_s
     if (OPAL_UNLIKELY(!request))
         return NULL;
     request->out = *out;
-    request->state = SEND_IDLE;
+    send_state_set(request, SEND_IDLE);
     /* The PML has nothing to do with it until it is started. Relaxed: as in send_request_begin. */
     atomic_store_explicit(&request->ends, persistent, memory_order_relaxed);
     send_request_init(request, mode, persistent);
@@ -106,7 +106,7 @@ bool send_request_is_buffered(const struct send_request *request)
 void send_request_expect(struct send_request *request, bool expects)
 {
     struct peer *peer = request->out.peer;
-    /* Acquire, against lane_add: the counted lanes are whole. */
+    /* Acquire, against peer_take_lanes: the counted lanes are whole. */
     uint8_t lanes = expects ? atomic_load_explicit(&peer->lane_count, memory_order_acquire)
                             : request->expecting;
     for (uint8_t i = 0; i < lanes; i++)
@@ -127,7 +127,7 @@ void send_request_complete(struct send_request *request)
         device_source_end(&request->source);
     send_request_expect(request, false);
     work_ends_for(&request->counted);
-    request->state = SEND_IDLE;
+    send_state_set(request, SEND_IDLE);
     request->base.req_base.req_pml_complete = true;
     if (send_request_is_buffered(request))
         mca_pml_base_bsend_request_fini(ompi);
@@ -156,7 +156,8 @@ void send_request_fail(struct send_request *request, int mpi_error)
 void send_request_lost(struct send_request *request, struct wire_handle handle)
 {
     ompi_status_public_t *status = &request->base.req_base.req_ompi.req_status;
-    if (request->state == SEND_MOVING) { /* the end of its pieces ends it */
+    if (!send_state_leave_announced(request, SEND_STARTED) &&
+        send_state_of(request) == SEND_MOVING) { /* the end of its pieces ends it */
         status->MPI_ERROR = COMPAT_ERR_PROC_FAILED;
         return;
     }
@@ -207,7 +208,7 @@ void send_request_begin(struct send_request *request)
     request->out.synchronous =
         (struct wire_handle){0}; /* of the start before, if it is persistent */
     request->sampled_ns = 0;
-    request->state = SEND_STARTED;
+    send_state_set(request, SEND_STARTED);
     work_begins_for(&request->counted);
 }
 

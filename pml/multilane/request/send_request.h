@@ -57,8 +57,8 @@ struct send_request {
     struct outgoing out;
     const struct route *route;
     const struct protocol *protocol;
-    enum send_state state;
-    _Atomic uint32_t ends; /* see request_ended */
+    _Atomic enum send_state state; /* see send_state_of */
+    _Atomic uint32_t ends;         /* see request_ended */
     /* Steps left until completion: the protocol is done; and, with a handle, the answer has
      * come, or the thread that removed the handle says that none will. */
     _Atomic uint32_t unfinished;
@@ -86,6 +86,26 @@ typedef struct send_request send_request_t;
 static inline struct send_request *send_request_of_transfer(struct transfer *transfer)
 {
     return (struct send_request *) ((char *) transfer - offsetof(struct send_request, transfer));
+}
+
+/* Relaxed, both: the lock of the handles orders the threads that find the request by its handle. */
+static inline enum send_state send_state_of(const struct send_request *request)
+{
+    return atomic_load_explicit(&request->state, memory_order_relaxed);
+}
+
+static inline void send_state_set(struct send_request *request, enum send_state state)
+{
+    atomic_store_explicit(&request->state, state, memory_order_relaxed);
+}
+
+/* True for one caller: of the threads that have the RTR, a copy of it, or know of the peer's end.
+ */
+static inline bool send_state_leave_announced(struct send_request *request, enum send_state to)
+{
+    enum send_state announced = SEND_ANNOUNCED;
+    return atomic_compare_exchange_strong_explicit(&request->state, &announced, to,
+                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
 /* The protocol's own data: zero when a protocol starts, and again when it has ended. */
@@ -170,7 +190,7 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
 {
     out->comm = comm->c_pml_comm;
     out->peer = comm_peer(out->comm, destination);
-    if (OPAL_UNLIKELY(!out->peer || !out->peer->reachable))
+    if (OPAL_UNLIKELY(!out->peer || !peer_is_reachable(out->peer)))
         return false;
     out->buffer = buffer;
     out->count = count;

@@ -95,7 +95,7 @@ int send_request_start(struct send_request *request, bool is_numbered, bool leav
         int rc = send_request_prepare(request);
         if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
             work_ends_for(&request->counted);
-            request->state = SEND_IDLE;
+            send_state_set(request, SEND_IDLE);
             /* Relaxed: only its user knows the request. */
             atomic_store_explicit(&request->ends, 1, memory_order_relaxed);
             request->base.req_base.req_pml_complete = true;
@@ -137,14 +137,15 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
                         const unsigned char *key)
 {
     struct send_request *request = handle_find(&multilane.handles, HANDLE_SEND, rtr->sender);
-    if (!request || request->out.peer != peer || request->state != SEND_ANNOUNCED ||
-        rtr->offset > request->out.size || rtr->size > request->out.size - rtr->offset)
+    if (!request || request->out.peer != peer || rtr->offset > request->out.size ||
+        rtr->size > request->out.size - rtr->offset)
         return false;
     const struct protocol *way = protocol_of_method(rtr->method);
     bool is_device;
     if (!way || !way->ready || (way->puts && !send_request_place(request, &is_device)))
         return false;
-    request->state = SEND_MOVING;
+    if (!send_state_leave_announced(request, SEND_MOVING))
+        return false;
     send_request_expect(request, false);
     request->receiver = rtr->receiver;
     way->ready(request, lane, rtr, key);
@@ -154,7 +155,7 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
 bool send_request_acknowledged(struct peer *peer, struct wire_handle handle, bool taken)
 {
     struct send_request *request = handle_find(&multilane.handles, HANDLE_SEND, handle);
-    if (!request || request->out.peer != peer || request->state == SEND_MOVING ||
+    if (!request || request->out.peer != peer || send_state_of(request) == SEND_MOVING ||
         !handle_take(&multilane.handles, handle))
         return false;
     /* The lane may still use it: it ends when both steps are made. */
@@ -181,7 +182,7 @@ int send_request_cancel(ompi_request_t *ompi, int flag)
         return OMPI_SUCCESS;
     }
     /* No answer will come. */
-    if (request->state != SEND_MOVING && handle_is_set(request->handle) &&
+    if (send_state_of(request) != SEND_MOVING && handle_is_set(request->handle) &&
         handle_take(&multilane.handles, request->handle))
         send_request_step(request);
     if (!request_is_complete(ompi))

@@ -25,7 +25,19 @@
 /* Null: it is not matched yet, or nothing receives it any more. */
 static struct recv_request *receiver_of(const struct offered *offered)
 {
-    return offered->assembly ? offered->assembly->receiver : offered->receiver;
+    const struct inbound *assembly = offered->assembly;
+    if (assembly)
+        return assembly->refused ? NULL : assembly->receiver;
+    return offered->receiver;
+}
+
+/* The bytes from `from` on are copied now: the receive must not end meanwhile. With the peer's lock
+ * held. False: it has ended. */
+static bool receiver_hold(struct offered *offered, uint64_t from)
+{
+    if (offered->assembly)
+        offered->assembly->copying++;
+    return offered->assembly || recv_request_hold(offered->receiver, offered->size - from);
 }
 
 static _Atomic uint64_t *word_of(const struct offered *offered)
@@ -77,8 +89,12 @@ static bool offered_take(struct offered *offered, uint64_t from)
     struct peer *peer = offered->peer;
     _Atomic uint64_t *word = word_of(offered);
     uint32_t tag = (uint32_t) offered->offer.tag;
-    if (from > offered->size || !offer_take(word, tag, from))
+    if (from >= offered->size || !offer_take(word, tag, from))
         return false;
+    if (OPAL_UNLIKELY(!receiver_hold(offered, from))) {
+        offer_return(word, tag, from);
+        return false;
+    }
     struct recv_request *receiver = receiver_of(offered);
     offered->is_busy = true;
     biased_unlock(&peer->lock);
@@ -89,16 +105,9 @@ static bool offered_take(struct offered *offered, uint64_t from)
         offer_return(word, tag, from);
     biased_lock(&peer->lock);
     offered->is_busy = false;
-    if (OPAL_UNLIKELY(offered->has_ended)) { /* the peer is lost, or the receive was cancelled */
-        free(offered);
-        biased_unlock(&peer->lock);
-    } else if (OPAL_UNLIKELY(!good)) {
-        offered->is_futile = true;
-        biased_unlock(&peer->lock);
-    } else {
-        counter_add(&multilane.taken_rests, 1);
-        offered->taken(offered, from);
-    }
+    offered->is_futile = !good;
+    counter_add(&multilane.taken_rests, good);
+    offered->taken(offered, from, good);
     return true;
 }
 
@@ -224,11 +233,14 @@ void taking_begin(struct offered *offered)
     pending_add(&peer->offers->pending);
 }
 
-static void receive_taken(struct offered *offered, uint64_t from)
+static void receive_taken(struct offered *offered, uint64_t from, bool good)
 {
     struct recv_request *request = offered->receiver;
+    size_t bytes = offered->size - from;
     biased_unlock(&offered->peer->lock);
-    recv_request_received(request, request->wanted > from ? request->wanted - from : 0);
+    /* For a lost peer they count as received, too: with them the receive ends. */
+    if (good || !recv_request_let_go(request, bytes))
+        recv_request_received(request, bytes);
 }
 
 void taking_offered(struct recv_request *request, const struct wire_offer *offer)

@@ -11,7 +11,7 @@ if [ -z "$sanitizer" ]; then
     elsewhere_without "cuda.@(kernels.@(tcp|$sm|many|none|old-driver|other-code)|late-copies.*|bench-*|handles-refused|\
 ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\
 no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
-mapped-@(fabric|again|staged|few*|old)|halo|capture.*|measured.@(once|each|no-ipc|not-*)|\
+mapped-@(fabric|again|staged|few*|old)|halo|capture.*|measured.@(once|each|locked|no-ipc|not-*)|\
 reset.*.reset-fails|collectives.@(staged|late-copies))"
 else # the same code by another lane, or once more at other moments
     elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
@@ -257,6 +257,9 @@ long="--mca pml_multilane_device_measure_ms 5000"
     measured no-ipc 2 "cuda:ipc +get .* not measured" no-ipc $long
     measured not-wanted 2 "cuda:ipc +get .* not measured" "" --mca pml_multilane_profile none
 }
+# What another process has locked does not hold up a send.
+mpi cuda.measured.locked 2 --mca pml multilane --mca btl self,shm,cuda \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device locked
 measured not-in-time 2 "copies between host and device: not measured" delay-us=4000
 mpi_fails cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 to " 1 \
     --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
