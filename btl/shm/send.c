@@ -361,9 +361,11 @@ size_t shm_send_room(mca_btl_base_module_t *btl, shm_peer_t *peer)
     biased_lock(&peer->lock);
     uint64_t lines = peer->out_direct ? ring_free_lines(&peer->out) : 0;
     uint64_t kept_back = kept_back_lines(peer);
-    bool is_open = peer->out_state == OUT_OPEN;
+    /* A ring that stays small takes no piece whole. */
+    bool takes_pieces =
+        peer->out_state == OUT_OPEN && peer->length_max >= shm_module.btl_max_send_size;
     biased_unlock(&peer->lock);
-    if (OPAL_UNLIKELY(!is_open))
+    if (OPAL_UNLIKELY(!takes_pieces))
         return SIZE_MAX;
     return lines <= kept_back ? 0 : ring_bytes((uint32_t) (lines - kept_back));
 }

@@ -55,6 +55,7 @@ shm_runs() {
     # No memory for any larger ring: all goes in pieces.
     mpi shm.traffic.5.pieces 5 $shm --mca btl_shm_memory_max 0 -- shm_traffic 1
     mpi shm.sizes.pieces 2 $shm --mca btl_shm_memory_max 0 --mca btl_shm_single_copy none -- shm_sizes 97
+    mpi shm.sizes.pieces.multilane 2 --mca pml multilane --mca btl self,shm --mca btl_shm_memory_max 0 -- shm_sizes 97
     mpi shm.traffic.2.any-memory 2 $shm --mca btl_shm_memory_max inf -- shm_traffic 1
     mpi shm.traffic.64.multilane 64 --mca pml multilane --mca btl self,shm -- shm_traffic $shm_seconds
     mpi shm.both.sizes 2 $both -- shm_sizes 31
