@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "common/ring/bell.h"
@@ -33,7 +34,7 @@
  * system call. Channels are not there: all their owners would wait for one lock of the kernel to
  * reserve memory. Other jobs, and processes without a part, use the segments above. */
 
-#define SEGMENT_LAYOUT          5u
+#define SEGMENT_LAYOUT          6u
 #define SEGMENT_PAGE            4096u
 #define SEGMENT_ALIGN           65536u /* of channels: a system's pages may be that large */
 #define SEGMENT_DOORBELLS       7u
@@ -115,6 +116,13 @@ struct connection {
 _Static_assert(sizeof(struct connection) == CONNECTION_BYTES,
                "what a peer costs that sends little");
 _Static_assert(CONNECTION_LINES >= RING_LINES_MIN, "a ring");
+
+/* Its small ring is as it was made: for whom neither end reads or writes it. */
+static inline void shm_connection_clear(struct connection *connection)
+{
+    memset((void *) connection->lines, 0, sizeof(connection->lines));
+    memset((void *) &connection->feedback, 0, sizeof(connection->feedback));
+}
 
 /* A channel: one page that both ends write and the sender waits on, then the lines of the ring. */
 #define CHANNEL_CONTROLS                                                                           \

@@ -60,7 +60,6 @@ shm_runs() {
     mpi shm.traffic.64.multilane 64 --mca pml multilane --mca btl self,shm -- shm_traffic $shm_seconds
     mpi shm.both.sizes 2 $both -- shm_sizes 31
     mpi shm.both.traffic.5 5 $both -- shm_traffic $shm_seconds
-    # Of 2 each has memory of its own, 4 have the job's.
     for n in 2 4; do
         mpi "shm.first-thread.before.$n" $n --mca pml multilane --mca btl self,shm -- first_thread before
         mpi "shm.first-thread.after.$n" $n --mca pml multilane --mca btl self,shm -- first_thread after
@@ -109,6 +108,7 @@ mixed() {
 
 # shellcheck disable=SC2086
 shm_confined() {
+    local pml
     mpi shm.copy-refused 2 $shm -- "$confine" no-copy "$shm_sizes" 97
     mixed self,shm shm.copy-refused-to-one "$confine" no-copy "$shm_sizes" 97
     mpi shm.copy-refused-later 2 $shm -- shm_sizes 97 refuse
@@ -126,7 +126,13 @@ shm_confined() {
     mixed self,shm shm.one-hidden "$shm_sizes" 97 hide
     mpi_says shm.hidden-aloud 'btl_shm_single_copy is cma, but the memory of process .* cannot be read' \
         2 $shm --mca btl_shm_single_copy cma -- shm_sizes 97 hide
-    mpi_says shm.scarce 'cannot be opened now: Too many open files' 2 $shm -- shm_sizes 97 scarce
+    mpi_says shm.scarce 'cannot be mapped by process .*: Too many open files' 2 $shm -- shm_sizes 97 scarce
+    for pml in ob1 multilane; do
+        mpi_says shm.none-left.$pml 'Its messages go by a small ring' 4 --mca pml $pml --mca btl self,shm -- \
+            shm_sizes 97 none-left
+        mpi shm.none-left.$pml.pieces 2 --mca pml $pml --mca btl self,shm --mca btl_shm_memory_max 80k -- \
+            shm_sizes 97 none-left
+    done
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
         2 --mca pml ob1 --mca btl self,shm,tcp --mca btl_tcp_if_include lo -- "$confine" little-memory "$shm_sizes" 9700
