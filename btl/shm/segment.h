@@ -60,6 +60,7 @@ enum segment_state { SEGMENT_OPEN = 1, SEGMENT_FINALIZED = 2 };
 struct segment_header {
     uint32_t layout;
     uint32_t connection_count;
+    uint32_t is_locked; /* its owner could lock it (shm_segment_owner_lives) */
     struct segment_nonce nonce;
     /* enum segment_state: a process that ends after SEGMENT_FINALIZED ended in order. */
     _Atomic uint32_t state;
@@ -155,6 +156,7 @@ struct segment_identity {
 struct segment {
     enum segment_kind kind;
     int fd; /* -1: there is none */
+    bool is_locked;
     struct segment_nonce nonce;
     struct segment_header *header;
     struct connection *connections;
@@ -234,7 +236,8 @@ static inline struct connection *shm_segment_connections(struct segment_header *
 void shm_segment_identify(int descriptor, struct segment_identity *identity);
 
 /* Whether the owner of this segment lives. It holds a lock on its segment, which the kernel
- * releases when the process ends, in any namespace and however it ends. */
+ * releases when the process ends, in any namespace and however it ends; but for one that is not
+ * `is_locked`, where a filter refuses locks. */
 bool shm_segment_owner_lives(int descriptor);
 
 /* The same of anonymous memory, of which no descriptor is kept: opens it again. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every size of message from 0 to 70,000 bytes arrives unchanged, in both directions at once, in
- * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide|scarce|none-left]]. With
- * "refuse" the kernel begins to refuse process_vm_readv and process_vm_writev when half of the
- * sizes are done; from then on ranks in fours exchange with another rank, of which no process has
- * copied yet. With "hide" it closes the process to all others from the start, as one whose file can
- * only be executed. With "scarce" every second process can have no descriptor for the first third
- * of a second, with "none-left" never.
+ * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide|scarce|none-left|later
+ * HOW]]. With "refuse" the kernel begins to refuse process_vm_readv and process_vm_writev when half
+ * of the sizes are done; from then on ranks in fours exchange with another rank, of which no
+ * process has copied yet. With "hide" it closes the process to all others from the start, as one
+ * whose file can only be executed. With "scarce" every second process can have no descriptor for
+ * the first third of a second, with "none-left" never. With "later" the kernel begins to refuse
+ * what refuse.h calls HOW when MPI_Init is over.
  */
 #define _GNU_SOURCE
 #include "test/mpi/refuse.h"
@@ -151,6 +152,10 @@ int main(int argc, char **argv)
     if (!out || !in || ranks % 2 != 0 || step < 1) {
         fprintf(stderr, "shm_sizes: needs an even number of ranks, a step of at least 1, memory\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    if (argc > 3 && strcmp(argv[2], "later") == 0 && refuse(argv[3], EPERM) != 0) {
+        perror("shm_sizes: cannot refuse");
+        MPI_Abort(MPI_COMM_WORLD, 77);
     }
     bool is_scarce = argc > 2 && strcmp(argv[2], "scarce") == 0;
     bool none_left = argc > 2 && strcmp(argv[2], "none-left") == 0;

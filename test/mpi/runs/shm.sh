@@ -95,6 +95,7 @@ shm_runs
 
 confine=$build/test/mpi/shm_confine
 shm_sizes=$build/test/mpi/shm_sizes
+ring=$build/test/mpi/ring
 unshare=$(command -v unshare)
 
 # mixed BTLS NAME COMMAND...: the first of two ranks is as always, the second is started so.
@@ -108,7 +109,7 @@ mixed() {
 
 # shellcheck disable=SC2086
 shm_confined() {
-    local pml
+    local pml call n
     mpi shm.copy-refused 2 $shm -- "$confine" no-copy "$shm_sizes" 97
     mixed self,shm shm.copy-refused-to-one "$confine" no-copy "$shm_sizes" 97
     mpi shm.copy-refused-later 2 $shm -- shm_sizes 97 refuse
@@ -132,6 +133,18 @@ shm_confined() {
             shm_sizes 97 none-left
         mpi shm.none-left.$pml.pieces 2 --mca pml $pml --mca btl self,shm --mca btl_shm_memory_max 80k -- \
             shm_sizes 97 none-left
+    done
+    # Each call that has another way, refused from the start, and from MPI_Init on as by a daemon that
+    # drops its rights.
+    for call in seals memfd fallocate locks random pidfd; do
+        mpi shm.no-$call.2 2 $shm -- "$confine" no-$call "$shm_sizes" 997
+        mpi shm.no-$call.5 5 --mca pml multilane --mca btl self,shm -- "$confine" no-$call:enosys "$ring" 3
+        mixed self,shm shm.no-$call.one "$confine" no-$call "$shm_sizes" 97
+    done
+    for call in no-memfd no-fallocate no-locks no-pidfd no-copy hide; do
+        for n in 2 4; do
+            mpi shm.later-$call.$n $n --mca pml multilane --mca btl self,shm -- shm_sizes 997 later $call
+        done
     done
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
