@@ -38,26 +38,20 @@ void shm_accept_end(shm_peer_t *peer)
     }
 }
 
-/* Maps the channel that holds the ring announced last. Why it cannot be mapped, or NULL. *error is
- * 0, or the errno. */
-static const char *channel_map(const struct connection *connection, uint32_t lines, uint64_t place,
-                               struct channel **channel, int *error)
+/* Maps the channel that holds the ring announced last; NULL and errno. */
+static struct channel *channel_map(const struct connection *connection, uint32_t lines)
 {
     struct segment_nonce nonce = connection->nonce;
-    int32_t pid = connection->pid, fd = connection->fd;
+    int descriptor = shm_segment_open(connection->pid, connection->fd, &nonce);
 
-    *error = 0;
-    if (!ring_lines_valid(lines) || place % SEGMENT_ALIGN != 0 || pid <= 0)
-        return "its ring has an impossible size or address";
-    int descriptor = shm_segment_open(pid, fd, &nonce);
-    if (descriptor >= 0) {
-        *channel = shm_segment_map(descriptor, place, channel_bytes(lines));
-        *error = !*channel ? errno : 0;
-        close(descriptor);
-    } else {
-        *error = errno;
-    }
-    return *error == 0 ? NULL : strerror(*error);
+    if (descriptor < 0)
+        return NULL;
+    struct channel *channel =
+        shm_segment_map(descriptor, connection->move.place, channel_bytes(lines));
+    int error = errno;
+    close(descriptor);
+    errno = error;
+    return channel;
 }
 
 static void connection_refuse(struct connection *connection, const opal_process_name_t *name,
@@ -97,25 +91,10 @@ static void connection_accept(struct segment *segment, uint32_t index)
     shm_attended_add(peer);
 }
 
-/* Under shm.lock: begins with the ring that the peer announced last. */
-static void ring_follow(shm_peer_t *peer, struct connection *connection)
+/* Reads on in a channel of the peer, or with NULL in the small ring. */
+static void ring_begin(shm_peer_t *peer, struct connection *connection, struct channel *channel,
+                       uint32_t lines)
 {
-    uint32_t announced = ring_move_seen(&connection->move);
-    uint32_t lines = connection->move.lines;
-    struct channel *channel = NULL;
-    int error = 0;
-    const char *why =
-        lines == 0 ? NULL
-                   : channel_map(connection, lines, connection->move.place, &channel, &error);
-
-    if (shm_is_shortage(peer, error))
-        return;
-    moving_set(peer, false);
-    peer->in_ring = announced;
-    if (why) {
-        connection_refuse(connection, &peer->name, why);
-        return;
-    }
     ring_attend(&peer->in, false); /* the sender may come back to it, and then has to ring */
     if (peer->in_channel)
         shm_segment_unmap(peer->in_channel, peer->in_bytes);
@@ -127,7 +106,40 @@ static void ring_follow(shm_peer_t *peer, struct connection *connection)
         ring_receive_small(peer, connection);
     ring_attend(&peer->in, shm_attended_is_told(peer));
     peer->in_tail_seen = 0;
-    ring_move_take(&connection->move, announced);
+}
+
+/* The next ring cannot be mapped, for want of descriptors or of the right: the peer's messages come
+ * by the small one again, which needs neither. */
+static void ring_refuse(shm_peer_t *peer, struct connection *connection, int error)
+{
+    static _Atomic bool said; /* relaxed: it orders nothing */
+
+    if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
+        SHM_SAY("a ring of process %s cannot be mapped by process %s: %s. Its messages go by a "
+                "small ring for now, which is slower.%s",
+                OPAL_NAME_PRINT(peer->name), OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), strerror(error),
+                error == EMFILE ? " A higher limit (ulimit -n) helps." : "");
+    shm_connection_clear(connection);
+    ring_begin(peer, connection, NULL, 0);
+    ring_move_refuse(&connection->move, peer->in_ring);
+}
+
+/* Under shm.lock: begins with the ring that the peer announced last. */
+static void ring_follow(shm_peer_t *peer, struct connection *connection)
+{
+    struct channel *channel = NULL;
+
+    peer->in_ring = ring_move_seen(&connection->move);
+    uint32_t lines = connection->move.lines;
+    moving_set(peer, false);
+    if (lines != 0 && (!ring_lines_valid(lines) || connection->move.place % SEGMENT_ALIGN != 0)) {
+        connection_refuse(connection, &peer->name, "its ring has an impossible size or address");
+    } else if (lines != 0 && !(channel = channel_map(connection, lines))) {
+        ring_refuse(peer, connection, errno);
+    } else {
+        ring_begin(peer, connection, channel, lines);
+        ring_move_take(&connection->move, peer->in_ring);
+    }
 }
 
 bool shm_accept_next(shm_peer_t *peer)

@@ -100,7 +100,10 @@ static uint64_t controls_vacant(shm_peer_t *peer)
 
     if (!peer->out_channel && (peer->controls_taken & few) == few)
         (void) shm_outbound_grow(peer, peer->length_max + 1);
-    return ~peer->controls_taken & (peer->out_channel ? (UINT64_C(1) << CONTROLS_MAX) - 1 : few);
+    /* A ring that the peer does not read yet may be refused, and its lines with it. */
+    bool has_channel = peer->out_channel && shm_outbound_is_read(peer);
+
+    return ~peer->controls_taken & (has_channel ? (UINT64_C(1) << CONTROLS_MAX) - 1 : few);
 }
 
 static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,

@@ -61,6 +61,8 @@ static const char *peer_loss(shm_peer_t *peer)
                  atomic_load_explicit(&peer->out_connection->state, memory_order_acquire) ==
                      CONNECTION_REFUSED)
             why = "that process cannot open the memory of this one";
+        else if (!shm_send_refused(peer))
+            why = "no memory to send again what that process could not read";
     }
     biased_unlock(&peer->lock);
     return why;
@@ -127,11 +129,15 @@ int shm_pending_progress(void)
 
 void shm_pending_drain(shm_peer_t *peer)
 {
-    for (int tries = 0; (shm.finalized ? shm_peer_reads(peer) : tries < 1000) &&
-                        (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING) &&
-                        !peer->out_unusable && !opal_list_is_empty(&peer->pending);
+    for (int tries = 0;
+         (shm.finalized ? shm_peer_reads(peer) && !shm_outbound_is_settled(peer)
+                        : tries < 1000 && !opal_list_is_empty(&peer->pending)) &&
+         (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING) && !peer->out_unusable;
          tries++) {
         if (shm_pending_progress() == 0)
             usleep(100);
+        biased_lock(&peer->lock);
+        (void) shm_send_refused(peer);
+        biased_unlock(&peer->lock);
     }
 }

@@ -11,8 +11,10 @@
 
 #include "opal/util/proc.h"
 
-/* So long a peer may take to make its file, and a shortage of descriptors may last. */
+/* So long a peer may take to make its file, */
 #define FILE_WAIT_MS 60000u
+/* and a shortage of descriptors may last. */
+#define SHORTAGE_WAIT_MS 10000u
 
 /* The first entry to try. Processes of one job do not meet there. */
 static uint32_t connection_first(const shm_peer_t *peer)
@@ -127,13 +129,11 @@ static int connection_claim(shm_peer_t *peer, int descriptor)
     return EAGAIN;
 }
 
-/* The small ring is in use from here on, cleared. */
+/* The small ring is in use from here on. It is cleared. */
 static void ring_begin_small(shm_peer_t *peer)
 {
     struct connection *connection = peer->out_connection;
 
-    memset((void *) connection->lines, 0, sizeof(connection->lines));
-    memset((void *) &connection->feedback, 0, sizeof(connection->feedback));
     peer->out_channel = NULL;
     peer->out_lines = CONNECTION_LINES;
     peer->small_stale = 0;
@@ -186,6 +186,7 @@ static void connection_write(shm_peer_t *peer)
     peer->controls_taken = 0;
     atomic_store_explicit(&connection->move.announced, 0, memory_order_relaxed);
     atomic_store_explicit(&connection->move.taken, 0, memory_order_relaxed);
+    atomic_store_explicit(&connection->move.refused, 0, memory_order_relaxed);
     /* Release: pairs with the owner's acquire in connection_look. */
     atomic_store_explicit(&connection->state, CONNECTION_OPEN, memory_order_release);
 }
@@ -222,7 +223,7 @@ static bool peer_has_left(const shm_peer_t *peer)
            atomic_load_explicit(&peer->in_left, memory_order_relaxed);
 }
 
-bool shm_is_shortage(const shm_peer_t *peer, int error)
+static bool is_shortage(const shm_peer_t *peer, int error)
 {
     static _Atomic bool said; /* relaxed: it orders nothing */
 
@@ -250,7 +251,7 @@ static uint32_t now_ms(void)
  * shortage here. A peer that has left us before has ended. */
 static void segment_missing(shm_peer_t *peer, int error)
 {
-    bool is_short = shm_is_shortage(peer, error), in_vain;
+    bool is_short = is_shortage(peer, error), in_vain;
 
     peer->out_state = OUT_WAITING;
     if (peer->waiting_since_ms == 0)
@@ -258,7 +259,7 @@ static void segment_missing(shm_peer_t *peer, int error)
     /* A file that is there and closed to this user, as one of a container with other user numbers,
      * will not open later. */
     in_vain = (peer->kind == SEGMENT_MEMFD && !is_short) || error == EACCES || error == EPERM ||
-              now_ms() - peer->waiting_since_ms > FILE_WAIT_MS;
+              now_ms() - peer->waiting_since_ms > (is_short ? SHORTAGE_WAIT_MS : FILE_WAIT_MS);
     if (in_vain && peer_has_left(peer)) {
         peer->gone = true;
         peer->out_state = OUT_DEAD;
@@ -288,6 +289,16 @@ static void channels_put(shm_peer_t *peer)
     if (peer->stale != &peer->small_stale)
         free(peer->stale);
     peer->stale = &peer->small_stale;
+}
+
+bool shm_outbound_is_read(const shm_peer_t *peer)
+{
+    return !peer->out_connection || ring_move_done(&peer->out_connection->move, peer->out_ring);
+}
+
+bool shm_outbound_is_settled(shm_peer_t *peer)
+{
+    return opal_list_is_empty(&peer->pending) && shm_outbound_is_read(peer);
 }
 
 void shm_outbound_retire(shm_peer_t *peer)
@@ -338,6 +349,7 @@ void shm_outbound_open(shm_peer_t *peer)
     }
     if (error != 0)
         return;
+    shm_connection_clear(peer->out_connection);
     ring_begin_small(peer);
     ring_limit(peer);
     connection_write(peer);
@@ -461,13 +473,33 @@ static bool ring_enlarge(shm_peer_t *peer, uint32_t lines)
     return true;
 }
 
+/* So long after a refusal the peer is offered no other ring. */
+#define REFUSED_MS 10000u
+
+static bool was_refused(shm_peer_t *peer)
+{
+    if (peer->out_refused_ms != 0 && now_ms() - peer->out_refused_ms > REFUSED_MS)
+        peer->out_refused_ms = 0;
+    return peer->out_refused_ms != 0;
+}
+
+void shm_outbound_return(shm_peer_t *peer)
+{
+    channels_put(peer);
+    peer->small_stale = 0;
+    ring_begin_small(peer);
+    ring_limit(peer);
+    peer->out_refused_ms = now_ms();
+    ring_move_return(&peer->out_connection->move, peer->out_ring);
+}
+
 bool shm_outbound_grow(shm_peer_t *peer, size_t length)
 {
     uint64_t end = peer->out.head + ring_lines_of(RING_LINE_BYTES, length);
     bool limited = peer->out.limit < end;
 
     peer->out.limit = RING_NO_LIMIT;
-    if (peer->out_state != OUT_OPEN || peer->out_lines >= shm.ring_lines_max)
+    if (peer->out_state != OUT_OPEN || peer->out_lines >= shm.ring_lines_max || was_refused(peer))
         return limited;
     uint32_t lines = ring_lines_wanted(peer, length);
     if (lines > peer->out_lines && ring_may_change(peer) && ring_enlarge(peer, lines))
@@ -496,6 +528,7 @@ void shm_outbound_shrink(shm_peer_t *peer)
         return;
     atomic_store_explicit(&shm.memory_wanted, false, memory_order_relaxed);
     ring_put_aside(peer);
+    shm_connection_clear(peer->out_connection);
     ring_begin_small(peer);
     ring_announce(peer);
 }

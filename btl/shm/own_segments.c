@@ -12,9 +12,8 @@
 /* Address space for channels, by what they may hold: so much is lost between small ones. */
 #define SPACE_FACTOR 4u
 
-/* A job of fewer processes on a node has no memory of its own, as it would replace one opening; one
- * of more has none either, as most of its pairs may never speak. */
-#define PARTS_MIN 3u
+/* A job of more processes on a node has no memory of its own, as most of its pairs may never speak.
+ */
 #define PARTS_MAX 256u
 
 static const char *const kind_names[SEGMENT_KINDS] = {"anonymous memory", "a file in /dev/shm",
@@ -133,7 +132,7 @@ void shm_own_part_make(void)
 
     shm.record.job_part = (uint32_t) opal_process_info.my_local_rank;
     shm.record.job_fd = -1;
-    if (shm.record.job_part != 0 || shm.record.fd < 0 || shm.peers_expected < PARTS_MIN ||
+    if (shm.record.job_part != 0 || shm.record.fd < 0 || shm.peers_expected < 2 ||
         shm.peers_expected > PARTS_MAX || shm.memory_is_short)
         return;
     error = shm_segment_create_parts(&shm.segments[SEGMENT_JOB], &shm.record.memfd,

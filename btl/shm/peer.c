@@ -111,6 +111,8 @@ bool shm_peer_process_lives(const shm_peer_t *peer)
 
 bool shm_peer_owner_lives(const shm_peer_t *peer)
 {
+    if (peer->segment && !peer->segment->is_locked)
+        return shm_peer_process_lives(peer);
     if (peer->segment && peer->segment_bytes == 0) {
         bool known, lives = shm_segment_part_owner_lives(&shm.segments[SEGMENT_JOB],
                                                          peer->record.job_part, &known);

@@ -3,14 +3,11 @@
 #include "btl/shm/shm.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "common/compat/component.h"
 #include "opal/class/opal_bitmap.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
 #include "opal/util/proc.h"
-
-#define AWAITED_US 100
 
 static bool record_fits(const void *data, size_t bytes)
 {
@@ -93,7 +90,7 @@ static void outbound_close(shm_peer_t *peer)
     shm_pending_drain(peer);
     biased_lock(&peer->lock);
     /* Otherwise it stays open: the sweep closes it, or the end of the module. */
-    if (shm.finalized || opal_list_is_empty(&peer->pending)) {
+    if (shm.finalized || shm_outbound_is_settled(peer)) {
         shm_outbound_leave(peer);
         if (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING)
             peer->out_state = OUT_NONE;
@@ -130,25 +127,10 @@ static void peer_destroy(shm_peer_t *peer)
     free(peer);
 }
 
-/* Whether the peer will still map the ring that we have closed: it may hold messages, and the peer
- * reads the one before. This happens only where processes end without a barrier, as those that use
- * sessions may. The small ring is the peer's own memory. */
-static bool peer_awaits(const shm_peer_t *peer)
-{
-    return peer->left_connection && !shm_peer_finalized(peer) &&
-           atomic_load_explicit(&peer->left_connection->state, memory_order_relaxed) ==
-               CONNECTION_CLOSED &&
-           !ring_move_done(&peer->left_connection->move, peer->out_ring) &&
-           shm_peer_owner_lives(peer);
-}
-
 void shm_peers_close(void)
 {
     for (uint32_t i = 0; i < shm.peer_count; i++)
         outbound_close(shm.peers[i]);
-    for (uint32_t i = 0; i < shm.peer_count; i++)
-        while (peer_awaits(shm.peers[i]))
-            usleep(AWAITED_US);
     for (uint32_t i = 0; i < shm.peer_count; i++)
         peer_destroy(shm.peers[i]);
     free(shm.peers);

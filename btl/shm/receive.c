@@ -179,7 +179,7 @@ static void sweep(void)
         closing_finish(peer);
         if (!peer->known || peer->gone || peer->left_connection) {
             biased_lock(&peer->lock);
-            if (!peer->known && peer->out_state == OUT_OPEN && opal_list_is_empty(&peer->pending)) {
+            if (!peer->known && peer->out_state == OUT_OPEN && shm_outbound_is_settled(peer)) {
                 shm_outbound_leave(peer);
                 peer->out_state = OUT_NONE;
             }

@@ -23,17 +23,32 @@
 #define POLICY_PREFERRED       1
 #define POLICY_F_NODES_ALLOWED 4
 
+/* From the kernel, or where a filter refuses that call from the device. */
+static ssize_t random_read(void *memory, size_t bytes)
+{
+    ssize_t got = getrandom(memory, bytes, 0);
+
+    if (got >= 0 || errno == EINTR)
+        return got;
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    got = read(fd, memory, bytes);
+    close(fd);
+    return got;
+}
+
 int shm_segment_random(void *memory, size_t bytes)
 {
     unsigned char *at = memory;
 
     while (bytes > 0) {
-        ssize_t got = getrandom(at, bytes, 0);
+        ssize_t got = random_read(at, bytes);
 
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return errno;
+            return got == 0 ? EIO : errno;
         at += got;
         bytes -= (size_t) got;
     }
@@ -73,26 +88,53 @@ static int memfd_open(void)
     return fd < 0 && errno == EINVAL ? memfd_create("multilane", flags) : fd;
 }
 
-/* A descriptor of memory that can neither shrink under a peer nor be inherited by exec. */
-static int memory_open(enum segment_kind kind, const char *path, size_t bytes)
+/* Whether peers may map it: it is sealed, or cannot be, as a file in /dev/shm, which is trusted to
+ * stay. */
+static bool memory_stays(int descriptor)
 {
-    int fd = kind == SEGMENT_MEMFD
-                 ? memfd_open()
-                 : open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int seals = fcntl(descriptor, F_GET_SEALS);
+
+    return seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_SEAL)) != 0;
+}
+
+/* The descriptor, if its memory could be made so large; closes it otherwise. */
+static int memory_sized(int fd, size_t bytes)
+{
+    if (fd < 0 || (size_allowed(bytes) && ftruncate(fd, (off_t) bytes) == 0))
+        return fd;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* A descriptor of memory without a name that can neither shrink under a peer nor be inherited by
+ * exec. Where a filter refuses memfd_create or seals it is a file that was never in its folder. */
+static int memory_open(size_t bytes)
+{
+    int fd = memory_sized(memfd_open(), bytes);
+
+    if (fd >= 0) {
+        (void) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+        if (memory_stays(fd))
+            return fd;
+        close(fd);
+    }
+    return memory_sized(open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), bytes);
+}
+
+static int file_open(const char *path, size_t bytes)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (fd < 0)
         return -1;
-    if (size_allowed(bytes) && ftruncate(fd, (off_t) bytes) == 0) {
-        if (kind == SEGMENT_MEMFD)
-            (void) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-        return fd;
-    }
+    fd = memory_sized(fd, bytes);
     int error = errno;
-    close(fd);
-    if (kind == SEGMENT_FILE)
+    if (fd < 0)
         unlink(path);
     errno = error;
-    return -1;
+    return fd;
 }
 
 /* The lock that shm_segment_owner_lives looks for. Of the POSIX kind, which a forked child does not
@@ -103,11 +145,19 @@ static struct flock lock_of(uint64_t offset)
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) offset, .l_len = 1};
 }
 
-static int life_lock(int fd, uint64_t offset)
+/* Whether the call itself is refused, as by a filter, and not what it was to do. */
+static bool is_refused(int error)
+{
+    return error == EPERM || error == ENOSYS || error == EOPNOTSUPP;
+}
+
+/* Where locks are refused there is none, and *locked says so. */
+static int life_lock(int fd, uint64_t offset, bool *locked)
 {
     struct flock lock = lock_of(offset);
 
-    return fcntl(fd, F_SETLK, &lock) != 0 ? errno : 0;
+    *locked = fcntl(fd, F_SETLK, &lock) == 0;
+    return *locked || is_refused(errno) ? 0 : errno;
 }
 
 static bool is_locked(int descriptor, uint64_t offset)
@@ -195,15 +245,29 @@ void shm_segment_identify(int descriptor, struct segment_identity *identity)
     identity->inode = (uint64_t) status.st_ino;
 }
 
+/* Only if it is a file: the descriptor of an unrelated process may be a pipe or a device, which
+ * would notice. */
+static int regular_open(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0)
+        return -1;
+    if (!S_ISREG(status.st_mode)) {
+        errno = ESTALE;
+        return -1;
+    }
+    /* No O_NOFOLLOW: every entry of /proc/PID/fd is a link. */
+    return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
 static int memory_of(int32_t pid, int32_t fd)
 {
     char path[64], threads[32];
     int descriptor;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
-    /* No O_NOFOLLOW: every entry there is a link. And O_NONBLOCK: the descriptor of an unrelated
-     * process may be a pipe. */
-    descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    descriptor = regular_open(path);
     if (descriptor >= 0 || errno != ENOENT)
         return descriptor;
     /* Where its first thread has ended, the others still show it. */
@@ -212,7 +276,7 @@ static int memory_of(int32_t pid, int32_t fd)
     for (struct dirent *entry; folder && descriptor < 0 && (entry = readdir(folder));)
         if (entry->d_name[0] != '.') {
             snprintf(path, sizeof(path), "%s/%.10s/fd/%d", threads, entry->d_name, (int) fd);
-            descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+            descriptor = regular_open(path);
         }
     if (folder)
         closedir(folder);
@@ -228,11 +292,30 @@ bool shm_segment_owner_found(int32_t pid, int32_t fd, const struct segment_ident
 
     if (descriptor < 0)
         /* Of other errors, such as a lack of descriptors, nothing follows. */
-        return errno != ENOENT && errno != ESRCH && errno != ENXIO;
+        return errno != ENOENT && errno != ESRCH && errno != ESTALE;
     bool found = fstat(descriptor, &status) == 0 && (uint64_t) status.st_dev == identity->device &&
                  (uint64_t) status.st_ino == identity->inode && shm_segment_owner_lives(descriptor);
     close(descriptor);
     return found;
+}
+
+/* Linux 5.14 and newer. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* As if each page were written, but for the signal where there is no memory. */
+static int memory_populate(int fd, uint64_t offset, size_t bytes)
+{
+    uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), before = offset % page;
+    void *memory = mmap(NULL, before + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                        (off_t) (offset - before));
+
+    if (memory == MAP_FAILED)
+        return errno;
+    int error = madvise(memory, before + bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+    munmap(memory, before + bytes);
+    return error == EFAULT ? ENOSPC : error;
 }
 
 /* Memory is reserved now, or the caller gets an error; touching it later never raises SIGBUS. */
@@ -240,7 +323,7 @@ static int memory_reserve(int fd, uint64_t offset, size_t bytes)
 {
     while (fallocate(fd, 0, (off_t) offset, (off_t) bytes) != 0)
         if (errno != EINTR)
-            return errno;
+            return is_refused(errno) ? memory_populate(fd, offset, bytes) : errno;
     return 0;
 }
 
@@ -338,7 +421,8 @@ static void memory_place(void *memory, size_t bytes, int node)
 static int segment_make(struct segment *segment, int node, const char **failed)
 {
     *failed = segment->kind == SEGMENT_FILE ? "create its file" : "create it";
-    segment->fd = memory_open(segment->kind, segment->path, segment->bytes);
+    segment->fd = segment->kind == SEGMENT_FILE ? file_open(segment->path, segment->bytes)
+                                                : memory_open(segment->bytes);
     if (segment->fd < 0)
         return errno;
     *failed = "map it";
@@ -351,13 +435,14 @@ static int segment_make(struct segment *segment, int node, const char **failed)
     if (error != 0)
         return error;
     *failed = "lock it";
-    return life_lock(segment->fd, 0);
+    return life_lock(segment->fd, 0, &segment->is_locked);
 }
 
 void shm_segment_open_up(struct segment *segment)
 {
     segment->header->layout = SEGMENT_LAYOUT;
     segment->header->connection_count = segment->connection_count;
+    segment->header->is_locked = segment->is_locked;
     memcpy(&segment->header->nonce, &segment->nonce, sizeof(segment->nonce));
     /* Release: a process that opens it and sees the state sees the rest (segment_is,
      * shm_segment_part). */
@@ -423,7 +508,7 @@ static int part_take(struct segment *segment, int node, const char **failed)
         ((struct segment_header *) segment->parts)->connection_count != segment->part_count)
         return ERANGE;
     *failed = "lock its part of it"; /* another process may count itself as the same part */
-    int error = life_lock(segment->fd, offset);
+    int error = life_lock(segment->fd, offset, &segment->is_locked);
     if (error != 0)
         return error;
     *failed = "reserve its part of it";
@@ -446,7 +531,7 @@ int shm_segment_create_parts(struct segment *segment, const struct segment_nonce
     segment_init(segment, SEGMENT_JOB, nonce, part_count);
     segment->part_count = part_count;
     *failed = "create it";
-    segment->fd = memory_open(SEGMENT_MEMFD, NULL, part_count * part_bytes(part_count));
+    segment->fd = memory_open(part_count * part_bytes(part_count));
     int error = segment->fd < 0 ? errno : part_take(segment, node, failed);
     if (error != 0)
         shm_segment_destroy(segment);
@@ -586,14 +671,6 @@ static bool segment_is(int descriptor, const struct segment_nonce *nonce)
            memcmp(&seen.nonce, nonce, sizeof(*nonce)) == 0;
 }
 
-/* Whether the memory behind it stays: its owner has sealed it, or it is a file. */
-static bool segment_stays(int descriptor, bool file)
-{
-    int seals = file ? F_SEAL_SHRINK : fcntl(descriptor, F_GET_SEALS);
-
-    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
-}
-
 int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
 {
     struct stat status;
@@ -611,7 +688,7 @@ int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
     int error = ESTALE;
     if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
         segment_is(descriptor, nonce)) {
-        if (segment_stays(descriptor, fd < 0))
+        if (fd < 0 || memory_stays(descriptor))
             return descriptor;
         error = EPERM;
     }

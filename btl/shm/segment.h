@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "common/ring/bell.h"
@@ -33,7 +34,7 @@
  * system call. Channels are not there: all their owners would wait for one lock of the kernel to
  * reserve memory. Other jobs, and processes without a part, use the segments above. */
 
-#define SEGMENT_LAYOUT          5u
+#define SEGMENT_LAYOUT          6u
 #define SEGMENT_PAGE            4096u
 #define SEGMENT_ALIGN           65536u /* of channels: a system's pages may be that large */
 #define SEGMENT_DOORBELLS       7u
@@ -59,6 +60,7 @@ enum segment_state { SEGMENT_OPEN = 1, SEGMENT_FINALIZED = 2 };
 struct segment_header {
     uint32_t layout;
     uint32_t connection_count;
+    uint32_t is_locked; /* its owner could lock it (shm_segment_owner_lives) */
     struct segment_nonce nonce;
     /* enum segment_state: a process that ends after SEGMENT_FINALIZED ended in order. */
     _Atomic uint32_t state;
@@ -116,6 +118,13 @@ _Static_assert(sizeof(struct connection) == CONNECTION_BYTES,
                "what a peer costs that sends little");
 _Static_assert(CONNECTION_LINES >= RING_LINES_MIN, "a ring");
 
+/* Its small ring is as it was made: for whom neither end reads or writes it. */
+static inline void shm_connection_clear(struct connection *connection)
+{
+    memset((void *) connection->lines, 0, sizeof(connection->lines));
+    memset((void *) &connection->feedback, 0, sizeof(connection->feedback));
+}
+
 /* A channel: one page that both ends write and the sender waits on, then the lines of the ring. */
 #define CHANNEL_CONTROLS                                                                           \
     ((SEGMENT_PAGE - sizeof(struct ring_feedback)) / sizeof(struct multilane_control))
@@ -147,6 +156,7 @@ struct segment_identity {
 struct segment {
     enum segment_kind kind;
     int fd; /* -1: there is none */
+    bool is_locked;
     struct segment_nonce nonce;
     struct segment_header *header;
     struct connection *connections;
@@ -226,7 +236,8 @@ static inline struct connection *shm_segment_connections(struct segment_header *
 void shm_segment_identify(int descriptor, struct segment_identity *identity);
 
 /* Whether the owner of this segment lives. It holds a lock on its segment, which the kernel
- * releases when the process ends, in any namespace and however it ends. */
+ * releases when the process ends, in any namespace and however it ends; but for one that is not
+ * `is_locked`, where a filter refuses locks. */
 bool shm_segment_owner_lives(int descriptor);
 
 /* The same of anonymous memory, of which no descriptor is kept: opens it again. */

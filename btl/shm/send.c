@@ -103,6 +103,7 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
     frag->list = list;
     frag->kind = SHM_KIND_ACTIVE;
     frag->written = 0;
+    frag->piece = (struct shm_piece){0};
     frag->base.order = order;
     frag->base.des_flags = flags;
     frag->base.des_cbfunc = NULL;
@@ -201,10 +202,11 @@ static void frag_copy(const struct shm_frag *frag, size_t offset, unsigned char 
  * there is room. */
 static bool frag_write_pieces(shm_peer_t *peer, struct shm_frag *frag)
 {
-    struct shm_piece piece = {.whole = (uint32_t) frag_length(frag)};
+    uint32_t length = (uint32_t) frag_length(frag);
+    struct shm_piece piece = {.whole = frag->piece.whole != 0 ? frag->piece.whole : length};
 
-    while (frag->written < piece.whole) {
-        size_t left = piece.whole - frag->written, most = peer->length_max - sizeof(piece);
+    while (frag->written < length) {
+        size_t left = length - frag->written, most = peer->length_max - sizeof(piece);
         size_t size = left < most ? left : most;
         unsigned char *room = ring_reserve(&peer->out, RING_HEADER_BYTES, sizeof(piece) + size);
 
@@ -212,7 +214,7 @@ static bool frag_write_pieces(shm_peer_t *peer, struct shm_frag *frag)
             continue;
         if (!room)
             return false;
-        piece.offset = frag->written;
+        piece.offset = frag->piece.offset + frag->written;
         memcpy(room, &piece, sizeof(piece));
         frag_copy(frag, frag->written, room + sizeof(piece), size);
         message_publish(peer, frag->tag,
@@ -230,11 +232,11 @@ static bool frag_write(shm_peer_t *peer, struct shm_frag *frag)
     size_t first = frag->segments[0].seg_len;
     size_t second = frag_length(frag) - first;
     unsigned start = start_of(first, second);
-    unsigned char *room = frag->written != 0 ? NULL : room_get(peer, start, first + second);
+    bool in_pieces = frag->written != 0 || frag->piece.whole != 0;
+    unsigned char *room = in_pieces ? NULL : room_get(peer, start, first + second);
 
     if (!room)
-        return (frag->written != 0 || first + second > peer->length_max) &&
-               frag_write_pieces(peer, frag);
+        return (in_pieces || first + second > peer->length_max) && frag_write_pieces(peer, frag);
     if (second != 0)
         memcpy(room + first, frag->segments[1].seg_addr.pval, second);
     bytes_copy(room, frag->segments[0].seg_addr.pval, first);
@@ -361,9 +363,11 @@ size_t shm_send_room(mca_btl_base_module_t *btl, shm_peer_t *peer)
     biased_lock(&peer->lock);
     uint64_t lines = peer->out_direct ? ring_free_lines(&peer->out) : 0;
     uint64_t kept_back = kept_back_lines(peer);
-    bool is_open = peer->out_state == OUT_OPEN;
+    /* A ring that stays small takes no piece whole. */
+    bool takes_pieces =
+        peer->out_state == OUT_OPEN && peer->length_max >= shm_module.btl_max_send_size;
     biased_unlock(&peer->lock);
-    if (OPAL_UNLIKELY(!is_open))
+    if (OPAL_UNLIKELY(!takes_pieces))
         return SIZE_MAX;
     return lines <= kept_back ? 0 : ring_bytes((uint32_t) (lines - kept_back));
 }
@@ -481,6 +485,59 @@ static struct shm_frag *pending_send_one(shm_peer_t *peer)
         peer->out_direct = true;
     biased_unlock(&peer->lock);
     return frag;
+}
+
+/* A message, or a piece of one, that was written into a ring. */
+static struct shm_frag *frag_of(const struct ring_message *message)
+{
+    bool is_piece = message->kind >= SHM_KIND_ACTIVE_PIECE;
+    uint32_t skipped = is_piece ? sizeof(struct shm_piece) : 0;
+    struct shm_frag *frag = (struct shm_frag *) frag_get(
+        MCA_BTL_NO_ORDER, message->length - skipped, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+
+    if (!frag)
+        return NULL;
+    frag->tag = message->tag;
+    frag->kind = message->kind;
+    if (is_piece) {
+        frag->kind = message->kind == SHM_KIND_ACTIVE_PIECE ? SHM_KIND_ACTIVE : SHM_KIND_REMOTE;
+        memcpy(&frag->piece, message->payload, sizeof(frag->piece));
+    }
+    memcpy(frag->data, (unsigned char *) message->payload + skipped, message->length - skipped);
+    return frag;
+}
+
+/* Under peer->lock. All that was written into the ring in use, of which nothing was read, waits
+ * before what waits already. */
+static bool ring_take_back(shm_peer_t *peer)
+{
+    struct shm_frag *frag = NULL;
+    struct ring_receiver reader;
+    struct ring_message message;
+    opal_list_t taken;
+
+    OBJ_CONSTRUCT(&taken, opal_list_t);
+    ring_receiver_init(&reader, peer->out_channel->lines, peer->out_lines,
+                       &peer->out_channel->feedback);
+    while (ring_peek(&reader, &message) == RING_MESSAGE && (frag = frag_of(&message))) {
+        opal_list_append(&taken, (opal_list_item_t *) frag);
+        ring_release(&reader, &message);
+    }
+    opal_list_join(&peer->pending, opal_list_get_first(&peer->pending), &taken);
+    OBJ_DESTRUCT(&taken);
+    return reader.tail == peer->out.head;
+}
+
+bool shm_send_refused(shm_peer_t *peer)
+{
+    if (!peer->out_connection || !peer->out_channel ||
+        !ring_move_refused(&peer->out_connection->move, peer->out_ring))
+        return true;
+    bool all = ring_take_back(peer);
+    shm_outbound_return(peer);
+    peer->out_direct = false;
+    shm_peer_list_pending(peer);
+    return all;
 }
 
 int shm_send_pending_of(shm_peer_t *peer)

@@ -111,6 +111,7 @@ struct mca_btl_base_endpoint_t {
      * as if it had been sent. */
     bool gone;
     uint64_t controls_taken;   /* one bit a control line, see control_line */
+    uint32_t out_refused_ms;   /* when the peer refused a ring last; 0: not lately */
     uint32_t waiting_since_ms; /* when the peer's segment first failed to open */
     bool out_unusable;         /* it never will: the next round of progress reports it */
     bool out_reserved;         /* memory for the entry that is tried first */
@@ -189,7 +190,8 @@ struct shm_frag {
     opal_free_list_t *list;
     mca_btl_base_tag_t tag;
     uint8_t kind;
-    uint32_t written; /* bytes that went in pieces */
+    struct shm_piece piece; /* of a longer message, if that is not 0 bytes long */
+    uint32_t written;       /* bytes that went in pieces */
     _Alignas(16) unsigned char data[];
 };
 OBJ_CLASS_DECLARATION(struct_shm_frag);
@@ -391,7 +393,7 @@ bool shm_peer_owner_lives(const shm_peer_t *peer);
 /* Whether /proc shows the process, or cannot (another PID namespace). */
 bool shm_peer_process_lives(const shm_peer_t *peer);
 
-/* outbound.c. Under peer->lock, but for shm_is_shortage. */
+/* outbound.c. Under peer->lock. */
 /* Brings out_state from OUT_NONE or OUT_WAITING on. */
 void shm_outbound_open(shm_peer_t *peer);
 /* The note in the peer's segment, which is opened for that; its length, or 0. */
@@ -406,8 +408,12 @@ void shm_outbound_shrink(shm_peer_t *peer);
 /* Takes back what a closed connection held, once the peer has read it. */
 void shm_outbound_retire(shm_peer_t *peer);
 void shm_peer_segment_close(shm_peer_t *peer);
-/* Whether the error may pass soon (too few descriptors, no memory for tables). Says so once. */
-bool shm_is_shortage(const shm_peer_t *peer, int error);
+/* Whether the peer reads the ring in use, which it can refuse before. */
+bool shm_outbound_is_read(const shm_peer_t *peer);
+/* And nothing waits for room: what was sent needs this process no more. */
+bool shm_outbound_is_settled(shm_peer_t *peer);
+/* The peer refuses the ring in use, whose messages were taken out: goes back to the small one. */
+void shm_outbound_return(shm_peer_t *peer);
 
 /* --- sending --------------------------------------------------------------------------------- */
 
@@ -428,6 +434,9 @@ int shm_send_remote(shm_peer_t *peer, const void *header, size_t header_size, co
                     size_t size);
 /* Sends the peer's pending messages as far as there is room, and ends them; returns how many. */
 int shm_send_pending_of(shm_peer_t *peer);
+/* Where the peer refuses the ring in use, what is in it waits to be sent again. False: there is no
+ * memory for that. */
+bool shm_send_refused(shm_peer_t *peer);
 /* Ends them with an error. */
 void shm_send_fail_pending(shm_peer_t *peer);
 
@@ -464,7 +473,7 @@ void shm_liveness_check(void);
 /* Sends pending messages of all peers as far as there is room; returns events. */
 int shm_pending_progress(void);
 /* Waits a while until the peer's pending messages have found room; at the end of the module as long
- * as the peer reads, which it does not in its own finalize. */
+ * as the peer reads, which it does not in its own finalize, and until it has mapped their ring. */
 void shm_pending_drain(shm_peer_t *peer);
 
 /* --- receiving ------------------------------------------------------------------------------- */

@@ -20,8 +20,9 @@ bool model_fail(struct model_error *error, const char *format, ...)
         va_start(arguments, format);
         vsnprintf(error->text, sizeof error->text, format, arguments);
         va_end(arguments);
-        for (char *c = error->text; *c; c++) /* it quotes what came from outside */
-            if ((unsigned char) *c < 0x20 || *c == 0x7f)
+        /* It quotes what came from outside: only what every terminal prints. */
+        for (char *c = error->text; *c; c++)
+            if (*c < ' ' || *c > '~')
                 *c = '?';
     }
     return false;

@@ -261,11 +261,11 @@ struct multilane_extension {
                         void *note);
     size_t (*fence_hear)(const void *note, size_t length, void *answer);
 
-    /* How many bytes of a message `reserve` would take now, in pieces of any size; SIZE_MAX: not
-     * known, as there is no connection yet, and btl_send makes it. On such a lane the PML sends the
-     * pieces of large messages by `reserve`: what finds no room stays with the PML, which may give
-     * it to the receiver. `reserve` keeps back room for short messages, so that others can be
-     * announced behind a large one. */
+    /* How many bytes of a message `reserve` would take now, in pieces of any size; SIZE_MAX: no
+     * piece of a large message, as there is no connection yet or no memory for a ring that takes
+     * one, and btl_send sees to that. Otherwise the PML sends these pieces by `reserve`: what finds
+     * no room stays with the PML, which may give it to the receiver. `reserve` keeps back room for
+     * short messages, so that others can be announced behind a large one. */
     size_t (*room)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
     /* Where the PML counts its threads that wait in a call; NULL: no more. A round of progress
      * while none waits comes from a program that looks now and then: it may take what is there, for

@@ -5,11 +5,13 @@
 #define TEST_MPI_REFUSE_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,20 +36,27 @@ static inline int copy_refuse(void)
     return calls_refuse(SYS_process_vm_readv, SYS_process_vm_writev, EPERM);
 }
 
-/* Sleeping on a word that processes share; the C library's own sleeps are of other kinds. */
-static inline int futex_refuse(void)
+/* One call of several that go by the same number: where argument `index` has this value. */
+static inline int call_refuse(unsigned call, unsigned index, unsigned value, unsigned error)
 {
     struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAIT, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                 (unsigned) offsetof(struct seccomp_data, args) + 8 * index),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
 
     return 0 == prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? prctl(PR_SET_SECCOMP, 2, &program) : -1;
+}
+
+/* Sleeping on a word that processes share; the C library's own sleeps are of other kinds. */
+static inline int futex_refuse(void)
+{
+    return call_refuse(SYS_futex, 1, FUTEX_WAIT, ENOSYS);
 }
 
 /* As after the start of a program whose file may be executed and not read; root does without its
@@ -62,6 +71,35 @@ static inline int process_hide(void)
     data[0].effective &= ~(1u << CAP_SYS_PTRACE);
     data[0].permitted &= ~(1u << CAP_SYS_PTRACE);
     return 0 == syscall(SYS_capset, &header, data) ? prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) : -1;
+}
+
+/* What an administrator may refuse, by its name: 0, or -1 and errno. */
+static inline int refuse(const char *what, unsigned error)
+{
+    static const struct {
+        const char *name;
+        unsigned one, other;
+    } calls[] = {
+        {"no-copy", SYS_process_vm_readv, SYS_process_vm_writev},
+        {"no-memfd", SYS_memfd_create, SYS_memfd_create},
+        {"no-fallocate", SYS_fallocate, SYS_fallocate},
+        {"no-random", SYS_getrandom, SYS_getrandom},
+        {"no-pidfd", SYS_pidfd_open, SYS_pidfd_open},
+    };
+
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (strcmp(what, calls[i].name) == 0)
+            return calls_refuse(calls[i].one, calls[i].other, error);
+    if (strcmp(what, "no-seals") == 0)
+        return call_refuse(SYS_fcntl, 1, F_ADD_SEALS, error);
+    if (strcmp(what, "no-locks") == 0)
+        return call_refuse(SYS_fcntl, 1, F_SETLK, error);
+    if (strcmp(what, "no-futex") == 0)
+        return futex_refuse();
+    if (strcmp(what, "hide") == 0)
+        return process_hide();
+    errno = EINVAL;
+    return -1;
 }
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shm_confine HOW PROGRAM [ARGUMENTS]: starts a program as an administrator might. HOW is no-copy:
- * the kernel refuses process_vm_readv and process_vm_writev; no-memfd: it refuses memfd_create;
- * no-futex: it lets no process sleep on shared memory; or little-memory: no file, and no memory
- * that counts as one, may be larger than 24 KiB. */
+/* shm_confine HOW PROGRAM [ARGUMENTS]: starts a program as an administrator might. HOW is
+ * little-memory: no file, and no memory that counts as one, may be larger than 24 KiB; or a name
+ * that refuse.h has, with ":enosys" behind it where the kernel is to know no such call. */
 #define _GNU_SOURCE
 #include "test/mpi/refuse.h"
 
@@ -21,20 +20,12 @@ static int memory_limit(void)
 
 int main(int argc, char **argv)
 {
-    int status = -1;
-
     if (argc < 3)
         return 2;
-    if (strcmp(argv[1], "no-copy") == 0)
-        status = copy_refuse();
-    else if (strcmp(argv[1], "no-futex") == 0)
-        status = futex_refuse();
-    else if (strcmp(argv[1], "little-memory") == 0)
-        status = memory_limit();
-    else if (strcmp(argv[1], "no-memfd") == 0)
-        status = calls_refuse(SYS_memfd_create, SYS_memfd_create, EPERM);
-    if (status != 0) {
-        fprintf(stderr, "shm_confine: %s: %s\n", argv[1], strerror(errno));
+    char *how = strtok(argv[1], ":");
+    unsigned error = strtok(NULL, ":") ? ENOSYS : EPERM;
+    if ((strcmp(how, "little-memory") == 0 ? memory_limit() : refuse(how, error)) != 0) {
+        fprintf(stderr, "shm_confine: %s: %s\n", how, strerror(errno));
         return 77;
     }
     execvp(argv[2], argv + 2);

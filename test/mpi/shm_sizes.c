@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every size of message from 0 to 70,000 bytes arrives unchanged, in both directions at once, in
- * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide|scarce]]. With "refuse" the
- * kernel begins to refuse process_vm_readv and process_vm_writev when half of the sizes are done;
- * from then on ranks in fours exchange with another rank, of which no process has copied yet. With
- * "hide" it closes the process to all others from the start, as one whose file can only be
- * executed. With "scarce" every second process can have no descriptor for the first third
- * of a second.
+ * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide|scarce|none-left|later
+ * HOW]]. With "refuse" the kernel begins to refuse process_vm_readv and process_vm_writev when half
+ * of the sizes are done; from then on ranks in fours exchange with another rank, of which no
+ * process has copied yet. With "hide" it closes the process to all others from the start, as one
+ * whose file can only be executed. With "scarce" every second process can have no descriptor for
+ * the first third of a second, with "none-left" never. With "later" the kernel begins to refuse
+ * what refuse.h calls HOW when MPI_Init is over.
  */
 #define _GNU_SOURCE
 #include "test/mpi/refuse.h"
@@ -116,9 +117,10 @@ static void descriptors_give(int signal_number)
     (void) setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
-static int descriptors_take(void)
+/* For so long; 0: for ever. */
+static int descriptors_take(int microseconds)
 {
-    struct itimerval later = {.it_value.tv_usec = 333333};
+    struct itimerval later = {.it_value.tv_usec = microseconds};
     struct rlimit few;
     int next = dup(STDERR_FILENO);
 
@@ -151,7 +153,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "shm_sizes: needs an even number of ranks, a step of at least 1, memory\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (argc > 2 && strcmp(argv[2], "scarce") == 0 && rank % 2 == 1 && descriptors_take() != 0) {
+    if (argc > 3 && strcmp(argv[2], "later") == 0 && refuse(argv[3], EPERM) != 0) {
+        perror("shm_sizes: cannot refuse");
+        MPI_Abort(MPI_COMM_WORLD, 77);
+    }
+    bool is_scarce = argc > 2 && strcmp(argv[2], "scarce") == 0;
+    bool none_left = argc > 2 && strcmp(argv[2], "none-left") == 0;
+    if ((is_scarce || none_left) && rank % 2 == 1 &&
+        descriptors_take(is_scarce ? 333333 : 0) != 0) {
         perror("shm_sizes: descriptors");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }

@@ -210,6 +210,46 @@ static void what_does_not_fit_is_refused(void)
     unlink(path);
 }
 
+/* Bytes of 0x80 and above begin commands of some terminals. */
+static void what_is_quoted_can_be_printed(void)
+{
+    static const char damaged[] = "[profile]\nschema = \x9b"
+                                  "31m\xff\n[end]\n";
+    snprintf(path, sizeof(path), "%s/profile", folder);
+    text_write(damaged, sizeof(damaged) - 1);
+    refused("schema = ?31m?");
+}
+
+/* The umask holds for the profile, and the user's cache is the user's alone. */
+static void what_is_made_is_no_more_open_than_wanted(void)
+{
+    static struct lane_file written;
+    static struct cluster_model cluster;
+    struct model_error error;
+    struct stat status;
+    uint64_t chance = 19;
+    chance_profile(&chance, &written, &cluster);
+    mode_t before = umask(0077);
+    setenv("HOME", folder, 1);
+    snprintf(path, sizeof(path), "%s/.cache/multilane/profile", folder);
+    CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
+    CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600, "mode %o", status.st_mode);
+    umask(0022);
+    CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
+    CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0644, "mode %o", status.st_mode);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    CHECK(profile_write(strcat(path, "/profile"), &written, &cluster, &error), "%s", error.text);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0700, "mode %o", status.st_mode);
+    rmdir(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    umask(before);
+}
+
 static void absence_is_no_complaint(void)
 {
     static struct lane_file read;
@@ -476,6 +516,8 @@ int main(void)
     profiles_are_read_as_they_were_written();
     every_truncation_is_refused();
     what_does_not_fit_is_refused();
+    what_is_quoted_can_be_printed();
+    what_is_made_is_no_more_open_than_wanted();
     absence_is_no_complaint();
     what_cannot_be_written_is_said();
     paths_follow_the_environment();

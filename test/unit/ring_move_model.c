@@ -2,7 +2,7 @@
 /* Walks all interleavings of a sender that goes on in other rings, larger and smaller, and of the
  * receiver that follows, with the memory order that they state and no more: every message comes
  * once and in order, no ring is written or cleared while the other end may still read it, and
- * neither end waits for ever. */
+ * neither end waits for ever. The receiver may refuse rings: then what was in them comes again. */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,7 +53,9 @@ static struct {
     /* the case */
     uint32_t count;       /* messages */
     uint32_t moves;       /* bit i: the sender would like to go on elsewhere before message i */
+    uint32_t refusals;    /* bit i: the receiver cannot follow to ring i + 1 */
     bool too_early;       /* a sender that does not wait for the receiver, which must be found */
+    bool uncleared;       /* a receiver that refuses and leaves the ring as it was, likewise */
     bool taken_too_early; /* a receiver that does not empty the ring, which must be found */
     /* what both share */
     _Alignas(64) struct ring_line memory[RINGS][LINES];
@@ -64,7 +66,12 @@ static struct {
     struct ring_sender sender;
     struct ring_receiver receiver;
     uint32_t announced; /* by the sender */
+    uint32_t place;     /* that it writes in */
+    uint32_t number;    /* of its next message */
+    uint32_t first;     /* message in the ring announced last */
+    uint32_t moved;     /* bit i: before message i, which may come again */
     uint32_t read;      /* by the receiver */
+    uint32_t read_at;   /* the place */
     struct end ends[ENDS];
     struct clock clocks[ENDS];
     struct word words[WORDS_MAX];
@@ -156,40 +163,92 @@ static void item_next(void)
     model.ends[walk.running].seen_hash = 0;
 }
 
-/* As shm_outbound_grow and shm_outbound_shrink do: goes on in the other place, cleared. */
-static void sender_move(void)
+static void ring_clear(uint32_t place)
 {
-    uint32_t next = model.announced + 1, place = next % RINGS;
-
-    if (!model.too_early && !ring_move_done(&model.move, model.announced))
-        return; /* another time */
-    /* The receiver's looks at that place, when it was last in use, happened before. */
-    if (model.last_read[place] > model.clocks[SENDER].of[RECEIVER])
-        walk_fail("a ring is cleared that the receiver may still read");
     memset(model.memory[place], 0, sizeof(model.memory[place]));
     memset(&model.feedback[place], 0, sizeof(model.feedback[place]));
     for (uint32_t i = 0; i < model.word_count; i++)
         if (ring_of(model.words[i].address) == (int) place ||
             model.words[i].address == &model.feedback[place].freed)
             model.words[i].stored_by = -1;
+}
+
+/* As shm_outbound_grow and shm_outbound_shrink do: goes on in the other place, cleared. */
+static void sender_move(void)
+{
+    uint32_t next = model.announced + 1, place = (model.place + 1) % RINGS;
+
+    if (!model.too_early && !ring_move_done(&model.move, model.announced))
+        return; /* another time */
+    /* The receiver's looks at that place, when it was last in use, happened before. */
+    if (model.last_read[place] > model.clocks[SENDER].of[RECEIVER])
+        walk_fail("a ring is cleared that the receiver may still read");
+    ring_clear(place);
     model.stale[0] = 0;
     ring_sender_init(&model.sender, model.memory[place], LINES, &model.feedback[place],
                      model.stale);
     ring_move_announce(&model.move, next, LINES, place);
     model.announced = next;
+    model.place = place;
+    model.first = model.number;
 }
 
+/* As shm_send_refused does: back to the ring that the receiver has cleared. */
+static bool sender_returns(void)
+{
+    if (!ring_move_refused(&model.move, model.announced))
+        return false;
+    model.place = (model.place + 1) % RINGS;
+    model.stale[0] = 0;
+    ring_sender_init(&model.sender, model.memory[model.place], LINES, &model.feedback[model.place],
+                     model.stale);
+    ring_move_return(&model.move, model.announced);
+    return true;
+}
+
+/* False: there is no room yet. */
+static bool sender_send(void)
+{
+    unsigned char *room = ring_reserve_line(&model.sender);
+
+    if (!room)
+        return false;
+    room[0] = (unsigned char) (model.number + 1);
+    ring_publish_line(&model.sender, (uint8_t) model.number, RING_KIND_FIRST, 1);
+    return true;
+}
+
+/* Ends when the receiver is at the last ring, as the end of the module does. */
+static bool sender_goes_on(void)
+{
+    uint32_t bit = 1u << model.number;
+
+    if (model.refusals != 0 && sender_returns()) {
+        model.number = model.first;
+        return true;
+    }
+    if (model.number == model.count)
+        return false;
+    if ((model.moves & bit & ~model.moved) != 0) {
+        model.moved |= bit;
+        sender_move();
+    }
+    if (!sender_send())
+        return false;
+    model.number++;
+    return true;
+}
+
+/* Ends when the receiver is at the last ring, as the end of the module does. */
 static void sender_run(void)
 {
-    for (uint32_t number = 0; number < model.count; number++, item_next()) {
-        unsigned char *room;
-
-        if (model.moves >> number & 1)
-            sender_move();
-        while (wait_prepare(), NULL == (room = ring_reserve_line(&model.sender)))
+    while (wait_prepare(),
+           model.number < model.count ||
+               (model.refusals != 0 && !ring_move_done(&model.move, model.announced))) {
+        if (sender_goes_on())
+            item_next();
+        else
             wait_here();
-        room[0] = (unsigned char) (number + 1);
-        ring_publish_line(&model.sender, (uint8_t) number, RING_KIND_FIRST, 1);
     }
     walk_done();
 }
@@ -201,10 +260,19 @@ static void receiver_follow(void)
 
     if (announced == model.read || (!model.taken_too_early && ring_has_message(&model.receiver)))
         return;
-    ring_receiver_init(&model.receiver, model.memory[model.move.place], model.move.lines,
-                       &model.feedback[model.move.place]);
+    bool refuses = model.refusals >> (announced - 1) & 1;
+
+    if (refuses && !model.uncleared)
+        ring_clear(model.read_at);
+    else if (!refuses)
+        model.read_at = (uint32_t) model.move.place;
+    ring_receiver_init(&model.receiver, model.memory[model.read_at], LINES,
+                       &model.feedback[model.read_at]);
     model.read = announced;
-    ring_move_take(&model.move, announced);
+    if (refuses)
+        ring_move_refuse(&model.move, announced);
+    else
+        ring_move_take(&model.move, announced);
 }
 
 static void receiver_run(void)
@@ -243,6 +311,7 @@ static void run_begin(void)
     memset(model.last_read, 0, sizeof(model.last_read));
     memset(model.ends, 0, sizeof(model.ends));
     model.word_count = model.announced = model.read = 0;
+    model.place = model.read_at = model.number = model.first = model.moved = 0;
     ring_sender_init(&model.sender, model.memory[0], LINES, &model.feedback[0], model.stale);
     ring_receiver_init(&model.receiver, model.memory[0], LINES, &model.feedback[0]);
 }
@@ -258,7 +327,12 @@ static uint64_t state_hash(void)
     hash = walk_hash(hash, &model.sender, sizeof(model.sender));
     hash = walk_hash(hash, &model.receiver, sizeof(model.receiver));
     hash = walk_hash(hash, &model.announced, sizeof(model.announced));
+    hash = walk_hash(hash, &model.place, sizeof(model.place));
+    hash = walk_hash(hash, &model.number, sizeof(model.number));
+    hash = walk_hash(hash, &model.first, sizeof(model.first));
+    hash = walk_hash(hash, &model.moved, sizeof(model.moved));
     hash = walk_hash(hash, &model.read, sizeof(model.read));
+    hash = walk_hash(hash, &model.read_at, sizeof(model.read_at));
     hash = walk_hash(hash, model.clocks, sizeof(model.clocks));
     hash = walk_hash(hash, model.last_read, sizeof(model.last_read));
     for (uint32_t i = 0; i < model.word_count; i++) {
@@ -273,10 +347,11 @@ static uint64_t state_hash(void)
     return hash;
 }
 
-static bool case_holds(uint32_t count, uint32_t moves)
+static bool case_holds(uint32_t count, uint32_t moves, uint32_t refusals)
 {
     model.count = count;
     model.moves = moves;
+    model.refusals = refusals;
     return walk_all();
 }
 
@@ -286,15 +361,20 @@ static int faults_found(void)
     bool found;
 
     model.too_early = true;
-    found = !case_holds(5, 0x16);
+    found = !case_holds(5, 0x16, 0);
     model.too_early = false;
     if (!found)
         return fprintf(stderr, "a sender that does not wait is not found\n"), 1;
     model.taken_too_early = true;
-    found = !case_holds(4, 0x4);
+    found = !case_holds(4, 0x4, 0);
     model.taken_too_early = false;
     if (!found)
         return fprintf(stderr, "a receiver that leaves messages behind is not found\n"), 1;
+    model.uncleared = true;
+    found = !case_holds(3, 0x2, 0x1);
+    model.uncleared = false;
+    if (!found)
+        return fprintf(stderr, "a refusal that leaves old messages is not found\n"), 1;
     return 0;
 }
 
@@ -310,11 +390,15 @@ int main(void)
         return 1;
     /* Every choice of moments to go on elsewhere: there, and back, and there again. */
     for (uint32_t moves = 0; moves < 1u << 5 && !failed; moves++)
-        if (!case_holds(5, moves)) {
-            fprintf(stderr, "%s: moves %x\n", walk.failure, moves);
-            walk_report();
-            failed = 1;
-        }
+        failed = !case_holds(5, moves, 0);
+    /* The first ring, or the second, or both are refused. */
+    for (uint32_t moves = 1; moves < 1u << 3 && !failed; moves++)
+        for (uint32_t refusals = 1; refusals < 1u << 2 && !failed; refusals++)
+            failed = !case_holds(3, moves, refusals);
+    if (failed) {
+        fprintf(stderr, "%s: moves %x, refusals %x\n", walk.failure, model.moves, model.refusals);
+        walk_report();
+    }
     if (!failed)
         printf("%llu states, %llu runs: no message is lost between rings\n",
                (unsigned long long) walk.states, (unsigned long long) walk.runs);

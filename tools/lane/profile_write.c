@@ -3,6 +3,7 @@
 #include "tools/lane/profile_write.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,16 @@ static void print_profile(FILE *out, const struct lane_file *file,
     fprintf(out, "\n[end]\n");
 }
 
+/* In the user's own cache others have nothing to look for (XDG Base Directory Specification). */
+static mode_t folder_mode(const char *folder)
+{
+    const char *const own[] = {getenv("XDG_CACHE_HOME"), getenv("HOME")};
+    for (int i = 0; i < 2; i++)
+        if (own[i] && own[i][0] == '/' && strncmp(folder, own[i], strlen(own[i])) == 0)
+            return 0700;
+    return 0777;
+}
+
 /* Makes the folders in which `path` is. */
 static bool make_folders(const char *path, struct model_error *error)
 {
@@ -148,7 +159,7 @@ static bool make_folders(const char *path, struct model_error *error)
     snprintf(folder, sizeof(folder), "%s", path);
     for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = '\0';
-        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        if (mkdir(folder, folder_mode(folder)) != 0 && errno != EEXIST)
             return model_fail(error, "%.120s: the folder cannot be made: %s", folder,
                               strerror(errno));
         *at = '/';
@@ -162,8 +173,11 @@ static int temporary_make(const char *path, char name[PROFILE_PATH_CHARS + 16],
 {
     if (!make_folders(path, error))
         return -1;
-    snprintf(name, PROFILE_PATH_CHARS + 16, "%.*s.XXXXXX", PROFILE_PATH_CHARS - 1, path);
-    int fd = mkstemp(name);
+    /* Not mkstemp, which makes it for its owner alone, whatever the umask allows. */
+    snprintf(name, PROFILE_PATH_CHARS + 16, "%.*s.%d", PROFILE_PATH_CHARS - 1, path,
+             (int) getpid());
+    unlink(name);
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         model_fail(error, "%.120s: cannot be written: %s", path, strerror(errno));
     return fd;
@@ -194,7 +208,7 @@ bool profile_write(const char *path, const struct lane_file *file,
         return model_fail(error, "%.120s: no memory to write it", path);
     }
     print_profile(out, file, cluster);
-    bool written = !ferror(out) && fchmod(fd, 0644) == 0;
+    bool written = !ferror(out);
     written = fclose(out) == 0 && written;
     if (written && rename(name, path) == 0)
         return true;

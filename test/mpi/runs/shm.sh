@@ -55,11 +55,11 @@ shm_runs() {
     # No memory for any larger ring: all goes in pieces.
     mpi shm.traffic.5.pieces 5 $shm --mca btl_shm_memory_max 0 -- shm_traffic 1
     mpi shm.sizes.pieces 2 $shm --mca btl_shm_memory_max 0 --mca btl_shm_single_copy none -- shm_sizes 97
+    mpi shm.sizes.pieces.multilane 2 --mca pml multilane --mca btl self,shm --mca btl_shm_memory_max 0 -- shm_sizes 97
     mpi shm.traffic.2.any-memory 2 $shm --mca btl_shm_memory_max inf -- shm_traffic 1
     mpi shm.traffic.64.multilane 64 --mca pml multilane --mca btl self,shm -- shm_traffic $shm_seconds
     mpi shm.both.sizes 2 $both -- shm_sizes 31
     mpi shm.both.traffic.5 5 $both -- shm_traffic $shm_seconds
-    # Of 2 each has memory of its own, 4 have the job's.
     for n in 2 4; do
         mpi "shm.first-thread.before.$n" $n --mca pml multilane --mca btl self,shm -- first_thread before
         mpi "shm.first-thread.after.$n" $n --mca pml multilane --mca btl self,shm -- first_thread after
@@ -95,6 +95,7 @@ shm_runs
 
 confine=$build/test/mpi/shm_confine
 shm_sizes=$build/test/mpi/shm_sizes
+ring=$build/test/mpi/ring
 unshare=$(command -v unshare)
 
 # mixed BTLS NAME COMMAND...: the first of two ranks is as always, the second is started so.
@@ -108,6 +109,7 @@ mixed() {
 
 # shellcheck disable=SC2086
 shm_confined() {
+    local pml call n
     mpi shm.copy-refused 2 $shm -- "$confine" no-copy "$shm_sizes" 97
     mixed self,shm shm.copy-refused-to-one "$confine" no-copy "$shm_sizes" 97
     mpi shm.copy-refused-later 2 $shm -- shm_sizes 97 refuse
@@ -125,7 +127,25 @@ shm_confined() {
     mixed self,shm shm.one-hidden "$shm_sizes" 97 hide
     mpi_says shm.hidden-aloud 'btl_shm_single_copy is cma, but the memory of process .* cannot be read' \
         2 $shm --mca btl_shm_single_copy cma -- shm_sizes 97 hide
-    mpi_says shm.scarce 'cannot be opened now: Too many open files' 2 $shm -- shm_sizes 97 scarce
+    mpi_says shm.scarce 'cannot be mapped by process .*: Too many open files' 2 $shm -- shm_sizes 97 scarce
+    for pml in ob1 multilane; do
+        mpi_says shm.none-left.$pml 'Its messages go by a small ring' 4 --mca pml $pml --mca btl self,shm -- \
+            shm_sizes 97 none-left
+        mpi shm.none-left.$pml.pieces 2 --mca pml $pml --mca btl self,shm --mca btl_shm_memory_max 80k -- \
+            shm_sizes 97 none-left
+    done
+    # Each call that has another way, refused from the start, and from MPI_Init on as by a daemon that
+    # drops its rights.
+    for call in seals memfd fallocate locks random pidfd; do
+        mpi shm.no-$call.2 2 $shm -- "$confine" no-$call "$shm_sizes" 997
+        mpi shm.no-$call.5 5 --mca pml multilane --mca btl self,shm -- "$confine" no-$call:enosys "$ring" 3
+        mixed self,shm shm.no-$call.one "$confine" no-$call "$shm_sizes" 97
+    done
+    for call in no-memfd no-fallocate no-locks no-pidfd no-copy hide; do
+        for n in 2 4; do
+            mpi shm.later-$call.$n $n --mca pml multilane --mca btl self,shm -- shm_sizes 997 later $call
+        done
+    done
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
         2 --mca pml ob1 --mca btl self,shm,tcp --mca btl_tcp_if_include lo -- "$confine" little-memory "$shm_sizes" 9700
