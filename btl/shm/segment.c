@@ -604,11 +604,19 @@ static uint32_t units_find(const struct segment *segment, uint32_t count)
     return segment->unit_count;
 }
 
-/* A fault of a read brings the pages around it as well, one of a write its own page alone. */
-static void channel_fault_in(const struct channel *channel, size_t bytes)
+/* Reserves the channel's memory, cleared, with all its pages in this process's tables by one call:
+ * else each would fault when a message first comes to it, here and again at the receiver, whom
+ * faults bring pages around them only where these were written before. */
+static int channel_fault_in(const struct segment *segment, struct channel *channel, size_t offset,
+                            size_t bytes)
 {
-    for (size_t at = 0; at < bytes; at += SEGMENT_ALIGN)
-        (void) *((const volatile unsigned char *) channel + at);
+    if (madvise(channel, bytes, MADV_POPULATE_WRITE) == 0)
+        return 0;
+    int error = errno;
+    if (error == EINVAL || is_refused(error)) /* an older kernel, a filter */
+        return memory_reserve(segment->fd, offset, bytes);
+    (void) memory_release(segment->fd, offset, bytes); /* of what did get memory */
+    return error == EFAULT ? ENOSPC : error;
 }
 
 struct channel *shm_segment_channel_get(struct segment *segment, uint32_t lines, int node,
@@ -627,12 +635,11 @@ struct channel *shm_segment_channel_get(struct segment *segment, uint32_t lines,
                       memory_release(segment->fd, offset, bytes);
     memory_place(channel, sizeof(*channel), own_node);
     memory_place(channel->lines, ring_bytes(lines), node);
-    errno = memory_reserve(segment->fd, offset, bytes);
+    errno = channel_fault_in(segment, channel, offset, bytes);
     if (errno != 0)
         return NULL;
     if (!is_cleared)
         memset(channel, 0, bytes);
-    channel_fault_in(channel, bytes);
     memset(segment->units + first, UNIT_USED, count);
     return channel;
 }
