@@ -95,11 +95,31 @@ static bool copies_apply(const struct startup_costs *costs, struct model_lane_co
     return true;
 }
 
-static void set_measured(struct model_lane *lane, enum model_way way)
+static void set_measured(struct model_lane *lane, enum model_way way, uint32_t range,
+                         enum model_attribute attribute)
 {
-    model_lane_set_source(lane, way, MODEL_OVERHEAD_SEND, MODEL_SOURCE_MEASURED);
-    model_lane_set_source(lane, way, MODEL_OVERHEAD_RECEIVE, MODEL_SOURCE_MEASURED);
-    model_lane_set_source(lane, way, MODEL_BANDWIDTH, MODEL_SOURCE_MEASURED);
+    lane->source[way][range][attribute] = MODEL_SOURCE_MEASURED;
+}
+
+/* Of sends, all but what fits a line of the ring. */
+static void sends_are_measured(struct model_lane *lane)
+{
+    for (uint32_t i = 1; i < lane->cost[MODEL_BY_SEND].range_count; i++) {
+        set_measured(lane, MODEL_BY_SEND, i, MODEL_OVERHEAD_SEND);
+        set_measured(lane, MODEL_BY_SEND, i, MODEL_OVERHEAD_RECEIVE);
+        set_measured(lane, MODEL_BY_SEND, i, MODEL_BANDWIDTH);
+    }
+}
+
+/* Of copies by the kernel, what each takes beside its bytes, and the bandwidth up to STARTUP_256K.
+ */
+static void copies_are_measured(struct model_lane *lane, enum model_way way)
+{
+    for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
+        set_measured(lane, way, i, MODEL_OVERHEAD_SEND);
+        set_measured(lane, way, i, MODEL_OVERHEAD_RECEIVE);
+    }
+    set_measured(lane, way, 0, MODEL_BANDWIDTH);
 }
 
 /* Both ends at once. Up to STARTUP_256K the data moves between two caches, and what moves it is
@@ -112,7 +132,8 @@ static void both_apply(struct model_lane *lane)
         both->ranges[i].bandwidth_bytes_s +=
             model_lane_range_at(lane, MODEL_BY_PUT, both->ranges[i].largest_bytes)
                 ->bandwidth_bytes_s;
-    set_measured(lane, MODEL_BY_BOTH);
+    memcpy(lane->source[MODEL_BY_BOTH], lane->source[MODEL_BY_GET],
+           sizeof(lane->source[MODEL_BY_BOTH]));
 }
 
 static void copies_of_memory_apply(const struct startup_costs *costs, struct model_lane *lane)
@@ -121,7 +142,7 @@ static void copies_of_memory_apply(const struct startup_costs *costs, struct mod
     if ((lane->can & MODEL_CAN_CONTROL) && sends->range_count > 1 &&
         sends->ranges[0].largest_bytes < STARTUP_BYTES(STARTUP_4K)) {
         sends_apply(costs, sends);
-        set_measured(lane, MODEL_BY_SEND);
+        sends_are_measured(lane);
     }
     if (!(lane->can & MODEL_CAN_GET))
         return;
@@ -130,7 +151,7 @@ static void copies_of_memory_apply(const struct startup_costs *costs, struct mod
         bool is_set = copies_apply(costs, &lane->cost[way]);
         is_copied = is_copied && is_set;
         if (is_set)
-            set_measured(lane, (enum model_way) way);
+            copies_are_measured(lane, (enum model_way) way);
     }
     if (is_copied && (lane->can & MODEL_CAN_CONTROL))
         both_apply(lane);

@@ -77,7 +77,8 @@ void model_lane_set_source(struct model_lane *lane, enum model_way way,
         for (int j = 0; j < MODEL_ATTRIBUTES; j++)
             if ((way == MODEL_WAYS || way == (enum model_way) i) &&
                 (attribute == MODEL_ATTRIBUTES || attribute == (enum model_attribute) j))
-                lane->source[i][j] = (uint8_t) source;
+                for (int range = 0; range < MODEL_LANE_RANGES_MAX; range++)
+                    lane->source[i][range][j] = (uint8_t) source;
 }
 
 void model_lane_set_cost(struct model_lane *lane, enum model_way way,

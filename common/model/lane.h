@@ -115,7 +115,8 @@ struct model_lane {
     double shared_bytes_s;
 
     struct model_lane_cost cost[MODEL_WAYS];
-    uint8_t source[MODEL_WAYS][MODEL_ATTRIBUTES]; /* enum model_source */
+    /* Of each way, range and attribute: enum model_source. */
+    uint8_t source[MODEL_WAYS][MODEL_LANE_RANGES_MAX][MODEL_ATTRIBUTES];
 };
 
 /* Lanes of one group count together at most this. A group that was not measured carries what its
@@ -133,8 +134,8 @@ void model_lane_init(struct model_lane *lane, const char *name);
 void model_lane_set_cost(struct model_lane *lane, enum model_way way,
                          const struct model_lane_range *range);
 
-/* Says where an attribute of one way comes from, or of every way with MODEL_WAYS; every attribute
- * with MODEL_ATTRIBUTES. */
+/* Says where an attribute of one way comes from in all ranges, or of every way with MODEL_WAYS;
+ * every attribute with MODEL_ATTRIBUTES. */
 void model_lane_set_source(struct model_lane *lane, enum model_way way,
                            enum model_attribute attribute, enum model_source source);
 

@@ -36,11 +36,11 @@ static void good_texts_are_applied(void)
         CHECK(range->overhead_send_s == 1e-7, "another device's overhead");
         CHECK(range->reg_cost_s == 0, "another BTL's registration");
     }
-    CHECK(lane.source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_USER &&
-              lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_USER,
+    CHECK(lane.source[MODEL_BY_SEND][0][MODEL_LATENCY] == MODEL_SOURCE_USER &&
+              lane.source[MODEL_BY_SEND][0][MODEL_BANDWIDTH] == MODEL_SOURCE_USER,
           "the user gave them");
-    CHECK(lane.source[MODEL_BY_SEND][MODEL_OVERHEAD_SEND] != MODEL_SOURCE_USER &&
-              lane.source[MODEL_BY_SEND][MODEL_REG_COST] != MODEL_SOURCE_USER,
+    CHECK(lane.source[MODEL_BY_SEND][0][MODEL_OVERHEAD_SEND] != MODEL_SOURCE_USER &&
+              lane.source[MODEL_BY_SEND][0][MODEL_REG_COST] != MODEL_SOURCE_USER,
           "the user did not give these");
 
     lane = lane_with_costs();
@@ -48,8 +48,8 @@ static void good_texts_are_applied(void)
     CHECK(lane.cost[0].ranges[0].overhead_send_s + lane.cost[0].ranges[0].overhead_receive_s ==
               3e-6,
           "both halves together are the overhead");
-    CHECK(lane.source[MODEL_BY_SEND][MODEL_OVERHEAD_SEND] == MODEL_SOURCE_USER &&
-              lane.source[MODEL_BY_SEND][MODEL_OVERHEAD_RECEIVE] == MODEL_SOURCE_USER,
+    CHECK(lane.source[MODEL_BY_SEND][0][MODEL_OVERHEAD_SEND] == MODEL_SOURCE_USER &&
+              lane.source[MODEL_BY_SEND][0][MODEL_OVERHEAD_RECEIVE] == MODEL_SOURCE_USER,
           "of the user");
     lane = lane_with_costs();
     attr_apply(text, "verbs", "mlx5_0:1", &lane);

@@ -64,7 +64,7 @@ static void values_are_taken_over(void)
         CHECK(range[1].overhead_send_s == 0 && range[1].reg_cost_s == 0, "unknown is nothing");
     }
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        CHECK(lane.source[MODEL_BY_SEND][i] == MODEL_SOURCE_DECLARED, "attribute %d", i);
+        CHECK(lane.source[MODEL_BY_SEND][0][i] == MODEL_SOURCE_DECLARED, "attribute %d", i);
 }
 
 static void no_ability_without_its_ground(void)

@@ -123,7 +123,7 @@ static void profiles_are_read_as_they_were_written(void)
             CHECK(a->cost[MODEL_BY_SEND].range_count == b->cost[MODEL_BY_SEND].range_count,
                   "round %d: sends of %s came back in %u ranges", round, a->name,
                   (unsigned) b->cost[MODEL_BY_SEND].range_count);
-            CHECK(b->source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_PROFILE, "source");
+            CHECK(b->source[MODEL_BY_SEND][0][MODEL_BANDWIDTH] == MODEL_SOURCE_PROFILE, "source");
         }
         CHECK(read.has_cluster == written.has_cluster, "cluster");
         CHECK(!read.has_cluster ||
@@ -315,7 +315,7 @@ static void costs_are_replaced_and_abilities_kept(void)
     CHECK(profile_apply(&profile, PROFILE_NODE, &lane), "the other placement inside the node");
     CHECK(lane.can == MODEL_CAN_SEND && !lane.cost[MODEL_BY_GET].range_count, "abilities stay");
     CHECK(lane.cost[MODEL_BY_SEND].ranges[0].bandwidth_bytes_s == 1e9, "costs are the profile's");
-    CHECK(lane.source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_PROFILE, "so is the source");
+    CHECK(lane.source[MODEL_BY_SEND][0][MODEL_LATENCY] == MODEL_SOURCE_PROFILE, "so is the source");
     CHECK(lane.reg_cached_s == 3e-7, "and a registration from the cache");
     profile.lanes[0].reg_cached_s = -1;
     CHECK(profile_apply(&profile, PROFILE_NODE, &lane) && lane.reg_cached_s == 3e-7,
@@ -384,9 +384,18 @@ static void measured_costs_replace_declared_ones(void)
     CHECK(bandwidth_of(&lane, MODEL_BY_GET, 262145) == 11e9, "and beyond them");
     CHECK(fabs(bandwidth_of(&lane, MODEL_BY_BOTH, 262144) / 30e9 - 1) < 0.1, "both in caches");
     CHECK(bandwidth_of(&lane, MODEL_BY_BOTH, 262145) == 22e9, "both beyond them");
-    CHECK(lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
-              lane.source[MODEL_BY_SEND][MODEL_LATENCY] != MODEL_SOURCE_MEASURED,
+    CHECK(lane.source[MODEL_BY_SEND][1][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
+              lane.source[MODEL_BY_SEND][1][MODEL_LATENCY] != MODEL_SOURCE_MEASURED,
           "sources");
+    /* What was not measured does not say so: a line of the ring, and what the kernel copies beyond
+     * the caches. */
+    uint32_t last = lane.cost[MODEL_BY_GET].range_count - 1;
+    CHECK(lane.source[MODEL_BY_SEND][0][MODEL_BANDWIDTH] != MODEL_SOURCE_MEASURED, "a line");
+    for (int way = MODEL_BY_GET; way <= MODEL_BY_BOTH; way++)
+        CHECK(lane.source[way][0][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
+                  lane.source[way][last][MODEL_BANDWIDTH] != MODEL_SOURCE_MEASURED &&
+                  lane.source[way][last][MODEL_OVERHEAD_SEND] == MODEL_SOURCE_MEASURED,
+              "way %d", way);
 }
 
 /* The same code plans differently for unlike machines. */
@@ -423,7 +432,7 @@ static void a_crowd_waits_for_its_turns(void)
     CHECK(fabs(time_s / 21.9e-6 - 1) < 0.05, "64 KiB take %g", time_s);
     for (int way = 0; way < MODEL_WAYS; way++)
         CHECK(model_lane_range_at(&lane, (enum model_way) way, 65536)->latency_s == 1.9e-6 &&
-                  lane.source[way][MODEL_LATENCY] == MODEL_SOURCE_MEASURED,
+                  lane.source[way][0][MODEL_LATENCY] == MODEL_SOURCE_MEASURED,
               "the latency of way %d", way);
     CHECK(bandwidth_of(&lane, MODEL_BY_BOTH, 1 << 20) == bandwidth_of(&lane, MODEL_BY_GET, 1 << 20),
           "both ends have one processor");
@@ -434,7 +443,7 @@ static void a_crowd_waits_for_its_turns(void)
     CHECK(model_lane_check(&lane, &error), "%s", error.text);
     CHECK(bandwidth_of(&lane, MODEL_BY_SEND, 32768) == 27e9 &&
               fabs(bandwidth_of(&lane, MODEL_BY_SEND, 32769) / 3.56e9 - 1) < 0.01 &&
-              lane.source[MODEL_BY_GET][MODEL_LATENCY] == MODEL_SOURCE_DEFAULT,
+              lane.source[MODEL_BY_GET][0][MODEL_LATENCY] == MODEL_SOURCE_DEFAULT,
           "a busy machine");
 }
 
@@ -456,7 +465,7 @@ static void impossible_costs_change_nothing(void)
             }
             startup_apply_socket(&costs, &lane);
             CHECK(model_lane_check(&lane, NULL) &&
-                      lane.source[MODEL_BY_PUT][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
+                      lane.source[MODEL_BY_PUT][0][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
                   "%g as number %zu", wrong[i], at);
         }
 }
@@ -482,8 +491,8 @@ static void sockets_inside_a_node_are_measured(void)
     CHECK(fabs(range->overhead_send_s + range->overhead_receive_s - 7.5e-6) < 1e-12 &&
               range->latency_s == 0 && lane.shared_bytes_s == 0 && lane.group != 0,
           "what else it takes");
-    CHECK(lane.source[MODEL_BY_PUT][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
-              lane.source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_MEASURED,
+    CHECK(lane.source[MODEL_BY_PUT][0][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
+              lane.source[MODEL_BY_SEND][0][MODEL_LATENCY] == MODEL_SOURCE_MEASURED,
           "sources");
 }
 

@@ -121,8 +121,8 @@ static void a_link_has_the_bandwidth_it_says(void)
         CHECK(bytes_s == cases[i].bytes_s && !complaint.text[0], "%s: %g, \"%s\"", cases[i].name,
               bytes_s, complaint.text);
         CHECK(cases[i].name[0] == 's' ||
-                  lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_STOCK_BTL,
-              "%s: source %d", cases[i].name, lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH]);
+                  lane.source[MODEL_BY_SEND][0][MODEL_BANDWIDTH] == MODEL_SOURCE_STOCK_BTL,
+              "%s: source %d", cases[i].name, lane.source[MODEL_BY_SEND][0][MODEL_BANDWIDTH]);
     }
 }
 
@@ -138,7 +138,7 @@ static void a_ranking_is_not_taken_for_a_bandwidth(void)
         CHECK(first == bandwidth_of(&more, &lane, &complaint) && first > 1e9, "%s: %g", names[i],
               first);
         CHECK(!complaint.text[0] &&
-                  lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
+                  lane.source[MODEL_BY_SEND][0][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
               "%s", complaint.text);
     }
 }
@@ -161,7 +161,7 @@ static void an_absurd_bandwidth_is_complained_of_and_not_used(void)
         CHECK(strstr(complaint.text, cases[i].name) && strstr(complaint.text, number) &&
                   strstr(complaint.text, "pml_multilane_lane_attr"),
               "\"%s\"", complaint.text);
-        CHECK(lane.source[MODEL_BY_SEND][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT, "%s",
+        CHECK(lane.source[MODEL_BY_SEND][0][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT, "%s",
               cases[i].name);
         CHECK(model_lane_check(&lane, &why), "%s", why.text);
     }
@@ -240,7 +240,7 @@ static void tcp_has_the_speed_of_its_network(void)
 {
     struct model_lane lane = tcp_over(2.9e9);
     const struct model_lane_range *sends = lane.cost[MODEL_BY_SEND].ranges;
-    const uint8_t *source = lane.source[MODEL_BY_SEND];
+    const uint8_t *source = lane.source[MODEL_BY_SEND][0];
     CHECK(sends->bandwidth_bytes_s == 2.9e9 && source[MODEL_BANDWIDTH] == MODEL_SOURCE_LINK &&
               source[MODEL_LATENCY] == MODEL_SOURCE_DEFAULT && lane.shared_bytes_s == 2.9e9,
           "%g by %d", sends->bandwidth_bytes_s, source[MODEL_BANDWIDTH]);

@@ -187,7 +187,7 @@ static void the_tool_prints_what_the_job_uses(const struct kind *kind)
     used_profile_load();
     CHECK(used_profile(), "%s: %s", kind->names[0], used_profile_story());
     struct peer_class *measured = class_met(kind, btls);
-    CHECK(measured->lanes[0].source[MODEL_BY_SEND][MODEL_LATENCY] == MODEL_SOURCE_PROFILE,
+    CHECK(measured->lanes[0].source[MODEL_BY_SEND][0][MODEL_LATENCY] == MODEL_SOURCE_PROFILE,
           "%s: the profile is not used", kind->names[0]);
     job_rows(of_job, sizeof(of_job));
     tool_rows(path, of_tool, sizeof(of_tool));

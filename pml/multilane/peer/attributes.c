@@ -285,7 +285,7 @@ static void attributes_measured(const struct lane *lane, struct model_lane *out)
 static void round_trip_apply(const struct lane *lane, struct model_lane *out)
 {
     for (int way = 0; lane->round_trip_s > 0 && way < MODEL_WAYS; way++) {
-        if (out->source[way][MODEL_LATENCY] <= MODEL_SOURCE_MEASURED)
+        if (out->source[way][0][MODEL_LATENCY] <= MODEL_SOURCE_MEASURED)
             continue;
         for (uint32_t i = 0; i < out->cost[way].range_count; i++)
             out->cost[way].ranges[i].latency_s = (double) lane->round_trip_s / 2;

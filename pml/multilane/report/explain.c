@@ -31,10 +31,9 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* The source of most numbers of one way, and the numbers from other sources. */
-static void sources_text(const struct model_lane *lane, int way, char *text, size_t size)
+/* The source of most numbers of one range, and the numbers from other sources. */
+static void sources_text(const uint8_t source[MODEL_ATTRIBUTES], char *text, size_t size)
 {
-    const uint8_t *source = lane->source[way];
     int counts[MODEL_SOURCES] = {0}, most = 0;
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         counts[source[i]]++;
@@ -61,7 +60,7 @@ static void print_way(struct table *table, const struct peer_class *class, int i
         double registration_s = model_registration(lane, range, around).fixed_s;
         char size[NUMBER_SIZE_CHARS], latency[NUMBER_TIME_CHARS], overhead[NUMBER_TIME_CHARS],
             registration[NUMBER_TIME_CHARS], sources[200];
-        sources_text(lane, way, sources, sizeof(sources));
+        sources_text(lane->source[way][r], sources, sizeof(sources));
         if (seen_bytes_s > 0)
             snprintf(seen, sizeof(seen), "%.3g GB/s", seen_bytes_s / 1e9);
         table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s\t%s\t%s\t%s", lane->name,
@@ -240,7 +239,7 @@ static void print_json_range(FILE *file, const struct peer_class *class, int ind
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         fprintf(file, "%s\"%s\": \"%s\"", i ? ", " : "",
                 model_attribute_name((enum model_attribute) i),
-                model_source_name((enum model_source) lane->source[way][i]));
+                model_source_name((enum model_source) lane->source[way][number][i]));
     fprintf(file, "}}");
 }
 
