@@ -15,15 +15,23 @@ static void moving_set(shm_peer_t *peer, bool moving)
     atomic_store_explicit(&peer->in_moving, moving, memory_order_relaxed);
 }
 
+/* Under shm.lock. Who finds the old one has no line in it: its sender would not have left it. */
+static void in_channel_set(shm_peer_t *peer, struct channel *channel)
+{
+    struct channel *before = atomic_load_explicit(&peer->in_channel, memory_order_relaxed);
+
+    atomic_store_explicit(&peer->in_channel, channel, memory_order_release); /* control_find */
+    if (before)
+        shm_segment_unmap(before, peer->in_bytes);
+}
+
 void shm_accept_end(shm_peer_t *peer)
 {
     struct connection *connection =
         atomic_load_explicit(&peer->in_connection, memory_order_relaxed);
 
     shm_attended_remove(peer);
-    if (peer->in_channel)
-        shm_segment_unmap(peer->in_channel, peer->in_bytes);
-    peer->in_channel = NULL;
+    in_channel_set(peer, NULL);
     moving_set(peer, false);
     free(peer->in_whole);
     peer->in_whole = NULL;
@@ -96,9 +104,7 @@ static void ring_begin(shm_peer_t *peer, struct connection *connection, struct c
                        uint32_t lines)
 {
     ring_attend(&peer->in, false); /* the sender may come back to it, and then has to ring */
-    if (peer->in_channel)
-        shm_segment_unmap(peer->in_channel, peer->in_bytes);
-    peer->in_channel = channel;
+    in_channel_set(peer, channel);
     peer->in_bytes = channel_bytes(lines);
     if (channel)
         ring_receiver_init(&peer->in, channel->lines, lines, &channel->feedback);

@@ -142,7 +142,8 @@ static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_pe
     return handle >= CONTROLS_MAX
                ? NULL
                : control_line(atomic_load_explicit(&peer->in_connection, memory_order_relaxed),
-                              peer->in_channel, handle);
+                              atomic_load_explicit(&peer->in_channel, memory_order_acquire),
+                              handle);
 }
 
 static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t handle)

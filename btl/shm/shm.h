@@ -122,10 +122,12 @@ struct mca_btl_base_endpoint_t {
     /* The ring may be read. Written under shm.lock, or by the thread that set `receiving`; read by
      * every thread that waits for the peer. Release: the ring is initialised (in_is_open). */
     _Atomic bool in_open;
-    _Atomic bool in_attended;   /* in shm.attended; written under shm.lock */
-    bool in_lingers;            /* still there, though its sender rings (attended.c) */
-    uint32_t in_lingers_from;   /* round of progress */
-    struct channel *in_channel; /* the peer's that the ring is in; NULL: in our segment */
+    _Atomic bool in_attended; /* in shm.attended; written under shm.lock */
+    bool in_lingers;          /* still there, though its sender rings (attended.c) */
+    uint32_t in_lingers_from; /* round of progress */
+    /* The peer's that the ring is in; NULL: in our segment. Release: it is mapped; acquire:
+     * control_find, which any thread calls. */
+    struct channel *_Atomic in_channel;
     size_t in_bytes;
     uint32_t in_ring;         /* which ring of the connection `in` is */
     _Atomic bool in_moving;   /* the peer writes into the next one: it follows when `in` is empty */

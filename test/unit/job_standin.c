@@ -177,7 +177,7 @@ static void peer_meet(int rank, uint32_t window)
     if (!peer_take_lanes(peer))
         abort();
     contact_events.met(peer, window);
-    peer->reachable = true;
+    peer_reach(peer, true);
     peer_list(peer);
     OPAL_THREAD_UNLOCK(&multilane.lock);
 }

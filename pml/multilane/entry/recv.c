@@ -133,7 +133,7 @@ static struct recv_request *matched_receive(void *buffer, size_t count, ompi_dat
     MCA_PML_BASE_RECV_START(&receive->base);
     recv_request_begin(receive);
     receive->matched = true;
-    inbound_take(inbound, receive);
+    (void) inbound_take(inbound, receive);
     return receive;
 }
 

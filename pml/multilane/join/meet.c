@@ -21,13 +21,14 @@ void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
         taking_begin(assembly->offered);
 }
 
-void inbound_take(struct inbound *inbound, struct recv_request *receiver)
+bool inbound_take(struct inbound *inbound, struct recv_request *receiver)
 {
     struct arrival *arrival = &inbound->arrival;
     struct peer *peer = arrival->peer;
     bool is_plain = inbound->is_plain, is_whole = true, is_lost = false;
     biased_lock(&peer->lock);
     inbound_release(inbound);
+    bool is_large = arrival->type != WIRE_EAGER;
     if (arrival->type == WIRE_PART) { /* the last part frees it, at any time from here on */
         is_whole = false;
         is_lost = peer_is_lost(peer);
@@ -48,4 +49,5 @@ void inbound_take(struct inbound *inbound, struct recv_request *receiver)
         inbound_free(inbound);
     }
     credit_tell_if_due(peer);
+    return is_large;
 }

@@ -6,9 +6,9 @@
 #include "match/inbound.h"
 #include "request/recv_request.h"
 
-/* Gives the message to the matched receive. Frees the inbound, now or with its last part. No
- * lock is held. */
-void inbound_take(struct inbound *inbound, struct recv_request *receiver);
+/* Gives the message to the matched receive. Frees the inbound, now or with its last part. True: it
+ * had not come whole. No lock is held. */
+bool inbound_take(struct inbound *inbound, struct recv_request *receiver);
 
 /* The same for a message with missing parts: moves what has gathered; later parts follow. With
  * the peer's lock held. */

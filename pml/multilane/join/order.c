@@ -165,7 +165,7 @@ static void ready_take(struct inbound *ready)
         struct recv_request *receiver = ready->receiver;
         ready->next = NULL;
         ready->receiver = NULL;
-        inbound_take(ready, receiver);
+        (void) inbound_take(ready, receiver);
         ready = next;
     }
 }

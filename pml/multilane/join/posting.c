@@ -24,9 +24,7 @@ static inline void request_list(struct recv_request *request, struct mca_pml_com
 static void receive_kept(struct inbound *inbound, struct recv_request *request)
 {
     struct peer *peer = inbound->arrival.peer;
-    bool is_large = inbound->arrival.type != WIRE_EAGER;
-    inbound_take(inbound, request);
-    if (is_large)
+    if (inbound_take(inbound, request))
         taking_drive(peer);
 }
 

@@ -378,21 +378,23 @@ bool recv_request_can_answer(struct recv_request *request)
 void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
                            uint32_t method, const struct wire_key *key, const void *key_bytes)
 {
-    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
-        return;
+    struct peer *peer = recv_request_peer(request);
     struct wire_rtr rtr = {.sender = request->sender,
-                           .receiver = request->handle,
                            .offset = offset,
                            .size = request->wanted - offset,
                            .method = method};
+    /* With a handle a lost peer may end it, in another thread: all else was read before. */
+    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
+        return;
+    rtr.receiver = request->handle;
     if (key)
         rtr.key = *key;
     struct control_message message;
-    control_write(&message, recv_request_peer(request), WIRE_RTR, &rtr, sizeof(rtr));
+    control_write(&message, peer, WIRE_RTR, &rtr, sizeof(rtr));
     control_append(&message, key_bytes, wire_keys_length(&rtr.key));
     handle_goes_out(request);
     if (method == WIRE_BY_SEND)
-        inflow_asked(recv_request_peer(request));
+        inflow_asked(peer);
     /* A sender that proposed a put expects this RTR, see send_request_expect. */
     if (method == WIRE_BY_PUT)
         control_send_expected(lane, &message);
