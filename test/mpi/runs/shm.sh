@@ -146,6 +146,11 @@ shm_confined() {
             mpi shm.later-$call.$n $n --mca pml multilane --mca btl self,shm -- shm_sizes 997 later $call
         done
     done
+    # A tcp lane beside it that never connects to one rank is left out.
+    # shellcheck disable=SC2016
+    mpi_says shm.beside-tcp-unconnected 'tcp .* is left out' 5 --mca pml multilane --mca btl self,shm,tcp \
+        --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-am -- /bin/sh -c \
+        '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "$0" no-getpeername "$1" 8 5; exec "$1" 8 5' "$confine" "$ring"
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
         2 --mca pml ob1 --mca btl self,shm,tcp --mca btl_tcp_if_include lo -- "$confine" little-memory "$shm_sizes" 9700
