@@ -151,6 +151,8 @@ shm_confined() {
     mpi_says shm.beside-tcp-unconnected 'tcp .* is left out' 5 --mca pml multilane --mca btl self,shm,tcp \
         --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-am -- /bin/sh -c \
         '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "$0" no-getpeername "$1" 8 5; exec "$1" 8 5' "$confine" "$ring"
+    mpi_says shm.little-address-space 'the address space .* holds larger rings' 2 --mca pml multilane --mca btl self,shm \
+        --mca btl_base_verbose 10 -- /bin/sh -c 'ulimit -v 400000 && exec "$0"' "$ring"
     # Too little memory for the lane: one sentence, and another lane.
     mpi_says shm.no-memory 'the memory to share with other processes .*: cannot create it: File too large' \
         2 --mca pml ob1 --mca btl self,shm,tcp --mca btl_tcp_if_include lo -- "$confine" little-memory "$shm_sizes" 9700
