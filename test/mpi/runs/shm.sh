@@ -166,6 +166,15 @@ shm_confined() {
     else
         mpi shm.two-pid-namespaces 2 $shm -- "$unshare" -p -f --mount-proc "$shm_sizes" 97
     fi
+    if ! unshare -m sh -c "mount -t tmpfs none /proc" 2>/dev/null; then
+        skip "${prefix}shm.no-proc" "nothing can be mounted over /proc in a namespace of its own here"
+    else
+        for n in 2 5; do
+            mpi shm.no-proc.$n $n --mca pml multilane --mca btl self,shm -- "$unshare" -m /bin/sh -c \
+                "mount -t tmpfs none /proc; exec $ring 8 2"
+        done
+        mixed self,shm shm.no-proc.one "$unshare" -m /bin/sh -c "mount -t tmpfs none /proc; exec $shm_sizes 97"
+    fi
     if ! unshare -U -r true 2>/dev/null; then
         skip "${prefix}shm.other-user-namespace" "this user may not make user namespaces"
     else
