@@ -148,9 +148,9 @@ shm_confined() {
     done
     # A tcp lane beside it that never connects to one rank is waited for no longer than any silent lane.
     # shellcheck disable=SC2016
-    mpi shm.beside-tcp-unconnected 5 --mca pml multilane --mca btl self,shm,tcp \
-        --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-am -- /bin/sh -c \
-        '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "$0" no-getpeername "$1" 8 20; exec "$1" 8 20' "$confine" "$ring"
+    mpi_says shm.beside-tcp-unconnected 'tcp .* is left out' 5 --mca pml multilane --mca btl self,shm,tcp \
+        --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-am --mca pml_multilane_learn 0 \
+        --mca pml_multilane_lane_attr tcp:bandwidth=50e9 -- /bin/sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "$0" no-getpeername "$1" 8 5; exec "$1" 8 5' "$confine" "$ring"
     mpi_says shm.little-address-space 'the address space .* holds larger rings' 2 --mca pml multilane --mca btl self,shm \
         --mca btl_base_verbose 10 -- /bin/sh -c 'ulimit -v 400000 && exec "$0"' "$ring"
     # Too little memory for the lane: one sentence, and another lane.
