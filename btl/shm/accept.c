@@ -123,7 +123,8 @@ static void ring_refuse(shm_peer_t *peer, struct connection *connection, int err
     if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
         SHM_SAY("a ring of process %s cannot be mapped by process %s: %s. Its messages go by a "
                 "small ring for now, which is slower.%s",
-                OPAL_NAME_PRINT(peer->name), OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), strerror(error),
+                OPAL_NAME_PRINT(peer->name), OPAL_NAME_PRINT(OPAL_PROC_MY_NAME),
+                shm_segment_open_error(error),
                 error == EMFILE ? " A higher limit (ulimit -n) helps." : "");
     shm_connection_clear(connection);
     ring_begin(peer, connection, NULL, 0);

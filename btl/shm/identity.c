@@ -30,7 +30,7 @@ static uint64_t shm_device_find(size_t bytes)
 
 bool shm_identity_is_open(void)
 {
-    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1 && access("/proc/self/fd", X_OK) == 0;
 }
 
 static int node_find(void)
@@ -79,7 +79,10 @@ const char *shm_identity_refuses(const struct shm_record *record, bool same_job,
 {
     const struct shm_record *own = &shm.record;
 
-    if (own->boot[0] == 0 || strncmp(own->boot, record->boot, sizeof(own->boot)) != 0)
+    /* Without /proc, in this process or that one, what Open MPI knows of their job has to do. */
+    bool knows_boot = own->boot[0] != 0 && record->boot[0] != 0;
+
+    if (knows_boot ? strncmp(own->boot, record->boot, sizeof(own->boot)) != 0 : !same_job)
         return "it runs on another machine";
     /* Hosts that share a kernel (containers, labs) stay apart unless one job covers them. */
     if (!same_job && own->host != record->host)

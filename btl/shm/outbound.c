@@ -273,7 +273,7 @@ static void segment_missing(shm_peer_t *peer, int error)
         peer->out_state = OUT_DEAD;
     } else if (in_vain) {
         SHM_SAY("the memory of process %s (%s) cannot be opened: %s.", OPAL_NAME_PRINT(peer->name),
-                shm_segment_kind_name(peer->kind), strerror(error));
+                shm_segment_kind_name(peer->kind), shm_segment_open_error(error));
         peer->out_unusable = true;
     }
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include "common/compat/modex.h"
@@ -41,6 +42,25 @@ static void memory_fit_files(void)
     shm.memory_max = most;
 }
 
+/* Of a limited address space our rings take this part at most: peers' rings and all else come
+ * beside. */
+#define SPACE_PART 4u
+
+static void memory_fit_space(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return;
+    uint64_t most = limit.rlim_cur / SPACE_PART / SPACE_FACTOR;
+    if (most >= shm.memory_max)
+        return;
+    SHM_VERBOSE("the address space (ulimit -v) holds larger rings of %llu bytes for this process, "
+                "not btl_shm_memory_max; large messages to some processes may go in pieces",
+                (unsigned long long) most);
+    shm.memory_max = most;
+}
+
 /* Release: pairs with shm_own_segment_is_live. */
 static void segment_live_set(enum segment_kind kind, bool live)
 {
@@ -64,6 +84,7 @@ bool shm_own_segment_ready(enum segment_kind kind)
         return true;
     if (kind == SEGMENT_FILE)
         memory_fit_files();
+    memory_fit_space();
     int error = shm_segment_create(
         segment, kind, kind == SEGMENT_FILE ? &shm.record.file : &shm.record.memfd,
         shm.connection_count, SPACE_FACTOR * shm.memory_max, shm.record.node, &failed);

@@ -704,6 +704,15 @@ int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce)
     return -1;
 }
 
+const char *shm_segment_open_error(int error)
+{
+    if (error == ENOENT || error == ESTALE)
+        return "that process has ended, or has closed its memory";
+    if (error == EACCES || error == EPERM)
+        return "the system does not let this process open it";
+    return strerror(error);
+}
+
 struct segment_header *shm_segment_map_header(int descriptor, size_t *bytes,
                                               uint32_t *connection_count)
 {

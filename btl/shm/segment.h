@@ -217,6 +217,9 @@ static inline uint64_t shm_segment_channel_offset(const struct segment *segment,
  * it is memory that its owner could shrink. */
 int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce);
 
+/* What such an errno means, in words. */
+const char *shm_segment_open_error(int error);
+
 /* Maps `bytes` at `offset`; NULL and errno. The descriptor must reach that far: no SIGBUS later. */
 void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes);
 void shm_segment_unmap(void *memory, size_t bytes);

@@ -299,8 +299,8 @@ extern mca_btl_base_module_t shm_module;
 /* identity.c: this process, and which peers it can reach. */
 int shm_identity_fill(struct shm_record *record);
 /* Whether the system lets other processes of this user open our descriptors. It does not if, for
- * example, the program's file may be executed and not read: then all of /proc/PID belongs to root.
- */
+ * example, the program's file may be executed and not read: then all of /proc/PID belongs to root;
+ * or if there is no /proc. */
 bool shm_identity_is_open(void);
 /* NULL if the peer that published `record` can be reached, and then *kind says how; else why not.
  */

@@ -374,6 +374,23 @@ static void test_lane_that_delivers_shows_life(void)
     end();
 }
 
+/* As a tcp lane that never connects, beside shared memory. */
+static void test_silent_beside_a_lane_that_delivers(void)
+{
+    begin();
+    lane_make_tcp(&lanes[0], false);
+    lanes[1].framed = lanes[1].renewable = false;
+    answers[0] = false;
+    keep_one();
+    pass(RENEWED_MS);
+    CHECK(lane_state(&lanes[0]) == LANE_SILENT, "lane 0 is waited for");
+    CHECK(lane_is_up(&lanes[1]), "lane 1 delivers");
+    answers[1] = false;
+    pass(RENEWED_MS);
+    CHECK(lane_is_up(&lanes[1]), "lane 1 delivers, whether or not the peer answers");
+    end();
+}
+
 /* A lane that is cut brings no word of its other end: another one does. */
 static void test_other_end_of_a_broken_lane_is_told(void)
 {
@@ -464,6 +481,7 @@ int main(void)
     test_trouble_is_of_one_peer();
     test_any_kind_of_lane_shows_life();
     test_lane_that_delivers_shows_life();
+    test_silent_beside_a_lane_that_delivers();
     test_other_end_of_a_broken_lane_is_told();
     test_unknown_endpoint_shows_nothing();
     test_sockets_are_asked_once_a_second();

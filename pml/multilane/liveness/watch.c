@@ -110,7 +110,8 @@ static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *
     if (lane->index >= 64)
         return;
     look->ask_lanes |= UINT64_C(1) << lane->index;
-    if (!lane->health.asked) {
+    /* One that loses nothing is never silent: its answer only shows that the peer is there. */
+    if (lane->framed && !lane->health.asked) {
         lane->health.asked = delivery->ask;
         lane->health.contrast_ns = 0;
     }
@@ -123,7 +124,7 @@ static void ask_all(struct delivery *delivery, struct look *look)
     ask_next(delivery);
     delivery->asked_ns = look->now;
     for (int i = 0; i < peer_lane_count(delivery->peer); i++)
-        if (lane_is_up(&delivery->peer->lanes[i]) && delivery->peer->lanes[i].framed)
+        if (lane_is_up(&delivery->peer->lanes[i]) && lane_sends(&delivery->peer->lanes[i]))
             lane_ask(delivery, &delivery->peer->lanes[i], look);
 }
 
