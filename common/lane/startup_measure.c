@@ -399,17 +399,25 @@ static bool measure_on(struct pair *pair, int processor, const cpu_set_t *allowe
     return false;
 }
 
+/* The processors that the system lets this thread have, also those that a launcher has bound it
+ * away from, which are its neighbours' in the job. The caller restores what it is bound to. */
+static bool processors_allowed(cpu_set_t *allowed)
+{
+    memset(allowed, 0xff, sizeof(*allowed));
+    return sched_setaffinity(0, sizeof(*allowed), allowed) == 0 &&
+           sched_getaffinity(0, sizeof(*allowed), allowed) == 0;
+}
+
 static bool measure_bound(struct pair *pair, struct startup_costs *costs)
 {
-    cpu_set_t before, one;
+    cpu_set_t before, allowed, one;
     int processor = sched_getcpu();
     CPU_ZERO(&one);
     if (processor < 0 || processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof(before), &before))
         return false;
     CPU_SET((unsigned) processor, &one);
-    if (sched_setaffinity(0, sizeof(one), &one))
-        return false;
-    bool is_good = measure_on(pair, processor, &before, costs);
+    bool is_good = processors_allowed(&allowed) && sched_setaffinity(0, sizeof(one), &one) == 0 &&
+                   measure_on(pair, processor, &allowed, costs);
     (void) sched_setaffinity(0, sizeof(before), &before);
     return is_good;
 }

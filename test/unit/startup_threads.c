@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that plays the peer while memory is measured: only where this process may run, on
+/* The thread that plays the peer while memory is measured: only where the system lets it run, on
  * another core, and it takes none of the program's signals. */
 #define _GNU_SOURCE
 #include "check.h"
@@ -43,16 +43,48 @@ static void it_takes_no_signals(void)
     CHECK(with_signals == 0, "%u of %u threads do", with_signals, threads);
 }
 
+/* What the system would say of a group of processes that may use this processor alone; below 0:
+ * all.
+ */
+static int only = -1;
+
+int sched_setaffinity(pid_t process, size_t bytes, const cpu_set_t *set)
+{
+    int (*affinity)(pid_t, size_t, const cpu_set_t *);
+    cpu_set_t one;
+    *(void **) &affinity = dlsym(RTLD_NEXT, "sched_setaffinity");
+    if (only < 0)
+        return affinity(process, bytes, set);
+    CPU_ZERO(&one);
+    CPU_SET((unsigned) only, &one);
+    CPU_AND(&one, &one, set);
+    return affinity(process, sizeof(one), &one);
+}
+
 static void none_is_made_for_a_processor_that_is_forbidden(void)
 {
-    cpu_set_t before, one;
+    cpu_set_t before;
+    CHECK(sched_getaffinity(0, sizeof(before), &before) == 0, "what is allowed");
+    only = sched_getcpu();
+    measure();
+    CHECK(threads == 0, "%u of %ld processors were tried", threads, sysconf(_SC_NPROCESSORS_CONF));
+    only = -1;
+    (void) sched_setaffinity(0, sizeof(before), &before);
+}
+
+/* A launcher binds each process of a job to a core of its own: the others' are its neighbours'. */
+static void a_bound_process_measures_with_its_neighbours(void)
+{
+    cpu_set_t before, one, after;
     CPU_ZERO(&one);
     CPU_SET((unsigned) sched_getcpu(), &one);
     CHECK(sched_getaffinity(0, sizeof(before), &before) == 0 &&
               sched_setaffinity(0, sizeof(one), &one) == 0,
           "it stays on one");
     measure();
-    CHECK(threads == 0, "%u of %ld processors were tried", threads, sysconf(_SC_NPROCESSORS_CONF));
+    CHECK(threads > 0 || CPU_COUNT(&before) < 2, "it found none of %d", CPU_COUNT(&before));
+    CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&after, &one),
+          "it is bound elsewhere now");
     (void) sched_setaffinity(0, sizeof(before), &before);
 }
 
@@ -82,6 +114,7 @@ int main(void)
 {
     it_takes_no_signals();
     none_is_made_for_a_processor_that_is_forbidden();
+    a_bound_process_measures_with_its_neighbours();
     threads_of_a_core_are_known();
     return check_end();
 }
