@@ -155,7 +155,7 @@ static void ring_begin_channel(shm_peer_t *peer, struct channel *channel, uint32
  * usual ring that is long: making its 4 MiB takes both ends some milliseconds (a microsecond or two
  * for each page that is cleared), and saves a tenth of what a message of 16 KiB and more takes. */
 #define USED_LAPS       8u
-#define USED_LAPS_USUAL 1024u
+#define USED_LAPS_USUAL 256u
 
 /* One that is full so often, each time within so many laps, holds its sender up. Where processes
  * share processors, a ring is full as well when its reader has had no turn, and larger rings for
