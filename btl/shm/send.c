@@ -361,6 +361,9 @@ size_t shm_send_room(mca_btl_base_module_t *btl, shm_peer_t *peer)
 {
     (void) btl;
     biased_lock(&peer->lock);
+    if (peer->out_direct) /* it may have refused a line because it is to be asked about its growth
+                           */
+        (void) room_get(peer, RING_HEADER_BYTES, RING_LINE_PAYLOAD);
     uint64_t lines = peer->out_direct ? ring_free_lines(&peer->out) : 0;
     uint64_t kept_back = kept_back_lines(peer);
     /* A ring that stays small takes no piece whole. */
@@ -388,25 +391,13 @@ static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t head
     return room;
 }
 
-/* The ring is full, or wants to be asked whether it should grow. */
-static __attribute__((noinline)) void *line_room_get(shm_peer_t *peer)
-{
-    biased_lock(&peer->lock);
-    void *room = room_get(peer, RING_HEADER_BYTES, RING_LINE_PAYLOAD);
-    biased_unlock(&peer->lock);
-    return room;
-}
-
 void *shm_send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
                        size_t payload_size)
 {
     (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size)))
         return reserve_any(peer, header_size, payload_size);
-    if (OPAL_UNLIKELY(!peer->out_direct))
-        return NULL;
-    void *room = ring_reserve_line(&peer->out);
-    return OPAL_LIKELY(room != NULL) ? room : line_room_get(peer);
+    return OPAL_LIKELY(peer->out_direct) ? ring_reserve_line(&peer->out) : NULL;
 }
 
 static __attribute__((noinline)) void commit_any(shm_peer_t *peer, size_t header_size,
