@@ -4,7 +4,6 @@
 
 #include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "opal/runtime/opal_progress.h"
 
@@ -276,14 +275,6 @@ static inline int rings_read(bool *bulk)
 #define QUIET_PART   64u
 #define QUIET_MAX_NS 5000u
 
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
-}
-
 void shm_receive_waits_at(const _Atomic uint32_t *waits)
 {
     atomic_store_explicit(&shm.waits, waits, memory_order_relaxed);
@@ -299,7 +290,7 @@ static inline bool call_only_looks(void)
 /* A batch of each ring in turn, so that all senders have their part. */
 static __attribute__((noinline)) int share_take(void)
 {
-    uint64_t begin = now_ns(), now = begin, quiet_since = begin;
+    uint64_t begin = shm_now_ns(), now = begin, quiet_since = begin;
     uint64_t since = begin - atomic_load_explicit(&shm.share_ended_ns, memory_order_relaxed);
     uint64_t share = since / SHARE_PART, quiet = since / QUIET_PART;
     int events = 0;
@@ -314,7 +305,7 @@ static __attribute__((noinline)) int share_take(void)
         bool bulk = false;
         int more = rings_read(&bulk);
 
-        now = now_ns();
+        now = shm_now_ns();
         events += more;
         if (more > 0)
             quiet_since = now;

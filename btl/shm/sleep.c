@@ -3,26 +3,16 @@
  * rings the doorbell; the first that does brings attended rings back (attended.c). */
 #include "btl/shm/shm.h"
 
-#include <time.h>
-
 /* Rings are still looked at for so long after their senders were told to ring: longer than a store
  * of a sender can wait in its processor while it still reads that its ring is attended. */
 #define LINGER_NS 200000u
 /* The longest sleep while something may come that rings no doorbell. */
 #define BLIND_US 50u
 
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
-}
-
 /* Under shm.lock. */
 static void bells_begin(void)
 {
-    shm.bells_since_ns = now_ns();
+    shm.bells_since_ns = shm_now_ns();
     atomic_store_explicit(&shm.bells, BELLS_LINGER, memory_order_relaxed);
     for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++) {
         shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_relaxed);
@@ -55,7 +45,7 @@ static bool bells_only(void)
     OPAL_THREAD_LOCK(&shm.lock);
     if (atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS)
         bells_begin();
-    else if (now_ns() - shm.bells_since_ns > LINGER_NS)
+    else if (shm_now_ns() - shm.bells_since_ns > LINGER_NS)
         linger_end();
     OPAL_THREAD_UNLOCK(&shm.lock);
     return false;
