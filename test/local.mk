@@ -3,4 +3,5 @@
 style:
 	$(PYTHON3) $(top_srcdir)/test/style.py --rules --format "$(CLANG_FORMAT)"
 	$(PYTHON3) $(top_srcdir)/test/storeys.py
+	$(PYTHON3) $(top_srcdir)/test/ledger.py
 .PHONY: style

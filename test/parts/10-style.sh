@@ -6,6 +6,7 @@ part_run() {
     packages_need git python3 || :
     check style.rules python3 "$top/test/style.py" --rules
     check style.storeys python3 "$top/test/storeys.py"
+    check style.ledger python3 "$top/test/ledger.py"
     local format
     format=$(command -v clang-format-14 || command -v clang-format ||
         { ! candidate_is_other && packages_need clang-format >/dev/null && command -v clang-format; })
