@@ -132,12 +132,12 @@ static void print_sources(FILE *out, const struct plan_report *report)
         const struct model_lane_cost *cost = &lane->cost[way];
         if (!cost->range_count)
             continue; /* it goes no way */
-        const struct model_lane_range *range = &cost->ranges[cost->range_count - 1];
+        uint32_t last = cost->range_count - 1;
         fprintf(out, "  %s\n", lane->name);
         for (int j = 0; j < MODEL_ATTRIBUTES; j++)
             fprintf(out, "    %-16s %-12g from: %s\n", model_attributes[j].key,
-                    model_attribute_of(range, j),
-                    model_source_name((enum model_source) lane->source[way][j]));
+                    model_attribute_of(&cost->ranges[last], j),
+                    model_source_name(lane->source[way][last][j]));
         if (lane->shared_bytes_s > 0)
             fprintf(out, "    %-16s %-12g of the node's processes together\n", "shared",
                     lane->shared_bytes_s);

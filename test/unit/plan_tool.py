@@ -286,6 +286,14 @@ def what_decides_a_switch_is_said():
     check("at 12362500: equation: the lines meet here" in out, out)
 
 
+def where_a_number_comes_from_is_said():
+    out = run("--verbose", "-", text="[lane l]\nlatency = 20e-6\nbandwidth = 2e9\n"
+              "[range l 1m]\nlatency = 10e-6\n")[1]
+    rows = {row.split()[0]: row.split("from: ")[1] for row in out.split("\n") if "from: " in row}
+    check(rows.get("latency") == rows.get("bandwidth") == "user", rows)
+    check(rows.get("reg_cost") == rows.get("overhead_send") == "default", rows)
+
+
 def plots_are_drawings():
     with tempfile.TemporaryDirectory() as folder:
         name = os.path.join(folder, "out.svg")
@@ -416,6 +424,7 @@ def main():
     a_lane_that_can_copy_or_send_in_place_shows_which()
     a_port_is_shared_by_the_ranks_of_a_node()
     what_decides_a_switch_is_said()
+    where_a_number_comes_from_is_said()
     plots_are_drawings()
     options_change_the_plan()
     bad_files_are_refused_in_one_sentence()

@@ -45,7 +45,7 @@ static void sources_text(const uint8_t source[MODEL_ATTRIBUTES], char *text, siz
         if (source[i] != most)
             length += snprintf(text + length, size - (size_t) length, ", %s %s",
                                model_attribute_name((enum model_attribute) i),
-                               model_source_name((enum model_source) source[i]));
+                               model_source_name(source[i]));
 }
 
 static void print_way(struct table *table, const struct peer_class *class, int index, int way,
@@ -239,7 +239,7 @@ static void print_json_range(FILE *file, const struct peer_class *class, int ind
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         fprintf(file, "%s\"%s\": \"%s\"", i ? ", " : "",
                 model_attribute_name((enum model_attribute) i),
-                model_source_name((enum model_source) lane->source[way][number][i]));
+                model_source_name(lane->source[way][number][i]));
     fprintf(file, "}}");
 }
 
