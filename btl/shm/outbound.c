@@ -11,9 +11,9 @@
 
 #include "opal/util/proc.h"
 
-/* So long a peer may take to make its file, */
+/* So long a peer may take to make its file. */
 #define FILE_WAIT_MS 60000u
-/* and a shortage of descriptors may last. */
+/* So long a shortage of descriptors may last. */
 #define SHORTAGE_WAIT_MS 10000u
 
 /* The first entry to try. Processes of one job do not meet there. */

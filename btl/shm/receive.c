@@ -262,8 +262,7 @@ static inline int rings_read(bool *bulk)
     return events;
 }
 
-/* --- the share of a call that does not wait ----------------------------------------------------
- */
+/* --- the share of a call that only looks ------------------------------------------------------ */
 
 /* A call that only looks, and finds more than a batch, takes what is there for so long: a part of
  * the time since the last such call. Between these bounds, so that looks in a loop stay short, and

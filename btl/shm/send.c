@@ -361,8 +361,8 @@ size_t shm_send_room(mca_btl_base_module_t *btl, shm_peer_t *peer)
 {
     (void) btl;
     biased_lock(&peer->lock);
-    if (peer->out_direct) /* it may have refused a line because it is to be asked about its growth
-                           */
+    /* It may have refused a line because it is to be asked about its growth. */
+    if (peer->out_direct)
         (void) room_get(peer, RING_HEADER_BYTES, RING_LINE_PAYLOAD);
     uint64_t lines = peer->out_direct ? ring_free_lines(&peer->out) : 0;
     uint64_t kept_back = kept_back_lines(peer);
