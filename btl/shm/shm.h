@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lane over shared memory: its one module, its peers, and what its files offer each other, from
- * the lowest storey (test/storeys) to the highest. */
+ * the lowest layer (test/layers) to the highest. */
 #ifndef MULTILANE_SHM_H
 #define MULTILANE_SHM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lane over InfiniBand, RoCE and soft RoCE: one module a port, its peers, and what its files
- * offer each other, from the lowest storey (test/storeys) to the highest. */
+ * offer each other, from the lowest layer (test/layers) to the highest. */
 #ifndef MULTILANE_VERBS_H
 #define MULTILANE_VERBS_H
 

@@ -5,7 +5,7 @@ about="layout of the code (clang-format 14) and rules that a program can check"
 part_run() {
     packages_need git python3 || :
     check style.rules python3 "$top/test/style.py" --rules
-    check style.storeys python3 "$top/test/storeys.py"
+    check style.layers python3 "$top/test/layers.py"
     check style.ledger python3 "$top/test/ledger.py"
     local format
     format=$(command -v clang-format-14 || command -v clang-format ||

@@ -5,7 +5,7 @@
  *
  * Needed only on lanes whose completion does not mean delivery, and only where the peer has another
  * lane to send over. lane->framed says so, fixed when the peer is met. On such a lane every message
- * is put into an envelope (struct wire_frame); the storeys above do not see it.
+ * is put into an envelope (struct wire_frame); the layers above do not see it.
  *
  *   caller       frame_begin, fills frame_message(), frame_send
  *   delivery     numbers the frame, keeps it, gives a copy to the lane

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions that Open MPI calls, and what the files of this storey offer each other. */
+/* The functions that Open MPI calls, and what the files of this layer offer each other. */
 #ifndef MULTILANE_CALLS_H
 #define MULTILANE_CALLS_H
 

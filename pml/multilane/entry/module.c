@@ -117,7 +117,7 @@ static void peer_met(struct peer *peer, uint32_t window)
     watch_met(peer);
 }
 
-/* Fills the tables by which lower storeys call upper ones. */
+/* Fills the tables by which lower layers call upper ones. */
 static void tables_hand_down(void)
 {
     errors_begin();

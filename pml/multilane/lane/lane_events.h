@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports of failed lanes to the storeys above, which set this table once, before there are
+/* Reports of failed lanes to the layers above, which set this table once, before there are
  * lanes. */
 #ifndef MULTILANE_LANE_EVENTS_H
 #define MULTILANE_LANE_EVENTS_H

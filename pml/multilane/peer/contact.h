@@ -5,7 +5,7 @@
 
 #include "peer/peer.h"
 
-/* Called when a peer is met, before any message to it, so that upper storeys set up their part;
+/* Called when a peer is met, before any message to it, so that upper layers set up their part;
  * with the component's lock held. `window`: what the peer promises (flow.h). Set once at start. */
 struct contact_events {
     void (*met)(struct peer *peer, uint32_t window);

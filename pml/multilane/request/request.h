@@ -16,7 +16,7 @@
 
 struct send_request;
 
-/* Callbacks of requests that need upper storeys; set once at start. */
+/* Callbacks of requests that need upper layers; set once at start. */
 struct request_calls {
     ompi_request_start_fn_t start;
     ompi_request_cancel_fn_t cancel_send;

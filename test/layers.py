@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds the source against test/storeys: a file uses what lies in its storey or below it, and no files
+"""Holds the source against test/layers: a file uses what lies in its layer or below it, and no files
 use each other in a circle. And each function of the product is called by the product, not by tests alone,
 and has a name of its own for linker and debugger.
 
 A file uses another one if it includes it, or names a function that the other one defines. NAME.c and
 NAME.h are one file here.
 
-    test/storeys.py           says what is wrong, and ends with 1
-    test/storeys.py --write   puts what is wrong today into the table, as "not yet"
+    test/layers.py           says what is wrong, and ends with 1
+    test/layers.py --write   puts what is wrong today into the table, as "not yet"
 """
 
 import os
@@ -16,7 +16,7 @@ import re
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TABLE = os.path.join(TOP, "test", "storeys")
+TABLE = os.path.join(TOP, "test", "layers")
 
 
 # --- the table --------------------------------------------------------------
@@ -24,11 +24,11 @@ TABLE = os.path.join(TOP, "test", "storeys")
 class Component:
     def __init__(self, folder):
         self.folder = folder
-        self.storeys = []  # (name, [file or folder/])
+        self.layers = []  # (name, [file or folder/])
         self.not_yet = []  # (from, to)
 
-    def storey_of(self, name):
-        for height, (_, files) in enumerate(self.storeys):
+    def layer_of(self, name):
+        for height, (_, files) in enumerate(self.layers):
             if name in files or any(f.endswith("/") and name.startswith(f) for f in files):
                 return height
         return None
@@ -48,9 +48,9 @@ def table_read():
                 components[-1].not_yet[-1] = tuple(n.strip() for n in components[-1].not_yet[-1])
             elif ":" in line:
                 name, files = line.split(":")
-                components[-1].storeys.append((name, files.split()))
+                components[-1].layers.append((name, files.split()))
             else:
-                sys.exit(f"test/storeys:{number}: \"{line}\" is neither a storey nor a component")
+                sys.exit(f"test/layers:{number}: \"{line}\" is neither a layer nor a component")
     return components
 
 
@@ -201,24 +201,24 @@ def wrong_in(component):
     nodes, uses = uses_of(component)
     sentences, bad = [], []
     for node in nodes:
-        if component.storey_of(node) is None:
-            sentences.append(f"{component.folder}/{node} is in no storey of test/storeys")
+        if component.layer_of(node) is None:
+            sentences.append(f"{component.folder}/{node} is in no layer of test/layers")
     if sentences:
         return sentences, bad
     for use in component.not_yet:
         if use not in uses:
             sentences.append(f"{component.folder}: {use[0]} -> {use[1]} is not so any more: "
-                             "take it out of test/storeys")
+                             "take it out of test/layers")
     left = {use: why for use, why in uses.items() if use not in component.not_yet}
-    below = {use for use in left if component.storey_of(use[1]) <= component.storey_of(use[0])}
+    below = {use for use in left if component.layer_of(use[1]) <= component.layer_of(use[0])}
     for use in component.not_yet:
-        goes_up = component.storey_of(use[1]) > component.storey_of(use[0])
+        goes_up = component.layer_of(use[1]) > component.layer_of(use[0])
         goes_round = any(set(use) <= set(group) for group in circles(nodes, below | {use}))
         if use in uses and not goes_up and not goes_round:
             sentences.append(f"{component.folder}: {use[0]} -> {use[1]} goes neither up nor round: "
-                             "take it out of test/storeys")
+                             "take it out of test/layers")
     for (start, end), why in sorted(left.items()):
-        if component.storey_of(end) > component.storey_of(start):
+        if component.layer_of(end) > component.layer_of(start):
             sentences.append(f"{component.folder}/{start} {why}, which is above it ({end})")
             bad.append((start, end))
     left = {use: why for use, why in left.items() if use not in bad}
