@@ -38,12 +38,12 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
 {
     char *host = proc ? compat_proc_hostname(&proc->super) : NULL;
     if (proc)
-        snprintf(
-            text, size,
-            "multilane: lane %s to rank %u of job %u on %s %s: %s. What it carried may be lost, so "
-            "that process counts as failed.",
-            btl->btl_component->btl_version.mca_component_name, proc->super.proc_name.vpid,
-            proc->super.proc_name.jobid, host ? host : "an unknown host", what, why);
+        snprintf(text, size,
+                 "multilane: lane %s to rank %u of job %u on %s %s: %s. What it carried may be "
+                 "lost, and no other lane takes over (--mca btl lists the lanes, "
+                 "pml_multilane_failover 1 lets them), so that process counts as failed.",
+                 btl->btl_component->btl_version.mca_component_name, proc->super.proc_name.vpid,
+                 proc->super.proc_name.jobid, host ? host : "an unknown host", what, why);
     else
         snprintf(text, size, "multilane: lane %s %s: %s.",
                  btl->btl_component->btl_version.mca_component_name, what, why);
@@ -148,7 +148,8 @@ void errors_peer_gave_up(struct peer *peer)
     struct delivery *delivery = delivery_find(peer);
     if (delivery)
         delivery_abandon(delivery);
-    peer_lost(peer, "it has given up this process, which it did not reach any more");
+    peer_lost(peer, "no lane brought it an answer of this process for its pml_multilane_lost_s, so "
+                    "it has given up this process");
 }
 
 void errors_begin(void)

@@ -67,6 +67,8 @@ flaky_last() {
 }
 flaky_last all-broken "counts as failed: no lane is left" --mca btl_flaky_fail 30 \
     --mca btl_flaky_spared 0
+flaky_last not-kept "lane flaky to rank .* and no other lane takes over" \
+    --mca btl_flaky_fail 30 --mca btl_flaky_spared 0 --mca pml_multilane_failover 0
 flaky_last all-silent "counts as failed: no lane answered for 3 s" --mca btl_flaky_die 300 \
     --mca btl_flaky_sleep_turns 2000000000 --mca btl_flaky_spared 0 --mca pml_multilane_lost_s 3
 
