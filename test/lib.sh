@@ -85,15 +85,15 @@ sources_list() {
 
 # Brings the copy up to date. What has not changed keeps its time, so that it is not built again.
 sources_copy() {
-    local file
+    local file list=$sources/MANIFEST.new # others copy at the same time, to other places
     mkdir -p "$sources" || return 1
     (cd "$top" && sources_list | while IFS= read -r file; do
         [ ! -f "$file" ] || printf '%s\n' "$file"
-    done) | sort >"$build_root/source.list"
-    [ ! -f "$sources/MANIFEST" ] || comm -13 "$build_root/source.list" "$sources/MANIFEST" |
+    done) | sort >"$list"
+    [ ! -f "$sources/MANIFEST" ] || comm -13 "$list" "$sources/MANIFEST" |
         while IFS= read -r file; do rm -f "$sources/$file"; done
-    tar -C "$top" -cf - -T "$build_root/source.list" | tar -C "$sources" -xpf - &&
-        cp "$build_root/source.list" "$sources/MANIFEST"
+    tar -C "$top" -cf - -T "$list" | tar -C "$sources" -xpf - &&
+        mv "$list" "$sources/MANIFEST"
 }
 
 # Everything that configure needs, in $sources.
