@@ -31,6 +31,9 @@
 
 enum offer_state { OFFER_MINE, OFFER_OPEN, OFFER_TAKEN, OFFER_DONE };
 
+/* Which word of the line that both ends have mapped. */
+#define OFFER_WORD_INDEX 0
+
 #define OFFER_TAG_BITS  22
 #define OFFER_BYTES_MAX (UINT64_C(1) << (64 - OFFER_TAG_BITS - 2))
 

@@ -5,11 +5,9 @@
 #include "base/offer_word.h"
 #include "peer/peer_class.h"
 
-#define WORD 0
-
 static _Atomic uint64_t *word_of(const struct send_offer *offer)
 {
-    return &offer->control->words[WORD];
+    return &offer->control->words[OFFER_WORD_INDEX];
 }
 
 /* Numbers of offers; 0 is no offer's, because it is what a cleared word holds. */

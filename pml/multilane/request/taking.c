@@ -45,7 +45,7 @@ static _Atomic uint64_t *word_of(const struct offered *offered)
     const struct lane *lane = offered->lane;
     struct multilane_control *control =
         lane->extension->control_find(lane->btl, lane->endpoint, offered->offer.line);
-    return control ? &control->words[0] : NULL;
+    return control ? &control->words[OFFER_WORD_INDEX] : NULL;
 }
 
 /* --- taking ----------------------------------------------------------------------------------- */
