@@ -54,7 +54,7 @@ static const char usage[] =
     "  --profile            FILE is a profile: print the plans of a job for each placement in it\n"
     "  --ranks N            processes of each node that share its devices\n"
     "  --same-node          the peer is on the same node, reached through the same devices\n"
-    "  --stream             plan for a stream of messages: the slowest stage counts\n"
+    "  --stream             plan for a stream of messages: the slowest stage counts most\n"
     "  --sync               for synchronous sends\n"
     "  --memory KIND        the buffer is in host, cuda or managed memory\n"
     "  --pieces N           the buffer is in N pieces (0: many)\n"

@@ -6,6 +6,7 @@ libmultilane_common_la_SOURCES += \
 	common/lane/fingerprint.c common/lane/fingerprint.h \
 	common/lane/stock_btl.c common/lane/stock_btl.h \
 	common/lane/crowd.c common/lane/crowd.h \
+	common/lane/history.c common/lane/history.h \
 	common/lane/host.c common/lane/host.h \
 	common/lane/lane_file.h \
 	common/lane/lane_keys.c common/lane/lane_keys.h \

@@ -21,7 +21,7 @@ bool startup_check(const struct startup_costs *costs)
     for (int i = 0; i < STARTUP_SIZES; i++)
         is_good = is_good && is_time(costs->ring_s[i]) && is_time(costs->kernel_s[i]) &&
                   costs->ring_s[i] > costs->empty_s;
-    return is_good;
+    return is_good && is_time(costs->both_s);
 }
 
 static bool socket_check(const struct startup_costs *costs)
@@ -80,6 +80,12 @@ static bool range_cut(struct model_lane_cost *cost)
     return true;
 }
 
+/* The bandwidth with which a copy of that size takes its time. */
+static double copy_bytes_s(int size, double time_s, double fixed_s)
+{
+    return (double) STARTUP_BYTES(size) / fmax(time_s - fixed_s, time_s / 2);
+}
+
 /* A get or put: one copy by the kernel. What it takes for any size is its overhead. */
 static bool copies_apply(const struct startup_costs *costs, struct model_lane_cost *cost)
 {
@@ -90,8 +96,9 @@ static bool copies_apply(const struct startup_costs *costs, struct model_lane_co
         cost->ranges[i].overhead_send_s = fixed_s;
         cost->ranges[i].overhead_receive_s = 0;
     }
-    double bytes = (double) STARTUP_BYTES(STARTUP_256K), time_s = costs->kernel_s[STARTUP_256K];
-    cost->ranges[0].bandwidth_bytes_s = bytes / fmax(time_s - fixed_s, time_s / 2);
+    for (uint32_t i = 0; i < cost->range_count; i++)
+        cost->ranges[i].bandwidth_bytes_s = copy_bytes_s(
+            i ? STARTUP_1M : STARTUP_256K, costs->kernel_s[i ? STARTUP_1M : STARTUP_256K], fixed_s);
     return true;
 }
 
@@ -111,27 +118,25 @@ static void sends_are_measured(struct model_lane *lane)
     }
 }
 
-/* Of copies by the kernel, what each takes beside its bytes, and the bandwidth up to STARTUP_256K.
- */
+/* Of copies by the kernel, what each takes beside its bytes, and the bandwidth. */
 static void copies_are_measured(struct model_lane *lane, enum model_way way)
 {
     for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
         set_measured(lane, way, i, MODEL_OVERHEAD_SEND);
         set_measured(lane, way, i, MODEL_OVERHEAD_RECEIVE);
+        set_measured(lane, way, i, MODEL_BANDWIDTH);
     }
-    set_measured(lane, way, 0, MODEL_BANDWIDTH);
 }
 
 /* Both ends at once. Up to STARTUP_256K the data moves between two caches, and what moves it is
- * busy with one end: measured, both took as long as one. Beyond it each adds what it does alone. */
-static void both_apply(struct model_lane *lane)
+ * busy with one end: measured, both took as long as one. */
+static void both_apply(const struct startup_costs *costs, struct model_lane *lane)
 {
     struct model_lane_cost *both = &lane->cost[MODEL_BY_BOTH];
     *both = lane->cost[MODEL_BY_GET];
     for (uint32_t i = 1; i < both->range_count; i++)
-        both->ranges[i].bandwidth_bytes_s +=
-            model_lane_range_at(lane, MODEL_BY_PUT, both->ranges[i].largest_bytes)
-                ->bandwidth_bytes_s;
+        both->ranges[i].bandwidth_bytes_s =
+            copy_bytes_s(STARTUP_1M, costs->both_s, both->ranges[i].overhead_send_s);
     memcpy(lane->source[MODEL_BY_BOTH], lane->source[MODEL_BY_GET],
            sizeof(lane->source[MODEL_BY_BOTH]));
 }
@@ -154,7 +159,7 @@ static void copies_of_memory_apply(const struct startup_costs *costs, struct mod
             copies_are_measured(lane, (enum model_way) way);
     }
     if (is_copied && (lane->can & MODEL_CAN_CONTROL))
-        both_apply(lane);
+        both_apply(costs, lane);
 }
 
 /* --- where processes share a processor -------------------------------------------------------- */

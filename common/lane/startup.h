@@ -12,7 +12,7 @@
 #include "common/model/lane.h"
 
 /* The sizes that are measured. */
-enum { STARTUP_4K, STARTUP_16K, STARTUP_64K, STARTUP_256K, STARTUP_SIZES };
+enum { STARTUP_4K, STARTUP_16K, STARTUP_64K, STARTUP_256K, STARTUP_1M, STARTUP_SIZES };
 #define STARTUP_BYTES(size) ((size_t) 4096 << (2 * (size)))
 
 /* Over a connection: 64 bytes; STARTUP_SOCKET_BYTES that the receiver reads where they belong. */
@@ -27,6 +27,7 @@ struct startup_costs {
     double empty_s;                 /* one way of an empty message through shared memory, */
     double ring_s[STARTUP_SIZES];   /* and of one that both ends copy, in fragments of 16 KiB */
     double kernel_s[STARTUP_SIZES]; /* the kernel's copy from the other core */
+    double both_s;                  /* of STARTUP_1M, half of it by each core at once */
     double change_s; /* from one process to another on a processor that they share; 0: none do */
     double socket_s[STARTUP_BY_SOCKET]; /* one way over a connection; all zero: not measured */
 };

@@ -25,7 +25,7 @@
 #include "common/lock/quiet_thread.h"
 
 #define FRAGMENT_BYTES ((size_t) 16 << 10)
-#define MOST_BYTES     STARTUP_BYTES(STARTUP_256K)
+#define MOST_BYTES     STARTUP_BYTES(STARTUP_1M)
 #define LINE_BYTES     64
 
 /* The shortest of some times counts: what disturbs only ever adds. They are steady where the second
@@ -43,7 +43,7 @@
 
 #define SOCKET_SMALL_BYTES ((size_t) 64)
 
-enum step { STEP_EMPTY, STEP_RING, STEP_KERNEL, STEP_SOCKET };
+enum step { STEP_EMPTY, STEP_RING, STEP_KERNEL, STEP_BOTH, STEP_SOCKET };
 
 /* One of the two ends. It alone writes its words and memory; the other one reads them. */
 struct end {
@@ -236,9 +236,14 @@ static bool turn_answer(struct pair *pair, enum step step, size_t bytes)
                                      : await(pair, &other->turn, me->turns + 1);
     if (is_good && step == STEP_RING)
         message_send(me, bytes);
-    if (is_good && step == STEP_KERNEL)
+    if (is_good && (step == STEP_KERNEL || step == STEP_BOTH))
         memset(me->user, (int) me->turns, bytes); /* now its lines are with this core */
     turn_end(me);
+    if (is_good && step == STEP_BOTH) {
+        is_good = await(pair, &other->turn, me->turns + 1) &&
+                  kernel_copies(pair, other->user + bytes / 2, me->user + bytes / 2, bytes / 2);
+        turn_end(me);
+    }
     return is_good;
 }
 
@@ -258,9 +263,14 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
     }
     turn_end(me);
     is_good = is_good && await(pair, &other->turn, me->turns);
-    if (step == STEP_KERNEL) {
+    if (step == STEP_KERNEL || step == STEP_BOTH)
         start_s = now_s();
+    if (step == STEP_KERNEL)
         is_good = is_good && kernel_copies(pair, me->user, other->user, bytes);
+    if (step == STEP_BOTH) {
+        turn_end(me);
+        is_good = is_good && kernel_copies(pair, me->user, other->user, bytes / 2) &&
+                  await(pair, &other->turn, me->turns);
     }
     return is_good ? (now_s() - start_s) / 2 : -1;
 }
@@ -268,7 +278,8 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
 /* What is measured, in this order, by both ends; what follows TASKS_OF_MEMORY only over a
  * connection.
  */
-#define TASKS_OF_MEMORY (2 * STARTUP_SIZES + 1) /* the last of them: an empty message */
+#define TASK_EMPTY      (2 * STARTUP_SIZES)
+#define TASKS_OF_MEMORY (TASK_EMPTY + 2) /* the last of them: both ends */
 #define TASKS           (TASKS_OF_MEMORY + STARTUP_BY_SOCKET)
 
 static double *task_of(struct startup_costs *costs, unsigned task, enum step *step, size_t *bytes)
@@ -279,6 +290,11 @@ static double *task_of(struct startup_costs *costs, unsigned task, enum step *st
         *step = STEP_SOCKET;
         *bytes = by == STARTUP_SOCKET_SMALL ? SOCKET_SMALL_BYTES : STARTUP_SOCKET_BYTES;
         return &costs->socket_s[by];
+    }
+    if (task > TASK_EMPTY) {
+        *step = STEP_BOTH;
+        *bytes = MOST_BYTES;
+        return &costs->both_s;
     }
     *bytes = size < STARTUP_SIZES ? STARTUP_BYTES(size) : 0;
     *step = size == STARTUP_SIZES ? STEP_EMPTY : task % 2 ? STEP_KERNEL : STEP_RING;
@@ -488,7 +504,7 @@ static double change_measure(struct setting setting)
     struct startup_costs costs = {0};
     setting.is_on_one = true;
     setting.has_sockets = false;
-    (void) tasks_measure(&setting, TASKS_OF_MEMORY - 1, TASKS_OF_MEMORY, &costs);
+    (void) tasks_measure(&setting, TASK_EMPTY, TASK_EMPTY + 1, &costs);
     return costs.empty_s > 0 ? costs.empty_s : STARTUP_CHANGE_USUAL_S;
 }
 

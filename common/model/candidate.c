@@ -207,6 +207,14 @@ static enum cost_stage busiest_stage(const struct cost *cost, uint64_t bytes)
     return busiest;
 }
 
+static struct cost_line stream_line(const struct cost *cost, enum cost_stage busiest)
+{
+    struct cost_line sum = cost_sum_line(cost), line = cost->stage[busiest];
+    line.fixed_s += (sum.fixed_s - line.fixed_s) / COST_STREAM_MESSAGES;
+    line.growth_s_byte += (sum.growth_s_byte - line.growth_s_byte) / COST_STREAM_MESSAGES;
+    return line;
+}
+
 /* How far from `bytes` on the stage stays the largest of a stream's: lines cross once. */
 static uint64_t busiest_until(const struct cost *cost, enum cost_stage busiest, uint64_t bytes)
 {
@@ -233,10 +241,45 @@ static void candidate_cost(const struct candidate *candidate, const struct plan_
     candidate->protocol->cost(candidate->lanes, candidate->set.count, &around, bytes, cost);
 }
 
+/* What messages have taken replaces what was expected, up to the end of the range of sizes. */
+static void cost_as_learned(const struct candidate *candidate, const struct plan_input *input,
+                            uint64_t bytes, struct cost *cost)
+{
+    uint32_t bucket = learned_bucket(bytes);
+    struct learned_key key = learned_key_of(candidate->protocol_index, candidate->copies,
+                                            candidate->set.lane, candidate->set.count);
+    double factor = learned_factor(input->learned, key, bucket);
+    if (input->stay > 0 && learned_key_equals(key, input->learned->used[bucket]))
+        factor *= input->stay;
+    for (int stage = 0; stage < COST_STAGES; stage++) {
+        cost->stage[stage].fixed_s *= factor;
+        cost->stage[stage].growth_s_byte *= factor;
+    }
+    if (cost->last_bytes > learned_bucket_end(bucket))
+        cost->last_bytes = learned_bucket_end(bucket);
+}
+
+/* Where processors move the bytes, both ends are busy with them, and what else they do for a
+ * message comes on top of it. */
+static void wire_is_processors(struct cost *cost)
+{
+    struct cost_line *wire = &cost->stage[COST_WIRE];
+    for (int i = 0; i < 2; i++) {
+        struct cost_line *end = &cost->stage[i ? COST_RECEIVER : COST_SENDER];
+        end->fixed_s += wire->fixed_s;
+        end->growth_s_byte += wire->growth_s_byte;
+    }
+    *wire = (struct cost_line){0, 0};
+}
+
 void candidate_evaluate(struct candidate *candidate, const struct plan_input *input, uint64_t bytes)
 {
     candidate->cost.exact = NULL;
     candidate_cost(candidate, input, bytes, &candidate->cost);
+    if (input->view == COST_OF_STREAM && input->around.wire_is_processors)
+        wire_is_processors(&candidate->cost);
+    if (input->learned)
+        cost_as_learned(candidate, input, bytes, &candidate->cost);
     candidate->cost.first_bytes = bytes;
     candidate->line_first = bytes;
     if (input->view == COST_OF_MESSAGE) {
@@ -244,19 +287,20 @@ void candidate_evaluate(struct candidate *candidate, const struct plan_input *in
         candidate->line_last = candidate->cost.last_bytes;
     } else {
         enum cost_stage busiest = busiest_stage(&candidate->cost, bytes);
-        candidate->line = candidate->cost.stage[busiest];
+        candidate->line = stream_line(&candidate->cost, busiest);
         candidate->line_last = busiest_until(&candidate->cost, busiest, bytes);
     }
 }
 
 /* --- comparing -------------------------------------------------------------------------------- */
 
-/* A stream's line is one stage, already rounded, and is taken as it is. */
+/* A stream's line is one stage, already rounded, and is taken as it is; so is one with a factor
+ * that was measured. */
 static void candidate_exact(const struct candidate *candidate, const struct plan_input *input,
                             struct cost_exact *exact)
 {
     struct cost cost = {.exact = exact};
-    if (input->view == COST_OF_MESSAGE) {
+    if (input->view == COST_OF_MESSAGE && !input->learned) {
         candidate_cost(candidate, input, candidate->line_first, &cost);
         return;
     }

@@ -26,5 +26,5 @@ double cost_of(const struct cost *cost, enum cost_view view, uint64_t bytes)
         if (stage != COST_LATENCY && time > largest)
             largest = time;
     }
-    return view == COST_OF_MESSAGE ? sum : largest;
+    return view == COST_OF_MESSAGE ? sum : largest + (sum - largest) / COST_STREAM_MESSAGES;
 }

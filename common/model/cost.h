@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* What is busy. A single message takes the sum of the stages; in a stream of messages the stages of
- * different messages overlap and the largest of the first three counts (no processor is busy with
- * latency). */
+ * different messages overlap: each costs the largest of the first three (no processor is busy with
+ * latency), and the first one the others as well, its part of them as of COST_STREAM_MESSAGES. */
 enum cost_stage { COST_SENDER, COST_WIRE, COST_RECEIVER, COST_LATENCY, COST_STAGES };
 
 const char *cost_stage_name(enum cost_stage stage);
@@ -15,8 +15,10 @@ const char *cost_stage_name(enum cost_stage stage);
 /* What a plan is made for. */
 enum cost_view {
     COST_OF_MESSAGE, /* the sum of the stages */
-    COST_OF_STREAM   /* the largest stage */
+    COST_OF_STREAM   /* the largest stage, and a part of the others */
 };
+
+#define COST_STREAM_MESSAGES 8
 
 /* fixed_s + bytes * growth_s_byte */
 struct cost_line {

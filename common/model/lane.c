@@ -81,6 +81,16 @@ void model_lane_set_source(struct model_lane *lane, enum model_way way,
                     lane->source[i][range][j] = (uint8_t) source;
 }
 
+bool model_lane_has_source(const struct model_lane *lane, enum model_source source)
+{
+    for (int way = 0; way < MODEL_WAYS; way++)
+        for (uint32_t range = 0; range < lane->cost[way].range_count; range++)
+            for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+                if (lane->source[way][range][i] == (uint8_t) source)
+                    return true;
+    return false;
+}
+
 void model_lane_set_cost(struct model_lane *lane, enum model_way way,
                          const struct model_lane_range *range)
 {

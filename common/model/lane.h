@@ -139,6 +139,9 @@ void model_lane_set_cost(struct model_lane *lane, enum model_way way,
 void model_lane_set_source(struct model_lane *lane, enum model_way way,
                            enum model_attribute attribute, enum model_source source);
 
+/* Has an attribute of the lane this source? */
+bool model_lane_has_source(const struct model_lane *lane, enum model_source source);
+
 /* Who uses a shared device: so many processes of a node, and whether the peer is one of them. */
 struct model_sharers {
     uint32_t processes; /* 0 counts as 1 */

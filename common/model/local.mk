@@ -10,6 +10,7 @@ libmultilane_common_la_SOURCES += \
 	common/model/flow.c common/model/flow.h \
 	common/model/group.c common/model/group.h \
 	common/model/lane.c common/model/lane.h \
+	common/model/learned.c common/model/learned.h \
 	common/model/number.c common/model/number.h \
 	common/model/plan.c common/model/plan.h \
 	common/model/plan_input.c common/model/plan_input.h \

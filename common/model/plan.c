@@ -25,11 +25,10 @@ struct walk {
 
 const char *plan_decider_name(enum plan_decider decider)
 {
-    static const char *const names[PLAN_DECIDERS] = {[PLAN_BY_LANE_LIMIT] = "lane limit",
-                                                     [PLAN_BY_CREDIT] = "credit",
-                                                     [PLAN_BY_EAGER_MAX] = "eager_max",
-                                                     [PLAN_BY_EQUATION] = "equation",
-                                                     [PLAN_BY_FORCE] = "forced"};
+    static const char *const names[PLAN_DECIDERS] = {
+        [PLAN_BY_LANE_LIMIT] = "lane limit", [PLAN_BY_CREDIT] = "credit",
+        [PLAN_BY_EAGER_MAX] = "eager_max",   [PLAN_BY_EQUATION] = "equation",
+        [PLAN_BY_RANGE] = "range",           [PLAN_BY_FORCE] = "forced"};
     return decider < PLAN_DECIDERS ? names[decider] : "unknown";
 }
 
@@ -290,7 +289,7 @@ static enum plan_decider interval_decider(const struct walk *walk, uint64_t byte
         return PLAN_BY_EQUATION;
     if (override_at(walk->input, bytes) != override_at(walk->input, bytes - 1))
         return PLAN_BY_FORCE;
-    return carries(walk->last, bytes) ? PLAN_BY_EQUATION : (enum plan_decider) walk->last->bound;
+    return carries(walk->last, bytes) ? PLAN_BY_RANGE : (enum plan_decider) walk->last->bound;
 }
 
 /* --- putting it together ---------------------------------------------------------------------- */
@@ -396,6 +395,11 @@ void plan_free(struct plan *plan)
 
 /* --- asking afterwards ------------------------------------------------------------------------ */
 
+struct learned_key plan_entry_key(const struct plan_entry *entry)
+{
+    return learned_key_of(entry->protocol_index, entry->copies, entry->lanes, entry->lane_count);
+}
+
 const char *plan_entry_manner(const struct plan_entry *entry)
 {
     return !entry->chooses ? "" : entry->copies ? ", copied" : ", in place";
@@ -408,6 +412,7 @@ bool plan_predict(const struct plan_input *asked, const struct plan_entry *entry
     struct candidate candidate;
     struct lane_set set = {.count = entry->lane_count};
     input.around.sender_leaves = false; /* what a message takes, without what is feared */
+    input.stay = 0;
     memcpy(set.lane, entry->lanes, entry->lane_count);
     if (!candidate_init(&candidate, &input, entry->protocol_index, &set, entry->copies) ||
         !carries(&candidate, bytes))

@@ -14,11 +14,12 @@ enum plan_decider {
     PLAN_BY_CREDIT = MODEL_BOUND_CREDIT,       /* the receiver's memory */
     PLAN_BY_EAGER_MAX = MODEL_BOUND_EAGER_MAX, /* or the user bounds it */
     PLAN_BY_EQUATION,                          /* its line falls below that of the entry before */
+    PLAN_BY_RANGE,                             /* other terms of the lines begin here */
     PLAN_BY_FORCE,                             /* a protocol is forced from here on, or to here */
     PLAN_DECIDERS
 };
 
-/* "equation", "credit", "eager_max", "lane limit", "forced". */
+/* "equation", "range", "credit", "eager_max", "lane limit", "forced". */
 const char *plan_decider_name(enum plan_decider decider);
 
 struct plan_entry {
@@ -60,6 +61,8 @@ static inline const struct plan_entry *plan_lookup(const struct plan *plan, uint
         i++;
     return &plan->entries[i];
 }
+
+struct learned_key plan_entry_key(const struct plan_entry *entry);
 
 /* What reports say behind the entry's lanes: "", ", in place" or ", copied". */
 const char *plan_entry_manner(const struct plan_entry *entry);

@@ -10,6 +10,7 @@
 #include "common/model/error.h"
 #include "common/model/lane.h"
 #include "common/model/protocol.h"
+#include "common/model/learned.h"
 
 /* A protocol forced for first_bytes to last_bytes. Where it cannot carry a size the plan chooses as
  * if it had not been forced and says so in its note. Later overrides win over earlier ones. */
@@ -44,6 +45,11 @@ struct plan_input {
     bool every_lane;
 
     uint32_t without; /* bit i: leave protocol i of the table out */
+
+    /* What messages have taken; null: nothing is known of that. What is in use counts as `stay` of
+     * its time, so that a plan changes for a gain only; 0: as all of it. */
+    const struct model_learned *learned;
+    double stay;
 
     /* Another table than model_protocols, at most 32 long; null for ours. */
     const struct model_protocol *const *protocols;

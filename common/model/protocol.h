@@ -84,6 +84,7 @@ struct model_surroundings {
     bool registration_cached;               /* count reg_cached_s where a lane has it */
     bool handshake_on_all;                  /* as the equation has it; a job's goes by one lane */
     bool sender_leaves;                     /* MPI, once it has started the message */
+    bool wire_is_processors;                /* in a stream: those of both ends move the bytes */
     bool waits;                             /* the protocol needs the calls of one that left */
     bool copies;                            /* lanes that can send in place or copy do the latter */
     struct model_copy copy[MODEL_MEMORIES]; /* by bit number of enum model_memory */

@@ -132,10 +132,9 @@ static void decider_text(const struct plan_input *input, const struct plan_entry
 {
     double bytes = plan_meeting_bytes(input, before, after);
     if (after->decided_by == PLAN_BY_EQUATION)
-        snprintf(text, 160, "equation%s",
-                 fabs(bytes - (double) after->first_bytes) <= 2
-                     ? ": the lines meet here"
-                     : ", with other terms from here on");
+        snprintf(text, 160, "equation: the lines meet here");
+    else if (after->decided_by == PLAN_BY_RANGE)
+        snprintf(text, 160, "range: the lines have other terms from here on");
     else if (bytes > (double) after->first_bytes)
         snprintf(text, 160, "%s; by the equation it would lie at %.0f",
                  plan_decider_name(after->decided_by), bytes);

@@ -33,14 +33,15 @@ multilane_sources = \
 	pml/multilane/peer/contact.c pml/multilane/peer/contact.h \
 	pml/multilane/peer/control_message.c pml/multilane/peer/control_message.h \
 	pml/multilane/peer/device_costs.c pml/multilane/peer/device_costs.h \
+	pml/multilane/peer/learning.c pml/multilane/peer/learning.h \
 	pml/multilane/peer/nic.c pml/multilane/peer/nic.h \
 	pml/multilane/peer/node_costs.c pml/multilane/peer/node_costs.h \
 	pml/multilane/peer/peer.c pml/multilane/peer/peer.h \
 	pml/multilane/peer/peer_class.c pml/multilane/peer/peer_class.h \
 	pml/multilane/peer/peer_lanes.c pml/multilane/peer/peer_lanes.h \
 	pml/multilane/peer/record.c pml/multilane/peer/record.h \
-	pml/multilane/peer/samples.h \
 	pml/multilane/peer/stripe.c pml/multilane/peer/stripe.h \
+	pml/multilane/peer/used_history.c pml/multilane/peer/used_history.h \
 	pml/multilane/peer/used_profile.c pml/multilane/peer/used_profile.h \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
 	pml/multilane/lane/waited.h \
@@ -67,7 +68,7 @@ multilane_sources = \
 	pml/multilane/request/pieces.c pml/multilane/request/pieces.h \
 	pml/multilane/request/recv_request.c pml/multilane/request/recv_request.h \
 	pml/multilane/request/request.c pml/multilane/request/request.h \
-	pml/multilane/request/sample.c pml/multilane/request/sample.h \
+	pml/multilane/request/timer.c pml/multilane/request/timer.h \
 	pml/multilane/request/send_queue.c pml/multilane/request/send_queue.h \
 	pml/multilane/request/send_request.c pml/multilane/request/send_request.h \
 	pml/multilane/request/send_start.c pml/multilane/request/send_start.h \

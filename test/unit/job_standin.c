@@ -329,7 +329,11 @@ unsigned job_count(int rank, uint8_t type)
 uint32_t job_sequence(const struct job_sent *sent)
 {
     struct wire_match match;
-    size_t end = comm_match_length(job_comm(), job_peer(sent->rank), (struct wire_handle){0});
+    struct wire_base base;
+    memcpy(&base, sent->bytes, sizeof(base));
+    const struct wire_handle answer = {.generation =
+                                           (base.flags & (WIRE_SYNCHRONOUS | WIRE_TIMED)) != 0};
+    size_t end = comm_match_length(job_comm(), job_peer(sent->rank), answer);
     memcpy(&match, sent->bytes + end - sizeof(match), sizeof(match));
     return match.sequence;
 }

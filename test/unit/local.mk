@@ -6,6 +6,7 @@ model_tests = \
 	test/unit/model_cluster \
 	test/unit/model_effective \
 	test/unit/model_equation \
+	test/unit/model_learned \
 	test/unit/model_number \
 	test/unit/model_plan \
 	test/unit/model_property
@@ -28,6 +29,7 @@ EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_driver.py test/unit/doc_names
 test_unit_model_cluster_LDADD = libmultilane_tools.la
 test_unit_model_effective_LDADD = libmultilane_tools.la -lm
 test_unit_model_equation_LDADD = libmultilane_tools.la
+test_unit_model_learned_LDADD = libmultilane_common.la -lm
 test_unit_model_number_LDADD = libmultilane_common.la
 test_unit_model_plan_LDADD = libmultilane_common.la
 test_unit_model_property_LDADD = libmultilane_tools.la
@@ -174,7 +176,7 @@ test_unit_pml_watch_LDADD = $(pml_ldadd)
 
 # The whole of it in a job without a job.
 job_tests = test/unit/pml_awaited test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_lost \
-	test/unit/pml_queue test/unit/pml_recv test/unit/pml_sample
+	test/unit/pml_queue test/unit/pml_recv test/unit/pml_timer
 check_PROGRAMS += $(job_tests)
 TESTS += $(job_tests)
 noinst_HEADERS += test/unit/job_standin.h
@@ -200,17 +202,19 @@ test_unit_pml_recv_LDADD = $(pml_ldadd)
 test_unit_pml_queue_SOURCES = test/unit/pml_queue.c $(job_standin)
 test_unit_pml_queue_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_queue_LDADD = $(pml_ldadd)
-test_unit_pml_sample_SOURCES = test/unit/pml_sample.c $(job_standin)
-test_unit_pml_sample_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_sample_LDADD = $(pml_ldadd)
+test_unit_pml_timer_SOURCES = test/unit/pml_timer.c $(job_standin)
+test_unit_pml_timer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_timer_LDADD = $(pml_ldadd)
 
 # Attributes of lanes, and tables.
-lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_stock_btl \
+lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_history test/unit/lane_stock_btl \
 	test/unit/lane_user test/unit/lane_locality test/unit/lane_profile test/unit/report_table
 check_PROGRAMS += $(lane_tests)
 TESTS += $(lane_tests)
 test_unit_lane_attr_SOURCES = test/unit/lane_attr.c
 test_unit_lane_attr_LDADD = libmultilane_common.la -lm
+test_unit_lane_history_SOURCES = test/unit/lane_history.c
+test_unit_lane_history_LDADD = libmultilane_common.la -lm
 test_unit_lane_declared_SOURCES = test/unit/lane_declared.c
 test_unit_lane_declared_LDADD = libmultilane_common.la -lm
 test_unit_lane_stock_btl_SOURCES = test/unit/lane_stock_btl.c

@@ -12,8 +12,10 @@
 
 #include "lanes_standin.h"
 #include "report/report.h"
+#include "peer/used_history.h"
 #include "peer/used_profile.h"
 #include "base/parameters.h"
+#include "peer/learning.h"
 #include "peer/peer_class.h"
 
 /* A lane of which the user gave the latency and a profile all the rest, and one by default. */
@@ -49,22 +51,17 @@ static struct peer_class *class_new(void)
     class->lanes = calloc(2, sizeof(*class->lanes));
     lanes_fill(class->lanes);
     for (int i = 0; i < CLASS_DEVICE; i++) { /* as where there is no device */
-        struct plan_input input;
-        struct model_error error = {""};
-        class_plan_input(class, (enum class_buffer) i, &input);
-        class->plans[i] = plan_build(&input, &error);
-        CHECK(class->plans[i], "%s", error.text);
-        class->routes[i] = class->plans[i] ? routes_of_plan(class->plans[i]) : NULL;
+        struct planned *planned = class_plan(class, (enum class_buffer) i, 0);
+        CHECK(planned, "%s", standin_sentence);
+        class_set_plan(class, (enum class_buffer) i, planned);
     }
     return class;
 }
 
 static void class_end(struct peer_class *class)
 {
-    for (int i = 0; i < CLASS_BUFFERS; i++) {
-        plan_free(class->plans[i]);
-        free(class->routes[i]);
-    }
+    for (int i = 0; i < CLASS_BUFFERS; i++)
+        planned_free(class_planned(class, (enum class_buffer) i));
     free(class->lanes);
     free(class);
 }
@@ -94,34 +91,49 @@ static void report_is_golden(const char *name)
     unlink(written);
 }
 
+/* Messages of that size took that long, some of them much longer. */
+static void took(struct peer_class *class, size_t size, double seconds)
+{
+    for (int i = 0; i < 9; i++)
+        learning_add(class, class_route_at(class, CLASS_CONTIGUOUS, size), size,
+                     i % 3 ? seconds : 50 * seconds);
+}
+
 int main(void)
 {
     standin_begin();
     parameters.profile = "none";
     parameters.explain = 1;
     used_profile_load();
+    used_history_load();
     multilane.unexpected_messages = 7;
     multilane.early_messages = 1;
     struct peer_class *class = class_new();
-    for (int i = 0; i < CLASS_BUFFERS && class->routes[i]; i++) {
-        class_route_use(class, (enum class_buffer) i, 8);
-        class_route_use(class, (enum class_buffer) i, 100000);
-        class_route_use(class, (enum class_buffer) i, 10000000);
+    for (int i = 0; i < CLASS_DEVICE; i++) {
+        enum class_buffer buffer = (enum class_buffer) i;
+        route_count(class_route_at(class, buffer, 8), 8);
+        route_count(class_route_at(class, buffer, 100000), 100000);
+        route_count(class_route_at(class, buffer, 10000000), 10000000);
     }
-    /* The second of three answered messages is in the middle: 2 * 302 ns for the round trip. */
-    static struct samples samples = {3, {{8, 700, true}, {8, 604, true}, {16, 500, true}}};
-    class->routes[CLASS_CONTIGUOUS][0].samples = &samples;
-    static struct samples large = {1, {{1 << 20, 100000, false}}};
-    class->routes[CLASS_CONTIGUOUS][3].samples = &large;
+    multilane.peer_classes = class;
+    learning_begin();
+    took(class, 8, 302e-9);
+    took(class, 1 << 20, 100e-6);
+    static struct plan_move move = {.at_s = 0.25, .bucket = 20, .from_s = 2e-4, .to_s = 1e-4};
+    move.from_messages = 23;
+    move.to_messages = 5;
+    move.from = class_route_at(class, CLASS_CONTIGUOUS, 8)->entry;
+    move.to = class_route_at(class, CLASS_CONTIGUOUS, 1 << 20)->entry;
+    class->moves = &move;
     static struct lane_seen seen[2] = {{{0}, {0}}, {{3e8, 0}, {2, 0}}};
     class->seen = seen;
-    multilane.peer_classes = class;
     report_is_golden("explain.txt");
     report_is_golden("explain.json");
     if (setlocale(LC_ALL, "de_DE.UTF-8")) { /* which not every machine has */
         report_is_golden("explain.txt");
         report_is_golden("explain.json");
     }
+    learning_end();
     multilane.peer_classes = NULL;
     class_end(class);
     return check_end();

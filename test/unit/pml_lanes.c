@@ -75,8 +75,8 @@ static void the_most_lanes_are_what_the_user_says(void)
     multilane.peer_classes = NULL; /* the old ones were made under other parameters */
     struct peer *peer = peer_over(7);
     const struct peer_class *class = peer_class_now(peer);
-    for (uint32_t i = 0; i < class->plans[CLASS_CONTIGUOUS]->entry_count; i++) {
-        const struct plan_entry *entry = &class->plans[CLASS_CONTIGUOUS]->entries[i];
+    for (uint32_t i = 0; i < class_planned(class, CLASS_CONTIGUOUS)->plan->entry_count; i++) {
+        const struct plan_entry *entry = &class_planned(class, CLASS_CONTIGUOUS)->plan->entries[i];
         uint32_t most = entry->protocol->kind == MODEL_EAGER ? 1 : 2;
         CHECK(entry->lane_count <= most, "%s over %u lanes", entry->protocol->name,
               entry->lane_count);
@@ -115,10 +115,12 @@ static void a_lost_lane_is_not_planned_with_until_it_returns(void)
     CHECK(lane_set_lost(&peer->lanes[1], true), "no lane is left");
     CHECK(whole->peers == sharing - 1 && other->class == whole, "%u peers", whole->peers);
     const struct peer_class *class = peer_class_now(peer);
-    for (int buffer = 0; buffer < CLASS_DEVICE; buffer++) /* there is no device */
-        for (uint32_t i = 0; class->plans[buffer] && i < class->plans[buffer]->entry_count; i++)
-            for (int j = 0; j < class->routes[buffer][i].lane_count; j++)
-                CHECK(class->routes[buffer][i].lanes[j] != 1, "the lost lane, range %u", i);
+    for (int buffer = 0; buffer < CLASS_DEVICE; buffer++) { /* there is no device */
+        const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
+        for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++)
+            for (int j = 0; j < planned->routes[i].lane_count; j++)
+                CHECK(planned->routes[i].lanes[j] != 1, "the lost lane, range %u", i);
+    }
     CHECK(large_route(peer)->lane_count == 2, "%d lanes", large_route(peer)->lane_count);
     CHECK(route->lane_count == 3, "what is under way has another route");
     CHECK(lane_set_lost(&other->lanes[1], true) && other->class == peer->class,
@@ -181,8 +183,8 @@ static uint64_t first_rndv(const struct plan *plan)
 static void synchronous_sends_have_plans_of_their_own(void)
 {
     const struct peer_class *class = peer_class_now(peer_over(1));
-    uint64_t plain = first_rndv(class->plans[CLASS_CONTIGUOUS]);
-    uint64_t synchronous = first_rndv(class->plans[CLASS_SYNC]);
+    uint64_t plain = first_rndv(class_planned(class, CLASS_CONTIGUOUS)->plan);
+    uint64_t synchronous = first_rndv(class_planned(class, CLASS_SYNC)->plan);
     CHECK(synchronous < plain, "%llu and %llu", (unsigned long long) synchronous,
           (unsigned long long) plain);
 }

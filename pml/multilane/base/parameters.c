@@ -23,6 +23,7 @@ struct parameters parameters = {
     .lost_s = 60,
     .wait = "auto",
     .profile = "auto",
+    .learn = 1,
     .device_code = "auto",
     .device_measure_ms = 5,
     .bias = MODEL_BIAS_DEFAULT,
@@ -72,6 +73,8 @@ static const struct param rows[] = {
      "how a call waits: spin; sleep, after a short look, until something arrives; auto: sleep "
      "where processes of the job outnumber the processors that they may use, or where Open MPI "
      "yields, else spin"},
+    {"learn", PARAM_INT, &parameters.learn,
+     "1: plans follow what messages take; 0: the first plan stays"},
     {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
     {"device_code", PARAM_STRING, &parameters.device_code,
      "the kernel that packs device memory: auto, the one that Multilane was built with; none; "
@@ -161,6 +164,7 @@ int parameters_parse(const mca_base_component_t *component)
 {
     static const struct param_range ranges[] = {
         {"explain", &parameters.explain, 0, 2},
+        {"learn", &parameters.learn, 0, 1},
         {"eager_lanes", &parameters.eager_lanes, 0, INT_MAX},
         {"rndv_lanes", &parameters.rndv_lanes, 0, INT_MAX},
         {"suspect_ms", &parameters.suspect_ms, 1, INT_MAX},

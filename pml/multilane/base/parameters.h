@@ -33,6 +33,7 @@ struct parameters {
     int progress_thread;
     const char *wait;
     const char *profile;
+    int learn;
     const char *device_code;
     int device_measure_ms;
     int untested;

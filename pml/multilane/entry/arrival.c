@@ -15,9 +15,9 @@
 #include "peer/contact.h"
 #include "peer/peer_lanes.h"
 #include "peer/stripe.h"
-#include "request/sample.h"
 #include "request/send_queue.h"
 #include "request/send_start.h"
+#include "request/timer.h"
 #include "liveness/lost.h"
 #include "liveness/notes.h"
 #include "base/multilane.h"
@@ -107,12 +107,15 @@ static bool read_rts(struct reader *reader, struct arrival *arrival)
 /* Reads an eager message, a part of one, or an RTS, behind base and name. */
 static bool read_message(struct reader *reader, struct arrival *arrival)
 {
-    arrival->sender = (struct wire_handle){0};
+    arrival->sender = arrival->timer = (struct wire_handle){0};
     if (OPAL_UNLIKELY(arrival->flags)) {
         if (arrival->flags & WIRE_CID && !read_bytes(reader, &arrival->cid, sizeof(arrival->cid)))
             return false;
         if (arrival->flags & WIRE_SYNCHRONOUS &&
             !read_bytes(reader, &arrival->sender, sizeof(arrival->sender)))
+            return false;
+        if (arrival->flags & WIRE_TIMED &&
+            !read_bytes(reader, &arrival->timer, sizeof(arrival->timer)))
             return false;
     }
     if (!read_bytes(reader, &arrival->match, sizeof(arrival->match)) || arrival->match.source < 0 ||
@@ -141,6 +144,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_ask ask;
         struct wire_credit credit;
         struct wire_note note;
+        struct wire_time time;
     } body;
     bool good = false;
 
@@ -190,8 +194,12 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     case WIRE_ACK:
     case WIRE_NACK:
         good = read_bytes(reader, &body.ack, sizeof(body.ack)) &&
-               (sample_answered(peer, body.ack.sender, arrival->type == WIRE_ACK) ||
-                send_request_acknowledged(peer, body.ack.sender, arrival->type == WIRE_ACK));
+               send_request_acknowledged(peer, body.ack.sender, arrival->type == WIRE_ACK);
+        break;
+    case WIRE_TIME:
+        good = read_bytes(reader, &body.time, sizeof(body.time));
+        if (good)
+            timer_answered(peer, &body.time);
         break;
     default:
         break;

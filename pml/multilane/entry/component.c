@@ -7,6 +7,7 @@
 #include "peer/attributes.h"
 #include "peer/device_costs.h"
 #include "peer/node_costs.h"
+#include "peer/used_history.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "entry/calls.h"
@@ -70,6 +71,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     attributes_publish(&multilane.ends);
     if (record_publish(multilane.window, &multilane.ends) != OMPI_SUCCESS)
         return NULL;
+    used_history_load();
     node_costs_publish();
     device_costs_publish();
     return module_of_job();

@@ -20,16 +20,18 @@
 #include "match/credit.h"
 #include "match/inbound.h"
 #include "memory/staging.h"
+#include "peer/learning.h"
 #include "peer/contact.h"
 #include "peer/device_costs.h"
 #include "peer/node_costs.h"
+#include "peer/used_history.h"
 #include "peer/peer.h"
 #include "peer/peer_class.h"
 #include "peer/peer_lanes.h"
 #include "report/page_keeper.h"
 #include "report/report.h"
 #include "request/recv_request.h"
-#include "request/sample.h"
+#include "request/timer.h"
 #include "request/send_queue.h"
 #include "request/send_request.h"
 #include "request/send_start.h"
@@ -121,10 +123,11 @@ static void peer_met(struct peer *peer, uint32_t window)
 static void tables_hand_down(void)
 {
     errors_begin();
-    samples_begin();
+    timers_begin();
+    learning_begin();
     contact_events.met = peer_met;
-    request_calls = (struct request_calls){
-        .start = module_start, .cancel_send = send_request_cancel, .timed = sample_request_end};
+    request_calls =
+        (struct request_calls){.start = module_start, .cancel_send = send_request_cancel};
 }
 
 int module_enable(bool enable)
@@ -274,7 +277,7 @@ void module_fini(void)
     page_keeper_end();
     waits_unhook();
     explain_write();
-    samples_end();
+    timers_end();
     multilane.enabled = false;
     multilane.receiving = false;
     pending_close();
@@ -283,6 +286,9 @@ void module_fini(void)
     inflow_forget();
     inbounds_fini();
     peers_fini();
+    learning_save();
+    learning_end();
+    used_history_end();
     classes_fini();
     node_costs_fini();
     comms_fini();

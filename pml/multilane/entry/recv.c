@@ -184,7 +184,7 @@ static int request_repeat(const mca_pml_base_request_t *base, ompi_request_t **f
      * an error. */
     const struct send_request *send = (const struct send_request *) base;
     struct outgoing out = send->out;
-    out.synchronous = (struct wire_handle){0};
+    out.answer = (struct wire_handle){0};
     struct send_request *repeated = send_request_new(&out, send->base.req_send_mode, true);
     if (!repeated)
         return OMPI_ERR_OUT_OF_RESOURCE;

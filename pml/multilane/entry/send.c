@@ -10,14 +10,14 @@
 #include "base/protocol.h"
 #include "request/request.h"
 #include "request/send_request.h"
+#include "request/timer.h"
 
 /* Sends without a request: LANE_LEFT. Else a request must send it, with the number drawn here. */
 static inline __opal_attribute_always_inline__ int send_now(struct outgoing *out, bool leaves)
 {
     enum class_buffer contiguous = leaves ? outgoing_left_buffer(out) : CLASS_CONTIGUOUS;
     struct route *route =
-        class_route_use(peer_class_now(out->peer),
-                        out->data != NULL || out->size == 0 ? contiguous : CLASS_PACKED, out->size);
+        outgoing_route(out, out->data != NULL || out->size == 0 ? contiguous : CLASS_PACKED);
     outgoing_draw(out, route, route->eager_mask);
     if (OPAL_UNLIKELY(!flow_is_within(
             out->mark, atomic_load_explicit(&out->peer->out.limit, memory_order_relaxed))))

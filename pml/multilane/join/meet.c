@@ -29,7 +29,8 @@ bool inbound_take(struct inbound *inbound, struct recv_request *receiver)
     biased_lock(&peer->lock);
     inbound_release(inbound);
     bool is_large = arrival->type != WIRE_EAGER;
-    if (arrival->type == WIRE_PART) { /* the last part frees it, at any time from here on */
+    arrival->timer = (struct wire_handle){0}; /* it has waited for its receive */
+    if (arrival->type == WIRE_PART) {         /* the last part frees it, at any time from here on */
         is_whole = false;
         is_lost = peer_is_lost(peer);
         if (!is_lost)

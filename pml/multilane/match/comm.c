@@ -39,20 +39,20 @@ struct mca_pml_comm_t *comm_of_index(uint32_t index)
 }
 
 size_t comm_write_extended(const struct mca_pml_comm_t *comm, const struct peer *peer, void *at,
-                           uint8_t type, uint32_t sequence, int tag, struct wire_handle synchronous)
+                           uint8_t type, uint32_t sequence, int tag, struct wire_handle answer)
 {
     const struct wire_match match = comm_match(comm, sequence, tag);
     uint8_t flags = comm->wire_flags;
-    if (synchronous.generation)
-        flags |= WIRE_SYNCHRONOUS;
+    if (answer.generation)
+        flags |= answer.index >= WIRE_TIMER_FIRST ? WIRE_TIMED : WIRE_SYNCHRONOUS;
     unsigned char *end = peer_write_base(peer, at, type, flags);
     if (flags & WIRE_CID) {
         memcpy(end, &comm->cid, sizeof(comm->cid));
         end += sizeof(comm->cid);
     }
-    if (flags & WIRE_SYNCHRONOUS) {
-        memcpy(end, &synchronous, sizeof(synchronous));
-        end += sizeof(synchronous);
+    if (answer.generation) {
+        memcpy(end, &answer, sizeof(answer));
+        end += sizeof(answer);
     }
     memcpy(end, &match, sizeof(match));
     return (size_t) (end + sizeof(match) - (unsigned char *) at);

@@ -92,20 +92,20 @@ static inline struct lane *comm_likely_lane(struct mca_pml_comm_t *comm, int sou
 
 /* Has a message to this peer no extensions? */
 static inline bool comm_is_plain(const struct mca_pml_comm_t *comm, const struct peer *peer,
-                                 struct wire_handle synchronous)
+                                 struct wire_handle answer)
 {
-    return OPAL_LIKELY(!(comm->wire_flags | peer->is_of_other_job | synchronous.generation));
+    return OPAL_LIKELY(!(comm->wire_flags | peer->is_of_other_job | answer.generation));
 }
 
 /* The length of what comm_write_match will write. */
 static inline size_t comm_match_length(const struct mca_pml_comm_t *comm, const struct peer *peer,
-                                       struct wire_handle synchronous)
+                                       struct wire_handle answer)
 {
-    if (comm_is_plain(comm, peer, synchronous))
+    if (comm_is_plain(comm, peer, answer))
         return sizeof(struct wire_plain);
     return sizeof(struct wire_plain) + (peer->is_of_other_job ? sizeof(struct wire_name) : 0) +
            (comm->wire_flags & WIRE_CID ? sizeof(struct wire_cid) : 0) +
-           (synchronous.generation ? sizeof(struct wire_handle) : 0);
+           (answer.generation ? sizeof(struct wire_handle) : 0);
 }
 
 static inline struct wire_match comm_match(const struct mca_pml_comm_t *comm, uint32_t sequence,
@@ -130,16 +130,15 @@ static inline void comm_write_plain(const struct mca_pml_comm_t *comm, void *at,
 }
 
 size_t comm_write_extended(const struct mca_pml_comm_t *comm, const struct peer *peer, void *at,
-                           uint8_t type, uint32_t sequence, int tag,
-                           struct wire_handle synchronous);
+                           uint8_t type, uint32_t sequence, int tag, struct wire_handle answer);
 
 /* Writes base, extensions and match body of an eager message or RTS; returns its length. */
 static inline size_t comm_write_match(const struct mca_pml_comm_t *comm, const struct peer *peer,
                                       void *at, uint8_t type, uint32_t sequence, int tag,
-                                      struct wire_handle synchronous)
+                                      struct wire_handle answer)
 {
-    if (!comm_is_plain(comm, peer, synchronous))
-        return comm_write_extended(comm, peer, at, type, sequence, tag, synchronous);
+    if (!comm_is_plain(comm, peer, answer))
+        return comm_write_extended(comm, peer, at, type, sequence, tag, answer);
     comm_write_plain(comm, at, type, sequence, tag);
     return sizeof(struct wire_plain);
 }

@@ -102,7 +102,8 @@ struct inbound *inbound_keep(const struct arrival *arrival)
         return NULL;
     }
     inbound->arrival = *arrival;
-    inbound->is_plain = arrival->type == WIRE_EAGER && !handle_is_set(arrival->sender);
+    inbound->is_plain = arrival->type == WIRE_EAGER && !handle_is_set(arrival->sender) &&
+                        !handle_is_set(arrival->timer);
     if (arrival->type == WIRE_PART)
         return inbound;
     bool is_rts = arrival->type == WIRE_RTS;

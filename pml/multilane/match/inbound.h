@@ -18,6 +18,7 @@ struct arrival {
     struct peer *peer;
     struct wire_match match;
     struct wire_handle sender; /* it waits for an answer: of an RTS or a synchronous send */
+    struct wire_handle timer;  /* the sender times the message */
     uint64_t size;             /* of the whole message */
     uint8_t type;
     uint8_t flags;

@@ -10,7 +10,9 @@
 #include "base/parameters.h"
 #include "common/compat/modex.h"
 #include "common/compat/tcp.h"
+#include "common/lane/crowd.h"
 #include "common/lane/startup_measure.h"
+#include "peer/used_history.h"
 #include "peer/used_profile.h"
 
 static struct {
@@ -46,13 +48,30 @@ static bool has_tcp(void)
     return false;
 }
 
+/* Enough starts of earlier jobs have measured it? One that has, on a busy node, is outvoted. */
+static bool is_known(bool is_crowded, bool has_sockets)
+{
+    uint32_t starts = history_costs(used_history(), is_crowded, &node.costs);
+    return starts == HISTORY_STARTS &&
+           (!has_sockets || node.costs.socket_s[STARTUP_SOCKET_SMALL] > 0);
+}
+
+static void costs_find(uint32_t processes, bool has_sockets)
+{
+    struct history_start start = {.is_crowded = processes > crowd_processors(processes)};
+    if (is_known(start.is_crowded, has_sockets) ||
+        !startup_measure(processes, has_sockets, &start.costs))
+        return;
+    used_history_add_start(&start);
+    (void) history_costs(used_history(), start.is_crowded, &node.costs);
+}
+
 void node_costs_publish(void)
 {
     if (ompi_process_info.my_local_rank != 0)
         return;
     if (is_wanted())
-        (void) startup_measure((uint32_t) ompi_process_info.num_local_peers + 1, has_tcp(),
-                               &node.costs);
+        costs_find((uint32_t) ompi_process_info.num_local_peers + 1, has_tcp());
     node.was_read = true;
     /* Also what was not measured: the others ask. */
     (void) modex_send(record_name(), &node.costs, sizeof(node.costs));

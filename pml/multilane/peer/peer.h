@@ -53,6 +53,8 @@ struct peer {
     _Atomic uint64_t drawn;
     struct flow_out out;
 
+    _Atomic uint32_t under_way; /* send requests that have begun and not ended; relaxed: a hint */
+
     /* Bytes of copies of eager messages that no lane has handed over yet. */
     _Atomic uint64_t queued;
 
@@ -85,6 +87,12 @@ static inline bool peer_is_lost(const struct peer *peer)
 static inline bool lost_or_dead(const struct peer *peer)
 {
     return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
+}
+
+/* Are others under way to it, so that the next one is a part of a stream? */
+static inline bool peer_is_streaming(const struct peer *peer)
+{
+    return atomic_load_explicit(&peer->under_way, memory_order_relaxed) > 0;
 }
 
 /* Messages may be sent to it. Acquire, against peer_reach: its lanes and plan are there. */

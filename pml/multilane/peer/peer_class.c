@@ -14,13 +14,24 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 
-int (*samples_post)(const struct outgoing *out, const struct route *route);
+void planned_free(struct planned *planned)
+{
+    while (planned) {
+        struct planned *before = planned->before;
+        plan_free(planned->plan);
+        free(planned);
+        planned = before;
+    }
+}
 
 static void class_free(struct peer_class *class)
 {
-    for (int i = 0; i < CLASS_BUFFERS; i++) {
-        plan_free(class->plans[i]);
-        free(class->routes[i]);
+    for (int i = 0; i < CLASS_BUFFERS; i++)
+        planned_free(class_planned(class, (enum class_buffer) i));
+    while (class->moves) {
+        struct plan_move *move = class->moves;
+        class->moves = move->next;
+        free(move);
     }
     free(class->lanes);
     free(class->seen);
@@ -77,7 +88,16 @@ void class_surroundings(struct model_surroundings *around)
 
 static bool is_packed(enum class_buffer buffer)
 {
-    return buffer == CLASS_PACKED || buffer == CLASS_SYNC_PACKED || buffer == CLASS_DEVICE_PACKED;
+    return buffer == CLASS_PACKED || buffer == CLASS_SYNC_PACKED || buffer == CLASS_STREAM_PACKED ||
+           buffer == CLASS_DEVICE_PACKED;
+}
+
+/* The kind of buffer whose messages are timed for such ones. */
+static enum class_buffer timed_as(enum class_buffer buffer)
+{
+    return buffer == CLASS_SYNC || buffer == CLASS_LEAVING ? CLASS_CONTIGUOUS
+           : buffer == CLASS_SYNC_PACKED                   ? CLASS_PACKED
+                                                           : buffer;
 }
 
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
@@ -91,6 +111,11 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     if (buffer == CLASS_SYNC || buffer == CLASS_SYNC_PACKED)
         input->around.operation = MODEL_OPERATION_SEND_SYNC;
     input->around.sender_leaves = buffer == CLASS_LEAVING;
+    if (class_is_stream(buffer)) {
+        input->view = COST_OF_STREAM;
+        input->around.wire_is_processors = class->placement != PROFILE_HOST;
+    }
+    input->learned = class->learned[timed_as(buffer)];
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;
@@ -104,11 +129,11 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
 
 bool class_shows(const struct peer_class *class, enum class_buffer buffer)
 {
-    const struct plan *plan = class->plans[buffer];
-    bool shows =
-        plan && buffer != CLASS_SYNC && buffer != CLASS_SYNC_PACKED && buffer != CLASS_LEAVING;
-    for (uint32_t i = 0; plan && i < plan->entry_count; i++)
-        shows |= counter_read(&class->routes[buffer][i].messages) > 0;
+    const struct planned *planned = class_planned(class, buffer);
+    bool shows = planned && (buffer == CLASS_CONTIGUOUS || buffer == CLASS_PACKED ||
+                             buffer == CLASS_DEVICE || buffer == CLASS_DEVICE_PACKED);
+    for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++)
+        shows |= counter_read(&planned->routes[i].messages) > 0;
     return shows;
 }
 
@@ -130,41 +155,77 @@ static bool plan_stripes(const struct plan *plan)
 }
 
 /* Does this process write a report of how messages went? */
-static bool is_reported(void)
+bool reports_are_written(void)
 {
     return parameters.explain == 2 || (parameters.explain == 1 && multilane.me.vpid == 0);
 }
 
-struct route *routes_of_plan(const struct plan *plan)
+/* Messages from here on are timed where something is learned of them: for shorter ones the looking
+ * alone would be a part of their time. */
+#define TIMED_FROM_BYTES ((size_t) 4096)
+
+static size_t untimed_below(const struct plan *plan)
 {
-    bool is_sampled = is_reported() && samples_post;
-    struct route *routes =
-        calloc(plan->entry_count, sizeof(*routes) + (is_sampled ? sizeof(struct samples) : 0));
-    struct samples *samples = (struct samples *) (void *) (routes + plan->entry_count);
-    bool stripes = plan_stripes(plan);
-    for (uint32_t i = 0; routes && i < plan->entry_count; i++) {
-        const struct plan_entry *entry = &plan->entries[i];
-        routes[i].largest = entry->largest_bytes;
-        routes[i].protocol = protocols.of_model[entry->protocol_index];
-        routes[i].eager_mask = routes[i].protocol->method ? 0 : SIZE_MAX;
-        routes[i].lane_count = (uint8_t) entry->lane_count;
-        routes[i].in_place = entry->chooses && !entry->copies;
-        routes[i].counted = stripes;
-        routes[i].post = is_sampled ? samples_post : routes[i].protocol->post;
-        routes[i].samples = is_sampled ? &samples[i] : NULL;
-        memcpy(routes[i].lanes, entry->lanes, sizeof(routes[i].lanes));
+    if (reports_are_written())
+        return 0;
+    if (!parameters.learn || plan->largest[0] < TIMED_FROM_BYTES)
+        return (size_t) plan->largest[0] + (plan->largest[0] < SIZE_MAX);
+    return TIMED_FROM_BYTES;
+}
+
+static void route_set(struct route *route, const struct plan_entry *entry, enum class_buffer buffer)
+{
+    route->largest = entry->largest_bytes;
+    route->protocol = protocols.of_model[entry->protocol_index];
+    route->post = route->protocol->post;
+    route->eager_mask = route->protocol->method ? 0 : SIZE_MAX;
+    route->lane_count = (uint8_t) entry->lane_count;
+    route->in_place = entry->chooses && !entry->copies;
+    route->buffer = (uint8_t) buffer;
+    route->entry = entry;
+    memcpy(route->lanes, entry->lanes, sizeof(route->lanes));
+}
+
+struct planned *planned_of_plan(struct plan *plan, enum class_buffer buffer)
+{
+    struct planned *planned =
+        plan ? calloc(1, sizeof(*planned) + plan->entry_count * sizeof(planned->routes[0])) : NULL;
+    if (!planned) {
+        plan_free(plan);
+        return NULL;
     }
-    return routes;
+    planned->plan = plan;
+    planned->routes[0].untimed = untimed_below(plan);
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
+        route_set(&planned->routes[i], &plan->entries[i], buffer);
+        planned->routes[i].counted = plan_stripes(plan);
+    }
+    return planned;
+}
+
+struct route *route_of_entry(const struct peer_class *class, const struct plan_entry *entry,
+                             enum class_buffer buffer)
+{
+    struct route *route = calloc(1, sizeof(*route) + sizeof(*entry));
+    struct plan_entry *own = (struct plan_entry *) (void *) (route + 1);
+    if (!route)
+        return NULL;
+    *own = *entry;
+    route_set(route, own, buffer);
+    route->largest = SIZE_MAX;
+    route->counted = plan_stripes(class_planned(class, buffer)->plan) || entry->lane_count > 1;
+    return route;
 }
 
 /* The lane of device memory carries no RTS, so what goes over it may be done in another way. */
-static void routes_use_device_lane(const struct peer_class *class, const struct plan *plan,
-                                   struct route *routes)
+static void routes_use_device_lane(const struct peer_class *class, struct planned *planned)
 {
-    for (uint32_t i = 0; i < plan->entry_count; i++)
-        if (class->has_device_lane && routes[i].protocol->over_device_lane &&
-            plan->entries[i].lanes[0] == class->lane_count)
-            routes[i].protocol = routes[i].protocol->over_device_lane;
+    for (uint32_t i = 0; i < planned->plan->entry_count; i++) {
+        struct route *route = &planned->routes[i];
+        if (class->has_device_lane && route->protocol->over_device_lane &&
+            route->lanes[0] == class->lane_count)
+            route->protocol = route->protocol->over_device_lane;
+    }
 }
 
 /* Where a lane can get, the receiver may be asked to move what a sender that leaves will not; where
@@ -189,24 +250,28 @@ static bool class_has_plan(const struct peer_class *class, enum class_buffer buf
     return buffer != CLASS_LEAVING || class_can_be_left(class);
 }
 
-static bool class_plan(struct peer_class *class, enum class_buffer buffer)
+struct planned *class_plan(const struct peer_class *class, enum class_buffer buffer, double stay)
 {
     struct plan_input input;
     struct model_error error;
-    if (!class_has_plan(class, buffer))
-        return true;
     class_plan_input(class, buffer, &input);
-    class->plans[buffer] = plan_build(&input, &error);
-    if (!class->plans[buffer]) {
+    input.stay = stay;
+    struct plan *plan = plan_build(&input, &error);
+    if (!plan) {
         opal_output(0, "multilane: %s.", error.text);
-        return false;
+        return NULL;
     }
     if (buffer == CLASS_CONTIGUOUS) /* elsewhere what was forced may well be impossible */
-        say_note(class->plans[buffer]);
-    class->routes[buffer] = routes_of_plan(class->plans[buffer]);
-    if (class->routes[buffer] && buffer >= CLASS_DEVICE)
-        routes_use_device_lane(class, class->plans[buffer], class->routes[buffer]);
-    return class->routes[buffer] != NULL;
+        say_note(plan);
+    struct planned *planned = planned_of_plan(plan, buffer);
+    if (planned && buffer >= CLASS_DEVICE)
+        routes_use_device_lane(class, planned);
+    return planned;
+}
+
+void class_set_plan(struct peer_class *class, enum class_buffer buffer, struct planned *planned)
+{
+    atomic_store_explicit(&class->planned[buffer], planned, memory_order_release);
 }
 
 static uint8_t control_lane(const struct peer_class *class)
@@ -263,6 +328,9 @@ static struct peer_class *class_describe(const struct peer *peer)
         class->flags[class->lane_count] = peer->device_lane->flags;
         good = attributes_of_lane(peer->device_lane, 0, &class->lanes[class->lane_count]);
     }
+    for (int i = 0; good && i < class_lanes_described(class); i++)
+        class->is_forced =
+            class->is_forced || model_lane_has_source(&class->lanes[i], MODEL_SOURCE_USER);
     if (good)
         return class;
     class_free(class);
@@ -272,9 +340,15 @@ static struct peer_class *class_describe(const struct peer *peer)
 static bool class_plans(struct peer_class *class)
 {
     class->control = control_lane(class);
-    for (int i = 0; i < CLASS_BUFFERS; i++)
-        if (!class_plan(class, (enum class_buffer) i))
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        enum class_buffer buffer = (enum class_buffer) i;
+        if (!class_has_plan(class, buffer))
+            continue;
+        struct planned *planned = class_plan(class, buffer, 0);
+        if (!planned)
             return false;
+        class_set_plan(class, buffer, planned);
+    }
     return true;
 }
 

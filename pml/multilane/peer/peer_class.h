@@ -11,22 +11,31 @@
 #include "base/counter.h"
 #include "base/protocol.h"
 #include "peer/peer.h"
-#include "peer/samples.h"
 
 /* What a plan says for one range of sizes, in the words of the data path. */
 struct route {
+    size_t untimed;    /* of a plan's first one: shorter messages take it, and are not timed */
     size_t largest;    /* of the last one: SIZE_MAX */
     size_t eager_mask; /* 0 where the data waits for the receiver, else all ones */
-    /* The protocol's own, or samples_post around it where messages are timed. */
-    int (*post)(const struct outgoing *out, const struct route *route);
+    int (*post)(const struct outgoing *out, const struct route *route); /* the protocol's */
     uint8_t lane_count;
     bool in_place;                  /* the plan has chosen that, against a copy */
     bool counted;                   /* some route of the plan stripes: pieces are marked */
+    uint8_t buffer;                 /* enum class_buffer */
     uint8_t lanes[MODEL_LANES_MAX]; /* indices into the peer's lanes */
     _Atomic uint64_t messages;      /* sent this way; for people, so exact only without threads */
     _Atomic uint64_t bytes;
     const struct protocol *protocol;
-    struct samples *samples; /* behind the last route, in the same memory; null: none are taken */
+    const struct plan_entry *entry;
+    struct route *next; /* of those that are tried */
+};
+
+/* A plan and its routes, one for each entry. Another may take its place; requests go on by the
+ * routes that they began with, so all stay until the class ends. */
+struct planned {
+    struct planned *before; /* the one whose place it took */
+    struct plan *plan;
+    struct route routes[];
 };
 
 /* What a message's memory may look like, as far as plans differ by it. */
@@ -36,9 +45,18 @@ enum class_buffer {
     CLASS_SYNC,       /* the same two, of a send that ends when its message has met its receive; */
     CLASS_SYNC_PACKED,
     CLASS_LEAVING, /* contiguous in host memory, large, of a sender that may compute next, */
-    CLASS_DEVICE,  /* in device memory, */
+    CLASS_STREAM,  /* and while other messages to the peer are under way: contiguous, */
+    CLASS_STREAM_PACKED,
+    CLASS_DEVICE, /* in device memory, */
     CLASS_DEVICE_PACKED,
     CLASS_BUFFERS
+};
+
+/* Messages that are long enough to be timed, of one range of sizes. Both relaxed: a message more or
+ * less between two that are timed does no harm. */
+struct tally {
+    _Atomic uint64_t messages;
+    _Atomic uint64_t timed_at; /* the number of the next one that is timed */
 };
 
 struct peer_class {
@@ -47,17 +65,41 @@ struct peer_class {
     enum profile_placement placement; /* of these peers */
     struct model_group group;         /* what all lanes carry together; bandwidth 0: not measured */
     uint8_t lane_count;
-    uint8_t control;                     /* the lane for control messages */
-    bool has_device_lane;                /* which stands behind the others in what follows */
-    struct model_copy device_copy;       /* between host and device */
-    mca_btl_base_module_t **btls;        /* of the lanes, and */
-    uint32_t *flags;                     /* what BML r2 made of their flags */
-    struct model_lane *lanes;            /* what the model was told of them */
-    struct lane_seen *seen;              /* and what peers that are gone have shown */
-    struct plan *plans[CLASS_BUFFERS];   /* null for device memory where there is no driver, and for
-                                          * those who leave where that makes no difference */
-    struct route *routes[CLASS_BUFFERS]; /* one for each entry of the plan */
+    uint8_t control;               /* the lane for control messages */
+    bool has_device_lane;          /* which stands behind the others in what follows */
+    struct model_copy device_copy; /* between host and device */
+    mca_btl_base_module_t **btls;  /* of the lanes, and */
+    uint32_t *flags;               /* what BML r2 made of their flags */
+    struct model_lane *lanes;      /* what the model was told of them */
+    struct lane_seen *seen;        /* and what peers that are gone have shown */
+    /* Null for device memory where there is no driver, and for those who leave where that makes no
+     * difference. Release, with the component's lock held: another plan; acquire: class_planned. */
+    struct planned *_Atomic planned[CLASS_BUFFERS];
+    struct tally tally[CLASS_BUFFERS][LEARNED_BUCKETS];
+    bool is_recalled; /* it knows what earlier jobs have learned */
+    bool is_forced;   /* by the user, or by a program that measures: nothing is learned */
+    /* By peer/learning.c; null: no message of the kind was timed yet. */
+    struct learning *_Atomic learning[CLASS_BUFFERS];
+    const struct model_learned *learned[CLASS_BUFFERS]; /* what plans know of it */
+    struct plan_move *moves;                            /* of its plans, the last one first */
+    uint32_t move_count;
 };
+
+/* A plan has changed by what messages have taken. */
+struct plan_move {
+    struct plan_move *next;
+    double at_s; /* since MPI_Init */
+    enum class_buffer buffer;
+    uint32_t bucket;                     /* the first range of sizes that goes another way; */
+    const struct plan_entry *from, *to;  /* so it went, and goes, */
+    double from_s, to_s;                 /* for the largest size of it: the medians */
+    uint32_t from_messages, to_messages; /* of so many */
+};
+
+static inline bool class_is_stream(enum class_buffer buffer)
+{
+    return buffer == CLASS_STREAM || buffer == CLASS_STREAM_PACKED;
+}
 
 /* Speeds that lanes have shown while they carried parts of messages, by stripe.c: by messages, and
  * by gets and puts. */
@@ -76,8 +118,17 @@ static inline int class_lanes_described(const struct peer_class *class)
  * sizes, which was said. With the component's lock held. */
 struct peer_class *class_of_peer(const struct peer *peer);
 
-/* What the data path walks instead of a plan; null: no memory. The caller frees it. */
-struct route *routes_of_plan(const struct plan *plan);
+/* A plan for such messages; `stay` as in the plan's input. Null: there is none, which was said. */
+struct planned *class_plan(const struct peer_class *class, enum class_buffer buffer, double stay);
+/* From now on messages go by it. With the component's lock held. */
+void class_set_plan(struct peer_class *class, enum class_buffer buffer, struct planned *planned);
+
+/* With what the data path walks; takes the plan over. Null: no memory, or no plan. */
+struct planned *planned_of_plan(struct plan *plan, enum class_buffer buffer);
+void planned_free(struct planned *planned);
+/* A route by an entry of no plan, to be tried. Null: no memory. */
+struct route *route_of_entry(const struct peer_class *class, const struct plan_entry *entry,
+                             enum class_buffer buffer);
 
 /* What plans depend on beside lanes and buffers. */
 void class_surroundings(struct model_surroundings *around);
@@ -85,6 +136,9 @@ void class_surroundings(struct model_surroundings *around);
 /* The inputs of the plan for such messages, for reports. */
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input);
+
+/* Does this process write a report of how messages went? */
+bool reports_are_written(void);
 
 /* Is there a plan for such messages that reports are to show? */
 bool class_shows(const struct peer_class *class, enum class_buffer buffer);
@@ -109,23 +163,26 @@ static inline struct peer_class *classes_first(void)
     return atomic_load_explicit(&multilane.peer_classes, memory_order_acquire);
 }
 
+static inline struct planned *class_planned(const struct peer_class *class,
+                                            enum class_buffer buffer)
+{
+    return atomic_load_explicit(&class->planned[buffer], memory_order_acquire);
+}
+
 static inline struct route *class_route_at(struct peer_class *class, enum class_buffer buffer,
                                            size_t size)
 {
-    struct route *route = class->routes[buffer];
+    struct route *route = class_planned(class, buffer)->routes;
     while (size > route->largest)
         route++;
     return route;
 }
 
-/* The same, for a message that is now sent this way: each is counted once. */
-static inline struct route *class_route_use(struct peer_class *class, enum class_buffer buffer,
-                                            size_t size)
+/* A message is now sent this way: each is counted once. The number of it. */
+static inline uint64_t route_count(struct route *route, size_t size)
 {
-    struct route *route = class_route_at(class, buffer, size);
-    counter_add(&route->messages, 1);
     counter_add(&route->bytes, size);
-    return route;
+    return counter_add(&route->messages, 1) + 1;
 }
 
 static inline struct lane *route_lane(const struct route *route, const struct peer *peer, int index)

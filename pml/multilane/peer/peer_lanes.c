@@ -18,6 +18,7 @@
 #include "lane/extension.h"
 #include "peer/attributes.h"
 #include "peer/device_costs.h"
+#include "peer/learning.h"
 #include "peer/peer_lanes.h"
 #include "peer/peer_class.h"
 #include "peer/stripe.h"
@@ -233,6 +234,7 @@ static bool peer_plan(struct peer *peer)
     struct peer_class *class = class_of_peer(peer);
     if (!class)
         return false;
+    learning_recall(class);
     struct peer_class *before = peer_class_now(peer);
     if (before)
         before->peers--;

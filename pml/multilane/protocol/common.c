@@ -38,7 +38,7 @@ int eager_expect_ack(struct send_request *request)
     int rc = answer_expect(request);
     if (rc != OMPI_SUCCESS)
         return rc;
-    request->out.synchronous = request->handle;
+    request->out.answer = request->handle;
     handle_goes_out(request);
     return OMPI_SUCCESS;
 }
@@ -67,13 +67,13 @@ static inline void message_write(const struct outgoing *out, struct frame *frame
 {
     unsigned char *message = frame_message(frame);
     (void) comm_write_match(out->comm, out->peer, message, WIRE_EAGER, out->sequence, out->tag,
-                            out->synchronous);
+                            out->answer);
     outgoing_copy(out, message + header);
 }
 
 int eager_post_framed(const struct outgoing *out, struct lane *lane)
 {
-    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    size_t header = comm_match_length(out->comm, out->peer, out->answer);
     struct frame *frame = lane->framed ? frame_post_begin(lane, header + out->size) : NULL;
     if (OPAL_UNLIKELY(!frame))
         return LANE_AGAIN;
@@ -104,7 +104,7 @@ int eager_post_packed(const struct outgoing *out, struct lane *lane)
     if (!lane->sendi) /* not tried again before there is room: that would copy for nothing */
         return eager_post_framed(out, lane) == LANE_LEFT ? LANE_LEFT : LANE_AGAIN;
     size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
-                                     out->tag, out->synchronous);
+                                     out->tag, out->answer);
     outgoing_prepare(out, &convertor);
     int rc = lane_send_packed(lane, header, length, &convertor, out->size);
     OBJ_DESTRUCT(&convertor);
@@ -114,7 +114,7 @@ int eager_post_packed(const struct outgoing *out, struct lane *lane)
 static int kept_by_frame(struct send_request *request, struct lane *lane)
 {
     const struct outgoing *out = &request->out;
-    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    size_t header = comm_match_length(out->comm, out->peer, out->answer);
     int rc;
     struct frame *frame = frame_begin(lane, header + out->size, &rc);
     if (!frame)
@@ -130,7 +130,7 @@ static int kept_by_fragment(struct send_request *request, struct lane *lane)
     const struct outgoing *out = &request->out;
     unsigned char header[WIRE_EAGER_HEADER_MAX];
     size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
-                                     out->tag, out->synchronous);
+                                     out->tag, out->answer);
     mca_btl_base_descriptor_t *descriptor;
     int rc = lane_fragment(lane, length + out->size, &descriptor);
     if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
@@ -191,9 +191,11 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
     if (rc != OMPI_SUCCESS)
         return rc;
     const struct outgoing *out = &request->out;
+    const struct wire_handle timer =
+        out->answer.index >= WIRE_TIMER_FIRST ? out->answer : (struct wire_handle){0};
     struct control_message message;
     message.length = comm_write_match(out->comm, out->peer, message.bytes, WIRE_RTS, out->sequence,
-                                      out->tag, (struct wire_handle){0});
+                                      out->tag, timer);
     struct wire_rts rts = {
         .size = out->size, .sender = request->handle, .method = request->protocol->method};
     if (key)
@@ -213,13 +215,13 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
 
 bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
 {
-    size_t header = comm_match_length(out->comm, out->peer, out->synchronous);
+    size_t header = comm_match_length(out->comm, out->peer, out->answer);
     unsigned char *bytes = lane_reserve(lane, header, out->size);
     if (!bytes)
         return false;
     outgoing_copy(out, bytes + header);
     comm_write_extended(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
-                        out->synchronous);
+                        out->answer);
     lane_commit(lane, header, out->size);
     return true;
 }

@@ -30,7 +30,7 @@ bool eager_in_place_extended(const struct outgoing *out, struct lane *lane);
 static inline bool eager_in_place(const struct outgoing *out, struct lane *lane)
 {
     const size_t header = sizeof(struct wire_plain);
-    if (OPAL_UNLIKELY(!comm_is_plain(out->comm, out->peer, out->synchronous)))
+    if (OPAL_UNLIKELY(!comm_is_plain(out->comm, out->peer, out->answer)))
         return eager_in_place_extended(out, lane);
     unsigned char *bytes = lane_reserve(lane, header, out->size);
     if (OPAL_UNLIKELY(!bytes))

@@ -15,7 +15,7 @@ static __attribute__((noinline)) int eager_short_copy(const struct outgoing *out
     if (!lane->sendi || out->size > STACK_BYTES)
         return eager_post_packed(out, lane);
     size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence,
-                                     out->tag, out->synchronous);
+                                     out->tag, out->answer);
     outgoing_copy(out, bytes + length);
     return lane_send_immediately(lane, bytes, length + out->size);
 }

@@ -17,9 +17,9 @@ static size_t eager_zcopy_header(struct send_request *request, const struct lane
     const struct outgoing *out = &request->out;
     if (is_whole)
         return comm_write_match(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
-                                out->synchronous);
+                                out->answer);
     size_t length = comm_write_match(out->comm, out->peer, bytes, WIRE_PART, out->sequence,
-                                     out->tag, out->synchronous);
+                                     out->tag, out->answer);
     struct wire_part part = {.size = out->size, .offset = offset};
     size_t rest = sizeof(part) - sizeof(part.match);
     memcpy((char *) bytes + length, (char *) &part + sizeof(part.match), rest);

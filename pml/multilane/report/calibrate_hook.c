@@ -25,8 +25,7 @@ struct forced {
     int protocol;
     uint32_t mask;
     struct model_lane *lanes; /* the class's lanes, with the others marked as unused */
-    struct plan *plans[FORCED_BUFFERS];
-    struct route *routes[FORCED_BUFFERS];
+    struct planned *planned[FORCED_BUFFERS];
 };
 
 /* The component's lock guards it. The first entry of a class holds its original plans. */
@@ -55,10 +54,8 @@ static void list(struct forced *forced)
 
 static void forced_free(struct forced *forced)
 {
-    for (int i = 0; i < FORCED_BUFFERS; i++) {
-        plan_free(forced->plans[i]);
-        free(forced->routes[i]);
-    }
+    for (int i = 0; i < FORCED_BUFFERS; i++)
+        planned_free(forced->planned[i]);
     free(forced->lanes);
     free(forced);
 }
@@ -73,8 +70,9 @@ static bool remember(struct peer_class *class)
         return false;
     own->class = class;
     own->protocol = MULTILANE_MEASURE_PLANNED;
-    memcpy(own->plans, class->plans, sizeof(own->plans));
-    memcpy(own->routes, class->routes, sizeof(own->routes));
+    class->is_forced = true;
+    for (int i = 0; i < FORCED_BUFFERS; i++)
+        own->planned[i] = class_planned(class, (enum class_buffer) i);
     list(own);
     return true;
 }
@@ -92,9 +90,8 @@ static bool build(struct forced *forced)
             input.overrides = &override;
             input.override_count = 1;
         }
-        forced->plans[i] = plan_build(&input, &error);
-        forced->routes[i] = forced->plans[i] ? routes_of_plan(forced->plans[i]) : NULL;
-        if (!forced->routes[i])
+        forced->planned[i] = planned_of_plan(plan_build(&input, &error), (enum class_buffer) i);
+        if (!forced->planned[i])
             return false;
     }
     return true;
@@ -120,6 +117,12 @@ static struct forced *forced_new(struct peer_class *class, int protocol, uint32_
     return NULL;
 }
 
+static void planned_set(struct peer_class *class, const struct forced *forced)
+{
+    for (int i = 0; i < FORCED_BUFFERS; i++)
+        class_set_plan(class, (enum class_buffer) i, forced->planned[i]);
+}
+
 static int measure_force(int rank, int protocol, uint32_t mask)
 {
     struct peer *peer = peer_of_rank(rank);
@@ -133,10 +136,8 @@ static int measure_force(int rank, int protocol, uint32_t mask)
         if (!forced)
             forced = forced_new(class, protocol, mask);
     }
-    if (forced) {
-        memcpy(class->plans, forced->plans, sizeof(forced->plans));
-        memcpy(class->routes, forced->routes, sizeof(forced->routes));
-    }
+    if (forced)
+        planned_set(class, forced);
     multilane_unlock();
     return forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
@@ -162,7 +163,8 @@ static int measure_route(int rank, uint64_t bytes, struct multilane_route *out)
     if (!peer)
         return OMPI_ERR_UNREACH;
     const struct peer_class *class = peer_class_now(peer);
-    const struct plan_entry *entry = plan_lookup(class->plans[CLASS_CONTIGUOUS], bytes);
+    const struct plan_entry *entry =
+        plan_lookup(class_planned(class, CLASS_CONTIGUOUS)->plan, bytes);
     struct plan_input input;
     struct cost cost;
     class_plan_input(class, CLASS_CONTIGUOUS, &input);
@@ -199,8 +201,7 @@ void calibrate_hook_fini(void)
         struct forced *forced = all_forced;
         all_forced = forced->next;
         if (!forced->lanes) { /* the original plans */
-            memcpy(forced->class->plans, forced->plans, sizeof(forced->plans));
-            memcpy(forced->class->routes, forced->routes, sizeof(forced->routes));
+            planned_set(forced->class, forced);
             free(forced);
         } else {
             forced_free(forced);

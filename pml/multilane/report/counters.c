@@ -23,10 +23,9 @@ static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
     multilane_lock();
     for (struct peer_class *class = classes_first(); class; class = class->next) {
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
-            if (!class->plans[buffer])
-                continue;
-            for (uint32_t i = 0; i < class->plans[buffer]->entry_count; i++) {
-                const struct route *route = &class->routes[buffer][i];
+            const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
+            for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++) {
+                const struct route *route = &planned->routes[i];
                 if (passes(class, route, what))
                     sum += counter_read(bytes ? &route->bytes : &route->messages);
             }
@@ -108,8 +107,9 @@ static int counter_register(const mca_base_component_t *component, const char *n
 
 static void sizes_add(const struct peer_class *class, int buffer, unsigned long long *sizes)
 {
-    for (uint32_t i = 0; class->plans[buffer] && i < class->plans[buffer]->entry_count; i++) {
-        const struct route *route = &class->routes[buffer][i];
+    const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
+    for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++) {
+        const struct route *route = &planned->routes[i];
         int bit = route->largest ? 63 - __builtin_clzll(route->largest) : 0;
         sizes[bit] += counter_read(&route->messages);
     }

@@ -15,6 +15,7 @@
 #include "common/report/table.h"
 #include "common/memory/driver.h"
 #include "peer/device_costs.h"
+#include "peer/used_history.h"
 #include "peer/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
@@ -26,6 +27,8 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
     "contiguous memory, synchronous sends",
     "memory in several pieces, synchronous sends",
     "contiguous memory, nonblocking sends of 256 KiB and more",
+    "contiguous memory, behind others that are under way",
+    "memory in several pieces, behind others that are under way",
     "device memory",
     "device memory in several pieces"};
 
@@ -97,9 +100,11 @@ static void print_shares(FILE *file, const struct peer_class *class)
 static bool is_shown(const struct peer_class *class)
 {
     bool is_used = class->peers > 0;
-    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
-        for (uint32_t i = 0; class->plans[buffer] && i < class->plans[buffer]->entry_count; i++)
-            is_used = is_used || counter_read(&class->routes[buffer][i].messages) > 0;
+    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+        const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
+        for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++)
+            is_used = is_used || counter_read(&planned->routes[i].messages) > 0;
+    }
     return is_used;
 }
 
@@ -112,17 +117,43 @@ static void print_devices(FILE *file)
 
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 {
-    const struct plan *plan = class->plans[buffer];
-    const struct route *routes = class->routes[buffer];
+    const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
+    const struct plan *plan = planned->plan;
     struct plan_use *uses = calloc(plan->entry_count, sizeof(*uses));
     struct plan_input input;
     class_plan_input(class, (enum class_buffer) buffer, &input);
     for (uint32_t i = 0; uses && i < plan->entry_count; i++)
-        uses[i] = measured_use(&input, plan, i, &routes[i]);
+        uses[i] = measured_use(&input, class, &planned->routes[i]);
     plan_table_print(file, &input, plan, uses, "    ");
     if (parameters.explain == 2)
         plan_switches_print(file, &input, plan, "      ");
     free(uses);
+}
+
+/* The lanes of an entry: "eager-zcopy over shm:shm". */
+static void way_text(const struct peer_class *class, const struct plan_entry *entry, char *text,
+                     size_t size)
+{
+    int length = snprintf(text, size, "%s over", entry->protocol->name);
+    for (uint32_t i = 0; i < entry->lane_count && length > 0 && (size_t) length < size; i++)
+        length += snprintf(text + length, size - (size_t) length, " %s",
+                           class->lanes[entry->lanes[i]].name);
+}
+
+static void print_moves(FILE *file, const struct peer_class *class, int buffer)
+{
+    for (const struct plan_move *move = class->moves; move; move = move->next) {
+        char size[NUMBER_SIZE_CHARS], from[200], to[200], from_s[NUMBER_TIME_CHARS],
+            to_s[NUMBER_TIME_CHARS];
+        if ((int) move->buffer != buffer)
+            continue;
+        way_text(class, move->from, from, sizeof(from));
+        way_text(class, move->to, to, sizeof(to));
+        fprintf(file, "    learned at %.3f s: %s from %s (%s, %u timed) to %s (%s, %u timed)\n",
+                move->at_s, number_print_size(UINT64_C(1) << move->bucket, size), from,
+                number_print_time(move->from_s, from_s), move->from_messages, to,
+                number_print_time(move->to_s, to_s), move->to_messages);
+    }
 }
 
 static void print_text(FILE *file)
@@ -131,7 +162,7 @@ static void print_text(FILE *file)
     fprintf(file, " (%llu unexpected, %llu early messages received)\n",
             (unsigned long long) counter_read(&multilane.unexpected_messages),
             (unsigned long long) counter_read(&multilane.early_messages));
-    fprintf(file, "  %s\n", used_profile_story());
+    fprintf(file, "  %s\n  %s\n", used_profile_story(), used_history_story());
     if (driver_is_loaded)
         print_devices(file);
     for (const struct peer_class *class = classes_first(); class; class = class->next) {
@@ -148,6 +179,7 @@ static void print_text(FILE *file)
                 continue;
             fprintf(file, "  %s:\n", buffer_names[buffer]);
             print_plan(file, class, buffer);
+            print_moves(file, class, buffer);
         }
     }
 }
@@ -166,15 +198,33 @@ static void print_json_lanes(FILE *file, const struct peer_class *class,
         fprintf(file, "\"copied\": %s, ", entry->copies ? "true" : "false");
 }
 
+static void print_json_moves(FILE *file, const struct peer_class *class)
+{
+    fprintf(file, "\"moves\": [");
+    for (const struct plan_move *move = class->moves; move; move = move->next) {
+        char from[200], to[200];
+        way_text(class, move->from, from, sizeof(from));
+        way_text(class, move->to, to, sizeof(to));
+        fprintf(file,
+                "{\"at_s\": %.6f, \"buffer\": \"%s\", \"bytes\": %llu, \"from\": \"%s\", "
+                "\"from_s\": %.9g, \"from_timed\": %u, \"to\": \"%s\", \"to_s\": %.9g, "
+                "\"to_timed\": %u}%s",
+                move->at_s, buffer_names[move->buffer], 1ULL << move->bucket, from, move->from_s,
+                move->from_messages, to, move->to_s, move->to_messages, move->next ? ", " : "");
+    }
+    fprintf(file, "], ");
+}
+
 static void print_json_plan(FILE *file, const struct peer_class *class, int buffer)
 {
-    const struct plan *plan = class->plans[buffer];
+    const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
+    const struct plan *plan = planned->plan;
     struct plan_input input;
     class_plan_input(class, (enum class_buffer) buffer, &input);
     fprintf(file, "{\"buffer\": \"%s\", \"ranges\": [", buffer_names[buffer]);
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        const struct plan_use use = measured_use(&input, plan, i, &class->routes[buffer][i]);
+        const struct plan_use use = measured_use(&input, class, &planned->routes[i]);
         fprintf(file, "%s{\"first\": %llu, \"last\": %llu, \"protocol\": \"%s\", ", i ? ", " : "",
                 (unsigned long long) entry->first_bytes, (unsigned long long) entry->largest_bytes,
                 entry->protocol->name);
@@ -263,6 +313,8 @@ static void print_json(FILE *file)
             multilane.me.vpid, (unsigned long long) counter_read(&multilane.unexpected_messages),
             (unsigned long long) counter_read(&multilane.early_messages));
     print_json_text(file, used_profile_story());
+    fprintf(file, ", \"history\": ");
+    print_json_text(file, used_history_story());
     if (driver_is_loaded) {
         char text[200];
         device_costs_text(text, sizeof(text));
@@ -279,7 +331,9 @@ static void print_json(FILE *file)
             fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);
         fprintf(file, "], \"attributes\": [");
         print_json_attributes(file, class);
-        fprintf(file, "], \"plans\": [");
+        fprintf(file, "], ");
+        print_json_moves(file, class);
+        fprintf(file, "\"plans\": [");
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             if (!class_shows(class, (enum class_buffer) buffer))
                 continue;

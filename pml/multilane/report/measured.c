@@ -1,99 +1,95 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From samples to what the report shows. */
+/* From timed messages to what the report shows. */
 #include "report/measured.h"
 
-#include <stdlib.h>
+#include "peer/learning.h"
 
 /* A message that says something of its lane's bandwidth: others are mostly latency. */
 #define LARGE_BYTES (UINT64_C(64) << 10)
 
-static uint32_t sample_count(const struct samples *samples)
+/* The median time of messages of the range of sizes. */
+static double median_s(const struct plan_input *input, const struct plan_entry *entry,
+                       const struct learning_range *range)
 {
-    return samples->taken < SAMPLES_KEPT ? samples->taken : SAMPLES_KEPT;
+    struct plan_input alone = *input;
+    alone.learned = NULL;
+    return learning_median(range) * plan_time(&alone, entry, range->bytes);
 }
 
-/* --- times ------------------------------------------------------------------------------------ */
-
-struct judged {
-    double ratio;
-    const struct sample *sample;
-};
-
-static int by_ratio(const void *one, const void *other)
+/* The range of sizes within the entry of which most messages were timed; null: of none. */
+static const struct learning_range *timed_most(const struct peer_class *class,
+                                               const struct route *route)
 {
-    double a = ((const struct judged *) one)->ratio, b = ((const struct judged *) other)->ratio;
-    return (a > b) - (a < b);
+    const struct plan_entry *entry = route->entry;
+    const struct learning_range *most = NULL;
+    uint32_t last = learned_bucket(entry->largest_bytes);
+    for (uint32_t i = learned_bucket(entry->first_bytes); i <= last; i++) {
+        const struct learning_range *range =
+            learning_range_of(class, (enum class_buffer) route->buffer, plan_entry_key(entry), i);
+        if (range && learning_median(range) > 0 && range->taken > range->recalled &&
+            range->bytes >= entry->first_bytes && range->bytes <= entry->largest_bytes &&
+            (!most || range->taken > most->taken))
+            most = range;
+    }
+    return most;
 }
 
-struct plan_use measured_use(const struct plan_input *input, const struct plan *plan,
-                             uint32_t index, const struct route *route)
+struct plan_use measured_use(const struct plan_input *input, const struct peer_class *class,
+                             const struct route *route)
 {
-    const struct plan_entry *entry = &plan->entries[index];
     struct plan_use use = {.messages = counter_read(&route->messages),
                            .bytes = counter_read(&route->bytes)};
-    struct judged judged[SAMPLES_KEPT];
-    double answer_s = plan_time(input, &plan->entries[0], 0);
-    for (uint32_t i = 0; route->samples && i < sample_count(route->samples); i++) {
-        const struct sample *sample = &route->samples->kept[i];
-        /* The answer is a message as well: each takes its part of the time, as the model has it. */
-        double expected_s =
-            plan_time(input, entry, sample->bytes) + (sample->is_answered ? answer_s : 0);
-        if (expected_s > 0)
-            judged[use.samples++] =
-                (struct judged){1e-9 * (double) sample->ns / expected_s, sample};
-    }
-    if (!use.samples)
+    const struct learning_range *most = timed_most(class, route);
+    if (!most)
         return use;
-    qsort(judged, use.samples, sizeof(judged[0]), by_ratio);
-    const struct judged *middle = &judged[(use.samples - 1) / 2];
-    use.ratio = middle->ratio;
-    use.measured_bytes = middle->sample->bytes;
-    use.measured_s = middle->ratio * plan_time(input, entry, use.measured_bytes);
+    use.samples = most->taken - most->recalled;
+    use.measured_bytes = most->bytes;
+    use.measured_s = median_s(input, route->entry, most);
+    use.ratio = use.measured_s / plan_time(input, route->entry, most->bytes);
     return use;
 }
 
-/* --- speeds ----------------------------------------------------------------------------------- */
-
-static int by_value(const void *one, const void *other)
+/* Of the messages that went over this lane alone the range of sizes that was timed most. */
+static double speed_of(const struct plan_input *input, const struct peer_class *class,
+                       const struct route *route, uint64_t first, uint64_t last, uint32_t *taken)
 {
-    double a = *(const double *) one, b = *(const double *) other;
-    return (a > b) - (a < b);
-}
-
-#define SPEEDS_MOST 256
-
-/* Of messages that went over this lane alone. */
-static uint32_t speeds_of_route(const struct route *route, uint64_t first, uint64_t last,
-                                double *speeds, uint32_t room)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < sample_count(route->samples) && count < room; i++) {
-        const struct sample *sample = &route->samples->kept[i];
-        if (sample->bytes >= LARGE_BYTES && sample->bytes >= first && sample->bytes <= last &&
-            sample->ns)
-            speeds[count++] = 1e9 * (double) sample->bytes / (double) sample->ns;
+    double speed = 0;
+    for (uint32_t i = learned_bucket(first); i <= learned_bucket(last); i++) {
+        const struct learning_range *range = learning_range_of(
+            class, (enum class_buffer) route->buffer, plan_entry_key(route->entry), i);
+        if (!range || !(learning_median(range) > 0) || range->taken == range->recalled ||
+            range->bytes < LARGE_BYTES || range->bytes < first || range->bytes > last ||
+            range->taken <= *taken)
+            continue;
+        *taken = range->taken;
+        speed = (double) range->bytes / median_s(input, route->entry, range);
     }
-    return count;
+    return speed;
 }
 
 double measured_speed(const struct peer_class *class, int lane, enum model_way way, uint32_t range)
 {
     const struct model_lane_cost *cost = &class->lanes[lane].cost[way];
     uint64_t first = range ? cost->ranges[range - 1].largest_bytes + 1 : 1;
-    double speeds[SPEEDS_MOST];
-    uint32_t count = 0;
-    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
-        for (uint32_t i = 0; class->plans[buffer] && i < class->plans[buffer]->entry_count; i++) {
-            const struct plan_entry *entry = &class->plans[buffer]->entries[i];
-            if (class->routes[buffer][i].samples && entry->lane_count == 1 &&
-                entry->lanes[0] == lane && entry->protocol->needs.way == way)
-                count += speeds_of_route(&class->routes[buffer][i], first,
-                                         cost->ranges[range].largest_bytes, speeds + count,
-                                         SPEEDS_MOST - count);
+    uint32_t taken = 0;
+    double speed = 0;
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        enum class_buffer buffer = (enum class_buffer) i;
+        const struct planned *planned = class_planned(class, buffer);
+        struct plan_input input;
+        class_plan_input(class, buffer, &input);
+        for (uint32_t j = 0; planned && j < planned->plan->entry_count; j++) {
+            const struct plan_entry *entry = &planned->plan->entries[j];
+            if (entry->lane_count != 1 || entry->lanes[0] != lane ||
+                entry->protocol->needs.way != way)
+                continue;
+            double more = speed_of(&input, class, &planned->routes[j], first,
+                                   cost->ranges[range].largest_bytes, &taken);
+            speed = more > 0 ? more : speed;
         }
-    qsort(speeds, count, sizeof(speeds[0]), by_value);
-    if (count)
-        return speeds[(count - 1) / 2];
+    }
+    if (speed > 0)
+        return speed;
     const struct lane_seen *seen = class->seen ? &class->seen[lane] : NULL;
     bool copies = way != MODEL_BY_SEND;
     return seen && range + 1 == cost->range_count && seen->peers[copies]

@@ -6,10 +6,9 @@
 #include "common/report/plan_table.h"
 #include "peer/peer_class.h"
 
-/* How the plan's entry `index` was used, and the sample that is in the middle by its ratio of the
- * time to what was predicted of it. */
-struct plan_use measured_use(const struct plan_input *input, const struct plan *plan,
-                             uint32_t index, const struct route *route);
+/* How the route was used, and what messages took of the size of which most were timed. */
+struct plan_use measured_use(const struct plan_input *input, const struct peer_class *class,
+                             const struct route *route);
 
 /* The speed of the lane that large messages of one range of sizes showed; 0: there were none. */
 double measured_speed(const struct peer_class *class, int lane, enum model_way way, uint32_t range);

@@ -272,9 +272,11 @@ static void route_add(const struct peer_class *class, const struct route *route,
 static void class_fill(const struct peer_class *class)
 {
     uint64_t together = 0;
-    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
-        for (uint32_t i = 0; class->plans[buffer] && i < class->plans[buffer]->entry_count; i++)
-            route_add(class, &class->routes[buffer][i], &together);
+    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
+        const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
+        for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++)
+            route_add(class, &planned->routes[i], &together);
+    }
     if (!together)
         return;
     struct stripes stripes = {.class = class};

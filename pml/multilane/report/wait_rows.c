@@ -53,7 +53,7 @@ static enum page_stage send_stage(const struct send_request *send, uint64_t *lef
     /* The state belongs to the thread that moves the message. */
     if (stage != PAGE_UNKNOWN || opal_using_threads())
         return stage;
-    if (send->out.synchronous.generation && *left == 0) /* it waits for its receive */
+    if (send->out.answer.generation && *left == 0) /* it waits for its receive */
         return PAGE_ANNOUNCED;
     return send_state_of(send) == SEND_ANNOUNCED ? PAGE_ANNOUNCED
            : send_state_of(send) == SEND_IDLE    ? PAGE_UNKNOWN

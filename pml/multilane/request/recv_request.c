@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/compat/tsan.h"
+#include "base/clock.h"
 #include "delivery/control.h"
 #include "delivery/inflow.h"
 #include "delivery/seen.h"
@@ -117,6 +118,7 @@ static void recv_request_construct(struct recv_request *request)
     ompi->req_cancel = recv_request_cancel;
     request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
     request->handle = (struct wire_handle){0};
+    request->timer = (struct wire_handle){0};
     request->rma.count = 0;
     request->offered = NULL;
     atomic_init(&request->held_by, NULL);
@@ -151,6 +153,7 @@ struct recv_request *recv_request_new(void *buffer, size_t count, ompi_datatype_
 void recv_request_fail(struct recv_request *request, int mpi_error)
 {
     request->base.req_base.req_ompi.req_status.MPI_ERROR = mpi_error;
+    request->timer = (struct wire_handle){0};
     request->size = request->wanted = 0;
     atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece is expected */
     recv_request_complete(request);
@@ -193,6 +196,14 @@ static void recv_request_forget_offer(struct recv_request *request)
     biased_unlock(&peer->lock);
 }
 
+/* The message is complete: tells the sender, which times it. */
+static __attribute__((noinline)) void timer_answer(struct recv_request *request)
+{
+    struct wire_time time = {.timer = request->timer, .ended_ns = clock_now_ns()};
+    request->timer = (struct wire_handle){0};
+    control_send(peer_control_lane(recv_request_peer(request)), WIRE_TIME, &time, sizeof(time));
+}
+
 void recv_request_complete(struct recv_request *request)
 {
     if (OPAL_UNLIKELY(request->sink.view != NULL) && device_sink_end(&request->sink, &request->rma))
@@ -204,6 +215,8 @@ void recv_request_complete(struct recv_request *request)
     }
     if (OPAL_UNLIKELY(handle_is_set(request->handle)))
         recv_request_forget_handle(request);
+    if (OPAL_UNLIKELY(handle_is_set(request->timer)))
+        timer_answer(request);
     if (OPAL_UNLIKELY(request->rma.count))
         rma_release(&request->rma);
     if (OPAL_UNLIKELY(request->offered != NULL))
@@ -295,6 +308,7 @@ void recv_request_met(struct recv_request *request, const struct arrival *arriva
 {
     recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
     request->sender = arrival->sender;
+    request->timer = arrival->timer;
     atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece came yet */
 }
 

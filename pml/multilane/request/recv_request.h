@@ -36,6 +36,7 @@ struct recv_request {
     _Atomic bool is_answering; /* complete, and the answer to the sender must leave */
     struct wire_handle handle;
     struct wire_handle sender;
+    struct wire_handle timer;        /* set while a message that is timed arrives */
     const struct protocol *protocol; /* proposed by the sender */
     /* The protocol that may write to the buffer until it ends; null: none. */
     const struct protocol *_Atomic held_by;

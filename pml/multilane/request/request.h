@@ -20,7 +20,6 @@ struct send_request;
 struct request_calls {
     ompi_request_start_fn_t start;
     ompi_request_cancel_fn_t cancel_send;
-    void (*timed)(struct send_request *request); /* one that is timed has ended */
 };
 
 extern __attribute__((visibility("hidden"))) struct request_calls request_calls;

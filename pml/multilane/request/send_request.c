@@ -34,6 +34,7 @@ static void send_request_construct(struct send_request *request)
     request->rma.count = 0;
     request->source = (struct device_source){.view = NULL};
     request->expecting = 0;
+    request->is_under_way = false;
     request->offer.control = NULL;
     memset(request->own, 0, sizeof(request->own));
     request->is_waiting = false;
@@ -117,8 +118,6 @@ void send_request_expect(struct send_request *request, bool expects)
 void send_request_complete(struct send_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
-    if (OPAL_UNLIKELY(request->sampled_ns != 0))
-        request_calls.timed(request);
     handle_release(&multilane.handles, &request->handle);
     rma_release(&request->rma);
     if (OPAL_LIKELY(request->protocol != NULL) && request->protocol->send_end)
@@ -127,6 +126,9 @@ void send_request_complete(struct send_request *request)
         device_source_end(&request->source);
     send_request_expect(request, false);
     work_ends_for(&request->counted);
+    if (request->is_under_way)
+        counter_add32(&request->out.peer->under_way, UINT32_MAX);
+    request->is_under_way = false;
     send_state_set(request, SEND_IDLE);
     request->base.req_base.req_pml_complete = true;
     if (send_request_is_buffered(request))
@@ -205,9 +207,6 @@ void send_request_begin(struct send_request *request)
     atomic_store_explicit(&request->unfinished, 1, memory_order_relaxed);
     request->receiver = (struct wire_handle){0};
     request->protocol = NULL;
-    request->out.synchronous =
-        (struct wire_handle){0}; /* of the start before, if it is persistent */
-    request->sampled_ns = 0;
     send_state_set(request, SEND_STARTED);
     work_begins_for(&request->counted);
 }

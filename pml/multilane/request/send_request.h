@@ -27,10 +27,10 @@ struct outgoing {
     int destination;
     int tag;
     uint32_t sequence;
-    uint32_t mark, cost;            /* see flow.h */
-    const struct route *route;      /* the route at that time: plans may change */
-    struct wire_handle synchronous; /* set: an eager message asks for an ACK */
-    struct memory memory;           /* the buffer's memory; for host memory only `kind` is set */
+    uint32_t mark, cost;       /* see flow.h */
+    const struct route *route; /* the route at that time: plans may change */
+    struct wire_handle answer; /* set: an eager message asks for an ACK, or any for its time */
+    struct memory memory;      /* the buffer's memory; for host memory only `kind` is set */
 };
 
 /* What it offers to its receiver: request/offer.h. */
@@ -75,9 +75,8 @@ struct send_request {
     _Atomic size_t unsent;       /* bytes that no lane has taken yet */
     _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
     bool counted;                                  /* see work_begins_for */
-    uint64_t
-        sampled_ns;    /* when a send that is timed to its end began; 0: it is not, see sample.h */
-    uint8_t expecting; /* how many of the peer's lanes expect the RTR */
+    bool is_under_way;                             /* counted by its peer */
+    uint8_t expecting;                             /* how many of the peer's lanes expect the RTR */
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);
@@ -198,7 +197,7 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
     out->size = datatype->super.size * count;
     out->destination = destination;
     out->tag = tag;
-    out->synchronous = (struct wire_handle){0};
+    out->answer = (struct wire_handle){0};
     outgoing_look(out);
     return true;
 }
@@ -208,7 +207,7 @@ static inline bool outgoing_init(struct outgoing *out, const void *buffer, size_
 static inline enum class_buffer outgoing_left_buffer(const struct outgoing *out)
 {
     return OPAL_UNLIKELY(out->size >= CLASS_LEAVING_BYTES) &&
-                   peer_class_now(out->peer)->routes[CLASS_LEAVING]
+                   class_planned(peer_class_now(out->peer), CLASS_LEAVING)
                ? CLASS_LEAVING
                : CLASS_CONTIGUOUS;
 }

@@ -8,7 +8,7 @@
 #include "base/multilane.h"
 #include "memory/device_buffer.h"
 #include "peer/peer_lanes.h"
-#include "request/sample.h"
+#include "request/timer.h"
 #include "request/send_queue.h"
 
 /* Packs a buffered message into the user's attached buffer; it is sent from there. */
@@ -111,11 +111,13 @@ int send_request_start(struct send_request *request, bool is_numbered, bool leav
     } else {
         /* Drawn last: a number without a message would stop all later ones. */
         enum class_buffer buffer = buffer_of(request, leaves);
-        struct route *route =
-            class_route_use(peer_class_now(request->out.peer), buffer, request->out.size);
+        request->out.answer = (struct wire_handle){0}; /* of a start before */
+        struct route *route = outgoing_route(&request->out, buffer);
         outgoing_draw(&request->out, route, OPAL_UNLIKELY(must_stage) ? 0 : route->eager_mask);
         request->route = route;
     }
+    request->is_under_way = true;
+    counter_add32(&request->out.peer->under_way, 1);
     request->base.req_base.req_sequence = request->out.sequence;
     request->protocol = request->route->protocol;
     if (OPAL_UNLIKELY(must_stage) && request->protocol->method == 0)
@@ -126,8 +128,6 @@ int send_request_start(struct send_request *request, bool is_numbered, bool leav
     if (OPAL_UNLIKELY(way == FLOW_WAIT))
         return OMPI_SUCCESS;
     send_request_admitted(request, way);
-    if (OPAL_UNLIKELY(request->route->samples != NULL))
-        sample_request_begin(request);
     if (send_request_try(request) == LANE_AGAIN)
         send_queue_await_lane(request);
     return OMPI_SUCCESS;

@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 10
+#define WIRE_VERSION 11
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -30,6 +30,7 @@ enum wire_type {
     WIRE_GONE,      /* the sender counts the receiver as lost and takes nothing from it any more */
     WIRE_CREDIT,    /* new limits of flow control (flow.h) */
     WIRE_NOTE,      /* what the two ends of a broken lane tell each other (struct wire_note) */
+    WIRE_TIME,      /* a timed message is complete at the receiver */
     WIRE_TYPES
 };
 
@@ -38,7 +39,8 @@ enum wire_flag {
     WIRE_NAMED = 1, /* struct wire_name: the sender is of another job */
     WIRE_CID = 2,   /* struct wire_cid: the index of the communicator differs between processes */
     WIRE_SYNCHRONOUS = 4, /* struct wire_handle: the sender waits for an ACK to this handle */
-    WIRE_FLAGS = 7
+    WIRE_TIMED = 8, /* struct wire_handle: the sender times the message; WIRE_TIME answers it */
+    WIRE_FLAGS = 15
 };
 
 enum wire_trait {
@@ -69,6 +71,9 @@ struct wire_handle {
     uint32_t index;
     uint32_t generation;
 };
+
+/* The indices of timers; those of requests are smaller. A message has one of both at most. */
+#define WIRE_TIMER_FIRST (UINT32_C(1) << 31)
 
 /* Body of WIRE_EAGER, and the start of the bodies of WIRE_PART and WIRE_RTS. */
 struct wire_match {
@@ -149,6 +154,11 @@ struct wire_fin { /* also the body of WIRE_CANCEL: so many bytes will not come *
 
 struct wire_ack {
     struct wire_handle sender;
+};
+
+struct wire_time {
+    struct wire_handle timer;
+    uint64_t ended_ns; /* by the receiver's monotonic clock */
 };
 
 struct wire_seen {

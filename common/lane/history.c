@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The history of a node: one line a start, one a way. */
+#include "common/lane/history.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/model/protocol.h"
+
+#define FIRST_LINE "multilane history 1\n"
+#define LAST_LINE  "end\n"
+#define BYTES_MAX  ((off_t) 1 << 20)
+
+/* Times are whole picoseconds: the program may have set a locale with another decimal point. No
+ * message takes less than a nanosecond, and none longer than a quarter of an hour. */
+#define PS_LEAST UINT64_C(1000)
+#define PS_MOST  UINT64_C(1000000000000000)
+
+/* The numbers of a start. */
+#define COSTS (3 + 2 * STARTUP_SIZES + STARTUP_BY_SOCKET)
+
+void history_path(const struct fingerprint *machine, char path[PROFILE_PATH_CHARS])
+{
+    profile_path(PROFILE_OF_USER, NULL, machine, path);
+    char *name = strrchr(path, '/');
+    if (name)
+        memcpy(name + 1, "history", strlen("history")); /* for "profile" */
+}
+
+static double *cost_at(struct startup_costs *costs, int index)
+{
+    double *const single[] = {&costs->empty_s, &costs->change_s, &costs->both_s};
+    if (index < 3)
+        return single[index];
+    index -= 3;
+    if (index < STARTUP_SIZES)
+        return &costs->ring_s[index];
+    index -= STARTUP_SIZES;
+    if (index < STARTUP_SIZES)
+        return &costs->kernel_s[index];
+    return &costs->socket_s[index - STARTUP_SIZES];
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static bool is_time(uint64_t ps)
+{
+    return ps >= PS_LEAST && ps <= PS_MOST;
+}
+
+static uint64_t ps_of(double seconds)
+{
+    return (uint64_t) (seconds * 1e12 + 0.5);
+}
+
+static void start_read(const char *line, struct history *history)
+{
+    struct history_start start = {.is_crowded = false};
+    unsigned crowded;
+    int at = 0;
+    if (sscanf(line, "start %u%n", &crowded, &at) != 1 || crowded > 1)
+        return;
+    start.is_crowded = crowded;
+    for (int i = 0; i < COSTS; i++) {
+        int length = 0;
+        uint64_t ps;
+        if (sscanf(line + at, "%" SCNu64 "%n", &ps, &length) != 1 || !(ps == 0 || is_time(ps)))
+            return;
+        *cost_at(&start.costs, i) = 1e-12 * (double) ps;
+        at += length;
+    }
+    if (startup_check(&start.costs))
+        history_add_start(history, &start);
+}
+
+static void way_read(const char *line, struct history *history)
+{
+    struct history_way way;
+    char protocol[32];
+    unsigned copies;
+    uint64_t ps;
+    if (sscanf(line, "way %159s %u %31s %x %u %u %u %" SCNu64, way.class, &way.buffer, protocol,
+               &way.key.lanes, &copies, &way.bucket, &way.messages, &ps) != 8 ||
+        copies > 1 || way.bucket >= LEARNED_BUCKETS || !way.key.lanes || !way.messages ||
+        !is_time(ps))
+        return;
+    int index = model_protocol_find(protocol, NULL);
+    if (index < 0)
+        return;
+    way.seconds = 1e-12 * (double) ps;
+    way.key.protocol_index = (uint8_t) index;
+    way.key.copies = copies;
+    history_add_way(history, &way);
+}
+
+/* All of a file of this user; null: there is none. */
+static char *text_read(const char *path)
+{
+    struct stat status;
+    char *text = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_uid == geteuid() && status.st_size <= BYTES_MAX &&
+        (text = calloc(1, (size_t) status.st_size + 1)) &&
+        read(fd, text, (size_t) status.st_size) != status.st_size) {
+        free(text);
+        text = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+void history_read(const char *path, struct history *history)
+{
+    memset(history, 0, sizeof(*history));
+    char *text = path[0] ? text_read(path) : NULL, *rest = NULL;
+    size_t length = text ? strlen(text) : 0;
+    bool is_whole = length > strlen(FIRST_LINE LAST_LINE) &&
+                    strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0 &&
+                    strcmp(text + length - strlen(LAST_LINE), LAST_LINE) == 0;
+    for (char *line = is_whole ? strtok_r(text, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest)) {
+        if (strncmp(line, "start ", 6) == 0)
+            start_read(line, history);
+        else if (strncmp(line, "way ", 4) == 0)
+            way_read(line, history);
+    }
+    free(text);
+}
+
+void history_free(struct history *history)
+{
+    free(history->ways);
+    memset(history, 0, sizeof(*history));
+}
+
+/* --- adding ----------------------------------------------------------------------------------- */
+
+void history_add_start(struct history *history, const struct history_start *start)
+{
+    if (history->start_count == HISTORY_STARTS)
+        memmove(&history->starts[0], &history->starts[1],
+                (--history->start_count) * sizeof(history->starts[0]));
+    history->starts[history->start_count++] = *start;
+}
+
+void history_add_way(struct history *history, const struct history_way *way)
+{
+    uint32_t at = 0;
+    while (at < history->way_count &&
+           !(history->ways[at].bucket == way->bucket && history->ways[at].buffer == way->buffer &&
+             learned_key_equals(history->ways[at].key, way->key) &&
+             strcmp(history->ways[at].class, way->class) == 0))
+        at++;
+    if (at == HISTORY_WAYS_MAX)
+        return;
+    if (at == history->way_count) {
+        if (at % 64 == 0) {
+            struct history_way *more = realloc(history->ways, (at + 64) * sizeof(history->ways[0]));
+            if (!more)
+                return;
+            history->ways = more;
+        }
+        history->way_count++;
+    }
+    history->ways[at] = *way;
+}
+
+static int by_value(const void *one, const void *other)
+{
+    double a = *(const double *) one, b = *(const double *) other;
+    return (a > b) - (a < b);
+}
+
+uint32_t history_costs(const struct history *history, bool is_crowded, struct startup_costs *costs)
+{
+    double values[HISTORY_STARTS];
+    uint32_t count = 0;
+    memset(costs, 0, sizeof(*costs));
+    for (int i = 0; i < COSTS; i++) {
+        count = 0;
+        for (uint32_t j = 0; j < history->start_count; j++)
+            if (history->starts[j].is_crowded == is_crowded)
+                values[count++] = *cost_at((struct startup_costs *) &history->starts[j].costs, i);
+        qsort(values, count, sizeof(values[0]), by_value);
+        if (count)
+            *cost_at(costs, i) = values[(count - 1) / 2];
+    }
+    return count;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+static void start_write(FILE *file, const struct history_start *start)
+{
+    fprintf(file, "start %u", start->is_crowded);
+    for (int i = 0; i < COSTS; i++)
+        fprintf(file, " %" PRIu64, ps_of(*cost_at((struct startup_costs *) &start->costs, i)));
+    fputc('\n', file);
+}
+
+static void all_write(FILE *file, const struct history *history)
+{
+    fputs(FIRST_LINE, file);
+    for (uint32_t i = 0; i < history->start_count; i++)
+        start_write(file, &history->starts[i]);
+    for (uint32_t i = 0; i < history->way_count; i++) {
+        const struct history_way *way = &history->ways[i];
+        fprintf(file, "way %s %u %s %x %u %u %u %" PRIu64 "\n", way->class, way->buffer,
+                model_protocols[way->key.protocol_index]->name, way->key.lanes, way->key.copies,
+                way->bucket, way->messages, ps_of(way->seconds));
+    }
+    fputs(LAST_LINE, file);
+}
+
+/* The folder of the file and the one above it, where they are missing. */
+static void folders_make(const char *path)
+{
+    char folder[PROFILE_PATH_CHARS];
+    for (int levels = 2; levels > 0; levels--) {
+        snprintf(folder, sizeof(folder), "%s", path);
+        for (int i = 0; i < levels; i++) {
+            char *slash = strrchr(folder, '/');
+            if (slash)
+                *slash = '\0';
+        }
+        if (folder[0])
+            (void) mkdir(folder, 0700);
+    }
+}
+
+bool history_write(const char *path, const struct history *history)
+{
+    char fresh[PROFILE_PATH_CHARS + 16];
+    folders_make(path);
+    snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
+    int fd = mkstemp(fresh);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    all_write(file, history);
+    bool good = !ferror(file);
+    good = fclose(file) == 0 && good;
+    good = good && rename(fresh, path) == 0;
+    if (!good)
+        (void) unlink(fresh);
+    return good;
+}

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From times of messages to plans.
+ *
+ *   a message is timed (request/timer.c)      learning_route: its own way, or one that is tried
+ *   its time is known                         learning_add: by way and range of sizes
+ *   the medians say something new             learning_plan: other factors, perhaps another plan
+ *
+ * Ways are tried with a bounded part of the time of all messages. A plan changes where another way
+ * has shown itself shorter by a part that the noise of the medians does not reach. */
+#include "peer/learning.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "peer/used_history.h"
+
+/* Shorter messages have one way that is worth anything. */
+#define TRIED_FROM_BYTES 4097
+/* What trials may cost, as a part of what all messages take. */
+#define TRIED_PART 0.005
+/* A way that would take so many times what the one in use takes is tried until it is known, */
+#define TRY_UNKNOWN 4
+/* and one that is known now and then, as machines change: one in so many messages that are timed,
+ * of one that is near or far from the one in use. */
+#define TRY_KNOWN   1.3
+#define KNOWN_SHARE 8
+#define SLOW_SHARE  64
+/* An unknown way is expected to cost at least this part of a message more. */
+#define UNKNOWN_PART 0.25
+/* The way in use counts as so much of its time: another one must be 5 % shorter. */
+#define STAY 0.95
+/* A median that has moved by this part is news. */
+#define NEWS_PART 0.1
+/* Making a plan takes at most this part of the time. */
+#define PLANS_PART 0.01
+#define MOVES_MOST 64
+
+static opal_mutex_t lock =
+    OPAL_MUTEX_STATIC_INIT; /* guards all struct learning, but for what plans read; a leaf */
+static uint64_t begun_ns;
+
+void learning_begin(void)
+{
+    begun_ns = clock_now_ns();
+}
+
+/* --- medians ---------------------------------------------------------------------------------- */
+
+static uint32_t kept(const struct learning_range *range)
+{
+    return range->taken < LEARNING_TIMES ? range->taken : LEARNING_TIMES;
+}
+
+static int by_value(const void *one, const void *other)
+{
+    float a = *(const float *) one, b = *(const float *) other;
+    return (a > b) - (a < b);
+}
+
+static uint32_t sorted(const struct learning_range *range, float ratios[LEARNING_TIMES])
+{
+    uint32_t count = kept(range);
+    memcpy(ratios, range->ratio, count * sizeof(ratios[0]));
+    qsort(ratios, count, sizeof(ratios[0]), by_value);
+    return count;
+}
+
+double learning_median(const struct learning_range *range)
+{
+    float ratios[LEARNING_TIMES];
+    uint32_t count = sorted(range, ratios);
+    return count < LEARNING_LEAST ? 0 : (double) ratios[(count - 1) / 2];
+}
+
+double learning_spread(const struct learning_range *range)
+{
+    float ratios[LEARNING_TIMES];
+    uint32_t count = sorted(range, ratios);
+    return count < LEARNING_LEAST ? 0 : (double) (ratios[3 * count / 4] - ratios[count / 4]);
+}
+
+/* --- what is kept ----------------------------------------------------------------------------- */
+
+static struct learning_way *way_of(const struct learning *learning, struct learned_key key)
+{
+    for (uint32_t i = 0; i < learning->way_count; i++)
+        if (learned_key_equals(learning->ways[i]->key, key))
+            return learning->ways[i];
+    return NULL;
+}
+
+/* Null: no memory, or too many ways. */
+static struct learning_way *way_made(struct learning *learning, struct learned_key key)
+{
+    struct learning_way *way = way_of(learning, key);
+    if (way || learning->way_count == LEARNED_WAYS_MAX)
+        return way;
+    way = calloc(1, sizeof(*way));
+    if (way) {
+        way->key = key;
+        learning->ways[learning->way_count++] = way;
+    }
+    return way;
+}
+
+static struct learning *learning_now(const struct peer_class *class, enum class_buffer buffer)
+{
+    /* Acquire, against learning_made: it is whole. */
+    return atomic_load_explicit(&class->learning[buffer], memory_order_acquire);
+}
+
+/* With the lock held. */
+static struct learning *learning_made(struct peer_class *class, enum class_buffer buffer)
+{
+    struct learning *learning = learning_now(class, buffer);
+    if (learning)
+        return learning;
+    learning = calloc(1, sizeof(*learning));
+    atomic_store_explicit(&class->learning[buffer], learning, memory_order_release);
+    return learning;
+}
+
+const struct learning_range *learning_range_of(const struct peer_class *class,
+                                               enum class_buffer buffer, struct learned_key key,
+                                               uint32_t bucket)
+{
+    const struct learning *learning = learning_now(class, buffer);
+    const struct learning_way *way = learning ? way_of(learning, key) : NULL;
+    return way ? &way->at[bucket] : NULL;
+}
+
+/* By the equation alone; 0: it cannot say. */
+static double equation_s(const struct peer_class *class, enum class_buffer buffer,
+                         const struct plan_entry *entry, uint64_t bytes)
+{
+    struct plan_input input;
+    struct cost cost;
+    class_plan_input(class, buffer, &input);
+    input.learned = NULL;
+    return plan_predict(&input, entry, bytes, &cost) ? cost_of(&cost, input.view, bytes) : 0;
+}
+
+/* Is the median something that the plan should know? */
+static bool is_news(const struct learning_range *range)
+{
+    double median = learning_median(range), planned = (double) range->planned;
+    return median > 0 && !(fabs(median - planned) <= NEWS_PART * planned);
+}
+
+static void range_add(struct learning_range *range, double ratio, uint64_t bytes)
+{
+    range->ratio[range->taken++ % LEARNING_TIMES] = (float) ratio;
+    range->bytes = bytes;
+}
+
+void learning_add(struct peer_class *class, const struct route *route, uint64_t bytes,
+                  double seconds)
+{
+    enum class_buffer buffer = (enum class_buffer) route->buffer;
+    double expected_s = equation_s(class, buffer, route->entry, bytes);
+    if (!(expected_s > 0) || !(seconds > 0))
+        return;
+    OPAL_THREAD_LOCK(&lock);
+    struct learning *learning = learning_made(class, buffer);
+    struct learning_way *way = learning ? way_made(learning, plan_entry_key(route->entry)) : NULL;
+    if (way) {
+        struct learning_range *range = &way->at[learned_bucket(bytes)];
+        range_add(range, seconds / expected_s, bytes);
+        learning->timed++;
+        learning->has_news = learning->has_news || is_news(range);
+    }
+    OPAL_THREAD_UNLOCK(&lock);
+}
+
+/* --- trials ----------------------------------------------------------------------------------- */
+
+static void challenger_add(struct learning *learning, const struct peer_class *class,
+                           enum class_buffer buffer, uint32_t bucket, struct plan_input *input,
+                           uint32_t protocol)
+{
+    struct plan_entry entry, in_use;
+    struct cost cost;
+    uint64_t bytes = UINT64_C(1) << bucket;
+    uint8_t *count = &learning->challenger_count[bucket];
+    in_use = *plan_lookup(class_planned(class, buffer)->plan, bytes);
+    if (*count == LEARNING_CHALLENGERS ||
+        !plan_best_of_protocol(input, protocol, bytes, &entry, &cost) ||
+        learned_key_equals(plan_entry_key(&entry), plan_entry_key(&in_use)))
+        return;
+    struct route *route = learning->trials;
+    while (route && !learned_key_equals(plan_entry_key(route->entry), plan_entry_key(&entry)))
+        route = route->next;
+    for (uint8_t i = 0; i < *count && route; i++)
+        if (learning->challengers[bucket][i].route == route)
+            return;
+    if (!route) {
+        route = route_of_entry(class, &entry, buffer);
+        if (!route)
+            return;
+        route->next = learning->trials;
+        learning->trials = route;
+    }
+    learning->challengers[bucket][(*count)++] =
+        (struct challenger){route, cost_of(&cost, input->view, bytes)};
+}
+
+/* Of each protocol the best lanes by the equation, and the best single one. */
+static void challengers_find(struct learning *learning, const struct peer_class *class,
+                             enum class_buffer buffer, uint32_t bucket)
+{
+    struct plan_input input;
+    class_plan_input(class, buffer, &input);
+    input.learned = NULL;
+    learning->is_looked[bucket] = true;
+    learning->challenger_count[bucket] = 0;
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
+        struct plan_input single = input;
+        if (input.without >> i & 1)
+            continue;
+        single.most_eager_lanes = single.most_rndv_lanes = 1;
+        challenger_add(learning, class, buffer, bucket, &input, i);
+        if (class->lane_count > 1)
+            challenger_add(learning, class, buffer, bucket, &single, i);
+    }
+}
+
+/* The way's factor in the nearest range of sizes where it is known; 0: in none. */
+static double median_near(const struct learning_way *way, uint32_t bucket)
+{
+    for (uint32_t distance = 1; way && distance < LEARNED_BUCKETS; distance++)
+        for (int side = -1; side <= 1; side += 2) {
+            uint32_t other = bucket + (uint32_t) (side * (int) distance); /* below 0: very large */
+            double median = other < LEARNED_BUCKETS ? learning_median(&way->at[other]) : 0;
+            if (median > 0)
+                return median;
+        }
+    return 0;
+}
+
+/* What a message of the challenger would cost more than `in_use_s`; below 0: it is not tried. */
+static double extra_of(const struct challenger *challenger, const struct learning_way *way,
+                       uint32_t bucket, double in_use_s, double common, uint32_t in_use_taken)
+{
+    double median = way ? learning_median(&way->at[bucket]) : 0;
+    if (median > 0) {
+        double known_s = median * challenger->expected_s;
+        uint32_t share = known_s > TRY_KNOWN * in_use_s ? SLOW_SHARE : KNOWN_SHARE;
+        return way->at[bucket].taken > in_use_taken / share ? -1 : fmax(known_s - in_use_s, 0);
+    }
+    double near = median_near(way, bucket), factor = near > 0 ? near : fmin(common, 1);
+    double expected_s = factor * challenger->expected_s;
+    return expected_s > TRY_UNKNOWN * in_use_s
+               ? -1
+               : fmax(expected_s - in_use_s, UNKNOWN_PART * in_use_s);
+}
+
+/* The challenger that costs least and may be tried with so many messages; null: none. */
+static struct route *trial_choose(struct learning *learning, struct learned_key in_use,
+                                  uint32_t bucket, double in_use_equation_s, uint64_t messages,
+                                  uint32_t tried)
+{
+    const struct learning_way *way = way_of(learning, in_use);
+    double common = way ? learning_median(&way->at[bucket]) : 0;
+    double in_use_s = common * in_use_equation_s, least_s = INFINITY;
+    struct route *best = NULL;
+    if (!(common > 0)) /* the way in use is to be known first */
+        return NULL;
+    learning->spent_s += in_use_s * (double) messages;
+    for (uint8_t i = 0; i < learning->challenger_count[bucket]; i++) {
+        const struct challenger *challenger = &learning->challengers[bucket][i];
+        const struct learning_way *its = way_of(learning, plan_entry_key(challenger->route->entry));
+        double extra_s = extra_of(challenger, its, bucket, in_use_s, common, way->at[bucket].taken);
+        if (extra_s < 0 || extra_s >= least_s)
+            continue;
+        best = challenger->route;
+        least_s = extra_s;
+    }
+    if (!best || learning->tried_s + tried * least_s > TRIED_PART * learning->spent_s)
+        return NULL;
+    learning->tried_s += tried * least_s;
+    learning->tries += tried;
+    return best;
+}
+
+static bool may_try(const struct peer_class *class, enum class_buffer buffer, uint64_t bytes)
+{
+    return parameters.learn && !class->is_forced && !parameters.override_count &&
+           bytes >= TRIED_FROM_BYTES &&
+           (buffer == CLASS_CONTIGUOUS || buffer == CLASS_PACKED || class_is_stream(buffer));
+}
+
+struct route *learning_route(struct peer_class *class, struct route *route, uint64_t bytes,
+                             uint64_t messages, uint32_t tried)
+{
+    enum class_buffer buffer = (enum class_buffer) route->buffer;
+    uint32_t bucket = learned_bucket(bytes);
+    struct route *chosen = NULL;
+    if (!may_try(class, buffer, bytes))
+        return route;
+    double in_use_s = equation_s(class, buffer, route->entry, UINT64_C(1) << bucket);
+    OPAL_THREAD_LOCK(&lock);
+    struct learning *learning = learning_made(class, buffer);
+    if (learning) {
+        if (!learning->is_looked[bucket])
+            challengers_find(learning, class, buffer, bucket);
+        chosen =
+            trial_choose(learning, plan_entry_key(route->entry), bucket, in_use_s, messages, tried);
+    }
+    OPAL_THREAD_UNLOCK(&lock);
+    return chosen ? chosen : route;
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+/* What the model is told: of a way that is not in use so much more as its median may be off. */
+static double factor_of(const struct learning_range *range, bool is_used)
+{
+    return learning_median(range) +
+           (is_used ? 0 : learning_spread(range) / sqrt((double) kept(range) + 1));
+}
+
+/* The medians as factors for the model, beside the ways that the plan in use takes. With the lock
+ * held. */
+static void model_set(struct learning *learning, const struct plan *plan)
+{
+    struct model_learned *model = &learning->model;
+    memset(model, 0, sizeof(*model));
+    for (uint32_t i = 0; i < LEARNED_BUCKETS; i++)
+        model->used[i] = plan_entry_key(plan_lookup(plan, UINT64_C(1) << i));
+    model->way_count = learning->way_count;
+    for (uint32_t i = 0; i < learning->way_count; i++) {
+        struct learning_way *way = learning->ways[i];
+        model->ways[i].key = way->key;
+        for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
+            bool is_used = learned_key_equals(way->key, model->used[j]);
+            way->at[j].planned = (float) learning_median(&way->at[j]);
+            model->ways[i].factor[j] = (float) factor_of(&way->at[j], is_used);
+        }
+    }
+    learned_settle(model);
+    learning->has_news = false;
+}
+
+/* The first range of sizes that another plan sends another way; LEARNED_BUCKETS: none. */
+static uint32_t first_change(const struct plan *from, const struct plan *to)
+{
+    uint32_t i = 0;
+    while (i < LEARNED_BUCKETS &&
+           learned_key_equals(plan_entry_key(plan_lookup(from, UINT64_C(1) << i)),
+                              plan_entry_key(plan_lookup(to, UINT64_C(1) << i))))
+        i++;
+    return i;
+}
+
+static void move_show(const struct peer_class *class, enum class_buffer buffer,
+                      const struct plan_entry *entry, uint32_t bucket, double *seconds,
+                      uint32_t *messages)
+{
+    const struct learning_range *range =
+        learning_range_of(class, buffer, plan_entry_key(entry), bucket);
+    *messages = range ? range->taken : 0;
+    *seconds =
+        range ? learning_median(range) * equation_s(class, buffer, entry, UINT64_C(1) << bucket)
+              : 0;
+}
+
+static void move_note(struct peer_class *class, enum class_buffer buffer, const struct plan *from,
+                      const struct plan *to, uint32_t bucket)
+{
+    struct plan_move *move = calloc(1, sizeof(*move));
+    class->move_count++;
+    if (!move)
+        return;
+    move->at_s = 1e-9 * (double) (clock_now_ns() - begun_ns);
+    move->buffer = buffer;
+    move->bucket = bucket;
+    move->from = plan_lookup(from, UINT64_C(1) << bucket);
+    move->to = plan_lookup(to, UINT64_C(1) << bucket);
+    move_show(class, buffer, move->from, bucket, &move->from_s, &move->from_messages);
+    move_show(class, buffer, move->to, bucket, &move->to_s, &move->to_messages);
+    move->next = class->moves;
+    class->moves = move;
+}
+
+/* Messages that went by equal ways stay counted. */
+static void counts_move(struct planned *from, struct planned *to)
+{
+    for (uint32_t i = 0; i < from->plan->entry_count; i++)
+        for (uint32_t j = 0; j < to->plan->entry_count; j++) {
+            struct route *before = &from->routes[i], *after = &to->routes[j];
+            if (!learned_key_equals(plan_entry_key(before->entry), plan_entry_key(after->entry)))
+                continue;
+            counter_add(&after->messages, counter_read(&before->messages));
+            counter_add(&after->bytes, counter_read(&before->bytes));
+            atomic_store_explicit(&before->messages, 0, memory_order_relaxed);
+            atomic_store_explicit(&before->bytes, 0, memory_order_relaxed);
+            break;
+        }
+}
+
+/* `stay`: as in the plan's input; 0: the plan was never used, and its change is no move. */
+static void plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
+{
+    struct planned *before = class_planned(class, buffer);
+    struct planned *after = before ? class_plan(class, buffer, stay) : NULL;
+    uint32_t change = after ? first_change(before->plan, after->plan) : LEARNED_BUCKETS;
+    if (change == LEARNED_BUCKETS) {
+        planned_free(after);
+        return;
+    }
+    if (stay > 0)
+        move_note(class, buffer, before->plan, after->plan, change);
+    counts_move(before, after);
+    after->before = before;
+    class_set_plan(class, buffer, after);
+}
+
+/* Other kinds of messages that follow the same times. */
+static void followers_plan(struct peer_class *class, enum class_buffer buffer)
+{
+    if (buffer == CLASS_CONTIGUOUS) {
+        plan_again(class, CLASS_SYNC, 0);
+        plan_again(class, CLASS_LEAVING, 0);
+    } else if (buffer == CLASS_PACKED) {
+        plan_again(class, CLASS_SYNC_PACKED, 0);
+    }
+}
+
+static void plan_as_known(struct peer_class *class, enum class_buffer buffer,
+                          struct learning *learning, double stay)
+{
+    OPAL_THREAD_LOCK(&lock);
+    model_set(learning, class_planned(class, buffer)->plan);
+    memset(learning->is_looked, 0, sizeof(learning->is_looked));
+    OPAL_THREAD_UNLOCK(&lock);
+    class->learned[buffer] = &learning->model;
+    plan_again(class, buffer, stay);
+    followers_plan(class, buffer);
+}
+
+bool learning_is_due(const struct peer_class *class, enum class_buffer buffer)
+{
+    const struct learning *learning = learning_now(class, buffer);
+    bool due = false;
+    if (!learning || !parameters.learn || class->is_forced || class->move_count >= MOVES_MOST)
+        return false;
+    OPAL_THREAD_LOCK(&lock);
+    due = learning->has_news && clock_now_ns() >= learning->plan_after_ns;
+    OPAL_THREAD_UNLOCK(&lock);
+    return due;
+}
+
+void learning_plan(struct peer_class *class, enum class_buffer buffer)
+{
+    struct learning *learning = learning_now(class, buffer);
+    uint64_t begin_ns = clock_now_ns();
+    if (!learning)
+        return;
+    plan_as_known(class, buffer, learning, STAY);
+    uint64_t end_ns = clock_now_ns();
+    OPAL_THREAD_LOCK(&lock);
+    learning->plan_after_ns = end_ns + (uint64_t) ((double) (end_ns - begin_ns) / PLANS_PART);
+    OPAL_THREAD_UNLOCK(&lock);
+}
+
+/* --- earlier and later jobs --------------------------------------------------------------------
+ */
+
+/* "cache/shm:shm+tcp:eth0"; false: that is too long, or no word. */
+static bool class_name(const struct peer_class *class, char name[HISTORY_CLASS_CHARS])
+{
+    int length =
+        snprintf(name, HISTORY_CLASS_CHARS, "%s", profile_placement_name(class->placement));
+    for (int i = 0; i < class->lane_count && length < HISTORY_CLASS_CHARS; i++)
+        length += snprintf(name + length, HISTORY_CLASS_CHARS - (size_t) length, "%c%s",
+                           i ? '+' : '/', class->lanes[i].name);
+    return length < HISTORY_CLASS_CHARS && !strpbrk(name, " \t\n");
+}
+
+static struct plan_entry entry_of_key(struct learned_key key)
+{
+    struct plan_entry entry = {.protocol_index = key.protocol_index,
+                               .protocol = model_protocols[key.protocol_index],
+                               .copies = key.copies};
+    for (uint8_t i = 0; i < MODEL_LANES_MAX; i++)
+        if (key.lanes >> i & 1)
+            entry.lanes[entry.lane_count++] = i;
+    return entry;
+}
+
+/* The way's time for the largest size of the range, as the median of few messages. */
+static void way_recall(struct peer_class *class, const struct history_way *way)
+{
+    enum class_buffer buffer = (enum class_buffer) way->buffer;
+    struct plan_entry entry = entry_of_key(way->key);
+    uint64_t bytes = UINT64_C(1) << way->bucket;
+    double expected_s = equation_s(class, buffer, &entry, bytes);
+    if (!(expected_s > 0))
+        return;
+    OPAL_THREAD_LOCK(&lock);
+    struct learning *learning = learning_made(class, buffer);
+    struct learning_way *mine = learning ? way_made(learning, way->key) : NULL;
+    for (int i = 0; mine && i < LEARNING_LEAST; i++)
+        range_add(&mine->at[way->bucket], way->seconds / expected_s, bytes);
+    if (mine)
+        mine->at[way->bucket].recalled = LEARNING_LEAST;
+    OPAL_THREAD_UNLOCK(&lock);
+}
+
+static bool way_fits(const struct peer_class *class, const struct history_way *way)
+{
+    return way->buffer < CLASS_BUFFERS && class_planned(class, (enum class_buffer) way->buffer) &&
+           way->key.lanes >> class_lanes_described(class) == 0;
+}
+
+void learning_recall(struct peer_class *class)
+{
+    const struct history *history = used_history();
+    char name[HISTORY_CLASS_CHARS];
+    if (class->is_recalled)
+        return;
+    class->is_recalled = true;
+    if (!parameters.learn || class->is_forced || !class_name(class, name))
+        return;
+    for (uint32_t i = 0; i < history->way_count; i++)
+        if (way_fits(class, &history->ways[i]) && strcmp(history->ways[i].class, name) == 0)
+            way_recall(class, &history->ways[i]);
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        struct learning *learning = learning_now(class, (enum class_buffer) i);
+        if (learning)
+            plan_as_known(class, (enum class_buffer) i, learning, 0);
+    }
+}
+
+static void ways_save(const struct peer_class *class, enum class_buffer buffer, const char *name)
+{
+    const struct learning *learning = learning_now(class, buffer);
+    for (uint32_t i = 0; learning && i < learning->way_count; i++)
+        for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
+            const struct learning_way *way = learning->ways[i];
+            const struct plan_entry entry = entry_of_key(way->key);
+            double median = learning_median(&way->at[j]);
+            struct history_way saved = {
+                .buffer = buffer,
+                .key = way->key,
+                .bucket = j,
+                .messages = way->at[j].taken,
+                .seconds = median * equation_s(class, buffer, &entry, UINT64_C(1) << j)};
+            snprintf(saved.class, sizeof(saved.class), "%s", name);
+            if (saved.seconds > 0)
+                used_history_add_way(&saved);
+        }
+}
+
+void learning_save(void)
+{
+    char name[HISTORY_CLASS_CHARS];
+    if (!parameters.learn || ompi_process_info.my_local_rank != 0)
+        return;
+    for (const struct peer_class *class = classes_first(); class; class = class->next)
+        for (int i = 0; i < CLASS_BUFFERS; i++)
+            if (!class->is_forced && class_name(class, name))
+                ways_save(class, (enum class_buffer) i, name);
+}
+
+/* --- the end ---------------------------------------------------------------------------------- */
+
+static void learning_free(struct learning *learning)
+{
+    for (uint32_t i = 0; i < learning->way_count; i++)
+        free(learning->ways[i]);
+    while (learning->trials) {
+        struct route *route = learning->trials;
+        learning->trials = route->next;
+        free(route);
+    }
+    free(learning);
+}
+
+void learning_end(void)
+{
+    for (struct peer_class *class = classes_first(); class; class = class->next)
+        for (int i = 0; i < CLASS_BUFFERS; i++) {
+            struct learning *learning = learning_now(class, (enum class_buffer) i);
+            class->learned[i] = NULL;
+            atomic_store_explicit(&class->learning[i], NULL, memory_order_relaxed);
+            if (learning)
+                learning_free(learning);
+        }
+}

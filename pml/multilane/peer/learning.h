@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What messages of a class take, by way and size: kept here, and given to the model, whose plan
+ * follows it. */
+#ifndef MULTILANE_LEARNING_H
+#define MULTILANE_LEARNING_H
+
+#include "common/model/plan.h"
+#include "peer/peer_class.h"
+
+/* Of so many messages the median counts: half of them may have been disturbed. What is older is
+ * forgotten. Fewer than the least say nothing. */
+#define LEARNING_TIMES 15
+#define LEARNING_LEAST 5
+
+/* Messages of one way and one range of sizes. */
+struct learning_range {
+    uint32_t recalled;           /* so many of them stand for what an earlier job has seen */
+    uint32_t taken;              /* in all; the last LEARNING_TIMES of them are kept */
+    float ratio[LEARNING_TIMES]; /* of the time to what the equation expects */
+    float planned;               /* the factor by which the plan was made; 0: none */
+    uint64_t bytes;              /* the size of the last one */
+};
+
+struct learning_way {
+    struct learned_key key;
+    struct learning_range at[LEARNED_BUCKETS];
+};
+
+/* A way that might be faster than the one in use. */
+struct challenger {
+    struct route *route;
+    double expected_s; /* by the equation alone, for the largest size of its range */
+};
+
+#define LEARNING_CHALLENGERS (2 * MODEL_PROTOCOLS)
+
+/* Of one class and one kind of buffer. The lock of learning.c guards it. */
+struct learning {
+    uint32_t way_count;
+    struct learning_way *ways[LEARNED_WAYS_MAX];
+    struct model_learned model; /* as the plan in use was made */
+    bool has_news;              /* which it does not know */
+    uint32_t timed;             /* messages, in all */
+    uint64_t plan_after_ns;     /* no other plan is made before */
+    double spent_s, tried_s;    /* by all messages, and what trials have cost more */
+    uint32_t tries;
+    struct route *trials;            /* all routes that were made for trials */
+    bool is_looked[LEARNED_BUCKETS]; /* the challengers of this range are known */
+    uint8_t challenger_count[LEARNED_BUCKETS];
+    struct challenger challengers[LEARNED_BUCKETS][LEARNING_CHALLENGERS];
+};
+
+/* The median of what one way took in one range, by the equation's time for it; 0: too few messages.
+ */
+double learning_median(const struct learning_range *range);
+/* Of the middle half: the largest less the smallest. */
+double learning_spread(const struct learning_range *range);
+
+const struct learning_range *learning_range_of(const struct peer_class *class,
+                                               enum class_buffer buffer, struct learned_key key,
+                                               uint32_t bucket);
+
+/* A message of this route and size took so long; of a stream: from one to the next. */
+void learning_add(struct peer_class *class, const struct route *route, uint64_t bytes,
+                  double seconds);
+
+/* For a message that is to be timed, one of `messages`: its own route, or one to be tried with the
+ * next `tried` messages. */
+struct route *learning_route(struct peer_class *class, struct route *route, uint64_t bytes,
+                             uint64_t messages, uint32_t tried);
+
+/* Is there enough news for another plan? */
+bool learning_is_due(const struct peer_class *class, enum class_buffer buffer);
+/* Makes it, with the component's lock held. */
+void learning_plan(struct peer_class *class, enum class_buffer buffer);
+
+/* A new class begins with what earlier jobs on the node have learned of its lanes. With the
+ * component's lock held. */
+void learning_recall(struct peer_class *class);
+
+/* Leaves it to later jobs, in the first process of a node. */
+void learning_save(void);
+
+void learning_begin(void);
+/* Call before classes_fini: plans do not know it any more. */
+void learning_end(void);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Timers of messages, and their answers. */
+#include "request/timer.h"
+
+#include "base/clock.h"
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "peer/attributes.h"
+#include "peer/learning.h"
+
+/* Timers whose answer has not come. An answer may never come: then the oldest one is used again. */
+#define TIMERS 64u
+
+/* One message in so many is timed: at first, and at most. In between it is one in a sixteenth of
+ * those that went before. */
+#define EVERY_FIRST    8u
+#define EVERY_LAST     256u
+#define EVERY_PART     16u
+#define EVERY_OF_SPANS 32u
+
+/* From the first message of a stream that is timed to the last one. */
+#define SPAN_MESSAGES 8u
+
+enum timer_of { TIMER_OF_MESSAGE, TIMER_OF_SPAN_FIRST, TIMER_OF_SPAN_LAST };
+
+struct timer {
+    uint32_t generation; /* of its answer; 0: it waits for none */
+    enum timer_of of;
+    uint32_t span; /* its number */
+    const struct peer *peer;
+    struct peer_class *class;
+    const struct route *route;
+    uint64_t bytes;
+    uint64_t since_ns;
+};
+
+/* Messages of a stream that follow each other, by one route. */
+struct span {
+    uint32_t number;
+    uint32_t left;           /* messages up to the last one; 0: none are under way */
+    const struct peer *peer; /* null: there is no span */
+    const struct route *planned;
+    struct route *route;
+    uint32_t bucket;
+    uint64_t first_ns, last_ns; /* by the receiver's clock; 0: not known */
+};
+
+static struct {
+    bool is_begun;
+    opal_mutex_t lock; /* guards what follows; a leaf */
+    uint32_t next, generation;
+    uint64_t clock_ns; /* what reading the clock takes */
+    struct timer timer[TIMERS];
+    struct span span;
+} timers;
+
+void timers_begin(void)
+{
+    OBJ_CONSTRUCT(&timers.lock, opal_mutex_t);
+    timers.clock_ns = UINT64_MAX;
+    for (int i = 0; i < 8; i++) {
+        uint64_t before_ns = clock_now_ns(), taken_ns = clock_now_ns() - before_ns;
+        if (taken_ns < timers.clock_ns)
+            timers.clock_ns = taken_ns;
+    }
+    timers.is_begun = true;
+}
+
+void timers_end(void)
+{
+    if (timers.is_begun)
+        OBJ_DESTRUCT(&timers.lock);
+    timers.is_begun = false;
+    timers.span.peer = NULL;
+    for (uint32_t i = 0; i < TIMERS; i++)
+        timers.timer[i].generation = 0;
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+/* With the lock held. */
+static void timer_start(struct outgoing *out, struct peer_class *class, const struct route *route,
+                        enum timer_of of)
+{
+    uint32_t index = timers.next++ % TIMERS;
+    timers.generation += timers.generation == UINT32_MAX ? 2 : 1; /* never 0 */
+    timers.timer[index] = (struct timer){.generation = timers.generation,
+                                         .of = of,
+                                         .span = timers.span.number,
+                                         .peer = out->peer,
+                                         .class = class,
+                                         .route = route,
+                                         .bytes = out->size,
+                                         .since_ns = clock_now_ns()};
+    out->answer = (struct wire_handle){WIRE_TIMER_FIRST + index, timers.generation};
+}
+
+static uint64_t messages_between(enum class_buffer buffer, uint64_t number)
+{
+    uint64_t part = number / EVERY_PART;
+    uint64_t least = class_is_stream(buffer) ? EVERY_OF_SPANS : EVERY_FIRST;
+    return part < least ? least : part > EVERY_LAST ? EVERY_LAST : part;
+}
+
+static struct route *message_time(struct outgoing *out, struct peer_class *class,
+                                  struct route *route, uint64_t between)
+{
+    struct route *chosen = learning_route(class, route, out->size, between, 1);
+    OPAL_THREAD_LOCK(&timers.lock);
+    timer_start(out, class, chosen, TIMER_OF_MESSAGE);
+    OPAL_THREAD_UNLOCK(&timers.lock);
+    return chosen;
+}
+
+static struct route *span_begin(struct outgoing *out, struct peer_class *class, struct route *route,
+                                uint64_t between)
+{
+    struct route *chosen = learning_route(class, route, out->size, between, SPAN_MESSAGES);
+    OPAL_THREAD_LOCK(&timers.lock);
+    timers.span = (struct span){.number = timers.span.number + 1,
+                                .left = SPAN_MESSAGES,
+                                .peer = out->peer,
+                                .planned = route,
+                                .route = chosen,
+                                .bucket = learned_bucket(out->size)};
+    timer_start(out, class, chosen, TIMER_OF_SPAN_FIRST);
+    OPAL_THREAD_UNLOCK(&timers.lock);
+    return chosen;
+}
+
+/* The route of the next message of the span; null: it is none, and one of another kind ends it. */
+static struct route *span_next(struct outgoing *out, struct peer_class *class,
+                               const struct route *planned)
+{
+    struct span *span = &timers.span;
+    struct route *route = NULL;
+    OPAL_THREAD_LOCK(&timers.lock);
+    if (span->peer == out->peer && span->left) {
+        if (span->planned == planned && span->bucket == learned_bucket(out->size)) {
+            route = span->route;
+            if (--span->left == 0)
+                timer_start(out, class, route, TIMER_OF_SPAN_LAST);
+        } else {
+            span->peer = NULL;
+            span->left = 0;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&timers.lock);
+    return route;
+}
+
+static enum class_buffer as_stream(const struct outgoing *out, enum class_buffer buffer)
+{
+    if (OPAL_LIKELY(!peer_is_streaming(out->peer)))
+        return buffer;
+    return buffer == CLASS_CONTIGUOUS ? CLASS_STREAM
+           : buffer == CLASS_PACKED   ? CLASS_STREAM_PACKED
+                                      : buffer;
+}
+
+static void plan_again(struct peer_class *class, enum class_buffer buffer)
+{
+    multilane_lock();
+    if (learning_is_due(class, buffer))
+        learning_plan(class, buffer);
+    multilane_unlock();
+}
+
+/* Messages of other kinds than those that say something of the whole way are not timed: a
+ * synchronous one waits for more, and one of a sender that leaves may find no one. */
+static bool is_timed(const struct outgoing *out, enum class_buffer buffer)
+{
+    return timers.is_begun && (parameters.learn || reports_are_written()) && !out->peer->is_self &&
+           !handle_is_set(out->answer) && buffer != CLASS_SYNC && buffer != CLASS_SYNC_PACKED &&
+           buffer != CLASS_LEAVING;
+}
+
+struct route *timer_route(struct outgoing *out, enum class_buffer asked)
+{
+    struct peer_class *class = peer_class_now(out->peer);
+    enum class_buffer buffer = as_stream(out, asked);
+    struct route *route = class_route_at(class, buffer, out->size);
+    struct tally *tally = &class->tally[buffer][learned_bucket(out->size)];
+    uint64_t number = counter_add(&tally->messages, 1) + 1;
+    struct route *of_span = OPAL_UNLIKELY(timers.span.left) ? span_next(out, class, route) : NULL;
+    if (of_span)
+        route = of_span;
+    else if (number >= atomic_load_explicit(&tally->timed_at, memory_order_relaxed) &&
+             is_timed(out, buffer)) {
+        uint64_t between = messages_between(buffer, number);
+        atomic_store_explicit(&tally->timed_at, number + between, memory_order_relaxed);
+        if (learning_is_due(class, buffer)) {
+            plan_again(class, buffer);
+            route = class_route_at(class, buffer, out->size);
+        }
+        route = class_is_stream(buffer) ? span_begin(out, class, route, between)
+                                        : message_time(out, class, route, between);
+    }
+    (void) route_count(route, out->size);
+    return route;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+/* What a short message takes, as the plan has it: the answer's part where the clocks differ. */
+static double answer_s(const struct peer_class *class)
+{
+    const struct model_lane *lane = &class->lanes[class->control];
+    const struct model_lane_range *range = model_lane_range_at(lane, MODEL_BY_SEND, 1);
+    return range ? range->latency_s + range->overhead_send_s + range->overhead_receive_s : 0;
+}
+
+/* Of a message alone; 0: it says nothing. */
+static double one_way_s(const struct timer *timer, uint64_t ended_ns, uint64_t now_ns)
+{
+    uint64_t taken_ns = now_ns - timer->since_ns;
+    if (timer->class->placement != PROFILE_HOST) {
+        if (ended_ns < timer->since_ns || ended_ns > now_ns)
+            return 0; /* another time namespace */
+        taken_ns = ended_ns - timer->since_ns;
+        return taken_ns > timers.clock_ns ? 1e-9 * (double) (taken_ns - timers.clock_ns) : 0;
+    }
+    double seconds = 1e-9 * (double) taken_ns, answer = answer_s(timer->class);
+    return seconds > 2 * answer ? seconds - answer : seconds / 2;
+}
+
+/* With the lock held: of one message of a stream; 0: the span is not over. The first and the last
+ * one may end in either order, where they move side by side; then it says nothing. */
+static double span_s(const struct timer *timer, uint64_t ended_ns)
+{
+    struct span *span = &timers.span;
+    if (timer->span != span->number || !span->peer)
+        return 0;
+    *(timer->of == TIMER_OF_SPAN_FIRST ? &span->first_ns : &span->last_ns) = ended_ns;
+    if (!span->first_ns || span->last_ns <= span->first_ns)
+        return 0;
+    return 1e-9 * (double) (span->last_ns - span->first_ns) / SPAN_MESSAGES;
+}
+
+void timer_answered(const struct peer *peer, const struct wire_time *time)
+{
+    uint32_t index = time->timer.index - WIRE_TIMER_FIRST;
+    uint64_t now_ns = clock_now_ns();
+    double seconds = 0;
+    if (index >= TIMERS || !timers.is_begun)
+        return;
+    OPAL_THREAD_LOCK(&timers.lock);
+    struct timer timer = timers.timer[index];
+    bool is_its =
+        timer.generation && timer.generation == time->timer.generation && timer.peer == peer;
+    if (is_its) {
+        timers.timer[index].generation = 0;
+        seconds = timer.of == TIMER_OF_MESSAGE ? one_way_s(&timer, time->ended_ns, now_ns)
+                                               : span_s(&timer, time->ended_ns);
+    }
+    OPAL_THREAD_UNLOCK(&timers.lock);
+    if (seconds > 0)
+        learning_add(timer.class, timer.route, timer.bytes, seconds);
+}

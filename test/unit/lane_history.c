@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The history of a node: what was written is read again, and what lies is as if it were not there.
+ */
+#include "check.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/lane/history.h"
+#include "common/model/protocol.h"
+
+static char folder[64], path[128];
+
+static struct startup_costs costs_of(double factor)
+{
+    struct startup_costs costs = {.empty_s = factor * 1e-7, .both_s = factor * 5e-5};
+    for (int i = 0; i < STARTUP_SIZES; i++) {
+        costs.ring_s[i] = factor * (2e-7 + (double) STARTUP_BYTES(i) / 2e10);
+        costs.kernel_s[i] = factor * (6e-7 + (double) STARTUP_BYTES(i) / 1e10);
+    }
+    return costs;
+}
+
+static struct history_way way_of(uint32_t bucket, double seconds)
+{
+    struct history_way way = {.class = "cache/shm:shm",
+                              .buffer = 1,
+                              .key = {.lanes = 3, .protocol_index = MODEL_RNDV_AM, .copies = true},
+                              .bucket = bucket,
+                              .messages = 7,
+                              .seconds = seconds};
+    return way;
+}
+
+static void text_write(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0, "%s", path);
+    if (file)
+        fclose(file);
+}
+
+static void what_was_written_is_read(void)
+{
+    struct history history = {0}, read;
+    struct history_start start = {.is_crowded = true, .costs = costs_of(1)};
+    struct history_way way = way_of(20, 1.2345e-5);
+    history_add_start(&history, &start);
+    history_add_way(&history, &way);
+    way.seconds = 2.5e-5;
+    history_add_way(&history, &way); /* replaces it */
+    way.bucket = 21;
+    history_add_way(&history, &way);
+    CHECK(history.way_count == 2, "%u ways", history.way_count);
+    if (setlocale(LC_ALL, "de_DE.UTF-8")) /* which not every machine has */
+        CHECK(history_write(path, &history), "%s", path);
+    CHECK(history_write(path, &history), "%s", path);
+    history_read(path, &read);
+    CHECK(read.start_count == 1 && read.starts[0].is_crowded, "%u starts", read.start_count);
+    CHECK(fabs(read.starts[0].costs.both_s / 5e-5 - 1) < 1e-6, "both %g",
+          read.starts[0].costs.both_s);
+    CHECK(read.way_count == 2 && read.ways[0].bucket == 20 && read.ways[1].bucket == 21 &&
+              fabs(read.ways[0].seconds / 2.5e-5 - 1) < 1e-6 && read.ways[0].messages == 7 &&
+              read.ways[0].buffer == 1 && learned_key_equals(read.ways[0].key, way.key) &&
+              strcmp(read.ways[0].class, way.class) == 0,
+          "%u ways", read.way_count);
+    history_free(&read);
+    history_free(&history);
+}
+
+static void a_busy_start_is_outvoted(void)
+{
+    struct history history = {0};
+    struct startup_costs costs;
+    static const double factors[] = {1, 40, 1.01, 0.99, 1, 1.02};
+    for (int i = 0; i < 6; i++) {
+        struct history_start start = {.costs = costs_of(factors[i])};
+        history_add_start(&history, &start);
+    }
+    CHECK(history_costs(&history, false, &costs) == HISTORY_STARTS, "the newest ones");
+    CHECK(fabs(costs.kernel_s[STARTUP_1M] / costs_of(1).kernel_s[STARTUP_1M] - 1) < 0.03,
+          "1 MiB: %g s", costs.kernel_s[STARTUP_1M]);
+    CHECK(history_costs(&history, true, &costs) == 0, "other starts");
+}
+
+/* None of it is used, and none of it does harm. */
+static void lies_are_not_there(void)
+{
+    static const char *const texts[] = {
+        "",
+        "multilane history 1\n",
+        "multilane history 2\nway c/l 0 rndv-am 1 0 20 5 1000000\nend\n",
+        "multilane history 1\nway c/l 0 rndv-am 1 0 20 5 1000000\n", /* cut off */
+        "multilane history 1\nway c/l 0 rndv-am 1 0 20 5 0\nend\n",
+        "multilane history 1\nway c/l 0 rndv-am 1 0 20 5 999\nend\n",
+        "multilane history 1\nway c/l 0 rndv-am 1 0 20 5 -5\nend\n",
+        "multilane history 1\nway c/l 0 rndv-am 1 0 20 5 99999999999999999999\nend\n",
+        "multilane history 1\nway c/l 0 rndv-am 1 0 99 5 1000000\nend\n",
+        "multilane history 1\nway c/l 0 rndv-am 0 0 20 5 1000000\nend\n",
+        "multilane history 1\nway c/l 0 rndv-am 1 7 20 5 1000000\nend\n",
+        "multilane history 1\nway c/l 0 nonsense 1 0 20 5 1000000\nend\n",
+        "multilane history 1\nway c/l 0 rndv-am 1 0 20 0 1000000\nend\n",
+        "multilane history 1\nway c/l\nend\n",
+        "multilane history 1\nstart 0 1 2 3\nend\n",
+        "multilane history 1\nstart 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nend\n",
+        "multilane history 1\nstart 0 1000000000000000 0 1 1 1 1 1 1 1 1 1 1 1 1 1\nend\n"};
+    struct history history;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        text_write(texts[i]);
+        history_read(path, &history);
+        CHECK(history.start_count == 0 && history.way_count == 0, "file %zu is believed", i);
+        history_free(&history);
+    }
+    FILE *file = fopen(path, "w");
+    fputs("multilane history 1\n", file);
+    for (int i = 0; i < 10000; i++)
+        fprintf(file, "way c%d/l 0 rndv-am 1 0 20 5 1000000\n", i);
+    fputs("end\n", file);
+    fclose(file);
+    history_read(path, &history);
+    CHECK(history.way_count == HISTORY_WAYS_MAX, "10,000 lines: %u", history.way_count);
+    history_free(&history);
+}
+
+static void no_file_of_others_is_read(void)
+{
+    struct history history;
+    unlink(path);
+    CHECK(mkfifo(path, 0600) == 0, "no pipe");
+    history_read(path, &history); /* does not wait for a writer */
+    CHECK(history.way_count == 0, "a pipe");
+    unlink(path);
+    text_write("multilane history 1\nway c/l 0 rndv-am 1 0 20 5 1000000\nend\n");
+    history_read(path, &history);
+    CHECK(history.way_count == 1, "an own file");
+    history_free(&history);
+    if (geteuid() == 0) { /* else it cannot be given away */
+        CHECK(chown(path, 12345, 12345) == 0, "it stays ours");
+        history_read(path, &history);
+        CHECK(history.way_count == 0, "another user's file");
+    }
+    unlink(path);
+    history_read(path, &history);
+    CHECK(history.way_count == 0, "no file");
+    CHECK(!history_write("/proc/none/multilane/history", &history), "no folder");
+}
+
+int main(void)
+{
+    snprintf(folder, sizeof(folder), "/tmp/multilane-history-%d", (int) getpid());
+    snprintf(path, sizeof(path), "%s/multilane/history", folder);
+    what_was_written_is_read();
+    a_busy_start_is_outvoted();
+    lies_are_not_there();
+    no_file_of_others_is_read();
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/multilane", folder);
+    rmdir(path);
+    rmdir(folder);
+    return check_end();
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Times of messages: few are taken, each once, and only by the answer of the receiver itself; and
+ * plans that follow them. */
+#include "check.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "entry/calls.h"
+#include "job_standin.h"
+#include "peer/learning.h"
+#include "peer/peer_class.h"
+#include "peer/used_history.h"
+
+#define TAG    5
+#define WINDOW (1 << 24)
+#define BYTES  ((size_t) 8192)
+
+static const unsigned char bytes[BYTES];
+
+static void begin(int explain, int learn)
+{
+    parameters.explain = explain;
+    parameters.learn = learn;
+    standin_now_ns = 1000000000;
+    job_begin(WINDOW, 0);
+    job_has_room = true;
+    standin_expects_failures = true;
+    standin_failures = 0;
+    multilane.bad_headers = 0;
+}
+
+static struct peer_class *class_now(void)
+{
+    return peer_class_now(job_peer(1));
+}
+
+static struct route *route_used(enum class_buffer buffer, size_t size)
+{
+    return class_route_at(class_now(), buffer, size);
+}
+
+static const struct learning_range *range_of(const struct route *route, size_t size)
+{
+    return learning_range_of(class_now(), (enum class_buffer) route->buffer,
+                             plan_entry_key(route->entry), learned_bucket(size));
+}
+
+static unsigned taken(void)
+{
+    const struct learning_range *range = range_of(route_used(CLASS_CONTIGUOUS, 8), 8);
+    return range ? range->taken : 0;
+}
+
+/* The handle by which the message asks for its time; false: it does not. */
+static bool handle_of(const struct job_sent *sent, uint8_t flag, struct wire_handle *handle)
+{
+    struct wire_base base;
+    memcpy(&base, sent->bytes, sizeof(base));
+    if (!(base.flags & flag))
+        return false;
+    memcpy(handle, sent->bytes + sizeof(base), sizeof(*handle));
+    return true;
+}
+
+static bool send_one(size_t size, struct wire_handle *handle)
+{
+    job_forget();
+    ompi_request_t *request = job_send(bytes, size, 1, TAG);
+    CHECK(request_is_complete(request), "a send waits for an answer");
+    CHECK(job_free(request) == MPI_SUCCESS, "a send failed");
+    return handle_of(&job_sent[0], WIRE_TIMED, handle);
+}
+
+static void answer(int rank, struct wire_handle handle, uint64_t ended_ns)
+{
+    const struct wire_time time = {.timer = handle, .ended_ns = ended_ns};
+    job_control(rank, 0, WIRE_TIME, &time, sizeof(time), NULL, 0);
+}
+
+static void few_messages_are_timed(void)
+{
+    begin(2, 0);
+    struct wire_handle handle = {0};
+    unsigned asked = 0, next = 1;
+    for (unsigned i = 1; i <= 2000; i++) {
+        bool asks = send_one(8, &handle);
+        CHECK(asks == (i == next), "message %u asks: %d", i, asks);
+        if (i == next)
+            next += i < 8 * 16 ? 8 : i / 16;
+        asked += asks;
+        standin_now_ns += 1000;
+        if (asks)
+            answer(1, handle, standin_now_ns - 1);
+    }
+    CHECK(taken() == asked && asked > 40 && asked < 80, "%u of %u", taken(), asked);
+    CHECK(!multilane.bad_headers, "an answer is bad");
+    job_end();
+}
+
+static double seen_s(const struct route *route, size_t size)
+{
+    struct plan_input input;
+    struct cost cost;
+    const struct learning_range *range = range_of(route, size);
+    class_plan_input(class_now(), (enum class_buffer) route->buffer, &input);
+    input.learned = NULL;
+    return range && range->taken && plan_predict(&input, route->entry, size, &cost)
+               ? (double) range->ratio[0] * cost_of(&cost, input.view, size)
+               : 0;
+}
+
+static void on_a_node_the_time_is_that_of_one_way(void)
+{
+    begin(1, 0);
+    class_now()->placement = PROFILE_NODE;
+    struct wire_handle handle = {0}, other;
+    uint64_t began_ns = standin_now_ns;
+    CHECK(send_one(8, &handle), "the first does not ask");
+    standin_now_ns += 50000; /* when the answer comes does not matter */
+    answer(2, handle, began_ns + 3000);
+    CHECK(!taken(), "another peer's answer counts");
+    other = (struct wire_handle){handle.index + 1, handle.generation};
+    answer(1, other, began_ns + 3000);
+    other = (struct wire_handle){3, handle.generation};
+    answer(1, other, began_ns + 3000);
+    other = (struct wire_handle){UINT32_MAX, handle.generation};
+    answer(1, other, began_ns + 3000);
+    CHECK(!taken(), "a timer that does not wait is answered");
+    answer(1, handle, began_ns + 3000);
+    CHECK(taken() == 1 && fabs(seen_s(route_used(CLASS_CONTIGUOUS, 8), 8) / 3e-6 - 1) < 1e-3,
+          "%u taken: %g s", taken(), seen_s(route_used(CLASS_CONTIGUOUS, 8), 8));
+    answer(1, handle, began_ns + 3000);
+    CHECK(taken() == 1, "an answer counts twice");
+    /* Clocks that lie, or are another's. */
+    for (int lie = 0; lie < 2; lie++) {
+        while (!send_one(8, &handle))
+            standin_now_ns += 100;
+        began_ns = standin_now_ns;
+        standin_now_ns += 1000;
+        answer(1, handle, lie ? began_ns - 1 : UINT64_MAX);
+        CHECK(taken() == 1, "a lie counts");
+    }
+    CHECK(!multilane.bad_headers, "an answer is bad");
+    job_end();
+}
+
+static void from_another_host_the_answer_is_taken_off(void)
+{
+    begin(1, 0);
+    class_now()->placement = PROFILE_HOST;
+    struct wire_handle handle = {0};
+    CHECK(send_one(8, &handle), "the first does not ask");
+    standin_now_ns += 1000000;
+    answer(1, handle, 7); /* by a clock of its own */
+    double seconds = seen_s(route_used(CLASS_CONTIGUOUS, 8), 8);
+    CHECK(seconds > 0.5e-3 && seconds < 1e-3, "%g s", seconds);
+    job_end();
+}
+
+static void without_report_and_learning_nothing_is_timed(void)
+{
+    struct wire_handle handle = {0};
+    begin(0, 0);
+    for (int i = 0; i < 256; i++)
+        CHECK(!send_one(i % 2 ? 8 : BYTES, &handle), "message %d asks", i);
+    job_end();
+    begin(0, 1);
+    for (int i = 0; i < 256; i++)
+        CHECK(!send_one(8, &handle), "short message %d asks", i);
+    job_end();
+}
+
+static void without_answers_others_are_timed(void)
+{
+    struct wire_handle handle = {0};
+    begin(2, 0);
+    for (int i = 0; i < 128 * 80; i++)
+        (void) send_one(8, &handle);
+    while (!send_one(8, &handle))
+        continue;
+    answer(1, handle, standin_now_ns);
+    standin_now_ns += 100;
+    CHECK(!multilane.bad_headers, "the last one's answer is bad");
+    job_end();
+}
+
+static void a_synchronous_send_goes_by_its_own_plan(void)
+{
+    ompi_request_t *request;
+    begin(0, 1);
+    int rc = module_isend(bytes, 8, &ompi_mpi_byte.dt, 1, TAG, MCA_PML_BASE_SEND_SYNCHRONOUS,
+                          &job_ompi_comm, &request);
+    struct wire_handle handle = {0};
+    CHECK(rc == OMPI_SUCCESS && handle_of(&job_sent[job_sent_count - 1], WIRE_SYNCHRONOUS, &handle),
+          "no answer");
+    CHECK(!request_is_complete(request), "it does not wait");
+    const struct wire_ack ack = {.sender = handle};
+    job_control(1, 0, WIRE_ACK, &ack, sizeof(ack), NULL, 0);
+    CHECK(request_is_complete(request) && job_free(request) == MPI_SUCCESS, "it has not ended");
+    CHECK(route_used(CLASS_SYNC, 8)->messages == 1 &&
+              route_used(CLASS_CONTIGUOUS, 8)->messages == 0,
+          "by another plan");
+    job_end();
+}
+
+/* --- streams ---------------------------------------------------------------------------------- */
+
+static void in_a_stream_the_distance_of_two_ends_counts(void)
+{
+    begin(2, 0);
+    struct wire_handle handle = {0}, first = {0}, last = {0};
+    unsigned asked = 0;
+    job_peer(1)->under_way = 1; /* a large message */
+    for (int i = 1; i <= 20; i++) {
+        if (!send_one(BYTES, &handle))
+            continue;
+        asked++;
+        CHECK(i == 1 || i == 9, "message %d of a stream asks", i);
+        *(i == 1 ? &first : &last) = handle;
+    }
+    CHECK(asked == 2, "%u of 20 ask", asked);
+    answer(1, last, 5000000 + 8 * 700); /* in whatever order, by whatever clock */
+    answer(1, first, 5000000);
+    double seconds = seen_s(route_used(CLASS_STREAM, BYTES), BYTES);
+    CHECK(fabs(seconds / 700e-9 - 1) < 1e-3, "%g s a message", seconds);
+    job_peer(1)->under_way = 0;
+    job_forget();
+    (void) send_one(BYTES, &handle);
+    CHECK(route_used(CLASS_CONTIGUOUS, BYTES)->messages == 1 &&
+              route_used(CLASS_STREAM, BYTES)->messages == 20,
+          "alone it goes by the other plan");
+    job_end();
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+static double equation_s(const struct route *route, size_t size)
+{
+    struct plan_input input;
+    struct cost cost;
+    class_plan_input(class_now(), (enum class_buffer) route->buffer, &input);
+    input.learned = NULL;
+    return plan_predict(&input, route->entry, size, &cost) ? cost_of(&cost, input.view, size) : 0;
+}
+
+/* So many messages of the route took that many times what is expected. */
+static void took(const struct route *route, size_t size, double factor, int messages)
+{
+    for (int i = 0; i < messages; i++)
+        learning_add(class_now(), route, size, factor * equation_s(route, size));
+}
+
+static void plan_now(void)
+{
+    multilane_lock();
+    learning_plan(class_now(), CLASS_CONTIGUOUS);
+    multilane_unlock();
+}
+
+/* A way that is tried beside the one in use, for 1 MiB. */
+static struct route *other_way(struct route *used)
+{
+    struct route *other = used;
+    took(used, 1 << 20, 1, LEARNING_TIMES);
+    for (int i = 0; i < 10000 && other == used; i++)
+        other = learning_route(class_now(), used, 1 << 20, 100, 1);
+    CHECK(other != used, "no other way is tried");
+    return other;
+}
+
+static void a_plan_changes_where_another_way_is_faster(void)
+{
+    begin(0, 1);
+    struct route *used = route_used(CLASS_CONTIGUOUS, 1 << 20);
+    struct route *other = other_way(used);
+    struct learned_key key = plan_entry_key(other->entry), before = plan_entry_key(used->entry);
+    double same = equation_s(used, 1 << 20) / equation_s(other, 1 << 20);
+    used->messages = 10;
+    took(other, 1 << 20, same / 2, LEARNING_LEAST - 1);
+    plan_now();
+    CHECK(learned_key_equals(plan_entry_key(route_used(CLASS_CONTIGUOUS, 1 << 20)->entry), before),
+          "after too few messages");
+    took(other, 1 << 20, same / 2, 1);
+    CHECK(learning_is_due(class_now(), CLASS_CONTIGUOUS) || standin_now_ns, "there is no news");
+    plan_now();
+    struct route *now = route_used(CLASS_CONTIGUOUS, 1 << 20);
+    CHECK(learned_key_equals(plan_entry_key(now->entry), key), "%s is still used",
+          now->protocol->name);
+    CHECK(learned_key_equals(plan_entry_key(route_used(CLASS_CONTIGUOUS, 1 << 19)->entry), before),
+          "so is 512 KiB, which was not tried");
+    CHECK(class_now()->move_count == 1 && class_now()->moves->bucket == 20 &&
+              class_now()->moves->to_messages == LEARNING_LEAST,
+          "%u moves", class_now()->move_count);
+    CHECK(route_used(CLASS_CONTIGUOUS, 1 << 19)->messages == 10,
+          "the messages are counted no more");
+    /* The old route is still good for those that began with it. */
+    CHECK(used->protocol && used->lane_count, "it is gone");
+    job_end();
+}
+
+static void a_small_gain_changes_nothing(void)
+{
+    begin(0, 1);
+    struct route *used = route_used(CLASS_CONTIGUOUS, 1 << 20), *other = other_way(used);
+    double same = equation_s(used, 1 << 20) / equation_s(other, 1 << 20);
+    took(other, 1 << 20, 0.97 * same, LEARNING_TIMES);
+    for (int i = 0; i < 20; i++)
+        plan_now();
+    CHECK(class_now()->move_count == 0, "%u moves for 3 %%", class_now()->move_count);
+    job_end();
+}
+
+static void trials_cost_a_bounded_part(void)
+{
+    begin(0, 1);
+    struct route *used = route_used(CLASS_CONTIGUOUS, 1 << 20);
+    double spent_s = 0, extra_s = 0, alone_s = equation_s(used, 1 << 20);
+    took(used, 1 << 20, 1, LEARNING_TIMES);
+    for (int i = 0; i < 20000; i++) {
+        struct route *chosen = learning_route(class_now(), used, 1 << 20, 10, 1);
+        double tried_s = equation_s(chosen, 1 << 20);
+        spent_s += 10 * alone_s;
+        if (chosen == used)
+            continue;
+        extra_s += tried_s > alone_s ? tried_s - alone_s : 0;
+        took(chosen, 1 << 20, 1, 1);
+    }
+    CHECK(extra_s <= 0.0051 * spent_s, "%g of %g s", extra_s, spent_s);
+    job_end();
+}
+
+/* What one job has learned the next one knows from its first message on. */
+static void the_next_job_begins_there(void)
+{
+    char folder[64];
+    snprintf(folder, sizeof(folder), "/tmp/multilane-timer-%d", (int) getpid());
+    setenv("XDG_CACHE_HOME", folder, 1);
+    ompi_process_info.my_local_rank = 0; /* it writes for the node */
+    parameters.profile = "auto";
+    struct learned_key key = {0};
+    for (int job = 0; job < 2; job++) {
+        parameters.profile = "auto";
+        parameters.learn = 1;
+        used_history_load();
+        begin(0, 1);
+        struct route *used = route_used(CLASS_CONTIGUOUS, 1 << 20);
+        if (job == 0) {
+            struct route *other = other_way(used);
+            double same = equation_s(used, 1 << 20) / equation_s(other, 1 << 20);
+            key = plan_entry_key(other->entry);
+            CHECK(!learned_key_equals(plan_entry_key(used->entry), key), "it is in use already");
+            took(other, 1 << 20, same / 2, LEARNING_LEAST);
+        } else {
+            CHECK(learned_key_equals(plan_entry_key(used->entry), key), "%s is used again",
+                  used->protocol->name);
+            CHECK(class_now()->move_count == 0, "which is no move");
+        }
+        job_end();
+    }
+    char path[160];
+    snprintf(path, sizeof(path), "rm -rf %s", folder);
+    CHECK(system(path) == 0, "%s", path);
+}
+
+int main(void)
+{
+    a_synchronous_send_goes_by_its_own_plan();
+    few_messages_are_timed();
+    on_a_node_the_time_is_that_of_one_way();
+    from_another_host_the_answer_is_taken_off();
+    without_report_and_learning_nothing_is_timed();
+    without_answers_others_are_timed();
+    in_a_stream_the_distance_of_two_ends_counts();
+    a_plan_changes_where_another_way_is_faster();
+    a_small_gain_changes_nothing();
+    trials_cost_a_bounded_part();
+    the_next_job_begins_there();
+    return check_end();
+}
