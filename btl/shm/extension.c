@@ -39,7 +39,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
             return OPAL_ERR_BAD_PARAM;
     }
     memset(out, 0, sizeof(*out));
-    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL;
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL | MULTILANE_CAN_RING;
     if (can_copy)
         out->capabilities |= MULTILANE_CAN_COPY;
     out->memory = MULTILANE_MEMORY_HOST;

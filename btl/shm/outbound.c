@@ -151,22 +151,16 @@ static void ring_begin_channel(shm_peer_t *peer, struct channel *channel, uint32
     ring_sender_init(&peer->out, channel->lines, lines, &channel->feedback, stale);
 }
 
-/* A ring is not worth a larger one before it was used so many times over. For a larger one than the
- * usual ring that is long: making its 4 MiB takes both ends some milliseconds (a microsecond or two
- * for each page that is cleared), and saves a tenth of what a message of 16 KiB and more takes. */
-#define USED_LAPS       8u
-#define USED_LAPS_USUAL 256u
+/* A ring that no message finds full is not worth a larger one before it was used so many times
+ * over. Making the largest, of 4 MiB, takes both ends some milliseconds (a microsecond or two for
+ * each page that is cleared), and saves a tenth of what a message of 16 KiB and more takes. */
+#define USED_LAPS 256u
 
 /* One that is full so often, each time within so many laps, holds its sender up. Where processes
  * share processors, a ring is full as well when its reader has had no turn, and larger rings for
  * all peers cost more than some messages gain. */
 #define FULL_AGAIN_LAPS 2u
 #define FULL_OFTEN      32u
-
-static uint64_t used_laps(const shm_peer_t *peer)
-{
-    return peer->out_lines < shm.ring_lines_usual ? USED_LAPS : USED_LAPS_USUAL;
-}
 
 static void ring_limit(shm_peer_t *peer)
 {
@@ -176,7 +170,7 @@ static void ring_limit(shm_peer_t *peer)
     peer->out_head_full = 0;
     peer->out_full_times = 0;
     if (peer->out_lines < shm.ring_lines_max)
-        peer->out.limit = used_laps(peer) * peer->out_lines;
+        peer->out.limit = (uint64_t) USED_LAPS * peer->out_lines;
 }
 
 static void connection_write(shm_peer_t *peer)
@@ -420,8 +414,6 @@ static void ring_put_aside(shm_peer_t *peer)
         free(peer->stale);
 }
 
-#define GROWTH 16u
-
 /* Where a ring is larger than what a processor keeps of it, its lines lie in the cache that both
  * ends share when they are written again, and do not come from the other end's own cache: on two
  * far cores 256 KiB took 12.2 us through 4 MiB, 14.3 through 256 KiB. Shorter messages gain
@@ -430,8 +422,11 @@ static void ring_put_aside(shm_peer_t *peer)
 
 static bool ring_is_full_often(shm_peer_t *peer)
 {
+    uint64_t freed = atomic_load_explicit(&peer->out.feedback->freed, memory_order_relaxed);
     uint64_t since = peer->out.head - peer->out_head_full;
 
+    if (peer->out.head - freed <= peer->out_lines / 2) /* merely used for long */
+        return false;
     if (since == 0) /* still full: a message that waits is tried again in each round of progress */
         return false;
     peer->out_head_full = peer->out.head;
@@ -440,30 +435,25 @@ static bool ring_is_full_often(shm_peer_t *peer)
     return peer->out_full_times >= FULL_OFTEN;
 }
 
-/* Is the usual ring, or a larger one, too small for what is sent? */
-static bool larger_pays(shm_peer_t *peer, size_t length, bool is_late)
+/* Is the usual ring too small for what is sent? */
+static bool larger_pays(shm_peer_t *peer, size_t length)
 {
     if (shm.crowded)
-        return is_late && ring_is_full_often(peer);
+        return ring_is_full_often(peer);
     /* Asked by the limit, it is a message short of so many laps. */
-    return length >= LARGE_RING_LENGTH && peer->out.head / peer->out_lines + 1 >= used_laps(peer);
+    return length >= LARGE_RING_LENGTH && peer->out.head / peer->out_lines + 1 >= USED_LAPS;
 }
 
-/* A message that is too long, or finds the ring full because the peer is late, wants to leave: the
- * usual ring. A ring that was merely used for long is followed by the next in size. */
+/* A small ring that was full or used for long is followed by the usual one, that by the largest. */
 static uint32_t ring_lines_wanted(shm_peer_t *peer, size_t length)
 {
-    uint64_t freed = atomic_load_explicit(&peer->out.feedback->freed, memory_order_relaxed);
-    bool is_late = peer->out.head - freed > peer->out_lines / 2;
-    uint32_t lines = peer->out_lines * GROWTH, usual = shm.ring_lines_usual;
+    uint32_t lines = peer->out_lines;
 
-    if (peer->out_lines >= usual && !larger_pays(peer, length, is_late))
-        lines = peer->out_lines;
-    else if (peer->out_lines < usual && (lines > usual || is_late || length > peer->length_max))
-        lines = usual;
-    if (lines > shm.ring_lines_max || length > ring_length_max(lines))
+    if (lines < shm.ring_lines_usual)
+        lines = shm.ring_lines_usual;
+    else if (larger_pays(peer, length))
         lines = shm.ring_lines_max;
-    return lines;
+    return length > ring_length_max(lines) ? shm.ring_lines_max : lines;
 }
 
 /* The ring in use becomes one of at most so many lines; false: there is no memory for it. */
@@ -517,7 +507,7 @@ bool shm_outbound_grow(shm_peer_t *peer, size_t length)
     if (lines > peer->out_lines && ring_may_change(peer) && ring_enlarge(peer, lines))
         return true;
     /* Asked again later, or when the ring is full. */
-    peer->out.limit = end + used_laps(peer) * peer->out_lines;
+    peer->out.limit = end + (uint64_t) USED_LAPS * peer->out_lines;
     return limited;
 }
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Put, get and atomics: by the kernel's copying where the peer was proven, otherwise by messages
- * that the owner of the memory answers (serve.c). */
+ * that the owner of the memory answers (serve.c).
+ *
+ * MPI's windows need all three of one BTL in Open MPI 4.1: without them osc/rdma takes none, and
+ * osc/pt2pt, which Debian leaves out, takes none of a program with threads. From 5.0 on Open MPI
+ * does them by messages itself where a BTL does not. */
 #include "btl/shm/remote.h"
 
 #include <string.h>

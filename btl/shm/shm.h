@@ -320,8 +320,8 @@ const char *shm_identity_refuses(const struct shm_record *record, bool same_job,
 /* registration.c */
 /* A registration as the peer sees it: a request names it, and is checked against the table. */
 struct mca_btl_base_registration_handle_t {
-    uint32_t index;
-    uint32_t generation;
+    int32_t index;       /* in the table */
+    uint32_t generation; /* of this registration alone: an index is used again */
 };
 
 void shm_registration_init(void);

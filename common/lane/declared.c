@@ -78,6 +78,8 @@ static uint32_t abilities(const struct declared_btl *btl, uint64_t capabilities)
         can |= MODEL_CAN_DELIVER;
     if (capabilities & MULTILANE_CAN_FENCE)
         can |= MODEL_CAN_FENCE;
+    if (capabilities & MULTILANE_CAN_RING)
+        can |= MODEL_CAN_RING;
     return can;
 }
 

@@ -144,7 +144,7 @@ static void both_apply(const struct startup_costs *costs, struct model_lane *lan
 static void copies_of_memory_apply(const struct startup_costs *costs, struct model_lane *lane)
 {
     struct model_lane_cost *sends = &lane->cost[MODEL_BY_SEND];
-    if ((lane->can & MODEL_CAN_CONTROL) && sends->range_count > 1 &&
+    if ((lane->can & MODEL_CAN_RING) && sends->range_count > 1 &&
         sends->ranges[0].largest_bytes < STARTUP_BYTES(STARTUP_4K)) {
         sends_apply(costs, sends);
         sends_are_measured(lane);
@@ -204,10 +204,10 @@ static void change_apply(double change_s, struct model_lane *lane)
 {
     enum model_source source =
         change_s == STARTUP_CHANGE_USUAL_S ? MODEL_SOURCE_DEFAULT : MODEL_SOURCE_MEASURED;
-    if (lane->can & MODEL_CAN_CONTROL) {
+    if (lane->can & MODEL_CAN_RING)
         refills_apply(change_s, &lane->cost[MODEL_BY_SEND]);
+    if (lane->can & MODEL_CAN_CONTROL)
         both_as_one(lane);
-    }
     for (int way = 0; way < MODEL_WAYS; way++) {
         for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
             lane->cost[way].ranges[i].latency_s = change_s;

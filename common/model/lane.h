@@ -60,7 +60,8 @@ enum model_ability {
     MODEL_CAN_STAGE = 1 << 7,   /* moves device memory through a host ring of its own */
     MODEL_CAN_DELIVER = 1 << 8, /* completed means delivered */
     MODEL_CAN_FENCE = 1 << 9,
-    MODEL_ABILITIES = 10 /* how many there are */
+    MODEL_CAN_RING = 1 << 10, /* messages are copied into a ring in shared memory and out of it */
+    MODEL_ABILITIES = 11      /* how many there are */
 };
 
 /* The name of the lowest of these bits. */

@@ -62,7 +62,10 @@ enum multilane_capability {
     /* The lane may break while the peer lives: what it has taken and not completed is lost then,
      * and the module's error callback says so. btl_add_procs makes it anew, once fence
      * would succeed. */
-    MULTILANE_CAN_BREAK = 1 << 6
+    MULTILANE_CAN_BREAK = 1 << 6,
+    /* Messages pass through a ring in shared memory (common/ring): one end copies them into it, the
+     * other out of it. What is measured of such copies at the start holds for them. */
+    MULTILANE_CAN_RING = 1 << 7
 };
 
 /* A flag of btl_register_mem, by the number that Open MPI has for it where it was built with CUDA.

@@ -84,7 +84,8 @@ static void no_ability_without_its_ground(void)
     } pairs[] = {{MULTILANE_CAN_CONTROL, MODEL_CAN_CONTROL},
                  {MULTILANE_CAN_COPY, MODEL_CAN_COPY},
                  {MULTILANE_CAN_DELIVER, MODEL_CAN_DELIVER},
-                 {MULTILANE_CAN_FENCE, MODEL_CAN_FENCE}};
+                 {MULTILANE_CAN_FENCE, MODEL_CAN_FENCE},
+                 {MULTILANE_CAN_RING, MODEL_CAN_RING}};
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         attributes = good_attributes();
         attributes.capabilities = pairs[i].capability;

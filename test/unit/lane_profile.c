@@ -358,7 +358,7 @@ static struct model_lane lane_in_memory(void)
     struct model_lane_range copies = {UINT64_MAX, 6e-8, 11e9, 1.5e-6, 0, 3e-8, 0};
     struct model_lane lane;
     model_lane_init(&lane, "shm");
-    lane.can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT | MODEL_CAN_CONTROL;
+    lane.can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT | MODEL_CAN_CONTROL | MODEL_CAN_RING;
     model_lane_set_cost(&lane, MODEL_WAYS, &copies);
     lane.cost[MODEL_BY_SEND].range_count = 2;
     memcpy(lane.cost[MODEL_BY_SEND].ranges, sends, sizeof(sends));

@@ -264,9 +264,11 @@ static void bend_around(struct remote_message *request)
     request->address = UINT64_MAX - 3;
 }
 
+static int32_t index_bent;
+
 static void bend_index(struct remote_message *request)
 {
-    request->handle.index = UINT32_MAX;
+    request->handle.index = index_bent;
 }
 
 static void bend_generation(struct remote_message *request)
@@ -282,10 +284,14 @@ static void memory_not_given_is_left_alone(void)
     refused(handle, bend_before, "a byte before");
     refused(handle, bend_behind, "a byte behind");
     refused(handle, bend_around, "around the end of memory");
-    refused(handle, bend_index, "no such registration");
+    index_bent = -1;
+    refused(handle, bend_index, "a registration below the first");
+    index_bent = INT32_MAX;
+    refused(handle, bend_index, "a registration behind the last");
     refused(handle, bend_generation, "a former registration");
+    mca_btl_base_registration_handle_t copy = *handle; /* as a peer has it */
     taken_back(handle);
-    refused(handle, bend_not, "taken back");
+    refused(&copy, bend_not, "taken back");
     handle = given(there + 100, 8, MCA_BTL_REG_FLAG_REMOTE_READ);
     refused(handle, bend_not, "to be read only");
     taken_back(handle);

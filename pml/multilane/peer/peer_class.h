@@ -143,8 +143,8 @@ bool reports_are_written(void);
 /* Is there a plan for such messages that reports are to show? */
 bool class_shows(const struct peer_class *class, enum class_buffer buffer);
 
-/* Where the plan over each lane of the profile alone switches, as one line of text, made anew in a
- * place of its own by each call. */
+/* Where the plan over each lane of the profile alone, or over each of ours as it declares itself,
+ * switches: one line of text, made anew in a place of its own by each call. */
 const char *class_switch_points(void);
 
 /* Shorter messages are over before a program has begun to compute. */

@@ -117,6 +117,10 @@ shm_confined() {
     local pml call n
     mpi shm.copy-refused 2 $shm -- "$confine" no-copy "$shm_sizes" 97
     mixed self,shm shm.copy-refused-to-one "$confine" no-copy "$shm_sizes" 97
+    # Windows, by whatever component Open MPI chooses.
+    for pml in ob1 multilane; do
+        mpi shm.copy-refused.rma.$pml 2 --mca pml $pml --mca btl self,shm -- "$confine" no-copy "$build/test/mpi/shm_rma"
+    done
     mpi shm.copy-refused-later 2 $shm -- shm_sizes 97 refuse
     # Refused before the first copy of a peer, after another one's memory could be copied.
     mpi shm.copy-refused-unproven 4 $shm -- shm_sizes 97 refuse
