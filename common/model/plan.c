@@ -414,6 +414,10 @@ bool plan_predict(const struct plan_input *asked, const struct plan_entry *entry
     input.around.sender_leaves = false; /* what a message takes, without what is feared */
     input.stay = 0;
     memcpy(set.lane, entry->lanes, entry->lane_count);
+    for (uint32_t i = 0; i < set.count; i++)
+        if (!model_protocol_allows(input.protocols[entry->protocol_index],
+                                   &input.lanes[set.lane[i]], &input.around, NULL))
+            return false;
     if (!candidate_init(&candidate, &input, entry->protocol_index, &set, entry->copies) ||
         !carries(&candidate, bytes))
         return false;

@@ -68,7 +68,8 @@ struct learned_key plan_entry_key(const struct plan_entry *entry);
 const char *plan_entry_manner(const struct plan_entry *entry);
 
 /* What the model expects an entry's protocol and lanes to cost at `bytes`, also outside the entry's
- * range. False if the protocol cannot carry that size over those lanes. */
+ * range, also where the entry is of an earlier job. False if the protocol cannot carry that size
+ * over those lanes. */
 bool plan_predict(const struct plan_input *input, const struct plan_entry *entry, uint64_t bytes,
                   struct cost *cost);
 

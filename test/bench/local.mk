@@ -13,11 +13,10 @@ test_bench_plan_lookup_LDADD = libmultilane_common.la
 
 # What test/bench/regret starts.
 check_PROGRAMS += test/bench/regret_measure
-test_bench_regret_measure_SOURCES = test/bench/regret_measure.c tools/calibrate/session.c \
-	tools/calibrate/session.h
+test_bench_regret_measure_SOURCES = test/bench/regret_measure.c
 test_bench_regret_measure_CPPFLAGS = $(MPI_CPPFLAGS)
 test_bench_regret_measure_LDFLAGS = $(mpi_link_flags)
-test_bench_regret_measure_LDADD = libmultilane_tools.la $(OMPI_LIBS) -ldl -lm
+test_bench_regret_measure_LDADD = $(OMPI_LIBS)
 
 # What test/bench/rails starts.
 check_PROGRAMS += test/bench/rails_measure

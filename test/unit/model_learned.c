@@ -153,11 +153,29 @@ static void predictions_are_what_messages_took(void)
     plan_free(plan);
 }
 
+/* Of what an earlier job has seen: the lane may have lost an ability since. */
+static void a_way_that_is_gone_has_no_time(void)
+{
+    struct model_lane lane;
+    struct plan_input input;
+    struct cost cost;
+    lane_set(&lane);
+    input_set(&input, &lane, NULL);
+    const struct plan_entry entry = {.protocol_index = MODEL_RNDV_GET, .lane_count = 1};
+    CHECK(plan_predict(&input, &entry, 1 << 20, &cost), "it is there");
+    lane.cost[MODEL_BY_GET].range_count = 0;
+    CHECK(!plan_predict(&input, &entry, 1 << 20, &cost), "no cost is known of it");
+    lane_set(&lane);
+    lane.can &= ~(uint32_t) MODEL_CAN_GET;
+    CHECK(!plan_predict(&input, &entry, 1 << 20, &cost), "it cannot get");
+}
+
 int main(void)
 {
     buckets_are_powers_of_two();
     a_border_moves_where_both_have_shown_it();
     what_is_in_use_stays_for_a_small_gain();
     predictions_are_what_messages_took();
+    a_way_that_is_gone_has_no_time();
     return check_end();
 }

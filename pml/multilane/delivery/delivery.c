@@ -125,7 +125,9 @@ struct lane *delivery_lane(struct peer *peer, size_t length)
 static bool is_full(const struct delivery *delivery)
 {
     return delivery->next + delivery->begun - delivery->acknowledged >= WIRE_FRAME_WINDOW ||
-           delivery->kept_bytes >= DELIVERY_WINDOW_BYTES || delivery->unsent > 0;
+           atomic_load_explicit(&delivery->kept_bytes, memory_order_relaxed) >=
+               DELIVERY_WINDOW_BYTES ||
+           delivery->unsent > 0;
 }
 
 /* The first of the sizes that is enough; SIZES: none. */
@@ -422,7 +424,7 @@ static inline void frame_keep(struct frame *frame)
     frame->next = NULL;
     *delivery->last = frame;
     delivery->last = &frame->next;
-    delivery->kept_bytes += frame_bytes(frame);
+    atomic_fetch_add_explicit(&delivery->kept_bytes, frame_bytes(frame), memory_order_relaxed);
     schedule_add(delivery);
 }
 
@@ -562,7 +564,7 @@ static void frames_forget(struct delivery *delivery, uint32_t number)
     while (delivery->first && (int32_t) (delivery->first->number - number) < 0) {
         struct frame *frame = delivery->first;
         delivery->first = frame->next;
-        delivery->kept_bytes -= frame_bytes(frame);
+        atomic_fetch_sub_explicit(&delivery->kept_bytes, frame_bytes(frame), memory_order_relaxed);
         frame_need_not_be_sent(frame);
         frame_end(frame);
     }

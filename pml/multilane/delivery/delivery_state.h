@@ -47,13 +47,13 @@ struct delivery {
 
     struct frame *first; /* kept frames, by number */
     struct frame **last;
-    struct frame *departed; /* forgotten frames whose owners were not told yet */
-    uint32_t next;          /* number of the next frame */
-    uint32_t acknowledged;  /* the peer has all with a smaller number */
-    uint32_t begun;         /* frames between frame_begin and frame_send */
-    uint32_t unsent;        /* frames that no lane has taken yet */
-    size_t kept_bytes;
-    bool lost; /* the peer is lost: nothing is kept any more */
+    struct frame *departed;    /* forgotten frames whose owners were not told yet */
+    uint32_t next;             /* number of the next frame */
+    uint32_t acknowledged;     /* the peer has all with a smaller number */
+    uint32_t begun;            /* frames between frame_begin and frame_send */
+    uint32_t unsent;           /* frames that no lane has taken yet */
+    _Atomic size_t kept_bytes; /* relaxed: others than its lock's owner take it as a hint */
+    bool lost;                 /* the peer is lost: nothing is kept any more */
     /* index + 1 of the peer's only lane where watch.c asks it now and then though nothing is
      * kept; else 0 */
     _Atomic uint8_t alone;
@@ -80,6 +80,13 @@ struct delivery {
 static inline struct delivery *delivery_find(const struct peer *peer)
 {
     return atomic_load_explicit(&peer->delivery, memory_order_acquire);
+}
+
+/* Is more on its way to the peer, as far as it has said, than a message of that size? */
+static inline bool delivery_is_ahead(const struct peer *peer, size_t bytes)
+{
+    const struct delivery *delivery = delivery_find(peer);
+    return delivery && atomic_load_explicit(&delivery->kept_bytes, memory_order_relaxed) >= bytes;
 }
 
 #endif

@@ -438,7 +438,7 @@ static void plan_as_known(struct peer_class *class, enum class_buffer buffer,
     model_set(learning, class_planned(class, buffer)->plan);
     memset(learning->is_looked, 0, sizeof(learning->is_looked));
     OPAL_THREAD_UNLOCK(&lock);
-    class->learned[buffer] = &learning->model;
+    atomic_store_explicit(&class->learned[buffer], &learning->model, memory_order_release);
     plan_again(class, buffer, stay);
     followers_plan(class, buffer);
 }
@@ -447,7 +447,7 @@ bool learning_is_due(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct learning *learning = learning_now(class, buffer);
     bool due = false;
-    if (!learning || !parameters.learn || class->is_forced || class->move_count >= MOVES_MOST)
+    if (!learning || !parameters.learn || class->is_forced)
         return false;
     OPAL_THREAD_LOCK(&lock);
     due = learning->has_news && clock_now_ns() >= learning->plan_after_ns;
@@ -459,7 +459,7 @@ void learning_plan(struct peer_class *class, enum class_buffer buffer)
 {
     struct learning *learning = learning_now(class, buffer);
     uint64_t begin_ns = clock_now_ns();
-    if (!learning)
+    if (!learning || class->move_count >= MOVES_MOST)
         return;
     plan_as_known(class, buffer, learning, STAY);
     uint64_t end_ns = clock_now_ns();
@@ -587,7 +587,7 @@ void learning_end(void)
     for (struct peer_class *class = classes_first(); class; class = class->next)
         for (int i = 0; i < CLASS_BUFFERS; i++) {
             struct learning *learning = learning_now(class, (enum class_buffer) i);
-            class->learned[i] = NULL;
+            atomic_store_explicit(&class->learned[i], NULL, memory_order_relaxed);
             atomic_store_explicit(&class->learning[i], NULL, memory_order_relaxed);
             if (learning)
                 learning_free(learning);

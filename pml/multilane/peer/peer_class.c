@@ -115,7 +115,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
         input->view = COST_OF_STREAM;
         input->around.wire_is_processors = class->placement != PROFILE_HOST;
     }
-    input->learned = class->learned[timed_as(buffer)];
+    input->learned = atomic_load_explicit(&class->learned[timed_as(buffer)], memory_order_acquire);
     input->around.groups = &class->group;
     input->around.group_count = class->group.bandwidth_bytes_s > 0;
     input->overrides = parameters.overrides;

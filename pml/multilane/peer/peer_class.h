@@ -80,8 +80,9 @@ struct peer_class {
     bool is_forced;   /* by the user, or by a program that measures: nothing is learned */
     /* By peer/learning.c; null: no message of the kind was timed yet. */
     struct learning *_Atomic learning[CLASS_BUFFERS];
-    const struct model_learned *learned[CLASS_BUFFERS]; /* what plans know of it */
-    struct plan_move *moves;                            /* of its plans, the last one first */
+    /* What plans know of it. Written and read with the component's lock, but for the pointer. */
+    const struct model_learned *_Atomic learned[CLASS_BUFFERS];
+    struct plan_move *moves; /* of its plans, the last one first */
     uint32_t move_count;
 };
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
+#include "delivery/delivery_state.h"
 #include "peer/attributes.h"
 #include "peer/learning.h"
 
@@ -37,7 +38,9 @@ struct timer {
 /* Messages of a stream that follow each other, by one route. */
 struct span {
     uint32_t number;
-    uint32_t left;           /* messages up to the last one; 0: none are under way */
+    /* Messages up to the last one; 0: none are under way. Written with the lock; read without it as
+     * a hint, relaxed. */
+    _Atomic uint32_t left;
     const struct peer *peer; /* null: there is no span */
     const struct route *planned;
     struct route *route;
@@ -117,12 +120,14 @@ static struct route *span_begin(struct outgoing *out, struct peer_class *class, 
 {
     struct route *chosen = learning_route(class, route, out->size, between, SPAN_MESSAGES);
     OPAL_THREAD_LOCK(&timers.lock);
-    timers.span = (struct span){.number = timers.span.number + 1,
-                                .left = SPAN_MESSAGES,
-                                .peer = out->peer,
-                                .planned = route,
-                                .route = chosen,
-                                .bucket = learned_bucket(out->size)};
+    struct span *span = &timers.span;
+    span->number++;
+    span->peer = out->peer;
+    span->planned = route;
+    span->route = chosen;
+    span->bucket = learned_bucket(out->size);
+    span->first_ns = span->last_ns = 0;
+    atomic_store_explicit(&span->left, SPAN_MESSAGES, memory_order_relaxed);
     timer_start(out, class, chosen, TIMER_OF_SPAN_FIRST);
     OPAL_THREAD_UNLOCK(&timers.lock);
     return chosen;
@@ -135,15 +140,17 @@ static struct route *span_next(struct outgoing *out, struct peer_class *class,
     struct span *span = &timers.span;
     struct route *route = NULL;
     OPAL_THREAD_LOCK(&timers.lock);
-    if (span->peer == out->peer && span->left) {
+    uint32_t left = atomic_load_explicit(&span->left, memory_order_relaxed);
+    if (span->peer == out->peer && left) {
         if (span->planned == planned && span->bucket == learned_bucket(out->size)) {
             route = span->route;
-            if (--span->left == 0)
+            if (--left == 0)
                 timer_start(out, class, route, TIMER_OF_SPAN_LAST);
         } else {
             span->peer = NULL;
-            span->left = 0;
+            left = 0;
         }
+        atomic_store_explicit(&span->left, left, memory_order_relaxed);
     }
     OPAL_THREAD_UNLOCK(&timers.lock);
     return route;
@@ -151,7 +158,7 @@ static struct route *span_next(struct outgoing *out, struct peer_class *class,
 
 static enum class_buffer as_stream(const struct outgoing *out, enum class_buffer buffer)
 {
-    if (OPAL_LIKELY(!peer_is_streaming(out->peer)))
+    if (!peer_is_streaming(out->peer) && !delivery_is_ahead(out->peer, out->size))
         return buffer;
     return buffer == CLASS_CONTIGUOUS ? CLASS_STREAM
            : buffer == CLASS_PACKED   ? CLASS_STREAM_PACKED
@@ -182,7 +189,10 @@ struct route *timer_route(struct outgoing *out, enum class_buffer asked)
     struct route *route = class_route_at(class, buffer, out->size);
     struct tally *tally = &class->tally[buffer][learned_bucket(out->size)];
     uint64_t number = counter_add(&tally->messages, 1) + 1;
-    struct route *of_span = OPAL_UNLIKELY(timers.span.left) ? span_next(out, class, route) : NULL;
+    struct route *of_span =
+        OPAL_UNLIKELY(atomic_load_explicit(&timers.span.left, memory_order_relaxed))
+            ? span_next(out, class, route)
+            : NULL;
     if (of_span)
         route = of_span;
     else if (number >= atomic_load_explicit(&tally->timed_at, memory_order_relaxed) &&

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Plans that learn: a job corrects a profile that lies, says so, and leaves what it has seen to the next one.
+learn_folder=$build/learn-test
+rm -rf "$learn_folder"
+mkdir -p "$learn_folder"
+lie=$learn_folder/lie
+shm="--mca pml multilane --mca btl self,shm"
+# Sends of 3 GB/s and gets of 100 on this very machine: then 64 KiB go by a copy of the kernel.
+{
+    printf '[profile]\nschema = 3\nmade = by hand\n'
+    sed -n 's/^model name[^:]*: */processor = /p' /proc/cpuinfo | head -n 1
+    printf 'processors = %s\nkernel = %s\n' "$(getconf _NPROCESSORS_ONLN)" "$(uname -r)"
+    printf 'open_mpi = %s\n' "$("$ompi_info" --version | sed -n 's/^Open MPI v//p')"
+    printf 'multilane = %s\n' "$("$build/multilane-plan" --version | cut -d ' ' -f 2)"
+    for placement in cache node; do
+        printf '[lane shm:shm@%s]\ncan = send short get put\nshort_max = 16k\ncopied_max = 16k\n' $placement
+        printf 'zcopied_max = inf\noverhead = 2e-7\nlatency = 1e-7\n'
+        printf 'send_bandwidth = 3e9\nget_bandwidth = 100e9\nput_bandwidth = 50e9\n'
+    done
+    printf '[end]\n'
+} >"$lie"
+
+# learn_job FOLDER [mpirun's arguments]: 3,000 messages of each size to 64 KiB; the report is FOLDER/explain.json.
+learn_job() {
+    local folder=$1
+    shift
+    mkdir -p "$folder"
+    # shellcheck disable=SC2086
+    XDG_CACHE_HOME=$folder mpirun_run 2 $shm --mca pml_multilane_profile "$lie" --mca pml_multilane_explain 1 \
+        --mca pml_multilane_explain_file "$folder/explain.json" "$@" -- "$build/test/bench/regret_measure" 3000 65536 3
+}
+
+# learn_says FOLDER EXPRESSION: of the report's class with the most moves, `protocol` at 64 KiB, `moves`, `history`.
+learn_says() {
+    python3 - "$1/explain.json" "$2" <<'END'
+import json, sys
+report = json.load(open(sys.argv[1]))
+of = [one for one in report["classes"] if "shm:shm" in one["lanes"]][0]
+rows = of["plans"][0]["ranges"]
+protocol = [row["protocol"] for row in rows if row["first"] <= 65536 <= row["last"]][0]
+moves, history = of["moves"], report["history"]
+print(protocol, moves, history)
+sys.exit(not eval(sys.argv[2]))
+END
+}
+
+learn_not() {
+    learn_job "$learn_folder/first" --mca pml_multilane_learn 0 &&
+        learn_says "$learn_folder/first" 'protocol.startswith("rndv") and not moves' &&
+        [ ! -e "$learn_folder/first/multilane" ]
+}
+learn_corrects() {
+    learn_job "$learn_folder/learns" &&
+        learn_says "$learn_folder/learns" 'protocol.startswith("eager") and 0 < len(moves) <= 64 and "nothing" in history' &&
+        ls -l "$learn_folder/learns/multilane/"history-* && stat -c %a "$learn_folder/learns/multilane/"history-* | grep -qx 600
+}
+# One message of each size: what it knows is from the job before.
+learn_goes_on() {
+    XDG_CACHE_HOME=$learn_folder/learns mpirun_run 2 --mca pml multilane --mca btl self,shm \
+        --mca pml_multilane_profile "$lie" --mca pml_multilane_explain 1 \
+        --mca pml_multilane_explain_file "$learn_folder/learns/explain.json" -- "$build/test/bench/regret_measure" 1 65536 &&
+        learn_says "$learn_folder/learns" 'protocol.startswith("eager") and not moves and "times of earlier jobs" in history'
+}
+learn_user() { # what the user says of the lane stays
+    learn_job "$learn_folder/user" --mca pml_multilane_lane_attr shm:bandwidth=3e9 &&
+        learn_says "$learn_folder/user" 'not moves'
+}
+# Twenty jobs at once that end with the same file: it stays whole.
+learn_at_once() {
+    local job jobs=()
+    for job in 1 2 3 4 5 6 7 8; do
+        XDG_CACHE_HOME=$learn_folder/learns mpirun_run 2 --mca pml multilane --mca btl self,shm -- ring &
+        jobs+=($!)
+    done
+    for job in "${jobs[@]}"; do wait "$job" || return 1; done
+    head -n 1 "$learn_folder/learns/multilane/"history-* | grep -qx 'multilane history 1' &&
+        tail -n 1 "$learn_folder/learns/multilane/"history-* | grep -qx end &&
+        [ "$(find "$learn_folder/learns/multilane" -type f | wc -l)" = 1 ]
+}
+learn_damaged() {
+    local file
+    file=$(ls "$learn_folder/learns/multilane/"history-*)
+    head -c 300 "$file" >"$file.cut" && mv "$file.cut" "$file"
+    learn_goes_nowhere() {
+        XDG_CACHE_HOME=$learn_folder/learns mpirun_run 2 --mca pml multilane --mca btl self,shm \
+            --mca pml_multilane_explain 1 -- ring 2>&1 | tee "$learn_folder/said"
+        grep -q 'nothing from earlier jobs' "$learn_folder/said"
+    }
+    learn_goes_nowhere && head -c 3000 /bin/sh >"$file" && learn_goes_nowhere
+}
+if [ -n "$sanitizer" ]; then
+    skip "${prefix}learn" "a sanitizer changes what messages take; the unit tests run with it"
+elif learn_job "$learn_folder/first" --mca pml_multilane_learn 0 >"$learn_folder/said" 2>&1 &&
+    ! grep -q '"protocol": "rndv-[gb]' "$learn_folder/first/explain.json"; then
+    skip "${prefix}learn" "the kernel refuses single copies here, so the lie leads nowhere"
+else
+    check "${prefix}learn.not" learn_not
+    check "${prefix}learn.corrects-a-lie" learn_corrects
+    check "${prefix}learn.goes-on-in-the-next-job" learn_goes_on
+    check "${prefix}learn.user-is-stronger" learn_user
+    check "${prefix}learn.jobs-at-once" learn_at_once
+    check "${prefix}learn.damaged-history" learn_damaged
+fi
+rm -rf "$learn_folder"
