@@ -179,38 +179,49 @@ void learning_add(struct peer_class *class, const struct route *route, uint64_t 
 
 /* --- trials ----------------------------------------------------------------------------------- */
 
-static void challenger_add(struct learning *learning, const struct peer_class *class,
+/* A route by that entry, made at the first time. Null: no memory. */
+static struct route *tried_route(struct peer_class *class, enum class_buffer buffer,
+                                 const struct plan_entry *entry)
+{
+    struct route *first = atomic_load_explicit(&class->tried[buffer], memory_order_relaxed);
+    struct route *route = first;
+    while (route && !learned_key_equals(plan_entry_key(route->entry), plan_entry_key(entry)))
+        route = route->next;
+    if (route)
+        return route;
+    route = route_of_entry(class, entry, buffer);
+    if (route) {
+        route->next = first;
+        /* Release, against class_routes_visit. */
+        atomic_store_explicit(&class->tried[buffer], route, memory_order_release);
+    }
+    return route;
+}
+
+static void challenger_add(struct learning *learning, struct peer_class *class,
                            enum class_buffer buffer, uint32_t bucket, struct plan_input *input,
                            uint32_t protocol)
 {
-    struct plan_entry entry, in_use;
+    struct plan_entry entry;
     struct cost cost;
     uint64_t bytes = UINT64_C(1) << bucket;
     uint8_t *count = &learning->challenger_count[bucket];
-    in_use = *plan_lookup(class_planned(class, buffer)->plan, bytes);
+    const struct plan_entry *in_use = plan_lookup(class_planned(class, buffer)->plan, bytes);
     if (*count == LEARNING_CHALLENGERS ||
         !plan_best_of_protocol(input, protocol, bytes, &entry, &cost) ||
-        learned_key_equals(plan_entry_key(&entry), plan_entry_key(&in_use)))
+        learned_key_equals(plan_entry_key(&entry), plan_entry_key(in_use)))
         return;
-    struct route *route = learning->trials;
-    while (route && !learned_key_equals(plan_entry_key(route->entry), plan_entry_key(&entry)))
-        route = route->next;
+    struct route *route = tried_route(class, buffer, &entry);
     for (uint8_t i = 0; i < *count && route; i++)
         if (learning->challengers[bucket][i].route == route)
             return;
-    if (!route) {
-        route = route_of_entry(class, &entry, buffer);
-        if (!route)
-            return;
-        route->next = learning->trials;
-        learning->trials = route;
-    }
-    learning->challengers[bucket][(*count)++] =
-        (struct challenger){route, cost_of(&cost, input->view, bytes)};
+    if (route)
+        learning->challengers[bucket][(*count)++] =
+            (struct challenger){route, cost_of(&cost, input->view, bytes)};
 }
 
 /* Of each protocol the best lanes by the equation, and the best single one. */
-static void challengers_find(struct learning *learning, const struct peer_class *class,
+static void challengers_find(struct learning *learning, struct peer_class *class,
                              enum class_buffer buffer, uint32_t bucket)
 {
     struct plan_input input;
@@ -574,11 +585,6 @@ static void learning_free(struct learning *learning)
 {
     for (uint32_t i = 0; i < learning->way_count; i++)
         free(learning->ways[i]);
-    while (learning->trials) {
-        struct route *route = learning->trials;
-        learning->trials = route->next;
-        free(route);
-    }
     free(learning);
 }
 

@@ -44,7 +44,6 @@ struct learning {
     uint64_t plan_after_ns;     /* no other plan is made before */
     double spent_s, tried_s;    /* by all messages, and what trials have cost more */
     uint32_t tries;
-    struct route *trials;            /* all routes that were made for trials */
     bool is_looked[LEARNED_BUCKETS]; /* the challengers of this range are known */
     uint8_t challenger_count[LEARNED_BUCKETS];
     struct challenger challengers[LEARNED_BUCKETS][LEARNING_CHALLENGERS];

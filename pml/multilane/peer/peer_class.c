@@ -24,10 +24,34 @@ void planned_free(struct planned *planned)
     }
 }
 
+void class_routes_visit(const struct peer_class *class, enum class_buffer buffer,
+                        void (*visit)(const struct route *route, void *with), void *with)
+{
+    for (const struct planned *planned = class_planned(class, buffer); planned;
+         planned = planned->before)
+        for (uint32_t i = 0; i < planned->plan->entry_count; i++)
+            visit(&planned->routes[i], with);
+    for (const struct route *route =
+             atomic_load_explicit(&class->tried[buffer], memory_order_acquire);
+         route; route = route->next)
+        visit(route, with);
+}
+
+static void tried_free(struct route *route)
+{
+    while (route) {
+        struct route *next = route->next;
+        free(route);
+        route = next;
+    }
+}
+
 static void class_free(struct peer_class *class)
 {
-    for (int i = 0; i < CLASS_BUFFERS; i++)
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
         planned_free(class_planned(class, (enum class_buffer) i));
+        tried_free(atomic_load_explicit(&class->tried[i], memory_order_relaxed));
+    }
     while (class->moves) {
         struct plan_move *move = class->moves;
         class->moves = move->next;

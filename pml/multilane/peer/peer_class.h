@@ -75,6 +75,9 @@ struct peer_class {
     /* Null for device memory where there is no driver, and for those who leave where that makes no
      * difference. Release, with the component's lock held: another plan; acquire: class_planned. */
     struct planned *_Atomic planned[CLASS_BUFFERS];
+    /* Routes of no plan, that some messages try: the newest first. Release, under a lock of
+     * learning.c; acquire. */
+    struct route *_Atomic tried[CLASS_BUFFERS];
     struct tally tally[CLASS_BUFFERS][LEARNED_BUCKETS];
     bool is_recalled; /* it knows what earlier jobs have learned */
     bool is_forced;   /* by the user, or by a program that measures: nothing is learned */
@@ -178,6 +181,11 @@ static inline struct route *class_route_at(struct peer_class *class, enum class_
         route++;
     return route;
 }
+
+/* Calls `visit` for every route that messages may have gone by: those of the plan, of the plans
+ * whose place it took, and those that were tried. */
+void class_routes_visit(const struct peer_class *class, enum class_buffer buffer,
+                        void (*visit)(const struct route *route, void *with), void *with);
 
 /* A message is now sent this way: each is counted once. The number of it. */
 static inline uint64_t route_count(struct route *route, size_t size)

@@ -16,23 +16,31 @@
 typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,
                              const void *what);
 
-/* Adds up messages or bytes of all routes that pass the filter. */
+/* Messages or bytes of the routes that pass the filter. */
+struct routes_sum {
+    const struct peer_class *class;
+    route_filter passes;
+    const void *what;
+    bool bytes;
+    uint64_t sum;
+};
+
+static void route_add(const struct route *route, void *with)
+{
+    struct routes_sum *all = with;
+    if (all->passes(all->class, route, all->what))
+        all->sum += counter_read(all->bytes ? &route->bytes : &route->messages);
+}
+
 static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
 {
-    uint64_t sum = 0;
+    struct routes_sum all = {.passes = passes, .what = what, .bytes = bytes};
     multilane_lock();
-    for (struct peer_class *class = classes_first(); class; class = class->next) {
-        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
-            const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
-            for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++) {
-                const struct route *route = &planned->routes[i];
-                if (passes(class, route, what))
-                    sum += counter_read(bytes ? &route->bytes : &route->messages);
-            }
-        }
-    }
+    for (all.class = classes_first(); all.class; all.class = all.class->next)
+        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+            class_routes_visit(all.class, (enum class_buffer) buffer, route_add, &all);
     multilane_unlock();
-    return sum;
+    return all.sum;
 }
 
 static bool is_of_protocol(const struct peer_class *class, const struct route *route,
@@ -105,14 +113,11 @@ static int counter_register(const mca_base_component_t *component, const char *n
  * bytes. So a read adds up what is counted anyway. */
 #define SIZES 64
 
-static void sizes_add(const struct peer_class *class, int buffer, unsigned long long *sizes)
+static void size_add(const struct route *route, void *with)
 {
-    const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
-    for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++) {
-        const struct route *route = &planned->routes[i];
-        int bit = route->largest ? 63 - __builtin_clzll(route->largest) : 0;
-        sizes[bit] += counter_read(&route->messages);
-    }
+    unsigned long long *sizes = with;
+    uint64_t largest = route->entry->largest_bytes;
+    sizes[largest ? 63 - __builtin_clzll(largest) : 0] += counter_read(&route->messages);
 }
 
 static int read_sizes(const struct mca_base_pvar_t *variable, void *value, void *object)
@@ -126,7 +131,7 @@ static int read_sizes(const struct mca_base_pvar_t *variable, void *value, void 
     multilane_lock();
     for (struct peer_class *class = classes_first(); class; class = class->next)
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
-            sizes_add(class, buffer, sizes);
+            class_routes_visit(class, (enum class_buffer) buffer, size_add, sizes);
     multilane_unlock();
     return OMPI_SUCCESS;
 }

@@ -96,15 +96,18 @@ static void print_shares(FILE *file, const struct peer_class *class)
                     class->lanes[i].name, class->lanes[i].shared_bytes_s / 1e9);
 }
 
+static void see_used(const struct route *route, void *with)
+{
+    bool *is_used = with;
+    *is_used = *is_used || counter_read(&route->messages) > 0;
+}
+
 /* A class that no peer is in any more, and that nothing was sent by, says nothing. */
 static bool is_shown(const struct peer_class *class)
 {
     bool is_used = class->peers > 0;
-    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
-        const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
-        for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++)
-            is_used = is_used || counter_read(&planned->routes[i].messages) > 0;
-    }
+    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+        class_routes_visit(class, (enum class_buffer) buffer, see_used, &is_used);
     return is_used;
 }
 
@@ -140,8 +143,38 @@ static void way_text(const struct peer_class *class, const struct plan_entry *en
                            class->lanes[entry->lanes[i]].name);
 }
 
+/* Messages that went another way than the plan has now. */
+struct beside {
+    FILE *file;
+    const struct peer_class *class;
+    const struct planned *planned;
+    const char *between; /* of JSON; null: text */
+};
+
+static void print_beside(const struct route *route, void *with)
+{
+    struct beside *beside = with;
+    char way[200];
+    const struct route *first = beside->planned->routes;
+    if ((route >= first && route < first + beside->planned->plan->entry_count) ||
+        !counter_read(&route->messages))
+        return;
+    way_text(beside->class, route->entry, way, sizeof(way));
+    if (beside->between)
+        fprintf(beside->file, "%s{\"way\": \"%s\", \"messages\": %llu, \"bytes\": %llu}",
+                beside->between, way, (unsigned long long) counter_read(&route->messages),
+                (unsigned long long) counter_read(&route->bytes));
+    else
+        fprintf(beside->file, "    beside the plan: %llu messages, %llu bytes by %s\n",
+                (unsigned long long) counter_read(&route->messages),
+                (unsigned long long) counter_read(&route->bytes), way);
+    beside->between = beside->between ? ", " : NULL;
+}
+
 static void print_moves(FILE *file, const struct peer_class *class, int buffer)
 {
+    struct beside beside = {file, class, class_planned(class, (enum class_buffer) buffer), NULL};
+    class_routes_visit(class, (enum class_buffer) buffer, print_beside, &beside);
     for (const struct plan_move *move = class->moves; move; move = move->next) {
         char size[NUMBER_SIZE_CHARS], from[200], to[200], from_s[NUMBER_TIME_CHARS],
             to_s[NUMBER_TIME_CHARS];
@@ -221,7 +254,10 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
     const struct plan *plan = planned->plan;
     struct plan_input input;
     class_plan_input(class, (enum class_buffer) buffer, &input);
-    fprintf(file, "{\"buffer\": \"%s\", \"ranges\": [", buffer_names[buffer]);
+    struct beside beside = {file, class, planned, ""};
+    fprintf(file, "{\"buffer\": \"%s\", \"beside\": [", buffer_names[buffer]);
+    class_routes_visit(class, (enum class_buffer) buffer, print_beside, &beside);
+    fprintf(file, "], \"ranges\": [");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
         const struct plan_use use = measured_use(&input, class, &planned->routes[i]);

@@ -258,25 +258,30 @@ static void stripes_add(struct peer *peer, void *with)
     }
 }
 
-static void route_add(const struct peer_class *class, const struct route *route, uint64_t *together)
+/* What the routes of a class have carried. */
+struct carried {
+    const struct peer_class *class;
+    uint64_t together; /* bytes over several lanes */
+};
+
+static void route_add(const struct route *route, void *with)
 {
+    struct carried *carried = with;
     uint64_t bytes = counter_read(&route->bytes);
     own_page->sent_messages += counter_read(&route->messages);
     own_page->sent_bytes += bytes;
     if (route->lane_count == 1)
-        row_add(class, route->lanes[0], bytes);
+        row_add(carried->class, route->lanes[0], bytes);
     else
-        *together += bytes;
+        carried->together += bytes;
 }
 
 static void class_fill(const struct peer_class *class)
 {
-    uint64_t together = 0;
-    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
-        const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
-        for (uint32_t i = 0; planned && i < planned->plan->entry_count; i++)
-            route_add(class, &planned->routes[i], &together);
-    }
+    struct carried carried = {.class = class};
+    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+        class_routes_visit(class, (enum class_buffer) buffer, route_add, &carried);
+    uint64_t together = carried.together;
     if (!together)
         return;
     struct stripes stripes = {.class = class};
