@@ -63,7 +63,6 @@ bin_PROGRAMS += multilane-plan
 multilane_plan_SOURCES = \
 	tools/multilane_plan.c \
 	tools/plan_json.c \
-	tools/plan_plot.c \
 	tools/plan_report.h \
 	tools/plan_text.c
 multilane_plan_LDADD = libmultilane_tools.la

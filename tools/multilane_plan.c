@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* multilane-plan: the plan, the threshold equation and the times for lanes described in a file. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "common/model/number.h"
 #include "config.h"
 #include "plan_report.h"
+#include "tools/drawing.h"
 #include "tools/lane/lane_input.h"
 
 #define EXIT_INPUT  2 /* the file or the command line cannot be used */
@@ -276,17 +276,16 @@ static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_s
 
 static bool write_plot(const char *name, const struct plan_report *report)
 {
-    FILE *out = fopen(name, "w");
-    if (!out) {
-        fprintf(stderr, "multilane-plan: %s: cannot be written: %s\n", name, strerror(errno));
-        return false;
-    }
-    plan_plot(out, report);
-    bool written = !ferror(out);
-    written = !fclose(out) && written;
-    if (!written)
-        fprintf(stderr, "multilane-plan: %s: cannot be written\n", name);
-    return written;
+    const struct plan_input *input = report->input;
+    struct drawing_panel panel = {.plan = report->plan, .input = input};
+    struct model_error error;
+    snprintf(panel.title, sizeof panel.title, "Time of a %s of %s over its size, %s",
+             model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
+             input->view == COST_OF_MESSAGE ? "one message" : "a message in a stream");
+    if (drawing_write(name, &panel, 1, &error))
+        return true;
+    fprintf(stderr, "multilane-plan: %s\n", error.text);
+    return false;
 }
 
 /* The plan, unless something else was asked for. */

@@ -7,6 +7,7 @@
 
 #include "common/model/number.h"
 #include "common/report/plan_table.h"
+#include "common/report/table.h"
 #include "tools/model/broadcast.h"
 
 /* --- the equation ----------------------------------------------------------------------------- */
@@ -113,14 +114,6 @@ void plan_text_equations(FILE *out, const struct plan_report *report,
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
-static void print_lanes(FILE *out, const struct plan_report *report, const struct plan_entry *entry)
-{
-    for (uint32_t i = 0; i < entry->lane_count; i++)
-        fprintf(out, "%s%s %.0f%%", i ? ", " : "", report->input->lanes[entry->lanes[i]].name,
-                100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
-    fputs(plan_entry_manner(entry), out);
-}
-
 static void print_sources(FILE *out, const struct plan_report *report)
 {
     fprintf(out, "\nlanes\n");
@@ -173,37 +166,42 @@ void plan_text_placement(FILE *out, const struct plan_report *report, const char
 
 /* --- predictions ------------------------------------------------------------------------------ */
 
-static void print_prediction(FILE *out, const struct plan_report *report, bool chosen,
-                             const struct plan_entry *entry, const struct cost *cost,
-                             uint64_t bytes)
+uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
+                             struct plan_prediction out[MODEL_PROTOCOLS])
 {
-    char text[NUMBER_TIME_CHARS];
-    fprintf(out, "%c %-12s %-10s", chosen ? '*' : ' ', entry->protocol->name,
-            number_print_time(cost_of(cost, report->input->view, bytes), text));
-    for (int stage = 0; stage < COST_STAGES; stage++)
-        fprintf(out, " %-10s",
-                number_print_time(cost_of_stage(cost, (enum cost_stage) stage, bytes), text));
-    fputc(' ', out);
-    print_lanes(out, report, entry);
-    fputc('\n', out);
+    const struct plan_entry *chosen = plan_lookup(report->plan, bytes);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
+        struct plan_prediction *of = &out[count];
+        *of = (struct plan_prediction){i == chosen->protocol_index, *chosen, {.exact = NULL}};
+        count += of->is_chosen
+                     ? plan_predict(report->input, chosen, bytes, &of->cost)
+                     : plan_best_of_protocol(report->input, i, bytes, &of->entry, &of->cost);
+    }
+    return count;
 }
 
 static void print_size(FILE *out, const struct plan_report *report, uint64_t bytes)
 {
-    const struct plan_entry *chosen = plan_lookup(report->plan, bytes);
-    struct plan_entry entry;
-    struct cost cost;
-    char text[NUMBER_SIZE_CHARS];
-    fprintf(out, "%s bytes\n  %-12s %-10s %-10s %-10s %-10s %-10s %s\n",
-            number_print_size(bytes, text), "protocol", "takes", "sender", "wire", "receiver",
-            "latency", "lanes");
-    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
-        bool is_chosen = i == chosen->protocol_index;
-        if (is_chosen && plan_predict(report->input, chosen, bytes, &cost))
-            print_prediction(out, report, true, chosen, &cost, bytes);
-        else if (plan_best_of_protocol(report->input, i, bytes, &entry, &cost))
-            print_prediction(out, report, false, &entry, &cost, bytes);
+    struct plan_prediction predictions[MODEL_PROTOCOLS];
+    uint32_t count = plan_report_predict(report, bytes, predictions);
+    char times[1 + COST_STAGES][NUMBER_TIME_CHARS], lanes[PLAN_LANES_CHARS];
+    char size[NUMBER_SIZE_CHARS];
+    struct table table;
+    fprintf(out, "%s bytes\n", number_print_size(bytes, size));
+    table_init(&table, "\tprotocol\ttakes\tsender\twire\treceiver\tlatency\tlanes");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct plan_prediction *of = &predictions[i];
+        number_print_time(cost_of(&of->cost, report->input->view, bytes), times[COST_STAGES]);
+        for (int stage = 0; stage < COST_STAGES; stage++)
+            number_print_time(cost_of_stage(&of->cost, (enum cost_stage) stage, bytes),
+                              times[stage]);
+        table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", of->is_chosen ? "*" : "",
+                  of->entry.protocol->name, times[COST_STAGES], times[COST_SENDER],
+                  times[COST_WIRE], times[COST_RECEIVER], times[COST_LATENCY],
+                  plan_lanes_text(report->input, &of->entry, lanes));
     }
+    table_print(&table, out, "");
 }
 
 /* What the whole cluster's model says of the same size. */

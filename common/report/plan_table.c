@@ -9,8 +9,6 @@
 #include "common/model/number.h"
 #include "common/report/table.h"
 
-#define LANES_CHARS (MODEL_LANES_MAX * 60)
-
 uint64_t plan_last_shown(const struct plan_entry *entry)
 {
     uint64_t most = UINT64_C(64) << 20;
@@ -25,22 +23,20 @@ double plan_time(const struct plan_input *input, const struct plan_entry *entry,
     return plan_predict(input, entry, bytes, &cost) ? cost_of(&cost, input->view, bytes) : NAN;
 }
 
-/* The lanes of an entry and, where they are several, the part of a message that each has at the
- * speeds the plan knows. */
-static const char *lanes_text(const struct plan_input *input, const struct plan_entry *entry,
-                              char text[LANES_CHARS])
+const char *plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry,
+                            char text[PLAN_LANES_CHARS])
 {
     size_t length = 0;
-    for (uint32_t i = 0; i < entry->lane_count && length < LANES_CHARS; i++) {
+    for (uint32_t i = 0; i < entry->lane_count && length < PLAN_LANES_CHARS; i++) {
         const char *name = input->lanes[entry->lanes[i]].name;
         length += (size_t) (entry->lane_count == 1
-                                ? snprintf(text, LANES_CHARS, "%s", name)
-                                : snprintf(text + length, LANES_CHARS - length, "%s%s %.0f%%",
+                                ? snprintf(text, PLAN_LANES_CHARS, "%s", name)
+                                : snprintf(text + length, PLAN_LANES_CHARS - length, "%s%s %.0f%%",
                                            i ? " + " : "", name,
                                            100.0 * entry->weights[i] / PLAN_WEIGHT_ONE));
     }
-    if (length < LANES_CHARS)
-        snprintf(text + length, LANES_CHARS - length, "%s", plan_entry_manner(entry));
+    if (length < PLAN_LANES_CHARS)
+        snprintf(text + length, PLAN_LANES_CHARS - length, "%s", plan_entry_manner(entry));
     return text;
 }
 
@@ -65,16 +61,16 @@ void plan_table_print(FILE *out, const struct plan_input *input, const struct pl
                     : "from\tto\tprotocol\tdecided by\tlane\tpredicted");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[LANES_CHARS], use[160] = "";
+        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[PLAN_LANES_CHARS], use[160] = "";
         char low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
         if (uses)
             use_text(&uses[i], use);
-        table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s to %s%s",
-                  number_print_size(entry->first_bytes, from),
-                  number_print_size(entry->largest_bytes, to), entry->protocol->name,
-                  i ? plan_decider_name(entry->decided_by) : "", lanes_text(input, entry, lanes),
-                  number_print_time(plan_time(input, entry, entry->first_bytes), low),
-                  number_print_time(plan_time(input, entry, plan_last_shown(entry)), high), use);
+        table_row(
+            &table, "%s\t%s\t%s\t%s\t%s\t%s to %s%s", number_print_size(entry->first_bytes, from),
+            number_print_size(entry->largest_bytes, to), entry->protocol->name,
+            i ? plan_decider_name(entry->decided_by) : "", plan_lanes_text(input, entry, lanes),
+            number_print_time(plan_time(input, entry, entry->first_bytes), low),
+            number_print_time(plan_time(input, entry, plan_last_shown(entry)), high), use);
     }
     table_print(&table, out, indent);
 }

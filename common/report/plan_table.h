@@ -21,6 +21,12 @@ uint64_t plan_last_shown(const struct plan_entry *entry);
 /* What the model expects of an entry at `bytes`; not a number where it cannot say. */
 double plan_time(const struct plan_input *input, const struct plan_entry *entry, uint64_t bytes);
 
+/* The lanes of an entry and, where they are several, the part of a message that each has at the
+ * speeds the plan knows. Returns `text`. */
+#define PLAN_LANES_CHARS (MODEL_LANES_MAX * 60)
+const char *plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry,
+                            char text[PLAN_LANES_CHARS]);
+
 /* One row an entry, each line after `indent`; `uses`, one an entry, may be null. */
 void plan_table_print(FILE *out, const struct plan_input *input, const struct plan *plan,
                       const struct plan_use *uses, const char *indent);

@@ -263,13 +263,18 @@ double equation_rndv_time(const struct equation_terms *terms, uint64_t bytes)
             3 * terms->rover_s + size * reciprocal(terms->rbw_bytes_s));
 }
 
-const char *equation_print(const struct equation_result *result, char out[EQUATION_RESULT_CHARS])
+const char *equation_kind_name(enum equation_kind kind)
 {
     static const char *const words[] = {[EQUATION_AT] = "at",
                                         [EQUATION_ALWAYS] = "always",
                                         [EQUATION_NEVER] = "never",
                                         [EQUATION_BELOW] = "below"};
-    int length = snprintf(out, EQUATION_RESULT_CHARS, "%s", words[result->kind]);
+    return words[kind];
+}
+
+const char *equation_print(const struct equation_result *result, char out[EQUATION_RESULT_CHARS])
+{
+    int length = snprintf(out, EQUATION_RESULT_CHARS, "%s", equation_kind_name(result->kind));
     if (result->kind == EQUATION_AT || result->kind == EQUATION_BELOW)
         length += snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length, " %llu",
                            (unsigned long long) result->bytes);

@@ -3,24 +3,13 @@
  * page_check has taken them out. */
 #include <string.h>
 
+#include "common/report/json.h"
 #include "common/report/page_text.h"
 #include "tools/top/show.h"
 
 typedef unsigned long long number;
 
 /* --- JSON ------------------------------------------------------------------------------------- */
-
-/* Texts of our own quote names of communicators. */
-static void json_text(FILE *file, const char *text)
-{
-    fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', file);
-        fputc(*text, file);
-    }
-    fputc('"', file);
-}
 
 static void json_process(FILE *file, const struct page_process *name)
 {

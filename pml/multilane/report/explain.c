@@ -5,12 +5,12 @@
 
 #include <errno.h>
 #include <locale.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/model/number.h"
+#include "common/report/json.h"
 #include "common/report/plan_table.h"
 #include "common/report/table.h"
 #include "common/memory/driver.h"
@@ -194,29 +194,6 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
     fprintf(file, "]}");
 }
 
-/* Text of ours or a path: what JSON does not take as it is becomes an escape. */
-static void print_json_text(FILE *file, const char *text)
-{
-    fputc('"', file);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char) *text;
-        if (c < 0x20 || c == '"' || c == '\\')
-            fprintf(file, "\\u%04x", c);
-        else
-            fputc(c, file);
-    }
-    fputc('"', file);
-}
-
-/* JSON knows no infinity: such a bandwidth is null. */
-static void print_json_bandwidth(FILE *file, double bytes_s)
-{
-    if (isinf(bytes_s))
-        fprintf(file, "null");
-    else
-        fprintf(file, "%.9g", bytes_s);
-}
-
 static void print_json_range(FILE *file, const struct peer_class *class, int index, int way,
                              uint32_t number, const struct model_surroundings *around)
 {
@@ -225,13 +202,13 @@ static void print_json_range(FILE *file, const struct peer_class *class, int ind
     double seen_bytes_s = measured_speed(class, index, (enum model_way) way, number);
     struct cost_line registration = model_registration(lane, range, around);
     fprintf(file, "{\"lane\": ");
-    print_json_text(file, lane->name);
+    json_text(file, lane->name);
     fprintf(file,
             ", \"way\": \"%s\", \"last\": %llu, \"latency_s\": %.9g, \"overhead_send_s\": %.9g, "
             "\"overhead_receive_s\": %.9g, \"bandwidth_bytes_s\": ",
             model_way_name((enum model_way) way), (unsigned long long) range->largest_bytes,
             range->latency_s, range->overhead_send_s, range->overhead_receive_s);
-    print_json_bandwidth(file, range->bandwidth_bytes_s);
+    json_real(file, range->bandwidth_bytes_s);
     if (seen_bytes_s > 0)
         fprintf(file, ", \"seen_bytes_s\": %.9g", seen_bytes_s);
     fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
@@ -262,7 +239,7 @@ static void print_json(FILE *file)
     fprintf(file, "{\"rank\": %u, \"unexpected\": %llu, \"early\": %llu, \"measured\": ",
             multilane.me.vpid, (unsigned long long) counter_read(&multilane.unexpected_messages),
             (unsigned long long) counter_read(&multilane.early_messages));
-    print_json_text(file, used_profile_story());
+    json_text(file, used_profile_story());
     if (driver_is_loaded) {
         char text[200];
         device_costs_text(text, sizeof(text));
