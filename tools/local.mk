@@ -50,6 +50,7 @@ libmultilane_tools_la_SOURCES = \
 	tools/model/cluster.c tools/model/cluster.h \
 	tools/model/effective.c tools/model/effective.h \
 	tools/model/equation.c tools/model/equation.h \
+	tools/model/exact.c tools/model/exact.h \
 	tools/model/fit.c tools/model/fit.h \
 	tools/model/fit_pieces.c tools/model/fit_pieces.h \
 	tools/lane/cluster_keys.c tools/lane/cluster_keys.h \

@@ -173,7 +173,7 @@ uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
     uint32_t count = 0;
     for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
         struct plan_prediction *of = &out[count];
-        *of = (struct plan_prediction){i == chosen->protocol_index, *chosen, {.exact = NULL}};
+        *of = (struct plan_prediction){.is_chosen = i == chosen->protocol_index, .entry = *chosen};
         count += of->is_chosen
                      ? plan_predict(report->input, chosen, bytes, &of->cost)
                      : plan_best_of_protocol(report->input, i, bytes, &of->entry, &of->cost);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/cost_term.h"
+#include "common/model/cost.h"
 #include "common/model/group.h"
 
 #define STAGE_BYTES_DEFAULT (UINT64_C(512) << 10)
@@ -263,7 +263,7 @@ static void copy_pipeline(lane_set lanes, uint32_t count, const struct model_sur
 {
     const struct model_copy *copy = copy_of(around);
     double copied_bytes_s = 0, all_bytes_s = 0, sender_copies = 0;
-    struct cost wire = {.exact = NULL};
+    struct cost wire;
     memset(pipeline, 0, sizeof *pipeline);
     for (uint32_t i = 0; i < count; i++) {
         const struct model_lane_range *range = range_for(lanes[i], MODEL_BY_SEND, bytes, cost);
@@ -452,7 +452,7 @@ static void rndv_staged_cost(lane_set lanes, uint32_t count,
 {
     const struct model_copy *copy = copy_of(around);
     struct pipeline pipeline;
-    struct cost wire = {.exact = NULL};
+    struct cost wire;
     cost_begin(&wire, 1);
     add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, &wire);
     for (uint32_t i = 0; i < count; i++)

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "common/model/cost_term.h"
 #include "common/model/number.h"
 #include "common/report/table.h"
 

@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/cost_term.h"
 #include "common/model/group.h"
+#include "tools/model/exact.h"
 
-/* One side of the equation: its terms without rounding, and rounded sums for people. */
+/* One side of the equation, scale * (fixed + size * (growth + 1 / bandwidth)) without rounding, and
+ * rounded sums for people. */
 struct equation_side {
-    struct cost cost;
-    struct cost_exact exact;
+    struct exact scale, fixed, growth, bandwidth;
+    bool is_bounded; /* its bandwidth is finite */
     double cost_s, growth_s_byte, bandwidth_bytes_s, overhead_s;
     double latency_s; /* the largest */
     uint32_t lane_count;
@@ -52,13 +53,19 @@ const struct equation_term equation_term_rows[EQUATION_TERMS] = {
     {"den_s_byte", "den = egro + 1/ebw - d*((1+rrc)*rgro + 1/rbw) =", " s/B", TERM(den_s_byte)},
 };
 
+static void add_times(struct exact *sum, int times, double value)
+{
+    for (int i = 0; i < times; i++)
+        exact_add_double(sum, value);
+}
+
 static void side_add(struct equation_side *side, const struct equation_weights *weights,
                      const struct model_lane_range *range)
 {
-    cost_add_fixed(&side->cost, COST_SENDER, weights->registration, range->reg_cost_s);
-    cost_add_growth(&side->cost, COST_SENDER, weights->registration, range->reg_growth_s_byte);
-    cost_add_fixed(&side->cost, COST_SENDER, weights->overhead, range->overhead_send_s);
-    cost_add_fixed(&side->cost, COST_SENDER, weights->overhead, range->overhead_receive_s);
+    add_times(&side->fixed, weights->registration, range->reg_cost_s);
+    add_times(&side->growth, weights->registration, range->reg_growth_s_byte);
+    add_times(&side->fixed, weights->overhead, range->overhead_send_s);
+    add_times(&side->fixed, weights->overhead, range->overhead_receive_s);
     side->cost_s += range->reg_cost_s;
     side->growth_s_byte += range->reg_growth_s_byte;
     side->overhead_s += range->overhead_send_s + range->overhead_receive_s;
@@ -74,8 +81,7 @@ static void side_sum(const struct plan_input *input, enum model_use use, enum mo
     struct group_member members[MODEL_LANES_MAX];
     double parts[MODEL_LANES_MAX];
     memset(side, 0, sizeof *side);
-    side->cost.exact = &side->exact;
-    cost_begin(&side->cost, scale);
+    exact_set(&side->scale, scale);
     for (uint32_t i = 0; i < input->lane_count; i++) {
         const struct model_lane *lane = &input->lanes[i];
         const struct model_lane_range *range = model_lane_range_at(lane, way, at_bytes);
@@ -85,13 +91,15 @@ static void side_sum(const struct plan_input *input, enum model_use use, enum mo
         members[side->lane_count++].bandwidth_bytes_s = range->bandwidth_bytes_s;
         side_add(side, &weights, range);
     }
-    cost_add_fixed(&side->cost, COST_LATENCY, weights.latency, side->latency_s);
+    add_times(&side->fixed, weights.latency, side->latency_s);
     uint32_t count = group_bandwidths(members, side->lane_count, input->around.groups,
                                       input->around.group_count, parts);
-    for (uint32_t i = 0; i < count; i++)
-        cost_add_bandwidth(&side->cost, parts[i]);
-    side->bandwidth_bytes_s = side->cost.bandwidth_bytes_s;
-    cost_end(&side->cost);
+    for (uint32_t i = 0; i < count; i++) {
+        side->bandwidth_bytes_s += parts[i];
+        if (isfinite(parts[i]))
+            exact_add_double(&side->bandwidth, parts[i]);
+    }
+    side->is_bounded = side->bandwidth_bytes_s > 0 && isfinite(side->bandwidth_bytes_s);
 }
 
 static double reciprocal(double bandwidth)
@@ -117,6 +125,39 @@ static void fill_terms(const struct equation_side *eager, const struct equation_
     terms->num_s = equation_rndv_time(terms, 0) - equation_eager_time(terms, 0);
     terms->den_s_byte = terms->egro_s_byte + reciprocal(terms->ebw_bytes_s) -
                         bias * ((1 + rrc) * terms->rgro_s_byte + reciprocal(terms->rbw_bytes_s));
+}
+
+/* The side times its own bandwidth and `other`'s, which both are above 0 and so keep its sign:
+ * scale * fixed * B * other and scale * (growth * B + 1) * other, B being 1 where there is none. */
+static void clear_denominators(const struct equation_side *side, const struct equation_side *other,
+                               struct equation_exact *out)
+{
+    out->offset = side->fixed;
+    out->slope = side->growth;
+    if (side->is_bounded) {
+        exact_multiply_by(&out->offset, &side->bandwidth);
+        exact_multiply_by(&out->slope, &side->bandwidth);
+        exact_add_double(&out->slope, 1);
+    }
+    if (other->is_bounded) {
+        exact_multiply_by(&out->offset, &other->bandwidth);
+        exact_multiply_by(&out->slope, &other->bandwidth);
+    }
+    exact_multiply_by(&out->offset, &side->scale);
+    exact_multiply_by(&out->slope, &side->scale);
+}
+
+/* rndv - eager, but for a factor above 0 */
+static void difference(const struct equation_side *rndv, const struct equation_side *eager,
+                       struct equation_exact *out)
+{
+    struct equation_exact less;
+    clear_denominators(rndv, eager, out);
+    clear_denominators(eager, rndv, &less);
+    exact_negate(&less.offset);
+    exact_negate(&less.slope);
+    exact_add(&out->offset, &less.offset);
+    exact_add(&out->slope, &less.slope);
 }
 
 /* Is rendezvous chosen? A tie is. */
@@ -242,7 +283,7 @@ bool equation_solve(const struct plan_input *input, enum equation_variant varian
         result->no_lane = true;
         return true;
     }
-    cost_exact_difference(&rndv.exact, &eager.exact, &exact.offset, &exact.slope);
+    difference(&rndv, &eager, &exact);
     fill_terms(&eager, &rndv, bias, rrc, &result->terms);
     solve(&exact, result);
     return true;
