@@ -16,6 +16,7 @@
 #include "common/model/number.h"
 #include "lane/extension.h"
 #include "wire/wire.h"
+#include "peer/attributes.h"
 #include "peer/used_profile.h"
 #include "base/parameters.h"
 #include "peer/peer_class.h"
@@ -76,6 +77,7 @@ static void ours_add(struct text *text, const char *name, const struct startup_c
     declared_attributes(&btl, &declared, &lane, &complaint);
     if (costs)
         startup_apply(costs, &lane);
+    attributes_of_user(name, true, &lane);
     lane_add(text, &lane);
 }
 
