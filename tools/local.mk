@@ -46,6 +46,7 @@ dist_bin_SCRIPTS += tools/multilane-doctor
 noinst_LTLIBRARIES += libmultilane_tools.la
 libmultilane_tools_la_SOURCES = \
 	tools/drawing.c tools/drawing.h \
+	tools/options.c tools/options.h \
 	tools/model/broadcast.c tools/model/broadcast.h \
 	tools/model/cluster.c tools/model/cluster.h \
 	tools/model/effective.c tools/model/effective.h \
@@ -95,4 +96,4 @@ libmultilane_top_la_SOURCES = \
 libmultilane_top_la_LIBADD = libmultilane_common.la
 bin_PROGRAMS += multilane-top
 multilane_top_SOURCES = tools/top/multilane_top.c
-multilane_top_LDADD = libmultilane_top.la
+multilane_top_LDADD = libmultilane_top.la libmultilane_tools.la

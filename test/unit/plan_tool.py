@@ -400,6 +400,7 @@ def bad_options_are_refused_in_one_sentence():
             (["--memory", "tape", "-"], ["--memory"]),
             (["--eager-lanes", "-1", "-"], ["--eager-lanes", "-1"]),
             (["--ranks", "-1", "-"], ["--ranks", "-1"]),
+            (["--predict"] + ["4k"] * 65 + ["-"], ["4k", "-"]),
             (["--profile", "-"], ["profile"]), (["--profile", "--json", "-"], ["--profile"]),
             (["--protocol", "rendezvous", "-"], ["--protocol", "rendezvous", "rndv-staged"])):
         check_refusal(run(*options, text=EXAMPLE), words, options)
