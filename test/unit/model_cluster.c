@@ -43,11 +43,6 @@ static void one_way_and_exchange(void)
     CHECK(cluster_full_duplex(&point), "3 < 3.5 < 4 holds");
     point.latency_s = 3.5;
     CHECK(!cluster_full_duplex(&point), "3.5 < 3.5 does not hold");
-    /* g - O_s of every g */
-    point.gap_s = 4;
-    CHECK(cluster_overlap(&point) == 0.75, "%g", cluster_overlap(&point));
-    point.gap_s = 0.5;
-    CHECK(cluster_overlap(&point) == 0, "%g", cluster_overlap(&point));
 }
 
 static void figures_of_the_seed(void)

@@ -239,11 +239,8 @@ static void predictions_report(struct calibration *calibration, const struct pla
                                uint32_t lanes, const struct cluster_model *model)
 {
     struct measure_blocks blocks;
-    struct measure_overlap overlaps[MEASURE_OVERLAPS];
     measure_blocks(&calibration->session, peer->rank, lanes, model, &blocks);
     report_blocks(stdout, &blocks);
-    measure_overlap(&calibration->session, peer->rank, lanes, model, overlaps);
-    report_overlap(stdout, overlaps);
 }
 
 /* Of the lane that control messages of this peer take: the first that can send. */

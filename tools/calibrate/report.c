@@ -207,19 +207,6 @@ void report_blocks(FILE *out, const struct measure_blocks *blocks)
                 number_print_time(point->latency_s, times[2]));
 }
 
-void report_overlap(FILE *out, const struct measure_overlap overlaps[MEASURE_OVERLAPS])
-{
-    struct table table;
-    fprintf(out, "\npart of a message's time in which its sender can compute\n");
-    table_init(&table, "bytes\tmeasured\t(g - O_s) / g");
-    for (int i = 0; i < MEASURE_OVERLAPS; i++) {
-        char size[NUMBER_SIZE_CHARS];
-        table_row(&table, "%s\t%.0f %%\t%.0f %%", number_print_size(overlaps[i].bytes, size),
-                  100 * overlaps[i].measured, 100 * overlaps[i].predicted);
-    }
-    table_print(&table, out, "  ");
-}
-
 void report_cluster(FILE *out, const char *lane, const struct cluster_model *model)
 {
     const struct {

@@ -167,21 +167,10 @@ static bool rndv_wins(const struct equation_exact *exact, uint64_t size)
 }
 
 /* The largest size from `low` to `high` at which rndv_wins is what it is at `low`; at `high` it is
- * not. The quotient of the rounded terms is nearly always right, so it and its neighbour are tried
- * first; halving finds the rest. */
-static uint64_t last_alike(const struct equation_exact *exact, double guess, uint64_t low,
-                           uint64_t high)
+ * not. */
+static uint64_t last_alike(const struct equation_exact *exact, uint64_t low, uint64_t high)
 {
     bool at_low = rndv_wins(exact, low);
-    for (int beside = -1; beside <= 1; beside++) {
-        double tried = floor(guess) + beside; /* NaN and infinity pass neither comparison */
-        if (tried > (double) low && tried < (double) high) {
-            if (rndv_wins(exact, (uint64_t) tried) == at_low)
-                low = (uint64_t) tried;
-            else
-                high = (uint64_t) tried;
-        }
-    }
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (rndv_wins(exact, middle) == at_low)
@@ -193,8 +182,7 @@ static uint64_t last_alike(const struct equation_exact *exact, double guess, uin
 }
 
 /* num > 0 and den > 0 */
-static void solve_at(const struct equation_exact *exact, double guess,
-                     struct equation_result *result)
+static void solve_at(const struct equation_exact *exact, struct equation_result *result)
 {
     result->kind = EQUATION_AT;
     if (rndv_wins(exact, 1)) {
@@ -203,13 +191,12 @@ static void solve_at(const struct equation_exact *exact, double guess,
         result->kind = EQUATION_NEVER;
         result->beyond = true;
     } else {
-        result->bytes = last_alike(exact, guess, 1, EQUATION_BYTES_MAX) + 1;
+        result->bytes = last_alike(exact, 1, EQUATION_BYTES_MAX) + 1;
     }
 }
 
 /* num < 0 and den < 0 */
-static void solve_below(const struct equation_exact *exact, double guess,
-                        struct equation_result *result)
+static void solve_below(const struct equation_exact *exact, struct equation_result *result)
 {
     result->kind = EQUATION_BELOW;
     if (!rndv_wins(exact, 1)) {
@@ -218,20 +205,19 @@ static void solve_below(const struct equation_exact *exact, double guess,
         result->bytes = EQUATION_BYTES_MAX;
         result->beyond = true;
     } else {
-        result->bytes = last_alike(exact, guess, 1, EQUATION_BYTES_MAX + 1);
+        result->bytes = last_alike(exact, 1, EQUATION_BYTES_MAX + 1);
     }
 }
 
 static void solve(const struct equation_exact *exact, struct equation_result *result)
 {
-    double guess = result->terms.num_s / result->terms.den_s_byte;
     int num = exact->offset.sign, den = -exact->slope.sign;
     if (num > 0 && den > 0)
-        solve_at(exact, guess, result);
+        solve_at(exact, result);
     else if (num <= 0 && den >= 0)
         result->kind = EQUATION_ALWAYS;
     else if (num < 0)
-        solve_below(exact, guess, result);
+        solve_below(exact, result);
     else
         result->kind = EQUATION_NEVER;
 }

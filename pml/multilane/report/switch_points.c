@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The switch points of this machine's lanes as text, for ompi_info: made without a job, at
- * registration. A profile has them all; where there is none, they are those of the lanes that a job
- * can expect, by what a job would know at its start. */
+ * registration. A profile has them all; where there is none, they are those that our lanes declare.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/lane/declared.h"
-#include "common/lane/locality.h"
-#include "common/lane/startup_measure.h"
-#include "common/lane/stock_btl.h"
 #include "common/model/number.h"
 #include "lane/extension.h"
 #include "wire/wire.h"
@@ -59,8 +54,8 @@ static void lane_add(struct text *text, const struct model_lane *lane)
     plan_free(plan);
 }
 
-/* A lane of one of our BTLs, toward another host or inside the node (`costs`: measured there). */
-static void ours_add(struct text *text, const char *name, const struct startup_costs *costs)
+/* A lane of one of our BTLs, as it declares itself, and as the user does. */
+static void ours_add(struct text *text, const char *name)
 {
     const struct multilane_extension *extension = lane_extension_named(name);
     struct declared_btl btl = {.name = name,
@@ -75,57 +70,13 @@ static void ours_add(struct text *text, const char *name, const struct startup_c
         return;
     btl.can_send_immediately = declared.short_max_bytes > 0;
     declared_attributes(&btl, &declared, &lane, &complaint);
-    if (costs)
-        startup_apply(costs, &lane);
     attributes_of_user(name, true, &lane);
     lane_add(text, &lane);
 }
 
-/* btl/tcp over one interface; over null inside the node. Its sizes are btl/tcp's own defaults. */
-static void tcp_add(struct text *text, const char *interface, const struct startup_costs *costs)
-{
-    const struct stock_btl tcp = {.name = "tcp",
-                                  .bandwidth = 100,
-                                  .can_send = true,
-                                  .can_put = true,
-                                  .eager_limit = 64 << 10,
-                                  .max_send_size = 128 << 10};
-    struct model_error complaint;
-    struct model_lane lane;
-    stock_btl_attributes(&tcp, &lane, &complaint);
-    stock_btl_network(interface ? locality_link(NULL, interface) : 0, &lane);
-    snprintf(lane.name, sizeof(lane.name), "tcp:%.40s", interface ? interface : "node");
-    if (!interface)
-        startup_apply_socket(costs, &lane);
-    lane_add(text, &lane);
-}
-
-static void interfaces_add(struct text *text)
-{
-    struct ifaddrs *interfaces;
-    if (getifaddrs(&interfaces) != 0)
-        return;
-    for (const struct ifaddrs *at = interfaces; at; at = at->ifa_next)
-        if (at->ifa_addr && at->ifa_addr->sa_family == AF_INET && at->ifa_flags & IFF_UP &&
-            !(at->ifa_flags & IFF_LOOPBACK))
-            tcp_add(text, at->ifa_name, NULL);
-    freeifaddrs(interfaces);
-}
-
-/* Measures as the first process of a job on this node does. */
-static void machine_add(struct text *text)
-{
-    struct startup_costs costs = {0};
-    if (!parameters.profile || strcmp(parameters.profile, "none") != 0)
-        (void) startup_measure(2, true, &costs);
-    ours_add(text, "shm", &costs);
-    ours_add(text, "verbs", NULL);
-    tcp_add(text, NULL, &costs);
-    interfaces_add(text);
-}
-
 const char *class_switch_points(void)
 {
+    static const char *const ours[] = {"shm", "verbs"};
     static struct text text;
     const struct lane_file *profile = used_profile();
     text.length = 0;
@@ -135,7 +86,7 @@ const char *class_switch_points(void)
         return "ompi_info shows them, and pml_multilane_explain those of a job";
     for (uint32_t i = 0; profile && i < profile->lane_count; i++)
         lane_add(&text, &profile->lanes[i]);
-    if (!profile)
-        machine_add(&text);
+    for (size_t i = 0; !profile && i < sizeof(ours) / sizeof(ours[0]); i++)
+        ours_add(&text, ours[i]);
     return text.bytes;
 }

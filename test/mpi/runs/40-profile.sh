@@ -27,7 +27,7 @@ check "${prefix}profile.calibrate" calibrate --plot "$profile_folder/plot.svg"
 calibrate_predicts() {
     local said=$profile_folder/said
     grep 'the cluster model is left out' "$said" && return
-    grep 'off in the median: (2.6) [0-9]' "$said" && grep '(g - O_s) / g' "$said" || return 1
+    grep 'off in the median: (2.6) [0-9]' "$said" || return 1
     if grep '(2.7) needs .* and is not used' "$said"; then ! grep ', (2.7) ' "$said"; else grep ', (2.7) [0-9]' "$said"; fi
 }
 check "${prefix}profile.predictions" calibrate_predicts
@@ -94,7 +94,7 @@ profile_switch_points() {
 machine_switch_points() {
     OMPI_MCA_pml_multilane_profile=none OMPI_MCA_btl_shm_lane_bandwidth=0 \
         "$ompi_info" --param pml multilane --level 9 --parsable |
-        grep -E 'switch_points:value:"?shm:shm: eager-short to [1-9].*; tcp:node: eager-copy to [1-9].* above'
+        grep -E 'switch_points:value:"?shm:shm: eager-short to [1-9].* above'
 }
 # Any other program registers parameters too, and is not to wait for that.
 no_switch_points() {
