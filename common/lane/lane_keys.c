@@ -126,11 +126,8 @@ static bool read_yes_no(const char *value, bool *out, struct model_error *why)
 static bool fail_bits(const char *(*name_of)(uint32_t bit), int bit_count, struct model_error *why)
 {
     char known[160] = "";
-    for (int i = 0; i < bit_count; i++) {
-        size_t length = strlen(known);
-        snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
-                 name_of(UINT32_C(1) << i));
-    }
+    for (int i = 0; i < bit_count; i++)
+        text_more(known, sizeof known, "%s%s", i ? ", " : "", name_of(UINT32_C(1) << i));
     return model_fail(why, "known are %s", known);
 }
 

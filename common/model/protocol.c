@@ -9,6 +9,7 @@
 
 #include "common/model/cost.h"
 #include "common/model/group.h"
+#include "common/model/number.h"
 
 #define STAGE_BYTES_DEFAULT (UINT64_C(512) << 10)
 
@@ -550,12 +551,10 @@ const struct model_protocol *const model_protocols[MODEL_PROTOCOLS] = {MODEL_PRO
 int model_protocol_find(const char *name, struct model_error *error)
 {
     char known[160] = "";
-    size_t length = 0;
     for (int i = 0; i < MODEL_PROTOCOLS; i++) {
         if (!strcmp(name, model_protocols[i]->name))
             return i;
-        length += (size_t) snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
-                                    model_protocols[i]->name);
+        text_more(known, sizeof known, "%s%s", i ? ", " : "", model_protocols[i]->name);
     }
     model_fail(error, "there is no protocol \"%.40s\"; known are %s", name, known);
     return -1;

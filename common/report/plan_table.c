@@ -25,17 +25,15 @@ double plan_time(const struct plan_input *input, const struct plan_entry *entry,
 const char *plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry,
                             char text[PLAN_LANES_CHARS])
 {
-    size_t length = 0;
-    for (uint32_t i = 0; i < entry->lane_count && length < PLAN_LANES_CHARS; i++) {
-        const char *name = input->lanes[entry->lanes[i]].name;
-        length += (size_t) (entry->lane_count == 1
-                                ? snprintf(text, PLAN_LANES_CHARS, "%s", name)
-                                : snprintf(text + length, PLAN_LANES_CHARS - length, "%s%s %.0f%%",
-                                           i ? " + " : "", name,
-                                           100.0 * entry->weights[i] / PLAN_WEIGHT_ONE));
+    text[0] = '\0';
+    for (uint32_t i = 0; i < entry->lane_count; i++) {
+        text_more(text, PLAN_LANES_CHARS, "%s%s", i ? " + " : "",
+                  input->lanes[entry->lanes[i]].name);
+        if (entry->lane_count > 1)
+            text_more(text, PLAN_LANES_CHARS, " %.0f%%",
+                      100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
     }
-    if (length < PLAN_LANES_CHARS)
-        snprintf(text + length, PLAN_LANES_CHARS - length, "%s", plan_entry_manner(entry));
+    text_more(text, PLAN_LANES_CHARS, "%s", plan_entry_manner(entry));
     return text;
 }
 

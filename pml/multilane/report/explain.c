@@ -40,12 +40,11 @@ static void sources_text(const uint8_t source[MODEL_ATTRIBUTES], char *text, siz
     for (int i = 0; i < MODEL_SOURCES; i++)
         if (counts[i] > counts[most])
             most = i;
-    int length = snprintf(text, size, "%s", model_source_name((enum model_source) most));
-    for (int i = 0; i < MODEL_ATTRIBUTES && length > 0 && (size_t) length < size; i++)
+    snprintf(text, size, "%s", model_source_name((enum model_source) most));
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         if (source[i] != most)
-            length += snprintf(text + length, size - (size_t) length, ", %s %s",
-                               model_attribute_name((enum model_attribute) i),
-                               model_source_name(source[i]));
+            text_more(text, size, ", %s %s", model_attribute_name((enum model_attribute) i),
+                      model_source_name(source[i]));
 }
 
 static void print_way(struct table *table, const struct peer_class *class, int index, int way,
