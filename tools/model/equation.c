@@ -233,16 +233,10 @@ static bool check_use(const struct plan_input *input, enum model_use use, struct
 
 static bool check_input(const struct plan_input *input, struct model_error *error)
 {
-    double bias = input->around.bias;
-    if (!(bias > 0 && bias <= MODEL_BIAS_MAX))
-        return model_fail(error, "bias = %g is not a number above 0 and up to 100", bias);
-    if (input->lane_count > MODEL_LANES_MAX)
-        return model_fail(error, "%u lanes are more than %d", (unsigned) input->lane_count,
-                          MODEL_LANES_MAX);
-    for (uint32_t i = 0; i < input->lane_count; i++)
-        if (!model_lane_check(&input->lanes[i], error))
-            return false;
-    return check_use(input, MODEL_USE_EAGER, error) && check_use(input, MODEL_USE_RNDV, error);
+    struct plan_input alone = *input;
+    alone.override_count = 0; /* plans are forced, not the equation */
+    return plan_input_check(&alone, error) && check_use(input, MODEL_USE_EAGER, error) &&
+           check_use(input, MODEL_USE_RNDV, error);
 }
 
 bool equation_solve(const struct plan_input *input, enum equation_variant variant,
