@@ -9,7 +9,7 @@
 #include "common/model/number.h"
 
 #define VALUE_CHARS_MAX 400
-#define COUNT_MOST      1000000
+#define COUNT_MOST      (1 << 24)
 
 const struct key lane_keys[] = {
     {"use", KEY_USE, offsetof(struct model_lane, use)},

@@ -45,6 +45,7 @@ struct reader {
     char title[LINE_CHARS_MAX]; /* of the section, as written */
     struct model_lane *lane;    /* SECTION_LANE, SECTION_RANGE */
     struct lane_draft *draft;
+    uint32_t range;       /* of the lane, whose values are read now */
     uint32_t group, copy; /* indices, in their sections */
     struct lane_draft drafts[MODEL_LANES_MAX];
     const char *seen[KEYS_MAX]; /* keys of this section so far */
@@ -117,6 +118,7 @@ static bool begin_lane(struct reader *reader, const char *name, const char *rest
     reader->lane = lane;
     reader->draft = &reader->drafts[file->lane_count++];
     reader->draft->line = reader->line;
+    reader->range = 0;
     return true;
 }
 
@@ -152,6 +154,7 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
         lane->cost[way].range_count = count + 1;
     }
     reader->lane = lane;
+    reader->range = count - 1;
     memset(reader->draft->given, 0, sizeof reader->draft->given);
     reader->draft->overhead_whole = reader->draft->overhead_parts = false;
     return true;
@@ -204,21 +207,6 @@ static bool begin_profile(struct reader *reader, const char *name, const char *r
     return true;
 }
 
-/* Writes the range's values into the range, not into the lane's own: while a range section is read
- * the ranges are counted without the last one. */
-static void hide_last_range(struct model_lane *lane, bool hide)
-{
-    for (int way = 0; way < MODEL_WAYS; way++)
-        lane->cost[way].range_count += hide ? UINT32_MAX : 1;
-}
-
-static void end_section(struct reader *reader)
-{
-    if (reader->section == SECTION_RANGE)
-        hide_last_range(reader->lane, false);
-    reader->section = SECTION_TOP;
-}
-
 static const struct {
     const char *kind;
     bool is_named;
@@ -236,7 +224,7 @@ static const struct {
 static bool begin_section(struct reader *reader, const char *inside)
 {
     char copy[LINE_CHARS_MAX];
-    end_section(reader);
+    reader->section = SECTION_TOP;
     reader->seen_count = 0;
     snprintf(reader->title, sizeof reader->title, "%s", inside);
     snprintf(copy, sizeof copy, "%s", inside);
@@ -250,8 +238,6 @@ static bool begin_section(struct reader *reader, const char *inside)
         if (sections[i].begin && !sections[i].begin(reader, name, rest))
             return false;
         reader->section = (enum section) i;
-        if (reader->section == SECTION_RANGE)
-            hide_last_range(reader->lane, true);
         return true;
     }
     return refuse_line(reader,
@@ -288,11 +274,11 @@ static bool read_attribute(struct reader *reader, const char *name, const char *
         if (!read.is_given[i])
             continue;
         for (int way = 0; way < MODEL_WAYS; way++) {
-            struct model_lane_cost *cost = &reader->lane->cost[way];
+            struct model_lane_range *range = &reader->lane->cost[way].ranges[reader->range];
             bool *given = &draft->given[way][i];
             if (is_of_all ? *given : read.way != (enum model_way) way)
                 continue;
-            *model_attribute_in(&cost->ranges[cost->range_count - 1], i) = read.values[i];
+            *model_attribute_in(range, i) = read.values[i];
             *given = !is_of_all;
         }
         model_lane_set_source(reader->lane, read.way, (enum model_attribute) i,
@@ -465,7 +451,6 @@ static bool parse_lines(struct reader *reader, char *text, size_t length)
     if (reader->file->has_profile && reader->section != SECTION_END)
         return model_fail(reader->error, "%.80s: it is cut off: a profile ends with [end]",
                           reader->name);
-    end_section(reader);
     return true;
 }
 

@@ -39,9 +39,10 @@ static bool read_latency(struct cluster_model *model, const char *key, const cha
     return line_read(value, &latency->line, why);
 }
 
-bool cluster_key_read(struct cluster_model *model, const char *name, const char *value,
+bool cluster_key_read(void *cluster_model, const char *name, const char *value,
                       struct model_error *why)
 {
+    struct cluster_model *model = cluster_model;
     const struct key *key = key_find(keys, name);
     if (!strcmp(name, "latency") || !strncmp(name, "latency_", strlen("latency_")))
         return read_latency(model, name, value, why);
