@@ -230,7 +230,6 @@ static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t
     double copy_s = ctm->fixed_s + (double) bytes * ctm->growth_s_byte;
     fprintf(out, "    broadcast (%s)  %s as printed", broadcast.undisturbed ? "2.8" : "2.9",
             number_print_time(copy_s + broadcast.printed_s, text));
-    fprintf(out, ", %s corrected", number_print_time(copy_s + broadcast.corrected_s, text));
     fprintf(out, ", %s simulated\n", number_print_time(copy_s + broadcast.simulated_s, text));
 }
 
