@@ -114,29 +114,6 @@ void plan_text_equations(FILE *out, const struct plan_report *report,
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
-static void print_sources(FILE *out, const struct plan_report *report)
-{
-    fprintf(out, "\nlanes\n");
-    for (uint32_t i = 0; i < report->input->lane_count; i++) {
-        const struct model_lane *lane = &report->input->lanes[i];
-        int way = MODEL_BY_SEND;
-        while (way + 1 < MODEL_WAYS && !lane->cost[way].range_count)
-            way++;
-        const struct model_lane_cost *cost = &lane->cost[way];
-        if (!cost->range_count)
-            continue; /* it goes no way */
-        uint32_t last = cost->range_count - 1;
-        fprintf(out, "  %s\n", lane->name);
-        for (int j = 0; j < MODEL_ATTRIBUTES; j++)
-            fprintf(out, "    %-16s %-12g from: %s\n", model_attributes[j].key,
-                    model_attribute_of(&cost->ranges[last], j),
-                    model_source_name(lane->source[way][last][j]));
-        if (lane->shared_bytes_s > 0)
-            fprintf(out, "    %-16s %-12g of the node's processes together\n", "shared",
-                    lane->shared_bytes_s);
-    }
-}
-
 void plan_text_plan(FILE *out, const struct plan_report *report)
 {
     const struct plan_input *input = report->input;
@@ -150,7 +127,7 @@ void plan_text_plan(FILE *out, const struct plan_report *report)
     if (report->plan->note[0])
         fprintf(out, "note: %s\n", report->plan->note);
     if (report->verbose)
-        print_sources(out, report);
+        plan_lanes_print(out, input, NULL, NULL, "  ");
 }
 
 void plan_text_placement(FILE *out, const struct plan_report *report, const char *placement)

@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/model/number.h"
 #include "common/report/json.h"
 #include "common/report/plan_table.h"
-#include "common/report/table.h"
 #include "common/memory/driver.h"
 #include "peer/device_costs.h"
 #include "peer/used_profile.h"
@@ -31,65 +29,9 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* The source of most numbers of one range, and the numbers from other sources. */
-static void sources_text(const uint8_t source[MODEL_ATTRIBUTES], char *text, size_t size)
+static double seen_at(const void *class, int lane, enum model_way way, uint32_t range)
 {
-    int counts[MODEL_SOURCES] = {0}, most = 0;
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        counts[source[i]]++;
-    for (int i = 0; i < MODEL_SOURCES; i++)
-        if (counts[i] > counts[most])
-            most = i;
-    snprintf(text, size, "%s", model_source_name((enum model_source) most));
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        if (source[i] != most)
-            text_more(text, size, ", %s %s", model_attribute_name((enum model_attribute) i),
-                      model_source_name(source[i]));
-}
-
-static void print_way(struct table *table, const struct peer_class *class, int index, int way,
-                      const struct model_surroundings *around)
-{
-    const struct model_lane *lane = &class->lanes[index];
-    for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
-        double seen_bytes_s = measured_speed(class, index, (enum model_way) way, r);
-        char seen[32] = "";
-        const struct model_lane_range *range = &lane->cost[way].ranges[r];
-        double overhead_s = range->overhead_send_s + range->overhead_receive_s;
-        double registration_s = model_registration(lane, range, around).fixed_s;
-        char size[NUMBER_SIZE_CHARS], latency[NUMBER_TIME_CHARS], overhead[NUMBER_TIME_CHARS],
-            registration[NUMBER_TIME_CHARS], sources[200];
-        sources_text(lane->source[way][r], sources, sizeof(sources));
-        if (seen_bytes_s > 0)
-            snprintf(seen, sizeof(seen), "%.3g GB/s", seen_bytes_s / 1e9);
-        table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s\t%s\t%s\t%s", lane->name,
-                  model_way_name((enum model_way) way),
-                  number_print_size(range->largest_bytes, size),
-                  number_print_time(range->latency_s, latency),
-                  number_print_time(overhead_s, overhead), range->bandwidth_bytes_s / 1e9, seen,
-                  number_print_time(registration_s, registration), sources);
-    }
-}
-
-static void print_lanes(FILE *file, const struct peer_class *class)
-{
-    struct plan_input input;
-    struct table table;
-    class_plan_input(class, CLASS_CONTIGUOUS, &input);
-    table_init(&table,
-               "lane\tway\tup to\tlatency\toverhead\tbandwidth\tseen\tregistration\tgiven by");
-    for (int i = 0; i < class_lanes_described(class); i++)
-        for (int way = 0; way < MODEL_WAYS; way++)
-            print_way(&table, class, i, way, &input.around);
-    table_print(&table, file, "  ");
-}
-
-static void print_shares(FILE *file, const struct peer_class *class)
-{
-    for (int i = 0; i < class->lane_count; i++)
-        if (class->lanes[i].shared_bytes_s > 0)
-            fprintf(file, "  %s: the device carries %.4g GB/s for all processes of a node\n",
-                    class->lanes[i].name, class->lanes[i].shared_bytes_s / 1e9);
+    return measured_speed(class, lane, way, range);
 }
 
 /* A class that no peer is in any more, and that nothing was sent by, says nothing. */
@@ -126,6 +68,7 @@ static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 
 static void print_text(FILE *file)
 {
+    struct plan_input input;
     fprintf(file, "multilane: plans of rank %u and their use", multilane.me.vpid);
     fprintf(file, " (%llu unexpected, %llu early messages received)\n",
             (unsigned long long) counter_read(&multilane.unexpected_messages),
@@ -140,8 +83,9 @@ static void print_text(FILE *file)
         for (int i = 0; i < class->lane_count; i++)
             fprintf(file, " %s", class->lanes[i].name);
         fputc('\n', file);
-        print_lanes(file, class);
-        print_shares(file, class);
+        class_plan_input(class, CLASS_CONTIGUOUS, &input);
+        input.lane_count = (uint32_t) class_lanes_described(class);
+        plan_lanes_print(file, &input, seen_at, class, "  ");
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             if (!class_shows(class, (enum class_buffer) buffer))
                 continue;
