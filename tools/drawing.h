@@ -12,8 +12,8 @@ struct drawing_panel {
     char title[160];
     const struct plan *plan;        /* null: there is none, only what was measured */
     const struct plan_input *input; /* what times are predicted with */
-    const struct effective_curve
-        *curves; /* null: nothing was measured; else one a protocol, as dots */
+    /* One a protocol, as dots; null: nothing was measured. */
+    const struct effective_curve *curves;
 };
 
 /* False: the file `name` cannot be written, and *error says why. */
