@@ -46,10 +46,12 @@ dist_bin_SCRIPTS += tools/multilane-doctor
 noinst_LTLIBRARIES += libmultilane_tools.la
 libmultilane_tools_la_SOURCES = \
 	tools/drawing.c tools/drawing.h \
+	tools/options.c tools/options.h \
 	tools/model/broadcast.c tools/model/broadcast.h \
 	tools/model/cluster.c tools/model/cluster.h \
 	tools/model/effective.c tools/model/effective.h \
 	tools/model/equation.c tools/model/equation.h \
+	tools/model/exact.c tools/model/exact.h \
 	tools/model/fit.c tools/model/fit.h \
 	tools/model/fit_pieces.c tools/model/fit_pieces.h \
 	tools/lane/cluster_keys.c tools/lane/cluster_keys.h \
@@ -63,7 +65,6 @@ bin_PROGRAMS += multilane-plan
 multilane_plan_SOURCES = \
 	tools/multilane_plan.c \
 	tools/plan_json.c \
-	tools/plan_plot.c \
 	tools/plan_report.h \
 	tools/plan_text.c
 multilane_plan_LDADD = libmultilane_tools.la
@@ -95,4 +96,4 @@ libmultilane_top_la_SOURCES = \
 libmultilane_top_la_LIBADD = libmultilane_common.la
 bin_PROGRAMS += multilane-top
 multilane_top_SOURCES = tools/top/multilane_top.c
-multilane_top_LDADD = libmultilane_top.la
+multilane_top_LDADD = libmultilane_top.la libmultilane_tools.la

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* multilane-plan: the plan, the threshold equation and the times for lanes described in a file. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,9 @@
 #include "common/model/number.h"
 #include "config.h"
 #include "plan_report.h"
+#include "tools/drawing.h"
 #include "tools/lane/lane_input.h"
+#include "tools/options.h"
 
 #define EXIT_INPUT  2 /* the file or the command line cannot be used */
 #define EXIT_OUTPUT 1 /* the result could not be written */
@@ -19,7 +20,7 @@
 struct options {
     const char *file;
     const char *plot;
-    bool equation, verbose, json;
+    bool equation, verbose, json, help, version;
     bool every_lane, stream, sync, registered;
     bool is_profile, same_node;
     uint32_t ranks;
@@ -31,14 +32,6 @@ struct options {
     uint32_t override_count;
     uint64_t sizes[SIZES_MAX];
     uint32_t size_count;
-};
-
-/* The arguments while they are read. */
-struct arguments {
-    char **next;
-    const char *attached; /* what stands after = in --option=value */
-    struct options *options;
-    struct model_error *error;
 };
 
 static const char usage[] =
@@ -72,173 +65,66 @@ static const char usage[] =
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static const char *take_value(struct arguments *arguments, const char *option)
+static bool read_memory(const char *value, void *buffer, struct model_error *why)
 {
-    const char *value = arguments->attached ? arguments->attached : *arguments->next;
-    if (!value)
-        model_fail(arguments->error, "%s needs a value", option);
-    else if (!arguments->attached)
-        arguments->next++;
-    arguments->attached = NULL;
-    return value;
-}
-
-static bool refuse_option(struct arguments *arguments, const char *option, const char *why)
-{
-    return model_fail(arguments->error, "%s: %.250s", option, why);
-}
-
-static bool take_count(struct arguments *arguments, const char *option, uint32_t *out)
-{
-    struct model_error why;
-    uint64_t read;
-    const char *value = take_value(arguments, option);
-    if (!value)
-        return false;
-    if (!number_parse_count(value, 0, 1000000, &read, &why))
-        return refuse_option(arguments, option, why.text);
-    *out = (uint32_t) read;
-    return true;
-}
-
-static bool take_bias(struct arguments *arguments)
-{
-    struct model_error why;
-    const char *value = take_value(arguments, "--bias");
-    if (!value)
-        return false;
-    if (!number_parse_real(value, &arguments->options->bias, &why))
-        return refuse_option(arguments, "--bias", why.text);
-    arguments->options->bias_given = true;
-    return true;
-}
-
-static bool take_memory(struct arguments *arguments)
-{
-    const char *value = take_value(arguments, "--memory");
-    if (!value)
-        return false;
     for (int i = 0; i < MODEL_MEMORIES; i++)
         if (!strcmp(value, model_memory_name(UINT32_C(1) << i))) {
-            arguments->options->buffer.memory = (enum model_memory)(1 << i);
+            ((struct model_buffer *) buffer)->memory = (enum model_memory)(1 << i);
             return true;
         }
-    return refuse_option(arguments, "--memory", "it is host, cuda or managed");
+    return model_fail(why, "it is host, cuda or managed");
 }
 
-static bool take_protocol(struct arguments *arguments)
+static bool read_protocol(const char *value, void *options, struct model_error *why)
 {
-    struct model_error why;
-    const char *value = take_value(arguments, "--protocol");
-    if (!value)
+    struct options *out = options;
+    return plan_overrides_parse(value, out->overrides, &out->override_count, why);
+}
+
+static bool read_size(const char *value, void *options, struct model_error *why)
+{
+    struct options *out = options;
+    if (out->size_count == SIZES_MAX)
+        return model_fail(why, "%d sizes are too many", SIZES_MAX);
+    if (!number_parse_size(value, &out->sizes[out->size_count], why))
         return false;
-    return plan_overrides_parse(value, arguments->options->overrides,
-                                &arguments->options->override_count, &why) ||
-           refuse_option(arguments, "--protocol", why.text);
+    out->size_count++;
+    return true;
 }
 
-/* All that look like sizes; what comes after them is an option or the file. */
-static bool take_sizes(struct arguments *arguments)
+static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
 {
-    struct options *options = arguments->options;
-    struct model_error why = {"it needs sizes, such as 4k"};
-    uint32_t before = options->size_count;
-    if (arguments->attached &&
-        number_parse_size(take_value(arguments, "--predict"), &options->sizes[before], &why))
-        options->size_count++;
-    while (*arguments->next && options->size_count < SIZES_MAX &&
-           number_parse_size(*arguments->next, &options->sizes[options->size_count], &why)) {
-        options->size_count++;
-        arguments->next++;
-    }
-    if (options->size_count == SIZES_MAX)
-        return refuse_option(arguments, "--predict", "64 sizes are too many");
-    return options->size_count > before || refuse_option(arguments, "--predict", why.text);
-}
-
-static bool take_flag(struct options *options, const char *option)
-{
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = {{"--equation", &options->equation},
-                 {"--verbose", &options->verbose},
-                 {"--json", &options->json},
-                 {"--stream", &options->stream},
-                 {"--sync", &options->sync},
-                 {"--registered", &options->registered},
-                 {"--profile", &options->is_profile},
-                 {"--same-node", &options->same_node},
-                 {"--every-lane", &options->every_lane}};
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (!strcmp(option, flags[i].name))
-            return *flags[i].flag = true;
-    return false;
-}
-
-static bool take_option(struct arguments *arguments, const char *option)
-{
-    struct options *options = arguments->options;
-    if (take_flag(options, option))
-        return true;
-    if (!strcmp(option, "--predict"))
-        return take_sizes(arguments);
-    if (!strcmp(option, "--plot"))
-        return (options->plot = take_value(arguments, option));
-    if (!strcmp(option, "--memory"))
-        return take_memory(arguments);
-    if (!strcmp(option, "--pieces"))
-        return take_count(arguments, option, &options->buffer.pieces);
-    if (!strcmp(option, "--protocol"))
-        return take_protocol(arguments);
-    if (!strcmp(option, "--ranks"))
-        return take_count(arguments, option, &options->ranks);
-    if (!strcmp(option, "--bias"))
-        return take_bias(arguments);
-    if (!strcmp(option, "--eager-lanes"))
-        return options->eager_lanes_given = take_count(arguments, option, &options->eager_lanes);
-    if (!strcmp(option, "--rndv-lanes"))
-        return options->rndv_lanes_given = take_count(arguments, option, &options->rndv_lanes);
-    return model_fail(arguments->error, "there is no option %.60s; --help lists them", option);
-}
-
-/* --option or --option=value */
-static bool split_option(struct arguments *arguments, const char *argument)
-{
-    char option[64];
-    const char *equals = strchr(argument, '=');
-    size_t length = equals ? (size_t) (equals - argument) : strlen(argument);
-    if (length >= sizeof option)
-        return model_fail(arguments->error, "there is no option %.60s; --help lists them",
-                          argument);
-    memcpy(option, argument, length);
-    option[length] = 0;
-    arguments->attached = equals ? equals + 1 : NULL;
-    if (!take_option(arguments, option))
-        return false;
-    return !arguments->attached || model_fail(arguments->error, "%s takes no value", option);
-}
-
-static bool read_options(char **argv, struct options *options, struct model_error *error)
-{
-    struct arguments arguments = {.next = argv + 1, .options = options, .error = error};
-    bool only_files = false;
+    const struct option_row rows[] = {
+        {"equation", OPTION_FLAG, &options->equation, NULL, NULL},
+        {"predict", OPTION_SEVERAL, options, NULL, read_size},
+        {"plot", OPTION_TEXT, &options->plot, NULL, NULL},
+        {"json", OPTION_FLAG, &options->json, NULL, NULL},
+        {"verbose", OPTION_FLAG, &options->verbose, NULL, NULL},
+        {"profile", OPTION_FLAG, &options->is_profile, NULL, NULL},
+        {"ranks", OPTION_COUNT, &options->ranks, NULL, NULL},
+        {"same-node", OPTION_FLAG, &options->same_node, NULL, NULL},
+        {"stream", OPTION_FLAG, &options->stream, NULL, NULL},
+        {"sync", OPTION_FLAG, &options->sync, NULL, NULL},
+        {"memory", OPTION_OWN, &options->buffer, NULL, read_memory},
+        {"pieces", OPTION_COUNT, &options->buffer.pieces, NULL, NULL},
+        {"registered", OPTION_FLAG, &options->registered, NULL, NULL},
+        {"protocol", OPTION_OWN, options, NULL, read_protocol},
+        {"eager-lanes", OPTION_COUNT, &options->eager_lanes, &options->eager_lanes_given, NULL},
+        {"rndv-lanes", OPTION_COUNT, &options->rndv_lanes, &options->rndv_lanes_given, NULL},
+        {"every-lane", OPTION_FLAG, &options->every_lane, NULL, NULL},
+        {"bias", OPTION_REAL, &options->bias, &options->bias_given, NULL},
+        {"help", OPTION_FLAG, &options->help, NULL, NULL},
+        {"version", OPTION_FLAG, &options->version, NULL, NULL},
+        {.name = NULL}};
     *options = (struct options){.buffer = {.memory = MODEL_MEMORY_HOST, .pieces = 1}};
-    while (*arguments.next) {
-        const char *argument = *arguments.next++;
-        if (!only_files && !strcmp(argument, "--")) {
-            only_files = true;
-        } else if (!only_files && argument[0] == '-' && argument[1]) {
-            if (!split_option(&arguments, argument))
-                return false;
-        } else if (options->file) {
-            return model_fail(error, "one FILE at a time, not %.100s and %.100s", options->file,
-                              argument);
-        } else {
-            options->file = argument;
-        }
-    }
-    return options->file || model_fail(error, "a FILE is missing; --help says how it is called");
+    int first = options_read(argc, argv, rows, error);
+    if (first < 0 || options->help || options->version)
+        return first >= 0;
+    if (first == argc)
+        return model_fail(error, "a FILE is missing; --help says how it is called");
+    options->file = argv[first];
+    return first + 1 == argc || model_fail(error, "one FILE at a time, not %.100s and %.100s",
+                                           argv[first], argv[first + 1]);
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
@@ -276,17 +162,16 @@ static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_s
 
 static bool write_plot(const char *name, const struct plan_report *report)
 {
-    FILE *out = fopen(name, "w");
-    if (!out) {
-        fprintf(stderr, "multilane-plan: %s: cannot be written: %s\n", name, strerror(errno));
-        return false;
-    }
-    plan_plot(out, report);
-    bool written = !ferror(out);
-    written = !fclose(out) && written;
-    if (!written)
-        fprintf(stderr, "multilane-plan: %s: cannot be written\n", name);
-    return written;
+    const struct plan_input *input = report->input;
+    struct drawing_panel panel = {.plan = report->plan, .input = input};
+    struct model_error error;
+    snprintf(panel.title, sizeof panel.title, "Time of a %s of %s over its size, %s",
+             model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
+             input->view == COST_OF_MESSAGE ? "one message" : "a message in a stream");
+    if (drawing_write(name, &panel, 1, &error))
+        return true;
+    fprintf(stderr, "multilane-plan: %s\n", error.text);
+    return false;
 }
 
 /* The plan, unless something else was asked for. */
@@ -396,14 +281,13 @@ int main(int argc, char **argv)
     static struct cluster_model cluster;
     struct options options;
     struct model_error error;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help"))
-            return fputs(usage, stdout) < 0 ? EXIT_OUTPUT : EXIT_SUCCESS;
-        if (!strcmp(argv[i], "--version"))
-            return puts("multilane-plan " PACKAGE_VERSION) < 0 ? EXIT_OUTPUT : EXIT_SUCCESS;
-    }
-    if (!read_options(argv, &options, &error) ||
-        !lane_input_read(options.file, &file, &cluster, &error))
+    if (!read_options(argc, argv, &options, &error))
+        return fail_input(&error);
+    if (options.help || options.version)
+        return fputs(options.help ? usage : "multilane-plan " PACKAGE_VERSION "\n", stdout) < 0
+                   ? EXIT_OUTPUT
+                   : EXIT_SUCCESS;
+    if (!lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
     if (options.is_profile &&
         (options.equation || options.json || options.plot || options.size_count)) {

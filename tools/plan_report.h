@@ -30,6 +30,17 @@ struct equation_range {
 
 #define EQUATION_RANGES_MAX (MODEL_LANES_MAX * MODEL_WAYS * MODEL_LANE_RANGES_MAX)
 
+/* What a protocol takes at a size, over the plan's lanes or the best ones for it. */
+struct plan_prediction {
+    bool is_chosen; /* by the plan */
+    struct plan_entry entry;
+    struct cost cost;
+};
+
+/* Those of all protocols that carry `bytes`; returns how many. */
+uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
+                             struct plan_prediction out[MODEL_PROTOCOLS]);
+
 /* Solves for every range; false with a sentence where one kind of lane is missing. */
 bool plan_report_equations(const struct plan_report *report, struct equation_range *ranges,
                            uint32_t *count, struct model_error *error);
@@ -45,8 +56,5 @@ void plan_text_predictions(FILE *out, const struct plan_report *report);
 /* One JSON object; what was not asked for is left out. */
 void plan_json(FILE *out, const struct plan_report *report, const struct equation_range *ranges,
                uint32_t equation_count);
-
-/* An SVG: time over size, every protocol's line, the plan's envelope, where it switches. */
-void plan_plot(FILE *out, const struct plan_report *report);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "common/model/number.h"
 #include "common/report/plan_table.h"
+#include "common/report/table.h"
 #include "tools/model/broadcast.h"
 
 /* --- the equation ----------------------------------------------------------------------------- */
@@ -113,37 +114,6 @@ void plan_text_equations(FILE *out, const struct plan_report *report,
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
-static void print_lanes(FILE *out, const struct plan_report *report, const struct plan_entry *entry)
-{
-    for (uint32_t i = 0; i < entry->lane_count; i++)
-        fprintf(out, "%s%s %.0f%%", i ? ", " : "", report->input->lanes[entry->lanes[i]].name,
-                100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
-    fputs(plan_entry_manner(entry), out);
-}
-
-static void print_sources(FILE *out, const struct plan_report *report)
-{
-    fprintf(out, "\nlanes\n");
-    for (uint32_t i = 0; i < report->input->lane_count; i++) {
-        const struct model_lane *lane = &report->input->lanes[i];
-        int way = MODEL_BY_SEND;
-        while (way + 1 < MODEL_WAYS && !lane->cost[way].range_count)
-            way++;
-        const struct model_lane_cost *cost = &lane->cost[way];
-        if (!cost->range_count)
-            continue; /* it goes no way */
-        uint32_t last = cost->range_count - 1;
-        fprintf(out, "  %s\n", lane->name);
-        for (int j = 0; j < MODEL_ATTRIBUTES; j++)
-            fprintf(out, "    %-16s %-12g from: %s\n", model_attributes[j].key,
-                    model_attribute_of(&cost->ranges[last], j),
-                    model_source_name(lane->source[way][last][j]));
-        if (lane->shared_bytes_s > 0)
-            fprintf(out, "    %-16s %-12g of the node's processes together\n", "shared",
-                    lane->shared_bytes_s);
-    }
-}
-
 void plan_text_plan(FILE *out, const struct plan_report *report)
 {
     const struct plan_input *input = report->input;
@@ -157,7 +127,7 @@ void plan_text_plan(FILE *out, const struct plan_report *report)
     if (report->plan->note[0])
         fprintf(out, "note: %s\n", report->plan->note);
     if (report->verbose)
-        print_sources(out, report);
+        plan_lanes_print(out, input, NULL, NULL, "  ");
 }
 
 void plan_text_placement(FILE *out, const struct plan_report *report, const char *placement)
@@ -173,37 +143,42 @@ void plan_text_placement(FILE *out, const struct plan_report *report, const char
 
 /* --- predictions ------------------------------------------------------------------------------ */
 
-static void print_prediction(FILE *out, const struct plan_report *report, bool chosen,
-                             const struct plan_entry *entry, const struct cost *cost,
-                             uint64_t bytes)
+uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
+                             struct plan_prediction out[MODEL_PROTOCOLS])
 {
-    char text[NUMBER_TIME_CHARS];
-    fprintf(out, "%c %-12s %-10s", chosen ? '*' : ' ', entry->protocol->name,
-            number_print_time(cost_of(cost, report->input->view, bytes), text));
-    for (int stage = 0; stage < COST_STAGES; stage++)
-        fprintf(out, " %-10s",
-                number_print_time(cost_of_stage(cost, (enum cost_stage) stage, bytes), text));
-    fputc(' ', out);
-    print_lanes(out, report, entry);
-    fputc('\n', out);
+    const struct plan_entry *chosen = plan_lookup(report->plan, bytes);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
+        struct plan_prediction *of = &out[count];
+        *of = (struct plan_prediction){.is_chosen = i == chosen->protocol_index, .entry = *chosen};
+        count += of->is_chosen
+                     ? plan_predict(report->input, chosen, bytes, &of->cost)
+                     : plan_best_of_protocol(report->input, i, bytes, &of->entry, &of->cost);
+    }
+    return count;
 }
 
 static void print_size(FILE *out, const struct plan_report *report, uint64_t bytes)
 {
-    const struct plan_entry *chosen = plan_lookup(report->plan, bytes);
-    struct plan_entry entry;
-    struct cost cost;
-    char text[NUMBER_SIZE_CHARS];
-    fprintf(out, "%s bytes\n  %-12s %-10s %-10s %-10s %-10s %-10s %s\n",
-            number_print_size(bytes, text), "protocol", "takes", "sender", "wire", "receiver",
-            "latency", "lanes");
-    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
-        bool is_chosen = i == chosen->protocol_index;
-        if (is_chosen && plan_predict(report->input, chosen, bytes, &cost))
-            print_prediction(out, report, true, chosen, &cost, bytes);
-        else if (plan_best_of_protocol(report->input, i, bytes, &entry, &cost))
-            print_prediction(out, report, false, &entry, &cost, bytes);
+    struct plan_prediction predictions[MODEL_PROTOCOLS];
+    uint32_t count = plan_report_predict(report, bytes, predictions);
+    char times[1 + COST_STAGES][NUMBER_TIME_CHARS], lanes[PLAN_LANES_CHARS];
+    char size[NUMBER_SIZE_CHARS];
+    struct table table;
+    fprintf(out, "%s bytes\n", number_print_size(bytes, size));
+    table_init(&table, "\tprotocol\ttakes\tsender\twire\treceiver\tlatency\tlanes");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct plan_prediction *of = &predictions[i];
+        number_print_time(cost_of(&of->cost, report->input->view, bytes), times[COST_STAGES]);
+        for (int stage = 0; stage < COST_STAGES; stage++)
+            number_print_time(cost_of_stage(&of->cost, (enum cost_stage) stage, bytes),
+                              times[stage]);
+        table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", of->is_chosen ? "*" : "",
+                  of->entry.protocol->name, times[COST_STAGES], times[COST_SENDER],
+                  times[COST_WIRE], times[COST_RECEIVER], times[COST_LATENCY],
+                  plan_lanes_text(report->input, &of->entry, lanes));
     }
+    table_print(&table, out, "");
 }
 
 /* What the whole cluster's model says of the same size. */
@@ -232,7 +207,6 @@ static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t
     double copy_s = ctm->fixed_s + (double) bytes * ctm->growth_s_byte;
     fprintf(out, "    broadcast (%s)  %s as printed", broadcast.undisturbed ? "2.8" : "2.9",
             number_print_time(copy_s + broadcast.printed_s, text));
-    fprintf(out, ", %s corrected", number_print_time(copy_s + broadcast.corrected_s, text));
     fprintf(out, ", %s simulated\n", number_print_time(copy_s + broadcast.simulated_s, text));
 }
 

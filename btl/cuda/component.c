@@ -25,7 +25,7 @@ static int cuda_finalize(mca_btl_base_module_t *btl);
 COMPONENT_DEFINE(cuda, cuda_register, cuda_init, cuda_progress);
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &cuda.user, NULL},
+    {"lane", PARAM_LANE, &cuda.lane, NULL},
     {"handles_max", PARAM_INT, &cuda.handles_max,
      "allocations, and chunks of mapped memory, of other processes that are kept open here, at "
      "most, and chunks of this process that are shared"},
@@ -72,7 +72,7 @@ static bool parameters_are_good(void)
     };
     return param_check(&mca_btl_cuda_component.btl_version, ranges,
                        sizeof(ranges) / sizeof(ranges[0])) &&
-           component_user_attributes(&mca_btl_cuda_component, &cuda.user);
+           component_lane_parameters(&mca_btl_cuda_component, &cuda.lane);
 }
 
 static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads)

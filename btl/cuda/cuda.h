@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/compat/btl.h"
-#include "common/lane/user_attributes.h"
+#include "common/lane/attr.h"
 #include "common/memory/copier.h"
 #include "multilane/extension.h"
 #include "opal/constants.h"
@@ -91,7 +91,7 @@ struct cuda_state {
     /* parameters */
     int handles_max;
     const char *off;             /* why there is no lane here, for ompi_info */
-    struct user_attributes user; /* attributes by parameters */
+    struct attr_parameters lane; /* attributes by parameters */
 
     uint64_t pid_namespace; /* ours */
     bool readers_allowed;   /* readers.h */

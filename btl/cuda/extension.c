@@ -4,12 +4,11 @@
 
 #include <string.h>
 
-/* What the user said. All else depends on the device: the PML measures it. */
+/* It depends on the device: the PML measures it. */
 static void cost_set(struct multilane_lane_cost *cost)
 {
     cost->range_count = 1;
     cost->ranges[0] = (struct multilane_lane_range){.largest_bytes = UINT64_MAX};
-    user_attributes_apply(&cuda.user, cost->ranges, 1);
 }
 
 static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,

@@ -23,7 +23,7 @@ static int shm_register_error(mca_btl_base_module_t *btl,
 COMPONENT_DEFINE(shm, shm_register, shm_init, shm_receive_progress);
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &shm.user, NULL},
+    {"lane", PARAM_LANE, &shm.lane, NULL},
     {"single_copy", PARAM_STRING, &shm.single_copy_text,
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
     {"ring_bytes", PARAM_STRING, &shm.ring_bytes_text,
@@ -250,7 +250,7 @@ static void lists_finish(void)
 
 static bool begin(void)
 {
-    if (!single_copy_read() || !component_user_attributes(&mca_btl_shm_component, &shm.user) ||
+    if (!single_copy_read() || !component_lane_parameters(&mca_btl_shm_component, &shm.lane) ||
         !sizes_read())
         return false;
     limits_clip();

@@ -23,7 +23,6 @@ static void cost_set(struct multilane_lane_cost *cost, const struct multilane_la
 {
     cost->range_count = count;
     memcpy(cost->ranges, ranges, count * sizeof(*ranges));
-    user_attributes_apply(&shm.user, cost->ranges, count);
 }
 
 static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
@@ -31,13 +30,9 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
 {
     /* Without a peer: the kernel copies between processes of one user, unless it is told not to. */
     bool can_copy = peer ? shm_copy_expected(peer) : strcmp(shm.single_copy_text, "none") != 0;
-    struct model_error error;
 
-    if (!btl) {
+    if (!btl)
         btl = &shm_module;
-        if (!user_attributes_read(&shm.user, "shm", &error))
-            return OPAL_ERR_BAD_PARAM;
-    }
     memset(out, 0, sizeof(*out));
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL | MULTILANE_CAN_RING;
     if (can_copy)

@@ -9,7 +9,7 @@
 #include "common/lane/last_cache.h"
 #include "common/ring/ring.h"
 #include "btl/shm/segment.h"
-#include "common/lane/user_attributes.h"
+#include "common/lane/attr.h"
 #include "common/lane/host.h"
 #include "multilane/extension.h"
 
@@ -220,7 +220,7 @@ struct shm_state {
     const char *single_copy_text;
     const char *ring_bytes_text;
     const char *memory_max_text;
-    struct user_attributes user; /* attributes by parameters */
+    struct attr_parameters lane; /* attributes by parameters */
     enum shm_single_copy single_copy;
 
     struct shm_record record;

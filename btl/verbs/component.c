@@ -61,7 +61,7 @@ static mca_btl_base_module_t module_template = {
 };
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &verbs.user, NULL},
+    {"lane", PARAM_LANE, &verbs.lane, NULL},
     {"devices", PARAM_STRING, &verbs.devices,
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
     {"pairing", PARAM_STRING, &verbs.pairing,
@@ -202,7 +202,7 @@ static void limits_clip(void)
 static bool begin(void)
 {
     if (!numbers_check() || !pairing_read() || !same_node_read() || !dmabuf_read() ||
-        !component_user_attributes(&mca_btl_verbs_component, &verbs.user))
+        !component_lane_parameters(&mca_btl_verbs_component, &verbs.lane))
         return false;
     limits_clip();
     uint32_t job = modex_job_size(), here = (uint32_t) opal_process_info.num_local_peers + 1;

@@ -88,7 +88,6 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
             /* with the receiver's copy */
             range->bandwidth_bytes_s = 1 / (1 / bandwidth + 1 / COPY_BYTES_S);
         }
-        user_attributes_apply(&verbs.user, range, 1);
     }
     out->copy_s_byte = !sends_in_place() ? 0 : 1 / COPY_BYTES_S;
 }
@@ -157,10 +156,8 @@ bool verbs_cost_expect(struct multilane_lane_attributes *out)
 {
     uint32_t most = 0;
     glob_t ports;
-    struct model_error error;
     memset(out, 0, sizeof(*out));
-    if (!user_attributes_read(&verbs.user, "verbs", &error) ||
-        glob("/sys/class/infiniband/*/ports/*", 0, NULL, &ports) != 0)
+    if (glob("/sys/class/infiniband/*/ports/*", 0, NULL, &ports) != 0)
         return false;
     for (size_t i = 0; i < ports.gl_pathc; i++) {
         uint32_t megabits = port_megabits(ports.gl_pathv[i]);

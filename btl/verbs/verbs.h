@@ -12,7 +12,7 @@
 #include "btl/verbs/slot_ring.h"
 #include "common/compat/btl.h"
 #include "common/compat/threads.h"
-#include "common/lane/user_attributes.h"
+#include "common/lane/attr.h"
 #include "multilane/extension.h"
 
 #include "opal/class/opal_free_list.h"
@@ -313,7 +313,7 @@ struct verbs_state {
     const char *devices;
     const char *pairing;
     const char *dmabuf;
-    struct user_attributes user; /* attributes by parameters */
+    struct attr_parameters lane; /* attributes by parameters */
     int gid_index;
     int pkey;
     int rails; /* 0: by rule */

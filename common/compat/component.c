@@ -48,11 +48,11 @@ int component_counter(const mca_btl_base_component_t *component, const char *nam
     return index >= 0 ? OPAL_SUCCESS : index;
 }
 
-bool component_user_attributes(const mca_btl_base_component_t *component,
-                               struct user_attributes *user)
+bool component_lane_parameters(const mca_btl_base_component_t *component,
+                               const struct attr_parameters *parameters)
 {
     struct model_error error;
-    bool good = user_attributes_read(user, name_of(component), &error);
+    bool good = attr_parameters_check(parameters, name_of(component), &error);
 
     if (!good)
         opal_output(0, "btl/%s: %s", name_of(component), error.text);

@@ -8,7 +8,7 @@
 
 #include "common/compat/btl.h"
 #include "common/compat/param.h"
-#include "common/lane/user_attributes.h"
+#include "common/lane/attr.h"
 
 /* Defines the component of that name, as Open MPI finds it. */
 #define COMPONENT_DEFINE(name, register_function, init_function, progress_function)                \
@@ -37,8 +37,8 @@ int component_counter(const mca_btl_base_component_t *component, const char *nam
                       const _Atomic uint64_t *value);
 
 /* Reads the user's attributes of the component's lanes; false: one is no number, which it says. */
-bool component_user_attributes(const mca_btl_base_component_t *component,
-                               struct user_attributes *user);
+bool component_lane_parameters(const mca_btl_base_component_t *component,
+                               const struct attr_parameters *parameters);
 
 /* Publishes the record, and returns an array for the modules that btl_init offers; null: neither.
  */

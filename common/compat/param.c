@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/user_attributes.h"
+#include "common/lane/attr.h"
 #include "opal/constants.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
@@ -28,18 +28,18 @@ static int row_register(const mca_base_component_t *component, const struct para
 
 static int lane_register(const mca_base_component_t *component, const struct param *row)
 {
-    struct user_attributes *user = row->storage;
+    struct attr_parameters *lane = row->storage;
     int index = 0;
 
     for (int i = 0; i < MODEL_ATTRIBUTES && index >= 0; ++i) {
         char name[64], help[160];
-        const struct param key = {name, PARAM_STRING, &user->texts[i], help};
+        const struct param key = {name, PARAM_STRING, &lane->texts[i], help};
 
         if (model_attribute_shares_key(i))
             continue;
         snprintf(name, sizeof(name), "%s_%s", row->name, model_attributes[i].user_key);
         snprintf(help, sizeof(help), "%s, or auto", model_attributes[i].meaning);
-        user->texts[i] = "auto";
+        lane->texts[i] = "auto";
         index = row_register(component, &key);
     }
     return index;

@@ -19,7 +19,7 @@ struct param {
         PARAM_LANE   /* a string for each user's key of a lane's attributes: NAME_KEY */
     } type;
     /* int *, or const char ** whose text is Open MPI's; holds the default before, which an empty
-     * text stands for as well. PARAM_LANE: struct user_attributes *. */
+     * text stands for as well. PARAM_LANE: struct attr_parameters *. */
     void *storage;
     const char *help; /* PARAM_LANE: null, the table of attributes has it */
 };

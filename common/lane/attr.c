@@ -3,11 +3,10 @@
 #include "common/lane/attr.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/lane/lane_file.h"
+#include "common/lane/lane_keys.h"
 #include "common/model/number.h"
 
 /* Larger ones are the product's own. */
@@ -21,11 +20,6 @@ struct item {
     char value[48];
 };
 
-/* Calls `visit` for each key=value; false at the first that is malformed or that it refuses. */
-static bool items_walk(const char *text,
-                       bool (*visit)(const struct item *, void *, struct model_error *),
-                       void *context, struct model_error *error);
-
 /* Copies up to `end`; false if it does not fit or is empty. */
 static bool cut(char *to, size_t room, const char *from, const char *end)
 {
@@ -35,11 +29,6 @@ static bool cut(char *to, size_t room, const char *from, const char *end)
     memcpy(to, from, length);
     to[length] = '\0';
     return true;
-}
-
-static const char *lane_end(const char *text)
-{
-    return text + strcspn(text, ";");
 }
 
 /* Splits "BTL[:device]:" off; returns where the keys begin, or null. */
@@ -64,13 +53,14 @@ static const char *read_name(const char *text, const char *end, struct item *ite
     return keys;
 }
 
+/* Calls `visit` for each key=value; false at the first that is malformed or that it refuses. */
 static bool items_walk(const char *text,
                        bool (*visit)(const struct item *, void *, struct model_error *),
                        void *context, struct model_error *error)
 {
     while (text && *text) {
         struct item item;
-        const char *end = lane_end(text);
+        const char *end = text + strcspn(text, ";");
         const char *at = read_name(text, end, &item);
         if (!at)
             return model_fail(error, "\"%.*s\" is not BTL[:device]:key=value,...",
@@ -92,81 +82,61 @@ static bool items_walk(const char *text,
     return true;
 }
 
-/* The user's keys of the table of attributes, and the group of lanes that share what carries them.
- */
-static bool set_value(struct model_lane *lane, const char *key, double value)
+static void set_attributes(struct model_lane *lane, const struct attribute_values *read)
 {
-    bool is_known = false;
-    if (strcmp(key, "group") == 0) {
-        lane->group = (uint32_t) value;
-        return true;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
+        if (!read->is_given[i])
+            continue;
+        for (int way = 0; way < MODEL_WAYS; way++)
+            for (uint32_t j = 0; j < lane->cost[way].range_count; j++)
+                if (read->way == MODEL_WAYS || read->way == (enum model_way) way)
+                    *model_attribute_in(&lane->cost[way].ranges[j], i) = read->values[i];
+        model_lane_set_source(lane, read->way, (enum model_attribute) i, MODEL_SOURCE_USER);
     }
-    if (strcmp(key, "shared") == 0) {
-        lane->shared_bytes_s = value;
-        return true;
-    }
-    if (strcmp(key, "bandwidth") == 0) {
+    if (read->is_given[MODEL_BANDWIDTH])
         lane->shared_bytes_s = 0; /* what the user says counts, until it says more */
+    if (read->is_given[MODEL_BANDWIDTH] && read->way == MODEL_WAYS)
         lane->cost[MODEL_BY_BOTH].range_count = 0; /* both ends: as one beside the other */
-        if (value >= LANE_FILE_BANDWIDTH_MOST)
-            value = INFINITY; /* as in a profile */
-    }
-    if (strncmp(key, "reg_", strlen("reg_")) == 0)
+    if (read->is_given[MODEL_REG_COST] || read->is_given[MODEL_REG_GROWTH])
         lane->reg_cached_s = -1; /* what the user says counts, cache or not */
-    for (int way = 0; way < MODEL_WAYS; way++)
-        for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
-            is_known = model_attribute_set(&lane->cost[way].ranges[i], key, value);
-    return is_known;
 }
 
-static void set_source(struct model_lane *lane, const char *key)
+/* The keys of the table of attributes, and of those of a lane what is the user's to say. */
+static bool lane_set(struct model_lane *lane, const char *name, const char *value,
+                     struct model_error *why)
 {
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        if (strcmp(key, model_attributes[i].user_key) == 0)
-            model_lane_set_source(lane, MODEL_WAYS, (enum model_attribute) i, MODEL_SOURCE_USER);
+    struct attribute_values read;
+    uint64_t group;
+    if (attribute_is_key(name)) {
+        if (!attribute_read(name, value, &read, why))
+            return false;
+        set_attributes(lane, &read);
+        return true;
+    }
+    if (strcmp(name, "use") == 0 || strcmp(name, "shared") == 0)
+        return key_read(key_find(lane_keys, name), value, lane, why);
+    if (strcmp(name, "group") != 0)
+        return model_fail(why,
+                          "there is no such key; it is latency, bandwidth, overhead, reg_cost, "
+                          "reg_growth, group, shared or use");
+    if (!number_parse_count(value, 0, GROUP_MAX, &group, why))
+        return false;
+    lane->group = (uint32_t) group;
+    return true;
 }
 
-static bool refuse_key(const struct item *item, struct model_error *error)
+static bool value_check(const char *name, const char *value, struct model_error *why)
 {
-    char known[160] = "";
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        if (!model_attribute_shares_key(i)) {
-            size_t length = strlen(known);
-            snprintf(known + length, sizeof(known) - length, "%s, ", model_attributes[i].user_key);
-        }
-    return model_fail(error, "%s: \"%s\" is none of %sgroup, shared, use", item->btl, item->key,
-                      known);
+    struct model_lane probe = {.name = ""};
+    return lane_set(&probe, name, value, why);
 }
 
 static bool item_check(const struct item *item, void *context, struct model_error *error)
 {
-    struct model_lane probe;
-    struct model_error why = {""};
-    double value;
+    struct model_error why;
     (void) context;
-    if (strcmp(item->key, "use") == 0)
-        return model_use_find(item->value, &probe.use) ||
-               model_fail(error, "%s: use=%s: it is eager, rndv or both", item->btl, item->value);
-    model_lane_init(&probe, item->btl);
-    model_lane_set_cost(&probe, MODEL_BY_SEND,
-                        &(struct model_lane_range){.bandwidth_bytes_s = INFINITY});
-    if (!set_value(&probe, item->key, 0))
-        return refuse_key(item, error);
-    if (!number_parse_real(item->value, &value, &why))
-        return model_fail(error, "%s: %s=%s: %s", item->btl, item->key, item->value, why.text);
-    bool is_bandwidth = strcmp(item->key, "bandwidth") == 0 || strcmp(item->key, "shared") == 0;
-    if (value <= 0 && is_bandwidth)
-        return model_fail(error, "%s: %s=%s: it must be above 0", item->btl, item->key,
-                          item->value);
-    if (strcmp(item->key, "group") == 0 &&
-        (!(value >= 0 && value <= GROUP_MAX) || value != (uint32_t) value))
-        return model_fail(error, "%s: group=%s: it is a number from 0 to %d", item->btl,
-                          item->value, GROUP_MAX);
-    set_value(&probe, item->key, value);
-    if (!model_lane_check(&probe, &why))
-        return model_fail(error, "%s: %s=%s cannot be: %.150s", item->btl, item->key, item->value,
-                          why.text);
-    return true;
+    return value_check(item->key, item->value, &why) ||
+           model_fail(error, "%s: %s=%s: %.150s", item->btl, item->key, item->value, why.text);
 }
 
 bool attr_check(const char *text, struct model_error *error)
@@ -184,17 +154,11 @@ struct apply {
 static bool item_apply(const struct item *item, void *context, struct model_error *error)
 {
     const struct apply *apply = context;
-    double value;
     (void) error;
-    if (strcmp(item->btl, apply->btl) != 0 ||
-        (item->device[0] && (!apply->device || strcmp(item->device, apply->device) != 0)) ||
-        (strcmp(item->key, "shared") == 0) != apply->shares)
-        return true;
-    if (strcmp(item->key, "use") == 0)
-        (void) model_use_find(item->value, &apply->lane->use);
-    else if (number_parse_real(item->value, &value, NULL) &&
-             set_value(apply->lane, item->key, value))
-        set_source(apply->lane, item->key);
+    if (strcmp(item->btl, apply->btl) == 0 &&
+        (!item->device[0] || (apply->device && strcmp(item->device, apply->device) == 0)) &&
+        (strcmp(item->key, "shared") == 0) == apply->shares)
+        (void) lane_set(apply->lane, item->key, item->value, NULL);
     return true;
 }
 
@@ -204,4 +168,34 @@ void attr_apply(const char *text, const char *btl, const char *device, struct mo
     items_walk(text, item_apply, &apply, NULL);
     apply.shares = true;
     items_walk(text, item_apply, &apply, NULL);
+}
+
+/* --- btl_NAME_lane_* -------------------------------------------------------------------------- */
+
+/* As in btl.h a bandwidth of 0 is an infinite one. */
+static const char *parameter_value(int attribute, const char *text)
+{
+    double value;
+    bool is_zero = number_parse_real(text, &value, NULL) && value == 0;
+    return attribute == MODEL_BANDWIDTH && is_zero ? "1e30" : text;
+}
+
+bool attr_parameters_check(const struct attr_parameters *parameters, const char *btl,
+                           struct model_error *error)
+{
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
+        const char *key = model_attributes[i].user_key, *text = parameters->texts[i];
+        struct model_error why;
+        if (text && strcmp(text, "auto") && !value_check(key, parameter_value(i, text), &why))
+            return model_fail(error, "btl_%s_lane_%s is \"%.64s\": %.150s; give another, or auto.",
+                              btl, key, text, why.text);
+    }
+    return true;
+}
+
+void attr_parameter_apply(int attribute, const char *text, struct model_lane *lane)
+{
+    if (strcmp(text, "auto"))
+        (void) lane_set(lane, model_attributes[attribute].user_key,
+                        parameter_value(attribute, text), NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keys of lane files: of a lane, its attributes and the rest, and of the other sections. */
+/* Keys, and the values that they take. */
 #include "common/lane/lane_keys.h"
 
 #include <math.h>
@@ -8,27 +8,205 @@
 
 #include "common/model/number.h"
 
-/* --- attributes, which may stand for all ways or one ------------------------------------------ */
+#define VALUE_CHARS_MAX 400
+#define COUNT_MOST      (1 << 24)
 
-/* A key for one way wins over the same key for all of them, in whatever order they stand. */
-static void set_attribute(struct reader *reader, enum model_way way, enum model_attribute attribute,
-                          double value)
+const struct key lane_keys[] = {
+    {"use", KEY_USE, offsetof(struct model_lane, use)},
+    {"can", KEY_ABILITIES, offsetof(struct model_lane, can)},
+    {"reach", KEY_MEMORIES, offsetof(struct model_lane, reach)},
+    {"distance", KEY_COUNT, offsetof(struct model_lane, distance)},
+    {"card", KEY_COUNT, offsetof(struct model_lane, card)},
+    {"pieces_max", KEY_COUNT, offsetof(struct model_lane, pieces_max)},
+    {"short_max", KEY_SIZE, offsetof(struct model_lane, short_max_bytes)},
+    {"copied_max", KEY_SIZE, offsetof(struct model_lane, copied_max_bytes)},
+    {"zcopied_max", KEY_SIZE, offsetof(struct model_lane, zcopied_max_bytes)},
+    {"reg_cached", KEY_REAL, offsetof(struct model_lane, reg_cached_s)},
+    {"copy_growth", KEY_REAL, offsetof(struct model_lane, copy_growth_s_byte)},
+    {"shared", KEY_BANDWIDTH, offsetof(struct model_lane, shared_bytes_s)},
+    {.name = NULL}};
+
+const struct key top_keys[] = {
+    {"bias", KEY_BIAS, offsetof(struct lane_file, around.bias)},
+    {"eager_lanes", KEY_COUNT, offsetof(struct lane_file, most_eager_lanes)},
+    {"rndv_lanes", KEY_COUNT, offsetof(struct lane_file, most_rndv_lanes)},
+    {"header", KEY_COUNT, offsetof(struct lane_file, around.header_bytes)},
+    {"eager_max", KEY_EAGER_MAX, offsetof(struct lane_file, around)},
+    {"credit", KEY_CREDIT, offsetof(struct lane_file, around)},
+    {"stage", KEY_SIZE, offsetof(struct lane_file, around.stage_bytes)},
+    {.name = NULL}};
+
+const struct key copy_keys[] = {{"cost", KEY_REAL, offsetof(struct model_copy, fixed_s)},
+                                {"growth", KEY_REAL, offsetof(struct model_copy, s_byte)},
+                                {.name = NULL}};
+
+/* The schema is the first: what follows may mean something else in another one. */
+const struct key profile_keys[] = {
+    {"schema", KEY_SCHEMA, offsetof(struct lane_file, profile.schema)},
+    {"made", KEY_TEXT, offsetof(struct lane_file, profile.made)},
+    {"device", KEY_TEXT, offsetof(struct lane_file, profile.device)},
+    {"processor", KEY_TEXT, offsetof(struct lane_file, profile.machine.processor)},
+    {"processors", KEY_TEXT, offsetof(struct lane_file, profile.machine.processors)},
+    {"kernel", KEY_TEXT, offsetof(struct lane_file, profile.machine.kernel)},
+    {"open_mpi", KEY_TEXT, offsetof(struct lane_file, profile.machine.open_mpi)},
+    {"multilane", KEY_TEXT, offsetof(struct lane_file, profile.machine.multilane)},
+    {"header", KEY_COUNT, offsetof(struct lane_file, around.header_bytes)},
+    {"credit", KEY_CREDIT, offsetof(struct lane_file, around)},
+    {"registered", KEY_YES_NO, offsetof(struct lane_file, around.registration_cached)},
+    {.name = NULL}};
+
+const struct key *key_find(const struct key *keys, const char *name)
 {
-    for (int i = 0; i < MODEL_WAYS; i++) {
-        bool *given = &reader->draft->given[i][attribute];
-        struct model_lane_cost *cost = &reader->lane->cost[i];
-        if (way == MODEL_WAYS ? *given : way != (enum model_way) i)
-            continue;
-        *model_attribute_in(&cost->ranges[cost->range_count - 1], (int) attribute) = value;
-        *given = *given || way != MODEL_WAYS;
-    }
-    if (way == MODEL_WAYS)
-        reader->draft->all_given = true;
-    else
-        reader->draft->way_given[way] = true;
-    model_lane_set_source(reader->lane, way, attribute,
-                          reader->file->has_profile ? MODEL_SOURCE_PROFILE : MODEL_SOURCE_USER);
+    while (keys->name && strcmp(keys->name, name) != 0)
+        keys++;
+    return keys->name ? keys : NULL;
 }
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+static bool read_count(const char *value, uint64_t least, uint64_t most, uint32_t *out,
+                       struct model_error *why)
+{
+    uint64_t read;
+    if (!number_parse_count(value, least, most, &read, why))
+        return false;
+    *out = (uint32_t) read;
+    return true;
+}
+
+static bool read_bandwidth(const char *value, double *out, struct model_error *why)
+{
+    double read;
+    if (!number_parse_real(value, &read, why) || !model_attribute_check(MODEL_BANDWIDTH, read, why))
+        return false;
+    *out = read;
+    return true;
+}
+
+static bool read_bias(const char *value, double *out, struct model_error *why)
+{
+    double read;
+    if (!number_parse_real(value, &read, why))
+        return false;
+    if (!(read > 0 && read <= MODEL_BIAS_MAX))
+        return model_fail(why, "it is above 0 and at most %d", MODEL_BIAS_MAX);
+    *out = read;
+    return true;
+}
+
+bool line_read(const char *value, struct cost_line *line, struct model_error *why)
+{
+    char copy[VALUE_CHARS_MAX];
+    snprintf(copy, sizeof copy, "%s", value);
+    char *rest;
+    const char *fixed = strtok_r(copy, " \t", &rest), *growth = strtok_r(NULL, " \t", &rest);
+    line->growth_s_byte = 0;
+    if (!fixed || strtok_r(NULL, " \t", &rest))
+        return model_fail(why, "it is seconds, then seconds a byte");
+    return number_parse_real(fixed, &line->fixed_s, why) &&
+           (!growth || number_parse_real(growth, &line->growth_s_byte, why));
+}
+
+static bool read_text(const char *value, char *out, struct model_error *why)
+{
+    if (strlen(value) >= LANE_FILE_TEXT_CHARS)
+        return model_fail(why, "it is too long");
+    snprintf(out, LANE_FILE_TEXT_CHARS, "%s", value);
+    return true;
+}
+
+static bool read_yes_no(const char *value, bool *out, struct model_error *why)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return model_fail(why, "it is yes or no");
+    *out = value[0] == 'y';
+    return true;
+}
+
+static bool fail_bits(const char *(*name_of)(uint32_t bit), int bit_count, struct model_error *why)
+{
+    char known[160] = "";
+    for (int i = 0; i < bit_count; i++)
+        text_more(known, sizeof known, "%s%s", i ? ", " : "", name_of(UINT32_C(1) << i));
+    return model_fail(why, "known are %s", known);
+}
+
+/* Words between commas or spaces; `name_of` names the bits. */
+static bool read_bits(const char *value, const char *(*name_of)(uint32_t bit), int bit_count,
+                      uint32_t *out, struct model_error *why)
+{
+    char copy[VALUE_CHARS_MAX], *rest;
+    uint32_t bits = 0;
+    snprintf(copy, sizeof copy, "%s", value);
+    for (char *word = strtok_r(copy, ", \t", &rest); word; word = strtok_r(NULL, ", \t", &rest)) {
+        int bit = 0;
+        while (bit < bit_count && strcmp(word, name_of(UINT32_C(1) << bit)))
+            bit++;
+        if (bit == bit_count)
+            return fail_bits(name_of, bit_count, why);
+        bits |= UINT32_C(1) << bit;
+    }
+    *out = bits;
+    return true;
+}
+
+static bool read_schema(const char *value, uint32_t *out, struct model_error *why)
+{
+    if (!read_count(value, 1, UINT32_MAX, out, why))
+        return false;
+    return *out == LANE_FILE_SCHEMA ||
+           model_fail(why, "this Multilane reads schema %d; measure anew by multilane-calibrate",
+                      LANE_FILE_SCHEMA);
+}
+
+static bool read_eager_bound(const char *value, enum model_bound bound,
+                             struct model_surroundings *around, struct model_error *why)
+{
+    uint64_t bytes;
+    if (!number_parse_size(value, &bytes, why))
+        return false;
+    if (bytes)
+        model_bound_eager(around, bound, bytes);
+    return true;
+}
+
+bool key_read(const struct key *key, const char *value, void *base, struct model_error *why)
+{
+    void *at = (char *) base + key->offset;
+    switch (key->kind) {
+    case KEY_COUNT:
+        return read_count(value, 0, COUNT_MOST, at, why);
+    case KEY_SIZE:
+        return number_parse_size(value, at, why);
+    case KEY_REAL:
+        return number_parse_real(value, at, why);
+    case KEY_BANDWIDTH:
+        return read_bandwidth(value, at, why);
+    case KEY_BIAS:
+        return read_bias(value, at, why);
+    case KEY_LINE:
+        return line_read(value, at, why);
+    case KEY_TEXT:
+        return read_text(value, at, why);
+    case KEY_YES_NO:
+        return read_yes_no(value, at, why);
+    case KEY_USE:
+        return model_use_find(value, at) || model_fail(why, "it is eager, rndv or both");
+    case KEY_ABILITIES:
+        return read_bits(value, model_ability_name, MODEL_ABILITIES, at, why);
+    case KEY_MEMORIES:
+        return read_bits(value, model_memory_name, MODEL_MEMORIES, at, why);
+    case KEY_SCHEMA:
+        return read_schema(value, at, why);
+    case KEY_EAGER_MAX:
+        return read_eager_bound(value, MODEL_BOUND_EAGER_MAX, at, why);
+    case KEY_CREDIT:
+        return read_eager_bound(value, MODEL_BOUND_CREDIT, at, why);
+    }
+    return false;
+}
+
+/* --- attributes ------------------------------------------------------------------------------- */
 
 /* The way in front of an attribute's name, if any: "get_latency". */
 static enum model_way split_way(const char **name)
@@ -51,7 +229,7 @@ static bool is_set_by(int attribute, const char *name)
            !strcmp(name, model_attributes[attribute].user_key);
 }
 
-bool reader_is_attribute(const char *name)
+bool attribute_is_key(const char *name)
 {
     bool is_one = false;
     split_way(&name);
@@ -60,238 +238,25 @@ bool reader_is_attribute(const char *name)
     return is_one;
 }
 
-static bool check_overhead(struct reader *reader, const char *name, const char *value)
+bool attribute_read(const char *name, const char *value, struct attribute_values *out,
+                    struct model_error *why)
 {
-    bool whole = !strcmp(name, "overhead"), is_overhead = !strncmp(name, "overhead", 8);
-    reader->draft->overhead_whole = reader->draft->overhead_whole || whole;
-    reader->draft->overhead_parts = reader->draft->overhead_parts || (is_overhead && !whole);
-    if (is_overhead && reader->draft->overhead_whole && reader->draft->overhead_parts)
-        return reader_refuse_value(reader, name, value,
-                                   "overhead is the sum of overhead_send and "
-                                   "overhead_receive; give either it or them");
-    return true;
-}
-
-bool reader_read_attribute(struct reader *reader, const char *value, const struct key *key)
-{
-    const char *name = key->name;
-    enum model_way way = split_way(&name);
-    struct model_error why;
     struct model_lane_range parts;
     double read;
-    if (!reader_read_real(reader, value, key, &read) || !check_overhead(reader, name, value))
+    *out = (struct attribute_values){.way = split_way(&name)};
+    if (!number_parse_real(value, &read, why))
         return false;
-    bool whole = model_attribute_set(&parts, name, read);
+    bool is_whole = model_attribute_set(&parts, name, read);
     for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
-        enum model_attribute attribute = (enum model_attribute) i;
         if (!is_set_by(i, name))
             continue;
-        if (!model_attribute_check(attribute, read, &why))
-            return reader_refuse_value(reader, key->name, value, why.text);
-        double part = whole ? model_attribute_of(&parts, i) : read;
-        /* What a profile writes where bytes cost nothing that could be measured. */
-        if (attribute == MODEL_BANDWIDTH && read >= LANE_FILE_BANDWIDTH_MOST)
-            part = INFINITY;
-        set_attribute(reader, way, attribute, part);
+        if (!model_attribute_check((enum model_attribute) i, read, why))
+            return false;
+        out->is_given[i] = true;
+        out->values[i] = is_whole ? model_attribute_of(&parts, i) : read;
     }
+    /* What a profile writes where bytes cost nothing that could be measured. */
+    if (out->values[MODEL_BANDWIDTH] >= LANE_FILE_BANDWIDTH_MOST)
+        out->values[MODEL_BANDWIDTH] = INFINITY;
     return true;
 }
-
-/* --- keys of a lane --------------------------------------------------------------------------- */
-
-static bool read_use(struct reader *reader, const char *value, const struct key *key)
-{
-    return model_use_find(value, &reader->lane->use) ||
-           reader_refuse_value(reader, key->name, value, "it is eager, rndv or both");
-}
-
-static bool read_can(struct reader *reader, const char *value, const struct key *key)
-{
-    return reader_read_bits(reader, value, key, model_ability_name, MODEL_ABILITIES,
-                            &reader->lane->can);
-}
-
-static bool read_reach(struct reader *reader, const char *value, const struct key *key)
-{
-    return reader_read_bits(reader, value, key, model_memory_name, MODEL_MEMORIES,
-                            &reader->lane->reach);
-}
-
-static bool read_reg_cached(struct reader *reader, const char *value, const struct key *key)
-{
-    return reader_read_real(reader, value, key, &reader->lane->reg_cached_s);
-}
-
-static bool read_copy_growth(struct reader *reader, const char *value, const struct key *key)
-{
-    return reader_read_real(reader, value, key, &reader->lane->copy_growth_s_byte);
-}
-
-static bool read_bandwidth(struct reader *reader, const char *value, const struct key *key,
-                           double *bytes_s)
-{
-    struct model_error why;
-    double read;
-    if (!reader_read_real(reader, value, key, &read))
-        return false;
-    if (!model_attribute_check(MODEL_BANDWIDTH, read, &why))
-        return reader_refuse_value(reader, key->name, value, why.text);
-    *bytes_s = read;
-    return true;
-}
-
-static bool read_shared(struct reader *reader, const char *value, const struct key *key)
-{
-    return read_bandwidth(reader, value, key, &reader->lane->shared_bytes_s);
-}
-
-/* The index of a group, made on first mention. */
-bool reader_find_group(struct reader *reader, const char *name, uint32_t *index)
-{
-    struct lane_file *file = reader->file;
-    for (*index = 0; *index < file->group_name_count; ++*index)
-        if (!strcmp(file->group_names[*index].name, name))
-            return true;
-    if (strlen(name) >= sizeof file->group_names[0].name)
-        return reader_refuse_line(reader, "this name is too long:", name);
-    if (file->group_name_count == LANE_FILE_GROUPS_MAX)
-        return reader_refuse_line(reader, "there are too many groups with", name);
-    snprintf(file->group_names[file->group_name_count++].name, sizeof file->group_names[0].name,
-             "%s", name);
-    return true;
-}
-
-static bool read_lane_group(struct reader *reader, const char *value, const struct key *key)
-{
-    uint32_t index;
-    (void) key;
-    if (!reader_find_group(reader, value, &index))
-        return false;
-    reader->lane->group = index + 1;
-    return true;
-}
-
-const struct key reader_lane_keys[] = {
-    {"use", read_use, 0},
-    {"can", read_can, 0},
-    {"reach", read_reach, 0},
-    {"group", read_lane_group, 0},
-    {"distance", reader_store_count, offsetof(struct model_lane, distance)},
-    {"card", reader_store_count, offsetof(struct model_lane, card)},
-    {"pieces_max", reader_store_count, offsetof(struct model_lane, pieces_max)},
-    {"short_max", reader_store_size, offsetof(struct model_lane, short_max_bytes)},
-    {"copied_max", reader_store_size, offsetof(struct model_lane, copied_max_bytes)},
-    {"zcopied_max", reader_store_size, offsetof(struct model_lane, zcopied_max_bytes)},
-    {"reg_cached", read_reg_cached, 0},
-    {"copy_growth", read_copy_growth, 0},
-    {"shared", read_shared, 0},
-    {NULL, NULL, 0}};
-
-/* --- keys of the other sections --------------------------------------------------------------- */
-
-static bool read_bias(struct reader *reader, const char *value, const struct key *key)
-{
-    double read;
-    if (!reader_read_real(reader, value, key, &read))
-        return false;
-    if (!(read > 0 && read <= 100))
-        return reader_refuse_value(reader, key->name, value, "it is above 0 and at most 100");
-    reader->file->around.bias = read;
-    return true;
-}
-
-static bool read_eager_bound(struct reader *reader, const char *value, const struct key *key)
-{
-    uint64_t bytes;
-    bool is_credit = !strcmp(key->name, "credit");
-    if (!reader_read_size(reader, value, key, &bytes))
-        return false;
-    if (bytes)
-        model_bound_eager(&reader->file->around,
-                          is_credit ? MODEL_BOUND_CREDIT : MODEL_BOUND_EAGER_MAX, bytes);
-    return true;
-}
-
-const struct key reader_top_keys[] = {
-    {"bias", read_bias, 0},
-    {"eager_lanes", reader_store_count, offsetof(struct lane_file, most_eager_lanes)},
-    {"rndv_lanes", reader_store_count, offsetof(struct lane_file, most_rndv_lanes)},
-    {"header", reader_store_count, offsetof(struct lane_file, around.header_bytes)},
-    {"eager_max", read_eager_bound, 0},
-    {"credit", read_eager_bound, 0},
-    {"stage", reader_store_size, offsetof(struct lane_file, around.stage_bytes)},
-    {NULL, NULL, 0}};
-
-static bool read_group_bandwidth(struct reader *reader, const char *value, const struct key *key)
-{
-    double read;
-    if (!read_bandwidth(reader, value, key, &read))
-        return false;
-    reader->file->groups[reader->file->group_count++] =
-        (struct model_group){reader->group + 1, read};
-    return true;
-}
-
-const struct key reader_group_keys[] = {{"bandwidth", read_group_bandwidth, 0}, {NULL, NULL, 0}};
-
-static bool read_copy(struct reader *reader, const char *value, const struct key *key)
-{
-    struct model_copy *copy = &reader->file->around.copy[reader->copy];
-    return reader_read_real(reader, value, key,
-                            !strcmp(key->name, "cost") ? &copy->fixed_s : &copy->s_byte);
-}
-
-const struct key reader_copy_keys[] = {
-    {"cost", read_copy, 0}, {"growth", read_copy, 0}, {NULL, NULL, 0}};
-
-/* --- of what a profile is --------------------------------------------------------------------- */
-
-/* At once: what follows may mean something else in another schema. */
-static bool read_schema(struct reader *reader, const char *value, const struct key *key)
-{
-    struct model_error why;
-    uint64_t read;
-    if (!number_parse_count(value, 1, UINT32_MAX, &read, &why))
-        return reader_refuse_value(reader, key->name, value, why.text);
-    if (read != LANE_FILE_SCHEMA)
-        return reader_refuse_value(
-            reader, key->name, value,
-            "this Multilane reads schema 3; measure anew by multilane-calibrate");
-    reader->file->profile.schema = (uint32_t) read;
-    return true;
-}
-
-static bool read_profile_text(struct reader *reader, const char *value, const struct key *key)
-{
-    char *text = (char *) reader->file + key->offset;
-    if (strlen(value) >= LANE_FILE_TEXT_CHARS)
-        return reader_refuse_value(reader, key->name, value, "it is too long");
-    snprintf(text, LANE_FILE_TEXT_CHARS, "%s", value);
-    return true;
-}
-
-static bool read_registered(struct reader *reader, const char *value, const struct key *key)
-{
-    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-        return reader_refuse_value(reader, key->name, value, "it is yes or no");
-    reader->file->around.registration_cached = value[0] == 'y';
-    return true;
-}
-
-#define PROFILE_TEXT(member) read_profile_text, offsetof(struct lane_file, profile.member)
-
-const struct key reader_profile_keys[] = {
-    {"schema", read_schema, 0},
-    {"made", PROFILE_TEXT(made)},
-    {"device", PROFILE_TEXT(device)},
-    {"processor", PROFILE_TEXT(machine.processor)},
-    {"processors", PROFILE_TEXT(machine.processors)},
-    {"kernel", PROFILE_TEXT(machine.kernel)},
-    {"open_mpi", PROFILE_TEXT(machine.open_mpi)},
-    {"multilane", PROFILE_TEXT(machine.multilane)},
-    {"header", reader_store_count, offsetof(struct lane_file, around.header_bytes)},
-    {"credit", read_eager_bound, 0},
-    {"registered", read_registered, 0},
-    {NULL, NULL, 0}};
-
-const struct key reader_no_keys[] = {{NULL, NULL, 0}};

@@ -1,20 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keys of a lane file, section by section. */
+/* The one grammar of what people and files say of lanes: which keys there are, and how the value of
+ * each is read. Lane files, profiles and parameters say them. */
 #ifndef COMMON_LANE_LANE_KEYS_H
 #define COMMON_LANE_LANE_KEYS_H
 
-#include "common/lane/lane_reader.h"
+#include <stddef.h>
 
-/* Those of a lane alone, and of the other sections; the last one of each has no name. */
-extern const struct key reader_lane_keys[];
-extern const struct key reader_top_keys[], reader_group_keys[], reader_copy_keys[],
-    reader_profile_keys[], reader_no_keys[];
+#include "common/lane/lane_file.h"
 
-/* Attributes of a lane or a range, of all ways or one: too many names for a table. */
-bool reader_is_attribute(const char *name);
-bool reader_read_attribute(struct reader *reader, const char *value, const struct key *key);
+enum key_kind {
+    KEY_COUNT,     /* uint32_t */
+    KEY_SIZE,      /* uint64_t */
+    KEY_REAL,      /* double */
+    KEY_BANDWIDTH, /* double, bytes a second */
+    KEY_BIAS,      /* double */
+    KEY_LINE,      /* struct cost_line: its fixed part, or both */
+    KEY_TEXT,      /* LANE_FILE_TEXT_CHARS of char */
+    KEY_YES_NO,    /* bool */
+    KEY_USE,       /* uint32_t, as are the two that follow: words for bits */
+    KEY_ABILITIES,
+    KEY_MEMORIES,
+    KEY_SCHEMA,    /* uint32_t */
+    KEY_EAGER_MAX, /* struct model_surroundings, a bound of eager messages */
+    KEY_CREDIT     /* the same */
+};
 
-/* The group of this name, which is made if it is new. */
-bool reader_find_group(struct reader *reader, const char *name, uint32_t *index);
+struct key {
+    const char *name;
+    enum key_kind kind;
+    size_t offset; /* in what the section describes */
+};
+
+/* Of a lane, beside its attributes and its group; above all sections, of [copy], of [profile]. The
+ * last one of each has no name. The first is in struct model_lane, [copy] in struct model_copy, the
+ * others are in struct lane_file. */
+extern const struct key lane_keys[], top_keys[], copy_keys[], profile_keys[];
+
+/* Null: there is none of this name. */
+const struct key *key_find(const struct key *keys, const char *name);
+
+/* Reads a value to where it belongs in `base`. False: *why says what is wrong with it. */
+bool key_read(const struct key *key, const char *value, void *base, struct model_error *why);
+
+/* "FIXED" or "FIXED GROWTH", the value of a KEY_LINE. */
+bool line_read(const char *value, struct cost_line *line, struct model_error *why);
+
+/* What one key says of the attributes: "latency", or "get_latency" for one way alone. */
+struct attribute_values {
+    enum model_way way; /* MODEL_WAYS: all */
+    bool is_given[MODEL_ATTRIBUTES];
+    double values[MODEL_ATTRIBUTES];
+};
+
+bool attribute_is_key(const char *name);
+bool attribute_read(const char *name, const char *value, struct attribute_values *out,
+                    struct model_error *why);
 
 #endif

@@ -9,6 +9,49 @@
 #include "common/lane/lane_keys.h"
 #include "common/model/number.h"
 
+#define LINE_CHARS_MAX 400
+#define KEYS_MAX       48
+
+enum section {
+    SECTION_TOP,
+    SECTION_LANE,
+    SECTION_RANGE,
+    SECTION_GROUP,
+    SECTION_COPY,
+    SECTION_CLUSTER,
+    SECTION_PROFILE,
+    SECTION_END
+};
+
+/* What the last range of a lane holds is kept here until all its sections are read: keys that a
+ * range does not give are the lane's. */
+struct lane_draft {
+    unsigned line;
+    bool given[MODEL_WAYS][MODEL_ATTRIBUTES];
+    bool way_given[MODEL_WAYS]; /* by a key for this way, in whatever section */
+    bool all_given;             /* by a key for every way */
+    bool overhead_whole;        /* `overhead` was given, not its parts */
+    bool overhead_parts;
+};
+
+struct reader {
+    const char *name; /* of the file */
+    unsigned line;
+    struct lane_file *file;
+    lane_file_cluster_key cluster_key; /* null: passed over */
+    void *cluster;
+    struct model_error *error;
+    enum section section;
+    char title[LINE_CHARS_MAX]; /* of the section, as written */
+    struct model_lane *lane;    /* SECTION_LANE, SECTION_RANGE */
+    struct lane_draft *draft;
+    uint32_t range;       /* of the lane, whose values are read now */
+    uint32_t group, copy; /* indices, in their sections */
+    struct lane_draft drafts[MODEL_LANES_MAX];
+    const char *seen[KEYS_MAX]; /* keys of this section so far */
+    uint32_t seen_count;
+};
+
 void lane_file_init(struct lane_file *file)
 {
     struct plan_input defaults;
@@ -17,7 +60,40 @@ void lane_file_init(struct lane_file *file)
     file->around = defaults.around;
 }
 
+/* --- complaints ------------------------------------------------------------------------------- */
+
+/* "FILE:LINE: [lane fast] bandwidth = -1: " and what is wrong with it */
+static bool refuse_value(const struct reader *reader, const char *key, const char *value,
+                         const char *why)
+{
+    return model_fail(reader->error, "%.80s:%u: %s%.40s%s%s = %.40s: %s", reader->name,
+                      reader->line, reader->title[0] ? "[" : "", reader->title,
+                      reader->title[0] ? "] " : "", key, value, why);
+}
+
+static bool refuse_line(const struct reader *reader, const char *what, const char *shown)
+{
+    return model_fail(reader->error, "%.80s:%u: %s \"%.60s\"", reader->name, reader->line, what,
+                      shown);
+}
+
 /* --- sections --------------------------------------------------------------------------------- */
+
+/* The index of a group, made on first mention. */
+static bool find_group(struct reader *reader, const char *name, uint32_t *index)
+{
+    struct lane_file *file = reader->file;
+    for (*index = 0; *index < file->group_name_count; ++*index)
+        if (!strcmp(file->group_names[*index].name, name))
+            return true;
+    if (strlen(name) >= sizeof file->group_names[0].name)
+        return refuse_line(reader, "this name is too long:", name);
+    if (file->group_name_count == LANE_FILE_GROUPS_MAX)
+        return refuse_line(reader, "there are too many groups with", name);
+    snprintf(file->group_names[file->group_name_count++].name, sizeof file->group_names[0].name,
+             "%s", name);
+    return true;
+}
 
 static bool begin_lane(struct reader *reader, const char *name, const char *rest)
 {
@@ -25,15 +101,15 @@ static bool begin_lane(struct reader *reader, const char *name, const char *rest
     struct model_lane *lane = &file->lanes[file->lane_count];
     struct model_lane_range range = {.largest_bytes = UINT64_MAX};
     if (rest)
-        return reader_refuse_line(reader, "a lane's section has one name:", reader->title);
+        return refuse_line(reader, "a lane's section has one name:", reader->title);
     if (strlen(name) >= sizeof lane->name)
-        return reader_refuse_line(reader, "this name is too long:", name);
+        return refuse_line(reader, "this name is too long:", name);
     for (uint32_t i = 0; i < file->lane_count; i++)
         if (!strcmp(file->lanes[i].name, name))
             return model_fail(reader->error, "%.80s:%u: lane \"%s\" is there already, in line %u",
                               reader->name, reader->line, name, reader->drafts[i].line);
     if (file->lane_count == MODEL_LANES_MAX)
-        return reader_refuse_line(reader, "a plan has 16 lanes at most, this is one more:", name);
+        return refuse_line(reader, "a plan has 16 lanes at most, this is one more:", name);
     model_lane_init(lane, name);
     lane->can = MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT;
     lane->zcopied_max_bytes = UINT64_MAX;
@@ -42,6 +118,7 @@ static bool begin_lane(struct reader *reader, const char *name, const char *rest
     reader->lane = lane;
     reader->draft = &reader->drafts[file->lane_count++];
     reader->draft->line = reader->line;
+    reader->range = 0;
     return true;
 }
 
@@ -56,20 +133,20 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
     while (i < file->lane_count && strcmp(file->lanes[i].name, name))
         i++;
     if (i == file->lane_count || i + 1 != file->lane_count)
-        return reader_refuse_line(
-            reader, "a range follows the section of its lane, which is not so for", name);
+        return refuse_line(reader, "a range follows the section of its lane, which is not so for",
+                           name);
     if (!rest || !number_parse_size(rest, &bytes, &why))
-        return reader_refuse_line(reader, "a range is [range LANE LARGEST-SIZE], which is not",
-                                  reader->title);
+        return refuse_line(reader, "a range is [range LANE LARGEST-SIZE], which is not",
+                           reader->title);
     struct model_lane *lane = &file->lanes[i];
     uint32_t count = lane->cost[0].range_count;
     if (count == MODEL_LANE_RANGES_MAX)
-        return reader_refuse_line(reader,
-                                  "a lane has 40 ranges at most, this is one more:", reader->title);
+        return refuse_line(reader,
+                           "a lane has 40 ranges at most, this is one more:", reader->title);
     if (!bytes || bytes == UINT64_MAX ||
         (count > 1 && bytes <= lane->cost[0].ranges[count - 2].largest_bytes))
-        return reader_refuse_line(reader, "ranges grow from 1 on and end below inf, unlike",
-                                  reader->title);
+        return refuse_line(reader, "ranges grow from 1 on and end below inf, unlike",
+                           reader->title);
     for (int way = 0; way < MODEL_WAYS; way++) {
         struct model_lane_range *ranges = lane->cost[way].ranges;
         ranges[count] = ranges[count - 1];
@@ -77,6 +154,7 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
         lane->cost[way].range_count = count + 1;
     }
     reader->lane = lane;
+    reader->range = count - 1;
     memset(reader->draft->given, 0, sizeof reader->draft->given);
     reader->draft->overhead_whole = reader->draft->overhead_parts = false;
     return true;
@@ -85,11 +163,11 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
 static bool begin_group(struct reader *reader, const char *name, const char *rest)
 {
     if (rest)
-        return reader_refuse_line(reader, "a group's section has one name:", reader->title);
-    if (!reader_find_group(reader, name, &reader->group))
+        return refuse_line(reader, "a group's section has one name:", reader->title);
+    if (!find_group(reader, name, &reader->group))
         return false;
     if (reader->file->group_names[reader->group].measured)
-        return reader_refuse_line(reader, "this group is there already:", name);
+        return refuse_line(reader, "this group is there already:", name);
     reader->file->group_names[reader->group].measured = true;
     return true;
 }
@@ -103,7 +181,7 @@ static bool begin_copy(struct reader *reader, const char *name, const char *rest
                 *copy = (struct model_copy){0, 0};
             return true;
         }
-    return reader_refuse_line(reader, "copies are of host, cuda or managed memory, not of", name);
+    return refuse_line(reader, "copies are of host, cuda or managed memory, not of", name);
 }
 
 static bool begin_cluster(struct reader *reader, const char *name, const char *rest)
@@ -111,7 +189,7 @@ static bool begin_cluster(struct reader *reader, const char *name, const char *r
     (void) name;
     (void) rest;
     if (reader->file->has_cluster)
-        return reader_refuse_line(reader, "a second section", "cluster");
+        return refuse_line(reader, "a second section", "cluster");
     reader->file->has_cluster = true;
     return true;
 }
@@ -122,47 +200,31 @@ static bool begin_profile(struct reader *reader, const char *name, const char *r
     (void) name;
     (void) rest;
     if (reader->file->has_profile)
-        return reader_refuse_line(reader, "a second section", "profile");
+        return refuse_line(reader, "a second section", "profile");
     if (reader->file->lane_count || reader->file->group_name_count || reader->file->has_cluster)
-        return reader_refuse_line(reader, "the first section of a profile is", "profile");
+        return refuse_line(reader, "the first section of a profile is", "profile");
     reader->file->has_profile = true;
     return true;
-}
-
-/* Writes the range's values into the range, not into the lane's own: while a range section is read
- * the ranges are counted without the last one. */
-static void hide_last_range(struct model_lane *lane, bool hide)
-{
-    for (int way = 0; way < MODEL_WAYS; way++)
-        lane->cost[way].range_count += hide ? UINT32_MAX : 1;
-}
-
-static void end_section(struct reader *reader)
-{
-    if (reader->section == SECTION_RANGE)
-        hide_last_range(reader->lane, false);
-    reader->section = SECTION_TOP;
 }
 
 static const struct {
     const char *kind;
     bool is_named;
     bool (*begin)(struct reader *reader, const char *name, const char *rest); /* null: nothing */
-    const struct key *keys;
-} sections[] = {[SECTION_TOP] = {NULL, false, NULL, reader_top_keys},
-                [SECTION_LANE] = {"lane", true, begin_lane, reader_lane_keys},
-                [SECTION_RANGE] = {"range", true, begin_range, reader_no_keys},
-                [SECTION_GROUP] = {"group", true, begin_group, reader_group_keys},
-                [SECTION_COPY] = {"copy", true, begin_copy, reader_copy_keys},
-                [SECTION_CLUSTER] = {"cluster", false, begin_cluster, reader_no_keys},
-                [SECTION_PROFILE] = {"profile", false, begin_profile, reader_profile_keys},
-                [SECTION_END] = {"end", false, NULL, reader_no_keys}};
+} sections[] = {[SECTION_TOP] = {NULL, false, NULL},
+                [SECTION_LANE] = {"lane", true, begin_lane},
+                [SECTION_RANGE] = {"range", true, begin_range},
+                [SECTION_GROUP] = {"group", true, begin_group},
+                [SECTION_COPY] = {"copy", true, begin_copy},
+                [SECTION_CLUSTER] = {"cluster", false, begin_cluster},
+                [SECTION_PROFILE] = {"profile", false, begin_profile},
+                [SECTION_END] = {"end", false, NULL}};
 
 /* "kind", "kind name" or "kind name rest" between the brackets */
 static bool begin_section(struct reader *reader, const char *inside)
 {
     char copy[LINE_CHARS_MAX];
-    end_section(reader);
+    reader->section = SECTION_TOP;
     reader->seen_count = 0;
     snprintf(reader->title, sizeof reader->title, "%s", inside);
     snprintf(copy, sizeof copy, "%s", inside);
@@ -176,49 +238,133 @@ static bool begin_section(struct reader *reader, const char *inside)
         if (sections[i].begin && !sections[i].begin(reader, name, rest))
             return false;
         reader->section = (enum section) i;
-        if (reader->section == SECTION_RANGE)
-            hide_last_range(reader->lane, true);
         return true;
     }
-    return reader_refuse_line(
-        reader,
-        "sections are [lane NAME], [range LANE SIZE], [group NAME], [copy MEMORY], "
-        "[cluster], [profile] and [end], not",
-        inside);
+    return refuse_line(reader,
+                       "sections are [lane NAME], [range LANE SIZE], [group NAME], [copy MEMORY], "
+                       "[cluster], [profile] and [end], not",
+                       inside);
+}
+
+/* --- keys ------------------------------------------------------------------------------------- */
+
+static bool check_overhead(struct lane_draft *draft, const struct attribute_values *values,
+                           struct model_error *why)
+{
+    bool sends = values->is_given[MODEL_OVERHEAD_SEND];
+    bool receives = values->is_given[MODEL_OVERHEAD_RECEIVE];
+    draft->overhead_whole = draft->overhead_whole || (sends && receives);
+    draft->overhead_parts = draft->overhead_parts || sends != receives;
+    return !(sends || receives) || !draft->overhead_whole || !draft->overhead_parts ||
+           model_fail(why, "overhead is the sum of overhead_send and overhead_receive; give either "
+                           "it or them");
+}
+
+/* A key for one way wins over the same key for all of them, in whatever order they stand. */
+static bool read_attribute(struct reader *reader, const char *name, const char *value,
+                           struct model_error *why)
+{
+    struct lane_draft *draft = reader->draft;
+    struct attribute_values read;
+    if (!attribute_read(name, value, &read, why) || !check_overhead(draft, &read, why))
+        return false;
+    bool is_of_all = read.way == MODEL_WAYS;
+    *(is_of_all ? &draft->all_given : &draft->way_given[read.way]) = true;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
+        if (!read.is_given[i])
+            continue;
+        for (int way = 0; way < MODEL_WAYS; way++) {
+            struct model_lane_range *range = &reader->lane->cost[way].ranges[reader->range];
+            bool *given = &draft->given[way][i];
+            if (is_of_all ? *given : read.way != (enum model_way) way)
+                continue;
+            *model_attribute_in(range, i) = read.values[i];
+            *given = !is_of_all;
+        }
+        model_lane_set_source(reader->lane, read.way, (enum model_attribute) i,
+                              reader->file->has_profile ? MODEL_SOURCE_PROFILE : MODEL_SOURCE_USER);
+    }
+    return true;
+}
+
+static bool fail_unknown(const struct reader *reader, struct model_error *why)
+{
+    return model_fail(why, "there is no such key %s; man multilane-plan lists them",
+                      reader->section == SECTION_TOP ? "above the first section"
+                                                     : "in this section");
+}
+
+static bool read_lane_key(struct reader *reader, const char *name, const char *value,
+                          struct model_error *why)
+{
+    uint32_t index;
+    const struct key *key = key_find(lane_keys, name);
+    if (attribute_is_key(name))
+        return read_attribute(reader, name, value, why);
+    if (reader->section == SECTION_LANE && key)
+        return key_read(key, value, reader->lane, why);
+    if (reader->section == SECTION_RANGE || strcmp(name, "group") != 0)
+        return fail_unknown(reader, why);
+    if (!find_group(reader, value, &index))
+        return false;
+    reader->lane->group = index + 1;
+    return true;
+}
+
+static bool read_group_bandwidth(struct reader *reader, const char *value, struct model_error *why)
+{
+    static const struct key bandwidth = {"bandwidth", KEY_BANDWIDTH,
+                                         offsetof(struct model_group, bandwidth_bytes_s)};
+    struct model_group *group = &reader->file->groups[reader->file->group_count];
+    group->id = reader->group + 1;
+    if (!key_read(&bandwidth, value, group, why))
+        return false;
+    reader->file->group_count++;
+    return true;
+}
+
+/* False: *why says what is wrong, or reader->error if that stays empty. */
+static bool read_section_key(struct reader *reader, const char *name, const char *value,
+                             struct model_error *why)
+{
+    struct lane_file *file = reader->file;
+    const struct key *key = NULL;
+    void *base = file;
+    switch (reader->section) {
+    case SECTION_LANE:
+    case SECTION_RANGE:
+        return read_lane_key(reader, name, value, why);
+    case SECTION_CLUSTER:
+        return !reader->cluster_key || reader->cluster_key(reader->cluster, name, value, why);
+    case SECTION_GROUP:
+        return strcmp(name, "bandwidth") ? fail_unknown(reader, why)
+                                         : read_group_bandwidth(reader, value, why);
+    case SECTION_COPY:
+        key = key_find(copy_keys, name);
+        base = &file->around.copy[reader->copy];
+        break;
+    case SECTION_PROFILE:
+        key = key_find(profile_keys, name);
+        break;
+    case SECTION_TOP:
+        key = key_find(top_keys, name);
+        break;
+    case SECTION_END:
+        break;
+    }
+    return key ? key_read(key, value, base, why) : fail_unknown(reader, why);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
-
-static bool read_cluster_key(struct reader *reader, const char *value, const struct key *key)
-{
-    struct model_error why;
-    return !reader->cluster_key || reader->cluster_key(reader->cluster, key->name, value, &why) ||
-           reader_refuse_value(reader, key->name, value, why.text);
-}
-
-/* The key of this name in this section; name == NULL: there is none. */
-static struct key find_key(const struct reader *reader, const char *name)
-{
-    static const struct key none = {NULL, NULL, 0};
-    bool costs = reader->section == SECTION_LANE || reader->section == SECTION_RANGE;
-    for (const struct key *key = sections[reader->section].keys; key->name; key++)
-        if (!strcmp(key->name, name))
-            return *key;
-    if (costs && reader_is_attribute(name))
-        return (struct key){name, reader_read_attribute, 0};
-    if (reader->section == SECTION_CLUSTER)
-        return (struct key){name, read_cluster_key, 0};
-    return none;
-}
 
 /* `name` lives as long as the reader: it points into the copy of the text. */
 static bool check_new(struct reader *reader, const char *name, const char *value)
 {
     for (uint32_t i = 0; i < reader->seen_count; i++)
         if (!strcmp(reader->seen[i], name))
-            return reader_refuse_value(reader, name, value, "this key is there already");
+            return refuse_value(reader, name, value, "this key is there already");
     if (reader->seen_count == KEYS_MAX)
-        return reader_refuse_value(reader, name, value, "there are too many keys in this section");
+        return refuse_value(reader, name, value, "there are too many keys in this section");
     reader->seen[reader->seen_count++] = name;
     return true;
 }
@@ -244,20 +390,15 @@ static bool read_key(struct reader *reader, char *line)
 {
     char *equals = strchr(line, '=');
     if (!equals)
-        return reader_refuse_line(reader, "this is neither [section] nor key = value:", line);
+        return refuse_line(reader, "this is neither [section] nor key = value:", line);
     *equals = 0;
     char *name = trim(line), *value = trim(equals + 1);
-    struct key key = find_key(reader, name);
-    if (!key.name)
-        return reader_refuse_value(
-            reader, name, value,
-            reader->section == SECTION_TOP
-                ? "there is no such key above the first section; man multilane-plan "
-                  "lists them"
-                : "there is no such key in this section; man multilane-plan lists them");
+    struct model_error why = {""};
     if (!*value)
-        return reader_refuse_value(reader, name, value, "the value is missing");
-    return check_new(reader, name, value) && key.read(reader, value, &key);
+        return refuse_value(reader, name, value, "the value is missing");
+    return check_new(reader, name, value) &&
+           (read_section_key(reader, name, value, &why) ||
+            (why.text[0] && refuse_value(reader, name, value, why.text)));
 }
 
 /* Text only: a byte that no editor would leave there means that this is another kind of file. */
@@ -288,10 +429,10 @@ static bool parse_line(struct reader *reader, char *line)
         return read_key(reader, line);
     char *end = line + strlen(line) - 1;
     if (*end != ']' || end == line)
-        return reader_refuse_line(reader, "the ] is missing:", line);
+        return refuse_line(reader, "the ] is missing:", line);
     *end = 0;
     if (reader->section == SECTION_END)
-        return reader_refuse_line(reader, "nothing follows [end], unlike", line);
+        return refuse_line(reader, "nothing follows [end], unlike", line);
     return begin_section(reader, trim(line + 1));
 }
 
@@ -310,7 +451,6 @@ static bool parse_lines(struct reader *reader, char *text, size_t length)
     if (reader->file->has_profile && reader->section != SECTION_END)
         return model_fail(reader->error, "%.80s: it is cut off: a profile ends with [end]",
                           reader->name);
-    end_section(reader);
     return true;
 }
 

@@ -11,12 +11,10 @@ libmultilane_common_la_SOURCES += \
 	common/lane/lane_file.h \
 	common/lane/lane_keys.c common/lane/lane_keys.h \
 	common/lane/lane_parse.c common/lane/lane_parse.h \
-	common/lane/lane_reader.c common/lane/lane_reader.h \
 	common/lane/last_cache.c common/lane/last_cache.h common/lane/processor_list.h \
 	common/lane/locality.c common/lane/locality.h \
 	common/lane/memory_limit.c common/lane/memory_limit.h \
 	common/lane/profile.c common/lane/profile.h \
 	common/lane/readers.c common/lane/readers.h \
 	common/lane/startup.c common/lane/startup.h \
-	common/lane/startup_measure.c common/lane/startup_measure.h \
-	common/lane/user_attributes.c common/lane/user_attributes.h
+	common/lane/startup_measure.c common/lane/startup_measure.h

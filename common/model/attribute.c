@@ -62,8 +62,8 @@ bool model_attribute_check(enum model_attribute attribute, double value, struct 
     if (attribute == MODEL_BANDWIDTH) {
         if ((value >= BANDWIDTH_MIN && value <= BANDWIDTH_MAX) || value == INFINITY)
             return true;
-        return model_fail(error, "bandwidth = %g is not from %g to %g bytes a second", value,
-                          BANDWIDTH_MIN, BANDWIDTH_MAX);
+        return model_fail(error, "bandwidth = %g: it is above 0, from %g to %g bytes a second",
+                          value, BANDWIDTH_MIN, BANDWIDTH_MAX);
     }
     if (value >= 0 && value <= MODEL_TIME_S_MAX)
         return true;

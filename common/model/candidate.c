@@ -2,19 +2,15 @@
 /* Candidates: sets of lanes, their lines, and where one line falls below another. */
 #include "common/model/candidate.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "common/model/cost_term.h"
 #include "common/model/group.h"
 
-/* The lines are sums of at most a few hundred terms, none negative, so their relative error is
- * below 2^-44. What differs by more is settled; the rest is computed without rounding. */
-#define ROUNDING 0x1p-42
-
-/* Below this the relative bound does not hold: numbers this small have lost digits. */
-#define TIME_TINY_S 1e-280
+/* Times that differ by less than this part of them are a tie. The lines are sums of at most a few
+ * hundred terms, none negative, so rounding puts them off by less than 2^-44; and no number in them
+ * is known to more than some percent. */
+#define TIE 0x1p-42
 
 /* --- sets of lanes ---------------------------------------------------------------------------- */
 
@@ -274,7 +270,6 @@ static void wire_is_processors(struct cost *cost)
 
 void candidate_evaluate(struct candidate *candidate, const struct plan_input *input, uint64_t bytes)
 {
-    candidate->cost.exact = NULL;
     candidate_cost(candidate, input, bytes, &candidate->cost);
     if (input->view == COST_OF_STREAM && input->around.wire_is_processors)
         wire_is_processors(&candidate->cost);
@@ -294,49 +289,6 @@ void candidate_evaluate(struct candidate *candidate, const struct plan_input *in
 
 /* --- comparing -------------------------------------------------------------------------------- */
 
-/* A stream's line is one stage, already rounded, and is taken as it is; so is one with a factor
- * that was measured. */
-static void candidate_exact(const struct candidate *candidate, const struct plan_input *input,
-                            struct cost_exact *exact)
-{
-    struct cost cost = {.exact = exact};
-    if (input->view == COST_OF_MESSAGE && !input->learned) {
-        candidate_cost(candidate, input, candidate->line_first, &cost);
-        return;
-    }
-    cost_begin(&cost, 1);
-    cost_add_fixed(&cost, COST_WIRE, 1, candidate->line.fixed_s);
-    cost_add_growth(&cost, COST_WIRE, 1, candidate->line.growth_s_byte);
-    cost_end(&cost);
-}
-
-static uint64_t candidate_fingerprint(const struct candidate *candidate,
-                                      const struct plan_input *input)
-{
-    struct cost_exact exact = {.only_fingerprint = true};
-    candidate_exact(candidate, input, &exact);
-    return exact.fingerprint;
-}
-
-/* Are both lines made of the very same terms? Such lines are frequent (get and put of one lane) and
- * need no exact arithmetic. Only asked where rounded times cannot tell the lines apart. */
-static bool lines_identical(const struct candidate *a, const struct candidate *b,
-                            const struct plan_input *input)
-{
-    return candidate_fingerprint(a, input) == candidate_fingerprint(b, input);
-}
-
-/* a - b without rounding, up to a factor above 0 */
-static void exact_difference(const struct candidate *a, const struct candidate *b,
-                             const struct plan_input *input, struct exact *offset,
-                             struct exact *slope)
-{
-    struct cost_exact of_a = {.only_fingerprint = false}, of_b = {.only_fingerprint = false};
-    candidate_exact(a, input, &of_a);
-    candidate_exact(b, input, &of_b);
-    cost_exact_difference(&of_a, &of_b, offset, slope);
-}
-
 /* Which one wins where both take equally long? */
 static bool wins_tie(const struct candidate *a, const struct candidate *b)
 {
@@ -349,61 +301,28 @@ static bool wins_tie(const struct candidate *a, const struct candidate *b)
     return a->order < b->order;
 }
 
-bool candidate_preferred(const struct candidate *a, const struct candidate *b,
-                         const struct plan_input *input, uint64_t bytes)
+bool candidate_preferred(const struct candidate *a, const struct candidate *b, uint64_t bytes)
 {
     double time_a = a->line.fixed_s + (double) bytes * a->line.growth_s_byte;
     double time_b = b->line.fixed_s + (double) bytes * b->line.growth_s_byte;
-    if (fabs(time_a - time_b) > ROUNDING * (time_a + time_b) && time_a + time_b > TIME_TINY_S)
-        return time_a < time_b;
-    if (lines_identical(a, b, input))
-        return wins_tie(a, b);
-    struct exact offset, slope;
-    exact_difference(a, b, input, &offset, &slope);
-    int sign = exact_sign_at(&offset, &slope, bytes);
-    return sign ? sign < 0 : wins_tie(a, b);
+    bool is_tie = fabs(time_a - time_b) <= TIE * (time_a + time_b);
+    return is_tie ? wins_tie(a, b) : time_a < time_b;
 }
 
-/* The first size in (from, to] at which challenger - best is below 0, or 0 with `ties`. It falls
- * with the size and is not so at `from`. */
-static uint64_t first_below(const struct exact *offset, const struct exact *slope, bool ties,
-                            uint64_t from, uint64_t to)
+uint64_t candidate_overtakes(const struct candidate *best, const struct candidate *challenger,
+                             uint64_t from, uint64_t to)
 {
-    int bound = ties ? 1 : 0;
-    if (exact_sign_at(offset, slope, to) >= bound)
+    /* Lines that are parallel as far as doubles tell do not meet, though far out a tie hides what
+     * stands between them. */
+    double growth = best->line.growth_s_byte, other = challenger->line.growth_s_byte;
+    if (growth - other <= TIE * (growth + other) || !candidate_preferred(challenger, best, to))
         return 0;
     while (to - from > 1) {
         uint64_t middle = from + (to - from) / 2;
-        if (exact_sign_at(offset, slope, middle) < bound)
+        if (candidate_preferred(challenger, best, middle))
             to = middle;
         else
             from = middle;
     }
     return to;
-}
-
-uint64_t candidate_overtakes(const struct candidate *best, const struct candidate *challenger,
-                             const struct plan_input *input, uint64_t from, uint64_t to)
-{
-    /* challenger <= best  <=>  size * den >= num; both are known to within their errors */
-    double den = best->line.growth_s_byte - challenger->line.growth_s_byte;
-    double den_error = ROUNDING * (best->line.growth_s_byte + challenger->line.growth_s_byte);
-    if (den + den_error <= 0)
-        return 0;
-    double num = challenger->line.fixed_s - best->line.fixed_s;
-    double num_error = ROUNDING * (challenger->line.fixed_s + best->line.fixed_s) + DBL_MIN;
-    if (num - num_error > (double) to * (den + den_error))
-        return 0;
-    double earliest = (num - num_error) / (den + den_error);
-    double latest = (num + num_error) / (den - den_error);
-    if (den > den_error && earliest > (double) from && latest < 0x1p52 &&
-        ceil(earliest) > floor(latest)) { /* no whole size is in doubt */
-        uint64_t first = (uint64_t) ceil(latest);
-        return first <= to ? first : 0;
-    }
-    if (lines_identical(best, challenger, input))
-        return 0;
-    struct exact offset, slope;
-    exact_difference(challenger, best, input, &offset, &slope);
-    return first_below(&offset, &slope, wins_tie(challenger, best), from, to);
 }

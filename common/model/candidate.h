@@ -50,13 +50,12 @@ void candidate_evaluate(struct candidate *candidate, const struct plan_input *in
 
 /* Both lines hold at `bytes`. Is `a` to be used there rather than `b`? The quicker one; a tie goes
  * to rendezvous, then to the order of the table, then to fewer lanes, then to what does not copy.
- * Decided without rounding. */
-bool candidate_preferred(const struct candidate *a, const struct candidate *b,
-                         const struct plan_input *input, uint64_t bytes);
+ */
+bool candidate_preferred(const struct candidate *a, const struct candidate *b, uint64_t bytes);
 
 /* `best` is preferred at `from`, and both lines hold to `to`. The first size after `from`, up to
  * `to`, at which `challenger` is preferred; 0: none. */
 uint64_t candidate_overtakes(const struct candidate *best, const struct candidate *challenger,
-                             const struct plan_input *input, uint64_t from, uint64_t to);
+                             uint64_t from, uint64_t to);
 
 #endif

@@ -26,8 +26,6 @@ struct cost_line {
     double growth_s_byte;
 };
 
-struct cost_exact; /* cost_term.h: the same terms without rounding */
-
 /* The cost of one protocol over one set of lanes for messages of first_bytes to last_bytes, both
  * included. The lines hold everything, the bias d too. */
 struct cost {
@@ -36,13 +34,49 @@ struct cost {
     struct cost_line stage[COST_STAGES];
     struct cost_line registration; /* what of it registering takes, before the bias */
 
-    /* Used while the terms are added, and to compare two costs to the byte: see cost_term.h. */
+    /* Used while the terms are added. */
     double scale;
     double bandwidth_bytes_s;
-    struct cost_exact *exact; /* null: it is not asked for */
 };
 
 double cost_of_stage(const struct cost *cost, enum cost_stage stage, uint64_t bytes);
 double cost_of(const struct cost *cost, enum cost_view view, uint64_t bytes);
+
+/* The line of the sum of the stages. */
+struct cost_line cost_sum_line(const struct cost *cost);
+
+/* --- how a protocol writes down what it costs, term by term ----------------------------------- */
+
+/* Empties the cost; what is added is multiplied by `scale` in the end. */
+void cost_begin(struct cost *cost, double scale);
+
+/* Adds weight * value seconds, or seconds a byte, to one stage. Weights are small whole numbers. */
+static inline void cost_add_fixed(struct cost *cost, enum cost_stage stage, int weight,
+                                  double seconds)
+{
+    cost->stage[stage].fixed_s += weight * seconds;
+}
+
+static inline void cost_add_growth(struct cost *cost, enum cost_stage stage, int weight,
+                                   double seconds_byte)
+{
+    cost->stage[stage].growth_s_byte += weight * seconds_byte;
+}
+
+/* Adds to the bandwidth of the wire. */
+static inline void cost_add_bandwidth(struct cost *cost, double bytes_s)
+{
+    cost->bandwidth_bytes_s += bytes_s;
+}
+
+/* The lines do not hold above `last_bytes`. */
+static inline void cost_bound(struct cost *cost, uint64_t last_bytes)
+{
+    if (last_bytes < cost->last_bytes)
+        cost->last_bytes = last_bytes;
+}
+
+/* Turns the terms into the lines of the stages. */
+void cost_end(struct cost *cost);
 
 #endif

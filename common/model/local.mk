@@ -4,9 +4,7 @@ libmultilane_common_la_SOURCES += \
 	common/model/attribute.c common/model/attribute.h \
 	common/model/candidate.c common/model/candidate.h \
 	common/model/cost.c common/model/cost.h \
-	common/model/cost_term.c common/model/cost_term.h \
 	common/model/error.h \
-	common/model/exact.c common/model/exact.h \
 	common/model/flow.c common/model/flow.h \
 	common/model/group.c common/model/group.h \
 	common/model/lane.c common/model/lane.h \
@@ -16,5 +14,5 @@ libmultilane_common_la_SOURCES += \
 	common/model/plan_input.c common/model/plan_input.h \
 	common/model/protocol.c common/model/protocol.h
 # A fused multiply-add where one compiler sees one and another does not would give them different
-# times; the thresholds are exact either way.
+# times, and so other plans.
 libmultilane_common_la_CFLAGS += -ffp-contract=off

@@ -173,6 +173,15 @@ bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
     return true;
 }
 
+void text_more(char *text, size_t size, const char *format, ...)
+{
+    size_t length = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + length, size - length, format, arguments);
+    va_end(arguments);
+}
+
 const char *number_print_size(uint64_t bytes, char out[NUMBER_SIZE_CHARS])
 {
     static const char suffixes[] = " kmgt";

@@ -4,6 +4,7 @@
 #define COMMON_MODEL_NUMBER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/model/error.h"
@@ -27,6 +28,10 @@ bool number_parse_count(const char *text, uint64_t least, uint64_t most, uint64_
 /* "LO-HI", two sizes, both included, LO not above HI; a single size is a range of one. */
 bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
                         struct model_error *error);
+
+/* Appends to a text, which ends and fits whatever is appended. */
+__attribute__((format(printf, 3, 4))) void text_more(char *text, size_t size, const char *format,
+                                                     ...);
 
 /* Writes bytes as people say them, exactly: "4k", "3951429", "inf". Returns `out`. */
 #define NUMBER_SIZE_CHARS 24

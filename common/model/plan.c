@@ -168,7 +168,7 @@ static struct candidate *best_at(const struct walk *walk, uint64_t bytes)
 {
     struct candidate *best = walk->active[0];
     for (uint32_t i = 1; i < walk->active_count; i++)
-        if (candidate_preferred(walk->active[i], best, walk->input, bytes))
+        if (candidate_preferred(walk->active[i], best, bytes))
             best = walk->active[i];
     return best;
 }
@@ -182,11 +182,10 @@ static struct candidate *next_best(const struct walk *walk, const struct candida
     *size = 0;
     for (uint32_t i = 0; i < walk->active_count; i++) {
         struct candidate *challenger = walk->active[i];
-        uint64_t at =
-            challenger == best ? 0 : candidate_overtakes(best, challenger, walk->input, from, end);
+        uint64_t at = challenger == best ? 0 : candidate_overtakes(best, challenger, from, end);
         if (!at)
             continue;
-        if (at < *size || !next || candidate_preferred(challenger, next, walk->input, at)) {
+        if (at < *size || !next || candidate_preferred(challenger, next, at)) {
             next = challenger;
             *size = at;
             end = at; /* later ones do not matter */

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/cost_term.h"
+#include "common/model/cost.h"
 #include "common/model/group.h"
+#include "common/model/number.h"
 
 #define STAGE_BYTES_DEFAULT (UINT64_C(512) << 10)
 
@@ -263,7 +264,7 @@ static void copy_pipeline(lane_set lanes, uint32_t count, const struct model_sur
 {
     const struct model_copy *copy = copy_of(around);
     double copied_bytes_s = 0, all_bytes_s = 0, sender_copies = 0;
-    struct cost wire = {.exact = NULL};
+    struct cost wire;
     memset(pipeline, 0, sizeof *pipeline);
     for (uint32_t i = 0; i < count; i++) {
         const struct model_lane_range *range = range_for(lanes[i], MODEL_BY_SEND, bytes, cost);
@@ -452,7 +453,7 @@ static void rndv_staged_cost(lane_set lanes, uint32_t count,
 {
     const struct model_copy *copy = copy_of(around);
     struct pipeline pipeline;
-    struct cost wire = {.exact = NULL};
+    struct cost wire;
     cost_begin(&wire, 1);
     add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, &wire);
     for (uint32_t i = 0; i < count; i++)
@@ -550,12 +551,10 @@ const struct model_protocol *const model_protocols[MODEL_PROTOCOLS] = {MODEL_PRO
 int model_protocol_find(const char *name, struct model_error *error)
 {
     char known[160] = "";
-    size_t length = 0;
     for (int i = 0; i < MODEL_PROTOCOLS; i++) {
         if (!strcmp(name, model_protocols[i]->name))
             return i;
-        length += (size_t) snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
-                                    model_protocols[i]->name);
+        text_more(known, sizeof known, "%s%s", i ? ", " : "", model_protocols[i]->name);
     }
     model_fail(error, "there is no protocol \"%.40s\"; known are %s", name, known);
     return -1;

@@ -131,7 +131,7 @@ struct model_protocol {
                     const struct model_surroundings *around, uint64_t *bytes);
 
     /* The cost at `bytes` and how far, from there on, the same lines hold (cost->last_bytes).
-     * Writes nothing but `cost`, through the functions of cost_term.h, first of all cost_begin. */
+     * Writes nothing but `cost`, through the functions of cost.h, first of all cost_begin. */
     void (*cost)(const struct model_lane *const *lanes, uint32_t count,
                  const struct model_surroundings *around, uint64_t bytes, struct cost *cost);
 };

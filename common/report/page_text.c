@@ -2,9 +2,10 @@
 /* The words for waits and requests. */
 #include "common/report/page_text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "common/model/number.h"
 
 const char *page_collective_name(uint32_t collective)
 {
@@ -70,23 +71,12 @@ void page_comm_text(const struct page_comm *comm, char *text, size_t size)
                  comm->size);
 }
 
-/* Appends to a text. */
-__attribute__((format(printf, 3, 4))) static void more(char *text, size_t size, const char *format,
-                                                       ...)
-{
-    size_t length = strlen(text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text + length, size - length, format, list);
-    va_end(list);
-}
-
 static void target_text(const struct page_request *row, char *text, size_t size)
 {
     if (row->peer.rank == PAGE_ANY_RANK)
-        more(text, size, row->rank == PAGE_ANY ? "any rank" : "rank %d there", row->rank);
+        text_more(text, size, row->rank == PAGE_ANY ? "any rank" : "rank %d there", row->rank);
     else
-        more(text, size, "rank %u", row->peer.rank);
+        text_more(text, size, "rank %u", row->peer.rank);
 }
 
 void page_request_text(const struct page_request *row, char *text, size_t size)
@@ -96,19 +86,19 @@ void page_request_text(const struct page_request *row, char *text, size_t size)
     text[0] = '\0';
     if (row->kind == PAGE_OTHER) {
         if (row->collective)
-            more(text, size, "%s, %s", page_collective_name(row->collective), comm);
+            text_more(text, size, "%s, %s", page_collective_name(row->collective), comm);
         else
-            more(text, size, "a request of another kind");
+            text_more(text, size, "a request of another kind");
         return;
     }
     target_text(row, text, size);
     if (row->collective)
         ; /* the call's name says it */
     else if (row->tag == PAGE_ANY)
-        more(text, size, ", any tag");
+        text_more(text, size, ", any tag");
     else
-        more(text, size, ", tag %d", row->tag);
-    more(text, size, ", %s", comm);
+        text_more(text, size, ", tag %d", row->tag);
+    text_more(text, size, ", %s", comm);
 }
 
 static const char *stage_text(const struct page_request *row)
@@ -133,13 +123,13 @@ void page_wait_text(const struct page_wait *wait, uint64_t now_ns, char *text, s
     page_time_text(now_ns > wait->since_ns ? now_ns - wait->since_ns : 0, time, sizeof(time));
     snprintf(text, size, "waits %s in %s", time, page_call_name(wait));
     if (wait->call == PAGE_FINALIZE)
-        more(text, size, " for the other ranks to come there");
+        text_more(text, size, " for the other ranks to come there");
     for (uint32_t i = 0; i < wait->row_count && i < 2; i++) {
         page_request_text(&wait->rows[i], request, sizeof(request));
-        more(text, size, "%s %s%s", i ? ", and" : " for", request, stage_text(&wait->rows[i]));
+        text_more(text, size, "%s %s%s", i ? ", and" : " for", request, stage_text(&wait->rows[i]));
     }
     if (wait->outstanding > 2)
-        more(text, size, ", and %u more requests", wait->outstanding - 2);
+        text_more(text, size, ", and %u more requests", wait->outstanding - 2);
 }
 
 const struct page_peer *page_peer_of(const struct page *page, const struct page_process *name)

@@ -5,11 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "common/model/cost_term.h"
 #include "common/model/number.h"
 #include "common/report/table.h"
-
-#define LANES_CHARS (MODEL_LANES_MAX * 60)
 
 uint64_t plan_last_shown(const struct plan_entry *entry)
 {
@@ -25,22 +22,18 @@ double plan_time(const struct plan_input *input, const struct plan_entry *entry,
     return plan_predict(input, entry, bytes, &cost) ? cost_of(&cost, input->view, bytes) : NAN;
 }
 
-/* The lanes of an entry and, where they are several, the part of a message that each has at the
- * speeds the plan knows. */
-static const char *lanes_text(const struct plan_input *input, const struct plan_entry *entry,
-                              char text[LANES_CHARS])
+const char *plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry,
+                            char text[PLAN_LANES_CHARS])
 {
-    size_t length = 0;
-    for (uint32_t i = 0; i < entry->lane_count && length < LANES_CHARS; i++) {
-        const char *name = input->lanes[entry->lanes[i]].name;
-        length += (size_t) (entry->lane_count == 1
-                                ? snprintf(text, LANES_CHARS, "%s", name)
-                                : snprintf(text + length, LANES_CHARS - length, "%s%s %.0f%%",
-                                           i ? " + " : "", name,
-                                           100.0 * entry->weights[i] / PLAN_WEIGHT_ONE));
+    text[0] = '\0';
+    for (uint32_t i = 0; i < entry->lane_count; i++) {
+        text_more(text, PLAN_LANES_CHARS, "%s%s", i ? " + " : "",
+                  input->lanes[entry->lanes[i]].name);
+        if (entry->lane_count > 1)
+            text_more(text, PLAN_LANES_CHARS, " %.0f%%",
+                      100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
     }
-    if (length < LANES_CHARS)
-        snprintf(text + length, LANES_CHARS - length, "%s", plan_entry_manner(entry));
+    text_more(text, PLAN_LANES_CHARS, "%s", plan_entry_manner(entry));
     return text;
 }
 
@@ -65,18 +58,81 @@ void plan_table_print(FILE *out, const struct plan_input *input, const struct pl
                     : "from\tto\tprotocol\tdecided by\tlane\tpredicted");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[LANES_CHARS], use[160] = "";
+        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[PLAN_LANES_CHARS], use[160] = "";
         char low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
         if (uses)
             use_text(&uses[i], use);
-        table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s to %s%s",
-                  number_print_size(entry->first_bytes, from),
-                  number_print_size(entry->largest_bytes, to), entry->protocol->name,
-                  i ? plan_decider_name(entry->decided_by) : "", lanes_text(input, entry, lanes),
-                  number_print_time(plan_time(input, entry, entry->first_bytes), low),
-                  number_print_time(plan_time(input, entry, plan_last_shown(entry)), high), use);
+        table_row(
+            &table, "%s\t%s\t%s\t%s\t%s\t%s to %s%s", number_print_size(entry->first_bytes, from),
+            number_print_size(entry->largest_bytes, to), entry->protocol->name,
+            i ? plan_decider_name(entry->decided_by) : "", plan_lanes_text(input, entry, lanes),
+            number_print_time(plan_time(input, entry, entry->first_bytes), low),
+            number_print_time(plan_time(input, entry, plan_last_shown(entry)), high), use);
     }
     table_print(&table, out, indent);
+}
+
+/* --- lanes ------------------------------------------------------------------------------------ */
+
+/* The source of most numbers of one range, and the numbers from other sources. */
+static void sources_text(const uint8_t source[MODEL_ATTRIBUTES], char *text, size_t size)
+{
+    int counts[MODEL_SOURCES] = {0}, most = 0;
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        counts[source[i]]++;
+    for (int i = 0; i < MODEL_SOURCES; i++)
+        if (counts[i] > counts[most])
+            most = i;
+    snprintf(text, size, "%s", model_source_name((enum model_source) most));
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        if (source[i] != most)
+            text_more(text, size, ", %s %s", model_attribute_name((enum model_attribute) i),
+                      model_source_name(source[i]));
+}
+
+static void range_row(struct table *table, const struct plan_input *input,
+                      const struct model_lane *lane, int way, uint32_t number, const char *seen)
+{
+    const struct model_lane_range *range = &lane->cost[way].ranges[number];
+    double overhead_s = range->overhead_send_s + range->overhead_receive_s;
+    struct cost_line registers = model_registration(lane, range, &input->around);
+    char size[NUMBER_SIZE_CHARS], latency[NUMBER_TIME_CHARS], overhead[NUMBER_TIME_CHARS];
+    char registration[NUMBER_TIME_CHARS + 32], sources[200];
+    sources_text(lane->source[way][number], sources, sizeof(sources));
+    number_print_time(registers.fixed_s, registration);
+    if (registers.growth_s_byte > 0)
+        text_more(registration, sizeof(registration), " + %.4g ns/KiB",
+                  registers.growth_s_byte * 1024e9);
+    table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s%s\t%s\t%s", lane->name,
+              model_way_name((enum model_way) way), number_print_size(range->largest_bytes, size),
+              number_print_time(range->latency_s, latency), number_print_time(overhead_s, overhead),
+              range->bandwidth_bytes_s / 1e9, seen, registration, sources);
+}
+
+void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_seen seen_at,
+                      const void *context, const char *indent)
+{
+    struct table table;
+    table_init(&table, seen_at ? "lane\tway\tup to\tlatency\toverhead\tbandwidth\tseen"
+                                 "\tregistration\tgiven by"
+                               : "lane\tway\tup to\tlatency\toverhead\tbandwidth\tregistration"
+                                 "\tgiven by");
+    for (uint32_t i = 0; i < input->lane_count; i++)
+        for (int way = 0; way < MODEL_WAYS; way++)
+            for (uint32_t r = 0; r < input->lanes[i].cost[way].range_count; r++) {
+                double seen_bytes_s =
+                    seen_at ? seen_at(context, (int) i, (enum model_way) way, r) : 0;
+                char seen[32] = "";
+                if (seen_bytes_s > 0)
+                    snprintf(seen, sizeof(seen), "\t%.3g GB/s", seen_bytes_s / 1e9);
+                range_row(&table, input, &input->lanes[i], way, r,
+                          seen_at && !seen[0] ? "\t" : seen);
+            }
+    table_print(&table, out, indent);
+    for (uint32_t i = 0; i < input->lane_count; i++)
+        if (input->lanes[i].shared_bytes_s > 0)
+            fprintf(out, "%s%s: the device carries %.4g GB/s for all processes of a node\n", indent,
+                    input->lanes[i].name, input->lanes[i].shared_bytes_s / 1e9);
 }
 
 /* --- the terms of a switch -------------------------------------------------------------------- */

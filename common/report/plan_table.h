@@ -21,9 +21,21 @@ uint64_t plan_last_shown(const struct plan_entry *entry);
 /* What the model expects of an entry at `bytes`; not a number where it cannot say. */
 double plan_time(const struct plan_input *input, const struct plan_entry *entry, uint64_t bytes);
 
+/* The lanes of an entry and, where they are several, the part of a message that each has at the
+ * speeds the plan knows. Returns `text`. */
+#define PLAN_LANES_CHARS (MODEL_LANES_MAX * 60)
+const char *plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry,
+                            char text[PLAN_LANES_CHARS]);
+
 /* One row an entry, each line after `indent`; `uses`, one an entry, may be null. */
 void plan_table_print(FILE *out, const struct plan_input *input, const struct plan *plan,
                       const struct plan_use *uses, const char *indent);
+
+/* What the lanes cost: one row a way and range, and where its numbers come from. `seen_at`, which
+ * may be null, says what traffic has shown of a bandwidth; 0: nothing. */
+typedef double (*plan_lane_seen)(const void *context, int lane, enum model_way way, uint32_t range);
+void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_seen seen_at,
+                      const void *context, const char *indent);
 
 /* For each switch both protocols' terms, the size at which their lines meet, and what bounded it.
  */

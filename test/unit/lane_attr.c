@@ -73,6 +73,24 @@ static void registration_is_what_the_user_says(void)
     }
 }
 
+static void one_way_is_set_alone(void)
+{
+    struct model_lane lane = lane_with_costs();
+    struct model_error error;
+    const char *text = "tcp:get_latency=7e-6,overhead_send=3e-7";
+    CHECK(attr_check(text, &error), "%s", error.text);
+    attr_apply(text, "tcp", NULL, &lane);
+    CHECK(lane.cost[MODEL_BY_GET].ranges[0].latency_s == 7e-6 &&
+              lane.cost[MODEL_BY_SEND].ranges[0].latency_s == 1e-6,
+          "of gets alone");
+    CHECK(lane.cost[MODEL_BY_SEND].ranges[0].overhead_send_s == 3e-7 &&
+              lane.cost[MODEL_BY_SEND].ranges[0].overhead_receive_s == 1e-7,
+          "of the sender alone");
+    CHECK(lane.source[MODEL_BY_SEND][0][MODEL_LATENCY] != MODEL_SOURCE_USER &&
+              lane.source[MODEL_BY_GET][0][MODEL_LATENCY] == MODEL_SOURCE_USER,
+          "whose latency it is");
+}
+
 static void what_stands_later_counts(void)
 {
     struct model_lane lane = lane_with_costs();
@@ -142,6 +160,8 @@ static void bad_texts_are_refused_by_what_is_wrong(void)
         {"tcp:latency=1e999", "1e999"},
         {"tcp:latency= 1", " 1"},
         {"tcp:speed=1", "speed"},
+        {"tcp:back_latency=1", "back_latency"},
+        {"tcp:get_bandwidth=0", "above 0"},
         {"tcp:bandwidth=0", "above 0"},
         {"tcp:latency=1,,overhead=1", "key=value"},
         {"tcp:latency=1;;tcp:latency=1", "BTL"},
@@ -222,6 +242,7 @@ int main(void)
 {
     good_texts_are_applied();
     registration_is_what_the_user_says();
+    one_way_is_set_alone();
     what_stands_later_counts();
     nothing_is_nothing();
     lanes_are_grouped();

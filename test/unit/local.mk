@@ -30,7 +30,7 @@ test_unit_model_cluster_LDADD = libmultilane_tools.la
 test_unit_model_effective_LDADD = libmultilane_tools.la -lm
 test_unit_model_equation_LDADD = libmultilane_tools.la
 test_unit_model_learned_LDADD = libmultilane_common.la -lm
-test_unit_model_number_LDADD = libmultilane_common.la
+test_unit_model_number_LDADD = libmultilane_tools.la
 test_unit_model_plan_LDADD = libmultilane_common.la
 test_unit_model_property_LDADD = libmultilane_tools.la
 

@@ -80,7 +80,6 @@ static void add_cluster(uint64_t *chance)
     point.receive_overhead_s = chance_value(chance, 1e-6);
     point.user_overhead_s = chance_value(chance, 1e-6);
     if (cluster_broadcast(&point, 13, 20, &broadcast, NULL)) {
-        add_real(broadcast.corrected_s);
         add_real(broadcast.simulated_s);
     }
     for (int i = 0; i < 20; i++) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "common/model/exact.h"
+#include "tools/model/exact.h"
 #include "common/model/number.h"
 
 static void reals_are_read_or_refused(void)

@@ -16,7 +16,7 @@
 #include "load.h"
 #include "report.h"
 #include "tools/lane/profile_write.h"
-#include "tools/model/fit_pieces.h"
+#include "tools/options.h"
 
 #define EXIT_USAGE  2
 #define EXIT_FAILED 1 /* something could not be allocated or written */
@@ -47,35 +47,24 @@ struct options {
 static const struct effort efforts[] = {
     {30, 5, UINT64_C(64) << 20}, {5, 3, UINT64_C(16) << 20}, {120, 9, UINT64_C(64) << 20}};
 
-static const char *options_read(int argc, char **argv, struct options *options)
+static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
 {
-    *options = (struct options){.effort = efforts[0]};
-    for (int i = 1; i < argc; i++) {
-        bool has_value = i + 1 < argc;
-        if (strcmp(argv[i], "--quick") == 0)
-            options->effort = efforts[1];
-        else if (strcmp(argv[i], "--thorough") == 0)
-            options->effort = efforts[2];
-        else if (strcmp(argv[i], "--output") == 0 && has_value)
-            options->output = argv[++i];
-        else if (strcmp(argv[i], "--plot") == 0 && has_value)
-            options->plot = argv[++i];
-        else if (strcmp(argv[i], "--site") == 0)
-            options->site = true;
-        else if (strcmp(argv[i], "--no-write") == 0)
-            options->no_write = true;
-        else if (strcmp(argv[i], "--device") == 0)
-            options->device = true;
-        else if (strcmp(argv[i], "--lanes") == 0)
-            options->lanes = true;
-        else if (strcmp(argv[i], "--help") == 0)
-            options->help = true;
-        else if (strcmp(argv[i], "--version") == 0)
-            options->version = true;
-        else
-            return argv[i];
-    }
-    return NULL;
+    bool quick = false, thorough = false;
+    const struct option_row rows[] = {{"quick", OPTION_FLAG, &quick, NULL, NULL},
+                                      {"thorough", OPTION_FLAG, &thorough, NULL, NULL},
+                                      {"output", OPTION_TEXT, &options->output, NULL, NULL},
+                                      {"site", OPTION_FLAG, &options->site, NULL, NULL},
+                                      {"no-write", OPTION_FLAG, &options->no_write, NULL, NULL},
+                                      {"plot", OPTION_TEXT, &options->plot, NULL, NULL},
+                                      {"device", OPTION_FLAG, &options->device, NULL, NULL},
+                                      {"lanes", OPTION_FLAG, &options->lanes, NULL, NULL},
+                                      {"help", OPTION_FLAG, &options->help, NULL, NULL},
+                                      {"version", OPTION_FLAG, &options->version, NULL, NULL},
+                                      {.name = NULL}};
+    int first = options_read(argc, argv, rows, error);
+    options->effort = efforts[quick ? 1 : thorough ? 2 : 0];
+    return first >= 0 &&
+           (first == argc || model_fail(error, "it takes no argument %.60s", argv[first]));
 }
 
 static int complain(const char *what, const char *why)
@@ -250,11 +239,8 @@ static void predictions_report(struct calibration *calibration, const struct pla
                                uint32_t lanes, const struct cluster_model *model)
 {
     struct measure_blocks blocks;
-    struct measure_overlap overlaps[MEASURE_OVERLAPS];
     measure_blocks(&calibration->session, peer->rank, lanes, model, &blocks);
     report_blocks(stdout, &blocks);
-    measure_overlap(&calibration->session, peer->rank, lanes, model, overlaps);
-    report_overlap(stdout, overlaps);
 }
 
 /* Of the lane that control messages of this peer take: the first that can send. */
@@ -500,7 +486,7 @@ int main(int argc, char **argv)
     struct model_error error;
     int status = EXIT_SUCCESS;
     setenv("OMPI_MCA_pml", "multilane", 0);
-    const char *unknown = options_read(argc, argv, &calibration.options);
+    bool is_good = read_options(argc, argv, &calibration.options, &error);
     bool just_say = calibration.options.help || calibration.options.version;
     if (just_say) {
         fputs(calibration.options.help ? usage : "multilane-calibrate " PACKAGE_VERSION "\n",
@@ -511,11 +497,10 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &session->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &session->ranks);
     session->pml = interface_find();
-    const char *reason =
-        unknown ? "no such option, or its value is missing; --help lists them: " : refuse(session);
+    const char *reason = is_good ? refuse(session) : error.text;
     if (reason) {
         if (session->rank == 0)
-            fprintf(stderr, "multilane-calibrate: %s%s\n", reason, unknown ? unknown : "");
+            fprintf(stderr, "multilane-calibrate: %s\n", reason);
         MPI_Finalize();
         return EXIT_USAGE;
     }

@@ -543,31 +543,3 @@ void measure_blocks(struct session *session, int peer, uint32_t lanes,
         block->exchange_predicted_s = cluster_exchange(&out->point, block->packets);
     }
 }
-
-#define OVERLAP_TURNS 9
-
-void measure_overlap(struct session *session, int peer, uint32_t lanes,
-                     const struct cluster_model *model,
-                     struct measure_overlap out[MEASURE_OVERLAPS])
-{
-    static const uint64_t sizes[MEASURE_OVERLAPS] = {4096, 65536, 1048576};
-    for (int i = 0; i < MEASURE_OVERLAPS; i++) {
-        struct order order = {.protocol = MULTILANE_MEASURE_PLANNED,
-                              .lanes = lanes,
-                              .count = 1,
-                              .bytes = sizes[i] < session->buffer_bytes ? sizes[i]
-                                                                        : session->buffer_bytes};
-        double alone[OVERLAP_TURNS], both[OVERLAP_TURNS];
-        for (int turn = 0; turn < OVERLAP_TURNS; turn++)
-            alone[turn] = session_overlapped(session, peer, &order, 0);
-        double alone_s = median_of(alone, OVERLAP_TURNS);
-        for (int turn = 0; turn < OVERLAP_TURNS; turn++)
-            both[turn] = session_overlapped(session, peer, &order, alone_s);
-        struct cluster_point point;
-        uint64_t packet = order.bytes < model->packet_bytes ? order.bytes : model->packet_bytes;
-        cluster_at(model, packet, 2, &point);
-        double hidden = (2 * alone_s - median_of(both, OVERLAP_TURNS)) / alone_s;
-        out[i] = (struct measure_overlap){order.bytes, fmin(1, fmax(0, hidden)),
-                                          cluster_overlap(&point)};
-    }
-}

@@ -85,17 +85,6 @@ struct measure_blocks {
 void measure_blocks(struct session *session, int peer, uint32_t lanes,
                     const struct cluster_model *model, struct measure_blocks *out);
 
-/* What part of a message's time the sender may compute: as measured, and 1 - O_s/g, which the gap
- * leaves it. */
-#define MEASURE_OVERLAPS 3
-struct measure_overlap {
-    uint64_t bytes;
-    double measured, predicted;
-};
-void measure_overlap(struct session *session, int peer, uint32_t lanes,
-                     const struct cluster_model *model,
-                     struct measure_overlap out[MEASURE_OVERLAPS]);
-
 /* Both until rank 0 knows that it is over. Room for MEASURE_BROADCAST_SIZES; returns how many. The
  * times are sorted. */
 uint32_t measure_broadcast_pairs(const struct cluster_model *model, uint32_t processes,

@@ -2,10 +2,8 @@
 /* What multilane-calibrate says of its measurements: tables, and a drawing. */
 #include "report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/model/number.h"
 #include "common/report/table.h"
@@ -28,16 +26,13 @@ static void quality_table(FILE *out, const struct lane_result *result)
     table_print(&table, out, "  ");
 }
 
-static struct plan *plan_of(const struct lane_result *result,
-                            const struct model_surroundings *around)
+static void input_of(const struct lane_result *result, const struct model_surroundings *around,
+                     struct plan_input *input)
 {
-    struct plan_input input;
-    struct model_error why;
-    plan_input_init(&input);
-    input.lanes = &result->lane;
-    input.lane_count = 1;
-    input.around = *around;
-    return plan_build(&input, &why);
+    plan_input_init(input);
+    input->lanes = &result->lane;
+    input->lane_count = 1;
+    input->around = *around;
 }
 
 /* A switch point lies where the two protocols differ by less than twice what they are off by. */
@@ -69,11 +64,6 @@ static void switch_table(FILE *out, const struct lane_result *result,
 
 /* --- regret: the plan's choice beside the fastest, as measured -------------------------------- */
 
-struct regret {
-    uint64_t bytes;
-    double chosen_s, best_s;
-};
-
 static const struct sample *sample_of(const struct sample *medians, uint32_t count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -82,65 +72,50 @@ static const struct sample *sample_of(const struct sample *medians, uint32_t cou
     return NULL;
 }
 
-/* For every size at which what the plan chooses was measured; the caller frees it. */
-static struct regret *regrets_of(const struct lane_result *result, const struct plan *plan,
-                                 uint32_t *count)
-{
-    struct sample *medians[MODEL_PROTOCOLS];
-    uint32_t counts[MODEL_PROTOCOLS];
-    struct regret *regrets = calloc(SAMPLES_MAX * MODEL_PROTOCOLS, sizeof(*regrets));
-    *count = 0;
-    for (int i = 0; i < MODEL_PROTOCOLS; i++) {
-        const struct effective_curve *curve = &result->samples.curves[i];
-        medians[i] = malloc((curve->count + 1) * sizeof(*medians[i]));
-        counts[i] =
-            medians[i] ? sample_medians(result->samples.samples[i], curve->count, medians[i]) : 0;
-    }
-    for (int i = 0; regrets && i < MODEL_PROTOCOLS; i++)
-        for (uint32_t j = 0; j < counts[i]; j++) {
-            uint64_t bytes = medians[i][j].bytes;
-            if (plan_lookup(plan, bytes)->protocol_index != (uint32_t) i)
-                continue;
-            struct regret *regret = &regrets[(*count)++];
-            *regret = (struct regret){bytes, medians[i][j].seconds, medians[i][j].seconds};
-            for (int k = 0; k < MODEL_PROTOCOLS; k++) {
-                const struct sample *other = sample_of(medians[k], counts[k], bytes);
-                if (other)
-                    regret->best_s = fmin(regret->best_s, other->seconds);
-            }
-        }
-    for (int i = 0; i < MODEL_PROTOCOLS; i++)
-        free(medians[i]);
-    return regrets;
-}
-
+/* The plan's choice at every size at which it was measured. */
 static void regret_line(FILE *out, const struct lane_result *result, const struct plan *plan)
 {
-    uint32_t count;
+    struct sample *medians[MODEL_PROTOCOLS];
+    uint32_t counts[MODEL_PROTOCOLS], count = 0;
     double logs = 0, worst = 1;
     uint64_t worst_bytes = 0;
     char size[NUMBER_SIZE_CHARS];
-    struct regret *regrets = regrets_of(result, plan, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        double ratio = regrets[i].chosen_s / regrets[i].best_s;
-        logs += log(ratio);
-        if (ratio > worst) {
-            worst = ratio;
-            worst_bytes = regrets[i].bytes;
-        }
+    for (int i = 0; i < MODEL_PROTOCOLS; i++) {
+        const struct effective_curve *curve = &result->samples.curves[i];
+        medians[i] = malloc((curve->count + 1) * sizeof(*medians[i]));
+        counts[i] = medians[i] ? sample_medians(curve->samples, curve->count, medians[i]) : 0;
     }
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++)
+        for (uint32_t j = 0; j < counts[i]; j++) {
+            const struct sample *chosen = &medians[i][j];
+            double best_s = chosen->seconds;
+            if (plan_lookup(plan, chosen->bytes)->protocol_index != i)
+                continue;
+            for (int k = 0; k < MODEL_PROTOCOLS; k++) {
+                const struct sample *other = sample_of(medians[k], counts[k], chosen->bytes);
+                best_s = other ? fmin(best_s, other->seconds) : best_s;
+            }
+            logs += log(chosen->seconds / best_s);
+            count++;
+            if (chosen->seconds / best_s > worst) {
+                worst = chosen->seconds / best_s;
+                worst_bytes = chosen->bytes;
+            }
+        }
     if (count)
         fprintf(out,
                 "  against the fastest protocol of each of %u sizes: %.1f %% slower in geometric "
                 "mean, %.1f %% at worst (%s bytes)\n",
                 (unsigned) count, 100 * (exp(logs / count) - 1), 100 * (worst - 1),
                 number_print_size(worst_bytes, size));
-    free(regrets);
+    for (int i = 0; i < MODEL_PROTOCOLS; i++)
+        free(medians[i]);
 }
 
 void report_lane(FILE *out, const struct lane_result *result,
                  const struct model_surroundings *around)
 {
+    struct plan_input input;
     fprintf(out, "\n%s\n", result->lane.name);
     if (result->samples.disturbed)
         fprintf(out, "  %u of %u samples left out: something disturbed them\n",
@@ -150,7 +125,8 @@ void report_lane(FILE *out, const struct lane_result *result,
         return;
     }
     quality_table(out, result);
-    struct plan *plan = plan_of(result, around);
+    input_of(result, around, &input);
+    struct plan *plan = plan_build(&input, NULL);
     if (!plan)
         return;
     switch_table(out, result, around, plan);
@@ -231,19 +207,6 @@ void report_blocks(FILE *out, const struct measure_blocks *blocks)
                 number_print_time(point->latency_s, times[2]));
 }
 
-void report_overlap(FILE *out, const struct measure_overlap overlaps[MEASURE_OVERLAPS])
-{
-    struct table table;
-    fprintf(out, "\npart of a message's time in which its sender can compute\n");
-    table_init(&table, "bytes\tmeasured\t(g - O_s) / g");
-    for (int i = 0; i < MEASURE_OVERLAPS; i++) {
-        char size[NUMBER_SIZE_CHARS];
-        table_row(&table, "%s\t%.0f %%\t%.0f %%", number_print_size(overlaps[i].bytes, size),
-                  100 * overlaps[i].measured, 100 * overlaps[i].predicted);
-    }
-    table_print(&table, out, "  ");
-}
-
 void report_cluster(FILE *out, const char *lane, const struct cluster_model *model)
 {
     const struct {
@@ -283,112 +246,23 @@ void report_cluster(FILE *out, const char *lane, const struct cluster_model *mod
 
 /* --- the drawing ------------------------------------------------------------------------------ */
 
-#define WIDTH  960
-#define TALL   420 /* times */
-#define LOW    110 /* regret, below them */
-#define HEIGHT (34 + TALL + 24 + LOW + 48)
-
-/* What is drawn of one lane. */
-struct lane_drawing {
-    const struct lane_result *result;
-    const struct model_surroundings *around;
-    const struct plan *plan; /* null: no line fits */
-};
-
-static double time_at(const void *context, int protocol, uint64_t bytes)
-{
-    const struct lane_drawing *lane = context;
-    if (!lane->plan || (protocol >= 0 && !lane->result->samples.curves[protocol].count))
-        return -1;
-    if (protocol < 0)
-        protocol = (int) plan_lookup(lane->plan, bytes)->protocol_index;
-    return effective_predict(&lane->result->lane, lane->around, (uint32_t) protocol, bytes);
-}
-
-static void scale(const struct lane_result *result, struct drawing *drawing)
-{
-    double least = INFINITY, most = 0, largest = 2;
-    for (int i = 0; i < MODEL_PROTOCOLS; i++)
-        for (uint32_t j = 0; j < result->samples.curves[i].count; j++) {
-            const struct sample *sample = &result->samples.samples[i][j];
-            least = fmin(least, sample->seconds);
-            most = fmax(most, sample->seconds);
-            largest = fmax(largest, (double) sample->bytes);
-        }
-    drawing->x_max = ceil(log2(largest));
-    drawing_scale(drawing, least, most);
-}
-
-static void draw_samples(const struct drawing *drawing, const struct lane_result *result)
-{
-    for (int i = 0; i < MODEL_PROTOCOLS; i++)
-        for (uint32_t j = 0; j < result->samples.curves[i].count; j++) {
-            const struct sample *sample = &result->samples.samples[i][j];
-            fprintf(drawing->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\" fill=\"%s\"/>\n",
-                    drawing_x(drawing, sample->bytes), drawing_y(drawing, sample->seconds),
-                    drawing_colours[i]);
-        }
-}
-
-#define REGRET_SHOWN 0.3 /* what fills the height */
-
-static void draw_regret(const struct drawing *drawing, const struct lane_result *result,
-                        const struct plan *plan)
-{
-    uint32_t count;
-    struct regret *regrets = regrets_of(result, plan, &count);
-    fprintf(drawing->out,
-            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">30 %%</text>"
-            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">slower</text>\n",
-            drawing->left - 6, drawing->foot - LOW + 4, drawing->left - 6, drawing->foot);
-    for (uint32_t i = 0; i < count; i++) {
-        double part = fmin((regrets[i].chosen_s / regrets[i].best_s - 1) / REGRET_SHOWN, 1);
-        double x = drawing_x(drawing, regrets[i].bytes);
-        fprintf(drawing->out,
-                "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#d55e00\" "
-                "stroke-width=\"5\"/>\n",
-                x, drawing->foot, x, drawing->foot - LOW * part);
-    }
-    free(regrets);
-}
-
-static void draw_lane(FILE *out, const struct lane_result *result,
-                      const struct model_surroundings *around, double top)
-{
-    struct drawing drawing = {.out = out,
-                              .left = 70,
-                              .top = top + 34,
-                              .width = WIDTH - 220,
-                              .height = TALL,
-                              .foot = top + 34 + TALL + 24 + LOW};
-    struct plan *plan = result->fitted ? plan_of(result, around) : NULL;
-    const struct lane_drawing lane = {result, around, plan};
-    scale(result, &drawing);
-    fprintf(out,
-            "<text x=\"70\" y=\"%.1f\" font-size=\"15\">%s: one-way time over size; below, how "
-            "much slower than the fastest protocol the plan's choice was</text>\n",
-            top + 20, result->lane.name);
-    drawing_axes(&drawing);
-    if (plan) {
-        drawing_switches(&drawing, plan);
-        draw_regret(&drawing, result, plan);
-    }
-    drawing_curves(&drawing, time_at, &lane);
-    draw_samples(&drawing, result);
-    plan_free(plan);
-}
-
 bool report_plot(const char *name, const struct lane_result *results, uint32_t count,
                  const struct model_surroundings *around, struct model_error *error)
 {
-    FILE *out = fopen(name, "we");
-    if (!out)
-        return model_fail(error, "%.120s: cannot be written: %s", name, strerror(errno));
-    drawing_begin(out, WIDTH, HEIGHT * count + 1);
+    struct plan_input inputs[MODEL_LANES_MAX];
+    struct drawing_panel panels[MODEL_LANES_MAX] = {{.plan = NULL}};
+    struct plan *plans[MODEL_LANES_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        input_of(&results[i], around, &inputs[i]);
+        plans[i] = results[i].fitted ? plan_build(&inputs[i], NULL) : NULL;
+        inputs[i].around.bias = 1; /* what was measured knows none */
+        panels[i] = (struct drawing_panel){
+            .plan = plans[i], .input = &inputs[i], .curves = results[i].samples.curves};
+        snprintf(panels[i].title, sizeof(panels[i].title), "%s: one-way time over size",
+                 results[i].lane.name);
+    }
+    bool is_good = drawing_write(name, panels, count, error);
     for (uint32_t i = 0; i < count; i++)
-        draw_lane(out, &results[i], around, HEIGHT * i);
-    drawing_end(out);
-    bool written = !ferror(out);
-    written = fclose(out) == 0 && written;
-    return written || model_fail(error, "%.120s: cannot be written", name);
+        plan_free(plans[i]);
+    return is_good;
 }

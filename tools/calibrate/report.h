@@ -21,11 +21,9 @@ void report_lane(FILE *out, const struct lane_result *result,
                  const struct model_surroundings *around);
 void report_pairs(FILE *out, const char *what, const struct measure_pair *pairs, uint32_t count);
 void report_blocks(FILE *out, const struct measure_blocks *blocks);
-void report_overlap(FILE *out, const struct measure_overlap overlaps[MEASURE_OVERLAPS]);
 void report_cluster(FILE *out, const char *lane, const struct cluster_model *model);
 
-/* An SVG: points as measured, lines as fitted, the plan's envelope, its switch points, and below
- * how much slower than the fastest the plan's choice was measured at each size. */
+/* Draws points as measured, lines as fitted, and the plan. At most MODEL_LANES_MAX results. */
 bool report_plot(const char *name, const struct lane_result *results, uint32_t count,
                  const struct model_surroundings *around, struct model_error *error);
 

@@ -217,7 +217,6 @@ static void obey(const struct session *session, const struct order *order)
         }
         break;
     case ORDER_STREAM:
-    case ORDER_CONFIRMED:
         receive_block(session, 0, order);
         done_to(0);
         break;
@@ -320,20 +319,11 @@ double session_trips_beside(struct session *session, int peer, const struct orde
     return trip_s;
 }
 
-/* The peer has read the order by the time that the clock starts. */
-static bool block_give(struct session *session, int peer, const struct order *order,
-                       enum order_kind kind)
-{
-    if (!order_give(session, peer, order, kind))
-        return false;
-    wait_idle(50e-6);
-    return true;
-}
-
 double session_block(struct session *session, int peer, const struct order *order)
 {
-    if (!block_give(session, peer, order, ORDER_BLOCKS))
+    if (!order_give(session, peer, order, ORDER_BLOCKS))
         return -1;
+    wait_idle(50e-6); /* the peer has read the order */
     double start = seconds_now();
     send_block(session, peer, order);
     receive_block(session, peer, order);
@@ -349,21 +339,6 @@ double session_exchange(struct session *session, int peer, const struct order *o
     for (int i = 1; i < EXCHANGES; i++)
         exchange_with(session, peer, order);
     return (seconds_now() - start) / (EXCHANGES - 1);
-}
-
-double session_overlapped(struct session *session, int peer, const struct order *order,
-                          double compute_s)
-{
-    MPI_Request request;
-    if (!block_give(session, peer, order, ORDER_CONFIRMED))
-        return -1;
-    double start = seconds_now();
-    MPI_Isend(session->send, (int) order->bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD,
-              &request);
-    wait_idle(compute_s);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    done_from(peer);
-    return seconds_now() - start;
 }
 
 double session_stream(struct session *session, int peer, const struct order *order)

@@ -16,7 +16,6 @@ enum order_kind {
     ORDER_STREAM_IN, /* many to rank 0 */
     ORDER_BLOCKS,    /* so many packets there, and as many back */
     ORDER_EXCHANGE,  /* so many packets both ways at once */
-    ORDER_CONFIRMED, /* one message from rank 0, and an answer without bytes */
     ORDER_DEAF,      /* sleep, and only then receive as many as rank 0 has sent meanwhile */
     ORDER_BROADCAST, /* by packets along a binomial tree of all ranks */
     ORDER_PAIR       /* there and back between two other ranks, to keep the network busy */
@@ -75,11 +74,6 @@ double session_gap_in(struct session *session, int peer, const struct order *ord
 #define SESSION_BLOCK_MOST 64
 double session_block(struct session *session, int peer, const struct order *order);
 double session_exchange(struct session *session, int peer, const struct order *order);
-
-/* One message that is started, `compute_s` of computing, and then the wait and an answer, as
- * test/bench/overlap.c measures it. */
-double session_overlapped(struct session *session, int peer, const struct order *order,
-                          double compute_s);
 
 /* Seconds that a packetised broadcast from rank 0 takes until the last rank has it all. */
 double session_broadcast(struct session *session, uint64_t packet_bytes, int packets);

@@ -1,46 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One table of the keys, for the reader and for the writer. */
+/* The keys of the section, for the reader and for the writer. */
 #include "tools/lane/cluster_keys.h"
 
-#include <stddef.h>
 #include <string.h>
 
+#include "common/lane/lane_keys.h"
 #include "common/model/number.h"
 
-#define LINE_CHARS 400
-
-static const struct {
-    const char *key;
-    size_t offset;
-} lines[] = {{"send_overhead", offsetof(struct cluster_model, send_overhead)},
-             {"send_gap", offsetof(struct cluster_model, send_gap)},
-             {"receive_gap", offsetof(struct cluster_model, receive_gap)},
-             {"receive_overhead", offsetof(struct cluster_model, receive_overhead)},
-             {"user_overhead", offsetof(struct cluster_model, user_overhead)},
-             {"copy_cache_cache", offsetof(struct cluster_model, copy[CLUSTER_CACHE_TO_CACHE])},
-             {"copy_cache_memory", offsetof(struct cluster_model, copy[CLUSTER_CACHE_TO_MEMORY])},
-             {"copy_memory_memory",
-              offsetof(struct cluster_model, copy[CLUSTER_MEMORY_TO_MEMORY])}},
-  sizes[] = {{"packet", offsetof(struct cluster_model, packet_bytes)},
-             {"buffer", offsetof(struct cluster_model, buffer_bytes)}};
-
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-/* --- reading ---------------------------------------------------------------------------------- */
-
-/* "FIXED" or "FIXED GROWTH" */
-static bool read_line(const char *value, struct cost_line *line, struct model_error *why)
-{
-    char copy[LINE_CHARS];
-    snprintf(copy, sizeof copy, "%s", value);
-    char *rest;
-    const char *fixed = strtok_r(copy, " \t", &rest), *growth = strtok_r(NULL, " \t", &rest);
-    line->growth_s_byte = 0;
-    if (!fixed || strtok_r(NULL, " \t", &rest))
-        return model_fail(why, "it is seconds, then seconds a byte");
-    return number_parse_real(fixed, &line->fixed_s, why) &&
-           (!growth || number_parse_real(growth, &line->growth_s_byte, why));
-}
+static const struct key keys[] = {
+    {"processes", KEY_COUNT, offsetof(struct cluster_model, processes)},
+    {"packet", KEY_SIZE, offsetof(struct cluster_model, packet_bytes)},
+    {"buffer", KEY_SIZE, offsetof(struct cluster_model, buffer_bytes)},
+    {"send_overhead", KEY_LINE, offsetof(struct cluster_model, send_overhead)},
+    {"send_gap", KEY_LINE, offsetof(struct cluster_model, send_gap)},
+    {"receive_gap", KEY_LINE, offsetof(struct cluster_model, receive_gap)},
+    {"receive_overhead", KEY_LINE, offsetof(struct cluster_model, receive_overhead)},
+    {"user_overhead", KEY_LINE, offsetof(struct cluster_model, user_overhead)},
+    {"copy_cache_cache", KEY_LINE, offsetof(struct cluster_model, copy[CLUSTER_CACHE_TO_CACHE])},
+    {"copy_cache_memory", KEY_LINE, offsetof(struct cluster_model, copy[CLUSTER_CACHE_TO_MEMORY])},
+    {"copy_memory_memory", KEY_LINE,
+     offsetof(struct cluster_model, copy[CLUSTER_MEMORY_TO_MEMORY])},
+    {.name = NULL}};
 
 /* "latency" for any number of processes, "latency_16" for 16; the numbers must grow. */
 static bool read_latency(struct cluster_model *model, const char *key, const char *value,
@@ -56,52 +36,44 @@ static bool read_latency(struct cluster_model *model, const char *key, const cha
         return model_fail(why, "latencies stand in the order of processes");
     struct cluster_latency *latency = &model->latency[model->latency_count++];
     latency->processes = (uint32_t) processes;
-    return read_line(value, &latency->line, why);
+    return line_read(value, &latency->line, why);
 }
 
-bool cluster_key_read(struct cluster_model *model, const char *key, const char *value,
+bool cluster_key_read(void *cluster_model, const char *name, const char *value,
                       struct model_error *why)
 {
-    uint64_t count;
-    for (size_t i = 0; i < COUNT(lines); i++)
-        if (!strcmp(key, lines[i].key))
-            return read_line(value, (void *) ((char *) model + lines[i].offset), why);
-    for (size_t i = 0; i < COUNT(sizes); i++)
-        if (!strcmp(key, sizes[i].key))
-            return number_parse_size(value, (void *) ((char *) model + sizes[i].offset), why);
-    if (!strcmp(key, "latency") || !strncmp(key, "latency_", strlen("latency_")))
-        return read_latency(model, key, value, why);
-    if (strcmp(key, "processes"))
+    struct cluster_model *model = cluster_model;
+    const struct key *key = key_find(keys, name);
+    if (!strcmp(name, "latency") || !strncmp(name, "latency_", strlen("latency_")))
+        return read_latency(model, name, value, why);
+    if (!key)
         return model_fail(why, "there is no such key in this section; man multilane-plan lists "
                                "them");
-    if (!number_parse_count(value, 2, 1 << 24, &count, why))
+    if (!key_read(key, value, model, why))
         return false;
-    model->processes = (uint32_t) count;
-    return true;
+    return model->processes >= 2 || model_fail(why, "a broadcast is among 2 processes or more");
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
-
-static void print_line(FILE *out, const char *key, const struct cost_line *line)
+static void print_line(FILE *out, const char *name, const struct cost_line *line)
 {
     char fixed[NUMBER_REAL_CHARS], growth[NUMBER_REAL_CHARS];
-    fprintf(out, "%s = %s %s\n", key, number_print_real(line->fixed_s, fixed),
+    fprintf(out, "%s = %s %s\n", name, number_print_real(line->fixed_s, fixed),
             number_print_real(line->growth_s_byte, growth));
 }
 
 void cluster_print(FILE *out, const struct cluster_model *model)
 {
-    char key[32], size[NUMBER_SIZE_CHARS];
+    char name[32], size[NUMBER_SIZE_CHARS];
     fprintf(out, "\n[cluster]\nprocesses = %u\n", (unsigned) model->processes);
-    for (size_t i = 0; i < COUNT(sizes); i++) {
-        const uint64_t *bytes = (const void *) ((const char *) model + sizes[i].offset);
-        if (*bytes)
-            fprintf(out, "%s = %s\n", sizes[i].key, number_print_size(*bytes, size));
+    for (const struct key *key = keys; key->name; key++) {
+        const void *at = (const char *) model + key->offset;
+        if (key->kind == KEY_SIZE && *(const uint64_t *) at)
+            fprintf(out, "%s = %s\n", key->name, number_print_size(*(const uint64_t *) at, size));
+        if (key->kind == KEY_LINE)
+            print_line(out, key->name, at);
     }
-    for (size_t i = 0; i < COUNT(lines); i++)
-        print_line(out, lines[i].key, (const void *) ((const char *) model + lines[i].offset));
     for (uint32_t i = 0; i < model->latency_count; i++) {
-        snprintf(key, sizeof(key), "latency_%u", (unsigned) model->latency[i].processes);
-        print_line(out, key, &model->latency[i].line);
+        snprintf(name, sizeof(name), "latency_%u", (unsigned) model->latency[i].processes);
+        print_line(out, name, &model->latency[i].line);
     }
 }

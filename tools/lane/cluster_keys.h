@@ -7,8 +7,8 @@
 
 #include "tools/model/cluster.h"
 
-/* Reads one key. False: *why says what is wrong with it. */
-bool cluster_key_read(struct cluster_model *model, const char *key, const char *value,
+/* Reads one key into a struct cluster_model. False: *why says what is wrong with it. */
+bool cluster_key_read(void *cluster_model, const char *key, const char *value,
                       struct model_error *why);
 
 /* Writes the whole section, so that it reads as this model. */

@@ -9,17 +9,12 @@
 
 #include "tools/lane/cluster_keys.h"
 
-static bool read_key(void *cluster, const char *key, const char *value, struct model_error *why)
-{
-    return cluster_key_read(cluster, key, value, why);
-}
-
 bool lane_input_parse(const char *name, const char *text, size_t length, struct lane_file *file,
                       struct cluster_model *cluster, struct model_error *error)
 {
     struct model_error why;
     *cluster = (struct cluster_model){.packet_bytes = UINT64_MAX, .processes = 2};
-    if (!lane_file_parse(name, text, length, file, read_key, cluster, error))
+    if (!lane_file_parse(name, text, length, file, cluster_key_read, cluster, error))
         return false;
     return !file->has_cluster || cluster_model_check(cluster, &why) ||
            model_fail(error, "%.80s: [cluster]: %.200s", name, why.text);

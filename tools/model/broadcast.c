@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Broadcast over a binomial tree: the printed formulas, their correction, and the tree itself.
+/* Broadcast over a binomial tree: the printed formulas, and the tree itself.
  *
  * The tree. Process 0 is the root; process r sends to r + 2^j for every 2^j below r's lowest set
  * bit (the root: below p), the largest first, as far as they exist. A message of k packets is k
@@ -21,8 +21,9 @@
  *    apart, and O_r of the next packet may fall into the gaps.
  * So the correction is: the first packet through the tree that exists, and every other one later by
  * the time that the slowest process takes for one. No process is disturbed where (2.8) applies, and
- * it is then what the tree gives. Elsewhere it is a bound from below: interrupts of many packets
- * that arrive early hold up the sends of the first ones, and the subtree starves for longer. */
+ * it is then what the tree gives (test/unit/model_cluster.c). Elsewhere it is a bound from below:
+ * interrupts of many packets that arrive early hold up the sends of the first ones, and the subtree
+ * starves for longer. */
 #include "tools/model/broadcast.h"
 
 #include <math.h>
@@ -176,43 +177,6 @@ static double printed(const struct cluster_point *point, uint32_t processes, uin
     return more * (t_0 + (log_p - 2) * point->send_overhead_s) + log_p * (point->latency_s + t_0);
 }
 
-/* Two sends of one process follow each other at this distance. */
-static double step_s(const struct cluster_point *point)
-{
-    return fmax(point->gap_s, point->send_overhead_s);
-}
-
-/* What one packet costs a process with so many children that is not the root, at least. */
-static double packet_s(const struct cluster_point *point, uint32_t children)
-{
-    double receive = point->receive_overhead_s + point->user_overhead_s;
-    if (!children)
-        return receive;
-    double busy = receive + children * point->send_overhead_s;
-    double paced = point->user_overhead_s + point->send_overhead_s + (children - 1) * step_s(point);
-    return fmax(fmax(busy, paced), children * step_s(point));
-}
-
-struct tree_reach {
-    double first_s;   /* from a process having the first packet to all below having it */
-    double slowest_s; /* of those below, a packet */
-};
-
-static struct tree_reach tree_first(const struct cluster_point *point, uint32_t rank,
-                                    uint32_t processes)
-{
-    uint32_t children[CHILDREN_MAX];
-    uint32_t count = tree_children(rank, processes, children);
-    struct tree_reach reach = {0, rank ? packet_s(point, count) : count * step_s(point)};
-    for (uint32_t i = 0; i < count; i++) {
-        struct tree_reach below = tree_first(point, children[i], processes);
-        double hop = i * step_s(point) + point->latency_s + processor_s(point);
-        reach.first_s = fmax(reach.first_s, hop + below.first_s);
-        reach.slowest_s = fmax(reach.slowest_s, below.slowest_s);
-    }
-    return reach;
-}
-
 bool cluster_broadcast(const struct cluster_point *point, uint32_t processes, uint64_t packets,
                        struct cluster_broadcast *result, struct model_error *error)
 {
@@ -222,11 +186,8 @@ bool cluster_broadcast(const struct cluster_point *point, uint32_t processes, ui
     if (packets > CLUSTER_STEPS_MAX / processes)
         return model_fail(error, "%llu packets among %u processes are too many to simulate",
                           (unsigned long long) packets, (unsigned) processes);
-    struct tree_reach reach = tree_first(point, 0, processes);
     result->undisturbed = undisturbed(point);
     result->printed_s = printed(point, processes, packets);
-    result->corrected_s =
-        processes > 1 ? reach.first_s + (double) (packets - 1) * reach.slowest_s : 0;
     result->simulated_s = tree_simulate(point, 0, processes, packets, NULL);
     if (result->simulated_s < 0)
         return model_fail(error, "no memory to simulate %llu packets",

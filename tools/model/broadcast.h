@@ -10,8 +10,6 @@
 struct cluster_broadcast {
     bool undisturbed;   /* (2.8) applies, not (2.9) */
     double printed_s;   /* the formula as printed, log2 p not rounded */
-    double corrected_s; /* for any p and any gap: the simulated time where undisturbed, else a bound
-                         * from below; broadcast.c explains each change */
     double simulated_s; /* packet by packet through the tree: the truth */
 };
 

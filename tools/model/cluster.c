@@ -105,8 +105,3 @@ bool cluster_full_duplex(const struct cluster_point *point)
     double processor = point->send_overhead_s + point->receive_overhead_s + point->user_overhead_s;
     return processor < point->gap_s && point->gap_s < point->latency_s;
 }
-
-double cluster_overlap(const struct cluster_point *point)
-{
-    return point->gap_s > point->send_overhead_s ? 1 - point->send_overhead_s / point->gap_s : 0;
-}

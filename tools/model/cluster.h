@@ -67,7 +67,4 @@ double cluster_one_way(const struct cluster_point *point, uint64_t packets);
 double cluster_exchange(const struct cluster_point *point, uint64_t packets);
 bool cluster_full_duplex(const struct cluster_point *point);
 
-/* What part of a long message's time its sender may compute: of every gap, what O_s leaves. */
-double cluster_overlap(const struct cluster_point *point);
-
 #endif

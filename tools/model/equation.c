@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/cost_term.h"
 #include "common/model/group.h"
+#include "tools/model/exact.h"
 
-/* One side of the equation: its terms without rounding, and rounded sums for people. */
+/* One side of the equation, scale * (fixed + size * (growth + 1 / bandwidth)) without rounding, and
+ * rounded sums for people. */
 struct equation_side {
-    struct cost cost;
-    struct cost_exact exact;
+    struct exact scale, fixed, growth, bandwidth;
+    bool is_bounded; /* its bandwidth is finite */
     double cost_s, growth_s_byte, bandwidth_bytes_s, overhead_s;
     double latency_s; /* the largest */
     uint32_t lane_count;
@@ -52,13 +53,19 @@ const struct equation_term equation_term_rows[EQUATION_TERMS] = {
     {"den_s_byte", "den = egro + 1/ebw - d*((1+rrc)*rgro + 1/rbw) =", " s/B", TERM(den_s_byte)},
 };
 
+static void add_times(struct exact *sum, int times, double value)
+{
+    for (int i = 0; i < times; i++)
+        exact_add_double(sum, value);
+}
+
 static void side_add(struct equation_side *side, const struct equation_weights *weights,
                      const struct model_lane_range *range)
 {
-    cost_add_fixed(&side->cost, COST_SENDER, weights->registration, range->reg_cost_s);
-    cost_add_growth(&side->cost, COST_SENDER, weights->registration, range->reg_growth_s_byte);
-    cost_add_fixed(&side->cost, COST_SENDER, weights->overhead, range->overhead_send_s);
-    cost_add_fixed(&side->cost, COST_SENDER, weights->overhead, range->overhead_receive_s);
+    add_times(&side->fixed, weights->registration, range->reg_cost_s);
+    add_times(&side->growth, weights->registration, range->reg_growth_s_byte);
+    add_times(&side->fixed, weights->overhead, range->overhead_send_s);
+    add_times(&side->fixed, weights->overhead, range->overhead_receive_s);
     side->cost_s += range->reg_cost_s;
     side->growth_s_byte += range->reg_growth_s_byte;
     side->overhead_s += range->overhead_send_s + range->overhead_receive_s;
@@ -74,8 +81,7 @@ static void side_sum(const struct plan_input *input, enum model_use use, enum mo
     struct group_member members[MODEL_LANES_MAX];
     double parts[MODEL_LANES_MAX];
     memset(side, 0, sizeof *side);
-    side->cost.exact = &side->exact;
-    cost_begin(&side->cost, scale);
+    exact_set(&side->scale, scale);
     for (uint32_t i = 0; i < input->lane_count; i++) {
         const struct model_lane *lane = &input->lanes[i];
         const struct model_lane_range *range = model_lane_range_at(lane, way, at_bytes);
@@ -85,13 +91,15 @@ static void side_sum(const struct plan_input *input, enum model_use use, enum mo
         members[side->lane_count++].bandwidth_bytes_s = range->bandwidth_bytes_s;
         side_add(side, &weights, range);
     }
-    cost_add_fixed(&side->cost, COST_LATENCY, weights.latency, side->latency_s);
+    add_times(&side->fixed, weights.latency, side->latency_s);
     uint32_t count = group_bandwidths(members, side->lane_count, input->around.groups,
                                       input->around.group_count, parts);
-    for (uint32_t i = 0; i < count; i++)
-        cost_add_bandwidth(&side->cost, parts[i]);
-    side->bandwidth_bytes_s = side->cost.bandwidth_bytes_s;
-    cost_end(&side->cost);
+    for (uint32_t i = 0; i < count; i++) {
+        side->bandwidth_bytes_s += parts[i];
+        if (isfinite(parts[i]))
+            exact_add_double(&side->bandwidth, parts[i]);
+    }
+    side->is_bounded = side->bandwidth_bytes_s > 0 && isfinite(side->bandwidth_bytes_s);
 }
 
 static double reciprocal(double bandwidth)
@@ -119,6 +127,39 @@ static void fill_terms(const struct equation_side *eager, const struct equation_
                         bias * ((1 + rrc) * terms->rgro_s_byte + reciprocal(terms->rbw_bytes_s));
 }
 
+/* The side times its own bandwidth and `other`'s, which both are above 0 and so keep its sign:
+ * scale * fixed * B * other and scale * (growth * B + 1) * other, B being 1 where there is none. */
+static void clear_denominators(const struct equation_side *side, const struct equation_side *other,
+                               struct equation_exact *out)
+{
+    out->offset = side->fixed;
+    out->slope = side->growth;
+    if (side->is_bounded) {
+        exact_multiply_by(&out->offset, &side->bandwidth);
+        exact_multiply_by(&out->slope, &side->bandwidth);
+        exact_add_double(&out->slope, 1);
+    }
+    if (other->is_bounded) {
+        exact_multiply_by(&out->offset, &other->bandwidth);
+        exact_multiply_by(&out->slope, &other->bandwidth);
+    }
+    exact_multiply_by(&out->offset, &side->scale);
+    exact_multiply_by(&out->slope, &side->scale);
+}
+
+/* rndv - eager, but for a factor above 0 */
+static void difference(const struct equation_side *rndv, const struct equation_side *eager,
+                       struct equation_exact *out)
+{
+    struct equation_exact less;
+    clear_denominators(rndv, eager, out);
+    clear_denominators(eager, rndv, &less);
+    exact_negate(&less.offset);
+    exact_negate(&less.slope);
+    exact_add(&out->offset, &less.offset);
+    exact_add(&out->slope, &less.slope);
+}
+
 /* Is rendezvous chosen? A tie is. */
 static bool rndv_wins(const struct equation_exact *exact, uint64_t size)
 {
@@ -126,21 +167,10 @@ static bool rndv_wins(const struct equation_exact *exact, uint64_t size)
 }
 
 /* The largest size from `low` to `high` at which rndv_wins is what it is at `low`; at `high` it is
- * not. The quotient of the rounded terms is nearly always right, so it and its neighbour are tried
- * first; halving finds the rest. */
-static uint64_t last_alike(const struct equation_exact *exact, double guess, uint64_t low,
-                           uint64_t high)
+ * not. */
+static uint64_t last_alike(const struct equation_exact *exact, uint64_t low, uint64_t high)
 {
     bool at_low = rndv_wins(exact, low);
-    for (int beside = -1; beside <= 1; beside++) {
-        double tried = floor(guess) + beside; /* NaN and infinity pass neither comparison */
-        if (tried > (double) low && tried < (double) high) {
-            if (rndv_wins(exact, (uint64_t) tried) == at_low)
-                low = (uint64_t) tried;
-            else
-                high = (uint64_t) tried;
-        }
-    }
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (rndv_wins(exact, middle) == at_low)
@@ -152,8 +182,7 @@ static uint64_t last_alike(const struct equation_exact *exact, double guess, uin
 }
 
 /* num > 0 and den > 0 */
-static void solve_at(const struct equation_exact *exact, double guess,
-                     struct equation_result *result)
+static void solve_at(const struct equation_exact *exact, struct equation_result *result)
 {
     result->kind = EQUATION_AT;
     if (rndv_wins(exact, 1)) {
@@ -162,13 +191,12 @@ static void solve_at(const struct equation_exact *exact, double guess,
         result->kind = EQUATION_NEVER;
         result->beyond = true;
     } else {
-        result->bytes = last_alike(exact, guess, 1, EQUATION_BYTES_MAX) + 1;
+        result->bytes = last_alike(exact, 1, EQUATION_BYTES_MAX) + 1;
     }
 }
 
 /* num < 0 and den < 0 */
-static void solve_below(const struct equation_exact *exact, double guess,
-                        struct equation_result *result)
+static void solve_below(const struct equation_exact *exact, struct equation_result *result)
 {
     result->kind = EQUATION_BELOW;
     if (!rndv_wins(exact, 1)) {
@@ -177,20 +205,19 @@ static void solve_below(const struct equation_exact *exact, double guess,
         result->bytes = EQUATION_BYTES_MAX;
         result->beyond = true;
     } else {
-        result->bytes = last_alike(exact, guess, 1, EQUATION_BYTES_MAX + 1);
+        result->bytes = last_alike(exact, 1, EQUATION_BYTES_MAX + 1);
     }
 }
 
 static void solve(const struct equation_exact *exact, struct equation_result *result)
 {
-    double guess = result->terms.num_s / result->terms.den_s_byte;
     int num = exact->offset.sign, den = -exact->slope.sign;
     if (num > 0 && den > 0)
-        solve_at(exact, guess, result);
+        solve_at(exact, result);
     else if (num <= 0 && den >= 0)
         result->kind = EQUATION_ALWAYS;
     else if (num < 0)
-        solve_below(exact, guess, result);
+        solve_below(exact, result);
     else
         result->kind = EQUATION_NEVER;
 }
@@ -206,16 +233,10 @@ static bool check_use(const struct plan_input *input, enum model_use use, struct
 
 static bool check_input(const struct plan_input *input, struct model_error *error)
 {
-    double bias = input->around.bias;
-    if (!(bias > 0 && bias <= MODEL_BIAS_MAX))
-        return model_fail(error, "bias = %g is not a number above 0 and up to 100", bias);
-    if (input->lane_count > MODEL_LANES_MAX)
-        return model_fail(error, "%u lanes are more than %d", (unsigned) input->lane_count,
-                          MODEL_LANES_MAX);
-    for (uint32_t i = 0; i < input->lane_count; i++)
-        if (!model_lane_check(&input->lanes[i], error))
-            return false;
-    return check_use(input, MODEL_USE_EAGER, error) && check_use(input, MODEL_USE_RNDV, error);
+    struct plan_input alone = *input;
+    alone.override_count = 0; /* plans are forced, not the equation */
+    return plan_input_check(&alone, error) && check_use(input, MODEL_USE_EAGER, error) &&
+           check_use(input, MODEL_USE_RNDV, error);
 }
 
 bool equation_solve(const struct plan_input *input, enum equation_variant variant,
@@ -242,7 +263,7 @@ bool equation_solve(const struct plan_input *input, enum equation_variant varian
         result->no_lane = true;
         return true;
     }
-    cost_exact_difference(&rndv.exact, &eager.exact, &exact.offset, &exact.slope);
+    difference(&rndv, &eager, &exact);
     fill_terms(&eager, &rndv, bias, rrc, &result->terms);
     solve(&exact, result);
     return true;
@@ -263,13 +284,18 @@ double equation_rndv_time(const struct equation_terms *terms, uint64_t bytes)
             3 * terms->rover_s + size * reciprocal(terms->rbw_bytes_s));
 }
 
-const char *equation_print(const struct equation_result *result, char out[EQUATION_RESULT_CHARS])
+const char *equation_kind_name(enum equation_kind kind)
 {
     static const char *const words[] = {[EQUATION_AT] = "at",
                                         [EQUATION_ALWAYS] = "always",
                                         [EQUATION_NEVER] = "never",
                                         [EQUATION_BELOW] = "below"};
-    int length = snprintf(out, EQUATION_RESULT_CHARS, "%s", words[result->kind]);
+    return words[kind];
+}
+
+const char *equation_print(const struct equation_result *result, char out[EQUATION_RESULT_CHARS])
+{
+    int length = snprintf(out, EQUATION_RESULT_CHARS, "%s", equation_kind_name(result->kind));
     if (result->kind == EQUATION_AT || result->kind == EQUATION_BELOW)
         length += snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length, " %llu",
                            (unsigned long long) result->bytes);

@@ -27,6 +27,8 @@ enum equation_kind {
     EQUATION_BELOW /* rendezvous up to `bytes`, eager above */
 };
 
+const char *equation_kind_name(enum equation_kind kind); /* "at", "always", ... */
+
 /* The sums over the lanes that enter, rounded for people; the decision is made without rounding. */
 struct equation_terms {
     double ecost_s, egro_s_byte, ebw_bytes_s, eover_s, elat_s;

@@ -4,7 +4,9 @@
  * Times span many magnitudes, so every deviation is taken relative to its time. Measured times have
  * outliers on the slow side, so the line is found by weighted least squares whose weights are set
  * anew from the deviations until it rests: first by absolute deviations, which a few outliers
- * cannot pull, then by Tukey's biweight, which ends by ignoring them. */
+ * cannot pull, then by Tukey's biweight, which ends by ignoring them. Plain least squares through
+ * the median of each size ended up to 2.5 times as far off (simulated: 14 sizes in 3 rounds, a
+ * third of the times 1.1 to 2.5 times too long). */
 #include "tools/model/fit.h"
 
 #include <math.h>

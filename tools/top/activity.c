@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/model/number.h"
 #include "common/report/page_text.h"
 
 static bool is_in(const struct page *page, uint64_t number)
@@ -72,9 +73,8 @@ static void waits_text(const struct rank *rank, char *text, size_t size)
     const struct page *page = &rank->second.page;
     text[0] = '\0';
     for (uint32_t i = 0; i < page->wait_count && i < 2; i++) {
+        text_more(text, size, "%s", i ? "; another of its threads " : "");
         size_t length = strlen(text);
-        snprintf(text + length, size - length, "%s", i ? "; another of its threads " : "");
-        length = strlen(text);
         page_wait_text(&page->waits[i], rank->second.now_ns, text + length, size - length);
     }
 }
@@ -104,8 +104,7 @@ void rank_text(const struct rank *rank, enum activity activity, char *text, size
         break;
     case ACTIVITY_STUCK:
         waits_text(rank, text, size);
-        snprintf(text + strlen(text), size - strlen(text),
-                 ", without progress since %s (a lock, or another thread?)", since);
+        text_more(text, size, ", without progress since %s (a lock, or another thread?)", since);
         break;
     default:
         waits_text(rank, text, size);

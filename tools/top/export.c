@@ -3,24 +3,13 @@
  * page_check has taken them out. */
 #include <string.h>
 
+#include "common/report/json.h"
 #include "common/report/page_text.h"
 #include "tools/top/show.h"
 
 typedef unsigned long long number;
 
 /* --- JSON ------------------------------------------------------------------------------------- */
-
-/* Texts of our own quote names of communicators. */
-static void json_text(FILE *file, const char *text)
-{
-    fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', file);
-        fputc(*text, file);
-    }
-    fputc('"', file);
-}
 
 static void json_process(FILE *file, const struct page_process *name)
 {
@@ -155,54 +144,41 @@ void export_json(FILE *file, const struct ranks *ranks, const struct why *why, b
 
 /* --- Prometheus ------------------------------------------------------------------------------- */
 
-struct metric {
+static const struct {
     const char *name, *type, *help;
-    double (*value)(const struct rank *rank, enum activity activity);
+} metrics[] = {
+    {"waits_seconds", "gauge", "How long the rank is in its present wait"},
+    {"outside_mpi_seconds", "gauge", "How long the rank has made no progress in MPI"},
+    {"asleep", "gauge", "Whether the process sleeps: 0 where it spins or computes"},
+    {"progress_rounds_total", "counter", "Rounds of progress, in eighths"},
+    {"sent_messages_total", "counter", "Messages sent"},
+    {"sent_bytes_total", "counter", "Bytes of messages sent"},
+    {"unexpected_messages_total", "counter", "Messages that came before their receive"},
+    {"unexpected_messages", "gauge", "Messages that wait for a receive"},
+    {"posted_receives", "gauge", "Receives that wait for a message"},
+    {"queued_bytes", "gauge", "Bytes that no lane has taken yet"},
 };
 
-static double value_waits(const struct rank *rank, enum activity activity)
+#define METRICS (sizeof(metrics) / sizeof(metrics[0]))
+
+/* In the order of the table. */
+static double metric_value(size_t metric, const struct rank *rank, enum activity activity)
 {
-    bool waits = activity_waits(activity);
-    return waits ? (double) rank_since_ns(rank, activity) * 1e-9 : 0;
+    const struct page *page = &rank->second.page;
+    bool is_outside = activity == ACTIVITY_COMPUTES || activity == ACTIVITY_SLEEPS;
+    double since_s = (double) rank_since_ns(rank, activity) * 1e-9;
+    const double values[METRICS] = {activity_waits(activity) ? since_s : 0,
+                                    is_outside ? since_s : 0,
+                                    rank_state(rank) == 'S',
+                                    (double) page->rounds,
+                                    (double) page->sent_messages,
+                                    (double) page->sent_bytes,
+                                    (double) page->unexpected_ever,
+                                    page->unexpected_total,
+                                    page->posted_total,
+                                    (double) rank_queued_bytes(rank)};
+    return values[metric];
 }
-
-static double value_outside(const struct rank *rank, enum activity activity)
-{
-    bool outside = activity == ACTIVITY_COMPUTES || activity == ACTIVITY_SLEEPS;
-    return outside ? (double) rank_since_ns(rank, activity) * 1e-9 : 0;
-}
-
-#define VALUE(name, expression)                                                                    \
-    static double name(const struct rank *rank, enum activity activity)                            \
-    {                                                                                              \
-        const struct page *page = &rank->second.page;                                              \
-        (void) activity;                                                                           \
-        (void) page;                                                                               \
-        return (double) (expression);                                                              \
-    }
-VALUE(value_asleep, rank_state(rank) == 'S')
-VALUE(value_rounds, page->rounds)
-VALUE(value_messages, page->sent_messages)
-VALUE(value_bytes, page->sent_bytes)
-VALUE(value_early, page->unexpected_ever)
-VALUE(value_unexpected, page->unexpected_total)
-VALUE(value_posted, page->posted_total)
-VALUE(value_queued, rank_queued_bytes(rank))
-
-static const struct metric metrics[] = {
-    {"waits_seconds", "gauge", "How long the rank is in its present wait", value_waits},
-    {"outside_mpi_seconds", "gauge", "How long the rank has made no progress in MPI",
-     value_outside},
-    {"asleep", "gauge", "Whether the process sleeps: 0 where it spins or computes", value_asleep},
-    {"progress_rounds_total", "counter", "Rounds of progress, in eighths", value_rounds},
-    {"sent_messages_total", "counter", "Messages sent", value_messages},
-    {"sent_bytes_total", "counter", "Bytes of messages sent", value_bytes},
-    {"unexpected_messages_total", "counter", "Messages that came before their receive",
-     value_early},
-    {"unexpected_messages", "gauge", "Messages that wait for a receive", value_unexpected},
-    {"posted_receives", "gauge", "Receives that wait for a message", value_posted},
-    {"queued_bytes", "gauge", "Bytes that no lane has taken yet", value_queued},
-};
 
 static void labels(FILE *file, const struct page *page)
 {
@@ -233,13 +209,13 @@ static void lanes_metric(FILE *file, const struct ranks *ranks, bool bytes)
 
 void export_prometheus(FILE *file, const struct ranks *ranks, const struct why *why)
 {
-    for (size_t m = 0; m < sizeof(metrics) / sizeof(metrics[0]); m++) {
+    for (size_t m = 0; m < METRICS; m++) {
         metric_head(file, metrics[m].name, metrics[m].type, metrics[m].help);
         for (size_t i = 0; i < ranks->count; i++) {
             fprintf(file, "multilane_%s{", metrics[m].name);
             labels(file, &ranks->list[i].second.page);
             fprintf(file, "} %.15g\n",
-                    metrics[m].value(&ranks->list[i], why->standing.activities[i]));
+                    metric_value(m, &ranks->list[i], why->standing.activities[i]));
         }
     }
     lanes_metric(file, ranks, true);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/model/number.h"
 #include "tools/top/page_read.h"
 
 /* --- all processes ---------------------------------------------------------------------------- */
@@ -132,12 +133,11 @@ static void several_say(const struct ranks *ranks, char *why, size_t size)
     snprintf(why, size, "there are several jobs; name one, or use --all:");
     for (size_t i = 0; i < ranks->count; i++) {
         const struct page *page = &ranks->list[i].second.page;
-        size_t length = strlen(why);
         if (i && page->me.job == last)
             continue;
         last = page->me.job;
-        snprintf(why + length, size - length, "%s %u (%s, %u ranks)", i ? "," : "", last,
-                 page->program, page->job_size);
+        text_more(why, size, "%s %u (%s, %u ranks)", i ? "," : "", last, page->program,
+                  page->job_size);
     }
 }
 

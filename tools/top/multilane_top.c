@@ -2,7 +2,6 @@
 /* multilane-top: what the ranks of a job do, which lane carries it, and why nothing goes on. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/model/number.h"
 #include "config.h"
+#include "tools/options.h"
 #include "tools/top/find.h"
 #include "tools/top/show.h"
 
@@ -24,7 +25,7 @@ struct options {
     enum mode mode;
     bool why;
     double interval_s;
-    unsigned long count; /* of tables; 0: no end */
+    uint64_t count; /* of tables; 0: no end */
     struct view view;
     char **files; /* to read instead of /proc */
     int file_count;
@@ -37,28 +38,24 @@ struct options {
 #define EXIT_HUNG    1
 #define EXIT_TROUBLE 2
 
-static void usage(FILE *file)
-{
-    fprintf(
-        file,
-        "usage: multilane-top [OPTION]... [JOB | PID | --all]\n"
-        "What the ranks of an MPI job over Multilane do, on this node. JOB or PID may be the "
-        "job's\n"
-        "number, the process of a rank, or mpirun's; without one, the only job here.\n\n"
-        "  --why            what each rank waits for, and the cause if nothing goes on\n"
-        "  --once           one table, then end\n"
-        "  --json           all that is known, for programs; with --why the causes too\n"
-        "  --prometheus     metrics in the text format of Prometheus\n"
-        "  --interval S     seconds between two looks (1)\n"
-        "  --count N        so many tables, then end\n"
-        "  --sort KEY       rank, since, bytes, queued or unexpected\n"
-        "  --waiting        only ranks that wait\n"
-        "  --dump           what was seen, for --read\n"
-        "  --read FILE...   instead of this node's ranks those of files; - is the standard input\n"
-        "  --help, --version\n\n"
-        "Keys: s sorts by the next column, w shows only ranks that wait, y tells why, q ends.\n"
-        "The exit status is 1 where --why found a hang, 2 where there is nothing to see.\n");
-}
+static const char usage[] =
+    "usage: multilane-top [OPTION]... [JOB | PID | --all]\n"
+    "What the ranks of an MPI job over Multilane do, on this node. JOB or PID may be the "
+    "job's\n"
+    "number, the process of a rank, or mpirun's; without one, the only job here.\n\n"
+    "  --why            what each rank waits for, and the cause if nothing goes on\n"
+    "  --once           one table, then end\n"
+    "  --json           all that is known, for programs; with --why the causes too\n"
+    "  --prometheus     metrics in the text format of Prometheus\n"
+    "  --interval S     seconds between two looks (1)\n"
+    "  --count N        so many tables, then end\n"
+    "  --sort KEY       rank, since, bytes, queued or unexpected\n"
+    "  --waiting        only ranks that wait\n"
+    "  --dump           what was seen, for --read\n"
+    "  --read FILE...   instead of this node's ranks those of files; - is the standard input\n"
+    "  --help, --version\n\n"
+    "Keys: s sorts by the next column, w shows only ranks that wait, y tells why, q ends.\n"
+    "The exit status is 1 where --why found a hang, 2 where there is nothing to see.\n";
 
 static int fail(const char *sentence)
 {
@@ -183,8 +180,7 @@ static int live(struct ranks *ranks, struct options *options)
     bool is_terminal = isatty(STDOUT_FILENO), has_keys = is_terminal && terminal_set();
     signal(SIGINT, end_asked);
     signal(SIGTERM, end_asked);
-    for (unsigned long shown = 0; !has_ended && !(options->count && shown == options->count);
-         shown++) {
+    for (uint64_t shown = 0; !has_ended && !(options->count && shown == options->count); shown++) {
         struct why why;
         key_await(options, has_keys);
         ranks_look(ranks, true);
@@ -214,108 +210,70 @@ static int live(struct ranks *ranks, struct options *options)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static bool sort_parse(const char *text, enum sort_key *key)
+static bool read_sort(const char *value, void *key, struct model_error *why)
 {
     for (int i = 0; i < SORT_KEYS; i++)
-        if (strcmp(text, sort_name((enum sort_key) i)) == 0) {
-            *key = (enum sort_key) i;
+        if (strcmp(value, sort_name((enum sort_key) i)) == 0) {
+            *(enum sort_key *) key = (enum sort_key) i;
             return true;
         }
-    fprintf(stderr,
-            "multilane-top: --sort %s: it must be rank, since, bytes, queued or unexpected.\n",
-            text);
-    return false;
+    return model_fail(why, "it is rank, since, bytes, queued or unexpected, not %.60s", value);
 }
 
-static bool real_parse(const char *name, const char *text, double least, double most, double *value)
+static bool read_interval(const char *value, void *seconds, struct model_error *why)
 {
-    char *end;
-    *value = strtod(text, &end);
-    if (*text && !*end && *value >= least && *value <= most)
-        return true;
-    fprintf(stderr, "multilane-top: --%s %s: it must be a number from %g to %g.\n", name, text,
-            least, most);
-    return false;
-}
-
-static const struct option names[] = {
-    {"why", no_argument, 0, 'y'},         {"once", no_argument, 0, 'o'},
-    {"json", no_argument, 0, 'j'},        {"prometheus", no_argument, 0, 'p'},
-    {"dump", no_argument, 0, 'd'},        {"read", no_argument, 0, 'r'},
-    {"all", no_argument, 0, 'a'},         {"waiting", no_argument, 0, 'w'},
-    {"sort", required_argument, 0, 's'},  {"interval", required_argument, 0, 'i'},
-    {"count", required_argument, 0, 'c'}, {"help", no_argument, 0, 'h'},
-    {"version", no_argument, 0, 'v'},     {0, 0, 0, 0},
-};
-
-/* False: a bad value, which was said. */
-static bool option_take(struct options *options, int option, bool *reads)
-{
-    double count;
-    switch (option) {
-    case 'y':
-        options->why = true;
-        return true;
-    case 'o':
-        options->mode = MODE_ONCE;
-        return true;
-    case 'j':
-        options->mode = MODE_JSON;
-        return true;
-    case 'p':
-        options->mode = MODE_PROMETHEUS;
-        return true;
-    case 'd':
-        options->mode = MODE_DUMP;
-        return true;
-    case 'r':
-        return *reads = true;
-    case 'a':
-        return options->choice.all = true;
-    case 'w':
-        return options->view.waiting_only = true;
-    case 's':
-        return sort_parse(optarg, &options->view.sort);
-    case 'i':
-        return real_parse("interval", optarg, 0.1, 86400, &options->interval_s);
-    case 'c':
-        if (!real_parse("count", optarg, 1, 1e9, &count))
-            return false;
-        options->count = (unsigned long) count;
-        return true;
-    default:
+    if (!number_parse_real(value, seconds, why))
         return false;
-    }
+    return (*(double *) seconds >= 0.1 && *(double *) seconds <= 86400) ||
+           model_fail(why, "%.60s is not from 0.1 to 86400 seconds", value);
+}
+
+static bool read_count(const char *value, void *count, struct model_error *why)
+{
+    return number_parse_count(value, 1, 1000000000, count, why);
 }
 
 /* Below 0: go on. Else the exit status. */
 static int options_parse(int count, char **arguments, struct options *options)
 {
-    int option;
-    bool reads = false;
-    while ((option = getopt_long(count, arguments, "h", names, NULL)) != -1) {
-        if (option == 'h') {
-            usage(stdout);
-            return 0;
-        }
-        if (option == 'v') {
-            printf("multilane-top %s\n", PACKAGE_VERSION);
-            return 0;
-        }
-        if (!option_take(options, option, &reads)) {
-            if (option == '?')
-                usage(stderr);
-            return EXIT_TROUBLE;
-        }
+    bool once = false, json = false, prometheus = false, dump = false, reads = false;
+    bool help = false, version = false;
+    struct model_error error;
+    const struct option_row rows[] = {
+        {"why", OPTION_FLAG, &options->why, NULL, NULL},
+        {"once", OPTION_FLAG, &once, NULL, NULL},
+        {"json", OPTION_FLAG, &json, NULL, NULL},
+        {"prometheus", OPTION_FLAG, &prometheus, NULL, NULL},
+        {"interval", OPTION_OWN, &options->interval_s, NULL, read_interval},
+        {"count", OPTION_OWN, &options->count, NULL, read_count},
+        {"sort", OPTION_OWN, &options->view.sort, NULL, read_sort},
+        {"waiting", OPTION_FLAG, &options->view.waiting_only, NULL, NULL},
+        {"dump", OPTION_FLAG, &dump, NULL, NULL},
+        {"read", OPTION_FLAG, &reads, NULL, NULL},
+        {"all", OPTION_FLAG, &options->choice.all, NULL, NULL},
+        {"help", OPTION_FLAG, &help, NULL, NULL},
+        {"version", OPTION_FLAG, &version, NULL, NULL},
+        {.name = NULL}};
+    int first = options_read(count, arguments, rows, &error);
+    if (first < 0)
+        return fail(error.text);
+    if (help || version) {
+        fputs(help ? usage : "multilane-top " PACKAGE_VERSION "\n", stdout);
+        return 0;
     }
+    options->mode = dump         ? MODE_DUMP
+                    : prometheus ? MODE_PROMETHEUS
+                    : json       ? MODE_JSON
+                    : once       ? MODE_ONCE
+                                 : MODE_LIVE;
     if (reads) {
-        options->files = arguments + optind;
-        options->file_count = count - optind;
+        options->files = arguments + first;
+        options->file_count = count - first;
         return options->file_count ? -1 : fail("--read needs files, or - for the standard input");
     }
-    if (optind < count)
-        options->choice.number = arguments[optind++];
-    return optind < count ? fail("it takes one job or process; --all takes all of them") : -1;
+    if (first < count)
+        options->choice.number = arguments[first++];
+    return first < count ? fail("it takes one job or process; --all takes all of them") : -1;
 }
 
 static bool files_load(struct ranks *ranks, const struct options *options, char *why, size_t size)

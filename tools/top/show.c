@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/number.h"
 #include "common/report/page_text.h"
 
 const char *sort_name(enum sort_key key)
@@ -77,9 +78,8 @@ static void target_short(const struct rank *rank, enum activity activity, char *
         snprintf(text, size, "any rank");
     else
         snprintf(text, size, "rank %u", row->peer.rank);
-    size_t length = strlen(text);
     if (row->kind != PAGE_OTHER && !row->collective && row->tag != PAGE_ANY)
-        snprintf(text + length, size - length, ", tag %d", row->tag);
+        text_more(text, size, ", tag %d", row->tag);
 }
 
 static void bytes_text(double bytes, char *text, size_t size)

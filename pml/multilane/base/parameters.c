@@ -97,7 +97,7 @@ int parameters_register_shown(const mca_base_component_t *component)
          "which measurements this Multilane uses here"},
         {"switch_points", PARAM_SHOWN, &parameters.switch_points,
          "what carries which message size over each lane of this machine alone, sizes in bytes: by "
-         "the profile, or by what shm and verbs declare; a job without a profile measures"},
+         "the profile, or by what lanes declare"},
         {"device_code_off", PARAM_SHOWN, &parameters.device_code_off,
          "why no kernel packs device memory here, which is copied piece by piece instead; empty "
          "where one may"},

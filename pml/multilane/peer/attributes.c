@@ -13,7 +13,6 @@
 #include "common/lane/attr.h"
 #include "common/lane/declared.h"
 #include "common/lane/stock_btl.h"
-#include "common/model/number.h"
 #include "lane/extension.h"
 #include "peer/device_costs.h"
 #include "peer/nic.h"
@@ -123,23 +122,15 @@ static void set_device(const struct lane *lane, struct model_lane *out)
     out->distance = device->distance;
 }
 
-/* Applies the user's values again, which a BTL of ours has already declared: a profile must not
- * replace them. */
-static void attributes_of_user(const char *btl, bool is_ours, struct model_lane *out)
+void attributes_of_user(const char *btl, bool is_ours, struct model_lane *out)
 {
     const char *device = strchr(out->name, ':');
     for (int i = 0; is_ours && i < MODEL_ATTRIBUTES; i++) {
-        const char *key = model_attributes[i].user_key;
-        char variable[32], text[96];
-        double value;
-        snprintf(variable, sizeof(variable), "lane_%s", key);
+        char variable[32];
+        snprintf(variable, sizeof(variable), "lane_%s", model_attributes[i].user_key);
         char *given = param_peek_string("btl", btl, variable);
-        if (given && number_parse_real(given, &value, NULL)) { /* not "auto" */
-            /* 0 means infinite, as in btl.h. */
-            bool is_infinite = i == MODEL_BANDWIDTH && value == 0;
-            snprintf(text, sizeof(text), "%s:%s=%s", btl, key, is_infinite ? "1e30" : given);
-            attr_apply(text, btl, NULL, out);
-        }
+        if (given)
+            attr_parameter_apply(i, given, out);
         free(given);
     }
     attr_apply(parameters.lane_attr, btl, device ? device + 1 : NULL, out);

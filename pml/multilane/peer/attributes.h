@@ -21,4 +21,7 @@ void attributes_join(const struct record_ends *mine, const struct record_ends *t
  * impossible, which is reported. `group`: shared by the lanes to this peer, or 0. */
 bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_lane *out);
 
+/* The strongest source: what the user says of lanes of this BTL, ours or another. */
+void attributes_of_user(const char *btl, bool is_ours, struct model_lane *out);
+
 #endif

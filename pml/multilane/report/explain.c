@@ -5,14 +5,13 @@
 
 #include <errno.h>
 #include <locale.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/report/json.h"
 #include "common/model/number.h"
 #include "common/report/plan_table.h"
-#include "common/report/table.h"
 #include "common/memory/driver.h"
 #include "peer/device_costs.h"
 #include "peer/used_history.h"
@@ -34,66 +33,9 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* The source of most numbers of one range, and the numbers from other sources. */
-static void sources_text(const uint8_t source[MODEL_ATTRIBUTES], char *text, size_t size)
+static double seen_at(const void *class, int lane, enum model_way way, uint32_t range)
 {
-    int counts[MODEL_SOURCES] = {0}, most = 0;
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        counts[source[i]]++;
-    for (int i = 0; i < MODEL_SOURCES; i++)
-        if (counts[i] > counts[most])
-            most = i;
-    int length = snprintf(text, size, "%s", model_source_name((enum model_source) most));
-    for (int i = 0; i < MODEL_ATTRIBUTES && length > 0 && (size_t) length < size; i++)
-        if (source[i] != most)
-            length += snprintf(text + length, size - (size_t) length, ", %s %s",
-                               model_attribute_name((enum model_attribute) i),
-                               model_source_name(source[i]));
-}
-
-static void print_way(struct table *table, const struct peer_class *class, int index, int way,
-                      const struct model_surroundings *around)
-{
-    const struct model_lane *lane = &class->lanes[index];
-    for (uint32_t r = 0; r < lane->cost[way].range_count; r++) {
-        double seen_bytes_s = measured_speed(class, index, (enum model_way) way, r);
-        char seen[32] = "";
-        const struct model_lane_range *range = &lane->cost[way].ranges[r];
-        double overhead_s = range->overhead_send_s + range->overhead_receive_s;
-        double registration_s = model_registration(lane, range, around).fixed_s;
-        char size[NUMBER_SIZE_CHARS], latency[NUMBER_TIME_CHARS], overhead[NUMBER_TIME_CHARS],
-            registration[NUMBER_TIME_CHARS], sources[200];
-        sources_text(lane->source[way][r], sources, sizeof(sources));
-        if (seen_bytes_s > 0)
-            snprintf(seen, sizeof(seen), "%.3g GB/s", seen_bytes_s / 1e9);
-        table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s\t%s\t%s\t%s", lane->name,
-                  model_way_name((enum model_way) way),
-                  number_print_size(range->largest_bytes, size),
-                  number_print_time(range->latency_s, latency),
-                  number_print_time(overhead_s, overhead), range->bandwidth_bytes_s / 1e9, seen,
-                  number_print_time(registration_s, registration), sources);
-    }
-}
-
-static void print_lanes(FILE *file, const struct peer_class *class)
-{
-    struct plan_input input;
-    struct table table;
-    class_plan_input(class, CLASS_CONTIGUOUS, &input);
-    table_init(&table,
-               "lane\tway\tup to\tlatency\toverhead\tbandwidth\tseen\tregistration\tgiven by");
-    for (int i = 0; i < class_lanes_described(class); i++)
-        for (int way = 0; way < MODEL_WAYS; way++)
-            print_way(&table, class, i, way, &input.around);
-    table_print(&table, file, "  ");
-}
-
-static void print_shares(FILE *file, const struct peer_class *class)
-{
-    for (int i = 0; i < class->lane_count; i++)
-        if (class->lanes[i].shared_bytes_s > 0)
-            fprintf(file, "  %s: the device carries %.4g GB/s for all processes of a node\n",
-                    class->lanes[i].name, class->lanes[i].shared_bytes_s / 1e9);
+    return measured_speed(class, lane, way, range);
 }
 
 static void see_used(const struct route *route, void *with)
@@ -191,6 +133,7 @@ static void print_moves(FILE *file, const struct peer_class *class, int buffer)
 
 static void print_text(FILE *file)
 {
+    struct plan_input input;
     fprintf(file, "multilane: plans of rank %u and their use", multilane.me.vpid);
     fprintf(file, " (%llu unexpected, %llu early messages received)\n",
             (unsigned long long) counter_read(&multilane.unexpected_messages),
@@ -205,8 +148,9 @@ static void print_text(FILE *file)
         for (int i = 0; i < class->lane_count; i++)
             fprintf(file, " %s", class->lanes[i].name);
         fputc('\n', file);
-        print_lanes(file, class);
-        print_shares(file, class);
+        class_plan_input(class, CLASS_CONTIGUOUS, &input);
+        input.lane_count = (uint32_t) class_lanes_described(class);
+        plan_lanes_print(file, &input, seen_at, class, "  ");
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             if (!class_shows(class, (enum class_buffer) buffer))
                 continue;
@@ -280,29 +224,6 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
     fprintf(file, "]}");
 }
 
-/* Text of ours or a path: what JSON does not take as it is becomes an escape. */
-static void print_json_text(FILE *file, const char *text)
-{
-    fputc('"', file);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char) *text;
-        if (c < 0x20 || c == '"' || c == '\\')
-            fprintf(file, "\\u%04x", c);
-        else
-            fputc(c, file);
-    }
-    fputc('"', file);
-}
-
-/* JSON knows no infinity: such a bandwidth is null. */
-static void print_json_bandwidth(FILE *file, double bytes_s)
-{
-    if (isinf(bytes_s))
-        fprintf(file, "null");
-    else
-        fprintf(file, "%.9g", bytes_s);
-}
-
 static void print_json_range(FILE *file, const struct peer_class *class, int index, int way,
                              uint32_t number, const struct model_surroundings *around)
 {
@@ -311,13 +232,13 @@ static void print_json_range(FILE *file, const struct peer_class *class, int ind
     double seen_bytes_s = measured_speed(class, index, (enum model_way) way, number);
     struct cost_line registration = model_registration(lane, range, around);
     fprintf(file, "{\"lane\": ");
-    print_json_text(file, lane->name);
+    json_text(file, lane->name);
     fprintf(file,
             ", \"way\": \"%s\", \"last\": %llu, \"latency_s\": %.9g, \"overhead_send_s\": %.9g, "
             "\"overhead_receive_s\": %.9g, \"bandwidth_bytes_s\": ",
             model_way_name((enum model_way) way), (unsigned long long) range->largest_bytes,
             range->latency_s, range->overhead_send_s, range->overhead_receive_s);
-    print_json_bandwidth(file, range->bandwidth_bytes_s);
+    json_real(file, range->bandwidth_bytes_s);
     if (seen_bytes_s > 0)
         fprintf(file, ", \"seen_bytes_s\": %.9g", seen_bytes_s);
     fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
@@ -348,9 +269,9 @@ static void print_json(FILE *file)
     fprintf(file, "{\"rank\": %u, \"unexpected\": %llu, \"early\": %llu, \"measured\": ",
             multilane.me.vpid, (unsigned long long) counter_read(&multilane.unexpected_messages),
             (unsigned long long) counter_read(&multilane.early_messages));
-    print_json_text(file, used_profile_story());
+    json_text(file, used_profile_story());
     fprintf(file, ", \"history\": ");
-    print_json_text(file, used_history_story());
+    json_text(file, used_history_story());
     if (driver_is_loaded) {
         char text[200];
         device_costs_text(text, sizeof(text));

@@ -27,7 +27,7 @@ check "${prefix}profile.calibrate" calibrate --plot "$profile_folder/plot.svg"
 calibrate_predicts() {
     local said=$profile_folder/said
     grep 'the cluster model is left out' "$said" && return
-    grep 'off in the median: (2.6) [0-9]' "$said" && grep '(g - O_s) / g' "$said" || return 1
+    grep 'off in the median: (2.6) [0-9]' "$said" || return 1
     if grep '(2.7) needs .* and is not used' "$said"; then ! grep ', (2.7) ' "$said"; else grep ', (2.7) [0-9]' "$said"; fi
 }
 check "${prefix}profile.predictions" calibrate_predicts
@@ -155,7 +155,7 @@ profile_ignored folder "it is not a file"
     mpi_fails profile.one-rank "takes two ranks" 1 $shm -- "$build/multilane-calibrate"
     mpi_fails profile.other-pml "does not run|no lane leads" 2 --mca pml ob1 --mca btl self,$sm -- \
         "$build/multilane-calibrate"
-    mpi_fails profile.bad-option "no such option.*--fast" 2 $shm -- "$build/multilane-calibrate" --fast
+    mpi_fails profile.bad-option "no option --fast" 2 $shm -- "$build/multilane-calibrate" --fast
     mpi_says profile.none "no profile: pml_multilane_profile is none" 2 $shm \
         --mca pml_multilane_profile none --mca pml_multilane_explain 1 -- ring
     # A process does not copy to itself by the kernel: its lane keeps its own figures.

@@ -108,8 +108,8 @@ inside_bad_input() {
     inside_refuses 'neither a job nor a process' --once nonsense &&
         inside_refuses 'no job and no process 4194304 here' --once 4194304 &&
         inside_refuses "process $$ is no rank" --once $$ &&
-        inside_refuses 'must be a number' --interval x --once &&
-        inside_refuses '--sort x' --sort x --once &&
+        inside_refuses 'interval.*is not a number' --interval x --once &&
+        inside_refuses 'sort.*not x' --sort x --once &&
         inside_refuses 'one job or process' --once 1 2 &&
         inside_refuses 'needs files' --read &&
         inside_refuses 'No such file' --read "$build/none" &&

@@ -89,7 +89,7 @@ shm_runs() {
         2 $shm --mca btl_shm_ring_bytes 100k -- shm_sizes 10000
     mpi_fails shm.bad-memory-max 'btl_shm_memory_max: "64q" is not a size' \
         2 $shm --mca btl_shm_memory_max 64q -- shm_sizes 10000
-    mpi_fails shm.bad-lane-latency 'btl_shm_lane_latency is "abc", which is not a number' \
+    mpi_fails shm.bad-lane-latency 'btl_shm_lane_latency is "abc": "abc" is not a number' \
         2 $shm --mca btl_shm_lane_latency abc -- shm_sizes 10000
     mpi_fails shm.lane-latency-of-ages 'btl_shm_lane_latency is "1e12": .* is not a time' \
         2 $shm --mca btl_shm_lane_latency 1e12 -- shm_sizes 10000

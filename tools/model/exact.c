@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers without rounding, in 32-bit words. */
-#include "common/model/exact.h"
+#include "tools/model/exact.h"
 
 #include <math.h>
 #include <string.h>

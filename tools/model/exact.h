@@ -6,8 +6,8 @@
  * small ends underflows and the compiler neither contracts nor reorders; whole numbers have neither
  * condition, so the digits here are 32-bit words and the result cannot depend on compiler or flags.
  */
-#ifndef COMMON_MODEL_EXACT_H
-#define COMMON_MODEL_EXACT_H
+#ifndef TOOLS_MODEL_EXACT_H
+#define TOOLS_MODEL_EXACT_H
 
 #include <stdint.h>
 
