@@ -69,8 +69,12 @@ check_LTLIBRARIES += libpreload_unsteady.la
 libpreload_unsteady_la_SOURCES = test/mpi/preload_unsteady.c
 libpreload_unsteady_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 
-# Two libraries to preload: a version that is like every other, and one that is not known.
-check_LTLIBRARIES += libpreload_point.la libpreload_other.la
+# Libraries to preload: versions, one known to be like the one built for, another of its series, and one of no
+# series.
+check_LTLIBRARIES += libpreload_point.la libpreload_unknown.la libpreload_other.la
+libpreload_unknown_la_SOURCES = test/mpi/preload_version.c
+libpreload_unknown_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"$(OMPI_UNKNOWN_UPDATE)"'
+libpreload_unknown_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 libpreload_point_la_SOURCES = test/mpi/preload_version.c
 libpreload_point_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"$(OMPI_POINT_UPDATE)"'
 libpreload_point_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
