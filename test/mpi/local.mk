@@ -52,6 +52,12 @@ test_mpi_other_device_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_other_device_LDFLAGS = $(mpi_link_flags)
 test_mpi_other_device_LDADD = $(OMPI_LIBS) -ldl
 
+# What test/mpi/costs.py counts.
+check_PROGRAMS += test/mpi/costs
+test_mpi_costs_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_costs_LDFLAGS = $(mpi_link_flags)
+test_mpi_costs_LDADD = $(OMPI_LIBS)
+
 # What is sent from the user's memory.
 check_PROGRAMS += test/mpi/in_place
 test_mpi_in_place_CPPFLAGS = $(MPI_CPPFLAGS)
