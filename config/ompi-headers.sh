@@ -4,13 +4,14 @@
 # $with_ompi_headers, $with_ompi_config_log, $ompi_version and $ompi_answers (of ompi_info),
 # $multilane_incdirs (of mpicc).
 
-# The releases of Open MPI that the release $1 shares its layouts with; nothing where it is not
-# supported. The same rows as in common/compat/version.c.
+# The checked releases of Open MPI that the release $1 shares its layouts with, or itself alone; nothing
+# where its series is not supported. The same rows as in common/compat/version.c.
 ompi_row() {
     case $1 in
     4.1.[4-8]) echo "4.1.4 to 4.1.8" ;;
-    5.0.[7-9] | 5.0.1[01]) echo "5.0.7 to 5.0.11" ;;
-    6.0.*) echo "$1" ;;
+    5.0.[7-9]) echo "5.0.7 to 5.0.9" ;;
+    5.0.1[01]) echo "5.0.10 to 5.0.11" ;;
+    4.1.* | 5.0.* | 6.0.*) echo "$1" ;;
     esac
 }
 
@@ -18,6 +19,7 @@ ompi_row() {
 ompi_headers_advice() {
     row=$(ompi_row "$ompi_version")
     series=$(expr "$ompi_version" : '\([0-9]*\.[0-9]*\)')
+    test "$row" != "$ompi_version" || row=
     echo "unpack the release $ompi_version of Open MPI${row:+ (any of $row will do)} from https://www.open-mpi.org/software/ompi/v$series and give its folder by --with-ompi-headers=DIR"
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Holds the version and the layouts of the running Open MPI against those compiled for. */
+/* Holds the version and the layouts of the running Open MPI against those compiled for. In one
+ * series the layouts decide; the releases that are known here only spare the user a sentence. */
 #include "common/compat/version.h"
 
 #include "common/compat/compat.h"
@@ -20,21 +21,22 @@ const char *const version_built =
     TEXT(OPAL_MAJOR_VERSION) "." TEXT(OPAL_MINOR_VERSION) "." TEXT(OPAL_RELEASE_VERSION)
         OPAL_GREEK_VERSION;
 
-/* Releases between which no structure that a PML or a BTL touches changed its layout: read from
- * the sources of each. A series without a row is compatible only with the very version built for
- * (6.0 had no final release when this was written). The same rows as in config/ompi-headers.sh. */
+/* Releases that run the tests, or whose headers config/ompi-layouts found like those of one that
+ * does: within a row all are alike. The same rows as in config/ompi-headers.sh. */
 static const struct {
     int major, minor, first_release, last_release;
-} version_alike[] = {
+} version_checked[] = {
     {4, 1, 4, 8},
-    {5, 0, 7, 11},
+    {5, 0, 7, 9},
+    {5, 0, 10, 11},
 };
 
 struct version {
     int major, minor, release;
 };
 
-/* False for anything but three numbers with nothing behind them: a pre-release is like no other. */
+/* False for anything but three numbers with nothing behind them: a pre-release is like no other,
+ * because until the release even constants change, which no size shows. */
 static bool version_read(const char *text, struct version *version)
 {
     int end = 0;
@@ -44,27 +46,36 @@ static bool version_read(const char *text, struct version *version)
            text[end] == '\0';
 }
 
-/* The row of version_alike that `version` belongs to, or -1. */
+/* The row of version_checked that `version` belongs to, or -1. */
 static int version_row(const struct version *version)
 {
-    for (size_t i = 0; i < sizeof(version_alike) / sizeof(version_alike[0]); ++i) {
-        if (version->major == version_alike[i].major && version->minor == version_alike[i].minor &&
-            version->release >= version_alike[i].first_release &&
-            version->release <= version_alike[i].last_release)
+    for (size_t i = 0; i < sizeof(version_checked) / sizeof(version_checked[0]); ++i) {
+        if (version->major == version_checked[i].major &&
+            version->minor == version_checked[i].minor &&
+            version->release >= version_checked[i].first_release &&
+            version->release <= version_checked[i].last_release)
             return (int) i;
     }
     return -1;
 }
 
-bool version_is_compatible(const char *built, const char *running)
+enum version_relation version_compare(const char *built, const char *running)
 {
     struct version built_for, found;
 
     if (strcmp(built, running) == 0)
-        return true;
-    if (!version_read(built, &built_for) || !version_read(running, &found))
-        return false;
-    return version_row(&built_for) >= 0 && version_row(&built_for) == version_row(&found);
+        return VERSION_CHECKED;
+    if (!version_read(built, &built_for) || !version_read(running, &found) ||
+        built_for.major != found.major || built_for.minor != found.minor)
+        return VERSION_FOREIGN;
+    return version_row(&built_for) >= 0 && version_row(&built_for) == version_row(&found)
+               ? VERSION_CHECKED
+               : VERSION_OF_SERIES;
+}
+
+static bool untested_is_wanted(void)
+{
+    return param_peek_int("pml", "multilane", "untested", 0) != 0;
 }
 
 static bool layout_is_alike(const char *framework, const char *component)
@@ -76,27 +87,65 @@ static bool layout_is_alike(const char *framework, const char *component)
         return true;
     if (named_is_wanted(framework, component)) {
         opal_output(0,
-                    "multilane: %s/%s will not load into this Open MPI %s, which was built with "
-                    "other options than the one that Multilane was built for: %s is %zu in place "
-                    "of %zu; build Multilane for this Open MPI.",
-                    framework, component, opal_version_string, differs->symbol, running,
-                    differs->built);
+                    "multilane: %s/%s will not load into this Open MPI %s, which %s than the Open "
+                    "MPI %s that Multilane was built for: %s is %zu in place of %zu; build "
+                    "Multilane for this Open MPI.",
+                    framework, component, opal_version_string,
+                    strcmp(version_built, opal_version_string) == 0 ? "was built with other options"
+                                                                    : "is laid out differently",
+                    version_built, differs->symbol, running, differs->built);
     }
     return false;
 }
 
 bool version_accepts_running(const char *framework, const char *component)
 {
-    if (version_is_compatible(version_built, opal_version_string) ||
-        param_peek_int("pml", "multilane", "untested", 0) != 0)
+    if (version_compare(version_built, opal_version_string) != VERSION_FOREIGN ||
+        untested_is_wanted())
         return layout_is_alike(framework, component);
     /* Printed only in jobs that ask for the component: the plugin is silent in all others. */
     if (named_is_wanted(framework, component)) {
         opal_output(0,
                     "multilane: %s/%s was built for Open MPI %s and will not load into the running "
-                    "Open MPI %s, whose insides may be laid out differently; rebuild it for that "
+                    "Open MPI %s, which is of another series or a pre-release; rebuild it for that "
                     "version, or set pml_multilane_untested to 1 to try all the same.",
                     framework, component, version_built, opal_version_string);
     }
     return false;
+}
+
+/* "4.1.4 to 4.1.8": the checked releases of the series built for. */
+static void checked_write(char *text, size_t bytes)
+{
+    struct version built_for;
+    size_t length = 0;
+
+    text[0] = '\0';
+    if (!version_read(version_built, &built_for))
+        return;
+    for (size_t i = 0; i < sizeof(version_checked) / sizeof(version_checked[0]); ++i) {
+        if (version_checked[i].major != built_for.major ||
+            version_checked[i].minor != built_for.minor || length >= bytes)
+            continue;
+        length += (size_t) snprintf(text + length, bytes - length, "%s%d.%d.%d to %d.%d.%d",
+                                    length > 0 ? ", " : "", built_for.major, built_for.minor,
+                                    version_checked[i].first_release, built_for.major,
+                                    built_for.minor, version_checked[i].last_release);
+    }
+}
+
+void version_say_unchecked(void)
+{
+    char checked[128];
+
+    if (version_compare(version_built, opal_version_string) != VERSION_OF_SERIES ||
+        untested_is_wanted())
+        return;
+    checked_write(checked, sizeof(checked));
+    opal_output(
+        0,
+        "multilane: Multilane was not checked with this Open MPI %s: it was built for %s and "
+        "checked with %s. The sizes of its structures agree, so Multilane is used; set "
+        "pml_multilane_untested to 1 to silence this.",
+        opal_version_string, version_built, checked);
 }

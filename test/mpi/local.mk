@@ -52,6 +52,12 @@ test_mpi_other_device_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_other_device_LDFLAGS = $(mpi_link_flags)
 test_mpi_other_device_LDADD = $(OMPI_LIBS) -ldl
 
+# What test/mpi/costs.py counts.
+check_PROGRAMS += test/mpi/costs
+test_mpi_costs_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_costs_LDFLAGS = $(mpi_link_flags)
+test_mpi_costs_LDADD = $(OMPI_LIBS)
+
 # What is sent from the user's memory.
 check_PROGRAMS += test/mpi/in_place
 test_mpi_in_place_CPPFLAGS = $(MPI_CPPFLAGS)
@@ -69,8 +75,12 @@ check_LTLIBRARIES += libpreload_unsteady.la
 libpreload_unsteady_la_SOURCES = test/mpi/preload_unsteady.c
 libpreload_unsteady_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 
-# Two libraries to preload: a version that is like every other, and one that is not known.
-check_LTLIBRARIES += libpreload_point.la libpreload_other.la
+# Libraries to preload: versions, one known to be like the one built for, another of its series, and one of no
+# series.
+check_LTLIBRARIES += libpreload_point.la libpreload_unknown.la libpreload_other.la
+libpreload_unknown_la_SOURCES = test/mpi/preload_version.c
+libpreload_unknown_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"$(OMPI_UNKNOWN_UPDATE)"'
+libpreload_unknown_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 libpreload_point_la_SOURCES = test/mpi/preload_version.c
 libpreload_point_la_CPPFLAGS = -DMULTILANE_FAKE_VERSION='"$(OMPI_POINT_UPDATE)"'
 libpreload_point_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere

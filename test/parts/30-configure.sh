@@ -249,6 +249,33 @@ wheel_sizes() {
     grep -q 'inner headers in .*of 4.1.4' said && grep -q 'those of the libraries... yes' said
 }
 
+# config/ompi-layouts finds this Open MPI as it is known, and a changed header. A size that differs is seen at load
+# as well; what it says of two fields that changed places is the only word on them.
+layouts_known() {
+    "$top/config/ompi-layouts" | tee /dev/stderr | grep -q 'all [0-9]* structures and constants agree'
+}
+layouts_changed() { # NAME, sed's script for the header of communicators, two lines to find
+    local headers=$build_root/headers-$1 said
+    rm -rf "$headers" && cp -rL "$({ mpicc.openmpi --showme:incdirs || mpicc --showme:incdirs; } 2>/dev/null | cut -d ' ' -f 1)" "$headers" &&
+        sed -i "$2" "$headers/openmpi/ompi/communicator/communicator.h" || return 1
+    said=$("$top/config/ompi-layouts" "$headers") && return 1
+    printf '%s\n' "$said"
+    grep -Eq "$3" <<<"$said" && grep -Eq "$4" <<<"$said" && rm -rf "$headers"
+}
+layouts_grown() {
+    layouts_changed grown '/int *c_my_rank;/a int more[4];' 'ompi_communicator_t: .*more is new' \
+        '1 of [0-9]+ differ; refused at load, by ompi_communicator_t$'
+}
+layouts_swapped() {
+    layouts_changed swapped 's/int  *c_my_rank;/uint32_t c_flags;/;t;s/uint32_t  *c_flags;/int c_my_rank;/' \
+        'ompi_communicator_t: c_my_rank is [0-9]+ in place of [0-9]+, c_flags' \
+        '1 of [0-9]+ differ; no size that is compared at load does'
+}
+layouts_constant() {
+    layouts_changed constant '$a #undef OMPI_SUCCESS\n#define OMPI_SUCCESS 7' \
+        'OMPI_SUCCESS: value is 7 in place of 0' '1 of [0-9]+ differ; no size'
+}
+
 part_run() {
     check configure.ready eval 'packages_need_to_build && sources_prepare' || return 1
     beside check configure.no-openmpi no_ompi
@@ -278,6 +305,13 @@ part_run() {
             --with-ompi-headers="$hidden/inner" --with-ompi-config-log=/etc/passwd
     fi
     beside check configure.configured-checkout configured_checkout
+    if [ "$(uname -m)" != x86_64 ]; then
+        skip configure.layouts "config/layouts-*.txt are of x86-64"
+    elif command -v clang >/dev/null || packages_need clang >/dev/null; then
+        for name in known grown swapped constant; do beside check "configure.layouts-$name" "layouts_$name"; done
+    else
+        skip configure.layouts "clang is not there and could not be installed"
+    fi
     if [ -n "$MULTILANE_FULL" ]; then # a minute
         beside check configure.sample-protocol sample_protocol
         beside check configure.config-log-other-build config_log_of_other_build

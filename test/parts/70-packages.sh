@@ -270,7 +270,7 @@ part_run() {
     for suite in bookworm trixie; do
         case $suite in
         bookworm) bounds='libopenmpi3 \(>= 4.1.4\), libopenmpi3 \(<< 4.1.8.\)' ;;
-        *) bounds='libopenmpi40 \(>= 5.0.7\), libopenmpi40 \(<< 5.0.11.\)' ;;
+        *) bounds='libopenmpi40 \(>= 5.0.7\), libopenmpi40 \(<< 5.0.9.\)' ;;
         esac
         if check "packages.deb-$suite" deb_built "$suite" "$bounds"; then
             check "packages.deb-$suite-used" deb_used "$suite"

@@ -17,38 +17,43 @@ static void expect(bool wanted, bool got, const char *rule, const char *first, c
     }
 }
 
-static void versions_known_to_be_alike_are_accepted_and_others_refused(void)
+static void layouts_decide_in_a_series_and_nothing_else_is_accepted(void)
 {
     static const struct {
         const char *built, *running;
-        bool compatible;
+        enum version_relation wanted;
     } cases[] = {
-        {"4.1.4", "4.1.4", true},     {"4.1.4", "4.1.8", true},
-        {"4.1.8", "4.1.4", true},     {"4.1.4", "4.1.3", false},
-        {"4.1.4", "4.1.9", false},    {"4.1.4", "4.1.40", false},
-        {"4.1.4", "4.0.4", false},    {"5.0.7", "5.0.7", true},
-        {"5.0.7", "5.0.11", true},    {"5.0.11", "5.0.7", true},
-        {"5.0.7", "5.0.6", false},    {"5.0.7", "5.0.12", false},
-        {"5.0.7", "5.1.7", false},    {"5.0.7", "4.1.7", false},
-        {"4.1.7", "5.0.7", false},    {"6.0.0rc2", "6.0.0rc2", true},
-        {"6.0.0rc2", "6.0.0", false}, {"6.0.0rc2", "6.0.0rc1", false},
-        {"6.0.0", "6.0.1", false},    {"5.0.7rc1", "5.0.7", false},
-        {"5.0.7", "5.0.8rc1", false}, {"4.1.4", "", false},
-        {"4.1.4", "4.1", false},      {"4.1.4", "nonsense", false},
-        {"4.1.4", "4.1.4.1", false},  {"4.1.4", "v4.1.5", false},
-        {"6.0.0rc2", "7.0.0", false}, {"unknown", "unknown", true},
+        {"4.1.4", "4.1.4", VERSION_CHECKED},       {"4.1.4", "4.1.8", VERSION_CHECKED},
+        {"4.1.8", "4.1.4", VERSION_CHECKED},       {"5.0.7", "5.0.9", VERSION_CHECKED},
+        {"5.0.11", "5.0.10", VERSION_CHECKED},     {"6.0.0rc2", "6.0.0rc2", VERSION_CHECKED},
+        {"unknown", "unknown", VERSION_CHECKED},   {"4.1.4", "4.1.3", VERSION_OF_SERIES},
+        {"4.1.4", "4.1.9", VERSION_OF_SERIES},     {"4.1.9", "4.1.4", VERSION_OF_SERIES},
+        {"4.1.9", "4.1.10", VERSION_OF_SERIES},    {"5.0.7", "5.0.10", VERSION_OF_SERIES},
+        {"5.0.7", "5.0.6", VERSION_OF_SERIES},     {"5.0.7", "5.0.12", VERSION_OF_SERIES},
+        {"6.0.0", "6.0.1", VERSION_OF_SERIES},     {"4.1.4", "4.0.4", VERSION_FOREIGN},
+        {"5.0.7", "5.1.7", VERSION_FOREIGN},       {"5.0.7", "4.1.7", VERSION_FOREIGN},
+        {"4.1.7", "5.0.7", VERSION_FOREIGN},       {"6.0.0rc2", "6.0.0", VERSION_FOREIGN},
+        {"6.0.0rc2", "6.0.0rc1", VERSION_FOREIGN}, {"5.0.7rc1", "5.0.7", VERSION_FOREIGN},
+        {"5.0.7", "5.0.8rc1", VERSION_FOREIGN},    {"4.1.4", "", VERSION_FOREIGN},
+        {"4.1.4", "4.1", VERSION_FOREIGN},         {"4.1.4", "nonsense", VERSION_FOREIGN},
+        {"4.1.4", "4.1.4.1", VERSION_FOREIGN},     {"4.1.4", "v4.1.5", VERSION_FOREIGN},
+        {"6.0.0rc2", "7.0.0", VERSION_FOREIGN},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        expect(cases[i].compatible, version_is_compatible(cases[i].built, cases[i].running),
-               "version_is_compatible", cases[i].built, cases[i].running);
+        enum version_relation got = version_compare(cases[i].built, cases[i].running);
+        if (got != cases[i].wanted) {
+            fprintf(stderr, "version_compare(%s, %s) is %d\n", cases[i].built, cases[i].running,
+                    got);
+            ++failures;
+        }
     }
 }
 
 static void version_built_for_is_compatible_with_itself(void)
 {
-    expect(true, version_is_compatible(version_built, version_built), "version_is_compatible",
-           version_built, version_built);
+    expect(true, version_compare(version_built, version_built) == VERSION_CHECKED,
+           "version_compare", version_built, version_built);
 }
 
 static void selection_names_whole_words_only(void)
@@ -74,7 +79,7 @@ static void selection_names_whole_words_only(void)
 
 int main(void)
 {
-    versions_known_to_be_alike_are_accepted_and_others_refused();
+    layouts_decide_in_a_series_and_nothing_else_is_accepted();
     version_built_for_is_compatible_with_itself();
     selection_names_whole_words_only();
     return failures > 0;

@@ -82,7 +82,8 @@ static const struct param rows[] = {
     {"device_measure_ms", PARAM_INT, &parameters.device_measure_ms,
      "milliseconds that a process may measure a device for, at its first buffer there; 0: none"},
     {"untested", PARAM_INT, &parameters.untested,
-     "1: load into an Open MPI other than the versions known to be laid out alike"},
+     "1: say nothing where the running release of Open MPI was not checked, and try even another "
+     "series or a pre-release; sizes of structures must agree all the same"},
 };
 
 int parameters_register(const mca_base_component_t *component)

@@ -52,6 +52,8 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     *priority = 10;
     if (parameters_parse(&mca_pml_multilane_component.pmlm_version) != OMPI_SUCCESS)
         return NULL;
+    if (OMPI_PROC_MY_NAME->vpid == 0)
+        version_say_unchecked();
     progress_thread_prepare();
     used_profile_load();
     if (used_profile_complaint() && ompi_process_info.my_local_rank == 0)

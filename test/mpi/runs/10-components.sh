@@ -109,12 +109,24 @@ for library in "$component_dir"/mca_*.so; do
     check "${prefix}library.$(basename "$library" .so)" symbols_and_libraries "$library"
 done
 
-# The gate: a point update is let in, another version is refused by name, untested lets it in.
+# The gate: another release of the series is let in, and one that was not checked is named once; another
+# series is refused by name, and untested lets it in.
 preload() { # LIBRARY ompi_info: what it shows of the PML
     LD_PRELOAD=$build/.libs/$1.so "$ompi_info" --param pml multilane --level 9 2>&1
 }
 version_point() {
     preload libpreload_point | grep pml_multilane_protocol
+}
+version_unknown() { # how often the sentence is said, mpirun's arguments
+    local times=$1 said
+    shift
+    said=$(mpirun_run 2 -x LD_PRELOAD="$build/.libs/libpreload_unknown.so" --mca pml multilane "$@" -- ring 2>&1) || {
+        printf '%s\n' "$said"
+        return 1
+    }
+    printf '%s\n' "$said"
+    [ "$(grep -c "not checked with this Open MPI $series.99: .* built for $ompi_version and checked with $series\." \
+        <<<"$said")" = "$times" ]
 }
 version_other() {
     LD_PRELOAD=$build/.libs/libpreload_other.so "$ompi_info" --param pml all --level 9 >"$build/other.params" 2>&1 &&
@@ -124,9 +136,17 @@ version_untested() {
     OMPI_MCA_pml_multilane_untested=1 preload libpreload_other | grep pml_multilane_protocol
 }
 if [ "$series" = 6.0 ]; then
-    skip "${prefix}version.point-update" "6.0 has no final release whose successors are known"
+    for name in point-update unknown-update unknown-update-silenced unknown-update-grown; do
+        skip "${prefix}version.$name" "6.0.0rc2 is a pre-release, and like no other version"
+    done
 else
     check "${prefix}version.point-update" version_point
+    check "${prefix}version.unknown-update" version_unknown 1
+    check "${prefix}version.unknown-update-silenced" version_unknown 0 --mca pml_multilane_untested 1
+    mpi_fails version.unknown-update-grown \
+        "pml/multilane will not load into this Open MPI $series.99, .* differently than the Open MPI $ompi_version .*: opal_lifo_t_class is " \
+        1 -x LD_PRELOAD="$build/.libs/libpreload_unknown.so:$build/.libs/libpreload_class.so" \
+        -x MULTILANE_GROWN=opal_lifo_t --mca pml multilane -- ring
 fi
 check "${prefix}version.refused" version_other
 mpi_fails version.refused-aloud \

@@ -22,7 +22,7 @@ class Multilane(AutotoolsPackage):
 
     depends_on("c", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("openmpi@4.1.4:4.1.8,5.0.7:5.0.11")
+    depends_on("openmpi@4.1.4:4.1.8,5.0.7:5.0.9")
     depends_on("hwloc@2:")
     depends_on("pmix", when="^openmpi@5:")
     depends_on("rdma-core", when="+verbs")
