@@ -158,23 +158,67 @@ static void range_add(struct learning_range *range, double ratio, uint64_t bytes
     range->bytes = bytes;
 }
 
+static bool is_in_use(const struct peer_class *class, enum class_buffer buffer,
+                      struct learned_key key, uint32_t bucket)
+{
+    const struct plan *plan = class_planned(class, buffer)->plan;
+    return learned_key_equals(key, plan_entry_key(plan_lookup(plan, UINT64_C(1) << bucket)));
+}
+
+/* With the lock held. */
+static void way_add(struct learning *learning, struct learning_way *way, uint32_t bucket,
+                    bool is_used, double ratio, uint64_t bytes)
+{
+    struct learning_range *range = &way->at[bucket];
+    if (is_used) {
+        learning->in_use[bucket] = (float) ratio;
+        learning->is_fresh[bucket] = true;
+    } else if (learning->in_use[bucket] > 0) {
+        ratio /= (double) learning->in_use[bucket];
+    } else {
+        return; /* there is none to compare it with */
+    }
+    range_add(range, ratio, bytes);
+    learning->timed++;
+    learning->has_news = learning->has_news || is_news(range);
+}
+
 void learning_add(struct peer_class *class, const struct route *route, uint64_t bytes,
                   double seconds)
 {
     enum class_buffer buffer = (enum class_buffer) route->buffer;
+    struct learned_key key = plan_entry_key(route->entry);
+    uint32_t bucket = learned_bucket(bytes);
     double expected_s = equation_s(class, buffer, route->entry, bytes);
     if (!(expected_s > 0) || !(seconds > 0))
         return;
     OPAL_THREAD_LOCK(&lock);
     struct learning *learning = learning_made(class, buffer);
-    struct learning_way *way = learning ? way_made(learning, plan_entry_key(route->entry)) : NULL;
-    if (way) {
-        struct learning_range *range = &way->at[learned_bucket(bytes)];
-        range_add(range, seconds / expected_s, bytes);
-        learning->timed++;
-        learning->has_news = learning->has_news || is_news(range);
-    }
+    struct learning_way *way = learning ? way_made(learning, key) : NULL;
+    if (way)
+        way_add(learning, way, bucket, is_in_use(class, buffer, key, bucket), seconds / expected_s,
+                bytes);
     OPAL_THREAD_UNLOCK(&lock);
+}
+
+static double factor_in_use(const struct learning *learning, struct learned_key in_use,
+                            uint32_t bucket)
+{
+    const struct learning_way *way = way_of(learning, in_use);
+    return way ? learning_median(&way->at[bucket]) : 0;
+}
+
+double learning_factor(const struct peer_class *class, enum class_buffer buffer,
+                       struct learned_key key, uint32_t bucket)
+{
+    const struct learning *learning = learning_now(class, buffer);
+    const struct learning_way *way = learning ? way_of(learning, key) : NULL;
+    const struct plan *plan = class_planned(class, buffer)->plan;
+    struct learned_key in_use = plan_entry_key(plan_lookup(plan, UINT64_C(1) << bucket));
+    if (!way)
+        return 0;
+    return learning_median(&way->at[bucket]) *
+           (learned_key_equals(key, in_use) ? 1 : factor_in_use(learning, in_use, bucket));
 }
 
 /* --- trials ----------------------------------------------------------------------------------- */
@@ -240,7 +284,8 @@ static void challengers_find(struct learning *learning, struct peer_class *class
     }
 }
 
-/* The way's factor in the nearest range of sizes where it is known; 0: in none. */
+/* The way's factor to the way in use in the nearest range of sizes where it is known; 0: in none.
+ */
 static double median_near(const struct learning_way *way, uint32_t bucket)
 {
     for (uint32_t distance = 1; way && distance < LEARNED_BUCKETS; distance++)
@@ -253,21 +298,20 @@ static double median_near(const struct learning_way *way, uint32_t bucket)
     return 0;
 }
 
-/* What a message of the challenger would cost more than `in_use_s`; below 0: it is not tried. */
-static double extra_of(const struct challenger *challenger, const struct learning_way *way,
-                       uint32_t bucket, double in_use_s, double common, uint32_t in_use_taken)
+/* What a message of the challenger would cost more than one of the way in use, as a part of it;
+ * below 0: it is not tried. `by_equation`: its time by that of the way in use. */
+static double extra_of(const struct learning_way *way, uint32_t bucket, double by_equation,
+                       double in_use_factor, uint32_t in_use_taken)
 {
     double median = way ? learning_median(&way->at[bucket]) : 0;
     if (median > 0) {
-        double known_s = median * challenger->expected_s;
-        uint32_t share = known_s > TRY_KNOWN * in_use_s ? SLOW_SHARE : KNOWN_SHARE;
-        return way->at[bucket].taken > in_use_taken / share ? -1 : fmax(known_s - in_use_s, 0);
+        double known = median * by_equation;
+        uint32_t share = known > TRY_KNOWN ? SLOW_SHARE : KNOWN_SHARE;
+        return way->at[bucket].taken > in_use_taken / share ? -1 : fmax(known - 1, 0);
     }
-    double near = median_near(way, bucket), factor = near > 0 ? near : fmin(common, 1);
-    double expected_s = factor * challenger->expected_s;
-    return expected_s > TRY_UNKNOWN * in_use_s
-               ? -1
-               : fmax(expected_s - in_use_s, UNKNOWN_PART * in_use_s);
+    double near = median_near(way, bucket);
+    double expected = by_equation * (near > 0 ? near : fmin(1, 1 / in_use_factor));
+    return expected > TRY_UNKNOWN ? -1 : fmax(expected - 1, UNKNOWN_PART);
 }
 
 /* The challenger that costs least and may be tried with so many messages; null: none. */
@@ -276,24 +320,29 @@ static struct route *trial_choose(struct learning *learning, struct learned_key 
                                   uint32_t tried)
 {
     const struct learning_way *way = way_of(learning, in_use);
-    double common = way ? learning_median(&way->at[bucket]) : 0;
-    double in_use_s = common * in_use_equation_s, least_s = INFINITY;
+    double factor = way ? learning_median(&way->at[bucket]) : 0, least = INFINITY;
+    double in_use_s = factor * in_use_equation_s;
     struct route *best = NULL;
-    if (!(common > 0)) /* the way in use is to be known first */
+    if (!(factor > 0)) /* the way in use is to be known first */
         return NULL;
     learning->spent_s += in_use_s * (double) messages;
+    if (!learning->is_fresh[bucket]) /* and timed shortly before, in the same circumstances */
+        return NULL;
     for (uint8_t i = 0; i < learning->challenger_count[bucket]; i++) {
         const struct challenger *challenger = &learning->challengers[bucket][i];
-        const struct learning_way *its = way_of(learning, plan_entry_key(challenger->route->entry));
-        double extra_s = extra_of(challenger, its, bucket, in_use_s, common, way->at[bucket].taken);
-        if (extra_s < 0 || extra_s >= least_s)
+        double extra =
+            extra_of(way_of(learning, plan_entry_key(challenger->route->entry)), bucket,
+                     challenger->expected_s / in_use_equation_s, factor, way->at[bucket].taken);
+        if (extra < 0 || extra >= least)
             continue;
         best = challenger->route;
-        least_s = extra_s;
+        least = extra;
     }
-    if (!best || learning->tried_s + tried * least_s > TRIED_PART * learning->spent_s)
+    double extra_s = tried * least * in_use_s;
+    if (!best || learning->tried_s + extra_s > TRIED_PART * learning->spent_s)
         return NULL;
-    learning->tried_s += tried * least_s;
+    learning->is_fresh[bucket] = false;
+    learning->tried_s += extra_s;
     learning->tries += tried;
     return best;
 }
@@ -328,11 +377,11 @@ struct route *learning_route(struct peer_class *class, struct route *route, uint
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-/* What the model is told: of a way that is not in use so much more as its median may be off. */
-static double factor_of(const struct learning_range *range, bool is_used)
+/* What the model is told of a way that is not in use: so much more as its median may be off. */
+static double factor_beside(const struct learning_range *range)
 {
-    return learning_median(range) +
-           (is_used ? 0 : learning_spread(range) / sqrt((double) kept(range) + 1));
+    double median = learning_median(range);
+    return median > 0 ? median + learning_spread(range) / sqrt((double) kept(range) + 1) : 0;
 }
 
 /* The medians as factors for the model, beside the ways that the plan in use takes. With the lock
@@ -341,16 +390,18 @@ static void model_set(struct learning *learning, const struct plan *plan)
 {
     struct model_learned *model = &learning->model;
     memset(model, 0, sizeof(*model));
-    for (uint32_t i = 0; i < LEARNED_BUCKETS; i++)
-        model->used[i] = plan_entry_key(plan_lookup(plan, UINT64_C(1) << i));
     model->way_count = learning->way_count;
-    for (uint32_t i = 0; i < learning->way_count; i++) {
-        struct learning_way *way = learning->ways[i];
-        model->ways[i].key = way->key;
-        for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
-            bool is_used = learned_key_equals(way->key, model->used[j]);
-            way->at[j].planned = (float) learning_median(&way->at[j]);
-            model->ways[i].factor[j] = (float) factor_of(&way->at[j], is_used);
+    for (uint32_t i = 0; i < learning->way_count; i++)
+        model->ways[i].key = learning->ways[i]->key;
+    for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
+        struct learned_key in_use = plan_entry_key(plan_lookup(plan, UINT64_C(1) << j));
+        double used = factor_in_use(learning, in_use, j);
+        model->used[j] = in_use;
+        for (uint32_t i = 0; i < learning->way_count; i++) {
+            struct learning_range *range = &learning->ways[i]->at[j];
+            bool is_used = learned_key_equals(learning->ways[i]->key, in_use);
+            range->planned = (float) learning_median(range);
+            model->ways[i].factor[j] = (float) (is_used ? used : used * factor_beside(range));
         }
     }
     learned_settle(model);
@@ -368,16 +419,16 @@ static uint32_t first_change(const struct plan *from, const struct plan *to)
     return i;
 }
 
+/* What messages of the entry take in the range, and how many were timed. */
 static void move_show(const struct peer_class *class, enum class_buffer buffer,
                       const struct plan_entry *entry, uint32_t bucket, double *seconds,
                       uint32_t *messages)
 {
-    const struct learning_range *range =
-        learning_range_of(class, buffer, plan_entry_key(entry), bucket);
+    struct learned_key key = plan_entry_key(entry);
+    const struct learning_range *range = learning_range_of(class, buffer, key, bucket);
     *messages = range ? range->taken : 0;
-    *seconds =
-        range ? learning_median(range) * equation_s(class, buffer, entry, UINT64_C(1) << bucket)
-              : 0;
+    *seconds = learning_factor(class, buffer, key, bucket) *
+               equation_s(class, buffer, entry, UINT64_C(1) << bucket);
 }
 
 static void move_note(struct peer_class *class, enum class_buffer buffer, const struct plan *from,
@@ -415,6 +466,55 @@ static void counts_move(struct planned *from, struct planned *to)
 }
 
 /* `stay`: as in the plan's input; 0: the plan was never used, and its change is no move. */
+static void range_set(struct learning_range *range, double ratio)
+{
+    range->taken = ratio > 0 ? LEARNING_LEAST : 0;
+    for (int i = 0; i < LEARNING_LEAST; i++)
+        range->ratio[i] = (float) ratio;
+}
+
+static void range_divide(struct learning_range *range, double by)
+{
+    for (int i = 0; i < LEARNING_TIMES; i++)
+        range->ratio[i] = by > 0 ? (float) ((double) range->ratio[i] / by) : 0;
+    if (!(by > 0))
+        range->taken = 0;
+}
+
+/* Another way is in use in this range of sizes: what was compared with the one before is compared
+ * with the new one. With the lock held. */
+static void bucket_rebase(struct learning *learning, uint32_t bucket, struct learned_key from,
+                          struct learned_key to)
+{
+    double before = factor_in_use(learning, from, bucket);
+    const struct learning_way *way = way_of(learning, to);
+    double factor = way ? learning_median(&way->at[bucket]) : 0;
+    for (uint32_t i = 0; i < learning->way_count; i++) {
+        struct learning_range *range = &learning->ways[i]->at[bucket];
+        if (learned_key_equals(learning->ways[i]->key, to))
+            range_set(range, factor * before);
+        else if (learned_key_equals(learning->ways[i]->key, from))
+            range_set(range, before > 0 && factor > 0 ? 1 / factor : 0);
+        else
+            range_divide(range, factor);
+    }
+    learning->in_use[bucket] = 0;
+    learning->is_fresh[bucket] = false;
+}
+
+static void learning_rebase(struct learning *learning, const struct plan *from,
+                            const struct plan *to)
+{
+    OPAL_THREAD_LOCK(&lock);
+    for (uint32_t i = 0; i < LEARNED_BUCKETS; i++) {
+        struct learned_key before = plan_entry_key(plan_lookup(from, UINT64_C(1) << i));
+        struct learned_key after = plan_entry_key(plan_lookup(to, UINT64_C(1) << i));
+        if (!learned_key_equals(before, after))
+            bucket_rebase(learning, i, before, after);
+    }
+    OPAL_THREAD_UNLOCK(&lock);
+}
+
 static void plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
 {
     struct planned *before = class_planned(class, buffer);
@@ -426,6 +526,9 @@ static void plan_again(struct peer_class *class, enum class_buffer buffer, doubl
     }
     if (stay > 0)
         move_note(class, buffer, before->plan, after->plan, change);
+    struct learning *learning = learning_now(class, buffer);
+    if (learning)
+        learning_rebase(learning, before->plan, after->plan);
     counts_move(before, after);
     after->before = before;
     class_set_plan(class, buffer, after);
@@ -504,22 +607,43 @@ static struct plan_entry entry_of_key(struct learned_key key)
     return entry;
 }
 
-/* The way's time for the largest size of the range, as the median of few messages. */
-static void way_recall(struct peer_class *class, const struct history_way *way)
+/* What an earlier job has seen of the way, by the equation's time; 0: nothing. */
+static double recalled(const struct peer_class *class, const char *name, enum class_buffer buffer,
+                       struct learned_key key, uint32_t bucket)
+{
+    const struct history *history = used_history();
+    for (uint32_t i = 0; i < history->way_count; i++) {
+        const struct history_way *way = &history->ways[i];
+        if (way->bucket != bucket || way->buffer != (uint32_t) buffer ||
+            !learned_key_equals(way->key, key) || strcmp(way->class, name) != 0)
+            continue;
+        const struct plan_entry entry = entry_of_key(key);
+        double expected_s = equation_s(class, buffer, &entry, UINT64_C(1) << bucket);
+        return expected_s > 0 ? way->seconds / expected_s : 0;
+    }
+    return 0;
+}
+
+/* As the median of few messages, beside the way that the plan takes, where that is known as well.
+ */
+static void way_recall(struct peer_class *class, const char *name, const struct history_way *way)
 {
     enum class_buffer buffer = (enum class_buffer) way->buffer;
-    struct plan_entry entry = entry_of_key(way->key);
-    uint64_t bytes = UINT64_C(1) << way->bucket;
-    double expected_s = equation_s(class, buffer, &entry, bytes);
-    if (!(expected_s > 0))
+    const struct plan *plan = class_planned(class, buffer)->plan;
+    struct learned_key in_use = plan_entry_key(plan_lookup(plan, UINT64_C(1) << way->bucket));
+    double used = recalled(class, name, buffer, in_use, way->bucket);
+    double ratio = recalled(class, name, buffer, way->key, way->bucket);
+    if (!(used > 0) || !(ratio > 0))
         return;
     OPAL_THREAD_LOCK(&lock);
     struct learning *learning = learning_made(class, buffer);
     struct learning_way *mine = learning ? way_made(learning, way->key) : NULL;
-    for (int i = 0; mine && i < LEARNING_LEAST; i++)
-        range_add(&mine->at[way->bucket], way->seconds / expected_s, bytes);
-    if (mine)
-        mine->at[way->bucket].recalled = LEARNING_LEAST;
+    if (mine) {
+        struct learning_range *range = &mine->at[way->bucket];
+        range_set(range, learned_key_equals(way->key, in_use) ? ratio : ratio / used);
+        range->bytes = UINT64_C(1) << way->bucket;
+        range->recalled = LEARNING_LEAST;
+    }
     OPAL_THREAD_UNLOCK(&lock);
 }
 
@@ -540,7 +664,7 @@ void learning_recall(struct peer_class *class)
         return;
     for (uint32_t i = 0; i < history->way_count; i++)
         if (way_fits(class, &history->ways[i]) && strcmp(history->ways[i].class, name) == 0)
-            way_recall(class, &history->ways[i]);
+            way_recall(class, name, &history->ways[i]);
     for (int i = 0; i < CLASS_BUFFERS; i++) {
         struct learning *learning = learning_now(class, (enum class_buffer) i);
         if (learning)
@@ -553,16 +677,13 @@ static void ways_save(const struct peer_class *class, enum class_buffer buffer, 
     const struct learning *learning = learning_now(class, buffer);
     for (uint32_t i = 0; learning && i < learning->way_count; i++)
         for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
-            const struct learning_way *way = learning->ways[i];
-            const struct plan_entry entry = entry_of_key(way->key);
-            double median = learning_median(&way->at[j]);
-            struct history_way saved = {
-                .buffer = buffer,
-                .key = way->key,
-                .bucket = j,
-                .messages = way->at[j].taken,
-                .seconds = median * equation_s(class, buffer, &entry, UINT64_C(1) << j)};
+            struct learned_key key = learning->ways[i]->key;
+            const struct plan_entry entry = entry_of_key(key);
+            struct history_way saved = {.buffer = buffer, .key = key, .bucket = j};
             snprintf(saved.class, sizeof(saved.class), "%s", name);
+            saved.messages = learning->ways[i]->at[j].taken;
+            saved.seconds = learning_factor(class, buffer, key, j) *
+                            equation_s(class, buffer, &entry, UINT64_C(1) << j);
             if (saved.seconds > 0)
                 used_history_add_way(&saved);
         }

@@ -14,11 +14,14 @@
 
 /* Messages of one way and one range of sizes. */
 struct learning_range {
-    uint32_t recalled;           /* so many of them stand for what an earlier job has seen */
-    uint32_t taken;              /* in all; the last LEARNING_TIMES of them are kept */
-    float ratio[LEARNING_TIMES]; /* of the time to what the equation expects */
-    float planned;               /* the factor by which the plan was made; 0: none */
-    uint64_t bytes;              /* the size of the last one */
+    uint32_t recalled; /* so many of them stand for what an earlier job has seen */
+    uint32_t taken;    /* in all; the last LEARNING_TIMES of them are kept */
+    /* Of the way in use: of the time to what the equation expects. Of others: of that to the same
+     * of the last message before it that took the way in use, so that what delays both does not
+     * count. */
+    float ratio[LEARNING_TIMES];
+    float planned;  /* the factor by which the plan was made; 0: none */
+    uint64_t bytes; /* the size of the last one */
 };
 
 struct learning_way {
@@ -44,6 +47,9 @@ struct learning {
     uint64_t plan_after_ns;     /* no other plan is made before */
     double spent_s, tried_s;    /* by all messages, and what trials have cost more */
     uint32_t tries;
+    /* Of the last message of the way in use; and it was timed after the last trial began. */
+    float in_use[LEARNED_BUCKETS];
+    bool is_fresh[LEARNED_BUCKETS];
     bool is_looked[LEARNED_BUCKETS]; /* the challengers of this range are known */
     uint8_t challenger_count[LEARNED_BUCKETS];
     struct challenger challengers[LEARNED_BUCKETS][LEARNING_CHALLENGERS];
@@ -54,6 +60,10 @@ struct learning {
 double learning_median(const struct learning_range *range);
 /* Of the middle half: the largest less the smallest. */
 double learning_spread(const struct learning_range *range);
+
+/* What a message of the way takes in the range, by the equation's time for it; 0: not known. */
+double learning_factor(const struct peer_class *class, enum class_buffer buffer,
+                       struct learned_key key, uint32_t bucket);
 
 const struct learning_range *learning_range_of(const struct peer_class *class,
                                                enum class_buffer buffer, struct learned_key key,

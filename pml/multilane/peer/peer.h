@@ -89,10 +89,10 @@ static inline bool lost_or_dead(const struct peer *peer)
     return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
 }
 
-/* Are others under way to it, so that the next one is a part of a stream? */
-static inline bool peer_is_streaming(const struct peer *peer)
+/* How many others are under way to it? Then the next one is a part of a stream. */
+static inline uint32_t peer_under_way(const struct peer *peer)
 {
-    return atomic_load_explicit(&peer->under_way, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&peer->under_way, memory_order_relaxed);
 }
 
 /* Messages may be sent to it. Acquire, against peer_reach: its lanes and plan are there. */

@@ -8,12 +8,14 @@
 #define LARGE_BYTES (UINT64_C(64) << 10)
 
 /* The median time of messages of the range of sizes. */
-static double median_s(const struct plan_input *input, const struct plan_entry *entry,
-                       const struct learning_range *range)
+static double median_s(const struct plan_input *input, const struct peer_class *class,
+                       const struct route *route, const struct learning_range *range)
 {
     struct plan_input alone = *input;
     alone.learned = NULL;
-    return learning_median(range) * plan_time(&alone, entry, range->bytes);
+    return learning_factor(class, (enum class_buffer) route->buffer, plan_entry_key(route->entry),
+                           learned_bucket(range->bytes)) *
+           plan_time(&alone, route->entry, range->bytes);
 }
 
 /* The range of sizes within the entry of which most messages were timed; null: of none. */
@@ -44,7 +46,7 @@ struct plan_use measured_use(const struct plan_input *input, const struct peer_c
         return use;
     use.samples = most->taken - most->recalled;
     use.measured_bytes = most->bytes;
-    use.measured_s = median_s(input, route->entry, most);
+    use.measured_s = median_s(input, class, route, most);
     use.ratio = use.measured_s / plan_time(input, route->entry, most->bytes);
     return use;
 }
@@ -62,7 +64,7 @@ static double speed_of(const struct plan_input *input, const struct peer_class *
             range->taken <= *taken)
             continue;
         *taken = range->taken;
-        speed = (double) range->bytes / median_s(input, route->entry, range);
+        speed = (double) range->bytes / median_s(input, class, route, range);
     }
     return speed;
 }

@@ -22,30 +22,27 @@
 /* From the first message of a stream that is timed to the last one. */
 #define SPAN_MESSAGES 8u
 
-enum timer_of { TIMER_OF_MESSAGE, TIMER_OF_SPAN_FIRST, TIMER_OF_SPAN_LAST };
-
 struct timer {
     uint32_t generation; /* of its answer; 0: it waits for none */
-    enum timer_of of;
-    uint32_t span; /* its number */
     const struct peer *peer;
     struct peer_class *class;
     const struct route *route;
     uint64_t bytes;
     uint64_t since_ns;
+    uint32_t messages; /* that the time is divided among */
 };
 
 /* Messages of a stream that follow each other, by one route. */
 struct span {
-    uint32_t number;
-    /* Messages up to the last one; 0: none are under way. Written with the lock; read without it as
+    /* Messages up to the last one; 0: there is no span. Written with the lock; read without it as
      * a hint, relaxed. */
     _Atomic uint32_t left;
-    const struct peer *peer; /* null: there is no span */
+    const struct peer *peer;
     const struct route *planned;
     struct route *route;
     uint32_t bucket;
-    uint64_t first_ns, last_ns; /* by the receiver's clock; 0: not known */
+    uint32_t messages; /* of the span, and before it, that were under way when it began */
+    uint64_t since_ns;
 };
 
 static struct {
@@ -74,7 +71,7 @@ void timers_end(void)
     if (timers.is_begun)
         OBJ_DESTRUCT(&timers.lock);
     timers.is_begun = false;
-    timers.span.peer = NULL;
+    atomic_store_explicit(&timers.span.left, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < TIMERS; i++)
         timers.timer[i].generation = 0;
 }
@@ -83,18 +80,17 @@ void timers_end(void)
 
 /* With the lock held. */
 static void timer_start(struct outgoing *out, struct peer_class *class, const struct route *route,
-                        enum timer_of of)
+                        uint64_t since_ns, uint32_t messages)
 {
     uint32_t index = timers.next++ % TIMERS;
     timers.generation += timers.generation == UINT32_MAX ? 2 : 1; /* never 0 */
     timers.timer[index] = (struct timer){.generation = timers.generation,
-                                         .of = of,
-                                         .span = timers.span.number,
                                          .peer = out->peer,
                                          .class = class,
                                          .route = route,
                                          .bytes = out->size,
-                                         .since_ns = clock_now_ns()};
+                                         .since_ns = since_ns,
+                                         .messages = messages};
     out->answer = (struct wire_handle){WIRE_TIMER_FIRST + index, timers.generation};
 }
 
@@ -110,7 +106,7 @@ static struct route *message_time(struct outgoing *out, struct peer_class *class
 {
     struct route *chosen = learning_route(class, route, out->size, between, 1);
     OPAL_THREAD_LOCK(&timers.lock);
-    timer_start(out, class, chosen, TIMER_OF_MESSAGE);
+    timer_start(out, class, chosen, clock_now_ns(), 1);
     OPAL_THREAD_UNLOCK(&timers.lock);
     return chosen;
 }
@@ -121,14 +117,13 @@ static struct route *span_begin(struct outgoing *out, struct peer_class *class, 
     struct route *chosen = learning_route(class, route, out->size, between, SPAN_MESSAGES);
     OPAL_THREAD_LOCK(&timers.lock);
     struct span *span = &timers.span;
-    span->number++;
     span->peer = out->peer;
     span->planned = route;
     span->route = chosen;
     span->bucket = learned_bucket(out->size);
-    span->first_ns = span->last_ns = 0;
+    span->messages = 1 + SPAN_MESSAGES + peer_under_way(out->peer);
+    span->since_ns = clock_now_ns();
     atomic_store_explicit(&span->left, SPAN_MESSAGES, memory_order_relaxed);
-    timer_start(out, class, chosen, TIMER_OF_SPAN_FIRST);
     OPAL_THREAD_UNLOCK(&timers.lock);
     return chosen;
 }
@@ -145,9 +140,8 @@ static struct route *span_next(struct outgoing *out, struct peer_class *class,
         if (span->planned == planned && span->bucket == learned_bucket(out->size)) {
             route = span->route;
             if (--left == 0)
-                timer_start(out, class, route, TIMER_OF_SPAN_LAST);
+                timer_start(out, class, route, span->since_ns, span->messages);
         } else {
-            span->peer = NULL;
             left = 0;
         }
         atomic_store_explicit(&span->left, left, memory_order_relaxed);
@@ -158,7 +152,7 @@ static struct route *span_next(struct outgoing *out, struct peer_class *class,
 
 static enum class_buffer as_stream(const struct outgoing *out, enum class_buffer buffer)
 {
-    if (!peer_is_streaming(out->peer) && !delivery_is_ahead(out->peer, out->size))
+    if (!peer_under_way(out->peer) && !delivery_is_ahead(out->peer, out->size))
         return buffer;
     return buffer == CLASS_CONTIGUOUS ? CLASS_STREAM
            : buffer == CLASS_PACKED   ? CLASS_STREAM_PACKED
@@ -220,7 +214,7 @@ static double answer_s(const struct peer_class *class)
     return range ? range->latency_s + range->overhead_send_s + range->overhead_receive_s : 0;
 }
 
-/* Of a message alone; 0: it says nothing. */
+/* From the start to the end at the receiver; 0: it says nothing. */
 static double one_way_s(const struct timer *timer, uint64_t ended_ns, uint64_t now_ns)
 {
     uint64_t taken_ns = now_ns - timer->since_ns;
@@ -232,19 +226,6 @@ static double one_way_s(const struct timer *timer, uint64_t ended_ns, uint64_t n
     }
     double seconds = 1e-9 * (double) taken_ns, answer = answer_s(timer->class);
     return seconds > 2 * answer ? seconds - answer : seconds / 2;
-}
-
-/* With the lock held: of one message of a stream; 0: the span is not over. The first and the last
- * one may end in either order, where they move side by side; then it says nothing. */
-static double span_s(const struct timer *timer, uint64_t ended_ns)
-{
-    struct span *span = &timers.span;
-    if (timer->span != span->number || !span->peer)
-        return 0;
-    *(timer->of == TIMER_OF_SPAN_FIRST ? &span->first_ns : &span->last_ns) = ended_ns;
-    if (!span->first_ns || span->last_ns <= span->first_ns)
-        return 0;
-    return 1e-9 * (double) (span->last_ns - span->first_ns) / SPAN_MESSAGES;
 }
 
 void timer_answered(const struct peer *peer, const struct wire_time *time)
@@ -260,8 +241,7 @@ void timer_answered(const struct peer *peer, const struct wire_time *time)
         timer.generation && timer.generation == time->timer.generation && timer.peer == peer;
     if (is_its) {
         timers.timer[index].generation = 0;
-        seconds = timer.of == TIMER_OF_MESSAGE ? one_way_s(&timer, time->ended_ns, now_ns)
-                                               : span_s(&timer, time->ended_ns);
+        seconds = one_way_s(&timer, time->ended_ns, now_ns) / timer.messages;
     }
     OPAL_THREAD_UNLOCK(&timers.lock);
     if (seconds > 0)
