@@ -303,6 +303,29 @@ static void a_plan_changes_where_another_way_is_faster(void)
     job_end();
 }
 
+/* A lane that was idle carries a few messages faster than many. */
+static void a_promise_that_is_not_kept_is_taken_back(void)
+{
+    begin(0, 1);
+    struct route *used = route_used(CLASS_CONTIGUOUS, 1 << 20);
+    struct learned_key before = plan_entry_key(used->entry);
+    struct route *other = other_way(used);
+    double same = equation_s(used, 1 << 20) / equation_s(other, 1 << 20);
+    took(other, 1 << 20, same / 2, LEARNING_LEAST);
+    plan_now();
+    struct route *now = route_used(CLASS_CONTIGUOUS, 1 << 20);
+    CHECK(!learned_key_equals(plan_entry_key(now->entry), before), "it stays");
+    took(now, 1 << 20, 2 * same, LEARNING_LEAST - 1);
+    plan_now();
+    CHECK(route_used(CLASS_CONTIGUOUS, 1 << 20) == now, "after too few messages");
+    took(now, 1 << 20, 2 * same, 1);
+    plan_now();
+    CHECK(learned_key_equals(plan_entry_key(route_used(CLASS_CONTIGUOUS, 1 << 20)->entry), before),
+          "it is not taken back");
+    CHECK(class_now()->move_count == 2, "%u moves", class_now()->move_count);
+    job_end();
+}
+
 static void a_small_gain_changes_nothing(void)
 {
     begin(0, 1);
@@ -377,6 +400,7 @@ int main(void)
     without_answers_others_are_timed();
     in_a_stream_nine_messages_share_their_time();
     a_plan_changes_where_another_way_is_faster();
+    a_promise_that_is_not_kept_is_taken_back();
     a_small_gain_changes_nothing();
     trials_cost_a_bounded_part();
     the_next_job_begins_there();

@@ -165,6 +165,32 @@ static bool is_in_use(const struct peer_class *class, enum class_buffer buffer,
     return learned_key_equals(key, plan_entry_key(plan_lookup(plan, UINT64_C(1) << bucket)));
 }
 
+static void range_set(struct learning_range *range, double ratio)
+{
+    range->taken = ratio > 0 ? LEARNING_LEAST : 0;
+    for (int i = 0; i < LEARNING_LEAST; i++)
+        range->ratio[i] = (float) ratio;
+}
+
+/* With the lock held. The promise ends when it is known whether it was kept: what messages really
+ * took replaces it, and the way before is compared with that. */
+static void promise_add(struct learning *learning, struct learning_way *way, uint32_t bucket,
+                        double ratio)
+{
+    struct promise *promise = &learning->promise[bucket];
+    struct learning_way *before = way_of(learning, promise->before);
+    struct learning_range *range = &way->at[bucket];
+    promise->ratio[promise->count++] = (float) ratio;
+    if (promise->count < LEARNING_LEAST)
+        return;
+    memcpy(range->ratio, promise->ratio, sizeof(promise->ratio));
+    range->taken = LEARNING_LEAST;
+    if (before)
+        range_set(&before->at[bucket], (double) promise->before_ratio / learning_median(range));
+    promise->before.lanes = 0;
+    learning->has_news = true;
+}
+
 /* With the lock held. */
 static void way_add(struct learning *learning, struct learning_way *way, uint32_t bucket,
                     bool is_used, double ratio, uint64_t bytes)
@@ -173,6 +199,10 @@ static void way_add(struct learning *learning, struct learning_way *way, uint32_
     if (is_used) {
         learning->in_use[bucket] = (float) ratio;
         learning->is_fresh[bucket] = true;
+        if (learning->promise[bucket].before.lanes) {
+            promise_add(learning, way, bucket, ratio);
+            return;
+        }
     } else if (learning->in_use[bucket] > 0) {
         ratio /= (double) learning->in_use[bucket];
     } else {
@@ -466,13 +496,6 @@ static void counts_move(struct planned *from, struct planned *to)
 }
 
 /* `stay`: as in the plan's input; 0: the plan was never used, and its change is no move. */
-static void range_set(struct learning_range *range, double ratio)
-{
-    range->taken = ratio > 0 ? LEARNING_LEAST : 0;
-    for (int i = 0; i < LEARNING_LEAST; i++)
-        range->ratio[i] = (float) ratio;
-}
-
 static void range_divide(struct learning_range *range, double by)
 {
     for (int i = 0; i < LEARNING_TIMES; i++)
@@ -500,6 +523,9 @@ static void bucket_rebase(struct learning *learning, uint32_t bucket, struct lea
     }
     learning->in_use[bucket] = 0;
     learning->is_fresh[bucket] = false;
+    learning->promise[bucket] = (struct promise){.before_ratio = (float) before};
+    if (before > 0 && factor > 0)
+        learning->promise[bucket].before = from;
 }
 
 static void learning_rebase(struct learning *learning, const struct plan *from,

@@ -29,6 +29,15 @@ struct learning_way {
     struct learning_range at[LEARNED_BUCKETS];
 };
 
+/* A way that has come into use by what few messages promised, until as many have gone by it: a lane
+ * that was idle may have been faster for those few. */
+struct promise {
+    struct learned_key before; /* the way that was in use; `lanes` 0: there is no promise */
+    float before_ratio;        /* and what it took */
+    uint32_t count;
+    float ratio[LEARNING_LEAST];
+};
+
 /* A way that might be faster than the one in use. */
 struct challenger {
     struct route *route;
@@ -50,6 +59,7 @@ struct learning {
     /* Of the last message of the way in use; and it was timed after the last trial began. */
     float in_use[LEARNED_BUCKETS];
     bool is_fresh[LEARNED_BUCKETS];
+    struct promise promise[LEARNED_BUCKETS];
     bool is_looked[LEARNED_BUCKETS]; /* the challengers of this range are known */
     uint8_t challenger_count[LEARNED_BUCKETS];
     struct challenger challengers[LEARNED_BUCKETS][LEARNING_CHALLENGERS];
