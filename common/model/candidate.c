@@ -237,6 +237,10 @@ static void candidate_cost(const struct candidate *candidate, const struct plan_
     candidate->protocol->cost(candidate->lanes, candidate->set.count, &around, bytes, cost);
 }
 
+/* Where it is known what the way in use takes, one that has not been tried does not take its place,
+ * whatever the equation says. */
+#define UNKNOWN_FACTOR 1e3
+
 /* What messages have taken replaces what was expected, up to the end of the range of sizes. */
 static void cost_as_learned(const struct candidate *candidate, const struct plan_input *input,
                             uint64_t bytes, struct cost *cost)
@@ -245,8 +249,12 @@ static void cost_as_learned(const struct candidate *candidate, const struct plan
     struct learned_key key = learned_key_of(candidate->protocol_index, candidate->copies,
                                             candidate->set.lane, candidate->set.count);
     double factor = learned_factor(input->learned, key, bucket);
-    if (input->stay > 0 && learned_key_equals(key, input->learned->used[bucket]))
+    struct learned_key used = input->learned->used[bucket];
+    if (input->stay > 0 && learned_key_equals(key, used))
         factor *= input->stay;
+    else if (input->stay > 0 && learned_is_known(input->learned, used, bucket) &&
+             !learned_is_known(input->learned, key, bucket))
+        factor *= UNKNOWN_FACTOR;
     for (int stage = 0; stage < COST_STAGES; stage++) {
         cost->stage[stage].fixed_s *= factor;
         cost->stage[stage].growth_s_byte *= factor;

@@ -60,6 +60,12 @@ void learned_settle(struct model_learned *learned)
             learned->common[i] = learned->common[i + 1];
 }
 
+bool learned_is_known(const struct model_learned *learned, struct learned_key key, uint32_t bucket)
+{
+    const struct learned_way *way = learned_way_find(learned, key);
+    return way && way->factor[bucket] > 0;
+}
+
 double learned_factor(const struct model_learned *learned, struct learned_key key, uint32_t bucket)
 {
     const struct learned_way *way = learned_way_find(learned, key);

@@ -48,6 +48,9 @@ const struct learned_way *learned_way_find(const struct model_learned *learned,
  * other ways' factors there do not count. */
 void learned_settle(struct model_learned *learned);
 
+/* Has it shown in this bucket what it takes? */
+bool learned_is_known(const struct model_learned *learned, struct learned_key key, uint32_t bucket);
+
 /* What the equation's time for this way is multiplied by. */
 double learned_factor(const struct model_learned *learned, struct learned_key key, uint32_t bucket);
 

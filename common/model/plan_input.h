@@ -46,8 +46,9 @@ struct plan_input {
 
     uint32_t without; /* bit i: leave protocol i of the table out */
 
-    /* What messages have taken; null: nothing is known of that. What is in use counts as `stay` of
-     * its time, so that a plan changes for a gain only; 0: as all of it. */
+    /* What messages have taken; null: nothing is known of that. For a plan: what is in use counts
+     * as `stay` of its time, so that it changes for a gain only, and what was not tried does not
+     * take the place of what was. 0: only to predict. */
     const struct model_learned *learned;
     double stay;
 

@@ -103,6 +103,13 @@ static void a_border_moves_where_both_have_shown_it(void)
     CHECK(protocol_at(&input, 1 << 20, NULL) == MODEL_RNDV_GET, "the slow one alone is known");
     learned_set(&learned, 20, MODEL_RNDV_GET, 0, MODEL_RNDV_AM, 0.1f);
     CHECK(protocol_at(&input, 1 << 20, NULL) == MODEL_RNDV_GET, "the fast one alone is known");
+    /* The equation was wrong by far of the one in use, and so may it be of others. */
+    input.stay = 1;
+    learned_set(&learned, 20, MODEL_RNDV_AM, 0.01f, MODEL_RNDV_GET, 0);
+    CHECK(protocol_at(&input, 1 << 20, NULL) == MODEL_RNDV_AM,
+          "what was not tried takes its place");
+    learned_set(&learned, 20, MODEL_RNDV_AM, 0.01f, MODEL_RNDV_GET, 0.01f);
+    CHECK(protocol_at(&input, 1 << 20, NULL) == MODEL_RNDV_GET, "it was tried");
 }
 
 static void what_is_in_use_stays_for_a_small_gain(void)

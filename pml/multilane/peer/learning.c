@@ -20,7 +20,7 @@
 #include "peer/used_history.h"
 
 /* Shorter messages have one way that is worth anything. */
-#define TRIED_FROM_BYTES 4097
+#define TRIED_FROM_BYTES 4096
 /* What trials may cost, as a part of what all messages take. */
 #define TRIED_PART 0.005
 /* A way that would take so many times what the one in use takes is tried until it is known, */
@@ -314,24 +314,26 @@ static void challengers_find(struct learning *learning, struct peer_class *class
     }
 }
 
-/* The way's factor to the way in use in the nearest range of sizes where it is known; 0: in none.
- */
-static double median_near(const struct learning_way *way, uint32_t bucket)
+/* The way's factor in the nearest range of sizes where it is known; 0: in none. */
+static double factor_near(const struct peer_class *class, enum class_buffer buffer,
+                          struct learned_key key, uint32_t bucket)
 {
-    for (uint32_t distance = 1; way && distance < LEARNED_BUCKETS; distance++)
+    for (uint32_t distance = 1; distance < LEARNED_BUCKETS; distance++)
         for (int side = -1; side <= 1; side += 2) {
             uint32_t other = bucket + (uint32_t) (side * (int) distance); /* below 0: very large */
-            double median = other < LEARNED_BUCKETS ? learning_median(&way->at[other]) : 0;
-            if (median > 0)
-                return median;
+            double factor =
+                other < LEARNED_BUCKETS ? learning_factor(class, buffer, key, other) : 0;
+            if (factor > 0)
+                return factor;
         }
     return 0;
 }
 
 /* What a message of the challenger would cost more than one of the way in use, as a part of it;
- * below 0: it is not tried. `by_equation`: its time by that of the way in use. */
+ * below 0: it is not tried. `by_equation`: its time by that of the way in use; `near`: its factor
+ * to that at about this size, 0: it is not known. */
 static double extra_of(const struct learning_way *way, uint32_t bucket, double by_equation,
-                       double in_use_factor, uint32_t in_use_taken)
+                       double near, double in_use_factor, uint32_t in_use_taken)
 {
     double median = way ? learning_median(&way->at[bucket]) : 0;
     if (median > 0) {
@@ -339,13 +341,13 @@ static double extra_of(const struct learning_way *way, uint32_t bucket, double b
         uint32_t share = known > TRY_KNOWN ? SLOW_SHARE : KNOWN_SHARE;
         return way->at[bucket].taken > in_use_taken / share ? -1 : fmax(known - 1, 0);
     }
-    double near = median_near(way, bucket);
     double expected = by_equation * (near > 0 ? near : fmin(1, 1 / in_use_factor));
     return expected > TRY_UNKNOWN ? -1 : fmax(expected - 1, UNKNOWN_PART);
 }
 
 /* The challenger that costs least and may be tried with so many messages; null: none. */
-static struct route *trial_choose(struct learning *learning, struct learned_key in_use,
+static struct route *trial_choose(const struct peer_class *class, enum class_buffer buffer,
+                                  struct learning *learning, struct learned_key in_use,
                                   uint32_t bucket, double in_use_equation_s, uint64_t messages,
                                   uint32_t tried)
 {
@@ -360,9 +362,10 @@ static struct route *trial_choose(struct learning *learning, struct learned_key 
         return NULL;
     for (uint8_t i = 0; i < learning->challenger_count[bucket]; i++) {
         const struct challenger *challenger = &learning->challengers[bucket][i];
-        double extra =
-            extra_of(way_of(learning, plan_entry_key(challenger->route->entry)), bucket,
-                     challenger->expected_s / in_use_equation_s, factor, way->at[bucket].taken);
+        struct learned_key key = plan_entry_key(challenger->route->entry);
+        double extra = extra_of(
+            way_of(learning, key), bucket, challenger->expected_s / in_use_equation_s,
+            factor_near(class, buffer, key, bucket) / factor, factor, way->at[bucket].taken);
         if (extra < 0 || extra >= least)
             continue;
         best = challenger->route;
@@ -398,8 +401,8 @@ struct route *learning_route(struct peer_class *class, struct route *route, uint
     if (learning) {
         if (!learning->is_looked[bucket])
             challengers_find(learning, class, buffer, bucket);
-        chosen =
-            trial_choose(learning, plan_entry_key(route->entry), bucket, in_use_s, messages, tried);
+        chosen = trial_choose(class, buffer, learning, plan_entry_key(route->entry), bucket,
+                              in_use_s, messages, tried);
     }
     OPAL_THREAD_UNLOCK(&lock);
     return chosen ? chosen : route;
@@ -495,7 +498,7 @@ static void counts_move(struct planned *from, struct planned *to)
         }
 }
 
-/* `stay`: as in the plan's input; 0: the plan was never used, and its change is no move. */
+/* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move. */
 static void range_divide(struct learning_range *range, double by)
 {
     for (int i = 0; i < LEARNING_TIMES; i++)
@@ -550,7 +553,7 @@ static void plan_again(struct peer_class *class, enum class_buffer buffer, doubl
         planned_free(after);
         return;
     }
-    if (stay > 0)
+    if (stay < 1)
         move_note(class, buffer, before->plan, after->plan, change);
     struct learning *learning = learning_now(class, buffer);
     if (learning)
@@ -564,10 +567,10 @@ static void plan_again(struct peer_class *class, enum class_buffer buffer, doubl
 static void followers_plan(struct peer_class *class, enum class_buffer buffer)
 {
     if (buffer == CLASS_CONTIGUOUS) {
-        plan_again(class, CLASS_SYNC, 0);
-        plan_again(class, CLASS_LEAVING, 0);
+        plan_again(class, CLASS_SYNC, 1);
+        plan_again(class, CLASS_LEAVING, 1);
     } else if (buffer == CLASS_PACKED) {
-        plan_again(class, CLASS_SYNC_PACKED, 0);
+        plan_again(class, CLASS_SYNC_PACKED, 1);
     }
 }
 
@@ -694,7 +697,7 @@ void learning_recall(struct peer_class *class)
     for (int i = 0; i < CLASS_BUFFERS; i++) {
         struct learning *learning = learning_now(class, (enum class_buffer) i);
         if (learning)
-            plan_as_known(class, (enum class_buffer) i, learning, 0);
+            plan_as_known(class, (enum class_buffer) i, learning, 1);
     }
 }
 
