@@ -6,7 +6,8 @@
  *   the medians say something new             learning_plan: other factors, perhaps another plan
  *
  * Ways are tried with a bounded part of the time of all messages. A plan changes where another way
- * has shown itself shorter by a part that the noise of the medians does not reach. */
+ * has shown itself shorter by a part that the noise of the medians does not reach; then it has made
+ * a promise, which the next messages confirm or take back. */
 #include "peer/learning.h"
 
 #include <math.h>
@@ -40,8 +41,9 @@
 #define PLANS_PART 0.01
 #define MOVES_MOST 64
 
-static opal_mutex_t lock =
-    OPAL_MUTEX_STATIC_INIT; /* guards all struct learning, but for what plans read; a leaf */
+/* Guards every struct learning, but for what plans read of it under the component's lock; a leaf.
+ */
+static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 static uint64_t begun_ns;
 
 void learning_begin(void)
@@ -167,6 +169,7 @@ static bool is_in_use(const struct peer_class *class, enum class_buffer buffer,
 
 static void range_set(struct learning_range *range, double ratio)
 {
+    range->recalled = 0;
     range->taken = ratio > 0 ? LEARNING_LEAST : 0;
     for (int i = 0; i < LEARNING_LEAST; i++)
         range->ratio[i] = (float) ratio;
@@ -185,6 +188,7 @@ static void promise_add(struct learning *learning, struct learning_way *way, uin
         return;
     memcpy(range->ratio, promise->ratio, sizeof(promise->ratio));
     range->taken = LEARNING_LEAST;
+    range->recalled = 0;
     if (before)
         range_set(&before->at[bucket], (double) promise->before_ratio / learning_median(range));
     promise->before.lanes = 0;
