@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What earlier jobs on machines like this one have learned: what their starts have measured, and
  * what messages took. A file in the user's cache folder, beside profiles, that the first process of
- * a node writes when its job ends. It is a cache: what is damaged, or another user's, is as if it
- * were not there. */
+ * a job writes when it ends: of a thousand nodes that share the folder, one. It is a cache: what is
+ * damaged, or another user's, is as if it were not there. */
 #ifndef COMMON_LANE_HISTORY_H
 #define COMMON_LANE_HISTORY_H
 

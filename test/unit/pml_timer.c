@@ -363,7 +363,6 @@ static void the_next_job_begins_there(void)
     char folder[64];
     snprintf(folder, sizeof(folder), "/tmp/multilane-timer-%d", (int) getpid());
     setenv("XDG_CACHE_HOME", folder, 1);
-    ompi_process_info.my_local_rank = 0; /* it writes for the node */
     parameters.profile = "auto";
     struct learned_key key = {0};
     for (int job = 0; job < 2; job++) {

@@ -725,7 +725,7 @@ static void ways_save(const struct peer_class *class, enum class_buffer buffer, 
 void learning_save(void)
 {
     char name[HISTORY_CLASS_CHARS];
-    if (!parameters.learn || ompi_process_info.my_local_rank != 0)
+    if (!parameters.learn || multilane.me.vpid != 0)
         return;
     for (const struct peer_class *class = classes_first(); class; class = class->next)
         for (int i = 0; i < CLASS_BUFFERS; i++)

@@ -97,7 +97,7 @@ void learning_plan(struct peer_class *class, enum class_buffer buffer);
  * component's lock held. */
 void learning_recall(struct peer_class *class);
 
-/* Leaves it to later jobs, in the first process of a node. */
+/* Leaves it to later jobs, in the first process of this one. */
 void learning_save(void);
 
 void learning_begin(void);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/compat/version.h"
 
@@ -52,7 +53,8 @@ const char *used_history_story(void)
 void used_history_end(void)
 {
     struct history now;
-    if (used.path[0] && (used.added.start_count || used.added.way_count)) {
+    if (used.path[0] && multilane.me.vpid == 0 &&
+        (used.added.start_count || used.added.way_count)) {
         history_read(used.path, &now);
         for (uint32_t i = 0; i < used.added.start_count; i++)
             history_add_start(&now, &used.added.starts[i]);

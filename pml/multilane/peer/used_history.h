@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The history of this node in this job: read at the start, written by the node's first process when
- * it ends. */
+/* The history of this machine in this job: read at the start, written by the first process when it
+ * ends. */
 #ifndef MULTILANE_USED_HISTORY_H
 #define MULTILANE_USED_HISTORY_H
 
