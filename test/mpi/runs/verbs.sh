@@ -27,7 +27,7 @@ verbs_refuses() {
         2 $other --mca btl_verbs_dmabuf always -- ring
     mpi_says verbs.bad-timeout 'btl_verbs_timeout is 99; it can be 1 to 31' \
         2 $other --mca btl_verbs_timeout 99 -- ring
-    mpi_says verbs.bad-lane-latency 'btl_verbs_lane_latency is "abc", which is not a number' \
+    mpi_says verbs.bad-lane-latency 'btl_verbs_lane_latency is "abc": "abc" is not a number' \
         2 $other --mca btl_verbs_lane_latency abc -- ring
     mpi_says verbs.bad-same-node 'btl_verbs_same_node is "maybe"; it can be auto, yes or no' \
         2 $other --mca btl_verbs_same_node maybe -- ring
