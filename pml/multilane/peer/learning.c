@@ -213,7 +213,6 @@ static void way_add(struct learning *learning, struct learning_way *way, uint32_
         return; /* there is none to compare it with */
     }
     range_add(range, ratio, bytes);
-    learning->timed++;
     learning->has_news = learning->has_news || is_news(range);
 }
 
@@ -380,7 +379,6 @@ static struct route *trial_choose(const struct peer_class *class, enum class_buf
         return NULL;
     learning->is_fresh[bucket] = false;
     learning->tried_s += extra_s;
-    learning->tries += tried;
     return best;
 }
 
@@ -502,7 +500,6 @@ static void counts_move(struct planned *from, struct planned *to)
         }
 }
 
-/* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move. */
 static void range_divide(struct learning_range *range, double by)
 {
     for (int i = 0; i < LEARNING_TIMES; i++)
@@ -548,6 +545,7 @@ static void learning_rebase(struct learning *learning, const struct plan *from,
     OPAL_THREAD_UNLOCK(&lock);
 }
 
+/* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move. */
 static void plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
 {
     struct planned *before = class_planned(class, buffer);

@@ -52,10 +52,8 @@ struct learning {
     struct learning_way *ways[LEARNED_WAYS_MAX];
     struct model_learned model; /* as the plan in use was made */
     bool has_news;              /* which it does not know */
-    uint32_t timed;             /* messages, in all */
     uint64_t plan_after_ns;     /* no other plan is made before */
     double spent_s, tried_s;    /* by all messages, and what trials have cost more */
-    uint32_t tries;
     /* Of the last message of the way in use; and it was timed after the last trial began. */
     float in_use[LEARNED_BUCKETS];
     bool is_fresh[LEARNED_BUCKETS];

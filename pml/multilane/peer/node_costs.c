@@ -59,11 +59,14 @@ static bool is_known(bool is_crowded, bool has_sockets)
 static void costs_find(uint32_t processes, bool has_sockets)
 {
     struct history_start start = {.is_crowded = processes > crowd_processors(processes)};
-    if (is_known(start.is_crowded, has_sockets) ||
-        !startup_measure(processes, has_sockets, &start.costs))
+    if (is_known(start.is_crowded, has_sockets))
         return;
-    used_history_add_start(&start);
-    (void) history_costs(used_history(), start.is_crowded, &node.costs);
+    if (startup_measure(processes, has_sockets, &start.costs)) {
+        used_history_add_start(&start);
+        (void) history_costs(used_history(), start.is_crowded, &node.costs);
+    } else if (!startup_check(&node.costs)) {
+        node.costs = start.costs; /* what a change of processes usually takes */
+    }
 }
 
 void node_costs_publish(void)
