@@ -12,6 +12,7 @@
  * A test program can have one fault at an exact call instead: see btl_flaky.h. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@
 /* Faults are parts of 10,000 messages; turns are calls of progress. */
 static struct {
     int seed, lanes, drop, twice, delay, busy, fail, die;
-    int sleep_turns, spared, rma;
+    int sleep_turns, spared, rma, goodbye;
 } faults = {.seed = 1, .lanes = 2, .sleep_turns = 20000, .spared = 1};
 
 static const struct param params[] = {
@@ -50,6 +51,8 @@ static const struct param params[] = {
     {"fail", PARAM_INT, &faults.fail, "how many end in an error, which ends their lane"},
     {"die", PARAM_INT, &faults.die, "after how many a lane is silent for sleep_turns"},
     {"rma", PARAM_INT, &faults.rma, "1: gets and puts as well"},
+    {"goodbye", PARAM_INT, &faults.goodbye,
+     "1: it closes like btl/tcp whose peer has closed first, with SIGPIPE"},
     {"spared", PARAM_INT, &faults.spared, "so many of the first lanes never fail or die"},
     {"sleep_turns", PARAM_INT, &faults.sleep_turns, "calls of progress until it comes back"},
 };
@@ -625,6 +628,8 @@ static int flaky_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
     (void) procs;
     for (size_t i = 0; i < count; i++)
         free(endpoints[i]);
+    if (faults.goodbye)
+        raise(SIGPIPE);
     return OPAL_SUCCESS;
 }
 

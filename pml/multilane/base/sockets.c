@@ -84,7 +84,7 @@ static bool process_give_up(const ompi_proc_t *proc)
 static struct sigaction before;
 static bool is_ignored;
 
-static void sigpipe_ignore(void)
+void sockets_ignore_sigpipe(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     if (!is_ignored && sigaction(SIGPIPE, &ignore, &before) == 0)
@@ -105,14 +105,13 @@ void socket_stop(const mca_btl_base_module_t *btl, const struct mca_btl_base_end
     /* Where another thread of btl/tcp has closed it, the number may be the program's by now. */
     if (!is_connection(fd) || fd != compat_tcp_socket(btl, endpoint))
         return;
-    sigpipe_ignore();
+    sockets_ignore_sigpipe();
     shutdown(fd, SHUT_RDWR);
 }
 
 void sockets_give_up(ompi_proc_t **procs, size_t count)
 {
     const struct timespec pause = {0, LOOK_PAUSE_NS};
-    sigpipe_ignore();
     bool again = true;
     for (int look = 0; look < LOOKS_MAX && again; look++) {
         if (look > 0)

@@ -15,10 +15,11 @@ bool socket_is_healthy(int fd, uint32_t silence_ms);
  * process's part; 0: there is no connection yet, or the kernel does not say. */
 double socket_round_trip(int fd);
 
-/* Call before a BTL closes its connections to these processes. btl/tcp of Open MPI 5.0 and later
- * sends a goodbye on each, and blocks for as long as the kernel retries on a cut wire. Shuts
- * down the connections that are dead, and ignores SIGPIPE, which a goodbye on them would raise,
- * until sockets_end. */
+/* Call both before a BTL closes its connections to these processes. btl/tcp of Open MPI 5.0 and
+ * later sends a goodbye on each. It raises SIGPIPE where the peer has closed its end with something
+ * unread, an acknowledgement that came late: ignored until sockets_end. On a cut wire it blocks for
+ * as long as the kernel retries: the connections that are dead are shut down. */
+void sockets_ignore_sigpipe(void);
 void sockets_give_up(ompi_proc_t **procs, size_t count);
 void sockets_end(void);
 

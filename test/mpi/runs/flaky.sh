@@ -72,6 +72,14 @@ flaky_last not-kept "lane flaky to rank .* and no other lane takes over" \
 flaky_last all-silent "counts as failed: no lane answered for 3 s" --mca btl_flaky_die 300 \
     --mca btl_flaky_sleep_turns 2000000000 --mca btl_flaky_spared 0 --mca pml_multilane_lost_s 3
 
+# At the end a lane closes like btl/tcp whose peer was quicker, with SIGPIPE: the job ends in order.
+flaky_goodbye() {
+    OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
+        mpirun_run 2 --mca pml multilane --mca btl self,flaky --mca btl_flaky_lanes 1 \
+        --mca btl_flaky_goodbye 1 -- ring
+}
+check "${prefix}flaky.goodbye" flaky_goodbye
+
 # The same where errors are to be returned: they are, and the job ends in order.
 flaky_return() {
     OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
