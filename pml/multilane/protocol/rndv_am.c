@@ -55,12 +55,16 @@ static void rndv_am_ready(struct send_request *request, struct lane *lane,
 
 static void rndv_am_receive(struct recv_request *request, const struct arrival *arrival)
 {
+    struct peer *peer = arrival->peer;
     struct wire_offer offer;
-    if (arrival->key.length == sizeof(offer)) {
+    bool is_offered = arrival->key.length == sizeof(offer);
+    if (is_offered) {
         memcpy(&offer, arrival->key_bytes, sizeof(offer));
         taking_offered(request, &offer);
     }
     recv_request_ask(request, 0);
+    if (is_offered)
+        taking_asked(peer, request, &offer);
 }
 
 const struct protocol rndv_am = {

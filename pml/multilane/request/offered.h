@@ -16,7 +16,7 @@ struct offered {
     struct wire_offer offer;
     uint64_t size;                 /* of the message */
     struct inbound *assembly;      /* that its parts come to, and that knows the receiver; */
-    struct recv_request *receiver; /* or the receiver that its pieces come to */
+    struct recv_request *receiver; /* or the receiver that its pieces come to, when it has asked */
     /* The bytes from `from` on are copied, or were not. With the peer's lock held, which it
      * releases. */
     void (*taken)(struct offered *offered, uint64_t from, bool good);

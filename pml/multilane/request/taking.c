@@ -22,7 +22,7 @@
 /* What is not in one piece at the receiver is copied by way of so many bytes. */
 #define BOUNCE_BYTES ((size_t) 64 << 10)
 
-/* Null: it is not matched yet, or nothing receives it any more. */
+/* Null: it is not matched or not asked for yet, or nothing receives it any more. */
 static struct recv_request *receiver_of(const struct offered *offered)
 {
     const struct inbound *assembly = offered->assembly;
@@ -115,9 +115,11 @@ static bool offered_take(struct offered *offered, uint64_t from)
 
 static uint64_t bytes_arrived(const struct offered *offered)
 {
-    return offered->assembly
-               ? offered->assembly->assembled
-               : atomic_load_explicit(&offered->receiver->received, memory_order_relaxed);
+    if (offered->assembly)
+        return offered->assembly->assembled;
+    return offered->receiver
+               ? atomic_load_explicit(&offered->receiver->received, memory_order_relaxed)
+               : 0;
 }
 
 static bool is_open_to_take(const struct offered *offered)
@@ -248,9 +250,18 @@ void taking_offered(struct recv_request *request, const struct wire_offer *offer
     struct peer *peer = recv_request_peer(request);
     biased_lock(&peer->lock);
     request->offered = offered_new(peer, offer, request->wanted, receive_taken);
-    if (request->offered) {
-        request->offered->receiver = request;
-        taking_begin(request->offered);
+    biased_unlock(&peer->lock);
+}
+
+void taking_asked(struct peer *peer, struct recv_request *request, const struct wire_offer *offer)
+{
+    biased_lock(&peer->lock);
+    struct offered *at = peer->offers ? peer->offers->first : NULL;
+    while (at && (at->offer.line != offer->line || at->offer.tag != offer->tag))
+        at = at->next;
+    if (at) {
+        at->receiver = request;
+        taking_begin(at);
     }
     biased_unlock(&peer->lock);
 }
