@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # multilane-doctor on nodes made up: what each line says, and that it says what to do.
-elsewhere_without 'doctor.@(made-up-node|small-shm|no-open-mpi|other-mpi|two-versions|bad-option)' # no Open MPI answers
+elsewhere_without 'doctor.@(made-up-node|small-shm|no-open-mpi|other-mpi|two-versions|nodes-differ|bad-option)' # no Open MPI answers
 doctor_folder=$build/doctor-test
 rm -rf "$doctor_folder"
 mkdir -p "$doctor_folder/home" "$doctor_folder/bin"
@@ -16,7 +16,7 @@ ln -sf "$mpirun" "$doctor_folder/bin/mpirun"
 doctor_says() {
     local wanted=$1 output status regex
     shift
-    output=$(doctor)
+    output=$(doctor ${doctor_arguments:-})
     status=$?
     printf '%s\n' "$output"
     [ $status = "$wanted" ] || { echo "(ended with status $status)"; return 1; }
@@ -79,11 +79,31 @@ doctor_no_open_mpi() {
         grep -q '^ok    processors ' <<<"$output"
 }
 
+# Interfaces of a made-up node: two in one subnet, one without a link, a container's bridge, one that an
+# adapter belongs to, a tunnel, and one that the caller excludes.
+doctor_networks() { # FOLDER
+    local net=$1/sys/class/net
+    mkdir -p "$1/proc/net" "$net"/{eth0/device,eth1/device,eth2/device,eth3/device,docker0/bridge,docker0/brif/veth1} \
+        "$net"/{br0/bridge,br0/brif/eth4,eth4/device,wg0}
+    echo 9000 | tee "$net"/{eth0,eth1,eth2,eth3,docker0,br0,wg0}/mtu >/dev/null
+    echo 25000 >"$net/eth0/speed"
+    echo -1 >"$net/eth1/speed"
+    echo 0 >"$net/eth2/carrier"
+    echo 65534 >"$net/wg0/type"
+    {
+        printf 'Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n'
+        printf '%s %s %s 0001 0 0 0 %s 0 0 0\n' eth0 00000000 01004D0A 00000000 eth0 00004D0A 00000000 0000FFFF \
+            eth1 00004D0A 00000000 0000FFFF eth2 00004E0A 00000000 0000FFFF eth3 00004F0A 00000000 0000FFFF \
+            br0 0000500A 00000000 00FFFFFF docker0 000011AC 00000000 0000FFFF wg0 0000520A 00000000 00FFFFFF
+    } >"$1/proc/net/route"
+}
+
 # A node made of files: nothing may copy, half a processor, little memory, one port up and one down.
 doctor_made_up() {
     local node=$doctor_folder/node port=sys/class/infiniband/mlx5_0/ports
     mkdir -p "$node"/proc/{self,sys/kernel/yama,driver/nvidia/gpus/0000:01:00.0} "$node/sys/fs/cgroup/slurm/job1" \
         "$node/$port"/{1/gids,1/gid_attrs/types,2}
+    doctor_networks "$node"
     echo 2 >"$node/proc/sys/kernel/yama/ptrace_scope"
     echo 0::/slurm/job1 >"$node/proc/self/cgroup"
     echo 50000 100000 >"$node/sys/fs/cgroup/slurm/cpu.max"
@@ -98,11 +118,17 @@ doctor_made_up() {
     printf 'Model: \t\t NVIDIA H100\n' >"$node/proc/driver/nvidia/gpus/0000:01:00.0/information"
     (
         ulimit -l 64 && ulimit -n 512 || exit 1
-        MULTILANE_DOCTOR_ROOT=$node doctor_says 0 '^note  ptrace .*is 2' '-> sysctl kernel.yama' \
+        OMPI_MCA_btl_tcp_if_include='' OMPI_MCA_btl_tcp_if_exclude=127.0.0.1/8,10.79.0.0/16 \
+            MULTILANE_DOCTOR_ROOT=$node doctor_says 0 '^note  ptrace .*is 2' '-> sysctl kernel.yama' \
             '^note  memlock      64 KiB' '-> memlock unlimited' '^note  files        512' \
             '^note  cgroup .* the time of 0\.5' '^note  cgroup       256 MiB of memory' \
             '^ok    RDMA         mlx5_0:1 Ethernet, 100 Gb/sec .*1:0000.*0001 \(RoCE v2\)' \
             '^note  RDMA         mlx5_0:2 is DOWN' '^note  RDMA .*no /dev/infiniband' \
+            '^ok    networks     eth0 10\.77\.0\.0/16, MTU 9000, 25000 Mbit/s$' \
+            '^note  networks     eth0 eth1: all in the same subnet 10\.77\.0\.0/16' \
+            '^note  networks     eth2 .*it has no link' '^ok    networks     br0 10\.80\.0\.0/24' \
+            '^note  networks     docker0 172\.17\.0\.0/16.*a bridge inside' '-> leave it out: .*,docker0$' \
+            '^note  networks     wg0 .*a tunnel' '^off   networks     eth3 .*is in btl_tcp_if_exclude' \
             '^ok    GPU          NVIDIA H100' '^note  GPU .*no /dev/nvidiactl' '^note  /dev/shm     is not there'
     )
 }
@@ -118,6 +144,38 @@ doctor_small_shm() {
     doctor_runs=$doctor_folder/small-shm-alone doctor_says 0 '^note  /dev/shm     [0-9]* of 8 MiB are free' '-> remove what ended jobs'
 }
 
+# Another PML in the environment, and a second plugin that is not used.
+doctor_precedence() {
+    mkdir -p "$doctor_folder/second" && ln -sf "$component_dir/mca_pml_multilane.so" "$doctor_folder/second" || return 1
+    OMPI_MCA_pml=ob1 OMPI_MCA_mca_base_component_path=$OMPI_MCA_mca_base_component_path:$doctor_folder/second \
+        doctor_says 0 '^note  PML +pml is "ob1" by environment' '^note  plugin .*another one in .*/second'
+}
+
+# --nodes: what this node says by way of mpirun; then what a job of three nodes would say, of which one
+# has another release, one wrote its lines behind those of another, and mpirun failed.
+doctor_nodes() {
+    doctor_says 0 '^ok    Open MPI     ' '^ok    nodes        1 answered, and are alike' '^ok    processors '
+}
+doctor_nodes_differ() {
+    cat >"$doctor_folder/bin/mpirun.three" <<'EOT'
+#!/bin/sh
+[ "$1" != --version ] || exec "${0%/*}/mpirun.real" --version
+line() { printf 'multilane-doctor:%s\t%s\t%s\t%s\t%s' "$@"; }
+line a ok 'Open MPI' '4.1.4, /usr/bin/mpirun' ''; echo
+line a ok files 'many may be open' ''
+line b ok 'Open MPI' '4.1.4, /usr/bin/mpirun' ''; echo
+line b ok files 'many may be open' ''; echo
+line c FAIL 'Open MPI' '3.1.0 is none' 'load another'; echo
+line c ok files 'many may be open' ''; echo
+echo 'multilane-doctor:c	cut short'
+echo 'node d does not answer'
+exit 3
+EOT
+    ln -sf "$mpirun" "$doctor_folder/bin/mpirun.real"
+    doctor_mpirun mpirun.three doctor_says 1 '^ok    Open MPI     4\.1\.4' '^ +on a b$' '^FAIL  Open MPI     3\.1\.0' \
+        '^ +on c$' '-> load another' '^ok    files        many' '^note  nodes +3 answered, and differ in: Open MPI$' \
+        '^FAIL  nodes +mpirun ended with status 3:' '\| node d does not answer'
+}
 
 doctor_bad_option() {
     local output
@@ -136,6 +194,11 @@ else
     check "${prefix}doctor.two-versions" doctor_two_versions
     check "${prefix}doctor.no-open-mpi" doctor_no_open_mpi
     check "${prefix}doctor.made-up-node" doctor_made_up
+    check "${prefix}doctor.precedence" doctor_precedence
+    doctor_arguments='--nodes --host localhost:1'
+    check "${prefix}doctor.nodes" doctor_nodes
+    check "${prefix}doctor.nodes-differ" doctor_nodes_differ
+    doctor_arguments=
     if unshare --mount --propagation "$(mount_propagation)" true 2>/dev/null; then
         check "${prefix}doctor.small-shm" doctor_small_shm
     else

@@ -59,6 +59,15 @@ slurm_doctor() {
     [ $status = 0 ] && grep -q '^ok    lane shm' <<<"$output" && grep -q '^ok    Slurm .*--mpi=pmix' <<<"$output"
 }
 
+# On both nodes of the job, from one of them.
+slurm_doctor_nodes() {
+    local output
+    output=$(slurm_batch 2 2 "PATH='$(dirname "$mpirun"):$build:'\$PATH exec '$top/tools/multilane-doctor' --nodes")
+    local status=$?
+    printf '%s\n' "$output"
+    [ $status = 0 ] && grep -q '^\(ok\|note\) *nodes *2 answered' <<<"$output"
+}
+
 # Starts what would go on for an hour, on both nodes, and waits until it does.
 slurm_begin() {
     local tries
@@ -122,6 +131,7 @@ if [ -n "${MULTILANE_SLURM_LAB:-}" ]; then
     check "${prefix}sbatch.tcp" slurm_says 'peer over tcp:wire1' slurm_sbatch 1 2 self,tcp ring
     check "${prefix}sbatch.across" slurm_says 'peer over tcp:wire1' slurm_sbatch 2 2 self,shm,tcp ring
     check "${prefix}doctor" slurm_doctor
+    check "${prefix}doctor-nodes" slurm_doctor_nodes
     check "${prefix}why" slurm_why
     check "${prefix}scancel" slurm_cancel
     check "${prefix}killed-process" slurm_killed
