@@ -33,7 +33,9 @@ multilane_sources = \
 	pml/multilane/peer/contact.c pml/multilane/peer/contact.h \
 	pml/multilane/peer/control_message.c pml/multilane/peer/control_message.h \
 	pml/multilane/peer/device_costs.c pml/multilane/peer/device_costs.h \
+	pml/multilane/peer/learned_history.c pml/multilane/peer/learned_plan.c \
 	pml/multilane/peer/learning.c pml/multilane/peer/learning.h \
+	pml/multilane/peer/trials.c \
 	pml/multilane/peer/nic.c pml/multilane/peer/nic.h \
 	pml/multilane/peer/node_costs.c pml/multilane/peer/node_costs.h \
 	pml/multilane/peer/peer.c pml/multilane/peer/peer.h \

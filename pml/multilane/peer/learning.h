@@ -46,7 +46,7 @@ struct challenger {
 
 #define LEARNING_CHALLENGERS (2 * MODEL_PROTOCOLS)
 
-/* Of one class and one kind of buffer. The lock of learning.c guards it. */
+/* Of one class and one kind of buffer. learning_lock guards it. */
 struct learning {
     uint32_t way_count;
     struct learning_way *ways[LEARNED_WAYS_MAX];
@@ -101,5 +101,44 @@ void learning_save(void);
 void learning_begin(void);
 /* Call before classes_fini: plans do not know it any more. */
 void learning_end(void);
+
+/* --- what its files share ---------------------------------------------------------------------
+ * learning.c keeps times, trials.c sends messages another way, learned_plan.c makes plans,
+ * learned_history.c has them from earlier jobs and leaves them for later ones. */
+
+/* Guards every struct learning, but for what plans read of it under the component's lock; a leaf.
+ * The functions below want it held, but for learning_now and learning_equation_s. */
+extern __attribute__((visibility("hidden"))) opal_mutex_t learning_lock;
+
+/* Null: nothing was timed yet. */
+struct learning *learning_now(const struct peer_class *class, enum class_buffer buffer);
+/* Null: no memory. */
+struct learning *learning_made(struct peer_class *class, enum class_buffer buffer);
+
+struct learning_way *learning_way_of(const struct learning *learning, struct learned_key key);
+/* Null: no memory, or too many ways. */
+struct learning_way *learning_way_made(struct learning *learning, struct learned_key key);
+
+/* Of the messages taken, so many are known. */
+static inline uint32_t learning_kept(const struct learning_range *range)
+{
+    return range->taken < LEARNING_TIMES ? range->taken : LEARNING_TIMES;
+}
+
+/* The range's median is this; 0: it has none. */
+void learning_range_set(struct learning_range *range, double ratio);
+
+/* What the way in use takes in the range, by the equation's time for it; 0: not known. */
+double learning_factor_in_use(const struct learning *learning, struct learned_key in_use,
+                              uint32_t bucket);
+
+/* By the equation alone; 0: it cannot say. */
+double learning_equation_s(const struct peer_class *class, enum class_buffer buffer,
+                           const struct plan_entry *entry, uint64_t bytes);
+
+/* Plans anew by what is known, with the component's lock held; `stay`: as in the plan's input, 1:
+ * the plan was never used, and its change is no move. Takes the lock above. */
+void learning_plan_as_known(struct peer_class *class, enum class_buffer buffer,
+                            struct learning *learning, double stay);
 
 #endif

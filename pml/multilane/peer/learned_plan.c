@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From what messages took to factors for the model, and to another plan. */
+#include "peer/learning.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parameters.h"
+
+/* The way in use counts as so much of its time: another one must be 5 % shorter. */
+#define STAY 0.95
+/* Making a plan takes at most this part of the time. */
+#define PLANS_PART 0.01
+#define MOVES_MOST 64
+
+static uint64_t begun_ns;
+
+void learning_begin(void)
+{
+    begun_ns = clock_now_ns();
+}
+
+/* What the model is told of a way that is not in use: so much more as its median may be off. */
+static double factor_beside(const struct learning_range *range)
+{
+    double median = learning_median(range);
+    return median > 0 ? median + learning_spread(range) / sqrt((double) learning_kept(range) + 1)
+                      : 0;
+}
+
+/* The medians as factors for the model, beside the ways that the plan in use takes. With the lock
+ * held. */
+static void model_set(struct learning *learning, const struct plan *plan)
+{
+    struct model_learned *model = &learning->model;
+    memset(model, 0, sizeof(*model));
+    model->way_count = learning->way_count;
+    for (uint32_t i = 0; i < learning->way_count; i++)
+        model->ways[i].key = learning->ways[i]->key;
+    for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
+        struct learned_key in_use = plan_entry_key(plan_lookup(plan, UINT64_C(1) << j));
+        double used = learning_factor_in_use(learning, in_use, j);
+        model->used[j] = in_use;
+        for (uint32_t i = 0; i < learning->way_count; i++) {
+            struct learning_range *range = &learning->ways[i]->at[j];
+            bool is_used = learned_key_equals(learning->ways[i]->key, in_use);
+            range->planned = (float) learning_median(range);
+            model->ways[i].factor[j] = (float) (is_used ? used : used * factor_beside(range));
+        }
+    }
+    learned_settle(model);
+    learning->has_news = false;
+}
+
+/* The first range of sizes that another plan sends another way; LEARNED_BUCKETS: none. */
+static uint32_t first_change(const struct plan *from, const struct plan *to)
+{
+    uint32_t i = 0;
+    while (i < LEARNED_BUCKETS &&
+           learned_key_equals(plan_entry_key(plan_lookup(from, UINT64_C(1) << i)),
+                              plan_entry_key(plan_lookup(to, UINT64_C(1) << i))))
+        i++;
+    return i;
+}
+
+/* What messages of the entry take in the range, and how many were timed. */
+static void move_show(const struct peer_class *class, enum class_buffer buffer,
+                      const struct plan_entry *entry, uint32_t bucket, double *seconds,
+                      uint32_t *messages)
+{
+    struct learned_key key = plan_entry_key(entry);
+    const struct learning_range *range = learning_range_of(class, buffer, key, bucket);
+    *messages = range ? range->taken : 0;
+    *seconds = learning_factor(class, buffer, key, bucket) *
+               learning_equation_s(class, buffer, entry, UINT64_C(1) << bucket);
+}
+
+static void move_note(struct peer_class *class, enum class_buffer buffer, const struct plan *from,
+                      const struct plan *to, uint32_t bucket)
+{
+    struct plan_move *move = calloc(1, sizeof(*move));
+    class->move_count++;
+    if (!move)
+        return;
+    move->at_s = 1e-9 * (double) (clock_now_ns() - begun_ns);
+    move->buffer = buffer;
+    move->bucket = bucket;
+    move->from = plan_lookup(from, UINT64_C(1) << bucket);
+    move->to = plan_lookup(to, UINT64_C(1) << bucket);
+    move_show(class, buffer, move->from, bucket, &move->from_s, &move->from_messages);
+    move_show(class, buffer, move->to, bucket, &move->to_s, &move->to_messages);
+    move->next = class->moves;
+    class->moves = move;
+}
+
+/* Messages that went by equal ways stay counted. */
+static void counts_move(struct planned *from, struct planned *to)
+{
+    for (uint32_t i = 0; i < from->plan->entry_count; i++)
+        for (uint32_t j = 0; j < to->plan->entry_count; j++) {
+            struct route *before = &from->routes[i], *after = &to->routes[j];
+            if (!learned_key_equals(plan_entry_key(before->entry), plan_entry_key(after->entry)))
+                continue;
+            counter_add(&after->messages, counter_read(&before->messages));
+            counter_add(&after->bytes, counter_read(&before->bytes));
+            atomic_store_explicit(&before->messages, 0, memory_order_relaxed);
+            atomic_store_explicit(&before->bytes, 0, memory_order_relaxed);
+            break;
+        }
+}
+
+static void range_divide(struct learning_range *range, double by)
+{
+    for (int i = 0; i < LEARNING_TIMES; i++)
+        range->ratio[i] = by > 0 ? (float) ((double) range->ratio[i] / by) : 0;
+    if (!(by > 0))
+        range->taken = 0;
+}
+
+/* Another way is in use in this range of sizes: what was compared with the one before is compared
+ * with the new one. With the lock held. */
+static void bucket_rebase(struct learning *learning, uint32_t bucket, struct learned_key from,
+                          struct learned_key to)
+{
+    double before = learning_factor_in_use(learning, from, bucket);
+    const struct learning_way *way = learning_way_of(learning, to);
+    double factor = way ? learning_median(&way->at[bucket]) : 0;
+    for (uint32_t i = 0; i < learning->way_count; i++) {
+        struct learning_range *range = &learning->ways[i]->at[bucket];
+        if (learned_key_equals(learning->ways[i]->key, to))
+            learning_range_set(range, factor * before);
+        else if (learned_key_equals(learning->ways[i]->key, from))
+            learning_range_set(range, before > 0 && factor > 0 ? 1 / factor : 0);
+        else
+            range_divide(range, factor);
+    }
+    learning->in_use[bucket] = 0;
+    learning->is_fresh[bucket] = false;
+    learning->promise[bucket] = (struct promise){.before_ratio = (float) before};
+    if (before > 0 && factor > 0)
+        learning->promise[bucket].before = from;
+}
+
+static void learning_rebase(struct learning *learning, const struct plan *from,
+                            const struct plan *to)
+{
+    OPAL_THREAD_LOCK(&learning_lock);
+    for (uint32_t i = 0; i < LEARNED_BUCKETS; i++) {
+        struct learned_key before = plan_entry_key(plan_lookup(from, UINT64_C(1) << i));
+        struct learned_key after = plan_entry_key(plan_lookup(to, UINT64_C(1) << i));
+        if (!learned_key_equals(before, after))
+            bucket_rebase(learning, i, before, after);
+    }
+    OPAL_THREAD_UNLOCK(&learning_lock);
+}
+
+/* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move. */
+static void plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
+{
+    struct planned *before = class_planned(class, buffer);
+    struct planned *after = before ? class_plan(class, buffer, stay) : NULL;
+    uint32_t change = after ? first_change(before->plan, after->plan) : LEARNED_BUCKETS;
+    if (change == LEARNED_BUCKETS) {
+        planned_free(after);
+        return;
+    }
+    if (stay < 1)
+        move_note(class, buffer, before->plan, after->plan, change);
+    struct learning *learning = learning_now(class, buffer);
+    if (learning)
+        learning_rebase(learning, before->plan, after->plan);
+    counts_move(before, after);
+    after->before = before;
+    class_set_plan(class, buffer, after);
+}
+
+/* Other kinds of messages that follow the same times. */
+static void followers_plan(struct peer_class *class, enum class_buffer buffer)
+{
+    if (buffer == CLASS_CONTIGUOUS) {
+        plan_again(class, CLASS_SYNC, 1);
+        plan_again(class, CLASS_LEAVING, 1);
+    } else if (buffer == CLASS_PACKED) {
+        plan_again(class, CLASS_SYNC_PACKED, 1);
+    }
+}
+
+void learning_plan_as_known(struct peer_class *class, enum class_buffer buffer,
+                            struct learning *learning, double stay)
+{
+    OPAL_THREAD_LOCK(&learning_lock);
+    model_set(learning, class_planned(class, buffer)->plan);
+    memset(learning->is_looked, 0, sizeof(learning->is_looked));
+    OPAL_THREAD_UNLOCK(&learning_lock);
+    atomic_store_explicit(&class->learned[buffer], &learning->model, memory_order_release);
+    plan_again(class, buffer, stay);
+    followers_plan(class, buffer);
+}
+
+bool learning_is_due(const struct peer_class *class, enum class_buffer buffer)
+{
+    const struct learning *learning = learning_now(class, buffer);
+    bool due = false;
+    if (!learning || !parameters.learn || class->is_forced)
+        return false;
+    OPAL_THREAD_LOCK(&learning_lock);
+    due = learning->has_news && clock_now_ns() >= learning->plan_after_ns;
+    OPAL_THREAD_UNLOCK(&learning_lock);
+    return due;
+}
+
+void learning_plan(struct peer_class *class, enum class_buffer buffer)
+{
+    struct learning *learning = learning_now(class, buffer);
+    uint64_t begin_ns = clock_now_ns();
+    if (!learning || class->move_count >= MOVES_MOST)
+        return;
+    learning_plan_as_known(class, buffer, learning, STAY);
+    uint64_t end_ns = clock_now_ns();
+    OPAL_THREAD_LOCK(&learning_lock);
+    learning->plan_after_ns = end_ns + (uint64_t) ((double) (end_ns - begin_ns) / PLANS_PART);
+    OPAL_THREAD_UNLOCK(&learning_lock);
+}
