@@ -5,7 +5,8 @@ rm -rf "$learn_folder"
 mkdir -p "$learn_folder"
 lie=$learn_folder/lie
 shm="--mca pml multilane --mca btl self,shm"
-# Sends of 3 GB/s and gets of 100 on this very machine: then 64 KiB go by a copy of the kernel.
+# Sends of 3 GB/s and gets of 100 on this very machine: then 8 KiB go by a copy of the kernel, which takes
+# several times as long as the ring.
 {
     printf '[profile]\nschema = 3\nmade = by hand\n'
     sed -n 's/^model name[^:]*: */processor = /p' /proc/cpuinfo | head -n 1
@@ -20,24 +21,24 @@ shm="--mca pml multilane --mca btl self,shm"
     printf '[end]\n'
 } >"$lie"
 
-# learn_job FOLDER [mpirun's arguments]: 3,000 messages of each size to 64 KiB; the report is FOLDER/explain.json.
+# learn_job FOLDER [mpirun's arguments]: 20,000 messages of each size to 16 KiB; the report is FOLDER/explain.json.
 learn_job() {
     local folder=$1
     shift
     mkdir -p "$folder"
     # shellcheck disable=SC2086
     XDG_CACHE_HOME=$folder mpirun_run 2 $shm --mca pml_multilane_profile "$lie" --mca pml_multilane_explain 1 \
-        --mca pml_multilane_explain_file "$folder/explain.json" "$@" -- "$build/test/bench/regret_measure" 3000 65536 3
+        --mca pml_multilane_explain_file "$folder/explain.json" "$@" -- "$build/test/bench/regret_measure" 20000 16384 3
 }
 
-# learn_says FOLDER EXPRESSION: of the report's class with the most moves, `protocol` at 64 KiB, `moves`, `history`.
+# learn_says FOLDER EXPRESSION: of the report's class with the most moves, `protocol` at 8 KiB, `moves`, `history`.
 learn_says() {
     python3 - "$1/explain.json" "$2" <<'END'
 import json, sys
 report = json.load(open(sys.argv[1]))
 of = [one for one in report["classes"] if "shm:shm" in one["lanes"]][0]
 rows = of["plans"][0]["ranges"]
-protocol = [row["protocol"] for row in rows if row["first"] <= 65536 <= row["last"]][0]
+protocol = [row["protocol"] for row in rows if row["first"] <= 8192 <= row["last"]][0]
 moves, history = of["moves"], report["history"]
 print(protocol, moves, history)
 sys.exit(not eval(sys.argv[2]))
@@ -58,7 +59,7 @@ learn_corrects() {
 learn_goes_on() {
     XDG_CACHE_HOME=$learn_folder/learns mpirun_run 2 --mca pml multilane --mca btl self,shm \
         --mca pml_multilane_profile "$lie" --mca pml_multilane_explain 1 \
-        --mca pml_multilane_explain_file "$learn_folder/learns/explain.json" -- "$build/test/bench/regret_measure" 1 65536 &&
+        --mca pml_multilane_explain_file "$learn_folder/learns/explain.json" -- "$build/test/bench/regret_measure" 1 16384 &&
         learn_says "$learn_folder/learns" 'protocol.startswith("eager") and not moves and "times of earlier jobs" in history'
 }
 learn_user() { # what the user says of the lane stays
