@@ -68,11 +68,7 @@ fi
 
 # One written by hand for this very machine: used, and shown by ompi_info, whatever else runs here.
 {
-    printf '[profile]\nschema = 3\nmade = by hand\n'
-    sed -n 's/^model name[^:]*: */processor = /p' /proc/cpuinfo | head -n 1
-    printf 'processors = %s\nkernel = %s\n' "$(getconf _NPROCESSORS_ONLN)" "$(uname -r)"
-    printf 'open_mpi = %s\n' "$("$ompi_info" --version | sed -n 's/^Open MPI v//p')"
-    printf 'multilane = %s\n' "$("$build/multilane-plan" --version | cut -d ' ' -f 2)"
+    profile_head
     for placement in cache node; do
         printf '[lane shm:shm@%s]\ncan = send short get\nshort_max = 1000\ncopied_max = 16k\n' $placement
         printf 'bandwidth = 5e9\noverhead = 1e-6\nlatency = 1e-6\n[range shm:shm@%s 4k]\n' $placement

@@ -8,11 +8,7 @@ shm="--mca pml multilane --mca btl self,shm"
 # Sends of 3 GB/s and gets of 100 on this very machine: then 8 KiB go by a copy of the kernel, which takes
 # several times as long as the ring.
 {
-    printf '[profile]\nschema = 3\nmade = by hand\n'
-    sed -n 's/^model name[^:]*: */processor = /p' /proc/cpuinfo | head -n 1
-    printf 'processors = %s\nkernel = %s\n' "$(getconf _NPROCESSORS_ONLN)" "$(uname -r)"
-    printf 'open_mpi = %s\n' "$("$ompi_info" --version | sed -n 's/^Open MPI v//p')"
-    printf 'multilane = %s\n' "$("$build/multilane-plan" --version | cut -d ' ' -f 2)"
+    profile_head
     for placement in cache node; do
         printf '[lane shm:shm@%s]\ncan = send short get put\nshort_max = 16k\ncopied_max = 16k\n' $placement
         printf 'zcopied_max = inf\noverhead = 2e-7\nlatency = 1e-7\n'
