@@ -518,18 +518,6 @@ static int bias_walk(void)
     return 0;
 }
 
-static int walk_with(const struct walk_model *walked, int (*walks)(void))
-{
-    if (!walk_begin(walked))
-        return 1;
-    int failed = walks();
-    if (!failed)
-        printf("%llu states, %llu runs: nothing is lost\n", (unsigned long long) walk.states,
-               (unsigned long long) walk.runs);
-    walk_end();
-    return failed;
-}
-
 int main(void)
 {
     static const struct walk_model bells = {
@@ -552,8 +540,8 @@ int main(void)
         VISITED_MAX,
         can_run};
 
-    if (!walk_can_run())
-        return 77;
-    return walk_with(&bells, bells_walk) || walk_with(&waits, waits_walk) ||
-           walk_with(&bias, bias_walk);
+    static const char shown[] = "nothing is lost";
+    int failed = walk_main(&bells, bells_walk, shown);
+    failed = failed ? failed : walk_main(&waits, waits_walk, shown);
+    return failed ? failed : walk_main(&bias, bias_walk, shown);
 }

@@ -348,28 +348,22 @@ static int faults_found(void)
     return 0;
 }
 
+static int walks(void)
+{
+    for (uint32_t pieces = 1; pieces <= PIECES_MAX; pieces++)
+        for (uint32_t room = 1; room <= pieces; room++)
+            for (int refuses = 0; refuses < 2; refuses++)
+                if (!case_holds(pieces, room, refuses, NO_FAULT)) {
+                    fprintf(stderr, "%s: %u pieces, room for %u\n", walk.failure, pieces, room);
+                    walk_report();
+                    return 1;
+                }
+    return faults_found();
+}
+
 int main(void)
 {
     static const struct walk_model walked = {
         {sender_run, receiver_run}, run_begin, state_hash, VISITED_MAX, NULL};
-    int failed = 0;
-
-    if (!walk_can_run())
-        return 77;
-    if (!walk_begin(&walked))
-        return 1;
-    for (uint32_t pieces = 1; pieces <= PIECES_MAX && !failed; pieces++)
-        for (uint32_t room = 1; room <= pieces && !failed; room++)
-            for (int refuses = 0; refuses < 2 && !failed; refuses++)
-                if (!case_holds(pieces, room, refuses, NO_FAULT)) {
-                    fprintf(stderr, "%s: %u pieces, room for %u\n", walk.failure, pieces, room);
-                    walk_report();
-                    failed = 1;
-                }
-    if (!failed)
-        printf("%llu states, %llu runs: each piece is moved once\n",
-               (unsigned long long) walk.states, (unsigned long long) walk.runs);
-    failed = failed || faults_found();
-    walk_end();
-    return failed;
+    return walk_main(&walked, walks, "each piece is moved once");
 }

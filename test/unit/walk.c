@@ -24,7 +24,8 @@ static struct {
     uint32_t visited_count;
 } search;
 
-bool walk_begin(const struct walk_model *model)
+/* False: there is no memory. */
+static bool search_begin(const struct walk_model *model)
 {
     bool good = true;
     search.model = model;
@@ -34,7 +35,7 @@ bool walk_begin(const struct walk_model *model)
     return good && search.visited;
 }
 
-void walk_end(void)
+static void search_end(void)
 {
     for (int i = 0; i < WALKERS_MAX; i++)
         free(search.stacks[i]);
@@ -196,7 +197,7 @@ void walk_report(void)
 #define HAS_THREAD_SANITIZER 0
 #endif
 
-bool walk_can_run(void)
+static bool can_run(void)
 {
     if (HAS_THREAD_SANITIZER)
         printf("the ends are coroutines, which ThreadSanitizer does not follow\n");
@@ -205,4 +206,18 @@ bool walk_can_run(void)
     else
         return true;
     return false;
+}
+
+int walk_main(const struct walk_model *model, int (*walks)(void), const char *shown)
+{
+    if (!can_run())
+        return 77;
+    if (!search_begin(model))
+        return 1;
+    int failed = walks();
+    if (!failed)
+        printf("%llu states, %llu runs: %s\n", (unsigned long long) walk.states,
+               (unsigned long long) walk.runs, shown);
+    search_end();
+    return failed;
 }

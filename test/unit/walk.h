@@ -40,10 +40,6 @@ struct walk {
 
 extern struct walk walk;
 
-/* False: there is no memory. */
-bool walk_begin(const struct walk_model *model);
-void walk_end(void);
-
 /* All ways. False: walk.failure says what went wrong, walk_report who had gone on. */
 bool walk_all(void);
 void walk_report(void);
@@ -63,7 +59,9 @@ static inline bool walk_is_wanted(void)
     return !wanted || strcmp(wanted, "no") != 0;
 }
 
-/* False, having said why: under ThreadSanitizer, and with MULTILANE_WALKS=no. */
-bool walk_can_run(void);
+/* A test's main: `walks` walks all cases of the model, and returns 0 if they hold and what is wrong
+ * on purpose is found; then `shown` is printed. 77, having said why: under ThreadSanitizer, and
+ * with MULTILANE_WALKS=no. */
+int walk_main(const struct walk_model *model, int (*walks)(void), const char *shown);
 
 #endif
