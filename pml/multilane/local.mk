@@ -29,22 +29,23 @@ multilane_sources = \
 	pml/multilane/lane/lane.c pml/multilane/lane/lane.h \
 	pml/multilane/lane/lane_events.c pml/multilane/lane/lane_events.h \
 	pml/multilane/lane/transfer.c pml/multilane/lane/transfer.h \
-	pml/multilane/peer/attributes.c pml/multilane/peer/attributes.h \
-	pml/multilane/peer/contact.c pml/multilane/peer/contact.h \
 	pml/multilane/peer/control_message.c pml/multilane/peer/control_message.h \
-	pml/multilane/peer/device_costs.c pml/multilane/peer/device_costs.h \
-	pml/multilane/peer/learned_history.c pml/multilane/peer/learned_plan.c \
-	pml/multilane/peer/learning.c pml/multilane/peer/learning.h \
-	pml/multilane/peer/trials.c \
-	pml/multilane/peer/nic.c pml/multilane/peer/nic.h \
-	pml/multilane/peer/node_costs.c pml/multilane/peer/node_costs.h \
 	pml/multilane/peer/peer.c pml/multilane/peer/peer.h \
-	pml/multilane/peer/peer_class.c pml/multilane/peer/peer_class.h \
-	pml/multilane/peer/peer_lanes.c pml/multilane/peer/peer_lanes.h \
-	pml/multilane/peer/record.c pml/multilane/peer/record.h \
-	pml/multilane/peer/stripe.c pml/multilane/peer/stripe.h \
-	pml/multilane/peer/used_history.c pml/multilane/peer/used_history.h \
-	pml/multilane/peer/used_profile.c pml/multilane/peer/used_profile.h \
+	pml/multilane/plan/attributes.c pml/multilane/plan/attributes.h \
+	pml/multilane/plan/device_costs.c pml/multilane/plan/device_costs.h \
+	pml/multilane/plan/learned_history.c \
+	pml/multilane/plan/learned_plan.c \
+	pml/multilane/plan/learning.c pml/multilane/plan/learning.h \
+	pml/multilane/plan/nic.c pml/multilane/plan/nic.h \
+	pml/multilane/plan/node_costs.c pml/multilane/plan/node_costs.h \
+	pml/multilane/plan/peer_class.c pml/multilane/plan/peer_class.h \
+	pml/multilane/plan/stripe.c pml/multilane/plan/stripe.h \
+	pml/multilane/plan/trials.c \
+	pml/multilane/plan/used_history.c pml/multilane/plan/used_history.h \
+	pml/multilane/plan/used_profile.c pml/multilane/plan/used_profile.h \
+	pml/multilane/contact/contact.c pml/multilane/contact/contact.h \
+	pml/multilane/contact/peer_lanes.c pml/multilane/contact/peer_lanes.h \
+	pml/multilane/contact/record.c pml/multilane/contact/record.h \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
 	pml/multilane/lane/waited.h \
 	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \

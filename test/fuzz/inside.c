@@ -11,7 +11,7 @@
 #include "common/compat/btl.h"
 #include "errors_standin.h"
 #include "delivery/delivery.h"
-#include "peer/contact.h"
+#include "contact/contact.h"
 #include "match/inbound.h"
 #include "base/multilane.h"
 #include "request/recv_request.h"

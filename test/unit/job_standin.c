@@ -8,8 +8,8 @@
 #include "entry/calls.h"
 #include "join/posting.h"
 #include "open_mpi.h"
-#include "peer/contact.h"
-#include "peer/peer_lanes.h"
+#include "contact/contact.h"
+#include "contact/peer_lanes.h"
 
 #define SENT_MAX 4096
 

@@ -12,11 +12,11 @@
 
 #include "lanes_standin.h"
 #include "report/report.h"
-#include "peer/used_history.h"
-#include "peer/used_profile.h"
+#include "plan/used_history.h"
+#include "plan/used_profile.h"
 #include "base/parameters.h"
-#include "peer/learning.h"
-#include "peer/peer_class.h"
+#include "plan/learning.h"
+#include "plan/peer_class.h"
 
 /* A lane of which the user gave the latency and a profile all the rest, and one by default. */
 static void lanes_fill(struct model_lane *lanes)

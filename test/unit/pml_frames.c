@@ -13,7 +13,7 @@
 #include "delivery/delivery.h"
 #include "delivery/schedule.h"
 #include "lanes_standin.h"
-#include "peer/peer_lanes.h"
+#include "contact/peer_lanes.h"
 
 static struct peer *peer;
 static struct peer *_Atomic by_rank[2]; /* as of standin_peer: from rank 1 on */

@@ -8,7 +8,7 @@
 #include "delivery/health.h"
 #include "lanes_standin.h"
 #include "memory/rma.h"
-#include "peer/peer_lanes.h"
+#include "contact/peer_lanes.h"
 #include "progress_standin.h"
 
 #define LANES  2

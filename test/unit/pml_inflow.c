@@ -8,9 +8,9 @@
 #include "delivery/inflow.h"
 #include "delivery/seen.h"
 #include "lanes_standin.h"
-#include "peer/peer_class.h"
-#include "peer/peer_lanes.h"
-#include "peer/stripe.h"
+#include "plan/peer_class.h"
+#include "contact/peer_lanes.h"
+#include "plan/stripe.h"
 
 #define SENDERS_MAX   8
 #define MESSAGE       ((size_t) 8 << 20)

@@ -9,9 +9,9 @@
 
 #include "lanes_standin.h"
 #include "base/parameters.h"
-#include "peer/attributes.h"
-#include "peer/peer_class.h"
-#include "peer/peer_lanes.h"
+#include "plan/attributes.h"
+#include "plan/peer_class.h"
+#include "contact/peer_lanes.h"
 
 static mca_btl_base_module_t *rails[3];
 

@@ -8,8 +8,8 @@
 
 #include "base/own_page.h"
 #include "lanes_standin.h"
-#include "peer/peer_class.h"
-#include "peer/peer_lanes.h"
+#include "plan/peer_class.h"
+#include "contact/peer_lanes.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
 #include "request/wait_story.h"

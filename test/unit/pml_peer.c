@@ -4,7 +4,7 @@
 #include "check.h"
 
 #include "lanes_standin.h"
-#include "peer/contact.h"
+#include "contact/contact.h"
 
 #define RANKS 3000 /* of each job */
 #define JOBS  5

@@ -4,8 +4,8 @@
 #include "check.h"
 
 #include "lanes_standin.h"
-#include "peer/peer_lanes.h"
-#include "peer/stripe.h"
+#include "contact/peer_lanes.h"
+#include "plan/stripe.h"
 #include "progress_standin.h"
 #include "request/pieces.h"
 

@@ -10,9 +10,9 @@
 #include "common/compat/version.h"
 #include "lanes_standin.h"
 #include "base/parameters.h"
-#include "peer/peer_class.h"
-#include "peer/peer_lanes.h"
-#include "peer/used_profile.h"
+#include "plan/peer_class.h"
+#include "contact/peer_lanes.h"
+#include "plan/used_profile.h"
 #include "report/report.h"
 #include "tools/lane/profile_write.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "peer/record.h"
+#include "contact/record.h"
 #include "wire/wire.h"
 
 static struct record good_record(void)

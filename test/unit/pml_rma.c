@@ -7,7 +7,7 @@
 
 #include "lanes_standin.h"
 #include "memory/rma.h"
-#include "peer/peer_lanes.h"
+#include "contact/peer_lanes.h"
 
 #define LANES 4
 #define M     ((size_t) 1 << 20)

@@ -11,7 +11,7 @@
 #include "entry/calls.h"
 #include "lanes_standin.h"
 #include "match/comm.h"
-#include "peer/contact.h"
+#include "contact/contact.h"
 
 #define RANKS 1000000u
 #define PEERS 4096u

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lanes_standin.h"
-#include "peer/peer_lanes.h"
+#include "contact/peer_lanes.h"
 #include "progress_standin.h"
 #include "protocol/common.h"
 #include "request/send_queue.h"

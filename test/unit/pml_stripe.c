@@ -7,9 +7,9 @@
 
 #include "lanes_standin.h"
 #include "delivery/seen.h"
-#include "peer/peer_class.h"
-#include "peer/peer_lanes.h"
-#include "peer/stripe.h"
+#include "plan/peer_class.h"
+#include "contact/peer_lanes.h"
+#include "plan/stripe.h"
 
 #define M             ((size_t) 1 << 20)
 #define RAILS_MAX     4

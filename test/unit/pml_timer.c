@@ -9,9 +9,9 @@
 
 #include "entry/calls.h"
 #include "job_standin.h"
-#include "peer/learning.h"
-#include "peer/peer_class.h"
-#include "peer/used_history.h"
+#include "plan/learning.h"
+#include "plan/peer_class.h"
+#include "plan/used_history.h"
 
 #define TAG    5
 #define WINDOW (1 << 24)

@@ -11,7 +11,7 @@
 #include "delivery/schedule.h"
 #include "lane/lane_events.h"
 #include "peer/control_message.h"
-#include "peer/stripe.h"
+#include "plan/stripe.h"
 
 /* Acknowledge after so many frames or bytes, or when watch.c finds that an acknowledgement is
  * due: often enough that the peer's window never fills, rarely beside the data. */

@@ -16,7 +16,7 @@
 #include "base/work.h"
 #include "delivery/schedule.h"
 #include "liveness/handover.h"
-#include "peer/peer_lanes.h"
+#include "contact/peer_lanes.h"
 #include "lane/extension.h"
 
 /* Most BTLs to poll; ours are three. */

@@ -7,7 +7,7 @@
 #include "delivery/delivery.h"
 #include "liveness/errors.h"
 #include "base/multilane.h"
-#include "peer/contact.h"
+#include "contact/contact.h"
 
 /* Met per look; the next look finds the others. */
 #define UNMET_MAX 16

@@ -19,7 +19,7 @@
 #include "delivery/schedule.h"
 #include "liveness/unmet_senders.h"
 #include "peer/control_message.h"
-#include "peer/peer_lanes.h"
+#include "contact/peer_lanes.h"
 #include "base/clock.h"
 #include "common/compat/tcp.h"
 #include "liveness/errors.h"
@@ -27,7 +27,7 @@
 #include "liveness/notes.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 #include "base/sockets.h"
 #include "base/tool_events.h"
 

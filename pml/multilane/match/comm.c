@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/multilane.h"
-#include "peer/contact.h"
+#include "contact/contact.h"
 #include "peer/control_message.h"
 
 /* By index, read without a lock: two levels, the first is fixed and the second only grows.

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "memory/device_buffer.h"
-#include "peer/device_costs.h"
+#include "plan/device_costs.h"
 
 void device_sink_construct(struct device_sink *sink, void (*done)(struct device_sink *sink))
 {

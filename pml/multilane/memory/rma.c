@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "delivery/control.h"
-#include "peer/stripe.h"
+#include "plan/stripe.h"
 
 /* The largest piece for any BTL. */
 #define PIECE_MAX ((size_t) 1 << 30)

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "peer/peer.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 #include "lane/transfer.h"
 
 /* More than are useful in any machine; their keys fit one control message. */

@@ -2,7 +2,7 @@
 /* eager-copy: the message is copied into the lane, or into one fragment of it. */
 #include "protocol/common.h"
 
-#include "peer/stripe.h"
+#include "plan/stripe.h"
 
 static int eager_copy_post(const struct outgoing *out, const struct route *route)
 {

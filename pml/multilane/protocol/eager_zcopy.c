@@ -7,7 +7,7 @@
 #include "base/multilane.h"
 #include "request/offer.h"
 #include "request/pieces.h"
-#include "peer/stripe.h"
+#include "plan/stripe.h"
 
 /* Each fragment describes the whole message, so the first one to arrive is as good as any. A
  * message in a single fragment looks like any other eager one. */

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "peer/attributes.h"
+#include "plan/attributes.h"
 #include "common/compat/version.h"
 #include "base/multilane.h"
 #include "multilane/measure.h"
 #include "base/parameters.h"
-#include "peer/contact.h"
-#include "peer/peer_class.h"
+#include "contact/contact.h"
+#include "plan/peer_class.h"
 
 /* Only plans of host memory are forced. */
 #define FORCED_BUFFERS CLASS_DEVICE

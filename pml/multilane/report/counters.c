@@ -10,7 +10,7 @@
 
 #include "common/model/protocol.h"
 #include "base/multilane.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 #include "base/protocol.h"
 
 typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,

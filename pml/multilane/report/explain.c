@@ -13,12 +13,12 @@
 #include "common/model/number.h"
 #include "common/report/plan_table.h"
 #include "common/memory/driver.h"
-#include "peer/device_costs.h"
-#include "peer/used_history.h"
-#include "peer/used_profile.h"
+#include "plan/device_costs.h"
+#include "plan/used_history.h"
+#include "plan/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 
 static const char *const buffer_names[CLASS_BUFFERS] = {
     "contiguous memory",

@@ -2,7 +2,7 @@
 /* From timed messages to what the report shows. */
 #include "report/measured.h"
 
-#include "peer/learning.h"
+#include "plan/learning.h"
 
 /* A message that says something of its lane's bandwidth: others are mostly latency. */
 #define LARGE_BYTES (UINT64_C(64) << 10)

@@ -4,7 +4,7 @@
 #define MULTILANE_MEASURED_H
 
 #include "common/report/plan_table.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 
 /* How the route was used, and what messages took of the size of which most were timed. */
 struct plan_use measured_use(const struct plan_input *input, const struct peer_class *class,

@@ -14,7 +14,7 @@
 #include "delivery/delivery_state.h"
 #include "match/comm.h"
 #include "match/inbound.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 #include "report/wait_rows.h"
 #include "request/recv_request.h"
 #include "request/send_request.h"

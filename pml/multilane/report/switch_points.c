@@ -11,10 +11,10 @@
 #include "common/model/number.h"
 #include "lane/extension.h"
 #include "wire/wire.h"
-#include "peer/attributes.h"
-#include "peer/used_profile.h"
+#include "plan/attributes.h"
+#include "plan/used_profile.h"
 #include "base/parameters.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 
 #define TEXT_CHARS 2048
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "match/comm.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 
 /* "tcp" and "eth0" of the lane that reports call "tcp:eth0". The texts live as long as the class.
  */

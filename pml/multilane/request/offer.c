@@ -3,7 +3,7 @@
 #include "request/offer.h"
 
 #include "base/offer_word.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 
 static _Atomic uint64_t *word_of(const struct send_offer *offer)
 {

@@ -8,7 +8,7 @@
 #include "base/multilane.h"
 #include "peer/control_message.h"
 #include "delivery/delivery.h"
-#include "peer/stripe.h"
+#include "plan/stripe.h"
 
 static bool is_marked(const void *header)
 {

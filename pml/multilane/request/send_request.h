@@ -7,8 +7,8 @@
 
 #include "match/comm.h"
 #include "common/memory/memory.h"
-#include "peer/peer_class.h"
-#include "peer/peer_lanes.h"
+#include "plan/peer_class.h"
+#include "contact/peer_lanes.h"
 #include "base/protocol.h"
 #include "memory/device_source.h"
 #include "request/request.h"

@@ -7,7 +7,7 @@
 #include "base/work.h"
 #include "base/multilane.h"
 #include "memory/device_buffer.h"
-#include "peer/peer_lanes.h"
+#include "contact/peer_lanes.h"
 #include "request/timer.h"
 #include "request/send_queue.h"
 

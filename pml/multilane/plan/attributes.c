@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gathers the attributes of a lane, weakest source first: defaults and the BTL, measurements,
  * the user. */
-#include "peer/attributes.h"
+#include "plan/attributes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include "common/lane/declared.h"
 #include "common/lane/stock_btl.h"
 #include "lane/extension.h"
-#include "peer/device_costs.h"
-#include "peer/nic.h"
-#include "peer/node_costs.h"
-#include "peer/used_profile.h"
+#include "plan/device_costs.h"
+#include "plan/nic.h"
+#include "plan/node_costs.h"
+#include "plan/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Meets a peer, at the first send to it or at its first message. */
-#include "peer/contact.h"
+#include "contact/contact.h"
 
 #include <stdlib.h>
 
 #include "base/multilane.h"
 #include "common/compat/btl.h"
-#include "peer/peer_lanes.h"
-#include "peer/record.h"
+#include "contact/peer_lanes.h"
+#include "contact/record.h"
 
 struct contact_events contact_events;
 

@@ -6,7 +6,7 @@
 #define MULTILANE_STRIPE_H
 
 #include "peer/peer.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 
 /* What a piece waits for: */
 enum stripe_wait {

@@ -81,7 +81,7 @@ struct peer_class {
     struct tally tally[CLASS_BUFFERS][LEARNED_BUCKETS];
     bool is_recalled; /* it knows what earlier jobs have learned */
     bool is_forced;   /* by the user, or by a program that measures: nothing is learned */
-    /* By peer/learning.c; null: no message of the kind was timed yet. */
+    /* By plan/learning.c; null: no message of the kind was timed yet. */
     struct learning *_Atomic learning[CLASS_BUFFERS];
     /* What plans know of it. Written and read with the component's lock, but for the pointer. */
     const struct model_learned *_Atomic learned[CLASS_BUFFERS];

@@ -5,7 +5,7 @@
  * was sent and not reported is under way. If something was under way all the time between two
  * reports, the lane was busy, and the bytes by the time are its speed. Completions of BTLs are
  * not used, because a completed send may stay in a kernel for a second; nor is the peer's clock. */
-#include "peer/stripe.h"
+#include "plan/stripe.h"
 
 #include <math.h>
 

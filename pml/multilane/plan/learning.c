@@ -8,7 +8,7 @@
  * Ways are tried with a bounded part of the time of all messages. A plan changes where another way
  * has shown itself shorter by a part that the noise of the medians does not reach; then it has made
  * a promise, which the next messages confirm or take back. */
-#include "peer/learning.h"
+#include "plan/learning.h"
 
 #include <math.h>
 #include <stdlib.h>

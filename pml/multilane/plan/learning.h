@@ -5,7 +5,7 @@
 #define MULTILANE_LEARNING_H
 
 #include "common/model/plan.h"
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 
 /* Of so many messages the median counts: half of them may have been disturbed. What is older is
  * forgotten. Fewer than the least say nothing. */

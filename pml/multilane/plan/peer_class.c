@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans for classes of peers: attributes gathered, plans built, turned into routes. */
-#include "peer/peer_class.h"
+#include "plan/peer_class.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "peer/attributes.h"
+#include "plan/attributes.h"
 #include "common/memory/driver.h"
-#include "peer/device_costs.h"
-#include "peer/nic.h"
-#include "peer/used_profile.h"
+#include "plan/device_costs.h"
+#include "plan/nic.h"
+#include "plan/used_profile.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 

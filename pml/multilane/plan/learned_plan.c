@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From what messages took to factors for the model, and to another plan. */
-#include "peer/learning.h"
+#include "plan/learning.h"
 
 #include <math.h>
 #include <stdlib.h>

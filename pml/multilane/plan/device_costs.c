@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The page of measurements, and what plans take from it. */
 #define _GNU_SOURCE
-#include "peer/device_costs.h"
+#include "plan/device_costs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #include "base/parameters.h"
 #include "common/compat/modex.h"
 #include "common/memory/device_measure.h"
-#include "peer/node_costs.h"
-#include "peer/used_profile.h"
+#include "plan/node_costs.h"
+#include "plan/used_profile.h"
 
 #define DEVICES_MAX 32
 

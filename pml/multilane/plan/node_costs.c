@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Publishing and reading of what was measured. */
-#include "peer/node_costs.h"
+#include "plan/node_costs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "common/compat/tcp.h"
 #include "common/lane/crowd.h"
 #include "common/lane/startup_measure.h"
-#include "peer/used_history.h"
-#include "peer/used_profile.h"
+#include "plan/used_history.h"
+#include "plan/used_profile.h"
 
 static struct {
     bool is_known; /* `first` is */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The profile in use. Every process reads the file itself: a few KiB, in the page cache after
  * the first read; passing it on would cost more. */
-#include "peer/used_profile.h"
+#include "plan/used_profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>

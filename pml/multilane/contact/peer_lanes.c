@@ -16,12 +16,12 @@
 #include "base/sockets.h"
 #include "base/tool_events.h"
 #include "lane/extension.h"
-#include "peer/attributes.h"
-#include "peer/device_costs.h"
-#include "peer/learning.h"
-#include "peer/peer_lanes.h"
-#include "peer/peer_class.h"
-#include "peer/stripe.h"
+#include "plan/attributes.h"
+#include "plan/device_costs.h"
+#include "plan/learning.h"
+#include "contact/peer_lanes.h"
+#include "plan/peer_class.h"
+#include "plan/stripe.h"
 
 void lanes_note_leave(const void *note, size_t length)
 {

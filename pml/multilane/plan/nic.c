@@ -2,7 +2,7 @@
 /* Finds the network device of a BTL module, which Open MPI's interface does not tell. A BTL with
  * several devices registers a parameter for each and keeps it in the module: the one kept in
  * this module's btl_bandwidth, say btl_tcp_bandwidth_eth0, names eth0. */
-#include "peer/nic.h"
+#include "plan/nic.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The modex record. */
-#include "peer/record.h"
+#include "contact/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "common/compat/modex.h"
 #include "common/model/attribute.h"
 #include "base/multilane.h"
-#include "peer/peer_lanes.h"
+#include "contact/peer_lanes.h"
 #include "wire/wire.h"
 
 static uint32_t longest_key(void)

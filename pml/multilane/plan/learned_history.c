@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a class has learned goes to later jobs on the node, and comes from earlier ones. */
-#include "peer/learning.h"
+#include "plan/learning.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "peer/used_history.h"
+#include "plan/used_history.h"
 
 /* "cache/shm:shm+tcp:eth0"; false: that is too long, or no word. */
 static bool class_name(const struct peer_class *class, char name[HISTORY_CLASS_CHARS])

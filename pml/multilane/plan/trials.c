@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which messages are sent another way than the plan's, to know what that takes. */
-#include "peer/learning.h"
+#include "plan/learning.h"
 
 #include <math.h>
 

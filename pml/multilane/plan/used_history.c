@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What earlier jobs have learned, and what this one adds. */
-#include "peer/used_history.h"
+#include "plan/used_history.h"
 
 #include <stdio.h>
 #include <string.h>
