@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Random traffic with all settings that two parameters may have at once (test/mpi/pairs.py), 12 s; and
+# in processes with another allocator.
+pairs_one() { # RANKS NAME=VALUE...: what the settings make of a job is not asked, only that all arrives
+    local ranks=$1
+    shift
+    (
+        export OMPI_MCA_pml=multilane OMPI_MCA_btl_tcp_if_include=lo "$@"
+        mpirun_run "$ranks" -- traffic --seeds 1 --batches 4 2>&1
+    )
+}
+pairs_all() {
+    local row output
+    while read -r -a row; do
+        output=$(pairs_one "${row[@]}") && ! grep -q 'is lost\|counts as failed' <<<"$output" || {
+            printf '%s\nfailed with: %s\n' "$output" "${row[*]}"
+            return 1
+        }
+    done < <("$top/test/mpi/pairs.py" "$sm")
+}
+if [ -n "$whole$only" ]; then
+    check "${prefix}pairs" pairs_all
+else
+    runs_elsewhere pairs
+fi
+
+# Memory that another allocator maps, moves and returns: registrations, copies by address and fork stay right.
+allocator() { # LIBRARY PACKAGE
+    local library
+    build_root=$build packages_need "$2" >"$build/allocator-packages.log" 2>&1
+    library=$(ldconfig -p | sed -n "s/.*$1 .*x86-64.* => //p;s/.*$1 (libc6,AArch64) => //p" | head -n 1)
+    [ -n "$library" ] || { echo "no $1 though $2 was to be installed"; return 1; }
+    mpirun_run 3 --mca pml multilane --mca btl self,shm,tcp --mca btl_tcp_if_include lo -x LD_PRELOAD="$library" \
+        -- traffic --seeds 1-2 --batches 8
+}
+if [ -n "$sanitizer" ]; then
+    skip "${prefix}allocator" "a preloaded library would come before the sanitizer's"
+elif [ -z "$whole$only" ]; then
+    runs_elsewhere allocator.jemalloc allocator.tcmalloc
+else
+    check "${prefix}allocator.jemalloc" allocator libjemalloc.so.2 libjemalloc2
+    check "${prefix}allocator.tcmalloc" allocator libtcmalloc_minimal.so.4 libtcmalloc-minimal4
+fi
