@@ -5,7 +5,7 @@ rm -rf "$learn_folder"
 mkdir -p "$learn_folder"
 lie=$learn_folder/lie
 shm="--mca pml multilane --mca btl self,shm"
-# Sends of 3 GB/s and gets of 100 on this very machine: then 8 KiB go by a copy of the kernel, which takes
+# Sends of 3 GB/s and gets of 100 on this very machine: then 4 KiB go by a copy of the kernel, which takes
 # several times as long as the ring.
 {
     profile_head
@@ -27,14 +27,14 @@ learn_job() {
         --mca pml_multilane_explain_file "$folder/explain.json" "$@" -- "$build/test/bench/regret_measure" 20000 16384 3
 }
 
-# learn_says FOLDER EXPRESSION: of the report's class with the most moves, `protocol` at 8 KiB, `moves`, `history`.
+# learn_says FOLDER EXPRESSION: of the report's class with the most moves, `protocol` at 4 KiB, `moves`, `history`.
 learn_says() {
     python3 - "$1/explain.json" "$2" <<'END'
 import json, sys
 report = json.load(open(sys.argv[1]))
 of = [one for one in report["classes"] if "shm:shm" in one["lanes"]][0]
 rows = of["plans"][0]["ranges"]
-protocol = [row["protocol"] for row in rows if row["first"] <= 8192 <= row["last"]][0]
+protocol = [row["protocol"] for row in rows if row["first"] <= 4096 <= row["last"]][0]
 moves, history = of["moves"], report["history"]
 print(protocol, moves, history)
 sys.exit(not eval(sys.argv[2]))
