@@ -25,19 +25,22 @@ else
 fi
 
 # Memory that another allocator maps, moves and returns: registrations, copies by address and fork stay right.
-allocator() { # LIBRARY PACKAGE
+allocator() { # NAME LIBRARY PACKAGE
     local library
-    build_root=$build packages_need "$2" >"$build/allocator-packages.log" 2>&1
-    library=$(ldconfig -p | sed -n "s/.*$1 .*x86-64.* => //p;s/.*$1 (libc6,AArch64) => //p" | head -n 1)
-    [ -n "$library" ] || { echo "no $1 though $2 was to be installed"; return 1; }
-    mpirun_run 3 --mca pml multilane --mca btl self,shm,tcp --mca btl_tcp_if_include lo -x LD_PRELOAD="$library" \
-        -- traffic --seeds 1-2 --batches 8
+    build_root=$build packages_need "$3" >"$build/allocator-packages.log" 2>&1
+    library=$(ldconfig -p | sed -n "s/^[[:space:]]*$2 (libc6,[^)]*64) => //p" | head -n 1)
+    if [ -n "$library" ]; then
+        mpi "allocator.$1" 3 --mca pml multilane --mca btl self,shm,tcp --mca btl_tcp_if_include lo \
+            -x LD_PRELOAD="$library" -- traffic --seeds 1-2 --batches 8
+    else
+        skip "${prefix}allocator.$1" "$2 is not here and $3 could not be installed"
+    fi
 }
 if [ -n "$sanitizer" ]; then
     skip "${prefix}allocator" "a preloaded library would come before the sanitizer's"
 elif [ -z "$whole$only" ]; then
     runs_elsewhere allocator.jemalloc allocator.tcmalloc
 else
-    check "${prefix}allocator.jemalloc" allocator libjemalloc.so.2 libjemalloc2
-    check "${prefix}allocator.tcmalloc" allocator libtcmalloc_minimal.so.4 libtcmalloc-minimal4
+    allocator jemalloc libjemalloc.so.2 libjemalloc2
+    allocator tcmalloc libtcmalloc_minimal.so.4 libtcmalloc-minimal4
 fi
