@@ -16,9 +16,9 @@ bool socket_is_healthy(int fd, uint32_t silence_ms);
 double socket_round_trip(int fd);
 
 /* Call both before a BTL closes its connections to these processes. btl/tcp of Open MPI 5.0 and
- * later sends a goodbye on each. It raises SIGPIPE where the peer has closed its end with something
- * unread, an acknowledgement that came late: ignored until sockets_end. On a cut wire it blocks for
- * as long as the kernel retries: the connections that are dead are shut down. */
+ * later sends a goodbye on each connection. If the peer has closed its end before, the goodbye
+ * raises SIGPIPE: it is ignored until sockets_end. If the wire is cut, the goodbye blocks for as
+ * long as the kernel retries: sockets_give_up shuts down the connections that are dead. */
 void sockets_ignore_sigpipe(void);
 void sockets_give_up(ompi_proc_t **procs, size_t count);
 void sockets_end(void);

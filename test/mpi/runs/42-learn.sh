@@ -62,7 +62,7 @@ learn_user() { # what the user says of the lane stays
     learn_job "$learn_folder/user" --mca pml_multilane_lane_attr shm:bandwidth=3e9 &&
         learn_says "$learn_folder/user" 'not moves'
 }
-# Twenty jobs at once that end with the same file: it stays whole.
+# Eight jobs at once that end with the same file: it stays whole.
 learn_at_once() {
     local job jobs=()
     for job in 1 2 3 4 5 6 7 8; do
