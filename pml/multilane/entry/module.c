@@ -221,11 +221,10 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 
 int module_del_procs(ompi_proc_t **procs, size_t count)
 {
-    if (mpi_is_ending()) {
-        sockets_ignore_sigpipe();
-        if (schedule_had_any())
-            sockets_give_up(procs, count);
-    }
+    /* Open MPI calls this only where MPI, or the last session, ends. */
+    sockets_ignore_sigpipe();
+    if (schedule_had_any())
+        sockets_give_up(procs, count);
     progress_thread_pause();
     /* First: a BTL may call back for what it still holds, and the callback uses the lane. */
     int rc = mca_bml.bml_del_procs(count, procs);

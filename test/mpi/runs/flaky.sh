@@ -76,9 +76,11 @@ flaky_last all-silent "counts as failed: no lane answered for 3 s" --mca btl_fla
 flaky_goodbye() {
     OMPI_MCA_mca_base_component_path=$build/test/fake/.libs:$OMPI_MCA_mca_base_component_path \
         mpirun_run 2 --mca pml multilane --mca btl self,flaky --mca btl_flaky_lanes 1 \
-        --mca btl_flaky_goodbye 1 -- ring
+        --mca btl_flaky_goodbye 1 -- "$1"
 }
-check "${prefix}flaky.goodbye" flaky_goodbye
+check "${prefix}flaky.goodbye" flaky_goodbye ring
+# Of 4.1 there are no sessions, and those of 5.0 fail now and then by themselves (session.c).
+[ "$series" != 6.0 ] || check "${prefix}flaky.goodbye-session" flaky_goodbye session
 
 # The same where errors are to be returned: they are, and the job ends in order.
 flaky_return() {
