@@ -9,8 +9,17 @@ pairs_one() { # RANKS NAME=VALUE...: what the settings make of a job is not aske
         mpirun_run "$ranks" -- traffic --seeds 1 --batches 4 2>&1
     )
 }
+# A name that no parameter has would be ignored.
+pairs_names() {
+    local word known
+    known=$("$ompi_info" --all --parsable 2>&1)
+    for word in $("$top/test/mpi/pairs.py" "$sm" | grep -o 'OMPI_MCA_[a-z_]*' | sort -u); do
+        grep -q ":param:${word#OMPI_MCA_}:" <<<"$known" || { echo "no parameter is called ${word#OMPI_MCA_}"; return 1; }
+    done
+}
 pairs_all() {
     local row output
+    pairs_names || return 1
     while read -r -a row; do
         output=$(pairs_one "${row[@]}") && ! grep -q 'is lost\|counts as failed' <<<"$output" || {
             printf '%s\nfailed with: %s\n' "$output" "${row[*]}"
