@@ -275,6 +275,10 @@ struct multilane_extension {
      * as long as looks so seldom are worth. A wait comes back by itself, and takes little at a
      * time. */
     void (*waits_at)(const _Atomic uint32_t *waits);
+    /* Of a BTL whose messages pass through the kernel's connections: what the kernel has measured
+     * of this one; 0: there is none yet. */
+    double (*round_trip_s)(struct mca_btl_base_module_t *btl,
+                           struct mca_btl_base_endpoint_t *endpoint);
 };
 
 #endif

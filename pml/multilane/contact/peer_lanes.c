@@ -302,10 +302,11 @@ static bool round_trips_ask(const struct peer *peer, bool *all)
     *all = true;
     for (int i = 0; i < peer_lane_count(peer); i++) {
         struct lane *lane = &peer->lanes[i];
-        if (!compat_is_tcp(lane->btl) || lane->round_trip_s > 0)
+        if (!btl_is_of_sockets(lane->btl) || lane->round_trip_s > 0)
             continue;
-        lane->round_trip_s =
-            round_trip_step(socket_round_trip(compat_tcp_socket(lane->btl, lane->endpoint)));
+        lane->round_trip_s = round_trip_step(
+            lane->extension ? lane->extension->round_trip_s(lane->btl, lane->endpoint)
+                            : socket_round_trip(compat_tcp_socket(lane->btl, lane->endpoint)));
         is_new = is_new || lane->round_trip_s > 0;
         *all = *all && lane->round_trip_s > 0;
     }

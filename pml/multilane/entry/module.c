@@ -7,12 +7,14 @@
 #include "base/parameters.h"
 #include "base/pending.h"
 #include "base/sockets.h"
+#include "common/compat/tcp.h"
 #include "delivery/delivery.h"
 #include "delivery/inflow.h"
 #include "delivery/schedule.h"
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
 #include "lane/departure.h"
+#include "lane/extension.h"
 #include "lane/waiting.h"
 #include "liveness/errors.h"
 #include "liveness/watch.h"
@@ -64,13 +66,27 @@ static mca_pml_base_module_t module = {
     .pml_flags = COMPAT_PML_FLAGS,
 };
 
-mca_pml_base_module_t *module_of_job(void)
+/* Of two ways through the same kernel ours is meant: then tcp's is not used. */
+static bool job_has_sockets_of_ours(void)
 {
     mca_btl_base_selected_module_t *selected;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
+        if (lane_extension_of(selected->btl_module) && btl_is_of_sockets(selected->btl_module))
+            return true;
+    }
+    return false;
+}
+
+mca_pml_base_module_t *module_of_job(void)
+{
+    bool leaves_tcp = job_has_sockets_of_ours();
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
         /* Otherwise BML r2 takes only the most exclusive of the allowed lanes. */
-        selected->btl_module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
+        if (!leaves_tcp || !compat_is_tcp(selected->btl_module))
+            selected->btl_module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
         if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
             module.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
     }

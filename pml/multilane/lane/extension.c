@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#include "common/compat/tcp.h"
 #include "common/model/lane.h"
 
 const struct multilane_extension *lane_extension_named(const char *btl)
@@ -36,4 +37,10 @@ const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t 
     known[at].component = btl->btl_component;
     known[at].extension = lane_extension_named(btl->btl_component->btl_version.mca_component_name);
     return known[at].extension;
+}
+
+bool btl_is_of_sockets(const mca_btl_base_module_t *btl)
+{
+    const struct multilane_extension *extension = lane_extension_of(btl);
+    return extension ? extension->round_trip_s != NULL : compat_is_tcp(btl);
 }

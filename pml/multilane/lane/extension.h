@@ -12,4 +12,7 @@ const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t 
 /* By the BTL's name, without a module: outside of jobs. Null also if the BTL is not loaded. */
 const struct multilane_extension *lane_extension_named(const char *btl);
 
+/* Do messages pass through connections of the kernel? Then what the start measures of one holds. */
+bool btl_is_of_sockets(const mca_btl_base_module_t *btl);
+
 #endif

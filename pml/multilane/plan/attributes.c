@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "common/compat/param.h"
-#include "common/compat/tcp.h"
 #include "common/lane/attr.h"
 #include "common/lane/declared.h"
 #include "common/lane/stock_btl.h"
@@ -266,9 +265,10 @@ static void attributes_measured(const struct lane *lane, struct model_lane *out)
     enum profile_placement placement = attributes_placement(lane->peer);
     if (used_profile_apply(placement, out) || placement == PROFILE_HOST)
         return;
-    if (!compat_is_tcp(lane->btl))
+    if (!btl_is_of_sockets(lane->btl))
         startup_apply(node_costs(), out);
-    else if (stock_btl_knows_no_network(lane_name(lane), lane->btl->btl_bandwidth))
+    else if (lane->extension ||
+             stock_btl_knows_no_network(lane_name(lane), lane->btl->btl_bandwidth))
         startup_apply_socket(node_costs(), out);
 }
 

@@ -9,9 +9,9 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/compat/modex.h"
-#include "common/compat/tcp.h"
 #include "common/lane/crowd.h"
 #include "common/lane/startup_measure.h"
+#include "lane/extension.h"
 #include "plan/used_history.h"
 #include "plan/used_profile.h"
 
@@ -37,12 +37,12 @@ static bool is_wanted(void)
            ompi_process_info.num_local_peers > 0;
 }
 
-static bool has_tcp(void)
+static bool job_has_sockets(void)
 {
     mca_btl_base_selected_module_t *selected;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
-        if (compat_is_tcp(selected->btl_module))
+        if (btl_is_of_sockets(selected->btl_module))
             return true;
     }
     return false;
@@ -74,7 +74,7 @@ void node_costs_publish(void)
     if (ompi_process_info.my_local_rank != 0)
         return;
     if (is_wanted())
-        costs_find((uint32_t) ompi_process_info.num_local_peers + 1, has_tcp());
+        costs_find((uint32_t) ompi_process_info.num_local_peers + 1, job_has_sockets());
     node.was_read = true;
     /* Also what was not measured: the others ask. */
     (void) modex_send(record_name(), &node.costs, sizeof(node.costs));

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component of btl/sock, the lane over TCP: its parameters, its beginning and its end. */
+#include "btl/sock/sock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/compat/component.h"
+#include "common/compat/modex.h"
+#include "common/compat/named.h"
+#include "common/lane/host.h"
+
+/* So long the other ends may take to say goodbye. */
+#define GOODBYE_MS 200u
+
+static int sock_register(void);
+static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool mpi_threads);
+static int sock_finalize(mca_btl_base_module_t *btl);
+static int sock_register_error(mca_btl_base_module_t *btl,
+                               mca_btl_base_module_error_cb_fn_t callback);
+
+COMPONENT_DEFINE(sock, sock_register, sock_init, sock_progress_all);
+
+/* More exclusive than tcp: under ob1 a job that names both uses this one. */
+static mca_btl_base_module_t module_template = {
+    .btl_component = &mca_btl_sock_component,
+    .btl_add_procs = sock_add_procs,
+    .btl_del_procs = sock_del_procs,
+    .btl_finalize = sock_finalize,
+    .btl_alloc = sock_work_alloc,
+    .btl_free = sock_work_free,
+    .btl_prepare_src = sock_work_prepare,
+    .btl_send = sock_send_start,
+    .btl_sendi = sock_send_immediate,
+    .btl_put = sock_send_put,
+    .btl_register_mem = sock_register_memory,
+    .btl_deregister_mem = sock_deregister_memory,
+    .btl_register_error = sock_register_error,
+    .btl_exclusivity = MCA_BTL_EXCLUSIVITY_LOW + 200,
+    .btl_latency = 50,
+    .btl_bandwidth = 0, /* the interface's own */
+    .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | COMPAT_BTL_FLAGS_REMOTE_COMPLETION,
+    .btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t),
+    .btl_put_limit = 1u << 20,
+    .btl_get_local_registration_threshold = SIZE_MAX,
+    .btl_put_local_registration_threshold = SIZE_MAX,
+    .btl_eager_limit = 64 << 10,
+    .btl_rndv_eager_limit = 64 << 10,
+    .btl_max_send_size = 128 << 10,
+    .btl_rdma_pipeline_send_length = 128 << 10,
+    .btl_rdma_pipeline_frag_size = 1 << 20,
+    .btl_min_rdma_pipeline_size = 256 << 10,
+};
+
+static const struct param params[] = {
+    {"lane", PARAM_LANE, &sock.lane, NULL},
+    {"if", PARAM_STRING, &sock.interfaces,
+     "the interfaces to use, by name or subnet, as eth0,10.1.0.0/16; after ^ all but these; or "
+     "auto: all that are up"},
+    {"lost_s", PARAM_INT, &sock.lost_s,
+     "so many seconds a process may be out of reach over its only rail before its lane counts as "
+     "lost; meanwhile what is sent to it waits"},
+};
+
+static int sock_register(void)
+{
+    int status = component_register(&mca_btl_sock_component, params,
+                                    sizeof(params) / sizeof(params[0]), &module_template);
+
+    if (status == OPAL_SUCCESS)
+        status = component_counter(&mca_btl_sock_component, "breaks",
+                                   "Connections that broke while their peer was in use",
+                                   &sock.breaks);
+    if (status == OPAL_SUCCESS)
+        status = component_counter(&mca_btl_sock_component, "strangers",
+                                   "Connections from outside the job, which were closed",
+                                   &sock.strangers);
+    return status;
+}
+
+static int sock_register_error(mca_btl_base_module_t *btl,
+                               mca_btl_base_module_error_cb_fn_t callback)
+{
+    module_of(btl)->error_callback = callback;
+    return OPAL_SUCCESS;
+}
+
+/* --- beginning --- */
+
+static bool parameters_are_good(void)
+{
+    static const struct param_range ranges[] = {{"lost_s", &sock.lost_s, 1, INT_MAX / 1000}};
+    char why[160];
+
+    if (!param_check(&mca_btl_sock_component.btl_version, ranges, 1) ||
+        !component_lane_parameters(&mca_btl_sock_component, &sock.lane))
+        return false;
+    if (sock_addresses_check(sock.interfaces, why, sizeof(why)))
+        return true;
+    SOCK_SAY("btl_sock_if is \"%s\": %s.", sock.interfaces, why);
+    return false;
+}
+
+/* Open MPI's own parameters, whatever the user set: a frame's length has 32 bits. */
+static void limits_clip(void)
+{
+    mca_btl_base_module_t *btl = &module_template;
+
+    if (btl->btl_max_send_size < 4u << 10)
+        btl->btl_max_send_size = 4u << 10;
+    if (btl->btl_max_send_size > 16u << 20)
+        btl->btl_max_send_size = 16u << 20;
+    if (btl->btl_eager_limit > btl->btl_max_send_size)
+        btl->btl_eager_limit = btl->btl_max_send_size;
+    if (btl->btl_rndv_eager_limit > btl->btl_max_send_size)
+        btl->btl_rndv_eager_limit = btl->btl_max_send_size;
+}
+
+static uint64_t host_number(void)
+{
+    const struct seal none = {{0, 0}};
+    char text[HOST_BOOT_BYTES + 24];
+
+    memset(text, 0, sizeof(text));
+    host_boot(text);
+    uint64_t namespace = host_namespace("net");
+    memcpy(text + HOST_BOOT_BYTES, &namespace, sizeof(namespace));
+    return seal_make(&none, text, sizeof(text)).words[0];
+}
+
+static bool module_open(uint32_t rail)
+{
+    struct sock_address *address = &sock.record.addresses[rail];
+    struct sock_module *module = calloc(1, sizeof(*module));
+    char why[160] = "out of memory", text[ADDRESS_TEXT_BYTES];
+
+    if (module) {
+        module->super = module_template;
+        module->super.btl_bandwidth = address->megabits != 0 ? address->megabits : 1000;
+        module->rail = rail;
+        memcpy(module->device, address->name, ADDRESS_NAME_BYTES);
+        OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
+        if (sock_listen(module, address, why, sizeof(why))) {
+            sock.modules[sock.module_count++] = module;
+            return true;
+        }
+        OBJ_DESTRUCT(&module->lock);
+    }
+    SOCK_SAY("%s is no lane: nothing can be received there: %s.", sock_address_text(address, text),
+             why);
+    free(module);
+    return false;
+}
+
+static bool record_make(void)
+{
+    char why[160];
+    int count = sock_addresses_list(sock.interfaces, sock.record.addresses, why, sizeof(why));
+
+    if (count < 0) {
+        SOCK_SAY("no lane: %s.", why);
+        return false;
+    }
+    if (count == 0)
+        SOCK_SAY("no lane: no interface that is up fits btl_sock_if \"%s\".", sock.interfaces);
+    sock.record.version = SOCK_RECORD_VERSION;
+    sock.record.count = (uint32_t) count;
+    sock.record.host = host_number();
+    if (sock_random(&sock.record.secret, sizeof(sock.record.secret)))
+        return count > 0;
+    SOCK_SAY("no lane: the system gives no random numbers: %s.", strerror(errno));
+    return false;
+}
+
+static bool begin(void)
+{
+    if (!parameters_are_good() || !record_make())
+        return false;
+    limits_clip();
+    OBJ_CONSTRUCT(&sock.slots_lock, opal_mutex_t);
+    sock.module_count = 0;
+    sock.buffer = aligned_alloc(4096, INTAKE_BYTES);
+    sock.poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (!sock.buffer || sock.poll_fd < 0 ||
+        sock_works_open(module_template.btl_max_send_size) != OPAL_SUCCESS) {
+        SOCK_SAY("no lane: %s.", strerror(errno));
+        return false;
+    }
+    /* One that cannot be opened stays in the record, as peers know the others by their places, and
+     * leads nowhere. */
+    for (uint32_t rail = 0; rail < sock.record.count; rail++)
+        if (!module_open(rail))
+            sock.record.addresses[rail].family = 0;
+    return sock.module_count > 0;
+}
+
+static void end(void)
+{
+    sock_guests_close();
+    sock_sockets_free();
+    sock_works_close();
+    sock_registrations_close();
+    if (sock.poll_fd >= 0)
+        close(sock.poll_fd);
+    sock.poll_fd = -1;
+    free(sock.buffer);
+    sock.buffer = NULL;
+    memset(sock.hot, 0, sizeof(sock.hot));
+    memset(&sock.record, 0, sizeof(sock.record));
+}
+
+/* It is new: only a job that names it gets it. */
+static bool is_named(void)
+{
+    char *selection = param_peek_string("btl", NULL, NULL);
+    bool is = named_in_selection(selection, "sock");
+
+    free(selection);
+    return is;
+}
+
+static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool mpi_threads)
+{
+    (void) progress_threads;
+    (void) mpi_threads;
+    *count = 0;
+    if (!is_named())
+        return NULL;
+    if (!begin()) {
+        end();
+        return NULL;
+    }
+    mca_btl_base_module_t **modules =
+        component_offer(&mca_btl_sock_component, &sock.record, SOCK_RECORD_BYTES(sock.record.count),
+                        sock.module_count);
+    if (!modules) {
+        while (sock.module_count > 0)
+            (void) sock_finalize(&sock.modules[0]->super);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < sock.module_count; i++)
+        modules[i] = &sock.modules[i]->super;
+    *count = (int) sock.module_count;
+    return modules;
+}
+
+/* --- end --- */
+
+static bool has_gone(sock_peer_t *peer, void *any)
+{
+    *(bool *) any |= peer->link && sock_peer_state(peer) == PEER_UP;
+    return !*(bool *) any;
+}
+
+/* Until every connected process has said goodbye: a socket that is closed with bytes unread takes
+ * away what the other end has not read yet. */
+static void goodbyes_await(struct sock_module *module)
+{
+    uint64_t end_ms = sock_now_ms() + GOODBYE_MS;
+    bool any = true;
+
+    while (any && sock_now_ms() < end_ms) {
+        (void) sock_progress_all();
+        any = false;
+        sock_peers_visit(module, has_gone, &any);
+        if (any)
+            sched_yield();
+    }
+}
+
+static bool peer_close(sock_peer_t *peer, void *context)
+{
+    opal_list_t works;
+
+    (void) context;
+    OBJ_CONSTRUCT(&works, opal_list_t);
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (peer->link)
+        sock_socket_close(peer->link);
+    if (peer->caller)
+        sock_socket_close(peer->caller);
+    peer->link = peer->caller = NULL;
+    sock_queue_take(peer, &works);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_works_complete(&works, OPAL_ERR_UNREACH);
+    OBJ_DESTRUCT(&works);
+    return true;
+}
+
+static int sock_finalize(mca_btl_base_module_t *btl)
+{
+    struct sock_module *module = module_of(btl);
+
+    module->finalized = true;
+    module->error_callback = NULL;
+    goodbyes_await(module);
+    sock_peers_visit(module, peer_close, NULL);
+    sock_socket_close(module->listener);
+    for (uint32_t i = 0; i < sock.module_count; i++)
+        if (module == sock.modules[i]) {
+            sock.modules[i] = sock.modules[--sock.module_count];
+            break;
+        }
+    memset(sock.hot, 0, sizeof(sock.hot));
+    sock_peers_free(module);
+    OBJ_DESTRUCT(&module->lock);
+    free(module);
+    if (sock.module_count == 0)
+        end();
+    return OPAL_SUCCESS;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The extension: what Multilane's PML uses beside btl.h. */
+#include "btl/sock/sock.h"
+
+#include <string.h>
+
+/* Estimates until the start, a profile or the job's own traffic gives better values. */
+#define LATENCY_S        20e-6
+#define OVERHEAD_S       5e-6
+#define SHARE_OF_WIRE    0.94 /* the rest are headers */
+#define MEGABITS_UNKNOWN 1000u
+#define COPY_BYTES_S     10e9
+
+static double wire_bytes_s(uint32_t ours, uint32_t theirs)
+{
+    uint32_t megabits = theirs != 0 && (ours == 0 || theirs < ours) ? theirs : ours;
+
+    return (megabits == 0 ? MEGABITS_UNKNOWN : megabits) * 1e6 / 8 * SHARE_OF_WIRE;
+}
+
+static void cost_fill(double bandwidth, double latency_s, struct multilane_lane_attributes *out)
+{
+    const struct multilane_lane_range range = {.largest_bytes = UINT64_MAX,
+                                               .latency_s = latency_s,
+                                               .bandwidth_bytes_s = bandwidth,
+                                               .overhead_send_s = OVERHEAD_S,
+                                               .overhead_receive_s = OVERHEAD_S};
+    static const enum multilane_way ways[] = {MULTILANE_BY_SEND, MULTILANE_BY_PUT};
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        out->cost[ways[i]].range_count = 1;
+        out->cost[ways[i]].ranges[0] = range;
+    }
+    /* Messages are copied into the lane's memory and out of it. */
+    out->cost[MULTILANE_BY_SEND].ranges[0].bandwidth_bytes_s =
+        1 / (1 / bandwidth + 2 / COPY_BYTES_S);
+}
+
+static double round_trip_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    double seconds = peer->link ? sock_socket_round_trip_s(peer->link) : 0;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return seconds;
+}
+
+static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
+                      struct multilane_lane_attributes *out)
+{
+    if (!btl)
+        return OPAL_ERR_NOT_AVAILABLE;
+    memset(out, 0, sizeof(*out));
+    out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK;
+    out->memory = MULTILANE_MEMORY_HOST;
+    out->short_max_bytes = btl->btl_eager_limit;
+    out->copied_max_bytes = btl->btl_max_send_size;
+    out->zcopied_max_bytes = btl->btl_put_limit;
+    cost_fill(wire_bytes_s(sock.record.addresses[module_of(btl)->rail].megabits,
+                           peer->theirs.megabits),
+              LATENCY_S, out);
+    memcpy(out->device, module_of(btl)->device, ADDRESS_NAME_BYTES);
+    return OPAL_SUCCESS;
+}
+
+static int poll_peer(mca_btl_base_module_t *btl, sock_peer_t *peer)
+{
+    (void) btl;
+    return sock_progress_peer(peer);
+}
+
+MULTILANE_EXTENSION_DEFINE(sock) = {
+    MULTILANE_EXTENSION_HEAD,           .attributes = attributes,
+    .poll = poll_peer,                  .fence = sock_fence,
+    .fence_ask = sock_fence_note,       .fence_hear = sock_fence_note_heard,
+    .round_trip_s = round_trip_s,
+};

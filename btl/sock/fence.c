@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fences: both ends of a lane that was given up have closed their sockets, so that nothing of that
+ * session can be received any more. The PML carries the notes that say so, by another lane. */
+#include "btl/sock/sock.h"
+
+#include <string.h>
+
+#define NOTE_VERSION 1u
+
+enum note_kind { NOTE_ASK = 1, NOTE_DONE };
+
+struct fence_note {
+    uint16_t version, kind; /* enum note_kind */
+    uint32_t session;
+    uint32_t to_rail, from_rail;
+    struct greeting_name from;
+};
+
+_Static_assert(sizeof(struct fence_note) <= MULTILANE_FENCE_NOTE_BYTES, "it fits");
+
+bool sock_peer_is_unfenced(const sock_peer_t *peer)
+{
+    return sock_peer_state(peer) == PEER_FAILED && peer->was_linked && !peer->fenced;
+}
+
+int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_over = sock_peer_state(peer) == PEER_FAILED && !peer->link &&
+                   sock_queue_is_empty(peer) && !sock_peer_is_unfenced(peer);
+    if (sock_peer_state(peer) != PEER_FAILED)
+        sock_link_give_up(peer, "it was closed");
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return is_over ? OPAL_SUCCESS : OPAL_ERR_RESOURCE_BUSY;
+}
+
+static size_t note_write(const sock_peer_t *peer, enum note_kind kind, uint32_t session,
+                         uint32_t to_rail, void *note)
+{
+    const opal_process_name_t *us = &opal_proc_local_get()->proc_name;
+    const struct fence_note out = {.version = NOTE_VERSION,
+                                   .kind = (uint16_t) kind,
+                                   .session = session,
+                                   .to_rail = to_rail,
+                                   .from_rail = peer->module->rail,
+                                   .from = {.job = us->jobid, .rank = us->vpid}};
+
+    memcpy(note, &out, sizeof(out));
+    return sizeof(out);
+}
+
+size_t sock_fence_note(mca_btl_base_module_t *btl, sock_peer_t *peer, void *note)
+{
+    size_t length = 0;
+
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (sock_peer_is_unfenced(peer) && peer->has_address)
+        length = note_write(peer, NOTE_ASK, peer->session, peer->their_rail, note);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return length;
+}
+
+/* Under the peer's lock: is our end of that session closed? If not, it will be, and the other end
+ * asks again. */
+static bool session_is_over(sock_peer_t *peer, uint32_t session)
+{
+    if ((int32_t) (peer->session - session) > 0)
+        return true;
+    if (peer->session != session)
+        return false;
+    peer->fenced = true; /* who asks has closed it */
+    if (sock_peer_state(peer) != PEER_FAILED)
+        sock_link_give_up(peer, "the other end has given it up");
+    return sock_peer_state(peer) == PEER_FAILED && !peer->link;
+}
+
+size_t sock_fence_note_heard(const void *note, size_t length, void *answer)
+{
+    struct fence_note in;
+    opal_process_name_t from;
+    size_t answered = 0;
+
+    memcpy(&in, note, length < sizeof(in) ? length : sizeof(in));
+    if (length != sizeof(in) || in.version != NOTE_VERSION)
+        return 0;
+    struct sock_module *module = sock_module_of_rail(in.to_rail);
+    memset(&from, 0, sizeof(from));
+    from.jobid = in.from.job;
+    from.vpid = in.from.rank;
+    sock_peer_t *peer = module ? sock_peer_find(module, &from) : NULL;
+    if (!peer)
+        return 0;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (in.kind == NOTE_DONE && in.session == peer->session)
+        peer->fenced = peer->fenced || sock_peer_state(peer) == PEER_FAILED;
+    if (in.kind == NOTE_ASK && session_is_over(peer, in.session))
+        answered = note_write(peer, NOTE_DONE, in.session, in.from_rail, answer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return answered;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Guests: connections to our ports that have not proven yet who they are. They are few, get little
+ * time, and not a byte of theirs is believed. */
+#define _GNU_SOURCE /* accept4 */
+#include "btl/sock/sock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define GUESTS_MOST 64u
+#define GUEST_MS    5000u
+
+static void guest_remove(struct sock_socket *guest)
+{
+    struct sock_socket **at = &sock.guests;
+
+    while (*at != guest)
+        at = &(*at)->next;
+    *at = guest->next;
+    sock.guest_count--;
+}
+
+static void guest_dismiss(struct sock_socket *guest)
+{
+    guest_remove(guest);
+    sock_socket_close(guest);
+}
+
+static void stranger_count(void)
+{
+    if (atomic_fetch_add_explicit(&sock.strangers, 1, memory_order_relaxed) == 0)
+        SOCK_SAY("a connection came from outside this job, and was closed; more of them are only "
+                 "counted (btl_sock_strangers).");
+}
+
+/* Room for one more: the one that has been silent for longest goes. */
+static void guests_make_room(void)
+{
+    struct sock_socket *oldest = sock.guests;
+
+    for (struct sock_socket *at = sock.guests; at; at = at->next)
+        if (at->since_ms <= oldest->since_ms)
+            oldest = at;
+    if (sock.guest_count < GUESTS_MOST)
+        return;
+    guest_dismiss(oldest);
+    stranger_count();
+}
+
+static void guest_welcome(struct sock_module *module, int fd)
+{
+    struct greeting challenge = {.kind = GREETING_CHALLENGE};
+    const struct seal none = {{0, 0}};
+
+    guests_make_room();
+    struct sock_socket *guest = sock_socket_new(fd, ROLE_GUEST, module);
+    if (!guest) {
+        close(fd);
+        return;
+    }
+    guest->next = sock.guests;
+    sock.guests = guest;
+    sock.guest_count++;
+    if (!sock_random(&guest->nonce, sizeof(guest->nonce))) {
+        guest_dismiss(guest);
+        return;
+    }
+    challenge.nonce = guest->nonce;
+    greeting_seal(&challenge, &none, &none);
+    if (!sock_socket_say(guest, &challenge))
+        guest_dismiss(guest);
+}
+
+void sock_listener_event(struct sock_socket *socket)
+{
+    static bool said;
+    int fd;
+
+    /* It has the listener's options. */
+    while ((fd = accept4(socket->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+        guest_welcome(socket->module, fd);
+    if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) && !said) {
+        said = true;
+        SOCK_SAY("%s: a connection cannot be accepted: %s. It waits until one can (ulimit -n).",
+                 socket->module->device, strerror(errno));
+    }
+}
+
+/* The peer that a greeting names as its sender; NULL: it is not for this module, or no memory. */
+static sock_peer_t *peer_of(const struct sock_socket *guest)
+{
+    const opal_process_name_t *us = &opal_proc_local_get()->proc_name;
+    const struct greeting *heard = &guest->heard;
+    opal_process_name_t from;
+
+    if (heard->to.job != us->jobid || heard->to.rank != us->vpid ||
+        heard->to_rail != guest->module->rail)
+        return NULL;
+    memset(&from, 0, sizeof(from));
+    from.jobid = heard->from.job;
+    from.vpid = heard->from.rank;
+    return sock_peer_get(guest->module, &from);
+}
+
+void sock_guest_event(struct sock_socket *guest)
+{
+    int heard = sock_socket_hear(guest);
+
+    if (heard == 0)
+        return;
+    if (heard < 0) {
+        guest_dismiss(guest); /* a call that was given up, or a scanner */
+        return;
+    }
+    bool is_known = greeting_is(&guest->heard, GREETING_HELLO, &sock.record.secret, &guest->nonce);
+    sock_peer_t *peer = is_known ? peer_of(guest) : NULL;
+    if (!is_known)
+        stranger_count();
+    guest_remove(guest);
+    if (!peer || !sock_link_accept(peer, guest, &guest->heard))
+        sock_socket_close(guest);
+}
+
+void sock_guests_tick(uint64_t now_ms)
+{
+    struct sock_socket *next;
+
+    for (struct sock_socket *at = sock.guests; at; at = next) {
+        next = at->next;
+        if (now_ms - at->since_ms >= GUEST_MS) {
+            guest_dismiss(at);
+            stranger_count();
+        }
+    }
+}
+
+void sock_guests_close(void)
+{
+    while (sock.guests)
+        guest_dismiss(sock.guests);
+}

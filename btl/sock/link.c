@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection of a peer: made by either end, made again when it breaks, and given up.
+ *
+ * Both ends may call at once. Then the call of the end whose name is smaller counts, unless it has
+ * been at it for long. Before either end says how far it has received, it reads what came over the
+ * old connection and closes that: so what it says is final, and nothing can write the user's memory
+ * from the old connection. */
+#include "btl/sock/sock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/compat/component.h"
+
+/* A call that the network has not answered is made anew after so long. One that the other end's
+ * process has not answered stays, as that may compute. */
+#define CALL_MS 250u
+/* The pause after a failed call, at first and at most. */
+#define PAUSE_FIRST_MS 10u
+#define PAUSE_MOST_MS  200u
+/* How often the kernel is asked about a connection by which something is under way. */
+#define PROBE_MS 50u
+/* A process whose port refuses calls for so long is gone. */
+#define REFUSED_MS 1000u
+/* Without a working connection for so long, other rails take over, if there are any. */
+#define PATIENCE_MS 400u
+/* What was received is told after so long, if nothing else tells it. */
+#define OWED_MS 5u
+
+/* --- the hot peers: those that are read without asking the kernel which can be --- */
+
+static void cool(sock_peer_t *peer)
+{
+    for (uint32_t i = 0; i < HOT_PEERS; i++)
+        if (sock.hot[i] == peer)
+            sock.hot[i] = NULL;
+    peer->is_hot = false;
+}
+
+/* --- calls --- */
+
+void sock_link_call(sock_peer_t *peer)
+{
+    if (peer->caller || !peer->has_address || sock_peer_state(peer) != PEER_UP ||
+        sock_now_ms() < peer->call_next_ms)
+        return;
+    if (peer->down_since_ms == 0 && !peer->link)
+        peer->down_since_ms = sock_now_ms() | 1;
+    peer->caller = sock_socket_call(peer);
+    if (peer->caller)
+        return;
+    if (peer->call_pause_ms == 0)
+        SOCK_VERBOSE("%s: calling process %s: %s", peer->module->device,
+                     OPAL_NAME_PRINT(peer->name), strerror(errno));
+    peer->call_pause_ms = PAUSE_MOST_MS;
+    peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
+}
+
+/* Under its lock: the call came to nothing; `error` is the system's number, or 0. */
+static void caller_drop(sock_peer_t *peer, int error)
+{
+    if (!peer->caller)
+        return;
+    sock_socket_close(peer->caller);
+    peer->caller = NULL;
+    if (error != ECONNREFUSED)
+        peer->refused_since_ms = 0;
+    else if (peer->refused_since_ms == 0)
+        peer->refused_since_ms = sock_now_ms() | 1;
+    peer->call_pause_ms = peer->call_pause_ms == 0 ? PAUSE_FIRST_MS : 2 * peer->call_pause_ms;
+    if (peer->call_pause_ms > PAUSE_MOST_MS)
+        peer->call_pause_ms = PAUSE_MOST_MS;
+    peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
+}
+
+static void caller_failed(sock_peer_t *peer, int error)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    caller_drop(peer, error);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+/* --- a connection ends, and another one begins --- */
+
+/* Reads what came over the old connection, and closes it. */
+static void link_close(sock_peer_t *peer, bool reads)
+{
+    if (peer->link && reads)
+        sock_intake_empty(peer);
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (peer->link)
+        sock_socket_close(peer->link);
+    peer->link = NULL;
+    peer->can_write = false;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_intake_reset(peer);
+    cool(peer);
+}
+
+void sock_link_broke(sock_peer_t *peer, const char *why)
+{
+    opal_list_t works;
+
+    OBJ_CONSTRUCT(&works, opal_list_t);
+    link_close(peer, false);
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (sock_peer_state(peer) == PEER_UP) {
+        atomic_fetch_add_explicit(&sock.breaks, 1, memory_order_relaxed);
+        SOCK_VERBOSE("%s: the connection with process %s broke: %s", peer->module->device,
+                     OPAL_NAME_PRINT(peer->name), why);
+        sock_link_call(peer);
+    } else if (sock_peer_state(peer) == PEER_ENDED) {
+        sock_queue_take(peer, &works);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_works_complete(&works, OPAL_ERR_UNREACH);
+    OBJ_DESTRUCT(&works);
+}
+
+/* The greeting is over: the other end has so many of our frames. */
+static void link_begin(sock_peer_t *peer, struct sock_socket *socket, uint32_t have)
+{
+    opal_list_t done;
+
+    OBJ_CONSTRUCT(&done, opal_list_t);
+    OPAL_THREAD_LOCK(&peer->lock);
+    socket->role = ROLE_LINK;
+    socket->peer = peer;
+    sock_socket_watch(socket, true, false);
+    peer->link = socket;
+    peer->can_write = true;
+    peer->was_linked = true;
+    peer->down_since_ms = peer->refused_since_ms = 0;
+    peer->call_pause_ms = 0;
+    peer->bye_state = 0;
+    peer->probed_ms = sock_now_ms();
+    peer->owed_bytes = 0;
+    bool is_true = sock_queue_received(peer, have, &done);
+    sock_queue_rewind(peer);
+    if (is_true)
+        sock_queue_write(peer);
+    else
+        sock_link_give_up(peer, "the other end says that it has what was never sent");
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_works_complete(&done, OPAL_SUCCESS);
+    OBJ_DESTRUCT(&done);
+}
+
+/* --- giving up --- */
+
+void sock_link_give_up(sock_peer_t *peer, const char *why)
+{
+    if (!peer->failure)
+        peer->failure = why;
+    /* Release: pairs with the exchange in progress. */
+    atomic_store_explicit(&sock.attention, true, memory_order_release);
+}
+
+void sock_link_attend(sock_peer_t *peer)
+{
+    struct sock_module *module = peer->module;
+    char text[ADDRESS_TEXT_BYTES];
+    opal_list_t works;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    const char *why = peer->failure;
+    peer->failure = NULL;
+    bool is_first = why && sock_peer_state(peer) != PEER_FAILED;
+    if (is_first)
+        atomic_store_explicit(&peer->state, PEER_FAILED, memory_order_relaxed);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!is_first)
+        return;
+    OBJ_CONSTRUCT(&works, opal_list_t);
+    link_close(peer, true);
+    OPAL_THREAD_LOCK(&peer->lock);
+    caller_drop(peer, 0);
+    sock_queue_take(peer, &works);
+    bool tells = peer->known && !module->finalized;
+    opal_proc_t *proc = peer->proc;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (tells)
+        SOCK_SAY("the lane from process %s by %s to process %s by %s is lost: %s",
+                 OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), module->device, OPAL_NAME_PRINT(peer->name),
+                 peer->has_address ? sock_address_text(&peer->theirs, text) : "an unknown address",
+                 why);
+    sock_works_complete(&works, OPAL_ERR_UNREACH);
+    OBJ_DESTRUCT(&works);
+    if (tells && proc && module->error_callback)
+        module->error_callback(&module->super, 0, proc, module->device);
+}
+
+/* --- greetings --- */
+
+static struct greeting_name name_of(const opal_process_name_t *name)
+{
+    return (struct greeting_name){.job = name->jobid, .rank = name->vpid};
+}
+
+static void greeting_fill(const sock_peer_t *peer, enum greeting_kind kind,
+                          const struct sock_socket *socket, uint32_t their_rail, uint32_t call,
+                          struct greeting *greeting)
+{
+    *greeting = (struct greeting){.kind = (uint32_t) kind,
+                                  .from = name_of(&opal_proc_local_get()->proc_name),
+                                  .to = name_of(&peer->name),
+                                  .from_rail = peer->module->rail,
+                                  .to_rail = their_rail,
+                                  .session = peer->session,
+                                  .call = call,
+                                  .have = peer->have,
+                                  .nonce = socket->nonce};
+}
+
+/* The listener has spoken: the old connection is over, and we say how far we are. */
+static void hello_say(sock_peer_t *peer, struct sock_socket *socket)
+{
+    struct greeting hello;
+
+    if (!sock_random(&socket->nonce, sizeof(socket->nonce))) {
+        caller_failed(peer, 0);
+        return;
+    }
+    link_close(peer, true);
+    if (peer->caller != socket) /* what was read made an end of it */
+        return;
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (peer->down_since_ms == 0)
+        peer->down_since_ms = sock_now_ms() | 1;
+    greeting_fill(peer, GREETING_HELLO, socket, peer->their_rail, ++peer->calls, &hello);
+    greeting_seal(&hello, &peer->their_secret, &socket->heard.nonce);
+    if (!sock_socket_say(socket, &hello))
+        caller_drop(peer, 0);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+/* The other end counts another session: where nothing was ever connected in ours, its number is as
+ * good. */
+static void session_adopt(sock_peer_t *peer, uint32_t session)
+{
+    if (!peer->was_linked && (int32_t) (session - peer->session) > 0)
+        peer->session = session;
+}
+
+static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
+{
+    const struct greeting *heard = &socket->heard;
+
+    if (greeting_is(heard, GREETING_LATER, &peer->their_secret, &socket->nonce)) {
+        OPAL_THREAD_LOCK(&peer->lock);
+        session_adopt(peer, heard->session);
+        caller_drop(peer, 0);
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        return;
+    }
+    if (!greeting_is(heard, GREETING_WELCOME, &peer->their_secret, &socket->nonce) ||
+        heard->session != peer->session) {
+        caller_failed(peer, 0);
+        return;
+    }
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->caller = NULL;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    link_begin(peer, socket, heard->have);
+}
+
+static int error_of(int fd)
+{
+    int error = 0;
+    socklen_t length = sizeof(error);
+
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+void sock_caller_event(struct sock_socket *socket)
+{
+    sock_peer_t *peer = socket->peer;
+
+    if (!socket->is_connected) {
+        int error = error_of(socket->fd);
+        if (error != 0) {
+            caller_failed(peer, error);
+            return;
+        }
+        socket->is_connected = true;
+        socket->since_ms = sock_now_ms();
+        sock_socket_watch(socket, true, false);
+        return;
+    }
+    bool waits_for_welcome = socket->nonce.words[0] || socket->nonce.words[1];
+    int heard = sock_socket_hear(socket);
+    if (heard < 0)
+        caller_failed(peer, 0);
+    else if (heard > 0 && waits_for_welcome)
+        welcome_heard(peer, socket);
+    else if (heard > 0 && socket->heard.magic == GREETING_MAGIC &&
+             socket->heard.version == GREETING_VERSION &&
+             socket->heard.kind == GREETING_CHALLENGE)
+        hello_say(peer, socket);
+    else if (heard > 0) /* somebody else listens there */
+        caller_failed(peer, 0);
+}
+
+/* Is our own call to go on, and theirs to be refused? */
+static bool ours_counts(const sock_peer_t *peer)
+{
+    const opal_process_name_t *us = &opal_proc_local_get()->proc_name;
+    bool is_smaller = us->jobid != peer->name.jobid ? us->jobid < peer->name.jobid
+                                                    : us->vpid < peer->name.vpid;
+
+    return peer->caller && is_smaller && sock_now_ms() - peer->caller->since_ms < CALL_MS;
+}
+
+/* Under the peer's lock. */
+static bool hello_is_good(sock_peer_t *peer, const struct greeting *hello)
+{
+    session_adopt(peer, hello->session);
+    if (sock_peer_state(peer) == PEER_ENDED)
+        atomic_store_explicit(&peer->state, PEER_UP, memory_order_relaxed);
+    if ((int32_t) (hello->session - peer->session) > 0) {
+        /* It has given this session up, and closed its end of it. */
+        peer->fenced = true;
+        sock_link_give_up(peer, "the other end has given it up");
+    }
+    return sock_peer_state(peer) == PEER_UP && !peer->failure &&
+           hello->session == peer->session && (int32_t) (hello->call - peer->their_calls) > 0 &&
+           !ours_counts(peer);
+}
+
+bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struct greeting *hello)
+{
+    struct greeting answer;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_good = hello_is_good(peer, hello);
+    if (is_good) {
+        peer->their_calls = hello->call;
+        caller_drop(peer, 0);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (is_good)
+        link_close(peer, true);
+    OPAL_THREAD_LOCK(&peer->lock);
+    greeting_fill(peer, is_good ? GREETING_WELCOME : GREETING_LATER, socket, hello->from_rail,
+                  hello->call, &answer);
+    greeting_seal(&answer, &sock.record.secret, &hello->nonce);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!sock_socket_say(socket, &answer) || !is_good)
+        return false;
+    link_begin(peer, socket, hello->have);
+    return true;
+}
+
+/* --- the clock --- */
+
+/* Under the peer's lock: its connection does not get through, as the kernel says. */
+static bool link_is_cut(sock_peer_t *peer, uint64_t now_ms)
+{
+    if (sock_queue_is_empty(peer))
+        return false;
+    if (now_ms - peer->probed_ms < PROBE_MS)
+        return peer->down_since_ms != 0;
+    peer->probed_ms = now_ms;
+    return sock_socket_is_cut(peer->link);
+}
+
+static void link_tick(sock_peer_t *peer, uint64_t now_ms)
+{
+    if (link_is_cut(peer, now_ms)) {
+        if (peer->down_since_ms == 0)
+            peer->down_since_ms = now_ms | 1;
+        sock_link_call(peer);
+    } else {
+        peer->down_since_ms = 0;
+        caller_drop(peer, 0); /* it came back by itself */
+    }
+    if (peer->have == peer->told) {
+        peer->owed_since_ms = now_ms;
+    } else if (now_ms - peer->owed_since_ms >= OWED_MS) {
+        peer->owes = true;
+        sock_queue_write(peer);
+    }
+}
+
+static const char *gives_up(const sock_peer_t *peer, uint64_t now_ms)
+{
+    if (peer->refused_since_ms != 0 && now_ms - peer->refused_since_ms >= REFUSED_MS)
+        return "it refuses connections; its process has probably ended";
+    if (peer->down_since_ms == 0 || (peer->caller && peer->caller->is_connected))
+        return NULL;
+    uint64_t patience_ms = peer->other_rail ? PATIENCE_MS : (uint64_t) sock.lost_s * 1000;
+    if (now_ms - peer->down_since_ms < patience_ms)
+        return NULL;
+    return peer->other_rail ? "nothing gets through, and another rail takes over"
+                            : "nothing gets through (btl_sock_lost_s)";
+}
+
+void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (sock_peer_state(peer) == PEER_UP) {
+        if (peer->caller && !peer->caller->is_connected &&
+            now_ms - peer->caller->since_ms >= CALL_MS)
+            caller_drop(peer, 0);
+        if (peer->link)
+            link_tick(peer, now_ms);
+        else if (!sock_queue_is_empty(peer) || peer->down_since_ms != 0)
+            sock_link_call(peer);
+        const char *why = gives_up(peer, now_ms);
+        if (why)
+            sock_link_give_up(peer, why);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_link_attend(peer);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of peers of each module. */
+#include "btl/sock/sock.h"
+
+#include <stdlib.h>
+
+#include "common/compat/component.h"
+
+static sock_peer_t *_Atomic *bucket_of(struct sock_module *module, const opal_process_name_t *name)
+{
+    uint64_t hash = ((uint64_t) name->jobid << 32 | name->vpid) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &module->buckets[hash >> 32 & (PEER_BUCKETS - 1)];
+}
+
+sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_t *name)
+{
+    /* Acquire: pairs with the release in sock_peer_get; who finds a peer finds it whole. */
+    sock_peer_t *peer = atomic_load_explicit(bucket_of(module, name), memory_order_acquire);
+
+    while (peer && !component_names_equal(&peer->name, name))
+        peer = peer->next;
+    return peer;
+}
+
+void sock_peer_begin(sock_peer_t *peer, uint32_t session)
+{
+    peer->session = session;
+    peer->next_number = peer->first_number = 1;
+    peer->have = peer->told = 0;
+    peer->owes = peer->fenced = peer->was_linked = false;
+    peer->ack_left = peer->bye_state = 0;
+    peer->down_since_ms = peer->refused_since_ms = 0;
+    peer->call_next_ms = peer->call_pause_ms = 0;
+    peer->failure = NULL;
+    atomic_store_explicit(&peer->state, PEER_UP, memory_order_relaxed); /* sock_peer_state */
+}
+
+static sock_peer_t *peer_new(struct sock_module *module, const opal_process_name_t *name)
+{
+    sock_peer_t *peer = calloc(1, sizeof(*peer));
+
+    if (!peer)
+        return NULL;
+    OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&peer->pending, opal_list_t);
+    OBJ_CONSTRUCT(&peer->sent, opal_list_t);
+    peer->module = module;
+    peer->name = *name;
+    sock_peer_begin(peer, 1);
+    return peer;
+}
+
+sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t *name)
+{
+    opal_mutex_lock(&module->lock);
+    sock_peer_t *peer = sock_peer_find(module, name);
+    if (!peer)
+        peer = peer_new(module, name);
+    if (peer && !sock_peer_find(module, name)) {
+        peer->next = atomic_load_explicit(bucket_of(module, name), memory_order_relaxed);
+        /* Release: see sock_peer_find. */
+        atomic_store_explicit(bucket_of(module, name), peer, memory_order_release);
+    }
+    opal_mutex_unlock(&module->lock);
+    return peer;
+}
+
+void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *peer, void *context),
+                      void *context)
+{
+    for (uint32_t i = 0; i < PEER_BUCKETS; i++)
+        for (sock_peer_t *peer = atomic_load_explicit(&module->buckets[i], memory_order_acquire);
+             peer; peer = peer->next)
+            if (!visit(peer, context))
+                return;
+}
+
+void sock_peers_free(struct sock_module *module)
+{
+    for (uint32_t i = 0; i < PEER_BUCKETS; i++) {
+        sock_peer_t *peer = atomic_load_explicit(&module->buckets[i], memory_order_relaxed);
+
+        while (peer) {
+            sock_peer_t *next = peer->next;
+
+            sock_intake_free(peer);
+            OBJ_DESTRUCT(&peer->sent);
+            OBJ_DESTRUCT(&peer->pending);
+            OBJ_DESTRUCT(&peer->lock);
+            free(peer);
+            peer = next;
+        }
+        atomic_store_explicit(&module->buckets[i], NULL, memory_order_relaxed);
+    }
+}

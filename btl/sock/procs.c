@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes that Open MPI adds and takes back. */
+#include "btl/sock/sock.h"
+
+#include <stdlib.h>
+
+#include "common/compat/component.h"
+#include "opal/class/opal_bitmap.h"
+
+/* So long what is kept for a peer may take to be received when Open MPI removes it. */
+#define DRAIN_MS 1000u
+
+static bool record_fits(const void *data, size_t bytes)
+{
+    const struct sock_record *record = data;
+
+    if (bytes < SOCK_RECORD_BYTES(0) || record->version != SOCK_RECORD_VERSION ||
+        record->count > ADDRESSES_MAX || SOCK_RECORD_BYTES(record->count) != bytes)
+        return false;
+    for (uint32_t i = 0; i < record->count; i++)
+        if (record->addresses[i].name[ADDRESS_NAME_BYTES - 1] != '\0' ||
+            (record->addresses[i].family != 0 && record->addresses[i].family != 4 &&
+             record->addresses[i].family != 6))
+            return false;
+    return true;
+}
+
+static bool is_before(const opal_process_name_t *a, const opal_process_name_t *b)
+{
+    return a->jobid != b->jobid ? a->jobid < b->jobid : a->vpid < b->vpid;
+}
+
+/* The rail of the process that this module leads to; -1: none. *rails: of how many. */
+static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
+                   const struct sock_record *record, uint32_t *rails)
+{
+    int pairs[ADDRESSES_MAX];
+
+    sock_addresses_pair(sock.record.addresses, sock.record.count, record->addresses, record->count,
+                        record->host == sock.record.host,
+                        is_before(&opal_proc_local_get()->proc_name, &proc->proc_name), pairs);
+    *rails = 0;
+    for (uint32_t i = 0; i < ADDRESSES_MAX; i++)
+        *rails += pairs[i] >= 0;
+    return pairs[module->rail];
+}
+
+/* Under the peer's lock. False: it was given up, and the two ends do not know yet that both have. */
+static bool peer_revive(sock_peer_t *peer)
+{
+    if (sock_peer_state(peer) == PEER_ENDED)
+        atomic_store_explicit(&peer->state, PEER_UP, memory_order_relaxed);
+    if (sock_peer_state(peer) != PEER_FAILED)
+        return true;
+    if (sock_peer_is_unfenced(peer) || peer->link || !sock_queue_is_empty(peer))
+        return false;
+    sock_peer_begin(peer, peer->session + 1);
+    return true;
+}
+
+/* NULL: this module leads to no address of it, which is no error. */
+static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int *status)
+{
+    if (proc == opal_proc_local_get())
+        return NULL;
+    struct sock_record *record =
+        component_record_of(module->super.btl_component, proc, record_fits);
+    if (!record)
+        return NULL;
+    uint32_t rails;
+    int rail = rail_of(module, proc, record, &rails);
+    sock_peer_t *peer = rail < 0 ? NULL : sock_peer_get(module, &proc->proc_name);
+    if (rail >= 0 && !peer)
+        *status = OPAL_ERR_OUT_OF_RESOURCE;
+    if (peer) {
+        OPAL_THREAD_LOCK(&peer->lock);
+        peer->theirs = record->addresses[rail];
+        peer->their_secret = record->secret;
+        peer->their_rail = (uint32_t) rail;
+        peer->has_address = true;
+        peer->other_rail = rails > 1;
+        peer->proc = proc;
+        bool is_new = !peer->known, is_alive = peer_revive(peer);
+        peer->known = true;
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        /* Who had the lane before waits for the fence. Others get it, and learn from the first
+         * message that it failed. */
+        if (!is_new && !is_alive)
+            peer = NULL;
+    }
+    free(record);
+    return peer;
+}
+
+int sock_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                   sock_peer_t **peers, opal_bitmap_t *reachable)
+{
+    int status = OPAL_SUCCESS;
+
+    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
+        peers[i] = peer_add(module_of(btl), procs[i], &status);
+        if (peers[i] && reachable)
+            status = opal_bitmap_set_bit(reachable, (int) i);
+    }
+    return status;
+}
+
+int sock_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                   sock_peer_t **peers)
+{
+    (void) btl;
+    (void) procs;
+    for (size_t i = 0; i < count; i++) {
+        sock_peer_t *peer = peers[i];
+
+        if (!peer)
+            continue;
+        sock_progress_drain(peer, DRAIN_MS);
+        OPAL_THREAD_LOCK(&peer->lock);
+        if (peer->bye_state == 0)
+            peer->bye_state = 1;
+        sock_queue_write(peer);
+        peer->known = false;
+        peer->proc = NULL;
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    }
+    return OPAL_SUCCESS;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The one place where sockets are looked at: those with traffic lately are read at once, the others
+ * when the kernel says that something has come. */
+#include "btl/sock/sock.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#define EVENTS_MOST 32
+/* While peers are hot, the kernel is asked about the others in every so many rounds. */
+#define ASK_ROUNDS 8u
+/* A peer that brought nothing in so many looks at the hot ones is hot no more. */
+#define COOL_LOOKS 4096u
+#define TICK_MS    5u
+/* A longer pause between two looks counts as this much. */
+#define ATTENDED_MS 50u
+/* Reads of one socket in one round. */
+#define READS_MOST 4
+
+static void peer_heat(sock_peer_t *peer)
+{
+    sock.hot_empty = 0;
+    if (peer->is_hot)
+        return;
+    sock_peer_t **place = &sock.hot[sock.hot_next++ % HOT_PEERS];
+    if (*place)
+        (*place)->is_hot = false;
+    *place = peer;
+    peer->is_hot = true;
+}
+
+static int peer_read(sock_peer_t *peer)
+{
+    const char *broken = NULL;
+    int events = 0;
+
+    for (int i = 0; i < READS_MOST && peer->link && !broken; i++) {
+        int read = sock_intake_read(peer, &broken);
+        events += read;
+        if (read == 0)
+            break;
+    }
+    if (broken && peer->link)
+        sock_link_broke(peer, broken);
+    else if (events > 0)
+        peer_heat(peer);
+    return events;
+}
+
+static int hot_read(bool *any)
+{
+    int events = 0;
+
+    *any = false;
+    for (uint32_t i = 0; i < HOT_PEERS; i++)
+        if (sock.hot[i]) {
+            *any = true;
+            events += peer_read(sock.hot[i]);
+        }
+    if (!*any || events > 0 || ++sock.hot_empty < COOL_LOOKS)
+        return events;
+    sock.hot_empty = 0;
+    for (uint32_t i = 0; i < HOT_PEERS; i++)
+        if (sock.hot[i]) {
+            sock.hot[i]->is_hot = false;
+            sock.hot[i] = NULL;
+        }
+    return events;
+}
+
+static int link_event(struct sock_socket *socket, uint32_t events)
+{
+    sock_peer_t *peer = socket->peer;
+
+    if (events & EPOLLOUT) {
+        OPAL_THREAD_LOCK(&peer->lock);
+        peer->can_write = true;
+        sock_socket_watch(socket, true, false);
+        sock_queue_write(peer);
+        OPAL_THREAD_UNLOCK(&peer->lock);
+    }
+    return events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? peer_read(peer) : 0;
+}
+
+static int socket_event(struct sock_socket *socket, uint32_t events)
+{
+    switch (socket->role) {
+    case ROLE_LINK:
+        return link_event(socket, events);
+    case ROLE_CALLER:
+        sock_caller_event(socket);
+        return 1;
+    case ROLE_GUEST:
+        sock_guest_event(socket);
+        return 1;
+    case ROLE_LISTENER:
+        sock_listener_event(socket);
+        return 1;
+    default: /* an event before this one has closed it */
+        return 0;
+    }
+}
+
+static int kernel_ask(void)
+{
+    struct epoll_event events[EVENTS_MOST];
+    int count = epoll_wait(sock.poll_fd, events, EVENTS_MOST, 0), handled = 0;
+
+    for (int i = 0; i < count; i++)
+        handled += socket_event(events[i].data.ptr, events[i].events);
+    sock_sockets_free();
+    return handled;
+}
+
+/* --- the clock --- */
+
+static bool peer_tick(sock_peer_t *peer, void *context)
+{
+    sock_link_tick(peer, *(const uint64_t *) context);
+    return true;
+}
+
+static bool peer_attend(sock_peer_t *peer, void *context)
+{
+    (void) context;
+    sock_link_attend(peer);
+    return true;
+}
+
+static void modules_visit(bool (*visit)(sock_peer_t *peer, void *context), void *context)
+{
+    for (uint32_t i = 0; i < sock.module_count; i++)
+        sock_peers_visit(sock.modules[i], visit, context);
+}
+
+static void tick(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    uint64_t system_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
+    uint64_t passed_ms = system_ms - sock.looked_ms;
+    if (passed_ms < TICK_MS)
+        return;
+    sock.looked_ms = system_ms;
+    uint64_t now_ms = sock_now_ms() + (passed_ms < ATTENDED_MS ? passed_ms : ATTENDED_MS);
+    atomic_store_explicit(&sock.clock_ms, now_ms, memory_order_relaxed);
+    sock_guests_tick(now_ms);
+    modules_visit(peer_tick, &now_ms);
+}
+
+/* --- progress --- */
+
+static bool polling_begin(void)
+{
+    /* Acquire and release: the next thread sees what this one wrote. */
+    return !atomic_load_explicit(&sock.polling, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&sock.polling, true, memory_order_acquire);
+}
+
+static void polling_end(void)
+{
+    atomic_store_explicit(&sock.polling, false, memory_order_release);
+}
+
+int sock_progress_all(void)
+{
+    bool any_hot;
+
+    if (!polling_begin())
+        return 0;
+    int events = hot_read(&any_hot);
+    if (!any_hot || ++sock.round % ASK_ROUNDS == 0)
+        events += kernel_ask();
+    tick();
+    if (atomic_exchange_explicit(&sock.attention, false, memory_order_acquire))
+        modules_visit(peer_attend, NULL);
+    polling_end();
+    return events;
+}
+
+int sock_progress_peer(sock_peer_t *peer)
+{
+    if (!polling_begin())
+        return 0;
+    int events = peer->link ? peer_read(peer) : 0; /* the general loop connects */
+    polling_end();
+    return events;
+}
+
+void sock_progress_drain(sock_peer_t *peer, uint64_t limit_ms)
+{
+    uint64_t end_ms = sock_now_ms() + limit_ms;
+    bool is_over = false;
+
+    while (!is_over && sock_now_ms() < end_ms) {
+        (void) sock_progress_all();
+        OPAL_THREAD_LOCK(&peer->lock);
+        is_over = sock_peer_state(peer) != PEER_UP || sock_queue_is_empty(peer);
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (!is_over)
+            sched_yield();
+    }
+}

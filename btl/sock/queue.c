@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a peer is sent: numbered, written in order, and kept until the other end has it. */
+#include "btl/sock/sock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* Parts of one write, and bytes after which no more are added. */
+#define PARTS_MOST   32
+#define GATHER_BYTES (256u << 10)
+
+static const unsigned char zeros[FRAME_ALIGNMENT];
+
+static struct frame_header *header_of(struct sock_work *work)
+{
+    return (struct frame_header *) (void *) work->memory;
+}
+
+static size_t padding_of(const struct sock_work *work)
+{
+    return work->payload ? FRAME_PADDING(work->payload_bytes) : 0;
+}
+
+static size_t bytes_of(const struct sock_work *work)
+{
+    return work->own_bytes + work->payload_bytes + padding_of(work);
+}
+
+bool sock_queue_is_empty(const sock_peer_t *peer)
+{
+    return opal_list_is_empty((opal_list_t *) &peer->pending) &&
+           opal_list_is_empty((opal_list_t *) &peer->sent);
+}
+
+void sock_queue_add(sock_peer_t *peer, struct sock_work *work)
+{
+    header_of(work)->number = peer->next_number++;
+    peer->kept_bytes += bytes_of(work);
+    opal_list_append(&peer->pending, &work->base.super.super);
+    sock_queue_write(peer);
+}
+
+/* --- one write --- */
+
+struct gathering {
+    struct iovec parts[PARTS_MOST];
+    int count;
+    size_t bytes;
+};
+
+/* Adds what is left of a part when the first *skip bytes of the work were written before. */
+static void part_add(struct gathering *all, const void *bytes, size_t length, size_t *skip)
+{
+    if (*skip >= length) {
+        *skip -= length;
+        return;
+    }
+    all->parts[all->count++] = (struct iovec){.iov_base = (unsigned char *) bytes + *skip,
+                                              .iov_len = length - *skip};
+    all->bytes += length - *skip;
+    *skip = 0;
+}
+
+static void work_gather(struct gathering *all, struct sock_work *work, size_t skip)
+{
+    part_add(all, work->memory, work->own_bytes, &skip);
+    if (work->payload) {
+        part_add(all, work->payload, work->payload_bytes, &skip);
+        part_add(all, zeros, padding_of(work), &skip);
+    }
+}
+
+static void gather(sock_peer_t *peer, struct gathering *all)
+{
+    size_t skip = peer->written;
+    struct sock_work *work;
+
+    all->count = 0;
+    all->bytes = 0;
+    if (peer->ack_left > 0) {
+        size_t written = sizeof(peer->ack) - peer->ack_left;
+        part_add(all, &peer->ack, sizeof(peer->ack), &written);
+    }
+    OPAL_LIST_FOREACH(work, &peer->pending, struct sock_work)
+    {
+        if (all->count + 3 > PARTS_MOST || all->bytes >= GATHER_BYTES)
+            return;
+        if (skip == 0)
+            header_of(work)->have = peer->have;
+        work_gather(all, work, skip);
+        skip = 0;
+    }
+}
+
+static void told(sock_peer_t *peer, uint32_t have)
+{
+    peer->told = have;
+    peer->owes = peer->owes && have != peer->have;
+}
+
+/* So many bytes were written. */
+static void advance(sock_peer_t *peer, size_t bytes)
+{
+    if (peer->ack_left > 0) {
+        size_t part = bytes < peer->ack_left ? bytes : peer->ack_left;
+        peer->ack_left = (uint8_t) (peer->ack_left - part);
+        bytes -= part;
+        if (peer->ack_left == 0)
+            told(peer, peer->ack.have);
+    }
+    while (bytes > 0) {
+        struct sock_work *work = (struct sock_work *) opal_list_get_first(&peer->pending);
+        size_t left = bytes_of(work) - peer->written;
+        if (bytes < left) {
+            peer->written += bytes;
+            return;
+        }
+        bytes -= left;
+        peer->written = 0;
+        told(peer, header_of(work)->have);
+        opal_list_remove_item(&peer->pending, &work->base.super.super);
+        opal_list_append(&peer->sent, &work->base.super.super);
+    }
+}
+
+/* With nothing pending that would tell it: what the other end received is told by itself, and last
+ * of all goodbye. False: there is nothing to tell. */
+static bool ack_begin(sock_peer_t *peer)
+{
+    bool says_bye = peer->bye_state == 1;
+
+    if (!peer->owes && !says_bye)
+        return false;
+    peer->ack = (struct frame_header){.kind = says_bye ? FRAME_BYE : FRAME_ACK, .have = peer->have};
+    peer->ack_left = sizeof(peer->ack);
+    if (says_bye)
+        peer->bye_state = 2;
+    return true;
+}
+
+void sock_queue_write(sock_peer_t *peer)
+{
+    struct gathering all;
+
+    while (peer->link && peer->can_write) {
+        if (peer->ack_left == 0 && opal_list_is_empty(&peer->pending) && !ack_begin(peer))
+            return;
+        gather(peer, &all);
+        struct msghdr message = {.msg_iov = all.parts, .msg_iovlen = (size_t) all.count};
+        ssize_t written = sendmsg(peer->link->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (written > 0)
+            advance(peer, (size_t) written);
+        if (written == (ssize_t) all.bytes || (written < 0 && errno == EINTR))
+            continue;
+        /* Full, or broken: then the thread that polls finds out when it reads. */
+        peer->can_write = false;
+        sock_socket_watch(peer->link, true, true);
+    }
+}
+
+/* --- what the other end has --- */
+
+bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
+{
+    while ((int32_t) (have - peer->first_number) >= 0) {
+        struct sock_work *work = (struct sock_work *) opal_list_remove_first(&peer->sent);
+        if (!work)
+            return false;
+        peer->first_number++;
+        peer->kept_bytes -= bytes_of(work);
+        opal_list_append(done, &work->base.super.super);
+    }
+    return true;
+}
+
+void sock_queue_rewind(sock_peer_t *peer)
+{
+    /* Before those that were not written. */
+    opal_list_join(&peer->pending, opal_list_get_first(&peer->pending),
+                   &peer->sent);
+    peer->written = 0;
+    peer->ack_left = 0;
+}
+
+void sock_queue_take(sock_peer_t *peer, opal_list_t *works)
+{
+    sock_queue_rewind(peer);
+    opal_list_join(works, opal_list_get_end(works), &peer->pending);
+    peer->kept_bytes = 0;
+}

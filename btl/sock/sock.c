@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of btl/sock, with the defaults of its parameters. */
+#include "btl/sock/sock.h"
+
+#include <sys/random.h>
+
+struct sock_state sock = {.interfaces = "auto", .lost_s = 60, .poll_fd = -1};
+
+bool sock_random(void *bytes, size_t length)
+{
+    return getrandom(bytes, length, 0) == (ssize_t) length;
+}
+
+struct sock_module *sock_module_of_rail(uint32_t rail)
+{
+    for (uint32_t i = 0; i < sock.module_count; i++)
+        if (sock.modules[i]->rail == rail)
+            return sock.modules[i];
+    return NULL;
+}

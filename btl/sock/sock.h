@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lane over sockets: one module for each address of this node, its peers, and what its files
+ * offer each other, from the lowest layer (test/layers) to the highest.
+ *
+ * A peer is one rail to one process: an address here and one there. What is sent to it are frames,
+ * numbered from 1, over one connection at a time. Each end knows how many it has received, and
+ * tells the other in every header it sends. A frame is kept until the other end has it. So when a
+ * connection breaks, both ends say in the greeting of the next one how far they are, and go on
+ * there: nothing is lost, comes twice or out of order, and completed means delivered.
+ *
+ * One thread at a time reads, connects and closes: it holds `sock.polling`. What it alone touches
+ * is marked P. Sending threads write under the peer's lock. */
+#ifndef MULTILANE_SOCK_H
+#define MULTILANE_SOCK_H
+
+#include <stdatomic.h>
+
+#include "btl/sock/address.h"
+#include "btl/sock/greeting.h"
+#include "btl/sock/seal.h"
+#include "common/compat/btl.h"
+#include "common/compat/threads.h"
+#include "common/lane/attr.h"
+#include "multilane/extension.h"
+
+#include "opal/class/opal_free_list.h"
+#include "opal/class/opal_list.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/mca/btl/btl.h"
+
+/* --- what a process publishes for its peers --- */
+
+struct sock_record {
+    uint32_t version;
+    uint32_t count;
+    struct seal secret; /* who calls this process proves that it has read it */
+    uint64_t host;      /* kernel and network namespace: equal where loopback leads to it */
+    struct sock_address addresses[ADDRESSES_MAX];
+};
+
+#define SOCK_RECORD_VERSION 1u
+/* Only the used addresses travel. */
+#define SOCK_RECORD_BYTES(count)                                                                   \
+    (offsetof(struct sock_record, addresses) + (count) * sizeof(struct sock_address))
+
+/* --- frames: what a connection carries --- */
+
+enum frame_kind {
+    FRAME_MESSAGE = 1, /* an active message: its bytes */
+    FRAME_PUT,         /* a struct frame_target, and the bytes that belong there */
+    FRAME_ACK,         /* nothing but its header; it is not numbered */
+    FRAME_BYE          /* nothing follows, and no connection is wanted any more; nor is this */
+};
+
+#define FRAME_WANTS_ACK 1u /* the sender waits for the word that it was received */
+
+struct frame_header {
+    uint32_t length; /* of what follows, less the padding */
+    uint8_t kind;    /* enum frame_kind */
+    uint8_t tag;
+    uint8_t flags;
+    uint8_t reserved;
+    uint32_t number; /* of messages and puts, from 1 */
+    uint32_t have; /* frames that the sender of this one has received */
+};
+
+/* Where a put belongs, in memory that the receiver has registered. */
+struct frame_target {
+    uint64_t address;
+    uint64_t key;
+    uint32_t slot;
+    uint32_t reserved;
+};
+
+/* Frames begin at multiples of this, so that their bytes lie aligned in the receiver's buffer. */
+#define FRAME_ALIGNMENT 8u
+#define FRAME_PADDING(length) (-(size_t) (length) & (FRAME_ALIGNMENT - 1))
+
+/* --- registrations --- */
+
+struct mca_btl_base_registration_handle_t {
+    uint64_t base;
+    uint64_t length;
+    uint64_t key; /* at random: who was not told cannot guess it */
+    uint32_t slot;
+    uint32_t reserved;
+};
+
+/* --- works: messages and puts, from their allocation until the other end has them --- */
+
+struct sock_work {
+    mca_btl_base_descriptor_t base;
+    mca_btl_base_segment_t segment;
+    struct mca_btl_base_endpoint_t *peer;
+    opal_free_list_t *list;
+    size_t own_bytes; /* of `memory`: header and what follows it, with the padding of a message */
+    /* Of puts; null of messages. */
+    const unsigned char *payload;
+    size_t payload_bytes;
+    void *local;
+    mca_btl_base_registration_handle_t *local_handle;
+    mca_btl_base_rdma_completion_fn_t callback;
+    void *context;
+    void *data;
+    _Alignas(16) unsigned char memory[]; /* the header, and behind it the message or the target */
+};
+OBJ_CLASS_DECLARATION(struct_sock_work);
+typedef struct sock_work struct_sock_work;
+
+/* --- sockets --- */
+
+enum socket_role {
+    ROLE_LISTENER,
+    ROLE_GUEST,  /* has called us and not said HELLO yet */
+    ROLE_CALLER, /* we call a peer */
+    ROLE_LINK,   /* a peer's connection */
+    ROLE_CLOSED
+};
+
+/* P, but that a sending thread makes callers, and writes to links, under the peer's lock. */
+struct sock_socket {
+    int fd;
+    uint8_t role; /* enum socket_role */
+    bool is_connected; /* of callers: the kernel says so */
+    struct sock_module *module;
+    struct mca_btl_base_endpoint_t *peer; /* of callers and links */
+    struct greeting heard; /* `heard_bytes` of it have come */
+    size_t heard_bytes;
+    struct seal nonce; /* ours */
+    uint64_t since_ms;
+    struct sock_socket *next; /* guests, and closed ones until no event can name them */
+};
+
+/* What came of a frame that is not whole yet. P. */
+struct sock_intake {
+    unsigned char *bytes; /* a frame's, from its header on */
+    size_t room, have, want; /* `want` 0: no frame is begun */
+    unsigned char *target;   /* of a put whose target is known: where its next bytes belong, */
+    size_t target_left;      /* how many they are, */
+    size_t padding_left;     /* and what follows them */
+    bool is_put;
+    bool wants_ack;
+};
+
+enum peer_state {
+    PEER_UP,     /* may be connected or not: what is sent waits for a connection */
+    PEER_FAILED, /* given up; it may be renewed once both ends have */
+    PEER_ENDED   /* the other end said goodbye */
+};
+
+struct mca_btl_base_endpoint_t {
+    /* Guards all down to `kept_bytes`. Taken inside the module's lock, never around it. */
+    opal_mutex_t lock;
+    _Atomic uint8_t state; /* enum peer_state; written under the lock */
+    bool known;            /* by btl_add_procs */
+    bool has_address;      /* what follows is filled in */
+    bool other_rail;       /* the same process is reached by another module too */
+    struct sock_address theirs;
+    struct seal their_secret;
+    uint32_t their_rail;
+    opal_proc_t *proc; /* NULL: it called before Open MPI added it */
+
+    struct sock_socket *link;   /* NULL: not connected */
+    struct sock_socket *caller; /* NULL: we do not call */
+    uint32_t session;
+    uint32_t calls;        /* our attempts so far, and */
+    uint32_t their_calls;  /* the last of theirs that we have heard of */
+    uint64_t call_next_ms; /* not before this */
+    uint32_t call_pause_ms;
+    uint64_t down_since_ms;    /* without a working connection since then; 0: it has one */
+    uint64_t refused_since_ms; /* the other end refuses to be called; 0: it does not */
+    bool fenced;               /* the other end has closed this session as well */
+    bool was_linked;           /* in this session */
+
+    bool can_write;        /* the last write was not refused */
+    uint32_t next_number;  /* of the next work */
+    uint32_t first_number; /* of the oldest that is kept */
+    size_t written;        /* bytes of the first pending work */
+    opal_list_t pending;   /* works to be written, in order */
+    opal_list_t sent;      /* those that were, in order, and may not have been received */
+    size_t kept_bytes;     /* of both */
+
+    uint32_t have;      /* P, written under the lock: frames received */
+    uint32_t told;      /* under the lock: as the other end was told */
+    bool owes;          /* under the lock: the other end waits to be told */
+    uint8_t ack_left;   /* bytes of `ack` still to be written, before anything else; */
+    uint8_t bye_state;  /* 1: goodbye is to be said, 2: it was said */
+    struct frame_header ack;
+    size_t owed_bytes; /* P: received since it was told */
+    uint64_t owed_since_ms;
+    bool is_hot;   /* P: it is read without asking the kernel first */
+    uint64_t probed_ms; /* P: when the kernel was last asked how the connection is */
+    struct sock_intake intake;
+    const char *failure; /* why it is to be given up, by a thread that does not poll; else NULL */
+
+    struct sock_module *module;
+    opal_process_name_t name;
+    struct mca_btl_base_endpoint_t *next; /* in the module's table */
+};
+
+typedef struct mca_btl_base_endpoint_t sock_peer_t;
+
+/* --- modules --- */
+
+#define PEER_BUCKETS 256u
+
+struct sock_module {
+    mca_btl_base_module_t super;
+    uint32_t rail; /* its address in our record */
+    char device[ADDRESS_NAME_BYTES];
+    struct sock_socket *listener;
+    /* Guards the table of peers, which only grows while the module lives. */
+    opal_mutex_t lock;
+    sock_peer_t *_Atomic buckets[PEER_BUCKETS];
+    bool finalized;
+    mca_btl_base_module_error_cb_fn_t error_callback;
+};
+
+#define module_of(btl) ((struct sock_module *) (btl))
+
+#define HOT_PEERS 4u
+
+/* The state of the component. */
+struct sock_state {
+    /* parameters */
+    const char *interfaces;
+    struct attr_parameters lane;
+    int lost_s;
+
+    struct sock_record record;
+    struct sock_module *modules[ADDRESSES_MAX];
+    uint32_t module_count;
+    opal_free_list_t small, large;
+    bool lists_ready;
+
+    int poll_fd;
+    _Atomic bool polling;
+    _Atomic bool attention; /* a peer is to be given up */
+    _Atomic uint64_t clock_ms; /* sock_now_ms */
+    /* P from here on. */
+    unsigned char *buffer; /* what is read goes here first, unless its place is known */
+    struct sock_socket *guests, *closed;
+    uint32_t guest_count;
+    sock_peer_t *hot[HOT_PEERS];
+    uint32_t hot_next;
+    uint32_t hot_empty; /* looks at the hot ones in a row that found nothing */
+    uint32_t round;
+    uint64_t looked_ms; /* by the system's clock */
+
+    /* Registrations, under `slots_lock`; a leaf. */
+    opal_mutex_t slots_lock;
+    mca_btl_base_registration_handle_t **slots;
+    uint32_t slot_room, slot_free;
+
+    /* Counters that people read. */
+    _Atomic uint64_t breaks, strangers;
+};
+
+extern struct sock_state sock;
+
+#define SOCK_SAY(...) opal_output(0, "btl/sock: " __VA_ARGS__)
+#define SOCK_VERBOSE(...)                                                                          \
+    opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/sock: " __VA_ARGS__)
+
+/* sock.c */
+/* Time in which this process looked at its sockets: all waits go by it, as one that computes learns
+ * nothing meanwhile. Relaxed: one thread writes it, and an old value makes a wait longer. */
+static inline uint64_t sock_now_ms(void)
+{
+    return atomic_load_explicit(&sock.clock_ms, memory_order_relaxed);
+}
+
+bool sock_random(void *bytes, size_t length);
+struct sock_module *sock_module_of_rail(uint32_t rail);
+
+/* --- peers --- */
+
+/* peer.c */
+/* Relaxed: the lock orders it; without it this is a hint. */
+static inline enum peer_state sock_peer_state(const sock_peer_t *peer)
+{
+    return (enum peer_state) atomic_load_explicit(&peer->state, memory_order_relaxed);
+}
+
+sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_t *name);
+/* The one of that name, made where there is none. NULL: no memory. */
+sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t *name);
+/* Calls `visit` for each peer of the module, until it returns false. */
+void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *peer, void *context),
+                      void *context);
+void sock_peers_free(struct sock_module *module);
+/* Under its lock: begins a new session, with nothing sent or received. */
+void sock_peer_begin(sock_peer_t *peer, uint32_t session);
+
+/* --- works --- */
+
+/* work.c */
+#define WORK_SMALL_BYTES 1024u
+
+int sock_works_open(size_t largest);
+void sock_works_close(void);
+BTL_FUNCTION(alloc, sock_work_alloc);
+BTL_FUNCTION(free, sock_work_free);
+BTL_FUNCTION(prepare, sock_work_prepare);
+/* With no lock held: it has ended. */
+void sock_work_complete(struct sock_work *work, int status);
+void sock_works_complete(opal_list_t *works, int status);
+
+/* --- sending --- */
+
+/* queue.c. Under the peer's lock. */
+/* Gives the work its number and writes what the socket takes. */
+void sock_queue_add(sock_peer_t *peer, struct sock_work *work);
+/* Writes what the socket takes now. */
+void sock_queue_write(sock_peer_t *peer);
+/* The other end has received so many frames of ours; those works go to `done`. False: it cannot
+ * have. */
+bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done);
+/* A new connection: the next write begins with the oldest work that is kept. */
+void sock_queue_rewind(sock_peer_t *peer);
+/* Takes all works off. */
+void sock_queue_take(sock_peer_t *peer, opal_list_t *works);
+/* Is nothing kept? */
+bool sock_queue_is_empty(const sock_peer_t *peer);
+
+/* --- connections --- */
+
+/* sockets.c */
+struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_module *module);
+/* P: closes it; the structure stays until no event can name it. */
+void sock_socket_close(struct sock_socket *socket);
+/* P: frees those that were closed before the last events were taken. */
+void sock_sockets_free(void);
+bool sock_listen(struct sock_module *module, struct sock_address *address, char *why, size_t room);
+/* The socket begins to connect to the peer's address; NULL: errno says why not. */
+struct sock_socket *sock_socket_call(sock_peer_t *peer);
+/* What the kernel is to tell of it: that it can be read, or written. */
+void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes);
+/* Reads on in the greeting that comes. 1: it is whole; 0: not yet; -1: the connection is over. */
+int sock_socket_hear(struct sock_socket *socket);
+/* False: it cannot take a whole greeting now, or ever. */
+bool sock_socket_say(struct sock_socket *socket, const struct greeting *greeting);
+/* Does the kernel wait in vain for the other end's acknowledgement? */
+bool sock_socket_is_cut(const struct sock_socket *socket);
+/* As the kernel measured it; 0: not yet. */
+double sock_socket_round_trip_s(const struct sock_socket *socket);
+
+/* link.c. P, unless it says otherwise. */
+/* Under the peer's lock, by any thread: calls the peer, unless it does so already or must wait. */
+void sock_link_call(sock_peer_t *peer);
+/* Under its lock, by any thread: the thread that polls is to give it up. */
+void sock_link_give_up(sock_peer_t *peer, const char *why);
+/* The peer's connection has ended. */
+void sock_link_broke(sock_peer_t *peer, const char *why);
+/* Does what `failure` asks for. */
+void sock_link_attend(sock_peer_t *peer);
+/* The other end is called by `socket`, a guest that has proven who it is. False: not now. */
+bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struct greeting *hello);
+/* An event of a caller. */
+void sock_caller_event(struct sock_socket *socket);
+/* Looks at the clock for this peer. */
+void sock_link_tick(sock_peer_t *peer, uint64_t now_ms);
+
+/* guests.c. P. */
+void sock_listener_event(struct sock_socket *socket);
+void sock_guest_event(struct sock_socket *socket);
+void sock_guests_tick(uint64_t now_ms);
+void sock_guests_close(void);
+
+/* fence.c: the extension's fence, fence_ask and fence_hear. */
+int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer);
+size_t sock_fence_note(mca_btl_base_module_t *btl, sock_peer_t *peer, void *note);
+size_t sock_fence_note_heard(const void *note, size_t length, void *answer);
+/* Under the peer's lock: it was given up here, and the other end may still send. */
+bool sock_peer_is_unfenced(const sock_peer_t *peer);
+
+/* --- receiving --- */
+
+/* registration.c */
+BTL_FUNCTION(register_mem, sock_register_memory);
+BTL_FUNCTION(deregister_mem, sock_deregister_memory);
+/* Is all of this in memory registered here? */
+bool sock_memory_is_registered(const struct frame_target *target, size_t length);
+void sock_registrations_close(void);
+
+/* intake.c. P. */
+#define INTAKE_BYTES (256u << 10)
+
+/* Reads once and handles what came. Returns events; *broken: why the connection is over, or NULL.
+ */
+int sock_intake_read(sock_peer_t *peer, const char **broken);
+/* Reads what has come over a connection that is to be closed. */
+void sock_intake_empty(sock_peer_t *peer);
+/* Throws away the frame that is not whole. */
+void sock_intake_reset(sock_peer_t *peer);
+void sock_intake_free(sock_peer_t *peer);
+
+/* --- entry --- */
+
+/* send.c */
+BTL_FUNCTION(send, sock_send_start);
+BTL_FUNCTION(sendi, sock_send_immediate);
+BTL_FUNCTION(put, sock_send_put);
+
+/* progress.c */
+int sock_progress_all(void);
+/* One look at this peer alone. */
+int sock_progress_peer(sock_peer_t *peer);
+/* Until nothing is kept for the peer, or `limit_ms` are over. */
+void sock_progress_drain(sock_peer_t *peer, uint64_t limit_ms);
+
+/* procs.c */
+BTL_FUNCTION(add_procs, sock_add_procs);
+BTL_FUNCTION(del_procs, sock_del_procs);
+
+#endif

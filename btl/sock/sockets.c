@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sockets: made, listened to, watched and closed. */
+#include "btl/sock/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* Connections without traffic: firewalls forget them, and hosts die without a word. */
+#define KEEPALIVE_IDLE_S     30
+#define KEEPALIVE_INTERVAL_S 10
+#define KEEPALIVE_PROBES     3
+
+/* From linux/in.h, which cannot be included beside netinet/in.h. */
+#ifndef IP_BIND_ADDRESS_NO_PORT
+#define IP_BIND_ADDRESS_NO_PORT 24
+#endif
+
+static int watch(struct sock_socket *socket, int operation, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = socket};
+
+    return epoll_ctl(sock.poll_fd, operation, socket->fd, &event);
+}
+
+struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_module *module)
+{
+    struct sock_socket *made = calloc(1, sizeof(*made));
+
+    if (!made)
+        return NULL;
+    made->fd = fd;
+    made->role = (uint8_t) role;
+    made->module = module;
+    made->since_ms = sock_now_ms();
+    if (watch(made, EPOLL_CTL_ADD, role == ROLE_CALLER ? EPOLLOUT : EPOLLIN) == 0)
+        return made;
+    free(made);
+    return NULL;
+}
+
+void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes)
+{
+    /* It cannot fail for a socket that is watched already. */
+    (void) watch(socket, EPOLL_CTL_MOD, (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u));
+}
+
+void sock_socket_close(struct sock_socket *socket)
+{
+    close(socket->fd);
+    socket->fd = -1;
+    socket->role = ROLE_CLOSED;
+    socket->peer = NULL;
+    socket->next = sock.closed;
+    sock.closed = socket;
+}
+
+void sock_sockets_free(void)
+{
+    while (sock.closed) {
+        struct sock_socket *socket = sock.closed;
+
+        sock.closed = socket->next;
+        free(socket);
+    }
+}
+
+/* Options without which a connection works all the same. */
+static void options_set(int fd)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+                   {SOL_SOCKET, SO_KEEPALIVE, 1},
+                   {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
+                   {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES}};
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        (void) setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                          sizeof(options[i].value));
+}
+
+static int socket_open(const struct sock_address *address)
+{
+    int fd = socket(address->family == 4 ? AF_INET : AF_INET6,
+                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0)
+        options_set(fd);
+    return fd;
+}
+
+/* Leaves errno as it was. */
+static void close_quietly(int fd)
+{
+    int why = errno;
+
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+}
+
+bool sock_listen(struct sock_module *module, struct sock_address *address, char *why, size_t room)
+{
+    struct sockaddr_storage at;
+    socklen_t length = sock_address_fill(address, false, &at);
+    int fd = socket_open(address);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *) &at, length) != 0 || listen(fd, SOMAXCONN) != 0 ||
+        getsockname(fd, (struct sockaddr *) &at, &length) != 0 ||
+        !(module->listener = sock_socket_new(fd, ROLE_LISTENER, module))) {
+        snprintf(why, room, "%s", strerror(errno));
+        close_quietly(fd);
+        return false;
+    }
+    address->port = address->family == 4 ? ((struct sockaddr_in *) &at)->sin_port
+                                         : ((struct sockaddr_in6 *) &at)->sin6_port;
+    return true;
+}
+
+struct sock_socket *sock_socket_call(sock_peer_t *peer)
+{
+    const struct sock_address *ours = &sock.record.addresses[peer->module->rail];
+    struct sockaddr_storage from, to;
+    socklen_t from_length = sock_address_fill(ours, false, &from);
+    socklen_t to_length = sock_address_fill(&peer->theirs, true, &to);
+    struct sock_socket *made = NULL;
+    int fd = socket_open(ours), on = 1;
+
+    if (fd >= 0 && ours->family == 4)
+        (void) setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    if (fd >= 0 && bind(fd, (struct sockaddr *) &from, from_length) == 0 &&
+        (connect(fd, (struct sockaddr *) &to, to_length) == 0 || errno == EINPROGRESS))
+        made = sock_socket_new(fd, ROLE_CALLER, peer->module);
+    if (!made) {
+        close_quietly(fd);
+        return NULL;
+    }
+    made->peer = peer;
+    return made;
+}
+
+/* --- greetings --- */
+
+int sock_socket_hear(struct sock_socket *socket)
+{
+    ssize_t count = recv(socket->fd, (unsigned char *) &socket->heard + socket->heard_bytes,
+                         sizeof(socket->heard) - socket->heard_bytes, MSG_DONTWAIT);
+
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (count <= 0)
+        return -1;
+    socket->heard_bytes += (size_t) count;
+    if (socket->heard_bytes < sizeof(socket->heard))
+        return 0;
+    socket->heard_bytes = 0;
+    return 1;
+}
+
+bool sock_socket_say(struct sock_socket *socket, const struct greeting *greeting)
+{
+    /* The first bytes of a connection find room. */
+    return send(socket->fd, greeting, sizeof(*greeting), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           (ssize_t) sizeof(*greeting);
+}
+
+/* --- what the kernel knows --- */
+
+static bool info_of(const struct sock_socket *socket, struct tcp_info *info)
+{
+    socklen_t length = sizeof(*info);
+
+    memset(info, 0, sizeof(*info));
+    return getsockopt(socket->fd, IPPROTO_TCP, TCP_INFO, info, &length) == 0;
+}
+
+/* A receiver that computes acknowledges all the same: its kernel does. One that has no room left
+ * does so as well, and answers the probes (tcpi_probes counts those that it did not). */
+bool sock_socket_is_cut(const struct sock_socket *socket)
+{
+    struct tcp_info info;
+
+    return info_of(socket, &info) &&
+           (info.tcpi_retransmits >= 2 || info.tcpi_probes >= 2) && info.tcpi_last_ack_recv > 200;
+}
+
+double sock_socket_round_trip_s(const struct sock_socket *socket)
+{
+    struct tcp_info info;
+
+    if (!info_of(socket, &info) || info.tcpi_min_rtt == 0 || info.tcpi_min_rtt == UINT32_MAX)
+        return 0;
+    return info.tcpi_min_rtt * 1e-6;
+}
