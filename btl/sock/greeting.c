@@ -20,7 +20,6 @@ void greeting_seal(struct greeting *greeting, const struct seal *secret,
 {
     greeting->magic = GREETING_MAGIC;
     greeting->version = GREETING_VERSION;
-    greeting->reserved = 0;
     greeting->seal = seal_of(greeting, secret, their_nonce);
 }
 

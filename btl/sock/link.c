@@ -8,6 +8,7 @@
 #include "btl/sock/sock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -23,8 +24,10 @@
 #define PROBE_MS 50u
 /* A process whose port refuses calls for so long is gone. */
 #define REFUSED_MS 1000u
-/* Without a working connection for so long, other rails take over, if there are any. */
-#define PATIENCE_MS 400u
+/* Without a working connection for so long, another rail takes over, if one works. */
+#define PATIENCE_MS 200u
+/* If none does, the user is told after so long what is waited for. */
+#define SAY_MS 2000u
 /* What was received is told after so long, if nothing else tells it. */
 #define OWED_MS 5u
 
@@ -46,7 +49,7 @@ void sock_link_call(sock_peer_t *peer)
         sock_now_ms() < peer->call_next_ms)
         return;
     if (peer->down_since_ms == 0 && !peer->link)
-        peer->down_since_ms = sock_now_ms() | 1;
+        peer->down_since_ms = sock_now_ms();
     peer->caller = sock_socket_call(peer);
     if (peer->caller)
         return;
@@ -67,7 +70,7 @@ static void caller_drop(sock_peer_t *peer, int error)
     if (error != ECONNREFUSED)
         peer->refused_since_ms = 0;
     else if (peer->refused_since_ms == 0)
-        peer->refused_since_ms = sock_now_ms() | 1;
+        peer->refused_since_ms = sock_now_ms();
     peer->call_pause_ms = peer->call_pause_ms == 0 ? PAUSE_FIRST_MS : 2 * peer->call_pause_ms;
     if (peer->call_pause_ms > PAUSE_MOST_MS)
         peer->call_pause_ms = PAUSE_MOST_MS;
@@ -98,6 +101,21 @@ static void link_close(sock_peer_t *peer, bool reads)
     cool(peer);
 }
 
+/* Has one of the two ends said goodbye? */
+static bool is_parting(const sock_peer_t *peer)
+{
+    return sock_peer_state(peer) == PEER_ENDED || peer->bye_state != 0;
+}
+
+/* Under its lock, without a connection: it was the session's last one. Should the two processes
+ * meet again, both count from the beginning. */
+static void session_end(sock_peer_t *peer, opal_list_t *works)
+{
+    sock_queue_take(peer, works);
+    sock_peer_begin(peer, peer->session + 1);
+    atomic_store_explicit(&peer->state, PEER_ENDED, memory_order_relaxed); /* sock_peer_state */
+}
+
 void sock_link_broke(sock_peer_t *peer, const char *why)
 {
     opal_list_t works;
@@ -105,13 +123,13 @@ void sock_link_broke(sock_peer_t *peer, const char *why)
     OBJ_CONSTRUCT(&works, opal_list_t);
     link_close(peer, false);
     OPAL_THREAD_LOCK(&peer->lock);
-    if (sock_peer_state(peer) == PEER_UP) {
+    if (is_parting(peer)) {
+        session_end(peer, &works);
+    } else if (sock_peer_state(peer) == PEER_UP) {
         atomic_fetch_add_explicit(&sock.breaks, 1, memory_order_relaxed);
         SOCK_VERBOSE("%s: the connection with process %s broke: %s", peer->module->device,
                      OPAL_NAME_PRINT(peer->name), why);
         sock_link_call(peer);
-    } else if (sock_peer_state(peer) == PEER_ENDED) {
-        sock_queue_take(peer, &works);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     sock_works_complete(&works, OPAL_ERR_UNREACH);
@@ -160,7 +178,7 @@ void sock_link_give_up(sock_peer_t *peer, const char *why)
 void sock_link_attend(sock_peer_t *peer)
 {
     struct sock_module *module = peer->module;
-    char text[ADDRESS_TEXT_BYTES];
+    char text[160];
     opal_list_t works;
 
     OPAL_THREAD_LOCK(&peer->lock);
@@ -180,15 +198,11 @@ void sock_link_attend(sock_peer_t *peer)
     bool tells = peer->known && !module->finalized;
     opal_proc_t *proc = peer->proc;
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (tells)
-        SOCK_SAY("the lane from process %s by %s to process %s by %s is lost: %s",
-                 OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), module->device, OPAL_NAME_PRINT(peer->name),
-                 peer->has_address ? sock_address_text(&peer->theirs, text) : "an unknown address",
-                 why);
+    snprintf(text, sizeof(text), "%s: %s", module->device, why);
     sock_works_complete(&works, OPAL_ERR_UNREACH);
     OBJ_DESTRUCT(&works);
     if (tells && proc && module->error_callback)
-        module->error_callback(&module->super, 0, proc, module->device);
+        module->error_callback(&module->super, 0, proc, text);
 }
 
 /* --- greetings --- */
@@ -210,6 +224,7 @@ static void greeting_fill(const sock_peer_t *peer, enum greeting_kind kind,
                                   .session = peer->session,
                                   .call = call,
                                   .have = peer->have,
+                                  .heard = peer->their_calls,
                                   .nonce = socket->nonce};
 }
 
@@ -227,7 +242,7 @@ static void hello_say(sock_peer_t *peer, struct sock_socket *socket)
         return;
     OPAL_THREAD_LOCK(&peer->lock);
     if (peer->down_since_ms == 0)
-        peer->down_since_ms = sock_now_ms() | 1;
+        peer->down_since_ms = sock_now_ms();
     greeting_fill(peer, GREETING_HELLO, socket, peer->their_rail, ++peer->calls, &hello);
     greeting_seal(&hello, &peer->their_secret, &socket->heard.nonce);
     if (!sock_socket_say(socket, &hello))
@@ -261,6 +276,7 @@ static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
     }
     OPAL_THREAD_LOCK(&peer->lock);
     peer->caller = NULL;
+    peer->linked_call = peer->calls;
     OPAL_THREAD_UNLOCK(&peer->lock);
     link_begin(peer, socket, heard->have);
 }
@@ -312,11 +328,17 @@ static bool ours_counts(const sock_peer_t *peer)
     return peer->caller && is_smaller && sock_now_ms() - peer->caller->since_ms < CALL_MS;
 }
 
+/* It said that before it took the call by which we are connected now. */
+static bool is_outdated(const sock_peer_t *peer, const struct greeting *hello)
+{
+    return peer->link && (int32_t) (hello->heard - peer->linked_call) < 0;
+}
+
 /* Under the peer's lock. */
 static bool hello_is_good(sock_peer_t *peer, const struct greeting *hello)
 {
     session_adopt(peer, hello->session);
-    if (sock_peer_state(peer) == PEER_ENDED)
+    if (sock_peer_state(peer) == PEER_ENDED && !peer->link)
         atomic_store_explicit(&peer->state, PEER_UP, memory_order_relaxed);
     if ((int32_t) (hello->session - peer->session) > 0) {
         /* It has given this session up, and closed its end of it. */
@@ -325,7 +347,7 @@ static bool hello_is_good(sock_peer_t *peer, const struct greeting *hello)
     }
     return sock_peer_state(peer) == PEER_UP && !peer->failure &&
            hello->session == peer->session && (int32_t) (hello->call - peer->their_calls) > 0 &&
-           !ours_counts(peer);
+           !ours_counts(peer) && !is_outdated(peer, hello);
 }
 
 bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struct greeting *hello)
@@ -333,9 +355,15 @@ bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struc
     struct greeting answer;
 
     OPAL_THREAD_LOCK(&peer->lock);
+    bool is_later = (int32_t) (hello->session - peer->session) > 0 && is_parting(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (is_later) /* the other end knows already that the last session is over */
+        sock_link_broke(peer, "the other end has begun anew");
+    OPAL_THREAD_LOCK(&peer->lock);
     bool is_good = hello_is_good(peer, hello);
     if (is_good) {
         peer->their_calls = hello->call;
+        peer->linked_call = 0;
         caller_drop(peer, 0);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -369,7 +397,7 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
 {
     if (link_is_cut(peer, now_ms)) {
         if (peer->down_since_ms == 0)
-            peer->down_since_ms = now_ms | 1;
+            peer->down_since_ms = now_ms;
         sock_link_call(peer);
     } else {
         peer->down_since_ms = 0;
@@ -383,21 +411,59 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
     }
 }
 
-static const char *gives_up(const sock_peer_t *peer, uint64_t now_ms)
+/* Is the process connected by another rail? With no lock held. */
+static bool another_works(const sock_peer_t *peer)
+{
+    for (uint32_t i = 0; i < sock.module_count; i++) {
+        sock_peer_t *other = sock_peer_find(sock.modules[i], &peer->name);
+        if (!other || other == peer)
+            continue;
+        OPAL_THREAD_LOCK(&other->lock);
+        bool works = sock_peer_state(other) == PEER_UP && other->link && other->down_since_ms == 0;
+        OPAL_THREAD_UNLOCK(&other->lock);
+        if (works)
+            return true;
+    }
+    return false;
+}
+
+/* Says once that the only rail does not work, and that it does again. */
+static void outage_say(sock_peer_t *peer, uint64_t down_ms)
+{
+    bool is_long = down_ms >= SAY_MS;
+
+    if (is_long == peer->said_down || !peer->known)
+        return;
+    peer->said_down = is_long;
+    if (is_long)
+        SOCK_SAY("process %s is out of reach by %s. What is sent to it waits, for at most %d s "
+                 "(btl_sock_lost_s).",
+                 OPAL_NAME_PRINT(peer->name), peer->module->device, sock.lost_s);
+    else
+        SOCK_SAY("process %s is in reach again by %s.", OPAL_NAME_PRINT(peer->name),
+                 peer->module->device);
+}
+
+/* Under the peer's lock: why it is to be given up, or NULL. */
+static const char *gives_up(sock_peer_t *peer, bool another, uint64_t now_ms)
 {
     if (peer->refused_since_ms != 0 && now_ms - peer->refused_since_ms >= REFUSED_MS)
         return "it refuses connections; its process has probably ended";
-    if (peer->down_since_ms == 0 || (peer->caller && peer->caller->is_connected))
-        return NULL;
-    uint64_t patience_ms = peer->other_rail ? PATIENCE_MS : (uint64_t) sock.lost_s * 1000;
-    if (now_ms - peer->down_since_ms < patience_ms)
-        return NULL;
-    return peer->other_rail ? "nothing gets through, and another rail takes over"
-                            : "nothing gets through (btl_sock_lost_s)";
+    bool is_down = peer->down_since_ms != 0 && !(peer->caller && peer->caller->is_connected);
+    uint64_t down_ms = is_down ? now_ms - peer->down_since_ms : 0;
+    if (another)
+        return down_ms >= PATIENCE_MS ? "nothing gets through" : NULL;
+    outage_say(peer, down_ms);
+    return down_ms >= (uint64_t) sock.lost_s * 1000 ? "nothing gets through (btl_sock_lost_s)"
+                                                    : NULL;
 }
 
 void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
 {
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_down = peer->down_since_ms != 0;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    bool another = is_down && another_works(peer);
     OPAL_THREAD_LOCK(&peer->lock);
     if (sock_peer_state(peer) == PEER_UP) {
         if (peer->caller && !peer->caller->is_connected &&
@@ -407,7 +473,7 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
             link_tick(peer, now_ms);
         else if (!sock_queue_is_empty(peer) || peer->down_since_ms != 0)
             sock_link_call(peer);
-        const char *why = gives_up(peer, now_ms);
+        const char *why = gives_up(peer, another, now_ms);
         if (why)
             sock_link_give_up(peer, why);
     }

@@ -30,18 +30,15 @@ static bool is_before(const opal_process_name_t *a, const opal_process_name_t *b
     return a->jobid != b->jobid ? a->jobid < b->jobid : a->vpid < b->vpid;
 }
 
-/* The rail of the process that this module leads to; -1: none. *rails: of how many. */
+/* The rail of the process that this module leads to; -1: none. */
 static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
-                   const struct sock_record *record, uint32_t *rails)
+                   const struct sock_record *record)
 {
     int pairs[ADDRESSES_MAX];
 
     sock_addresses_pair(sock.record.addresses, sock.record.count, record->addresses, record->count,
                         record->host == sock.record.host,
                         is_before(&opal_proc_local_get()->proc_name, &proc->proc_name), pairs);
-    *rails = 0;
-    for (uint32_t i = 0; i < ADDRESSES_MAX; i++)
-        *rails += pairs[i] >= 0;
     return pairs[module->rail];
 }
 
@@ -67,8 +64,7 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
         component_record_of(module->super.btl_component, proc, record_fits);
     if (!record)
         return NULL;
-    uint32_t rails;
-    int rail = rail_of(module, proc, record, &rails);
+    int rail = rail_of(module, proc, record);
     sock_peer_t *peer = rail < 0 ? NULL : sock_peer_get(module, &proc->proc_name);
     if (rail >= 0 && !peer)
         *status = OPAL_ERR_OUT_OF_RESOURCE;
@@ -78,7 +74,6 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
         peer->their_secret = record->secret;
         peer->their_rail = (uint32_t) rail;
         peer->has_address = true;
-        peer->other_rail = rails > 1;
         peer->proc = proc;
         bool is_new = !peer->known, is_alive = peer_revive(peer);
         peer->known = true;

@@ -154,7 +154,7 @@ struct mca_btl_base_endpoint_t {
     _Atomic uint8_t state; /* enum peer_state; written under the lock */
     bool known;            /* by btl_add_procs */
     bool has_address;      /* what follows is filled in */
-    bool other_rail;       /* the same process is reached by another module too */
+    bool said_down;        /* that it is out of reach */
     struct sock_address theirs;
     struct seal their_secret;
     uint32_t their_rail;
@@ -164,7 +164,8 @@ struct mca_btl_base_endpoint_t {
     struct sock_socket *caller; /* NULL: we do not call */
     uint32_t session;
     uint32_t calls;        /* our attempts so far, and */
-    uint32_t their_calls;  /* the last of theirs that we have heard of */
+    uint32_t their_calls;  /* the last of theirs that was taken; */
+    uint32_t linked_call;  /* ours that made the connection; 0: one of theirs did */
     uint64_t call_next_ms; /* not before this */
     uint32_t call_pause_ms;
     uint64_t down_since_ms;    /* without a working connection since then; 0: it has one */
@@ -236,7 +237,7 @@ struct sock_state {
     int poll_fd;
     _Atomic bool polling;
     _Atomic bool attention; /* a peer is to be given up */
-    _Atomic uint64_t clock_ms; /* sock_now_ms */
+    _Atomic uint64_t clock_ms; /* sock_now_ms; from 1 */
     /* P from here on. */
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
     struct sock_socket *guests, *closed;

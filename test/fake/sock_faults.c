@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A preload that breaks the connections of btl/sock while they carry something, as a network does:
+ * at any byte, at either end, by an end of the stream or by a reset. It also makes reads and writes
+ * shorter than asked for. SOCK_FAULTS=SEED:BREAKS:SHORTS: of 10,000 calls so many break or are cut
+ * short. Calls of others go through: it knows those of btl/sock by their flags. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { OF = 10000, PARTS_MOST = 64 };
+
+static struct {
+    _Atomic uint64_t random;
+    unsigned breaks, shorts;
+    int is_read;
+} faults;
+
+static unsigned draw(unsigned below)
+{
+    /* xorshift; two threads may draw the same number, which does no harm */
+    uint64_t word = atomic_load_explicit(&faults.random, memory_order_relaxed);
+
+    word ^= word << 13;
+    word ^= word >> 7;
+    word ^= word << 17;
+    atomic_store_explicit(&faults.random, word, memory_order_relaxed);
+    return (unsigned) (word >> 33) % below;
+}
+
+static void faults_read(void)
+{
+    const char *text = getenv("SOCK_FAULTS");
+    unsigned long seed = 1;
+
+    if (faults.is_read)
+        return;
+    faults.is_read = 1;
+    if (text && sscanf(text, "%lu:%u:%u", &seed, &faults.breaks, &faults.shorts) != 3)
+        abort();
+    atomic_store_explicit(&faults.random,
+                          (seed + (uint64_t) getpid()) * UINT64_C(0x9e3779b97f4a7c15) | 1,
+                          memory_order_relaxed);
+}
+
+static int is_of_tcp(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof(address);
+
+    return getpeername(fd, (struct sockaddr *) &address, &length) == 0 &&
+           (address.ss_family == AF_INET || address.ss_family == AF_INET6);
+}
+
+/* An end of the stream, or a reset that takes along what is on its way. */
+static void connection_break(int fd)
+{
+    struct sockaddr none = {.sa_family = AF_UNSPEC};
+
+    if (draw(2) == 0)
+        (void) shutdown(fd, SHUT_RDWR);
+    else
+        (void) connect(fd, &none, sizeof(none));
+}
+
+/* The first bytes of it, up to a number at random. */
+static void shorten(struct msghdr *message, struct iovec parts[PARTS_MOST])
+{
+    size_t left = 1 + draw(draw(2) == 0 ? 64 : 100000);
+    size_t count = 0;
+
+    for (; count < message->msg_iovlen && count < PARTS_MOST && left > 0; count++) {
+        parts[count] = message->msg_iov[count];
+        if (parts[count].iov_len > left)
+            parts[count].iov_len = left;
+        left -= parts[count].iov_len;
+    }
+    message->msg_iov = parts;
+    message->msg_iovlen = count;
+}
+
+static void fault(int fd, struct msghdr *message, struct iovec parts[PARTS_MOST])
+{
+    faults_read();
+    if (!is_of_tcp(fd))
+        return;
+    if (draw(OF) < faults.breaks)
+        connection_break(fd);
+    if (draw(OF) < faults.shorts)
+        shorten(message, parts);
+}
+
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *message,
+                                                       int flags)
+{
+    ssize_t (*real)(int, const struct msghdr *, int) =
+        (ssize_t(*)(int, const struct msghdr *, int)) dlsym(RTLD_NEXT, "sendmsg");
+    struct iovec parts[PARTS_MOST];
+    struct msghdr copy = *message;
+
+    if (flags == (MSG_DONTWAIT | MSG_NOSIGNAL))
+        fault(fd, &copy, parts);
+    return real(fd, &copy, flags);
+}
+
+__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    ssize_t (*real)(int, struct msghdr *, int) =
+        (ssize_t(*)(int, struct msghdr *, int)) dlsym(RTLD_NEXT, "recvmsg");
+    struct iovec parts[PARTS_MOST];
+    struct msghdr copy = *message;
+
+    if (flags == MSG_DONTWAIT)
+        fault(fd, &copy, parts);
+    return real(fd, &copy, flags);
+}
