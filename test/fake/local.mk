@@ -24,6 +24,14 @@ $(other_devices): test/fake/other_device.c
 	$(AM_V_CC)$(MKDIR_P) test/fake/other && $(CC) $(MULTILANE_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
 		$(MULTILANE_LDFLAGS) $(LDFLAGS) -o $@ $(srcdir)/test/fake/other_device.c
 
+# Connections that break at any byte, for btl/sock, to be preloaded.
+check_DATA += test/fake/libsock_faults.so
+CLEANFILES += test/fake/libsock_faults.so
+EXTRA_DIST += test/fake/sock_faults.c
+test/fake/libsock_faults.so: test/fake/sock_faults.c
+	$(AM_V_CC)$(MKDIR_P) test/fake && $(CC) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fno-sanitize=all -fPIC -shared \
+		$(LDFLAGS) -o $@ $(srcdir)/test/fake/sock_faults.c -ldl
+
 # A stand-in for an RDMA device that registers dmabufs, to be preloaded. Run in test/lab/rdma.
 if BUILD_VERBS
 check_DATA += test/fake/libverbs_dmabuf.so

@@ -100,11 +100,11 @@ static void fault(int fd, struct msghdr *message, struct iovec parts[PARTS_MOST]
 __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *message,
                                                        int flags)
 {
-    ssize_t (*real)(int, const struct msghdr *, int) =
-        (ssize_t(*)(int, const struct msghdr *, int)) dlsym(RTLD_NEXT, "sendmsg");
+    ssize_t (*real)(int, const struct msghdr *, int);
     struct iovec parts[PARTS_MOST];
     struct msghdr copy = *message;
 
+    *(void **) &real = dlsym(RTLD_NEXT, "sendmsg");
     if (flags == (MSG_DONTWAIT | MSG_NOSIGNAL))
         fault(fd, &copy, parts);
     return real(fd, &copy, flags);
@@ -112,11 +112,11 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
 
 __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
-    ssize_t (*real)(int, struct msghdr *, int) =
-        (ssize_t(*)(int, struct msghdr *, int)) dlsym(RTLD_NEXT, "recvmsg");
+    ssize_t (*real)(int, struct msghdr *, int);
     struct iovec parts[PARTS_MOST];
     struct msghdr copy = *message;
 
+    *(void **) &real = dlsym(RTLD_NEXT, "recvmsg");
     if (flags == MSG_DONTWAIT)
         fault(fd, &copy, parts);
     return real(fd, &copy, flags);

@@ -35,6 +35,12 @@ test_mpi_each_call_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_each_call_LDFLAGS = $(mpi_link_flags)
 test_mpi_each_call_LDADD = $(OMPI_LIBS) -ldl
 
+# Who calls the ports of btl/sock.
+check_PROGRAMS += test/mpi/strangers
+test_mpi_strangers_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_strangers_LDFLAGS = $(mpi_link_flags)
+test_mpi_strangers_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += test/mpi/counters
 test_mpi_counters_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_counters_LDFLAGS = $(mpi_link_flags)

@@ -281,6 +281,13 @@ test_unit_shm_remote_SOURCES = test/unit/shm_remote.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_remote_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 
+# The parts of btl/sock that need no second process.
+check_PROGRAMS += test/unit/sock_parts
+TESTS += test/unit/sock_parts
+test_unit_sock_parts_SOURCES = test/unit/sock_parts.c
+test_unit_sock_parts_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_sock_parts_LDADD = libmultilane_sock.la $(PML_TEST_LDADD)
+
 # The rules of btl/verbs, which need no device.
 check_PROGRAMS += test/unit/verbs_choice
 TESTS += test/unit/verbs_choice

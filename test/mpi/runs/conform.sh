@@ -40,7 +40,7 @@ conform() {
                 $no_osc_ucx $threads -- $chapter --seconds $((conform_limit_s / 2))
         done
         # Ours carries what spawned processes send as well.
-        case ,$btls, in *,tcp,* | *,shm,*) family=$btls ;; *) family=$btls,tcp ;; esac
+        case ,$btls, in *,tcp,* | *,shm,* | *,sock,*) family=$btls ;; *) family=$btls,tcp ;; esac
         check "${prefix}conform.dynamic.$pml-$lane.$ranks" conform_dynamic "$ranks" --mca pml $pml \
             --mca btl $family $loopback -- dynamic --seconds $((conform_limit_s / 2))
     done
@@ -49,7 +49,7 @@ conform() {
 # Where threads are checked: the chapter that has some.
 if [ "$sanitizer" = tsan ] && [ -z "${MULTILANE_LONG:-}" ]; then
     limit_s=240
-    for lane in $sm shm tcp; do
+    for lane in $sm shm tcp sock; do
         # shellcheck disable=SC2086
         mpi "conform.thread.multilane-$lane.3" 3 --mca pml multilane --mca btl self,$lane $loopback \
             -- thread --seconds 120
@@ -61,6 +61,7 @@ if [ -n "${MULTILANE_LONG:-}" ]; then
     conform multilane $sm self,$sm 1 2 3 4 5 8
     conform multilane shm self,shm 1 2 3 4 5 8
     conform multilane tcp self,tcp 1 2 3 4 5 8
+    conform multilane sock self,sock 1 2 3 4 5 8
     conform ob1 $sm self,$sm 1 2 3 5
 elif [ -n "$sanitizer" ]; then
     limit_s=240
@@ -69,6 +70,7 @@ else
     conform multilane $sm self,$sm 1 3
     conform multilane shm self,shm 4
     conform multilane tcp self,tcp 2
+    conform multilane sock self,sock 3
     # The control says whether the programs ask for more than MPI promises.
     if [ -n "$whole" ]; then conform ob1 $sm self,$sm 2; else runs_elsewhere "conform.*.ob1-$sm.2"; fi
 fi

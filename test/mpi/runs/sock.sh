@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# btl/sock: connections that break at any byte, strangers at its ports, rails that are cut, and
+# parameters that make no sense.
+sock="--mca pml multilane --mca btl self,sock"
+
+mpi_says sock.bad-if 'btl_sock_if is "10.0.0.0/40": "10.0.0.0/40" is no subnet' \
+    2 --mca pml multilane --mca btl "self,$sm,sock" --mca btl_sock_if 10.0.0.0/40 -- ring
+mpi_says sock.no-if 'no interface that is up fits btl_sock_if "nothing0"' \
+    2 --mca pml multilane --mca btl "self,$sm,sock" --mca btl_sock_if nothing0 -- ring
+mpi_says sock.bad-lost 'btl_sock_lost_s is 0; it can be 1 to' \
+    2 --mca pml multilane --mca btl "self,$sm,sock" --mca btl_sock_lost_s 0 -- ring
+# Beside it btl/tcp is not used.
+# shellcheck disable=SC2086
+sock_alone() {
+    local output
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,sock,tcp --mca pml_multilane_explain 1 -- ring 2>&1) ||
+        return 1
+    printf '%s\n' "$output"
+    grep -q 'over sock:lo' <<<"$output" && ! grep -q 'tcp:' <<<"$output"
+}
+check "${prefix}sock.without-tcp" sock_alone
+# Nothing of it is used that was not asked for.
+# shellcheck disable=SC2086
+sock_is_asked_for() {
+    ! mpirun_run 2 --mca pml multilane --mca pml_multilane_explain 1 -- ring 2>&1 | grep 'sock:'
+}
+check "${prefix}sock.only-if-named" sock_is_asked_for
+
+# Up to one call in fifty breaks the connection, at both ends.
+# shellcheck disable=SC2086
+sock_faults() { # SEED:BREAKS:SHORTS RANKS PROGRAM...
+    local faults=$1 ranks=$2
+    shift 2
+    # What is preloaded would have to come behind the sanitizer's library, which cannot be said here.
+    mpirun_run "$ranks" $sock --mca mpi_yield_when_idle 1 -x LD_PRELOAD="$build/test/fake/libsock_faults.so" \
+        -x SOCK_FAULTS="$faults" -x ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" -- "$@"
+}
+faults="5:20:500 4:100:2000"
+[ -z "${MULTILANE_LONG:-}" ] || faults=$(for i in $(seq 40); do echo "$i:$((5 + 5 * i)):$((50 * i))"; done)
+for fault in $faults; do
+    check "${prefix}sock.faults.traffic-$fault" sock_faults "$fault" 3 traffic --seeds 1-2
+    check "${prefix}sock.faults.threads-$fault" sock_faults "$fault" 2 traffic --seeds 1 --threads 3 --batches 15
+done
+check "${prefix}sock.faults.point" sock_faults 3:50:500 2 point
+check "${prefix}sock.faults.request" sock_faults 3:50:500 3 request
+
+mpi_says sock.strangers 'a connection came from outside this job' 2 $sock -- strangers

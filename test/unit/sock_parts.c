@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of btl/sock that need no second process: seals and greetings, pairs of addresses, and
+ * what is made of the bytes that a connection brings, cut anywhere and wrong anyhow. */
+#include "check.h"
+
+#include "btl/sock/sock.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* --- seals --- */
+
+static void seals_are_those_of_the_paper(void)
+{
+    /* Results for the key 00 01 .. 0f and the texts "", 00, 00 01, as their authors publish them. */
+    static const unsigned char results[][16] = {
+        {0xa3, 0x81, 0x7f, 0x04, 0xba, 0x25, 0xa8, 0xe6, 0x6d, 0xf6, 0x72, 0x14, 0xc7, 0x55, 0x02,
+         0x93},
+        {0xda, 0x87, 0xc1, 0xd8, 0x6b, 0x99, 0xaf, 0x44, 0x34, 0x76, 0x59, 0x11, 0x9b, 0x22, 0xfc,
+         0x45},
+        {0x81, 0x77, 0x22, 0x8d, 0xa4, 0xa4, 0x5d, 0xc7, 0xfc, 0xa3, 0x8b, 0xde, 0xf6, 0x0a, 0xff,
+         0xe4},
+    };
+    unsigned char bytes[16];
+    struct seal key;
+
+    for (unsigned i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char) i;
+    memcpy(&key, bytes, sizeof(key));
+    for (size_t length = 0; length < 3; length++) {
+        struct seal seal = seal_make(&key, bytes, length);
+        CHECK(memcmp(&seal, results[length], sizeof(seal)) == 0, "of %zu bytes", length);
+    }
+}
+
+static void greetings_are_believed_only_whole(void)
+{
+    const struct seal secret = {{1, 2}}, nonce = {{3, 4}}, other = {{3, 5}};
+    struct greeting greeting = {.kind = GREETING_HELLO, .session = 1, .have = 7};
+
+    greeting_seal(&greeting, &secret, &nonce);
+    CHECK(greeting_is(&greeting, GREETING_HELLO, &secret, &nonce), "as it was sealed");
+    CHECK(!greeting_is(&greeting, GREETING_WELCOME, &secret, &nonce), "another kind");
+    CHECK(!greeting_is(&greeting, GREETING_HELLO, &other, &nonce), "another secret");
+    CHECK(!greeting_is(&greeting, GREETING_HELLO, &secret, &other), "said before");
+    for (size_t i = 0; i < sizeof(greeting); i++) {
+        struct greeting changed = greeting;
+        ((unsigned char *) &changed)[i] ^= 1;
+        CHECK(!greeting_is(&changed, GREETING_HELLO, &secret, &nonce), "byte %zu changed", i);
+    }
+}
+
+/* --- addresses --- */
+
+static struct sock_address address(unsigned net, unsigned host, unsigned prefix)
+{
+    return (struct sock_address){.bytes = {10, (unsigned char) net, 0, (unsigned char) host},
+                                 .name = "eth",
+                                 .family = 4,
+                                 .prefix = (uint8_t) prefix};
+}
+
+static void check_pairs(const char *what, const struct sock_address *ours, uint32_t our_count,
+                        const struct sock_address *theirs, uint32_t their_count, bool same_host,
+                        const int *expected)
+{
+    int pairs[ADDRESSES_MAX], back[ADDRESSES_MAX];
+
+    sock_addresses_pair(ours, our_count, theirs, their_count, same_host, true, pairs);
+    sock_addresses_pair(theirs, their_count, ours, our_count, same_host, false, back);
+    for (uint32_t i = 0; i < our_count; i++) {
+        CHECK(pairs[i] == expected[i], "%s: %u leads to %d", what, i, pairs[i]);
+        CHECK(pairs[i] < 0 || back[pairs[i]] == (int) i, "%s: the other end of %u", what, i);
+    }
+}
+
+static void addresses_are_paired(void)
+{
+    struct sock_address loopback = {.bytes = {127, 0, 0, 1}, .family = 4, .prefix = 8,
+                                    .is_loopback = 1};
+    const struct sock_address a[] = {loopback, address(1, 1, 24), address(2, 1, 24)};
+    const struct sock_address b[] = {loopback, address(2, 2, 24), address(1, 2, 24)};
+    const struct sock_address far[] = {address(7, 2, 24), address(8, 2, 24)};
+    const struct sock_address bridge[] = {address(1, 1, 24), address(9, 1, 16)};
+    const struct sock_address wide[] = {address(1, 9, 16)};
+
+    check_pairs("two subnets", a, 3, b, 3, false, (int[]){-1, 2, 1});
+    check_pairs("the same host", a, 3, a, 3, true, (int[]){0, -1, -1});
+    check_pairs("only by a router", a, 3, far, 2, false, (int[]){-1, 0, -1});
+    check_pairs("an address that both have", a, 3, bridge, 2, false, (int[]){-1, 1, -1});
+    check_pairs("prefixes that differ", a, 3, wide, 1, false, (int[]){-1, 0, -1});
+    check_pairs("none", a, 3, b, 0, false, (int[]){-1, -1, -1});
+}
+
+static void wishes_are_checked(void)
+{
+    static const struct {
+        const char *text;
+        bool good;
+    } wishes[] = {{"auto", true},        {"eth0", true},        {"^docker0,10.0.0.0/8", true},
+                  {"fd00::/64", true},   {"", false},           {"^", false},
+                  {"eth0,,eth1", false}, {"10.0.0.0/33", false}, {"10.0.0/8", false},
+                  {"fd00::/129", false}, {"10.0.0.0/", false},  {"10.0.0.0/8x", false},
+                  {"an_interface_with_a_long_name", false}};
+    char why[160];
+
+    for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++)
+        CHECK(sock_addresses_check(wishes[i].text, why, sizeof(why)) == wishes[i].good, "\"%s\"",
+              wishes[i].text);
+}
+
+/* --- what a connection brings --- */
+
+#define TAG 0x40
+
+static struct sock_module module;
+static sock_peer_t *peer;
+static int far_end;
+static unsigned long delivered, delivered_bytes;
+static unsigned char put_memory[100000 + 16];
+
+/* Every byte of a message is its length's lowest byte. */
+static void message_check(const mca_btl_base_segment_t *segment)
+{
+    const unsigned char *bytes = segment->seg_addr.pval;
+
+    delivered++;
+    delivered_bytes += segment->seg_len;
+    for (size_t i = 0; i < segment->seg_len; i++)
+        if (bytes[i] != (unsigned char) segment->seg_len) {
+            CHECK(false, "byte %zu of %zu", i, (size_t) segment->seg_len);
+            return;
+        }
+}
+
+static bool hostile; /* then contents mean nothing */
+
+#if COMPAT_SERIES >= 50000
+static void message_come(mca_btl_base_module_t *btl, const mca_btl_base_receive_descriptor_t *from)
+{
+    (void) btl;
+    if (!hostile)
+        message_check(from->des_segments);
+}
+#else
+static void message_come(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,
+                         mca_btl_base_descriptor_t *from, void *data)
+{
+    (void) btl;
+    (void) tag;
+    (void) data;
+    if (!hostile)
+        message_check(from->des_segments);
+}
+#endif
+
+static void connection_make(void)
+{
+    const opal_process_name_t name = {.jobid = 1, .vpid = 2};
+    int ends[2];
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "a pair of sockets");
+    peer = sock_peer_get(&module, &name);
+    sock_peer_begin(peer, 1);
+    peer->link = sock_socket_new(ends[0], ROLE_LINK, &module);
+    CHECK(peer->link != NULL, "a link");
+    peer->link->peer = peer;
+    far_end = ends[1];
+}
+
+static void connection_end(void)
+{
+    sock_socket_close(peer->link);
+    peer->link = NULL;
+    sock_sockets_free();
+    sock_intake_reset(peer);
+    close(far_end);
+}
+
+static size_t frame_put(unsigned char *stream, enum frame_kind kind, uint32_t number,
+                        const void *head, size_t head_bytes, size_t length)
+{
+    size_t all = head_bytes + length;
+    const struct frame_header header = {
+        .length = (uint32_t) all, .kind = (uint8_t) kind, .tag = TAG, .number = number};
+
+    memcpy(stream, &header, sizeof(header));
+    if (head_bytes)
+        memcpy(stream + sizeof(header), head, head_bytes);
+    memset(stream + sizeof(header) + head_bytes, (unsigned char) length, length);
+    memset(stream + sizeof(header) + all, 0, FRAME_PADDING(all));
+    return sizeof(header) + all + FRAME_PADDING(all);
+}
+
+static const size_t lengths[] = {0, 1, 7, 8, 9, 100, 4000, 70000};
+#define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
+
+/* Messages and puts in turn, and words between them. */
+static size_t stream_make(unsigned char *stream, const mca_btl_base_registration_handle_t *handle)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < LENGTHS; i++) {
+        const struct frame_target target = {
+            .address = handle->base, .key = handle->key, .slot = handle->slot};
+        at += frame_put(stream + at, FRAME_MESSAGE, 2 * i + 1, NULL, 0, lengths[i]);
+        at += frame_put(stream + at, FRAME_ACK, 0, NULL, 0, 0);
+        at += frame_put(stream + at, FRAME_PUT, 2 * i + 2, &target, sizeof(target), lengths[i]);
+    }
+    return at;
+}
+
+/* Brings the bytes and reads them. NULL: nothing was wrong. */
+static const char *bytes_bring(const unsigned char *bytes, size_t count)
+{
+    const char *broken = NULL;
+
+    while (count > 0 && !broken) {
+        ssize_t sent = send(far_end, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0) {
+            bytes += sent;
+            count -= (size_t) sent;
+        }
+        while (!broken && sock_intake_read(peer, &broken) > 0)
+            ;
+    }
+    return broken;
+}
+
+static void stream_is_read_wherever_it_is_cut(const unsigned char *stream, size_t bytes)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < LENGTHS; i++)
+        sum += lengths[i];
+    for (size_t cut = 1; cut < bytes; cut += cut < 400 ? 1 : 997) {
+        connection_make();
+        delivered = delivered_bytes = 0;
+        memset(put_memory, 0, sizeof(put_memory));
+        CHECK(!bytes_bring(stream, cut) && !bytes_bring(stream + cut, bytes - cut), "cut at %zu",
+              cut);
+        CHECK(delivered == LENGTHS && delivered_bytes == sum, "cut at %zu: %lu messages, %lu bytes",
+              cut, delivered, delivered_bytes);
+        CHECK(peer->have == 2 * LENGTHS, "cut at %zu: %u frames", cut, peer->have);
+        CHECK(put_memory[7] == 0 && put_memory[8] == (unsigned char) 70000 &&
+                  put_memory[8 + 69999] == (unsigned char) 70000 && put_memory[8 + 70000] == 0,
+              "cut at %zu: the last put", cut);
+        connection_end();
+    }
+}
+
+static void wrong_bytes_end_the_connection(const unsigned char *stream, size_t bytes)
+{
+    unsigned char *changed = malloc(bytes);
+    unsigned refused = 0;
+
+    CHECK(changed != NULL, "memory");
+    hostile = true;
+    srand(1);
+    for (int round = 0; round < 3000; round++) {
+        memcpy(changed, stream, bytes);
+        /* The headers lie among the first bytes. */
+        for (int flips = 1 + round % 4; flips > 0; flips--)
+            changed[(size_t) rand() % 600] = (unsigned char) rand();
+        connection_make();
+        memset(put_memory, 0, sizeof(put_memory));
+        refused += bytes_bring(changed, bytes) != NULL;
+        CHECK(put_memory[7] == 0 && put_memory[100008] == 0, "round %d: written beside", round);
+        connection_end();
+    }
+    CHECK(refused > 1000, "%u of 3000 were refused", refused);
+    free(changed);
+}
+
+static void wrong_frames_are_named(const mca_btl_base_registration_handle_t *handle)
+{
+    const struct frame_target good = {
+        .address = handle->base, .key = handle->key, .slot = handle->slot};
+    struct frame_target targets[] = {good, good, good, good};
+    unsigned char frame[4096];
+    size_t bytes;
+
+    targets[0].key ^= 1;
+    targets[1].slot = 1u << 20;
+    targets[2].address = handle->base - 1;
+    targets[3].address = handle->base + handle->length - 99;
+    hostile = true;
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        connection_make();
+        bytes = frame_put(frame, FRAME_PUT, 1, &targets[i], sizeof(targets[i]), 100);
+        const char *broken = bytes_bring(frame, bytes);
+        CHECK(broken && strstr(broken, "not registered"), "target %zu: %s", i,
+              broken ? broken : "taken");
+        connection_end();
+    }
+    connection_make();
+    bytes = frame_put(frame, FRAME_MESSAGE, 2, NULL, 0, 8);
+    CHECK(bytes_bring(frame, bytes) != NULL, "the second frame comes first");
+    connection_end();
+    connection_make();
+    bytes = frame_put(frame, FRAME_ACK, 0, NULL, 0, 0);
+    ((struct frame_header *) (void *) frame)->have = 5;
+    CHECK(bytes_bring(frame, bytes) != NULL, "it has what was not sent");
+    connection_end();
+}
+
+int main(void)
+{
+    static unsigned char stream[1u << 20];
+
+    sock.poll_fd = epoll_create1(0);
+    sock.buffer = malloc(INTAKE_BYTES);
+    CHECK(sock.poll_fd >= 0 && sock.buffer, "the beginning");
+    OBJ_CONSTRUCT(&sock.slots_lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
+    module.super.btl_max_send_size = 128 << 10;
+    module.super.btl_put_limit = 1 << 20;
+    mca_btl_base_active_message_trigger[TAG].cbfunc = message_come;
+
+    seals_are_those_of_the_paper();
+    greetings_are_believed_only_whole();
+    addresses_are_paired();
+    wishes_are_checked();
+
+    mca_btl_base_registration_handle_t *handle =
+        sock_register_memory(NULL, NULL, put_memory + 8, 100000, 0);
+    CHECK(handle != NULL, "a registration");
+    size_t bytes = stream_make(stream, handle);
+    stream_is_read_wherever_it_is_cut(stream, bytes);
+    wrong_bytes_end_the_connection(stream, bytes);
+    wrong_frames_are_named(handle);
+    sock_deregister_memory(NULL, handle);
+    sock_registrations_close();
+    sock_peers_free(&module);
+    free(sock.buffer);
+    return check_end();
+}
