@@ -28,11 +28,18 @@ static void guest_dismiss(struct sock_socket *guest)
     sock_socket_close(guest);
 }
 
-static void stranger_count(void)
+/* `is_wrong`: it said what no process of the job says; one that is silent may be of a process that
+ * computes, which calls again. */
+static void stranger_count(bool is_wrong)
 {
-    if (atomic_fetch_add_explicit(&sock.strangers, 1, memory_order_relaxed) == 0)
-        SOCK_SAY("a connection came from outside this job, and was closed; more of them are only "
-                 "counted (btl_sock_strangers).");
+    static bool said;
+
+    atomic_fetch_add_explicit(&sock.strangers, 1, memory_order_relaxed);
+    if (!is_wrong || said)
+        return;
+    said = true;
+    SOCK_SAY("a connection came from outside this job, and was closed; more of them are only "
+             "counted (btl_sock_strangers).");
 }
 
 /* Room for one more: the one that has been silent for longest goes. */
@@ -46,7 +53,7 @@ static void guests_make_room(void)
     if (sock.guest_count < GUESTS_MOST)
         return;
     guest_dismiss(oldest);
-    stranger_count();
+    stranger_count(false);
 }
 
 static void guest_welcome(struct sock_module *module, int fd)
@@ -117,7 +124,7 @@ void sock_guest_event(struct sock_socket *guest)
     bool is_known = greeting_is(&guest->heard, GREETING_HELLO, &sock.record.secret, &guest->nonce);
     sock_peer_t *peer = is_known ? peer_of(guest) : NULL;
     if (!is_known)
-        stranger_count();
+        stranger_count(true);
     guest_remove(guest);
     if (!peer || !sock_link_accept(peer, guest, &guest->heard))
         sock_socket_close(guest);
@@ -131,7 +138,7 @@ void sock_guests_tick(uint64_t now_ms)
         next = at->next;
         if (now_ms - at->since_ms >= GUEST_MS) {
             guest_dismiss(at);
-            stranger_count();
+            stranger_count(false);
         }
     }
 }
