@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 
 /* Received bytes after which the sender is told, so that it need not keep more. */
-#define OWED_BYTES (64u << 10)
+#define OWED_BYTES (24u << 10)
 
 static const size_t head_bytes[] = {[FRAME_MESSAGE] = sizeof(struct frame_header),
                                     [FRAME_PUT] = sizeof(struct frame_header) +
@@ -70,6 +70,7 @@ static void word_heard(struct taking *taking, const struct frame_header *header)
 
     OPAL_THREAD_LOCK(&peer->lock);
     bool is_true = sock_queue_received(peer, header->have, &taking->done);
+    peer->owes |= header->kind == FRAME_ACK && (header->flags & FRAME_WANTS_ACK);
     if (header->kind == FRAME_BYE && sock_peer_state(peer) == PEER_UP)
         atomic_store_explicit(&peer->state, PEER_ENDED, memory_order_relaxed);
     OPAL_THREAD_UNLOCK(&peer->lock);

@@ -122,19 +122,24 @@ static void advance(sock_peer_t *peer, size_t bytes)
         told(peer, header_of(work)->have);
         opal_list_remove_item(&peer->pending, &work->base.super.super);
         opal_list_append(&peer->sent, &work->base.super.super);
+        peer->asks |= work->base.des_cbfunc && !work->is_held;
     }
 }
 
-/* With nothing pending that would tell it: what the other end received is told by itself, and last
- * of all goodbye. False: there is nothing to tell. */
+/* With nothing pending that would tell it: what was received is told by itself, and last of all
+ * goodbye. The other end is asked for the same, where an owner waits for what was not written at
+ * once. False: there is nothing to tell. */
 static bool ack_begin(sock_peer_t *peer)
 {
     bool says_bye = peer->bye_state == 1;
 
-    if (!peer->owes && !says_bye)
+    if (!peer->owes && !peer->asks && !says_bye)
         return false;
-    peer->ack = (struct frame_header){.kind = says_bye ? FRAME_BYE : FRAME_ACK, .have = peer->have};
+    peer->ack = (struct frame_header){.kind = says_bye ? FRAME_BYE : FRAME_ACK,
+                                      .flags = peer->asks ? FRAME_WANTS_ACK : 0,
+                                      .have = peer->have};
     peer->ack_left = sizeof(peer->ack);
+    peer->asks = false;
     if (says_bye)
         peer->bye_state = 2;
     return true;
@@ -170,7 +175,9 @@ bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
             return false;
         peer->first_number++;
         peer->kept_bytes -= bytes_of(work);
-        opal_list_append(done, &work->base.super.super);
+        work->is_received = true;
+        if (!work->is_held)
+            opal_list_append(done, &work->base.super.super);
     }
     return true;
 }
@@ -186,7 +193,13 @@ void sock_queue_rewind(sock_peer_t *peer)
 
 void sock_queue_take(sock_peer_t *peer, opal_list_t *works)
 {
+    struct sock_work *work;
+
     sock_queue_rewind(peer);
-    opal_list_join(works, opal_list_get_end(works), &peer->pending);
+    while ((work = (struct sock_work *) opal_list_remove_first(&peer->pending))) {
+        work->is_received = true; /* for the thread that holds it */
+        if (!work->is_held)
+            opal_list_append(works, &work->base.super.super);
+    }
     peer->kept_bytes = 0;
 }

@@ -6,45 +6,75 @@
 
 #include "opal/datatype/opal_convertor.h"
 
-/* Unacknowledged bytes beyond which short sends are refused. */
-#define KEPT_MOST (8u << 20)
+/* A new connection's buffer takes so many bytes at once, however small it is. */
+#define AT_ONCE_BYTES (48u << 10)
 
-/* OPAL_SUCCESS: the peer's queue has it, and its end will come. */
-static int submit(sock_peer_t *peer, struct sock_work *work, size_t kept_most)
+/* Does the socket take a short message now, and wholly? Under the peer's lock. */
+static bool takes_at_once(const sock_peer_t *peer)
 {
-    int status = OPAL_ERR_UNREACH;
-
-    OPAL_THREAD_LOCK(&peer->lock);
-    if (sock_peer_state(peer) == PEER_UP) {
-        status = peer->kept_bytes > kept_most ? OPAL_ERR_RESOURCE_BUSY : OPAL_SUCCESS;
-        if (status == OPAL_SUCCESS)
-            sock_queue_add(peer, work);
-        if (!peer->link)
-            sock_link_call(peer);
-    }
-    OPAL_THREAD_UNLOCK(&peer->lock);
-    return status;
+    return sock_peer_state(peer) == PEER_UP && peer->link && peer->can_write &&
+           peer->ack_left == 0 && opal_list_is_empty((opal_list_t *) &peer->pending) &&
+           peer->kept_bytes <= AT_ONCE_BYTES;
 }
 
-static int message_submit(sock_peer_t *peer, struct sock_work *work, mca_btl_base_tag_t tag,
-                          uint8_t flags, size_t kept_most)
+/* Under the peer's lock. OPAL_SUCCESS: the peer's queue has it, and its end will come. */
+static int submit(sock_peer_t *peer, struct sock_work *work)
+{
+    if (sock_peer_state(peer) != PEER_UP)
+        return OPAL_ERR_UNREACH;
+    sock_queue_add(peer, work);
+    if (!peer->link)
+        sock_link_call(peer);
+    return OPAL_SUCCESS;
+}
+
+static void message_header(struct sock_work *work, mca_btl_base_tag_t tag)
 {
     size_t length = work->segment.seg_len, padding = FRAME_PADDING(length);
     const struct frame_header header = {
-        .length = (uint32_t) length, .kind = FRAME_MESSAGE, .tag = tag, .flags = flags};
+        .length = (uint32_t) length, .kind = FRAME_MESSAGE, .tag = tag};
 
     memcpy(work->memory, &header, sizeof(header));
     memset(work->memory + sizeof(header) + length, 0, padding);
     work->own_bytes = sizeof(header) + length + padding;
-    return submit(peer, work, kept_most);
+}
+
+/* The kernel has all of it: its bytes have left this process, and its owner need not wait. The lane
+ * keeps it until the other end has it. */
+static void message_left(sock_peer_t *peer, struct sock_work *work)
+{
+    mca_btl_base_completion_fn_t callback = work->base.des_cbfunc;
+
+    if (callback)
+        callback(&peer->module->super, peer, &work->base, OPAL_SUCCESS);
+    OPAL_THREAD_LOCK(&peer->lock);
+    work->base.des_cbfunc = NULL;
+    work->is_held = false;
+    bool is_over = work->is_received;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (is_over)
+        sock_work_complete(work, OPAL_SUCCESS);
 }
 
 int sock_send_start(mca_btl_base_module_t *btl, sock_peer_t *peer,
                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
+    struct sock_work *work = (struct sock_work *) descriptor;
+    bool is_ours = descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+
     (void) btl;
-    return message_submit(peer, (struct sock_work *) descriptor, tag,
-                          descriptor->des_cbfunc ? FRAME_WANTS_ACK : 0, SIZE_MAX);
+    message_header(work, tag);
+    OPAL_THREAD_LOCK(&peer->lock);
+    work->is_held = is_ours; /* what its owner frees stays his until the end */
+    int status = submit(peer, work);
+    /* Written wholly, as nothing is pending? */
+    bool has_left =
+        status == OPAL_SUCCESS && is_ours && opal_list_is_empty(&peer->pending) && peer->link;
+    work->is_held = has_left;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (has_left)
+        message_left(peer, work);
+    return status;
 }
 
 /* Packs a message into a work of ours. */
@@ -76,15 +106,19 @@ int sock_send_immediate(mca_btl_base_module_t *btl, sock_peer_t *peer, opal_conv
                         uint32_t flags, mca_btl_base_tag_t tag,
                         mca_btl_base_descriptor_t **descriptor)
 {
-    /* Before packing it for nothing. Relaxed by nature: submit looks again. */
     OPAL_THREAD_LOCK(&peer->lock);
-    int status = peer->kept_bytes > KEPT_MOST ? OPAL_ERR_RESOURCE_BUSY : OPAL_SUCCESS;
+    bool takes = takes_at_once(peer); /* before packing it for nothing */
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (status == OPAL_SUCCESS) {
-        struct sock_work *work =
-            work_of(btl, peer, convertor, header, header_size, payload_size);
-        status = work ? message_submit(peer, work, tag, 0, KEPT_MOST) : OPAL_ERR_OUT_OF_RESOURCE;
-        if (work && status != OPAL_SUCCESS)
+    struct sock_work *work =
+        takes ? work_of(btl, peer, convertor, header, header_size, payload_size) : NULL;
+    int status = OPAL_ERR_OUT_OF_RESOURCE;
+    if (work) {
+        message_header(work, tag);
+        OPAL_THREAD_LOCK(&peer->lock);
+        if (takes_at_once(peer))
+            status = submit(peer, work);
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (status != OPAL_SUCCESS)
             sock_work_free(btl, &work->base);
     }
     if (OPAL_LIKELY(status == OPAL_SUCCESS))
@@ -122,7 +156,9 @@ int sock_send_put(mca_btl_base_module_t *btl, sock_peer_t *peer, void *local_add
     work->callback = callback;
     work->context = context;
     work->data = data;
-    int status = submit(peer, work, SIZE_MAX);
+    OPAL_THREAD_LOCK(&peer->lock);
+    int status = submit(peer, work);
+    OPAL_THREAD_UNLOCK(&peer->lock);
     if (status != OPAL_SUCCESS)
         sock_work_free(btl, &work->base);
     return status;

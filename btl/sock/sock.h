@@ -52,7 +52,7 @@ enum frame_kind {
     FRAME_BYE          /* nothing follows, and no connection is wanted any more; nor is this */
 };
 
-#define FRAME_WANTS_ACK 1u /* the sender waits for the word that it was received */
+#define FRAME_WANTS_ACK 1u /* the sender waits for the word of what was received */
 
 struct frame_header {
     uint32_t length; /* of what follows, less the padding */
@@ -93,6 +93,8 @@ struct sock_work {
     mca_btl_base_segment_t segment;
     struct mca_btl_base_endpoint_t *peer;
     opal_free_list_t *list;
+    bool is_held;     /* under the peer's lock: its owner is being told that it has left, */
+    bool is_received; /* and meanwhile the other end has got it */
     size_t own_bytes; /* of `memory`: header and what follows it, with the padding of a message */
     /* Of puts; null of messages. */
     const unsigned char *payload;
@@ -183,7 +185,8 @@ struct mca_btl_base_endpoint_t {
 
     uint32_t have;      /* P, written under the lock: frames received */
     uint32_t told;      /* under the lock: as the other end was told */
-    bool owes;          /* under the lock: the other end waits to be told */
+    bool owes;          /* under the lock: the other end waits to be told; */
+    bool asks;          /* we wait, and it has not been asked */
     uint8_t ack_left;   /* bytes of `ack` still to be written, before anything else; */
     uint8_t bye_state;  /* 1: goodbye is to be said, 2: it was said */
     struct frame_header ack;

@@ -60,6 +60,7 @@ mca_btl_base_descriptor_t *sock_work_alloc(mca_btl_base_module_t *btl, sock_peer
     work->payload = NULL;
     work->payload_bytes = 0;
     work->callback = NULL;
+    work->is_held = work->is_received = false;
     work->base.order = order;
     work->base.des_flags = flags;
     work->base.des_cbfunc = NULL;
