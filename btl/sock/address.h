@@ -14,12 +14,12 @@
 
 /* One address of an interface. Travels in the record of a process. */
 struct sock_address {
-    unsigned char bytes[16]; /* IPv4: the first four */
+    unsigned char bytes[16];       /* IPv4: the first four */
     char name[ADDRESS_NAME_BYTES]; /* of the interface; ends in 0 */
-    uint32_t megabits; /* of the interface; 0: it does not say */
-    uint16_t port; /* where the process listens on it; network order */
-    uint8_t family; /* 4 or 6; 0: it leads nowhere */
-    uint8_t prefix; /* bits of its subnet */
+    uint32_t megabits;             /* of the interface; 0: it does not say */
+    uint16_t port;                 /* where the process listens on it; network order */
+    uint8_t family;                /* 4 or 6; 0: it leads nowhere */
+    uint8_t prefix;                /* bits of its subnet */
     uint8_t is_loopback;
     uint8_t reserved[7];
 };

@@ -74,9 +74,9 @@ static int sock_register(void)
                                     sizeof(params) / sizeof(params[0]), &module_template);
 
     if (status == OPAL_SUCCESS)
-        status = component_counter(&mca_btl_sock_component, "breaks",
-                                   "Connections that broke while their peer was in use",
-                                   &sock.breaks);
+        status =
+            component_counter(&mca_btl_sock_component, "breaks",
+                              "Connections that broke while their peer was in use", &sock.breaks);
     if (status == OPAL_SUCCESS)
         status = component_counter(&mca_btl_sock_component, "strangers",
                                    "Connections from outside the job, which were closed",

@@ -56,9 +56,9 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
     out->short_max_bytes = btl->btl_eager_limit;
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_put_limit;
-    cost_fill(wire_bytes_s(sock.record.addresses[module_of(btl)->rail].megabits,
-                           peer->theirs.megabits),
-              LATENCY_S, out);
+    cost_fill(
+        wire_bytes_s(sock.record.addresses[module_of(btl)->rail].megabits, peer->theirs.megabits),
+        LATENCY_S, out);
     memcpy(out->device, module_of(btl)->device, ADDRESS_NAME_BYTES);
     return OPAL_SUCCESS;
 }
@@ -70,8 +70,7 @@ static int poll_peer(mca_btl_base_module_t *btl, sock_peer_t *peer)
 }
 
 MULTILANE_EXTENSION_DEFINE(sock) = {
-    MULTILANE_EXTENSION_HEAD,           .attributes = attributes,
-    .poll = poll_peer,                  .fence = sock_fence,
-    .fence_ask = sock_fence_note,       .fence_hear = sock_fence_note_heard,
+    MULTILANE_EXTENSION_HEAD,     .attributes = attributes,     .poll = poll_peer,
+    .fence = sock_fence,          .fence_ask = sock_fence_note, .fence_hear = sock_fence_note_heard,
     .round_trip_s = round_trip_s,
 };

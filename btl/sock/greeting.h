@@ -41,7 +41,7 @@ struct greeting {
     uint32_t session;            /* each end counts how often the lane was given up */
     uint32_t call;               /* the caller's number of this attempt */
     uint32_t have;               /* frames of this session that the one who speaks has received */
-    uint32_t heard; /* the last call of the other end that the one who speaks has taken */
+    uint32_t heard;    /* the last call of the other end that the one who speaks has taken */
     struct seal nonce; /* of the one who speaks */
     struct seal seal;  /* over all before it and the other end's nonce */
 };

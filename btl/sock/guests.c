@@ -62,7 +62,7 @@ static void guest_welcome(struct sock_module *module, int fd)
     const struct seal none = {{0, 0}};
 
     guests_make_room();
-    struct sock_socket *guest = sock_socket_new(fd, ROLE_GUEST, module);
+    struct sock_socket *guest = sock_socket_new(fd, ROLE_GUEST, module, NULL);
     if (!guest) {
         close(fd);
         return;

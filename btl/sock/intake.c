@@ -15,8 +15,8 @@
 #define OWED_BYTES (24u << 10)
 
 static const size_t head_bytes[] = {[FRAME_MESSAGE] = sizeof(struct frame_header),
-                                    [FRAME_PUT] = sizeof(struct frame_header) +
-                                                  sizeof(struct frame_target),
+                                    [FRAME_PUT] =
+                                        sizeof(struct frame_header) + sizeof(struct frame_target),
                                     [FRAME_ACK] = sizeof(struct frame_header),
                                     [FRAME_BYE] = sizeof(struct frame_header)};
 
@@ -179,8 +179,7 @@ static void frame_take(struct taking *taking, unsigned char *bytes)
     if (header->kind == FRAME_MESSAGE)
         message_take(taking, header, bytes + sizeof(*header));
     else if (header->kind == FRAME_PUT)
-        put_begin(taking, header,
-                  (const struct frame_target *) (void *) (bytes + sizeof(*header)));
+        put_begin(taking, header, (const struct frame_target *) (void *) (bytes + sizeof(*header)));
 }
 
 /* How many bytes of the frame that begins with these are wanted in one piece; 0: it is none. */
@@ -342,11 +341,4 @@ void sock_intake_reset(sock_peer_t *peer)
     intake->have = intake->want = 0;
     intake->target_left = intake->padding_left = 0;
     intake->is_put = false;
-}
-
-void sock_intake_free(sock_peer_t *peer)
-{
-    free(peer->intake.bytes);
-    peer->intake.bytes = NULL;
-    peer->intake.room = 0;
 }

@@ -293,6 +293,11 @@ void sock_caller_event(struct sock_socket *socket)
 {
     sock_peer_t *peer = socket->peer;
 
+    OPAL_THREAD_LOCK(&peer->lock); /* until the thread that made it has put it there */
+    bool is_ours = peer->caller == socket;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (!is_ours)
+        return;
     if (!socket->is_connected) {
         int error = error_of(socket->fd);
         if (error != 0) {
@@ -311,8 +316,7 @@ void sock_caller_event(struct sock_socket *socket)
     else if (heard > 0 && waits_for_welcome)
         welcome_heard(peer, socket);
     else if (heard > 0 && socket->heard.magic == GREETING_MAGIC &&
-             socket->heard.version == GREETING_VERSION &&
-             socket->heard.kind == GREETING_CHALLENGE)
+             socket->heard.version == GREETING_VERSION && socket->heard.kind == GREETING_CHALLENGE)
         hello_say(peer, socket);
     else if (heard > 0) /* somebody else listens there */
         caller_failed(peer, 0);
@@ -322,8 +326,8 @@ void sock_caller_event(struct sock_socket *socket)
 static bool ours_counts(const sock_peer_t *peer)
 {
     const opal_process_name_t *us = &opal_proc_local_get()->proc_name;
-    bool is_smaller = us->jobid != peer->name.jobid ? us->jobid < peer->name.jobid
-                                                    : us->vpid < peer->name.vpid;
+    bool is_smaller =
+        us->jobid != peer->name.jobid ? us->jobid < peer->name.jobid : us->vpid < peer->name.vpid;
 
     return peer->caller && is_smaller && sock_now_ms() - peer->caller->since_ms < CALL_MS;
 }
@@ -345,9 +349,9 @@ static bool hello_is_good(sock_peer_t *peer, const struct greeting *hello)
         peer->fenced = true;
         sock_link_give_up(peer, "the other end has given it up");
     }
-    return sock_peer_state(peer) == PEER_UP && !peer->failure &&
-           hello->session == peer->session && (int32_t) (hello->call - peer->their_calls) > 0 &&
-           !ours_counts(peer) && !is_outdated(peer, hello);
+    return sock_peer_state(peer) == PEER_UP && !peer->failure && hello->session == peer->session &&
+           (int32_t) (hello->call - peer->their_calls) > 0 && !ours_counts(peer) &&
+           !is_outdated(peer, hello);
 }
 
 bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struct greeting *hello)

@@ -84,7 +84,7 @@ void sock_peers_free(struct sock_module *module)
         while (peer) {
             sock_peer_t *next = peer->next;
 
-            sock_intake_free(peer);
+            free(peer->intake.bytes);
             OBJ_DESTRUCT(&peer->sent);
             OBJ_DESTRUCT(&peer->pending);
             OBJ_DESTRUCT(&peer->lock);

@@ -42,7 +42,8 @@ static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
     return pairs[module->rail];
 }
 
-/* Under the peer's lock. False: it was given up, and the two ends do not know yet that both have. */
+/* Under the peer's lock. False: it was given up, and the two ends do not know yet that both have.
+ */
 static bool peer_revive(sock_peer_t *peer)
 {
     if (sock_peer_state(peer) == PEER_ENDED)

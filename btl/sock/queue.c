@@ -57,8 +57,8 @@ static void part_add(struct gathering *all, const void *bytes, size_t length, si
         *skip -= length;
         return;
     }
-    all->parts[all->count++] = (struct iovec){.iov_base = (unsigned char *) bytes + *skip,
-                                              .iov_len = length - *skip};
+    all->parts[all->count++] =
+        (struct iovec){.iov_base = (unsigned char *) bytes + *skip, .iov_len = length - *skip};
     all->bytes += length - *skip;
     *skip = 0;
 }
@@ -185,8 +185,7 @@ bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
 void sock_queue_rewind(sock_peer_t *peer)
 {
     /* Before those that were not written. */
-    opal_list_join(&peer->pending, opal_list_get_first(&peer->pending),
-                   &peer->sent);
+    opal_list_join(&peer->pending, opal_list_get_first(&peer->pending), &peer->sent);
     peer->written = 0;
     peer->ack_left = 0;
 }

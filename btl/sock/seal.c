@@ -45,7 +45,8 @@ static uint64_t result(const struct state *s)
 struct seal seal_make(const struct seal *key, const void *bytes, size_t length)
 {
     uint64_t low = le64toh(key->words[0]), high = le64toh(key->words[1]);
-    struct state s = {low ^ UINT64_C(0x736f6d6570736575), high ^ UINT64_C(0x646f72616e646f6d) ^ 0xee,
+    struct state s = {low ^ UINT64_C(0x736f6d6570736575),
+                      high ^ UINT64_C(0x646f72616e646f6d) ^ 0xee,
                       low ^ UINT64_C(0x6c7967656e657261), high ^ UINT64_C(0x7465646279746573)};
     const unsigned char *at = bytes;
     uint64_t word = 0;

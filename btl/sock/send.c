@@ -82,9 +82,8 @@ static struct sock_work *work_of(mca_btl_base_module_t *btl, sock_peer_t *peer,
                                  opal_convertor_t *convertor, const void *header,
                                  size_t header_size, size_t payload_size)
 {
-    mca_btl_base_descriptor_t *descriptor =
-        sock_work_alloc(btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size,
-                        MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    mca_btl_base_descriptor_t *descriptor = sock_work_alloc(
+        btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     size_t packed = payload_size;
 
     if (!descriptor)
@@ -93,8 +92,8 @@ static struct sock_work *work_of(mca_btl_base_module_t *btl, sock_peer_t *peer,
     memcpy(room, header, header_size);
     struct iovec part = {.iov_base = room + header_size, .iov_len = payload_size};
     uint32_t parts = 1;
-    if (payload_size != 0 && (opal_convertor_pack(convertor, &part, &parts, &packed) < 0 ||
-                              packed != payload_size)) {
+    if (payload_size != 0 &&
+        (opal_convertor_pack(convertor, &part, &parts, &packed) < 0 || packed != payload_size)) {
         sock_work_free(btl, descriptor);
         return NULL;
     }

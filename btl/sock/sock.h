@@ -61,7 +61,7 @@ struct frame_header {
     uint8_t flags;
     uint8_t reserved;
     uint32_t number; /* of messages and puts, from 1 */
-    uint32_t have; /* frames that the sender of this one has received */
+    uint32_t have;   /* frames that the sender of this one has received */
 };
 
 /* Where a put belongs, in memory that the receiver has registered. */
@@ -73,7 +73,7 @@ struct frame_target {
 };
 
 /* Frames begin at multiples of this, so that their bytes lie aligned in the receiver's buffer. */
-#define FRAME_ALIGNMENT 8u
+#define FRAME_ALIGNMENT       8u
 #define FRAME_PADDING(length) (-(size_t) (length) & (FRAME_ALIGNMENT - 1))
 
 /* --- registrations --- */
@@ -122,11 +122,11 @@ enum socket_role {
 /* P, but that a sending thread makes callers, and writes to links, under the peer's lock. */
 struct sock_socket {
     int fd;
-    uint8_t role; /* enum socket_role */
+    uint8_t role;      /* enum socket_role */
     bool is_connected; /* of callers: the kernel says so */
     struct sock_module *module;
     struct mca_btl_base_endpoint_t *peer; /* of callers and links */
-    struct greeting heard; /* `heard_bytes` of it have come */
+    struct greeting heard;                /* `heard_bytes` of it have come */
     size_t heard_bytes;
     struct seal nonce; /* ours */
     uint64_t since_ms;
@@ -135,7 +135,7 @@ struct sock_socket {
 
 /* What came of a frame that is not whole yet. P. */
 struct sock_intake {
-    unsigned char *bytes; /* a frame's, from its header on */
+    unsigned char *bytes;    /* a frame's, from its header on */
     size_t room, have, want; /* `want` 0: no frame is begun */
     unsigned char *target;   /* of a put whose target is known: where its next bytes belong, */
     size_t target_left;      /* how many they are, */
@@ -183,16 +183,16 @@ struct mca_btl_base_endpoint_t {
     opal_list_t sent;      /* those that were, in order, and may not have been received */
     size_t kept_bytes;     /* of both */
 
-    uint32_t have;      /* P, written under the lock: frames received */
-    uint32_t told;      /* under the lock: as the other end was told */
-    bool owes;          /* under the lock: the other end waits to be told; */
-    bool asks;          /* we wait, and it has not been asked */
-    uint8_t ack_left;   /* bytes of `ack` still to be written, before anything else; */
-    uint8_t bye_state;  /* 1: goodbye is to be said, 2: it was said */
+    uint32_t have;     /* P, written under the lock: frames received */
+    uint32_t told;     /* under the lock: as the other end was told */
+    bool owes;         /* under the lock: the other end waits to be told; */
+    bool asks;         /* we wait, and it has not been asked */
+    uint8_t ack_left;  /* bytes of `ack` still to be written, before anything else; */
+    uint8_t bye_state; /* 1: goodbye is to be said, 2: it was said */
     struct frame_header ack;
     size_t owed_bytes; /* P: received since it was told */
     uint64_t owed_since_ms;
-    bool is_hot;   /* P: it is read without asking the kernel first */
+    bool is_hot;        /* P: it is read without asking the kernel first */
     uint64_t probed_ms; /* P: when the kernel was last asked how the connection is */
     struct sock_intake intake;
     const char *failure; /* why it is to be given up, by a thread that does not poll; else NULL */
@@ -239,7 +239,7 @@ struct sock_state {
 
     int poll_fd;
     _Atomic bool polling;
-    _Atomic bool attention; /* a peer is to be given up */
+    _Atomic bool attention;    /* a peer is to be given up */
     _Atomic uint64_t clock_ms; /* sock_now_ms; from 1 */
     /* P from here on. */
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
@@ -330,7 +330,8 @@ bool sock_queue_is_empty(const sock_peer_t *peer);
 /* --- connections --- */
 
 /* sockets.c */
-struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_module *module);
+struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_module *module,
+                                    sock_peer_t *peer);
 /* P: closes it; the structure stays until no event can name it. */
 void sock_socket_close(struct sock_socket *socket);
 /* P: frees those that were closed before the last events were taken. */
@@ -397,7 +398,6 @@ int sock_intake_read(sock_peer_t *peer, const char **broken);
 void sock_intake_empty(sock_peer_t *peer);
 /* Throws away the frame that is not whole. */
 void sock_intake_reset(sock_peer_t *peer);
-void sock_intake_free(sock_peer_t *peer);
 
 /* --- entry --- */
 

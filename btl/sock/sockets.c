@@ -28,7 +28,8 @@ static int watch(struct sock_socket *socket, int operation, uint32_t events)
     return epoll_ctl(sock.poll_fd, operation, socket->fd, &event);
 }
 
-struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_module *module)
+struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_module *module,
+                                    sock_peer_t *peer)
 {
     struct sock_socket *made = calloc(1, sizeof(*made));
 
@@ -37,6 +38,7 @@ struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_m
     made->fd = fd;
     made->role = (uint8_t) role;
     made->module = module;
+    made->peer = peer;
     made->since_ms = sock_now_ms();
     if (watch(made, EPOLL_CTL_ADD, role == ROLE_CALLER ? EPOLLOUT : EPOLLIN) == 0)
         return made;
@@ -114,7 +116,7 @@ bool sock_listen(struct sock_module *module, struct sock_address *address, char 
 
     if (fd < 0 || bind(fd, (struct sockaddr *) &at, length) != 0 || listen(fd, SOMAXCONN) != 0 ||
         getsockname(fd, (struct sockaddr *) &at, &length) != 0 ||
-        !(module->listener = sock_socket_new(fd, ROLE_LISTENER, module))) {
+        !(module->listener = sock_socket_new(fd, ROLE_LISTENER, module, NULL))) {
         snprintf(why, room, "%s", strerror(errno));
         close_quietly(fd);
         return false;
@@ -137,12 +139,9 @@ struct sock_socket *sock_socket_call(sock_peer_t *peer)
         (void) setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     if (fd >= 0 && bind(fd, (struct sockaddr *) &from, from_length) == 0 &&
         (connect(fd, (struct sockaddr *) &to, to_length) == 0 || errno == EINPROGRESS))
-        made = sock_socket_new(fd, ROLE_CALLER, peer->module);
-    if (!made) {
+        made = sock_socket_new(fd, ROLE_CALLER, peer->module, peer);
+    if (!made)
         close_quietly(fd);
-        return NULL;
-    }
-    made->peer = peer;
     return made;
 }
 
@@ -187,8 +186,8 @@ bool sock_socket_is_cut(const struct sock_socket *socket)
 {
     struct tcp_info info;
 
-    return info_of(socket, &info) &&
-           (info.tcpi_retransmits >= 2 || info.tcpi_probes >= 2) && info.tcpi_last_ack_recv > 200;
+    return info_of(socket, &info) && (info.tcpi_retransmits >= 2 || info.tcpi_probes >= 2) &&
+           info.tcpi_last_ack_recv > 200;
 }
 
 double sock_socket_round_trip_s(const struct sock_socket *socket)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/compat/tsan.h"
 #include "opal/datatype/opal_convertor.h"
 
 static void work_construct(struct sock_work *work)
@@ -11,6 +12,7 @@ static void work_construct(struct sock_work *work)
     work->base.des_segments = &work->segment;
     work->base.des_segment_count = 1;
     work->base.order = MCA_BTL_NO_ORDER;
+    tsan_release(work); /* tsan_list_get */
 }
 
 OBJ_CLASS_INSTANCE(struct_sock_work, mca_btl_base_descriptor_t, work_construct, NULL);
@@ -52,7 +54,7 @@ mca_btl_base_descriptor_t *sock_work_alloc(mca_btl_base_module_t *btl, sock_peer
 
     if (OPAL_UNLIKELY(size > btl->btl_max_send_size))
         return NULL;
-    work = (struct sock_work *) opal_free_list_get(list);
+    work = (struct sock_work *) tsan_list_get(list);
     if (OPAL_UNLIKELY(!work))
         return NULL;
     work->list = list;
@@ -75,7 +77,7 @@ int sock_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descri
     struct sock_work *work = (struct sock_work *) descriptor;
 
     (void) btl;
-    opal_free_list_return(work->list, &work->base.super);
+    tsan_list_return(work->list, &work->base.super);
     return OPAL_SUCCESS;
 }
 

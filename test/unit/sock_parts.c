@@ -14,7 +14,8 @@
 
 static void seals_are_those_of_the_paper(void)
 {
-    /* Results for the key 00 01 .. 0f and the texts "", 00, 00 01, as their authors publish them. */
+    /* Results for the key 00 01 .. 0f and the texts "", 00, 00 01, as their authors publish them.
+     */
     static const unsigned char results[][16] = {
         {0xa3, 0x81, 0x7f, 0x04, 0xba, 0x25, 0xa8, 0xe6, 0x6d, 0xf6, 0x72, 0x14, 0xc7, 0x55, 0x02,
          0x93},
@@ -78,8 +79,8 @@ static void check_pairs(const char *what, const struct sock_address *ours, uint3
 
 static void addresses_are_paired(void)
 {
-    struct sock_address loopback = {.bytes = {127, 0, 0, 1}, .family = 4, .prefix = 8,
-                                    .is_loopback = 1};
+    struct sock_address loopback = {
+        .bytes = {127, 0, 0, 1}, .family = 4, .prefix = 8, .is_loopback = 1};
     const struct sock_address a[] = {loopback, address(1, 1, 24), address(2, 1, 24)};
     const struct sock_address b[] = {loopback, address(2, 2, 24), address(1, 2, 24)};
     const struct sock_address far[] = {address(7, 2, 24), address(8, 2, 24)};
@@ -99,10 +100,18 @@ static void wishes_are_checked(void)
     static const struct {
         const char *text;
         bool good;
-    } wishes[] = {{"auto", true},        {"eth0", true},        {"^docker0,10.0.0.0/8", true},
-                  {"fd00::/64", true},   {"", false},           {"^", false},
-                  {"eth0,,eth1", false}, {"10.0.0.0/33", false}, {"10.0.0/8", false},
-                  {"fd00::/129", false}, {"10.0.0.0/", false},  {"10.0.0.0/8x", false},
+    } wishes[] = {{"auto", true},
+                  {"eth0", true},
+                  {"^docker0,10.0.0.0/8", true},
+                  {"fd00::/64", true},
+                  {"", false},
+                  {"^", false},
+                  {"eth0,,eth1", false},
+                  {"10.0.0.0/33", false},
+                  {"10.0.0/8", false},
+                  {"fd00::/129", false},
+                  {"10.0.0.0/", false},
+                  {"10.0.0.0/8x", false},
                   {"an_interface_with_a_long_name", false}};
     char why[160];
 
@@ -164,9 +173,8 @@ static void connection_make(void)
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "a pair of sockets");
     peer = sock_peer_get(&module, &name);
     sock_peer_begin(peer, 1);
-    peer->link = sock_socket_new(ends[0], ROLE_LINK, &module);
+    peer->link = sock_socket_new(ends[0], ROLE_LINK, &module, peer);
     CHECK(peer->link != NULL, "a link");
-    peer->link->peer = peer;
     far_end = ends[1];
 }
 

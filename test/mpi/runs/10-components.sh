@@ -77,7 +77,7 @@ shown() {
 check "${prefix}shown.pml-multilane" shown pml multilane explain explain_file protocol rndv_bias \
     eager_lanes rndv_lanes unexpected_max failover suspect_ms lost_s lane_attr progress_thread \
     profile untested
-for component in shm verbs cuda; do
+for component in shm sock verbs cuda; do
     extra=
     [ $component = shm ] && extra=single_copy
     if [ -f "$component_dir/mca_btl_$component.so" ]; then
