@@ -46,4 +46,4 @@ done
 check "${prefix}sock.faults.point" sock_faults 3:50:500 2 point
 check "${prefix}sock.faults.request" sock_faults 3:50:500 3 request
 
-mpi_says sock.strangers 'a connection came from outside this job' 2 $sock -- strangers
+mpi_says sock.strangers 'strangers: [0-9]+ were closed' 2 $sock -- strangers
