@@ -48,7 +48,7 @@ def check_paths(document, text):
 
 def check_parameters(document, text, words, quoted):
     """Parameters and counters; a BTL's module has those that Open MPI registers as its fields."""
-    for prefix, name in sorted(set(re.findall(r"\b(pml_multilane|btl_(?:shm|verbs|cuda))_(\w+)",
+    for prefix, name in sorted(set(re.findall(r"\b(pml_multilane|btl_(?:shm|sock|verbs|cuda))_(\w+)",
                                               text))):
         if not {name, name.removeprefix("lane_")} & quoted and "btl_" + name not in words:
             problems.append(f"{document} names {prefix}_{name}, which no component registers")
