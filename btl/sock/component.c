@@ -45,7 +45,8 @@ static mca_btl_base_module_t module_template = {
     .btl_exclusivity = MCA_BTL_EXCLUSIVITY_LOW + 200,
     .btl_latency = 50,
     .btl_bandwidth = 0, /* the interface's own */
-    .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | COMPAT_BTL_FLAGS_REMOTE_COMPLETION,
+    .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE | MCA_BTL_FLAGS_PUT |
+                 COMPAT_BTL_FLAGS_REMOTE_COMPLETION,
     .btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t),
     .btl_put_limit = 1u << 20,
     .btl_get_local_registration_threshold = SIZE_MAX,

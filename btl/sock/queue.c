@@ -20,7 +20,7 @@ static struct frame_header *header_of(struct sock_work *work)
 
 static size_t padding_of(const struct sock_work *work)
 {
-    return work->payload ? FRAME_PADDING(work->payload_bytes) : 0;
+    return work->payload ? FRAME_PADDING(work->own_bytes + work->payload_bytes) : 0;
 }
 
 static size_t bytes_of(const struct sock_work *work)
@@ -122,7 +122,7 @@ static void advance(sock_peer_t *peer, size_t bytes)
         told(peer, header_of(work)->have);
         opal_list_remove_item(&peer->pending, &work->base.super.super);
         opal_list_append(&peer->sent, &work->base.super.super);
-        peer->asks |= work->base.des_cbfunc && !work->is_held;
+        peer->asks |= work->base.des_cbfunc && !work->is_held && !work->payload;
     }
 }
 

@@ -30,9 +30,11 @@ static int submit(sock_peer_t *peer, struct sock_work *work)
 
 static void message_header(struct sock_work *work, mca_btl_base_tag_t tag)
 {
-    size_t length = work->segment.seg_len, padding = FRAME_PADDING(length);
-    const struct frame_header header = {
-        .length = (uint32_t) length, .kind = FRAME_MESSAGE, .tag = tag};
+    size_t length = work->segment.seg_len, padding = work->payload ? 0 : FRAME_PADDING(length);
+    const struct frame_header header = {.length = (uint32_t) (length + work->payload_bytes),
+                                        .kind = FRAME_MESSAGE,
+                                        .tag = tag,
+                                        .flags = work->payload ? FRAME_WANTS_ACK : 0};
 
     memcpy(work->memory, &header, sizeof(header));
     memset(work->memory + sizeof(header) + length, 0, padding);
@@ -60,12 +62,13 @@ int sock_send_start(mca_btl_base_module_t *btl, sock_peer_t *peer,
                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
     struct sock_work *work = (struct sock_work *) descriptor;
-    bool is_ours = descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    /* What is not copied, or is freed by its owner, stays his until the other end has it. */
+    bool is_ours = (descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) && !work->payload;
 
     (void) btl;
     message_header(work, tag);
     OPAL_THREAD_LOCK(&peer->lock);
-    work->is_held = is_ours; /* what its owner frees stays his until the end */
+    work->is_held = is_ours;
     int status = submit(peer, work);
     /* Written wholly, as nothing is pending? */
     bool has_left =
@@ -148,6 +151,7 @@ int sock_send_put(mca_btl_base_module_t *btl, sock_peer_t *peer, void *local_add
     memcpy(work->memory, &header, sizeof(header));
     memcpy(work->memory + sizeof(header), &target, sizeof(target));
     work->own_bytes = sizeof(header) + sizeof(target);
+    work->is_put = true;
     work->payload = local_address;
     work->payload_bytes = size;
     work->local = local_address;

@@ -96,9 +96,11 @@ struct sock_work {
     bool is_held;     /* under the peer's lock: its owner is being told that it has left, */
     bool is_received; /* and meanwhile the other end has got it */
     size_t own_bytes; /* of `memory`: header and what follows it, with the padding of a message */
-    /* Of puts; null of messages. */
+    bool is_put;
+    /* Of puts, and of messages whose payload stays where it is; else null. */
     const unsigned char *payload;
     size_t payload_bytes;
+    /* Of puts. */
     void *local;
     mca_btl_base_registration_handle_t *local_handle;
     mca_btl_base_rdma_completion_fn_t callback;

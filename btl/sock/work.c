@@ -7,6 +7,9 @@
 #include "common/compat/tsan.h"
 #include "opal/datatype/opal_convertor.h"
 
+/* Shorter payloads are copied, so that their owner need not wait until the other end has them. */
+#define IN_PLACE_BYTES (16u << 10)
+
 static void work_construct(struct sock_work *work)
 {
     work->base.des_segments = &work->segment;
@@ -61,7 +64,7 @@ mca_btl_base_descriptor_t *sock_work_alloc(mca_btl_base_module_t *btl, sock_peer
     work->peer = peer;
     work->payload = NULL;
     work->payload_bytes = 0;
-    work->callback = NULL;
+    work->is_put = false;
     work->is_held = work->is_received = false;
     work->base.order = order;
     work->base.des_flags = flags;
@@ -91,16 +94,22 @@ mca_btl_base_descriptor_t *sock_work_prepare(mca_btl_base_module_t *btl, sock_pe
 
     if (OPAL_UNLIKELY(!descriptor))
         return NULL;
-    struct iovec part = {.iov_base =
-                             (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve,
-                         .iov_len = packed};
+    unsigned char *room = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
+    /* A convertor that need not pack says where the bytes are. */
+    bool stays = packed >= IN_PLACE_BYTES && !opal_convertor_need_buffers(convertor);
+    struct iovec part = {.iov_base = stays ? NULL : (void *) room, .iov_len = packed};
     uint32_t parts = 1;
     if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
         sock_work_free(btl, descriptor);
         return NULL;
     }
     *size = packed;
-    descriptor->des_segments[0].seg_len = reserve + packed;
+    descriptor->des_segments[0].seg_len = reserve + (stays ? 0 : packed);
+    if (stays) {
+        struct sock_work *work = (struct sock_work *) descriptor;
+        work->payload = part.iov_base;
+        work->payload_bytes = packed;
+    }
     return descriptor;
 }
 
@@ -111,7 +120,7 @@ void sock_work_complete(struct sock_work *work, int status)
     /* At the end of the module the callbacks may be gone. */
     bool tell = !peer->module->finalized;
 
-    if (!work->callback && !work->payload) {
+    if (!work->is_put) {
         bool ours = (work->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
 
         if (tell && work->base.des_cbfunc)
@@ -120,10 +129,9 @@ void sock_work_complete(struct sock_work *work, int status)
             sock_work_free(btl, &work->base);
         return;
     }
-    mca_btl_base_rdma_completion_fn_t callback = work->callback;
-    work->callback = NULL;
-    if (tell && callback)
-        callback(btl, peer, work->local, work->local_handle, work->context, work->data, status);
+    if (tell && work->callback)
+        work->callback(btl, peer, work->local, work->local_handle, work->context, work->data,
+                       status);
     sock_work_free(btl, &work->base);
 }
 
