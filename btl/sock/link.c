@@ -54,8 +54,10 @@ void sock_link_call(sock_peer_t *peer)
     if (peer->caller)
         return;
     if (peer->call_pause_ms == 0)
-        SOCK_VERBOSE("%s: calling process %s: %s", peer->module->device,
-                     OPAL_NAME_PRINT(peer->name), strerror(errno));
+        SOCK_SAY("process %s cannot be called by %s: %s. It is tried again, and what is sent to it "
+                 "waits%s.",
+                 OPAL_NAME_PRINT(peer->name), peer->module->device, strerror(errno),
+                 errno == EMFILE ? " (ulimit -n)" : "");
     peer->call_pause_ms = PAUSE_MOST_MS;
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }

@@ -26,6 +26,13 @@ sock_is_asked_for() {
 }
 check "${prefix}sock.only-if-named" sock_is_asked_for
 
+if grep -q '^00000000000000000000000000000001 ' /proc/net/if_inet6 2>/dev/null; then
+    # shellcheck disable=SC2086
+    mpi sock.ipv6 2 $sock --mca btl_sock_if ::1/128 -- point
+else
+    skip "${prefix}sock.ipv6" "the loopback interface has no address of IPv6"
+fi
+
 # Up to one call in fifty breaks the connection, at both ends.
 # shellcheck disable=SC2086
 sock_faults() { # SEED:BREAKS:SHORTS RANKS PROGRAM...
