@@ -203,6 +203,7 @@ static bool begin(void)
 
 static void end(void)
 {
+    (void) sock_wake_by(NULL);
     sock_guests_close();
     sock_sockets_free();
     sock_works_close();

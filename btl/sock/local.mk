@@ -24,6 +24,7 @@ libmultilane_sock_la_SOURCES = \
 	btl/sock/sock.c \
 	btl/sock/sock.h \
 	btl/sock/sockets.c \
+	btl/sock/wake.c \
 	btl/sock/work.c
 libmultilane_sock_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 mca_btl_sock_la_SOURCES = btl/sock/component.c

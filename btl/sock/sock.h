@@ -415,6 +415,10 @@ int sock_progress_peer(sock_peer_t *peer);
 /* Until nothing is kept for the peer, or `limit_ms` are over. */
 void sock_progress_drain(sock_peer_t *peer, uint64_t limit_ms);
 
+/* wake.c: the extension's rouse_by and will_sleep. */
+bool sock_wake_by(void (*rouse)(void));
+void sock_wake_arm(void);
+
 /* procs.c */
 BTL_FUNCTION(add_procs, sock_add_procs);
 BTL_FUNCTION(del_procs, sock_del_procs);

@@ -275,6 +275,11 @@ struct multilane_extension {
      * as long as looks so seldom are worth. A wait comes back by itself, and takes little at a
      * time. */
     void (*waits_at)(const _Atomic uint32_t *waits);
+    /* Both or neither, of a BTL that does not wake what sleeps by another BTL's `sleep`. After
+     * `rouse_by` it calls `rouse`, from a thread of its own, once for each call of `will_sleep`
+     * that finds something to read or is followed by that; NULL: no more. False: it cannot. */
+    bool (*rouse_by)(void (*rouse)(void));
+    void (*will_sleep)(void);
     /* Of a BTL whose messages pass through the kernel's connections: what the kernel has measured
      * of this one; 0: there is none yet. */
     double (*round_trip_s)(struct mca_btl_base_module_t *btl,

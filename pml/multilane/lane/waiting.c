@@ -4,9 +4,14 @@
  * stays as it is. */
 #include "lane/waiting.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <math.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/parameters.h"
@@ -41,6 +46,7 @@ static struct {
     bool all_wake;          /* all that may come wakes, and no other thread leaves work */
     uint64_t yield_ns;      /* YIELD_NS for these processes */
     const struct multilane_extension *sleeper; /* of the BTL that sleeps; NULL: none */
+    const struct multilane_extension *rouser;  /* of one that wakes by a thread; NULL: none */
     /* Threads of the program that wait, where there is a progress thread. Relaxed: it only sleeps
      * longer or shorter by it. */
     _Atomic int waiters;
@@ -96,18 +102,6 @@ enum waiting_for waiting_kind(size_t count, ompi_request_t *const *requests)
     return WAITING_MESSAGES;
 }
 
-void waiting_wake(void)
-{
-    waiter_me()->has_completed = true;
-    if (OPAL_LIKELY(!waited_others(&waited, my_number())))
-        return; /* none of them sleeps */
-    atomic_fetch_add_explicit(&waiting.completions, 1, memory_order_seq_cst); /* waiting_progress */
-    if (state.sleeper)
-        state.sleeper->wake();
-}
-
-/* --- the sleep -------------------------------------------------------------------------------- */
-
 static void sleep_deaf(uint32_t microseconds)
 {
     const struct timespec time = {.tv_nsec = (long) microseconds * 1000};
@@ -115,12 +109,49 @@ static void sleep_deaf(uint32_t microseconds)
     nanosleep(&time, NULL);
 }
 
+/* Where no BTL sleeps, threads sleep by the count itself. */
+static void count_wake(void)
+{
+    syscall(SYS_futex, &waiting.completions, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static bool count_sleep(uint32_t microseconds, uint32_t seen)
+{
+    const struct timespec time = {.tv_nsec = (long) microseconds * 1000};
+
+    if (syscall(SYS_futex, &waiting.completions, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0) != 0 &&
+        errno != EAGAIN && errno != ETIMEDOUT && errno != EINTR)
+        sleep_deaf(microseconds); /* the system refuses it */
+    return atomic_load_explicit(&waiting.completions, memory_order_relaxed) != seen;
+}
+
+/* Who sleeps is to look again. */
+static void rouse(void)
+{
+    atomic_fetch_add_explicit(&waiting.completions, 1, memory_order_seq_cst); /* waiting_progress */
+    if (state.sleeper)
+        state.sleeper->wake();
+    else
+        count_wake();
+}
+
+void waiting_wake(void)
+{
+    waiter_me()->has_completed = true;
+    if (OPAL_LIKELY(!waited_others(&waited, my_number())))
+        return; /* none of them sleeps */
+    rouse();
+}
+
+/* --- the sleep -------------------------------------------------------------------------------- */
+
 static bool sleep_for(const struct waiter *me, uint32_t microseconds)
 {
+    if (state.rouser)
+        state.rouser->will_sleep();
     if (state.sleeper)
         return state.sleeper->sleep(microseconds, &waiting.completions, me->seen);
-    sleep_deaf(microseconds);
-    return false;
+    return count_sleep(microseconds, me->seen);
 }
 
 static uint32_t sleep_length_us(enum waiting_for what, uint64_t waited_ns)
@@ -185,7 +216,7 @@ static void sleeper_find(void)
 {
     mca_btl_base_selected_module_t *selected;
 
-    state.sleeper = NULL;
+    state.sleeper = state.rouser = NULL;
     /* What another thread leaves to progress does not wake. */
     state.all_wake = !opal_using_threads();
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
@@ -193,6 +224,8 @@ static void sleeper_find(void)
         const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
         if (extension && extension->sleep)
             state.sleeper = extension;
+        else if (extension && extension->rouse_by && extension->rouse_by(rouse))
+            state.rouser = extension;
         else if (strcmp(lane_name_of(selected->btl_module), "self") != 0)
             state.all_wake = false;
     }
@@ -245,6 +278,8 @@ void waiting_end(void)
     if (!atomic_exchange_explicit(&state.installed, false, memory_order_relaxed))
         return;
     opal_progress_unregister(waiting_progress);
+    if (state.rouser)
+        (void) state.rouser->rouse_by(NULL);
     atomic_store_explicit(&waiting.shares, false, memory_order_relaxed);
     atomic_store_explicit(&waiting.counts, false, memory_order_relaxed);
 }

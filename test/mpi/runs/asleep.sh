@@ -17,10 +17,15 @@ asleep_runs() {
     local n kills=1
     asleep flood 5 -- asleep flood
     asleep threads 2 -- asleep threads
+    # A thread says that something has come over a socket, alone and beside shm's bell.
+    asleep_btl=self,sock asleep flood.sock 5 -- asleep flood
+    asleep_btl=self,sock asleep threads.sock 2 -- asleep threads
+    asleep_btl=self,shm,sock asleep threads.shm-sock 2 -- asleep threads
     [ "$sanitizer" = tsan ] && return
     asleep cpu 4 -- asleep cpu
     # Sockets are in Open MPI's event loop, which does not wake: short sleeps.
     asleep_btl=self,tcp asleep cpu.tcp 4 --mca btl_tcp_if_include lo -- asleep cpu
+    asleep_btl=self,sock asleep cpu.sock 4 -- asleep cpu
     asleep cpu.no-futex 4 -- "$build/test/mpi/shm_confine" no-futex "$build/test/mpi/asleep" cpu
     asleep test 2 -- asleep test
     asleep stop 4 -- asleep stop
