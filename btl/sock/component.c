@@ -48,7 +48,7 @@ static mca_btl_base_module_t module_template = {
     .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE | MCA_BTL_FLAGS_PUT |
                  COMPAT_BTL_FLAGS_REMOTE_COMPLETION,
     .btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t),
-    .btl_put_limit = 1u << 20,
+    .btl_put_limit = 512u << 10, /* the end of one is told while the next is on its way */
     .btl_get_local_registration_threshold = SIZE_MAX,
     .btl_put_local_registration_threshold = SIZE_MAX,
     .btl_eager_limit = 64 << 10,
