@@ -304,9 +304,10 @@ static bool round_trips_ask(const struct peer *peer, bool *all)
         struct lane *lane = &peer->lanes[i];
         if (!btl_is_of_sockets(lane->btl) || lane->round_trip_s > 0)
             continue;
-        lane->round_trip_s = round_trip_step(
-            lane->extension ? lane->extension->round_trip_s(lane->btl, lane->endpoint)
-                            : socket_round_trip(compat_tcp_socket(lane->btl, lane->endpoint)));
+        lane->round_trip_s =
+            round_trip_step(lane->extension && lane->extension->round_trip_s
+                                ? lane->extension->round_trip_s(lane->btl, lane->endpoint)
+                                : socket_round_trip(compat_tcp_socket(lane->btl, lane->endpoint)));
         is_new = is_new || lane->round_trip_s > 0;
         *all = *all && lane->round_trip_s > 0;
     }
