@@ -45,7 +45,7 @@ struct options {
 };
 
 static const struct effort efforts[] = {
-    {30, 7, UINT64_C(64) << 20}, {5, 3, UINT64_C(16) << 20}, {120, 15, UINT64_C(64) << 20}};
+    {30, 5, UINT64_C(64) << 20}, {5, 3, UINT64_C(16) << 20}, {120, 15, UINT64_C(64) << 20}};
 
 static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
 {
@@ -71,29 +71,6 @@ static int complain(const char *what, const char *why)
 {
     fprintf(stderr, "multilane-calibrate: %s%s\n", what, why);
     return EXIT_FAILED;
-}
-
-/* --- progress --------------------------------------------------------------------------------- */
-
-static struct {
-    const char *what;
-    double part_begin, part_end; /* of the whole, of what runs now */
-    bool is_terminal;
-} progress;
-
-static void progress_show(double part)
-{
-    static int shown = -1;
-    double whole = progress.part_begin + part * (progress.part_end - progress.part_begin);
-    int now = (int) (whole * 40);
-    if (!progress.is_terminal || now == shown)
-        return;
-    shown = now;
-    fprintf(stderr, "\r[%-40.*s] %3.0f %% %-24.24s", now,
-            "########################################", whole * 100, progress.what);
-    if (part >= 1 && progress.part_end >= 1)
-        fprintf(stderr, "\r%-76s\r", "");
-    fflush(stderr);
 }
 
 /* --- what is measured ------------------------------------------------------------------------- */
@@ -185,14 +162,15 @@ static void lane_measure(struct calibration *calibration, const struct placed_pe
         complain(result->lane.name, ": several lanes have this name; the first one was measured");
         return;
     }
-    progress.what = result->lane.name;
     measure_registration(calibration->traffic.pml, peer->rank, index, &result->lane);
     for (int attempt = 0; attempt < ATTEMPTS && !result->good; attempt++) {
         measure_lane(&calibration->traffic, peer->rank, index, &calibration->options.effort,
-                     seconds, progress_show, &result->times);
+                     seconds, &result->times);
         lane_save(calibration, result);
     }
     calibration->result_count++;
+    report_lane(stdout, result, &calibration->around);
+    fflush(stdout);
     if (result->good)
         calibration->profile.lanes[calibration->profile.lane_count++] = result->lane;
 }
@@ -239,21 +217,12 @@ static void measure_all(struct calibration *calibration)
     for (int i = 0; i < count; i++)
         for (uint32_t j = 0; j < peers[i].lane_count; j++)
             lanes += is_measured(&peers[i].lanes[j]);
-    double done = 0;
     for (int i = 0; i < count; i++)
-        for (uint32_t j = 0; j < peers[i].lane_count; j++) {
-            if (!is_measured(&peers[i].lanes[j]))
-                continue;
-            progress.part_begin = done / lanes;
-            progress.part_end = (done + 1) / lanes;
-            lane_measure(calibration, &peers[i], j, seconds / lanes);
-            done++;
-        }
-    for (uint32_t i = 0; i < calibration->result_count; i++)
-        report_lane(stdout, &calibration->results[i], &calibration->around);
+        for (uint32_t j = 0; j < peers[i].lane_count; j++)
+            if (is_measured(&peers[i].lanes[j]))
+                lane_measure(calibration, &peers[i], j, seconds / lanes);
     for (int i = 0; i < count; i++)
         together_measure(calibration, &peers[i]);
-    progress_show(1);
     free(peers);
 }
 
@@ -352,7 +321,6 @@ static int calibrate(struct calibration *calibration)
     calibration->results = calloc(RESULTS_MAX, sizeof(*calibration->results));
     if (!calibration->results)
         return complain("no memory for samples", "");
-    progress.is_terminal = isatty(2);
     measure_all(calibration);
     if (calibration->options.device)
         device_report(&calibration->device, &calibration->profile);

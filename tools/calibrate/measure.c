@@ -36,7 +36,7 @@ double measure_bandwidth(struct traffic *traffic, int peer, uint32_t lanes)
 #define MESSAGES 16
 /* Of long ones: as few as say something, and no more of them than this part of the time allows. */
 #define MESSAGES_LONG 8
-#define LONG_PART     0.05
+#define LONG_PART     0.03
 
 #define ROUNDS_MOST 16
 
@@ -98,7 +98,7 @@ static bool is_known(const struct visits *visits, int protocol, uint32_t bucket,
 }
 
 static void visits_round(struct visits *visits, const struct effort *effort, int round,
-                         progress_function progress, struct lane_times *out)
+                         struct lane_times *out)
 {
     for (uint32_t bucket = 0; UINT64_C(1) << bucket <= effort->largest_bytes; bucket++) {
         for (int i = 0; i < MODEL_PROTOCOLS; i++) {
@@ -106,12 +106,11 @@ static void visits_round(struct visits *visits, const struct effort *effort, int
             if (!is_known(visits, i, bucket, round))
                 visit(visits, bucket, out);
         }
-        progress((round + bucket / log2((double) effort->largest_bytes)) / effort->rounds);
     }
 }
 
 void measure_lane(struct traffic *traffic, int peer, uint32_t index, const struct effort *effort,
-                  double seconds, progress_function progress, struct lane_times *times)
+                  double seconds, struct lane_times *times)
 {
     static struct visits visits;
     memset(times, 0, sizeof(*times));
@@ -123,7 +122,7 @@ void measure_lane(struct traffic *traffic, int peer, uint32_t index, const struc
     (void) measure_bandwidth(traffic, peer, UINT32_C(1) << index);
     double until = seconds_now() + seconds;
     for (int round = 0; round < effort->rounds && (!round || seconds_now() < until); round++)
-        visits_round(&visits, effort, round, progress, times);
+        visits_round(&visits, effort, round, times);
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
         for (int j = 0; j < LEARNED_BUCKETS; j++)
             if (visits.count[i][j]) {

@@ -14,11 +14,9 @@ struct effort {
     uint64_t largest_bytes; /* of a message */
 };
 
-typedef void (*progress_function)(double part);
-
 /* Every protocol of one lane, sizes by turns. */
 void measure_lane(struct traffic *traffic, int peer, uint32_t index, const struct effort *effort,
-                  double seconds, progress_function progress, struct lane_times *times);
+                  double seconds, struct lane_times *times);
 
 /* How far apart the times of one size are, as a part of their median: the median of all sizes. */
 double measure_unsteady(const struct lane_times *times);
