@@ -390,6 +390,8 @@ int main(int argc, char **argv)
               stdout);
         return EXIT_SUCCESS;
     }
+    if (is_good && calibration.options.device)
+        device_prepare();
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &traffic->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &traffic->ranks);
@@ -408,7 +410,7 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (calibration.options.device)
-        device_calibrate(&calibration.device);
+        device_calibrate(traffic->pml, &calibration.device);
     if (!traffic_begin(traffic, calibration.options.effort.largest_bytes, &error)) {
         complain(error.text, "");
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
