@@ -67,52 +67,126 @@ static double time_at(const struct lane_times *times, const struct parts *parts,
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-/* The last size before this one, and what it took; `seconds` below 0: there is none. */
-struct node {
-    double bytes, seconds;
+/* A line may pass the times of sizes between its ends by this part: as near as times are known. */
+#define NEAR 0.05
+/* rndv-am is quicker than an eager message where it takes at most this part, noise apart. */
+#define QUICKER 0.95
+
+/* Where messages of one size get their line from. */
+enum rule { BY_EAGER, BY_AM_FOR_BOTH, BY_RNDV };
+
+struct curve {
+    uint32_t count;
+    struct node {
+        double bytes, seconds;
+        double am_s; /* of rndv-am; below 0: not measured */
+        enum rule rule;
+    } nodes[LEARNED_BUCKETS];
 };
 
-/* What a line through both has at 0 bytes. Where the second took less, the line is flat; where it
- * would begin below 0, it begins there and meets the second. */
-static double fixed_of(struct node before, double bytes, double seconds)
+static void node_add(struct curve *curve, uint32_t bucket, double seconds, double am_s,
+                     enum rule rule)
 {
-    double growth = fmax(0, (seconds - before.seconds) / (bytes - before.bytes));
-    return before.seconds < 0 ? 0 : fmax(0, seconds - growth * bytes);
+    curve->nodes[curve->count++] = (struct node){exp2(bucket), seconds, am_s, rule};
 }
 
-/* A range that ends at this size, where such a line with such a beginning takes so long. */
-static void range_set(struct model_lane_range *range, double bytes, double seconds, double fixed_s,
-                      double latency_s, double overhead_s)
+/* Through two sizes; flat where the second took less, from 0 on where it would begin below. */
+static struct cost_line line_through(const struct node *first, const struct node *last)
 {
-    range->largest_bytes = (uint64_t) bytes;
-    range->bandwidth_bytes_s = fmin(BANDWIDTH_MOST, bytes / fmax(seconds - fixed_s, 1e-30));
-    range->latency_s = latency_s;
-    model_overhead_divide(overhead_s, &range->overhead_send_s, &range->overhead_receive_s);
+    double growth = fmax(0, (last->seconds - first->seconds) / (last->bytes - first->bytes));
+    double fixed_s = fmax(0, last->seconds - growth * last->bytes);
+    return (struct cost_line){fixed_s, (last->seconds - fixed_s) / last->bytes};
 }
 
-/* As the last one, which holds the registration of the way. */
-static struct model_lane_range range_like(const struct model_lane_cost *cost)
+/* Eager: over + size / bw. rndv-am: 4 lat + 3 over + size / bw. The latency with which the second
+ * takes what it took. */
+static double latency_at(const struct node *node, double over_s)
 {
-    struct model_lane_range range = {.reg_cost_s = 0};
-    if (cost->range_count) {
-        range.reg_cost_s = cost->ranges[cost->range_count - 1].reg_cost_s;
-        range.reg_growth_s_byte = cost->ranges[cost->range_count - 1].reg_growth_s_byte;
+    return fmax(0, node->am_s - node->seconds - 2 * over_s) / 4;
+}
+
+/* The least of all sizes of a line, as others may have been disturbed; of none `before_s`. */
+static double latency_of(const struct curve *curve, uint32_t first, uint32_t last, double over_s,
+                         double before_s)
+{
+    double least_s = INFINITY;
+    for (uint32_t i = first + 1; i <= last; i++)
+        if (curve->nodes[i].am_s >= 0)
+            least_s = fmin(least_s, latency_at(&curve->nodes[i], over_s));
+    return isfinite(least_s) ? least_s : before_s;
+}
+
+/* Is the line near all sizes from `first` to `last`, for both protocols? */
+static bool is_near(const struct curve *curve, uint32_t first, uint32_t last)
+{
+    struct cost_line line = line_through(&curve->nodes[first], &curve->nodes[last]);
+    double latency_s = latency_of(curve, first, last, line.fixed_s, 0);
+    bool is_good = true;
+    for (uint32_t i = first + 1; i <= last; i++) {
+        const struct node *node = &curve->nodes[i];
+        double seconds = line.fixed_s + node->bytes * line.growth_s_byte;
+        is_good = is_good && fabs(seconds - node->seconds) <= NEAR * node->seconds;
+        if (node->am_s >= 0)
+            is_good =
+                is_good && 4 * (latency_at(node, line.fixed_s) - latency_s) <= NEAR * node->am_s;
     }
-    return range;
+    return is_good;
 }
 
-/* The last line goes on beyond what was measured; one that is flat would make larger messages free.
- */
-static void way_end(struct model_lane *lane, enum model_way way, struct node last_node,
-                    struct model_lane_cost *cost)
+/* The last size of the longest line from the size `first`. */
+static uint32_t line_end(const struct curve *curve, uint32_t first)
 {
-    if (!cost->range_count)
+    uint32_t end = first + 1;
+    while (end + 1 < curve->count && curve->nodes[end + 1].rule == curve->nodes[end].rule &&
+           is_near(curve, first, end + 1))
+        end++;
+    return end;
+}
+
+/* A rendezvous takes so long for no bytes: 4 lat + 3 over. */
+static void handshake_set(struct model_lane_range *range, double fixed_s, double over_s)
+{
+    double over = fmin(over_s, fixed_s / 3);
+    range->latency_s = fmax(0, fixed_s - 3 * over) / 4;
+    model_overhead_divide(over, &range->overhead_send_s, &range->overhead_receive_s);
+}
+
+/* A range for each line. With the registration that the way has. */
+static void way_set(const struct curve *curve, enum model_way way, struct model_lane *lane)
+{
+    struct model_lane_cost *cost = &lane->cost[way];
+    struct model_lane_range range = {.reg_cost_s = 0};
+    double latency_s = 0, over_s = 0;
+    if (curve->count < 2)
         return;
-    struct model_lane_range *last = &cost->ranges[cost->range_count - 1];
-    if (last->bandwidth_bytes_s >= BANDWIDTH_MOST)
-        range_set(last, last_node.bytes, last_node.seconds, 0, 0, 0);
-    last->largest_bytes = UINT64_MAX;
-    lane->cost[way] = *cost;
+    if (cost->range_count)
+        range = cost->ranges[cost->range_count - 1];
+    cost->range_count = 0;
+    for (uint32_t first = 0, last; first + 1 < curve->count; first = last) {
+        last = line_end(curve, first);
+        const struct node *end = &curve->nodes[last];
+        struct cost_line line = line_through(&curve->nodes[first], end);
+        const struct model_lane_range *send =
+            model_lane_range_at(lane, MODEL_BY_SEND, (uint64_t) end->bytes);
+        bool is_last = last + 1 == curve->count;
+        /* The last line goes on: a flat one would make larger messages free. */
+        if (end->rule == BY_AM_FOR_BOTH ||
+            (is_last && line.growth_s_byte * end->bytes < NEAR * end->seconds))
+            line = (struct cost_line){0, end->seconds / end->bytes};
+        if (end->rule == BY_EAGER) {
+            over_s = line.fixed_s;
+            range.latency_s = latency_s = latency_of(curve, first, last, over_s, latency_s);
+            model_overhead_divide(over_s, &range.overhead_send_s, &range.overhead_receive_s);
+        } else {
+            if (way != MODEL_BY_SEND)
+                over_s =
+                    (line.fixed_s - 4 * fmin(send ? send->latency_s : 0, line.fixed_s / 4)) / 3;
+            handshake_set(&range, line.fixed_s, over_s);
+        }
+        range.largest_bytes = is_last ? UINT64_MAX : (uint64_t) end->bytes;
+        range.bandwidth_bytes_s = fmin(BANDWIDTH_MOST, 1 / line.growth_s_byte);
+        cost->ranges[cost->range_count++] = range;
+    }
 }
 
 static double eager_at(const struct lane_times *times, const struct parts *parts, uint32_t bucket)
@@ -123,65 +197,33 @@ static double eager_at(const struct lane_times *times, const struct parts *parts
     return seconds;
 }
 
-/* Eager: over + size / bw. rndv-am: 4 lat + 3 over + size / bw. Where rndv-am was
- * quicker, which that cannot say, its time stands for both, as what the bytes took. */
 static void sends_set(const struct lane_times *times, const struct parts *parts,
                       struct model_lane *lane)
 {
-    struct model_lane_cost cost = {.range_count = 0};
-    struct node before_eager = {0, -1}, before_am = {0, -1};
-    double latency_s = 0, over_s = 0;
+    struct curve curve = {.count = 0};
     for (uint32_t bucket = 0; bucket < LEARNED_BUCKETS; bucket++) {
-        double bytes = exp2(bucket);
         double eager_s = eager_at(times, parts, bucket);
         double am_s = time_at(times, parts, MODEL_RNDV_AM, bucket);
-        struct model_lane_range *range = &cost.ranges[cost.range_count];
-        bool has_line = eager_s >= 0 ? before_eager.seconds >= 0 : before_am.seconds >= 0;
-        *range = range_like(&lane->cost[MODEL_BY_SEND]);
-        if (eager_s >= 0 && has_line) {
-            bool am_wins = am_s >= 0 && am_s * parts->around->bias <= eager_s;
-            over_s = am_wins ? 0 : fixed_of(before_eager, bytes, eager_s);
-            if (am_s >= 0)
-                latency_s = fmax(0, am_s - eager_s - 2 * over_s) / 4;
-            range_set(range, bytes, am_wins ? am_s : eager_s, over_s, latency_s, over_s);
-        } else if (am_s >= 0 && has_line) {
-            double fixed_s = fixed_of(before_am, bytes, am_s);
-            over_s = fmin(over_s, fixed_s / 3);
-            range_set(range, bytes, am_s, fixed_s, (fixed_s - 3 * over_s) / 4, over_s);
-        } else {
-            has_line = false;
-        }
-        cost.range_count += has_line;
-        before_eager = eager_s >= 0 ? (struct node){bytes, eager_s} : before_eager;
-        before_am = am_s >= 0 ? (struct node){bytes, am_s} : before_am;
+        if (am_s >= 0 && am_s <= QUICKER * eager_s) /* the model cannot say that */
+            node_add(&curve, bucket, am_s, -1, BY_AM_FOR_BOTH);
+        else if (eager_s >= 0)
+            node_add(&curve, bucket, eager_s, am_s, BY_EAGER);
+        else if (am_s >= 0)
+            node_add(&curve, bucket, am_s, -1, BY_RNDV);
     }
-    way_end(lane, MODEL_BY_SEND, before_eager.bytes > before_am.bytes ? before_eager : before_am,
-            &cost);
+    way_set(&curve, MODEL_BY_SEND, lane);
 }
 
-/* 4 lat + 3 over + size / bw. */
 static void moves_set(const struct lane_times *times, const struct parts *parts, uint32_t protocol,
                       enum model_way way, struct model_lane *lane)
 {
-    struct model_lane_cost cost = {.range_count = 0};
-    struct node before = {0, -1};
+    struct curve curve = {.count = 0};
     for (uint32_t bucket = 0; bucket < LEARNED_BUCKETS; bucket++) {
-        double bytes = exp2(bucket), seconds = time_at(times, parts, protocol, bucket);
-        struct model_lane_range *range = &cost.ranges[cost.range_count];
-        if (seconds < 0)
-            continue;
-        if (before.seconds >= 0) {
-            const struct model_lane_range *send =
-                model_lane_range_at(lane, MODEL_BY_SEND, (uint64_t) bytes);
-            double fixed_s = fixed_of(before, bytes, seconds);
-            double latency_s = send ? fmin(send->latency_s, fixed_s / 4) : 0;
-            *range = range_like(&lane->cost[way]);
-            range_set(range, bytes, seconds, fixed_s, latency_s, (fixed_s - 4 * latency_s) / 3);
-            cost.range_count++;
-        }
-        before = (struct node){bytes, seconds};
+        double seconds = time_at(times, parts, protocol, bucket);
+        if (seconds >= 0)
+            node_add(&curve, bucket, seconds, -1, BY_RNDV);
     }
-    way_end(lane, way, before, &cost);
+    way_set(&curve, way, lane);
 }
 
 bool lane_of_times(const struct lane_times *times, const struct model_surroundings *around,

@@ -22,10 +22,12 @@ struct lane_times {
     struct lane_time at[MODEL_PROTOCOLS][LEARNED_BUCKETS];
 };
 
-/* Replaces the costs of `lane`: a line from each size to the next, for
+/* Replaces the costs of `lane`: as few lines as pass all times within 5 %, each from one size to
+ * another, for
  *
  *   sends    through the times of the first eager protocol of the table that carries the size, the
- *            latency from what rndv-am takes more; above all of them through those of rndv-am
+ *            latency from what rndv-am takes more; through those of rndv-am where it is the
+ *            quicker one, and above all eager ones
  *   gets     through those of rndv-get, puts rndv-put, both ends rndv-both; as much of a handshake
  *            is latency as of sends
  *
