@@ -116,8 +116,8 @@ static int placed_peers_find(const struct traffic *traffic,
     return count;
 }
 
-/* Of a lane that half of the messages of a size are farther apart than this, in the median of all
- * sizes, something else was measured; it is measured again so often before it is given up. */
+/* Of a lane whose times of one size are farther apart than this, in the median of all sizes,
+ * something else was measured; it is measured again so often before it is given up. */
 #define UNSTEADY 0.5
 #define ATTEMPTS 3
 
@@ -138,7 +138,7 @@ static void lane_save(struct calibration *calibration, struct lane_result *resul
     if (!isfinite(unsteady))
         model_fail(&result->why, "too few of its messages could be timed");
     else if (!result->good)
-        model_fail(&result->why, "half of the times of one size lie %.0f %% apart", 100 * unsteady);
+        model_fail(&result->why, "the times of one size lie %.0f %% apart", 100 * unsteady);
     else
         result->good =
             lane_of_times(&result->times, &calibration->around, &result->lane, &result->why);

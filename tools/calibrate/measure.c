@@ -38,16 +38,13 @@ double measure_bandwidth(struct traffic *traffic, int peer, uint32_t lanes)
 #define MESSAGES_LONG 8
 #define LONG_PART     0.03
 
-#define ROUNDS_MOST 16
-
 struct visits {
     struct traffic *traffic;
     struct traffic_way way;
     double slot_s;                  /* for one visit */
-    bool is_ended[MODEL_PROTOCOLS]; /* larger messages take too long */
-    uint32_t count[MODEL_PROTOCOLS][LEARNED_BUCKETS];
-    double seconds[MODEL_PROTOCOLS][LEARNED_BUCKETS][ROUNDS_MOST];
-    double spread_s[MODEL_PROTOCOLS][LEARNED_BUCKETS][ROUNDS_MOST];
+    bool is_ended[MODEL_PROTOCOLS]; /* in this round larger messages take too long */
+    double most_s[MODEL_PROTOCOLS][LEARNED_BUCKETS]; /* of the slowest round */
+    struct lane_times *times;
 };
 
 static bool carries(const struct visits *visits, uint64_t bytes)
@@ -67,68 +64,72 @@ static bool is_visited(const struct visits *visits, uint32_t bucket)
     return bucket == 0 || (bucket == 3 && is_eager) || bucket >= 6;
 }
 
-static void visit(struct visits *visits, uint32_t bucket, struct lane_times *out)
+/* Of two rounds the quicker one counts: what disturbs one only ever adds time. */
+static void round_add(struct visits *visits, uint32_t bucket, const struct multilane_times *times)
+{
+    struct lane_time *time = &visits->times->at[visits->way.protocol][bucket];
+    double *most_s = &visits->most_s[visits->way.protocol][bucket];
+    if (!time->messages || times->seconds < time->seconds) {
+        time->seconds = times->seconds;
+        time->spread_s = times->spread_s;
+    }
+    *most_s = fmax(*most_s, times->seconds);
+    time->messages += times->messages;
+}
+
+static void visit(struct visits *visits, uint32_t bucket)
 {
     int protocol = visits->way.protocol;
-    uint32_t *count = &visits->count[protocol][bucket];
+    const struct lane_time *at = visits->times->at[protocol];
     struct multilane_times times;
-    bool was_half = bucket && visits->count[protocol][bucket - 1];
-    double half_s = was_half ? visits->seconds[protocol][bucket - 1][0] : 0;
-    double expected_s = fmax(half_s, 2 * half_s - visits->seconds[protocol][0][0]);
+    double half_s = bucket && at[bucket - 1].messages ? at[bucket - 1].seconds : 0;
+    double expected_s = fmax(half_s, 2 * half_s - at[0].seconds);
     int messages = MESSAGES * expected_s > visits->slot_s ? MESSAGES_LONG : MESSAGES;
     visits->is_ended[protocol] =
         visits->is_ended[protocol] || messages * expected_s > visits->slot_s;
-    if (visits->is_ended[protocol] || !is_visited(visits, bucket) ||
-        !carries(visits, UINT64_C(1) << bucket) ||
-        !traffic_send(visits->traffic, &visits->way, UINT64_C(1) << bucket, messages, &times))
-        return;
-    visits->seconds[protocol][bucket][*count] = times.seconds;
-    visits->spread_s[protocol][bucket][*count] = times.spread_s;
-    ++*count;
-    out->at[protocol][bucket].messages += times.messages;
+    if (!visits->is_ended[protocol] && is_visited(visits, bucket) &&
+        carries(visits, UINT64_C(1) << bucket) &&
+        traffic_send(visits->traffic, &visits->way, UINT64_C(1) << bucket, messages, &times))
+        round_add(visits, bucket, &times);
 }
 
 /* The lines of eager protocols are one: the first that carries a size stands for it. */
-static bool is_known(const struct visits *visits, int protocol, uint32_t bucket, int round)
+static bool is_known(const struct visits *visits, int protocol, uint32_t bucket)
 {
     bool is_known = false;
     for (int i = 0; i < protocol && model_protocols[protocol]->kind == MODEL_EAGER; i++)
-        is_known = is_known || visits->count[i][bucket] > (uint32_t) round;
+        is_known = is_known || visits->times->at[i][bucket].messages;
     return is_known;
 }
 
-static void visits_round(struct visits *visits, const struct effort *effort, int round,
-                         struct lane_times *out)
+static void visits_round(struct visits *visits, const struct effort *effort)
 {
-    for (uint32_t bucket = 0; UINT64_C(1) << bucket <= effort->largest_bytes; bucket++) {
+    memset(visits->is_ended, 0, sizeof(visits->is_ended));
+    for (uint32_t bucket = 0; UINT64_C(1) << bucket <= effort->largest_bytes; bucket++)
         for (int i = 0; i < MODEL_PROTOCOLS; i++) {
             visits->way.protocol = i;
-            if (!is_known(visits, i, bucket, round))
-                visit(visits, bucket, out);
+            if (!is_known(visits, i, bucket))
+                visit(visits, bucket);
         }
-    }
 }
 
 void measure_lane(struct traffic *traffic, int peer, uint32_t index, const struct effort *effort,
                   double seconds, struct lane_times *times)
 {
-    static struct visits visits;
+    struct visits visits = {.traffic = traffic,
+                            .way = {.peer = peer, .lanes = UINT32_C(1) << index},
+                            .slot_s = LONG_PART * seconds,
+                            .times = times};
     memset(times, 0, sizeof(*times));
-    memset(&visits, 0, sizeof(visits));
-    visits.traffic = traffic;
-    visits.way = (struct traffic_way){.peer = peer, .lanes = UINT32_C(1) << index};
-    visits.slot_s = LONG_PART * seconds;
     /* With its first messages a lane connects, and tells its round trip. */
     (void) measure_bandwidth(traffic, peer, UINT32_C(1) << index);
     double until = seconds_now() + seconds;
     for (int round = 0; round < effort->rounds && (!round || seconds_now() < until); round++)
-        visits_round(&visits, effort, round, times);
+        visits_round(&visits, effort);
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
         for (int j = 0; j < LEARNED_BUCKETS; j++)
-            if (visits.count[i][j]) {
-                times->at[i][j].seconds = median_of(visits.seconds[i][j], visits.count[i][j]);
-                times->at[i][j].spread_s = median_of(visits.spread_s[i][j], visits.count[i][j]);
-            }
+            times->at[i][j].spread_s =
+                fmax(times->at[i][j].spread_s, visits.most_s[i][j] - times->at[i][j].seconds);
 }
 
 double measure_unsteady(const struct lane_times *times)

@@ -18,7 +18,7 @@ struct effort {
 void measure_lane(struct traffic *traffic, int peer, uint32_t index, const struct effort *effort,
                   double seconds, struct lane_times *times);
 
-/* How far apart the times of one size are, as a part of their median: the median of all sizes. */
+/* How far apart the times of one size are, as a part of what counts: the median of all sizes. */
 double measure_unsteady(const struct lane_times *times);
 
 /* Bandwidth of large messages that go at once over these lanes, bytes a second. */

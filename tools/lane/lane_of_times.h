@@ -13,8 +13,8 @@
 /* Messages of one protocol and one size. */
 struct lane_time {
     uint32_t messages; /* 0: none went this way, and what follows says nothing */
-    double seconds;    /* the median */
-    double spread_s;   /* of the middle half */
+    double seconds;    /* the median of the quickest round */
+    double spread_s;   /* of the middle half of its times, or of the medians of all rounds */
 };
 
 /* Bucket k is of messages of 2^k bytes. */
