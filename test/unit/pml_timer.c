@@ -171,8 +171,15 @@ static void a_program_that_measures_has_each_timed(void)
     struct wire_handle handle = {0};
     begin(0, 0);
     class_now()->is_measured = true;
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 256; i++) {
         CHECK(send_one(BYTES, &handle), "message %d does not ask", i);
+        standin_now_ns += 1000;
+        answer(1, handle, standin_now_ns - 1);
+    }
+    const struct route *route = route_used(CLASS_CONTIGUOUS, BYTES);
+    CHECK(range_of(route, BYTES)->taken == 256, "%u taken", range_of(route, BYTES)->taken);
+    learning_forget(class_now());
+    CHECK(!range_of(route, BYTES), "it is remembered");
     job_end();
 }
 
