@@ -153,16 +153,13 @@ bool traffic_send(struct traffic *traffic, const struct traffic_way *way, uint64
     return traffic->pml->times(way->peer, bytes, times) == 0 && times->seconds > 0;
 }
 
-double traffic_windows(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes,
-                       int count)
+double traffic_window(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes)
 {
-    const struct order order = {way->protocol, way->lanes, count, true, bytes};
-    double start = seconds_now();
+    const struct order order = {way->protocol, way->lanes, 1, true, bytes};
     order_give(traffic, way, &order);
-    for (int i = 0; i < count; i++) {
-        ready_from(way->peer);
-        window_send(traffic, &order, way->peer);
-    }
+    ready_from(way->peer); /* until then it may have slept */
+    double start = seconds_now();
+    window_send(traffic, &order, way->peer);
     ready_from(way->peer);
     return seconds_now() - start;
 }

@@ -31,10 +31,9 @@ struct traffic_way {
 bool traffic_send(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes, int count,
                   struct multilane_times *times);
 
-/* Rank 0: so many times TRAFFIC_WINDOW at once; what all took, in seconds. */
+/* Rank 0: TRAFFIC_WINDOW at once; what all took, in seconds. */
 #define TRAFFIC_WINDOW 32
-double traffic_windows(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes,
-                       int count);
+double traffic_window(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes);
 
 double seconds_now(void);
 
