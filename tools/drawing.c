@@ -33,12 +33,20 @@ struct drawing {
 
 /* --- times and scales ------------------------------------------------------------------------- */
 
+static bool was_measured(const struct lane_times *times, int protocol)
+{
+    bool was = false;
+    for (int i = 0; i < LEARNED_BUCKETS; i++)
+        was = was || times->at[protocol][i].messages;
+    return was;
+}
+
 /* The plan's time (`protocol` below 0), or that of one protocol; below 0: there is none. */
 static double time_at(const struct drawing_panel *panel, int protocol, uint64_t bytes)
 {
     struct plan_entry entry;
     struct cost cost;
-    if (!panel->plan || (protocol >= 0 && panel->curves && !panel->curves[protocol].count))
+    if (!panel->plan || (protocol >= 0 && panel->times && !was_measured(panel->times, protocol)))
         return -1;
     bool carries =
         protocol < 0
@@ -56,11 +64,11 @@ static uint64_t size_at(const struct drawing *drawing, int point)
 static double largest_exponent(const struct drawing_panel *panel)
 {
     double largest = 2;
-    for (int i = 0; panel->curves && i < MODEL_PROTOCOLS; i++)
-        for (uint32_t j = 0; j < panel->curves[i].count; j++)
-            largest = fmax(largest, (double) panel->curves[i].samples[j].bytes);
-    if (panel->curves)
-        return ceil(log2(largest));
+    for (int i = 0; panel->times && i < MODEL_PROTOCOLS; i++)
+        for (int j = 1; j < LEARNED_BUCKETS; j++)
+            largest = panel->times->at[i][j].messages ? fmax(largest, exp2(j)) : largest;
+    if (panel->times)
+        return log2(largest);
     if (panel->plan->entry_count > 1)
         largest = (double) panel->plan->entries[panel->plan->entry_count - 1].first_bytes;
     return fmin(fmax(24, ceil(log2(largest) + 4)), 60);
@@ -73,12 +81,13 @@ static void scale(struct drawing *drawing)
     const struct drawing_panel *panel = drawing->panel;
     double least_s = INFINITY, most_s = 0;
     drawing->x_max = largest_exponent(panel);
-    for (int i = 0; panel->curves && i < MODEL_PROTOCOLS; i++)
-        for (uint32_t j = 0; j < panel->curves[i].count; j++) {
-            least_s = fmin(least_s, panel->curves[i].samples[j].seconds);
-            most_s = fmax(most_s, panel->curves[i].samples[j].seconds);
-        }
-    for (int point = 0; !panel->curves && point <= POINTS; point++) {
+    for (int i = 0; panel->times && i < MODEL_PROTOCOLS; i++)
+        for (int j = 0; j < LEARNED_BUCKETS; j++)
+            if (panel->times->at[i][j].messages) {
+                least_s = fmin(least_s, panel->times->at[i][j].seconds);
+                most_s = fmax(most_s, panel->times->at[i][j].seconds);
+            }
+    for (int point = 0; !panel->times && point <= POINTS; point++) {
         double seconds = time_at(panel, -1, size_at(drawing, point));
         least_s = seconds > 0 ? fmin(least_s, seconds) : least_s;
         most_s = fmax(most_s, seconds);
@@ -197,12 +206,13 @@ static void draw_curves(const struct drawing *drawing)
 
 static void draw_samples(const struct drawing *drawing)
 {
-    const struct effective_curve *curves = drawing->panel->curves;
-    for (int i = 0; curves && i < MODEL_PROTOCOLS; i++)
-        for (uint32_t j = 0; j < curves[i].count; j++)
-            fprintf(drawing->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\" fill=\"%s\"/>\n",
-                    x_of(drawing, curves[i].samples[j].bytes),
-                    y_of(drawing, curves[i].samples[j].seconds), colours[i]);
+    const struct lane_times *times = drawing->panel->times;
+    for (int i = 0; times && i < MODEL_PROTOCOLS; i++)
+        for (int j = 0; j < LEARNED_BUCKETS; j++)
+            if (times->at[i][j].messages)
+                fprintf(drawing->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n",
+                        x_of(drawing, UINT64_C(1) << j), y_of(drawing, times->at[i][j].seconds),
+                        colours[i]);
 }
 
 static void draw_panel(FILE *out, const struct drawing_panel *panel, double top)

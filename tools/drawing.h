@@ -5,15 +5,14 @@
 #define TOOLS_DRAWING_H
 
 #include "common/model/plan.h"
-#include "tools/model/effective.h"
+#include "tools/lane/lane_of_times.h"
 
 /* One plan; below it another one. */
 struct drawing_panel {
     char title[160];
     const struct plan *plan;        /* null: there is none, only what was measured */
     const struct plan_input *input; /* what times are predicted with */
-    /* One a protocol, as dots; null: nothing was measured. */
-    const struct effective_curve *curves;
+    const struct lane_times *times; /* as dots; null: nothing was measured */
 };
 
 /* False: the file `name` cannot be written, and *error says why. */

@@ -49,13 +49,11 @@ libmultilane_tools_la_SOURCES = \
 	tools/options.c tools/options.h \
 	tools/model/broadcast.c tools/model/broadcast.h \
 	tools/model/cluster.c tools/model/cluster.h \
-	tools/model/effective.c tools/model/effective.h \
 	tools/model/equation.c tools/model/equation.h \
 	tools/model/exact.c tools/model/exact.h \
-	tools/model/fit.c tools/model/fit.h \
-	tools/model/fit_pieces.c tools/model/fit_pieces.h \
 	tools/lane/cluster_keys.c tools/lane/cluster_keys.h \
 	tools/lane/lane_input.c tools/lane/lane_input.h \
+	tools/lane/lane_of_times.c tools/lane/lane_of_times.h \
 	tools/lane/profile_write.c tools/lane/profile_write.h
 # As common/model is: every compiler decides the same.
 libmultilane_tools_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
@@ -74,10 +72,9 @@ bin_PROGRAMS += multilane-calibrate
 multilane_calibrate_SOURCES = \
 	tools/calibrate/calibrate.c \
 	tools/calibrate/device.c tools/calibrate/device.h \
-	tools/calibrate/load.c tools/calibrate/load.h \
 	tools/calibrate/measure.c tools/calibrate/measure.h \
 	tools/calibrate/report.c tools/calibrate/report.h \
-	tools/calibrate/session.c tools/calibrate/session.h
+	tools/calibrate/traffic.c tools/calibrate/traffic.h
 multilane_calibrate_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 multilane_calibrate_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
 multilane_calibrate_LDADD = libmultilane_tools.la $(OMPI_LIBS) -ldl -lm

@@ -10,7 +10,7 @@
 #include "common/model/error.h"
 
 /* Most lanes that one plan considers, and size ranges that one way of a lane distinguishes. (A lane
- * file gives all ways the same ranges; so many are what a fit of every way may come to.) */
+ * file gives all ways the same ranges; so many are what lines of every way come to.) */
 #define MODEL_LANES_MAX       16
 #define MODEL_LANE_RANGES_MAX 40
 

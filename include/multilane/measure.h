@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the PML offers programs that measure it (multilane-calibrate, test/bench/regret): to see its
- * lanes and to force a protocol and lanes while they run. */
+/* What the PML offers programs that measure it, as multilane-calibrate does: to see its lanes, to
+ * force a protocol and lanes while they run, and to read what messages have taken since. */
 #ifndef MULTILANE_MEASURE_H
 #define MULTILANE_MEASURE_H
 
@@ -15,8 +15,8 @@
  * version of this header; Open MPI opens components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds
  * it after MPI_Init. Only programs of the same build use it: `lane_bytes` tells another. Ranks are
  * those of MPI_COMM_WORLD. Every function returns MPI_SUCCESS's 0 or an Open MPI error below it. */
-#define MULTILANE_MEASURE_VERSION 3
-#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v3"
+#define MULTILANE_MEASURE_VERSION 4
+#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v4"
 
 #define MULTILANE_MEASURE_PLANNED (-1)
 
@@ -24,6 +24,24 @@ struct multilane_route {
     int protocol;       /* index in common/model/protocol.h */
     uint32_t lanes;     /* bit i: lane i takes part */
     double predicted_s; /* what the model expects; not a number where it cannot say */
+};
+
+/* The last 15 timed messages of one way and size. */
+struct multilane_times {
+    uint32_t messages; /* that were timed; fewer than 5 say nothing */
+    double seconds;    /* the median */
+    double spread_s;   /* of the middle half, the largest less the smallest */
+};
+
+/* What was measured of the devices of this process, the slowest of them, and of all processes of
+ * the node that have been asked to measure. All zero: not measured. */
+struct multilane_device {
+    char name[LANE_FILE_TEXT_CHARS];
+    struct model_copy copy;   /* to the host or from there, */
+    struct model_copy within; /* within the device, */
+    struct model_copy get;    /* and from another process's memory; */
+    double open_s;            /* opening that, */
+    bool in_turns;            /* and while both used the device */
 };
 
 struct multilane_measure {
@@ -40,14 +58,23 @@ struct multilane_measure {
 
     /* From now on contiguous messages to `rank`, and to every rank with equal lanes, go by
      * `protocol` wherever it can carry them (MULTILANE_MEASURE_PLANNED: as planned), over lanes of
-     * `lanes` alone (0: over all). No message to these ranks may be under way. */
+     * `lanes` alone (0: over all). Each that is not empty is timed, whatever the user has set, and
+     * what was known of earlier ones is forgotten. No message to these ranks may be under way. */
     int (*force)(int rank, int protocol, uint32_t lanes);
 
     /* How a message of so many bytes would go now. */
     int (*route)(int rank, uint64_t bytes, struct multilane_route *route);
 
+    /* What contiguous messages of so many bytes, a power of two, have taken since `force`. */
+    int (*times)(int rank, uint64_t bytes, struct multilane_times *times);
+
     /* What plans depend on here beside lanes and buffers. */
     void (*surroundings)(struct model_surroundings *around);
+
+    /* The device that `buffer` lies on is measured as at a first buffer there, but at length, and
+     * whatever the user has set. Null: it only tells. Copies in turns follow while this process and
+     * the other one are in MPI. */
+    int (*device)(const void *buffer, struct multilane_device *device);
 
     /* Registers memory with lane `lane` and takes that back: what a caller times. */
     int (*registration)(int rank, uint32_t lane, void *address, size_t bytes);

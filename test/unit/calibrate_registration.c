@@ -48,13 +48,12 @@ static void what_is_timed_as_new_is_new(bool chooses)
     const struct multilane_measure pml = {.surroundings = standin_surroundings,
                                           .registration = standin_registration};
     const struct model_lane_range range = {.largest_bytes = UINT64_MAX, .bandwidth_bytes_s = 1e9};
-    struct session session = {.pml = &pml};
     struct model_lane lane;
     model_lane_init(&lane, "stand-in");
     model_lane_set_cost(&lane, MODEL_WAYS, &range);
     lane.copy_growth_s_byte = chooses ? 1 : 0;
     known_count = found_count = 0;
-    measure_registration(&session, 1, 0, &lane);
+    measure_registration(&pml, 1, 0, &lane);
     CHECK(known_count > 1 && found_count == known_count,
           "%d registrations were new, %d were known; each is asked for twice", known_count,
           found_count);

@@ -39,7 +39,7 @@ static void chance_cost(uint64_t *chance, uint32_t most, struct model_lane_cost 
     }
 }
 
-static void chance_profile(uint64_t *chance, struct lane_file *file, struct cluster_model *cluster)
+static void chance_profile(uint64_t *chance, struct lane_file *file)
 {
     lane_file_init(file);
     file->has_profile = true;
@@ -66,12 +66,6 @@ static void chance_profile(uint64_t *chance, struct lane_file *file, struct clus
                 chance_cost(chance, way == MODEL_BY_SEND ? 16 : 6, &lane->cost[way]);
         model_lane_set_source(lane, MODEL_WAYS, MODEL_ATTRIBUTES, MODEL_SOURCE_PROFILE);
     }
-    file->has_cluster = chance_below(chance, 2);
-    *cluster = (struct cluster_model){.send_overhead = {chance_time(chance), 1e-10},
-                                      .latency = {{2, {chance_time(chance), 0}}},
-                                      .latency_count = 1,
-                                      .packet_bytes = 8192,
-                                      .processes = 2 + (uint32_t) chance_below(chance, 9)};
 }
 
 /* The same cost at every size where something may change. */
@@ -97,12 +91,11 @@ static bool same_cost(const struct model_lane *a, const struct model_lane *b)
 static void profiles_are_read_as_they_were_written(void)
 {
     static struct lane_file written, read;
-    static struct cluster_model cluster, cluster_read;
     uint64_t chance = 7;
     for (int round = 0; round < 300; round++) {
         struct model_error error = {""};
-        chance_profile(&chance, &written, &cluster);
-        CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
+        chance_profile(&chance, &written);
+        CHECK(profile_write(path, &written, &error), "%s", error.text);
         enum profile_state state = profile_read(path, &written.profile.machine, &read, &error);
         CHECK(state == PROFILE_READ, "round %d: %s", round, error.text);
         if (state != PROFILE_READ)
@@ -125,14 +118,6 @@ static void profiles_are_read_as_they_were_written(void)
                   (unsigned) b->cost[MODEL_BY_SEND].range_count);
             CHECK(b->source[MODEL_BY_SEND][0][MODEL_BANDWIDTH] == MODEL_SOURCE_PROFILE, "source");
         }
-        CHECK(read.has_cluster == written.has_cluster, "cluster");
-        CHECK(!read.has_cluster ||
-                  (lane_input_read(path, &read, &cluster_read, &error) &&
-                   cluster_read.send_overhead.fixed_s == cluster.send_overhead.fixed_s &&
-                   cluster_read.latency[0].line.fixed_s == cluster.latency[0].line.fixed_s &&
-                   cluster_read.packet_bytes == 8192 &&
-                   cluster_read.processes == cluster.processes),
-              "O_s, L, packet, processes");
     }
 }
 
@@ -156,12 +141,11 @@ static void refused(const char *because)
 static void every_truncation_is_refused(void)
 {
     static struct lane_file written, read;
-    static struct cluster_model cluster;
     static char text[65536];
     struct model_error error;
     uint64_t chance = 11;
-    chance_profile(&chance, &written, &cluster);
-    CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
+    chance_profile(&chance, &written);
+    CHECK(profile_write(path, &written, &error), "%s", error.text);
     FILE *file = fopen(path, "r");
     size_t length = fread(text, 1, sizeof(text), file);
     fclose(file);
@@ -175,12 +159,11 @@ static void every_truncation_is_refused(void)
 static void what_does_not_fit_is_refused(void)
 {
     static struct lane_file written;
-    static struct cluster_model cluster;
     struct model_error error;
     uint64_t chance = 13;
-    chance_profile(&chance, &written, &cluster);
+    chance_profile(&chance, &written);
     snprintf(written.profile.machine.kernel, sizeof(written.profile.machine.kernel), "0.1-ancient");
-    CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
+    CHECK(profile_write(path, &written, &error), "%s", error.text);
     refused("its kernel is \"0.1-ancient\", this one's");
 
     static const char other_schema[] = "[profile]\nschema = 9\nnew_key = 5\n[end]\n";
@@ -224,23 +207,22 @@ static void what_is_quoted_can_be_printed(void)
 static void what_is_made_is_no_more_open_than_wanted(void)
 {
     static struct lane_file written;
-    static struct cluster_model cluster;
     struct model_error error;
     struct stat status;
     uint64_t chance = 19;
-    chance_profile(&chance, &written, &cluster);
+    chance_profile(&chance, &written);
     mode_t before = umask(0077);
     setenv("HOME", folder, 1);
     snprintf(path, sizeof(path), "%s/.cache/multilane/profile", folder);
-    CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
+    CHECK(profile_write(path, &written, &error), "%s", error.text);
     CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600, "mode %o", status.st_mode);
     umask(0022);
-    CHECK(profile_write(path, &written, &cluster, &error), "%s", error.text);
+    CHECK(profile_write(path, &written, &error), "%s", error.text);
     CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0644, "mode %o", status.st_mode);
     unlink(path);
     *strrchr(path, '/') = '\0';
     rmdir(path);
-    CHECK(profile_write(strcat(path, "/profile"), &written, &cluster, &error), "%s", error.text);
+    CHECK(profile_write(strcat(path, "/profile"), &written, &error), "%s", error.text);
     unlink(path);
     *strrchr(path, '/') = '\0';
     CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0700, "mode %o", status.st_mode);
@@ -265,11 +247,10 @@ static void absence_is_no_complaint(void)
 static void what_cannot_be_written_is_said(void)
 {
     static struct lane_file written;
-    static struct cluster_model cluster;
     struct model_error error = {""};
     uint64_t chance = 17;
-    chance_profile(&chance, &written, &cluster);
-    CHECK(!profile_write("/proc/nowhere/profile", &written, &cluster, &error), "written to /proc");
+    chance_profile(&chance, &written);
+    CHECK(!profile_write("/proc/nowhere/profile", &written, &error), "written to /proc");
     CHECK(strstr(error.text, "/proc/nowhere"), "%s", error.text);
 }
 

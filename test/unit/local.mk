@@ -3,8 +3,8 @@
 
 # The model.
 model_tests = \
+	test/unit/lane_of_times \
 	test/unit/model_cluster \
-	test/unit/model_effective \
 	test/unit/model_equation \
 	test/unit/model_learned \
 	test/unit/model_number \
@@ -27,7 +27,7 @@ TESTS += test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters
 endif
 EXTRA_DIST += test/unit/plan_tool.py test/unit/doc_driver.py test/unit/doc_names.py test/unit/doc_parameters.py
 test_unit_model_cluster_LDADD = libmultilane_tools.la
-test_unit_model_effective_LDADD = libmultilane_tools.la -lm
+test_unit_lane_of_times_LDADD = libmultilane_tools.la -lm
 test_unit_model_equation_LDADD = libmultilane_tools.la
 test_unit_model_learned_LDADD = libmultilane_common.la -lm
 test_unit_model_number_LDADD = libmultilane_tools.la
@@ -237,7 +237,7 @@ test_unit_report_table_LDADD = libmultilane_common.la
 check_PROGRAMS += test/unit/calibrate_registration
 TESTS += test/unit/calibrate_registration
 test_unit_calibrate_registration_SOURCES = test/unit/calibrate_registration.c \
-	tools/calibrate/measure.c tools/calibrate/session.c
+	tools/calibrate/measure.c tools/calibrate/traffic.c
 test_unit_calibrate_registration_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 test_unit_calibrate_registration_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
 test_unit_calibrate_registration_LDADD = libmultilane_tools.la $(OMPI_LIBS) -lm

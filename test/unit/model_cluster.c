@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cluster model: its formulas, the tree that judges them, and the fitting of lines. */
+/* The cluster model: its formulas, and the tree that judges them. */
 #include <math.h>
 #include <string.h>
 
 #include "check.h"
 #include "tools/model/broadcast.h"
-#include "tools/model/fit_pieces.h"
 
 static bool close_to(double a, double b)
 {
@@ -264,135 +263,6 @@ static void parameters_are_lines(void)
     CHECK(!cluster_model_check(&model, &error) && strstr(error.text, "g_s"), "%s", error.text);
 }
 
-/* --- fitting ---------------------------------------------------------------------------------- */
-
-#define SAMPLES_MAX 400
-
-static uint32_t sample_line(struct sample *samples, uint64_t *chance, double fixed, double growth,
-                            double noise, int repeats)
-{
-    uint32_t count = 0;
-    for (uint64_t bytes = 1; bytes <= 1 << 20; bytes *= 2)
-        for (int i = 0; i < repeats; i++)
-            samples[count++] = (struct sample){bytes, (fixed + growth * (double) bytes) *
-                                                          (1 + noise * chance_real(chance))};
-    return count;
-}
-
-static void lines_are_found_through_noise_and_outliers(void)
-{
-    uint64_t chance = 41;
-    struct sample samples[SAMPLES_MAX];
-    struct cost_line line;
-    struct model_error error = {""};
-    for (int i = 0; i < 200; i++) {
-        double fixed = 1e-6 * (0.1 + chance_real(&chance));
-        double growth = 1e-9 * (0.01 + chance_real(&chance));
-        uint32_t count = sample_line(samples, &chance, fixed, growth, 0.02, 8);
-        for (uint32_t j = 0; j < count; j += 7) /* one in seven was interrupted */
-            samples[j].seconds *= 2 + 50 * chance_real(&chance);
-        bool fitted = line_fit(samples, count, 0.1, &line, &error);
-        CHECK(fitted, "%s", error.text);
-        CHECK(fabs(line.fixed_s / fixed - 1.01) < 0.015 &&
-                  fabs(line.growth_s_byte / growth - 1.01) < 0.03,
-              "%g + %g m, not %g + %g m", line.fixed_s, line.growth_s_byte, fixed, growth);
-    }
-}
-
-static void exact_lines_are_found_exactly(void)
-{
-    uint64_t chance = 42;
-    struct sample samples[SAMPLES_MAX];
-    struct cost_line line;
-    uint32_t count = sample_line(samples, &chance, 1e-6, 1e-10, 0, 1);
-    CHECK(line_fit(samples, count, 0.1, &line, NULL) && fabs(line.fixed_s / 1e-6 - 1) < 1e-9 &&
-              fabs(line.growth_s_byte / 1e-10 - 1) < 1e-9,
-          "%g + %g m", line.fixed_s, line.growth_s_byte);
-    count = sample_line(samples, &chance, 1e-6, 0, 0, 1);
-    CHECK(line_fit(samples, count, 0.1, &line, NULL) && line.growth_s_byte < 1e-20 &&
-              fabs(line.fixed_s - 1e-6) < 1e-15,
-          "a constant");
-}
-
-/* Neither part below 0, though the best line would have one. */
-static void parts_are_never_negative(void)
-{
-    const struct sample falling[] = {{1, 1.1e-6}, {1000, 1e-6}, {2000, 0.95e-6}};
-    const struct sample late[] = {{1000, 0.8e-6}, {2000, 2e-6}, {4000, 4.2e-6}};
-    struct cost_line line;
-    CHECK(line_fit(falling, 3, 0.2, &line, NULL) && line.growth_s_byte == 0, "%g",
-          line.growth_s_byte);
-    CHECK(line_fit(late, 3, 0.3, &line, NULL) && line.fixed_s == 0 && line.growth_s_byte > 0.8e-9,
-          "%g + %g m", line.fixed_s, line.growth_s_byte);
-}
-
-static void a_change_of_protocol_is_noticed(void)
-{
-    uint64_t chance = 43;
-    struct sample samples[SAMPLES_MAX];
-    struct cost_line line;
-    struct model_error error = {""};
-    uint32_t count = sample_line(samples, &chance, 1e-6, 1e-10, 0.01, 5);
-    for (uint32_t i = 0; i < count; i++)
-        if (samples[i].bytes > 8192)
-            samples[i].seconds = 6e-6 + 0.5e-10 * (double) samples[i].bytes;
-    struct line_piece pieces[LINE_PIECES_MAX];
-    uint32_t found = line_fit_pieces(samples, count, 4, 0.1, pieces, &error);
-    CHECK(found == 2 && pieces[0].largest_bytes == 8192 && pieces[1].first_bytes == 16384,
-          "%u pieces, the first to %llu", found, (unsigned long long) pieces[0].largest_bytes);
-    CHECK(!line_fit(samples, count, 0.001, &line, &error) && strstr(error.text, "off the line"),
-          "%s", error.text);
-}
-
-static void bad_samples_and_bad_fits_are_refused(void)
-{
-    const struct sample good[] = {{1, 1}, {2, 2}, {3, 3}, {4, 2}};
-    struct sample bad[4];
-    struct cost_line line;
-    struct model_error error = {""};
-    CHECK(line_fit(good, 2, 0.1, &line, &error), "two samples: %s", error.text);
-    CHECK(!line_fit(good, 0, 0.1, &line, &error), "no sample");
-    for (int i = 0; i < 4; i++) {
-        static const double times[] = {0, -1, NAN, INFINITY};
-        memcpy(bad, good, sizeof bad);
-        bad[2].seconds = times[i];
-        CHECK(!line_fit(bad, 4, 0.1, &line, &error) && strstr(error.text, "3 bytes"), "%s",
-              error.text);
-    }
-    for (int i = 0; i < 4; i++)
-        bad[i] = (struct sample){7, 1};
-    CHECK(!line_fit(bad, 4, 0.1, &line, &error) && strstr(error.text, "one size"), "%s",
-          error.text);
-    uint64_t chance = 44;
-    struct sample noise[SAMPLES_MAX];
-    for (uint32_t i = 0; i < SAMPLES_MAX; i++) {
-        noise[i].bytes = 1 + chance_below(&chance, 1000);
-        noise[i].seconds = exp(8 * chance_real(&chance));
-    }
-    CHECK(!line_fit(noise, SAMPLES_MAX, 0.1, &line, &error) && strstr(error.text, "off the line"),
-          "%s", error.text);
-}
-
-/* L(m, p) grows by what was measured; less than between two processes it never is. */
-static void latency_grows_under_load(void)
-{
-    struct cluster_model model = {
-        .latency = {{2, {1e-6, 1e-9}}}, .latency_count = 1, .packet_bytes = 1000};
-    struct cluster_point point;
-    cluster_load_add(&model, 4, 2e-6, 5e-6);
-    cluster_load_add(&model, 8, -1, -1);
-    CHECK(model.latency_count == 3, "%u", model.latency_count);
-    cluster_at(&model, 1000, 4, &point);
-    CHECK(close_to(point.latency_s, 1e-6 + 1e-6 + 5e-6), "%g", point.latency_s);
-    cluster_at(&model, 0, 4, &point);
-    CHECK(close_to(point.latency_s, 3e-6), "%g", point.latency_s);
-    cluster_at(&model, 1000, 8, &point);
-    CHECK(close_to(point.latency_s, 2e-6), "%g", point.latency_s);
-    for (uint32_t processes = 16; processes; processes *= 2)
-        cluster_load_add(&model, processes, 0, 0);
-    CHECK(model.latency_count == CLUSTER_LATENCIES_MAX, "no more than there is room for");
-}
-
 int main(void)
 {
     one_way_and_exchange();
@@ -401,11 +271,5 @@ int main(void)
     corrected_is_simulated();
     impossible_broadcasts_are_refused();
     parameters_are_lines();
-    lines_are_found_through_noise_and_outliers();
-    exact_lines_are_found_exactly();
-    parts_are_never_negative();
-    latency_grows_under_load();
-    a_change_of_protocol_is_noticed();
-    bad_samples_and_bad_fits_are_refused();
     return check_end();
 }

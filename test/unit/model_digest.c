@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/model/broadcast.h"
-#include "tools/model/fit.h"
 #include "tools/model/equation.h"
 #include "model_lanes.h"
 
@@ -72,8 +71,6 @@ static void add_cluster(uint64_t *chance)
 {
     struct cluster_point point;
     struct cluster_broadcast broadcast;
-    struct sample samples[20];
-    struct cost_line line;
     point.send_overhead_s = chance_value(chance, 1e-6);
     point.gap_s = chance_value(chance, 1e-6);
     point.latency_s = chance_value(chance, 1e-6);
@@ -81,14 +78,6 @@ static void add_cluster(uint64_t *chance)
     point.user_overhead_s = chance_value(chance, 1e-6);
     if (cluster_broadcast(&point, 13, 20, &broadcast, NULL)) {
         add_real(broadcast.simulated_s);
-    }
-    for (int i = 0; i < 20; i++) {
-        samples[i].bytes = chance_below(chance, 100000);
-        samples[i].seconds = 1e-6 * (1 + chance_real(chance));
-    }
-    if (line_fit(samples, 20, 1, &line, NULL)) {
-        add_real(line.fixed_s);
-        add_real(line.growth_s_byte);
     }
 }
 

@@ -98,7 +98,6 @@ static struct peer_class *class_met(const struct kind *kind, mca_btl_base_module
 static bool profile_make(const char *path, const struct peer_class *class)
 {
     static struct lane_file file;
-    struct cluster_model cluster = {.processes = 2};
     struct model_error error;
     lane_file_init(&file);
     class_surroundings(&file.around);
@@ -120,7 +119,7 @@ static bool profile_make(const char *path, const struct peer_class *class)
     file.profile.schema = LANE_FILE_SCHEMA;
     snprintf(file.profile.made, sizeof(file.profile.made), "by a test");
     fingerprint_take(version_built, &file.profile.machine);
-    return profile_write(path, &file, &cluster, &error);
+    return profile_write(path, &file, &error);
 }
 
 /* Lines, without the spaces at their ends, up to the column where `until` stands in the first. */

@@ -154,8 +154,32 @@ static void from_another_host_the_answer_is_taken_off(void)
     CHECK(send_one(8, &handle), "the first does not ask");
     standin_now_ns += 1000000;
     answer(1, handle, 7); /* by a clock of its own */
+    /* One as short as its answer takes as long, and says what is taken off others. */
     double seconds = seen_s(route_used(CLASS_CONTIGUOUS, 8), 8);
-    CHECK(seconds > 0.5e-3 && seconds < 1e-3, "%g s", seconds);
+    CHECK(fabs(seconds / 0.5e-3 - 1) < 1e-3, "%g s", seconds);
+    CHECK(send_one(BYTES, &handle), "the first does not ask");
+    standin_now_ns += 1200000;
+    answer(1, handle, 7);
+    seconds = seen_s(route_used(CLASS_CONTIGUOUS, BYTES), BYTES);
+    CHECK(fabs(seconds / 0.7e-3 - 1) < 1e-3, "%g s", seconds);
+    job_end();
+}
+
+/* As multilane-calibrate does, whatever the user has set. */
+static void a_program_that_measures_has_each_timed(void)
+{
+    struct wire_handle handle = {0};
+    begin(0, 0);
+    class_now()->is_measured = true;
+    for (int i = 0; i < 256; i++) {
+        CHECK(send_one(BYTES, &handle), "message %d does not ask", i);
+        standin_now_ns += 1000;
+        answer(1, handle, standin_now_ns - 1);
+    }
+    const struct route *route = route_used(CLASS_CONTIGUOUS, BYTES);
+    CHECK(range_of(route, BYTES)->taken == 256, "%u taken", range_of(route, BYTES)->taken);
+    learning_forget(class_now());
+    CHECK(!range_of(route, BYTES), "it is remembered");
     job_end();
 }
 
@@ -395,6 +419,7 @@ int main(void)
     few_messages_are_timed();
     on_a_node_the_time_is_that_of_one_way();
     from_another_host_the_answer_is_taken_off();
+    a_program_that_measures_has_each_timed();
     without_report_and_learning_nothing_is_timed();
     without_answers_others_are_timed();
     in_a_stream_nine_messages_share_their_time();

@@ -13,7 +13,7 @@
 
 #include "config.h"
 #include "device.h"
-#include "load.h"
+#include "measure.h"
 #include "report.h"
 #include "tools/lane/profile_write.h"
 #include "tools/options.h"
@@ -27,8 +27,8 @@ static const char usage[] =
     "which\n"
     "jobs then find by themselves. More ranks and hosts: one peer for every placement is "
     "measured.\n"
-    "  --quick           about 5 s, messages up to 16 MiB\n"
-    "  --thorough        about 2 minutes; the default takes about 30 s\n"
+    "  --quick           fewer messages, up to 16 MiB: some seconds at most\n"
+    "  --thorough        three times as many, at most about 2 minutes; else at most about 30 s\n"
     "  --output FILE     write the profile there instead of the user's cache folder\n"
     "  --site            write it to the folder of the site\n"
     "  --no-write        write none\n"
@@ -45,7 +45,7 @@ struct options {
 };
 
 static const struct effort efforts[] = {
-    {30, 5, UINT64_C(64) << 20}, {5, 3, UINT64_C(16) << 20}, {120, 9, UINT64_C(64) << 20}};
+    {30, 5, UINT64_C(64) << 20}, {5, 3, UINT64_C(16) << 20}, {120, 15, UINT64_C(64) << 20}};
 
 static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
 {
@@ -73,45 +73,17 @@ static int complain(const char *what, const char *why)
     return EXIT_FAILED;
 }
 
-/* --- progress --------------------------------------------------------------------------------- */
-
-static struct {
-    const char *what;
-    double part_begin, part_end; /* of the whole, of what runs now */
-    bool is_terminal;
-} progress;
-
-static void progress_show(double part, const char *what)
-{
-    static int shown = -1;
-    double whole = progress.part_begin + part * (progress.part_end - progress.part_begin);
-    int now = (int) (whole * 40);
-    if (what)
-        progress.what = what;
-    if (!progress.is_terminal || (now == shown && !what))
-        return;
-    shown = now;
-    fprintf(stderr, "\r[%-40.*s] %3.0f %% %-24.24s", now,
-            "########################################", whole * 100,
-            progress.what ? progress.what : "");
-    if (part >= 1 && progress.part_end >= 1)
-        fprintf(stderr, "\r%-76s\r", "");
-    fflush(stderr);
-}
-
 /* --- what is measured ------------------------------------------------------------------------- */
 
 #define RESULTS_MAX MODEL_LANES_MAX
 
 struct calibration {
-    struct session session;
+    struct traffic traffic;
     struct options options;
     struct model_surroundings around;
     struct lane_file profile;
-    struct cluster_model cluster; /* where profile.has_cluster */
     struct lane_result *results;
     uint32_t result_count;
-    struct measure_broadcasts broadcasts; /* among all ranks, beside the profile's cluster model */
     struct device_result device;
     char path[PROFILE_PATH_CHARS]; /* of the profile */
 };
@@ -124,16 +96,16 @@ struct placed_peer {
 };
 
 /* One peer for each placement: the first rank that is there. */
-static int placed_peers_find(const struct session *session,
+static int placed_peers_find(const struct traffic *traffic,
                              struct placed_peer peers[PROFILE_PLACEMENTS])
 {
     int count = 0;
-    for (int rank = 1; rank < session->ranks; rank++) {
+    for (int rank = 1; rank < traffic->ranks; rank++) {
         struct placed_peer *peer = &peers[count];
         bool is_new = true;
         peer->rank = rank;
         peer->lane_count = MODEL_LANES_MAX;
-        if (session->pml->lanes(rank, peer->lanes, &peer->lane_count, &peer->placement) != 0)
+        if (traffic->pml->lanes(rank, peer->lanes, &peer->lane_count, &peer->placement) != 0)
             continue;
         for (int i = 0; i < count; i++)
             is_new = is_new && peers[i].placement != peer->placement;
@@ -144,18 +116,9 @@ static int placed_peers_find(const struct session *session,
     return count;
 }
 
-static void lane_fit(struct calibration *calibration, double most_residual,
-                     struct lane_result *result)
-{
-    result->fitted = effective_fit(result->samples.curves, &calibration->around, most_residual,
-                                   &result->lane, &result->why);
-    for (uint32_t i = 0; result->fitted && i < MODEL_PROTOCOLS; i++)
-        effective_judge(&result->lane, &calibration->around, i, &result->samples.curves[i],
-                        &result->quality[i]);
-}
-
-/* Where something else ran meanwhile, or the processors were moved, no line fits: so often a lane
- * is measured before it is given up. */
+/* Of a lane whose times of one size are farther apart than this, in the median of all sizes,
+ * something else was measured; it is measured again so often before it is given up. */
+#define UNSTEADY 0.5
 #define ATTEMPTS 3
 
 /* Modules of a BTL that does not name its devices have one name, and a profile one entry for it. */
@@ -165,6 +128,20 @@ static bool was_measured(const struct calibration *calibration, const char *name
         if (strcmp(calibration->results[i].lane.name, name) == 0)
             return true;
     return false;
+}
+
+/* What messages took, as the lane's costs. */
+static void lane_save(struct calibration *calibration, struct lane_result *result)
+{
+    double unsteady = measure_unsteady(&result->times);
+    result->good = unsteady <= UNSTEADY;
+    if (!isfinite(unsteady))
+        model_fail(&result->why, "too few of its messages could be timed");
+    else if (!result->good)
+        model_fail(&result->why, "the times of one size lie %.0f %% apart", 100 * unsteady);
+    else
+        result->good =
+            lane_of_times(&result->times, &calibration->around, &result->lane, &result->why);
 }
 
 static void lane_measure(struct calibration *calibration, const struct placed_peer *peer,
@@ -185,24 +162,17 @@ static void lane_measure(struct calibration *calibration, const struct placed_pe
         complain(result->lane.name, ": several lanes have this name; the first one was measured");
         return;
     }
-    progress_show(0, result->lane.name);
-    measure_registration(&calibration->session, peer->rank, index, &result->lane);
-    for (int attempt = 0; attempt < ATTEMPTS && !result->fitted; attempt++) {
-        if (attempt)
-            progress_show(0, "once more, it was unsteady");
-        measure_lane(&calibration->session, peer->rank, index, &calibration->options.effort,
-                     seconds, progress_show, &result->samples);
-        lane_fit(calibration,
-                 attempt + 1 < ATTEMPTS ? EFFECTIVE_RESIDUAL_GOOD : EFFECTIVE_RESIDUAL_MOST,
-                 result);
+    measure_registration(calibration->traffic.pml, peer->rank, index, &result->lane);
+    for (int attempt = 0; attempt < ATTEMPTS && !result->good; attempt++) {
+        measure_lane(&calibration->traffic, peer->rank, index, &calibration->options.effort,
+                     seconds, &result->times);
+        lane_save(calibration, result);
     }
     calibration->result_count++;
-    if (result->fitted) {
+    report_lane(stdout, result, &calibration->around);
+    fflush(stdout);
+    if (result->good)
         calibration->profile.lanes[calibration->profile.lane_count++] = result->lane;
-    } else {
-        complain(result->lane.name, ": left out of the profile:");
-        complain("  ", result->why.text);
-    }
 }
 
 /* All lanes at once: a group where they do not add up. */
@@ -214,10 +184,8 @@ static void together_measure(struct calibration *calibration, const struct place
     if (peer->lane_count < 2)
         return;
     for (uint32_t i = 0; i < peer->lane_count; i++)
-        alone += measure_bandwidth(&calibration->session, peer->rank, UINT32_C(1) << i,
-                                   &calibration->options.effort);
-    double together =
-        measure_bandwidth(&calibration->session, peer->rank, 0, &calibration->options.effort);
+        alone += measure_bandwidth(&calibration->traffic, peer->rank, UINT32_C(1) << i);
+    double together = measure_bandwidth(&calibration->traffic, peer->rank, 0);
     printf("\nall lanes at %s together: %.3g GB/s, alone in sum %.3g GB/s\n", name, together / 1e9,
            alone / 1e9);
     if (!(together > 0) || together > 0.9 * alone ||
@@ -234,58 +202,6 @@ static void together_measure(struct calibration *calibration, const struct place
     }
 }
 
-/* What the model says of what it was not made from. */
-static void predictions_report(struct calibration *calibration, const struct placed_peer *peer,
-                               uint32_t lanes, const struct cluster_model *model)
-{
-    struct measure_blocks blocks;
-    measure_blocks(&calibration->session, peer->rank, lanes, model, &blocks);
-    report_blocks(stdout, &blocks);
-}
-
-/* Of the lane that control messages of this peer take: the first that can send. */
-static void cluster_measure(struct calibration *calibration, const struct placed_peer *peer)
-{
-    struct cluster_model model;
-    struct model_error why;
-    for (uint32_t i = 0; i < peer->lane_count; i++) {
-        const struct model_lane *lane = &peer->lanes[i];
-        uint64_t packet = lane->copied_max_bytes > 2 * calibration->around.header_bytes
-                              ? lane->copied_max_bytes - calibration->around.header_bytes
-                              : 0;
-        if (!(lane->can & MODEL_CAN_SEND) || !packet)
-            continue;
-        packet = packet < 8192 ? packet : 8192;
-        bool is_first = !calibration->profile.has_cluster;
-        if (is_first)
-            memset(&calibration->broadcasts, 0, sizeof(calibration->broadcasts));
-        if (!measure_cluster(&calibration->session, peer->rank, UINT32_C(1) << i, packet, &model,
-                             is_first ? &calibration->broadcasts : NULL, &why)) {
-            complain("the cluster model is left out: ", why.text);
-            continue;
-        }
-        load_measure(&calibration->session, peer->rank, peer->placement, &model);
-        report_cluster(stdout, lane->name, &model);
-        predictions_report(calibration, peer, UINT32_C(1) << i, &model);
-        if (is_first) {
-            calibration->profile.has_cluster = true;
-            calibration->cluster = model;
-            calibration->cluster.processes = (uint32_t) calibration->session.ranks;
-        }
-    }
-}
-
-static void broadcast_report(struct calibration *calibration)
-{
-    struct measure_pair pairs[MEASURE_BROADCAST_SIZES];
-    if (!calibration->profile.has_cluster)
-        return;
-    uint32_t count = measure_broadcast_pairs(&calibration->cluster, calibration->cluster.processes,
-                                             &calibration->broadcasts, pairs);
-    report_pairs(stdout, "binomial broadcast in packets, simulated with the cluster model", pairs,
-                 count);
-}
-
 /* --- the whole -------------------------------------------------------------------------------- */
 
 static bool is_measured(const struct model_lane *lane)
@@ -296,32 +212,17 @@ static bool is_measured(const struct model_lane *lane)
 static void measure_all(struct calibration *calibration)
 {
     struct placed_peer *peers = calloc(PROFILE_PLACEMENTS, sizeof(*peers));
-    int count = peers ? placed_peers_find(&calibration->session, peers) : 0;
-    double lanes = 0, seconds = calibration->options.effort.seconds * 0.8;
+    int count = peers ? placed_peers_find(&calibration->traffic, peers) : 0;
+    double lanes = 0, seconds = calibration->options.effort.seconds;
     for (int i = 0; i < count; i++)
         for (uint32_t j = 0; j < peers[i].lane_count; j++)
             lanes += is_measured(&peers[i].lanes[j]);
-    double done = 0;
     for (int i = 0; i < count; i++)
-        for (uint32_t j = 0; j < peers[i].lane_count; j++) {
-            if (!is_measured(&peers[i].lanes[j]))
-                continue;
-            progress.part_begin = 0.8 * done / lanes;
-            progress.part_end = 0.8 * (done + 1) / lanes;
-            lane_measure(calibration, &peers[i], j, seconds / lanes);
-            done++;
-        }
-    for (uint32_t i = 0; i < calibration->result_count; i++)
-        report_lane(stdout, &calibration->results[i], &calibration->around);
-    progress.part_begin = 0.8;
-    progress.part_end = 1;
-    progress_show(0, "all lanes together");
-    for (int i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < peers[i].lane_count; j++)
+            if (is_measured(&peers[i].lanes[j]))
+                lane_measure(calibration, &peers[i], j, seconds / lanes);
+    for (int i = 0; i < count; i++)
         together_measure(calibration, &peers[i]);
-        cluster_measure(calibration, &peers[i]);
-    }
-    broadcast_report(calibration);
-    progress_show(1, "done");
     free(peers);
 }
 
@@ -334,7 +235,7 @@ static void profile_stamp(struct calibration *calibration)
     profile->schema = LANE_FILE_SCHEMA;
     if (gmtime_r(&now, &when))
         strftime(profile->made, sizeof(profile->made), "%Y-%m-%d %H:%M UTC", &when);
-    fingerprint_take(calibration->session.pml->open_mpi(), &profile->machine);
+    fingerprint_take(calibration->traffic.pml->open_mpi(), &profile->machine);
 }
 
 /* Where the profile goes; asked before anything is measured. */
@@ -376,30 +277,27 @@ static bool plot_place(const char *path)
 
 /* A busy machine is no error of the job: an exit status that says so would bring mpirun's long text
  * about a failed process in place of this one. */
-static void unsteady_explain(const struct calibration *calibration)
+static void unsteady_explain(void)
 {
-    double unsteady = 0, load = 0;
-    for (uint32_t i = 0; i < calibration->result_count; i++)
-        unsteady = fmax(unsteady, calibration->results[i].samples.unsteady);
+    double load = 0;
     (void) getloadavg(&load, 1);
     fprintf(stderr,
             "multilane-calibrate: no profile was written, because no lane could be measured "
-            "steadily: two times of one size differed by %.0f %% in the median, and the load is "
-            "%.1f on %ld processors. Something else ran meanwhile, or the ranks had "
-            "no processor of their own. Run it again when the machine is idle, with --bind-to core "
-            "for mpirun, or with --thorough, which measures longer. Until then jobs use the lanes' "
-            "defaults.\n",
-            100 * unsteady, load, sysconf(_SC_NPROCESSORS_ONLN));
+            "steadily: what is wrong with each stands above, and the load is %.1f on %ld "
+            "processors. Something else ran meanwhile, or the ranks had no processor of their own. "
+            "Run it again when the machine is idle, with --bind-to core for mpirun. Until then "
+            "jobs measure what they need when they start.\n",
+            load, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 static int profile_save(struct calibration *calibration)
 {
     struct model_error error;
     if (!calibration->profile.lane_count) {
-        unsteady_explain(calibration);
+        unsteady_explain();
         return EXIT_SUCCESS;
     }
-    if (!profile_write(calibration->path, &calibration->profile, &calibration->cluster, &error))
+    if (!profile_write(calibration->path, &calibration->profile, &error))
         return complain(error.text, "; give another place by --output FILE");
     printf("\nprofile: %s\n", calibration->path);
     return EXIT_SUCCESS;
@@ -412,7 +310,7 @@ static int calibrate(struct calibration *calibration)
     int status = EXIT_SUCCESS;
     plan_input_init(&defaults);
     calibration->around = defaults.around;
-    calibration->session.pml->surroundings(&calibration->around);
+    calibration->traffic.pml->surroundings(&calibration->around);
     lane_file_init(&calibration->profile);
     calibration->profile.around = calibration->around;
     profile_stamp(calibration);
@@ -423,7 +321,6 @@ static int calibrate(struct calibration *calibration)
     calibration->results = calloc(RESULTS_MAX, sizeof(*calibration->results));
     if (!calibration->results)
         return complain("no memory for samples", "");
-    progress.is_terminal = isatty(2);
     measure_all(calibration);
     if (calibration->options.device)
         device_report(&calibration->device, &calibration->profile);
@@ -448,30 +345,30 @@ static const struct multilane_measure *interface_find(void)
 }
 
 /* Why nothing can be measured in this job; null: it can. */
-static const char *refuse(const struct session *session)
+static const char *refuse(const struct traffic *traffic)
 {
     struct model_lane lanes[MODEL_LANES_MAX];
     enum profile_placement placement;
     uint32_t count = MODEL_LANES_MAX;
-    if (session->ranks < 2)
+    if (traffic->ranks < 2)
         return "it takes two ranks: mpirun -n 2 multilane-calibrate";
-    if (!session->pml)
+    if (!traffic->pml)
         return "this job does not run the Multilane that this program belongs to; start it with "
                "--mca pml multilane, and see that its components are found "
                "(share/multilane/env.sh)";
     /* The component may be loaded and another one selected. */
-    if (session->pml->lanes(session->rank ? 0 : 1, lanes, &count, &placement) != 0)
+    if (traffic->pml->lanes(traffic->rank ? 0 : 1, lanes, &count, &placement) != 0)
         return "no lane leads to the other ranks; is --mca pml another one than multilane?";
     return NULL;
 }
 
-static void lanes_list(const struct session *session)
+static void lanes_list(const struct traffic *traffic)
 {
     struct model_lane lanes[MODEL_LANES_MAX];
     enum profile_placement placement;
-    for (int rank = 1; rank < session->ranks; rank++) {
+    for (int rank = 1; rank < traffic->ranks; rank++) {
         uint32_t count = MODEL_LANES_MAX;
-        if (session->pml->lanes(rank, lanes, &count, &placement) != 0)
+        if (traffic->pml->lanes(rank, lanes, &count, &placement) != 0)
             continue;
         for (uint32_t i = 0; i < count; i++)
             printf("lane %s to rank %d (%s)\n", lanes[i].name, rank,
@@ -482,7 +379,7 @@ static void lanes_list(const struct session *session)
 int main(int argc, char **argv)
 {
     static struct calibration calibration;
-    struct session *session = &calibration.session;
+    struct traffic *traffic = &calibration.traffic;
     struct model_error error;
     int status = EXIT_SUCCESS;
     setenv("OMPI_MCA_pml", "multilane", 0);
@@ -493,37 +390,39 @@ int main(int argc, char **argv)
               stdout);
         return EXIT_SUCCESS;
     }
+    if (is_good && calibration.options.device)
+        device_prepare();
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &session->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &session->ranks);
-    session->pml = interface_find();
-    const char *reason = is_good ? refuse(session) : error.text;
+    MPI_Comm_rank(MPI_COMM_WORLD, &traffic->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &traffic->ranks);
+    traffic->pml = interface_find();
+    const char *reason = is_good ? refuse(traffic) : error.text;
     if (reason) {
-        if (session->rank == 0)
+        if (traffic->rank == 0)
             fprintf(stderr, "multilane-calibrate: %s\n", reason);
         MPI_Finalize();
         return EXIT_USAGE;
     }
     if (calibration.options.lanes) {
-        if (session->rank == 0)
-            lanes_list(session);
+        if (traffic->rank == 0)
+            lanes_list(traffic);
         MPI_Finalize();
         return EXIT_SUCCESS;
     }
     if (calibration.options.device)
-        device_calibrate(&calibration.device);
-    if (!session_begin(session, calibration.options.effort.largest_bytes, &error)) {
+        device_calibrate(traffic->pml, &calibration.device);
+    if (!traffic_begin(traffic, calibration.options.effort.largest_bytes, &error)) {
         complain(error.text, "");
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (session->rank == 0) {
+    if (traffic->rank == 0) {
         status = calibrate(&calibration);
-        session_dismiss(session);
+        traffic_dismiss(traffic);
     } else {
-        session_obey(session);
+        traffic_obey(traffic);
     }
-    session_end(session);
+    traffic_end(traffic);
     MPI_Finalize();
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keys of the section, for the reader and for the writer. */
+/* The keys of the section. */
 #include "tools/lane/cluster_keys.h"
 
 #include <string.h>
@@ -10,16 +10,12 @@
 static const struct key keys[] = {
     {"processes", KEY_COUNT, offsetof(struct cluster_model, processes)},
     {"packet", KEY_SIZE, offsetof(struct cluster_model, packet_bytes)},
-    {"buffer", KEY_SIZE, offsetof(struct cluster_model, buffer_bytes)},
     {"send_overhead", KEY_LINE, offsetof(struct cluster_model, send_overhead)},
     {"send_gap", KEY_LINE, offsetof(struct cluster_model, send_gap)},
     {"receive_gap", KEY_LINE, offsetof(struct cluster_model, receive_gap)},
     {"receive_overhead", KEY_LINE, offsetof(struct cluster_model, receive_overhead)},
     {"user_overhead", KEY_LINE, offsetof(struct cluster_model, user_overhead)},
-    {"copy_cache_cache", KEY_LINE, offsetof(struct cluster_model, copy[CLUSTER_CACHE_TO_CACHE])},
-    {"copy_cache_memory", KEY_LINE, offsetof(struct cluster_model, copy[CLUSTER_CACHE_TO_MEMORY])},
-    {"copy_memory_memory", KEY_LINE,
-     offsetof(struct cluster_model, copy[CLUSTER_MEMORY_TO_MEMORY])},
+    {"copy_cache_memory", KEY_LINE, offsetof(struct cluster_model, copy)},
     {.name = NULL}};
 
 /* "latency" for any number of processes, "latency_16" for 16; the numbers must grow. */
@@ -52,28 +48,4 @@ bool cluster_key_read(void *cluster_model, const char *name, const char *value,
     if (!key_read(key, value, model, why))
         return false;
     return model->processes >= 2 || model_fail(why, "a broadcast is among 2 processes or more");
-}
-
-static void print_line(FILE *out, const char *name, const struct cost_line *line)
-{
-    char fixed[NUMBER_REAL_CHARS], growth[NUMBER_REAL_CHARS];
-    fprintf(out, "%s = %s %s\n", name, number_print_real(line->fixed_s, fixed),
-            number_print_real(line->growth_s_byte, growth));
-}
-
-void cluster_print(FILE *out, const struct cluster_model *model)
-{
-    char name[32], size[NUMBER_SIZE_CHARS];
-    fprintf(out, "\n[cluster]\nprocesses = %u\n", (unsigned) model->processes);
-    for (const struct key *key = keys; key->name; key++) {
-        const void *at = (const char *) model + key->offset;
-        if (key->kind == KEY_SIZE && *(const uint64_t *) at)
-            fprintf(out, "%s = %s\n", key->name, number_print_size(*(const uint64_t *) at, size));
-        if (key->kind == KEY_LINE)
-            print_line(out, key->name, at);
-    }
-    for (uint32_t i = 0; i < model->latency_count; i++) {
-        snprintf(name, sizeof(name), "latency_%u", (unsigned) model->latency[i].processes);
-        print_line(out, name, &model->latency[i].line);
-    }
 }

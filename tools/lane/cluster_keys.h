@@ -3,15 +3,10 @@
 #ifndef TOOLS_LANE_CLUSTER_KEYS_H
 #define TOOLS_LANE_CLUSTER_KEYS_H
 
-#include <stdio.h>
-
 #include "tools/model/cluster.h"
 
 /* Reads one key into a struct cluster_model. False: *why says what is wrong with it. */
 bool cluster_key_read(void *cluster_model, const char *key, const char *value,
                       struct model_error *why);
-
-/* Writes the whole section, so that it reads as this model. */
-void cluster_print(FILE *out, const struct cluster_model *model);
 
 #endif

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "common/model/number.h"
-#include "tools/lane/cluster_keys.h"
 
 static void print_real(FILE *out, const char *key, double value)
 {
@@ -111,8 +110,7 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
     }
 }
 
-static void print_profile(FILE *out, const struct lane_file *file,
-                          const struct cluster_model *cluster)
+static void print_profile(FILE *out, const struct lane_file *file)
 {
     const struct fingerprint *machine = &file->profile.machine;
     fprintf(
@@ -137,8 +135,6 @@ static void print_profile(FILE *out, const struct lane_file *file,
     }
     for (uint32_t i = 0; i < file->lane_count; i++)
         print_lane(out, file, &file->lanes[i]);
-    if (file->has_cluster)
-        cluster_print(out, cluster);
     fprintf(out, "\n[end]\n");
 }
 
@@ -194,8 +190,7 @@ bool profile_can_write(const char *path, struct model_error *error)
     return true;
 }
 
-bool profile_write(const char *path, const struct lane_file *file,
-                   const struct cluster_model *cluster, struct model_error *error)
+bool profile_write(const char *path, const struct lane_file *file, struct model_error *error)
 {
     char name[PROFILE_PATH_CHARS + 16];
     int fd = temporary_make(path, name, error);
@@ -207,7 +202,7 @@ bool profile_write(const char *path, const struct lane_file *file,
         unlink(name);
         return model_fail(error, "%.120s: no memory to write it", path);
     }
-    print_profile(out, file, cluster);
+    print_profile(out, file);
     bool written = !ferror(out);
     written = fclose(out) == 0 && written;
     if (written && rename(name, path) == 0)

@@ -4,12 +4,10 @@
 #define TOOLS_LANE_PROFILE_WRITE_H
 
 #include "common/lane/profile.h"
-#include "tools/model/cluster.h"
 
-/* Writes it as a whole or not at all, making the folders that are not there. `cluster` is written
- * where file->has_cluster is set. */
-bool profile_write(const char *path, const struct lane_file *file,
-                   const struct cluster_model *cluster, struct model_error *error);
+/* Writes it as a whole or not at all, making the folders that are not there. A section [cluster] is
+ * not written: people write it. */
+bool profile_write(const char *path, const struct lane_file *file, struct model_error *error);
 
 /* Could it be written there? Makes the folders; what takes long asks this first. */
 bool profile_can_write(const char *path, struct model_error *error);

@@ -24,11 +24,9 @@ bool cluster_model_check(const struct cluster_model *model, struct model_error *
         !check_line("g_s", &model->send_gap, error) ||
         !check_line("g_r", &model->receive_gap, error) ||
         !check_line("O_r", &model->receive_overhead, error) ||
-        !check_line("U_r", &model->user_overhead, error))
+        !check_line("U_r", &model->user_overhead, error) ||
+        !check_line("a memory copy", &model->copy, error))
         return false;
-    for (int i = 0; i < CLUSTER_COPIES; i++)
-        if (!check_line("a memory copy", &model->copy[i], error))
-            return false;
     if (!model->latency_count || model->latency_count > CLUSTER_LATENCIES_MAX)
         return model_fail(error, "L is given for %u numbers of processes, not for 1 to %d",
                           (unsigned) model->latency_count, CLUSTER_LATENCIES_MAX);
@@ -59,18 +57,6 @@ static double latency_at(const struct cluster_model *model, double bytes, uint32
     double part =
         (double) (processes - l[i].processes) / (double) (l[i + 1].processes - l[i].processes);
     return (1 - part) * line_at(&l[i].line, bytes) + part * line_at(&l[i + 1].line, bytes);
-}
-
-void cluster_load_add(struct cluster_model *model, uint32_t processes, double empty_s,
-                      double packet_s)
-{
-    struct cost_line line = model->latency[0].line;
-    if (model->latency_count == CLUSTER_LATENCIES_MAX || !model->packet_bytes)
-        return;
-    empty_s = fmax(0, empty_s);
-    line.fixed_s += empty_s;
-    line.growth_s_byte += fmax(0, packet_s - empty_s) / (double) model->packet_bytes;
-    model->latency[model->latency_count++] = (struct cluster_latency){processes, line};
 }
 
 void cluster_at(const struct cluster_model *model, uint64_t packet_bytes, uint32_t processes,

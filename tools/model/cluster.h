@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The communication model of a whole cluster: eight parameters, and what they predict of messages
+/* The communication model of a whole cluster: seven parameters, and what they predict of messages
  * between two processes. */
 #ifndef TOOLS_MODEL_CLUSTER_H
 #define TOOLS_MODEL_CLUSTER_H
@@ -9,13 +9,6 @@
 
 #include "common/model/cost.h"
 #include "common/model/error.h"
-
-enum cluster_copy {
-    CLUSTER_CACHE_TO_CACHE,
-    CLUSTER_CACHE_TO_MEMORY,
-    CLUSTER_MEMORY_TO_MEMORY,
-    CLUSTER_COPIES
-};
 
 #define CLUSTER_LATENCIES_MAX 16
 
@@ -32,11 +25,10 @@ struct cluster_model {
     struct cost_line receive_gap;      /* g_r: between two packets that arrive */
     struct cost_line receive_overhead; /* O_r: the receiver's processor, as it arrives */
     struct cost_line user_overhead;    /* U_r: the receiver itself */
-    struct cost_line copy[CLUSTER_COPIES];
+    struct cost_line copy;             /* M_ctm: from cache to memory */
     struct cluster_latency latency[CLUSTER_LATENCIES_MAX]; /* L, by processes, growing */
     uint32_t latency_count;                                /* at least 1 */
     uint64_t packet_bytes;                                 /* b: a longer message goes in packets */
-    uint64_t buffer_bytes;                                 /* B_L; 0: not known */
     uint32_t processes;                                    /* that a broadcast is predicted for */
 };
 
@@ -50,11 +42,6 @@ struct cluster_point {
 };
 
 bool cluster_model_check(const struct cluster_model *model, struct model_error *error);
-
-/* Adds what more processes than the last ones make of the latency: a message of no bytes and one
- * packet take this much longer than between the first ones. Where all is full, nothing. */
-void cluster_load_add(struct cluster_model *model, uint32_t processes, double empty_s,
-                      double packet_s);
 
 void cluster_at(const struct cluster_model *model, uint64_t packet_bytes, uint32_t processes,
                 struct cluster_point *point);

@@ -38,6 +38,9 @@ static const struct model_copy unmeasured_copy = {.fixed_s = 5e-6, .s_byte = 1e-
 #define TURNS_MOST_S 20e-3
 #define TURNS_TRIES  10
 #define ROUNDS       3
+/* For a program that measures, as often and as long as it takes, within reason. */
+#define ROUNDS_ASKED  200
+#define SECONDS_ASKED 20.0
 
 /* A device, and the process that has measured it: its block is open to the others until it ends. */
 struct device_entry {
@@ -90,8 +93,10 @@ static struct {
     bool listens;                      /* turns_progress is registered */
     int32_t me;                        /* getpid, which is a call of the system; set with `page` */
     int turns_tried;
-    struct known known; /* when the page was read last */
-    bool is_of_profile; /* the profile knows this device */
+    struct known known;              /* when the page was read last */
+    bool is_of_profile;              /* the profile knows this device */
+    bool is_asked;                   /* by a program that measures, */
+    char name[LANE_FILE_TEXT_CHARS]; /* which is told the device's */
     /* How often it could not be read, as another process had it: as a change that is to be looked
      * for. Relaxed: read again once too often does no harm. */
     _Atomic uint32_t missed;
@@ -404,8 +409,10 @@ static void turns_begin(struct device_entry *entry)
 
 static void entry_meet(const struct driver_uuid *uuid, struct copier *copier, bool measures)
 {
-    double start_s = now_s(), most_s = 1e-3 * parameters.device_measure_ms;
-    struct device_measure measure = {.copier = copier, .seconds = most_s, .rounds = ROUNDS};
+    double start_s = now_s();
+    double most_s = costs.is_asked ? SECONDS_ASKED : 1e-3 * parameters.device_measure_ms;
+    struct device_measure measure = {
+        .copier = copier, .seconds = most_s, .rounds = costs.is_asked ? ROUNDS_ASKED : ROUNDS};
     uint32_t index = entry_find(uuid);
     if (index == DEVICES_MAX || costs.blocks[index].copier || (measures && !blocks_make(&measure)))
         return;
@@ -437,15 +444,16 @@ static bool profile_knows(int device)
 {
     const struct lane_file *profile = used_profile();
     char name[LANE_FILE_TEXT_CHARS] = "";
-    return profile && profile->profile.device[0] && profile->around.copy[1].s_byte > 0 &&
-           driver.device_name && driver.device_name(name, sizeof(name), device) == DRIVER_SUCCESS &&
+    return !costs.is_asked && profile && profile->profile.device[0] &&
+           profile->around.copy[1].s_byte > 0 && driver.device_name &&
+           driver.device_name(name, sizeof(name), device) == DRIVER_SUCCESS &&
            strcmp(name, profile->profile.device) == 0;
 }
 
 static bool is_wanted(void)
 {
-    return parameters.device_measure_ms > 0 &&
-           (!parameters.profile || strcmp(parameters.profile, "none") != 0);
+    return costs.is_asked || (parameters.device_measure_ms > 0 &&
+                              (!parameters.profile || strcmp(parameters.profile, "none") != 0));
 }
 
 /* Under the lock. */
@@ -481,6 +489,18 @@ void device_costs_meet(const struct memory *memory)
         device_meet(memory);
     atomic_fetch_or_explicit(&costs.met, bit, memory_order_relaxed);
     pthread_mutex_unlock(&costs.lock);
+}
+
+void device_costs_ask(const void *buffer)
+{
+    struct memory memory;
+    memory_look(buffer, &memory);
+    pthread_mutex_lock(&costs.lock);
+    costs.is_asked = true;
+    if (memory.kind == MEMORY_DEVICE && driver.device_name)
+        (void) driver.device_name(costs.name, sizeof(costs.name), memory.device);
+    pthread_mutex_unlock(&costs.lock);
+    device_costs_meet(&memory);
 }
 
 uint32_t device_costs_changes(void)
@@ -561,6 +581,18 @@ static struct known known_read(void)
     return known;
 }
 
+bool device_costs_tell(struct multilane_device *device)
+{
+    const struct known known = known_read();
+    *device = (struct multilane_device){.copy = known.copy,
+                                        .within = known.within,
+                                        .get = known.pair.get,
+                                        .open_s = known.pair.open_s,
+                                        .in_turns = known.pair.turns > 0};
+    snprintf(device->name, sizeof(device->name), "%s", costs.name);
+    return known.has_copy && costs.name[0];
+}
+
 struct model_copy device_costs_copy(void)
 {
     const struct known known = known_read();
@@ -639,5 +671,5 @@ void device_costs_fini(void)
     memset(costs.blocks, 0, sizeof(costs.blocks));
     costs.known = (struct known){.has_copy = false};
     costs.turns_tried = 0;
-    costs.is_of_profile = false;
+    costs.is_of_profile = costs.is_asked = false;
 }

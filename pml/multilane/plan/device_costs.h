@@ -10,6 +10,7 @@
 #include "common/model/lane.h"
 #include "common/model/protocol.h"
 #include "common/compat/pml.h"
+#include "multilane/measure.h"
 
 /* In the node's first process: the place where measurements are shared. Call it once, before
  * processes read what others have published. */
@@ -18,6 +19,11 @@ void device_costs_publish(void);
 /* A buffer of this process lies on a device. The first time it measures, for 5 ms at most, or waits
  * for a process of the node that does. */
 void device_costs_meet(const struct memory *memory);
+
+/* For a program that measures: the same, at length, whatever the user has set and a profile knows;
+ * and what is known by now of this process's devices. False: of one nothing. */
+void device_costs_ask(const void *buffer);
+bool device_costs_tell(struct multilane_device *device);
 
 /* A number that grows when more is known. Any thread may ask, without a lock. */
 uint32_t device_costs_changes(void);

@@ -217,11 +217,24 @@ double learning_factor(const struct peer_class *class, enum class_buffer buffer,
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void learning_free(struct learning *learning)
+/* The rest stays: plans may know of it. With the lock held. */
+static void ways_free(struct learning *learning)
 {
     for (uint32_t i = 0; i < learning->way_count; i++)
         free(learning->ways[i]);
-    free(learning);
+    learning->way_count = 0;
+    memset(learning->promise, 0, sizeof(learning->promise));
+}
+
+void learning_forget(struct peer_class *class)
+{
+    OPAL_THREAD_LOCK(&learning_lock);
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        struct learning *learning = learning_now(class, (enum class_buffer) i);
+        if (learning)
+            ways_free(learning);
+    }
+    OPAL_THREAD_UNLOCK(&learning_lock);
 }
 
 void learning_end(void)
@@ -232,6 +245,7 @@ void learning_end(void)
             atomic_store_explicit(&class->learned[i], NULL, memory_order_relaxed);
             atomic_store_explicit(&class->learning[i], NULL, memory_order_relaxed);
             if (learning)
-                learning_free(learning);
+                ways_free(learning);
+            free(learning);
         }
 }

@@ -98,6 +98,9 @@ void learning_recall(struct peer_class *class);
 /* Leaves it to later jobs, in the first process of this one. */
 void learning_save(void);
 
+/* As if no message of the class had been timed. */
+void learning_forget(struct peer_class *class);
+
 void learning_begin(void);
 /* Call before classes_fini: plans do not know it any more. */
 void learning_end(void);

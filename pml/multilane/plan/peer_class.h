@@ -80,7 +80,9 @@ struct peer_class {
     struct route *_Atomic tried[CLASS_BUFFERS];
     struct tally tally[CLASS_BUFFERS][LEARNED_BUCKETS];
     bool is_recalled; /* it knows what earlier jobs have learned */
-    bool is_forced;   /* by the user, or by a program that measures: nothing is learned */
+    bool is_forced;   /* by the user, or by a program that measures: plans stay */
+    bool is_measured; /* by such a program: each message is timed */
+    double answer_s;  /* what a short message takes from another host; the lock of timer.c */
     /* By plan/learning.c; null: no message of the kind was timed yet. */
     struct learning *_Atomic learning[CLASS_BUFFERS];
     /* What plans know of it. Written and read with the component's lock, but for the pointer. */

@@ -13,6 +13,8 @@
 #include "multilane/measure.h"
 #include "base/parameters.h"
 #include "contact/contact.h"
+#include "plan/device_costs.h"
+#include "plan/learning.h"
 #include "plan/peer_class.h"
 
 /* Only plans of host memory are forced. */
@@ -24,7 +26,8 @@ struct forced {
     struct peer_class *class;
     int protocol;
     uint32_t mask;
-    struct model_lane *lanes; /* the class's lanes, with the others marked as unused */
+    /* The class's lanes, with the others marked as unused; null: of the original plans. */
+    struct model_lane *lanes;
     struct planned *planned[FORCED_BUFFERS];
 };
 
@@ -41,7 +44,8 @@ static struct peer *peer_of_rank(int rank)
 static struct forced *find(const struct peer_class *class, int protocol, uint32_t mask)
 {
     for (struct forced *forced = all_forced; forced; forced = forced->next)
-        if (forced->class == class && forced->protocol == protocol && forced->mask == mask)
+        if (forced->class == class && forced->protocol == protocol && forced->mask == mask &&
+            forced->lanes)
             return forced;
     return NULL;
 }
@@ -63,14 +67,14 @@ static void forced_free(struct forced *forced)
 /* Remembers the class's original plans, before they are first replaced. */
 static bool remember(struct peer_class *class)
 {
-    if (find(class, MULTILANE_MEASURE_PLANNED, 0))
+    if (class->is_measured)
         return true;
     struct forced *own = calloc(1, sizeof(*own));
     if (!own)
         return false;
     own->class = class;
     own->protocol = MULTILANE_MEASURE_PLANNED;
-    class->is_forced = true;
+    class->is_measured = class->is_forced = true;
     for (int i = 0; i < FORCED_BUFFERS; i++)
         own->planned[i] = class_planned(class, (enum class_buffer) i);
     list(own);
@@ -93,6 +97,7 @@ static bool build(struct forced *forced)
         forced->planned[i] = planned_of_plan(plan_build(&input, &error), (enum class_buffer) i);
         if (!forced->planned[i])
             return false;
+        forced->planned[i]->routes[0].untimed = 1;
     }
     return true;
 }
@@ -136,8 +141,10 @@ static int measure_force(int rank, int protocol, uint32_t mask)
         if (!forced)
             forced = forced_new(class, protocol, mask);
     }
-    if (forced)
+    if (forced) {
+        learning_forget(class);
         planned_set(class, forced);
+    }
     multilane_unlock();
     return forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
@@ -176,6 +183,26 @@ static int measure_route(int rank, uint64_t bytes, struct multilane_route *out)
     return OMPI_SUCCESS;
 }
 
+static int measure_times(int rank, uint64_t bytes, struct multilane_times *out)
+{
+    struct peer *peer = peer_of_rank(rank);
+    if (!peer)
+        return OMPI_ERR_UNREACH;
+    const struct peer_class *class = peer_class_now(peer);
+    const struct plan_entry *entry =
+        plan_lookup(class_planned(class, CLASS_CONTIGUOUS)->plan, bytes);
+    double equation_s = learning_equation_s(class, CLASS_CONTIGUOUS, entry, bytes);
+    *out = (struct multilane_times){.messages = 0};
+    OPAL_THREAD_LOCK(&learning_lock);
+    const struct learning_range *range =
+        learning_range_of(class, CLASS_CONTIGUOUS, plan_entry_key(entry), learned_bucket(bytes));
+    if (range)
+        *out = (struct multilane_times){range->taken, equation_s * learning_median(range),
+                                        equation_s * learning_spread(range)};
+    OPAL_THREAD_UNLOCK(&learning_lock);
+    return OMPI_SUCCESS;
+}
+
 static int measure_registration(int rank, uint32_t index, void *address, size_t bytes)
 {
     struct peer *peer = peer_of_rank(rank);
@@ -189,6 +216,13 @@ static int measure_registration(int rank, uint32_t index, void *address, size_t 
     return rc;
 }
 
+static int measure_device(const void *buffer, struct multilane_device *device)
+{
+    if (buffer)
+        device_costs_ask(buffer);
+    return device_costs_tell(device) ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
+}
+
 static const char *measure_open_mpi(void)
 {
     return version_built;
@@ -200,7 +234,7 @@ void calibrate_hook_fini(void)
     while (all_forced) {
         struct forced *forced = all_forced;
         all_forced = forced->next;
-        if (!forced->lanes) { /* the original plans */
+        if (!forced->lanes) {
             planned_set(forced->class, forced);
             free(forced);
         } else {
@@ -210,13 +244,15 @@ void calibrate_hook_fini(void)
 }
 
 __attribute__((visibility("default")))
-const struct multilane_measure mca_pml_multilane_measure_v3 = {
+const struct multilane_measure mca_pml_multilane_measure_v4 = {
     .version = MULTILANE_MEASURE_VERSION,
     .lane_bytes = sizeof(struct model_lane),
     .open_mpi = measure_open_mpi,
     .lanes = measure_lanes,
     .force = measure_force,
     .route = measure_route,
+    .times = measure_times,
     .surroundings = class_surroundings,
+    .device = measure_device,
     .registration = measure_registration,
 };

@@ -2,6 +2,8 @@
 /* Timers of messages, and their answers. */
 #include "request/timer.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
@@ -169,11 +171,12 @@ static void plan_again(struct peer_class *class, enum class_buffer buffer)
 
 /* Messages of other kinds than those that say something of the whole way are not timed: a
  * synchronous one waits for more, and one of a sender that leaves may find no one. */
-static bool is_timed(const struct outgoing *out, enum class_buffer buffer)
+static bool is_timed(const struct outgoing *out, const struct peer_class *class,
+                     enum class_buffer buffer)
 {
-    return timers.is_begun && (parameters.learn || reports_are_written()) && !out->peer->is_self &&
-           !handle_is_set(out->answer) && buffer != CLASS_SYNC && buffer != CLASS_SYNC_PACKED &&
-           buffer != CLASS_LEAVING;
+    return timers.is_begun && (parameters.learn || class->is_measured || reports_are_written()) &&
+           !out->peer->is_self && !handle_is_set(out->answer) && buffer != CLASS_SYNC &&
+           buffer != CLASS_SYNC_PACKED && buffer != CLASS_LEAVING;
 }
 
 struct route *timer_route(struct outgoing *out, enum class_buffer asked)
@@ -189,8 +192,9 @@ struct route *timer_route(struct outgoing *out, enum class_buffer asked)
             : NULL;
     if (of_span)
         route = of_span;
-    else if (number >= atomic_load_explicit(&tally->timed_at, memory_order_relaxed) &&
-             is_timed(out, buffer)) {
+    else if ((class->is_measured ||
+              number >= atomic_load_explicit(&tally->timed_at, memory_order_relaxed)) &&
+             is_timed(out, class, buffer)) {
         uint64_t between = messages_between(buffer, number);
         atomic_store_explicit(&tally->timed_at, number + between, memory_order_relaxed);
         if (learning_is_due(class, buffer)) {
@@ -206,9 +210,15 @@ struct route *timer_route(struct outgoing *out, enum class_buffer asked)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* What a short message takes, as the plan has it: the answer's part where the clocks differ. */
+/* A message that is as short as its answer takes as long. */
+#define AS_ANSWER_BYTES 64
+
+/* What a short message takes, as was seen, or else as the plan has it: the answer's part where the
+ * clocks differ. */
 static double answer_s(const struct peer_class *class)
 {
+    if (class->answer_s > 0)
+        return class->answer_s;
     const struct model_lane *lane = &class->lanes[class->control];
     const struct model_lane_range *range = model_lane_range_at(lane, MODEL_BY_SEND, 1);
     return range ? range->latency_s + range->overhead_send_s + range->overhead_receive_s : 0;
@@ -225,6 +235,12 @@ static double one_way_s(const struct timer *timer, uint64_t ended_ns, uint64_t n
         return taken_ns > timers.clock_ns ? 1e-9 * (double) (taken_ns - timers.clock_ns) : 0;
     }
     double seconds = 1e-9 * (double) taken_ns, answer = answer_s(timer->class);
+    if (timer->bytes <= AS_ANSWER_BYTES && timer->messages == 1) {
+        double *seen_s = &timer->class->answer_s;
+        *seen_s =
+            *seen_s > 0 ? *seen_s + (fmin(seconds / 2, 2 * *seen_s) - *seen_s) / 8 : seconds / 2;
+        return seconds / 2;
+    }
     return seconds > 2 * answer ? seconds - answer : seconds / 2;
 }
 

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends and receives messages in the order that rank 0 gives. */
+#include "traffic.h"
+
+#include <math.h>
+#include <mpi.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define ORDER_TAG 1
+#define DATA_TAG  2
+#define READY_TAG 3
+
+struct order {
+    int protocol;
+    uint32_t lanes;
+    int count; /* 0: the end */
+    int is_window;
+    uint64_t bytes;
+};
+
+double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+}
+
+char *memory_new(size_t bytes)
+{
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    return memset(memory, 1, bytes); /* no page fault is to be timed */
+}
+
+void memory_free(char *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
+bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_error *error)
+{
+    traffic->most_bytes = most_bytes;
+    traffic->memory = memory_new(most_bytes);
+    return traffic->memory || model_fail(error, "no memory for a message of %llu bytes",
+                                         (unsigned long long) most_bytes);
+}
+
+void traffic_end(struct traffic *traffic)
+{
+    memory_free(traffic->memory, traffic->most_bytes);
+}
+
+/* An empty message, which is not timed: all is ready for what comes next. */
+static void ready_to(int peer)
+{
+    MPI_Send(NULL, 0, MPI_BYTE, peer, READY_TAG, MPI_COMM_WORLD);
+}
+
+static void ready_from(int peer)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, peer, READY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* Receives are posted before the message is sent: then it is timed. */
+static void window_receive(const struct traffic *traffic, const struct order *order)
+{
+    MPI_Request requests[TRAFFIC_WINDOW];
+    for (int i = 0; i < TRAFFIC_WINDOW; i++)
+        MPI_Irecv(traffic->memory, (int) order->bytes, MPI_BYTE, 0, DATA_TAG, MPI_COMM_WORLD,
+                  &requests[i]);
+    ready_to(0);
+    MPI_Waitall(TRAFFIC_WINDOW, requests, MPI_STATUSES_IGNORE);
+}
+
+/* Blocking, as most programs do: faster than a posted one, and posted soon enough. */
+static void one_receive(const struct traffic *traffic, const struct order *order)
+{
+    ready_to(0);
+    MPI_Recv(traffic->memory, (int) order->bytes, MPI_BYTE, 0, DATA_TAG, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+}
+
+static void window_send(const struct traffic *traffic, const struct order *order, int peer)
+{
+    MPI_Request requests[TRAFFIC_WINDOW];
+    for (int i = 0; i < TRAFFIC_WINDOW; i++)
+        MPI_Isend(traffic->memory, (int) order->bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD,
+                  &requests[i]);
+    MPI_Waitall(TRAFFIC_WINDOW, requests, MPI_STATUSES_IGNORE);
+}
+
+/* Spins while orders come thick, naps while another rank is measured: that may need the processor.
+ */
+static void order_wait(struct order *order)
+{
+    const struct timespec nap = {0, 500000};
+    double since = seconds_now();
+    for (int is_here = 0; !is_here;) {
+        MPI_Iprobe(0, ORDER_TAG, MPI_COMM_WORLD, &is_here, MPI_STATUS_IGNORE);
+        if (!is_here && seconds_now() - since > 0.01)
+            nanosleep(&nap, NULL);
+    }
+    MPI_Recv(order, sizeof(*order), MPI_BYTE, 0, ORDER_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void traffic_obey(struct traffic *traffic)
+{
+    for (;;) {
+        struct order order;
+        order_wait(&order);
+        if (!order.count)
+            return;
+        /* Rank 0 has asked the same of its own plans, which are like ours, and was not refused. */
+        traffic->pml->force(0, order.protocol, order.lanes);
+        for (int i = 0; i < order.count; i++)
+            if (order.is_window)
+                window_receive(traffic, &order);
+            else
+                one_receive(traffic, &order);
+        ready_to(0);
+    }
+}
+
+void traffic_dismiss(struct traffic *traffic)
+{
+    const struct order end = {.count = 0};
+    for (int rank = 1; rank < traffic->ranks; rank++)
+        MPI_Send(&end, sizeof(end), MPI_BYTE, rank, ORDER_TAG, MPI_COMM_WORLD);
+}
+
+/* Both ends' plans follow it. */
+static void order_give(struct traffic *traffic, const struct traffic_way *way,
+                       const struct order *order)
+{
+    MPI_Send(order, sizeof(*order), MPI_BYTE, way->peer, ORDER_TAG, MPI_COMM_WORLD);
+    if (traffic->pml->force(way->peer, way->protocol, way->lanes) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+bool traffic_send(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes, int count,
+                  struct multilane_times *times)
+{
+    const struct order order = {way->protocol, way->lanes, count, false, bytes};
+    order_give(traffic, way, &order);
+    for (int i = 0; i < count; i++) {
+        ready_from(way->peer);
+        MPI_Send(traffic->memory, (int) bytes, MPI_BYTE, way->peer, DATA_TAG, MPI_COMM_WORLD);
+    }
+    ready_from(way->peer);
+    return traffic->pml->times(way->peer, bytes, times) == 0 && times->seconds > 0;
+}
+
+double traffic_window(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes)
+{
+    const struct order order = {way->protocol, way->lanes, 1, true, bytes};
+    order_give(traffic, way, &order);
+    ready_from(way->peer); /* until then it may have slept */
+    double start = seconds_now();
+    window_send(traffic, &order, way->peer);
+    ready_from(way->peer);
+    return seconds_now() - start;
+}
