@@ -46,6 +46,7 @@ multilane_sources = \
 	pml/multilane/contact/contact.c pml/multilane/contact/contact.h \
 	pml/multilane/contact/peer_lanes.c pml/multilane/contact/peer_lanes.h \
 	pml/multilane/contact/record.c pml/multilane/contact/record.h \
+	pml/multilane/lane/looks.c pml/multilane/lane/looks.h \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
 	pml/multilane/lane/waited.h \
 	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \

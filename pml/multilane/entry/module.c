@@ -124,6 +124,8 @@ static void tables_hand_down(void)
 {
     errors_begin();
     timers_begin();
+    if (parameters.learn || reports_are_written())
+        looks_begin();
     learning_begin();
     contact_events.met = peer_met;
     request_calls =
@@ -280,6 +282,7 @@ void module_fini(void)
     waits_unhook();
     explain_write();
     timers_end();
+    looks_end();
     multilane.enabled = false;
     multilane.receiving = false;
     pending_close();

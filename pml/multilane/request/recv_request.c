@@ -199,7 +199,9 @@ static void recv_request_forget_offer(struct recv_request *request)
 /* The message is complete: tells the sender, which times it. */
 static __attribute__((noinline)) void timer_answer(struct recv_request *request)
 {
-    struct wire_time time = {.timer = request->timer, .ended_ns = clock_now_ns()};
+    struct wire_time time = {.timer = request->timer,
+                             .ended_ns = clock_now_ns(),
+                             .may_have_lain = request->may_have_lain};
     request->timer = (struct wire_handle){0};
     control_send(peer_control_lane(recv_request_peer(request)), WIRE_TIME, &time, sizeof(time));
 }
@@ -309,6 +311,7 @@ void recv_request_met(struct recv_request *request, const struct arrival *arriva
     recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
     request->sender = arrival->sender;
     request->timer = arrival->timer;
+    request->may_have_lain = looks_are_few(request->looks);
     atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece came yet */
 }
 

@@ -31,12 +31,14 @@ struct recv_request {
     size_t wanted; /* bytes of it that fit the buffer */
     _Atomic size_t received;   /* bytes that are there */
     _Atomic uint32_t ends;     /* see request_ended */
+    uint32_t looks;            /* when it was posted: lane/looks.h */
     bool matched;              /* guarded by the communicator's lock */
     bool counted;              /* see work_begins_for */
     _Atomic bool is_answering; /* complete, and the answer to the sender must leave */
     struct wire_handle handle;
     struct wire_handle sender;
     struct wire_handle timer;        /* set while a message that is timed arrives */
+    bool may_have_lain;              /* before it was looked for; of a timed message */
     const struct protocol *protocol; /* proposed by the sender */
     /* The protocol that may write to the buffer until it ends; null: none. */
     const struct protocol *_Atomic held_by;
@@ -117,6 +119,7 @@ static inline void recv_request_begin(struct recv_request *request)
 {
     /* Relaxed, all: no other thread uses the request yet. */
     atomic_store_explicit(&request->ends, 0, memory_order_relaxed);
+    request->looks = looks_now();
     request->matched = false;
     atomic_store_explicit(&request->is_answering, false, memory_order_relaxed);
     atomic_store_explicit(&request->peer, NULL, memory_order_relaxed);

@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 11
+#define WIRE_VERSION 12
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -158,7 +158,9 @@ struct wire_ack {
 
 struct wire_time {
     struct wire_handle timer;
-    uint64_t ended_ns; /* by the receiver's monotonic clock */
+    uint64_t ended_ns;      /* by the receiver's monotonic clock */
+    uint32_t may_have_lain; /* before the receiver looked for it */
+    uint32_t reserved;
 };
 
 struct wire_seen {
