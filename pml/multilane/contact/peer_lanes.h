@@ -14,6 +14,10 @@ size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room);
 /* Does the job have a stock BTL that may lose messages, so that a lost process goes unnoticed? */
 bool lanes_may_lose(void);
 
+/* Does what the user says of the lanes to the process leave one for each use of a lane? False: not,
+ * which is said with what to do. True of a process that no lane is known to. */
+bool lanes_have_all_uses(ompi_proc_t *proc);
+
 /* Adds the lanes that the BML has toward the peer and that are new, and plans. False: no lane
  * reaches the peer. With the component's lock held. */
 bool peer_take_lanes(struct peer *peer);

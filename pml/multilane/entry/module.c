@@ -186,6 +186,15 @@ static int module_check_btls(void)
     return OMPI_SUCCESS;
 }
 
+/* What cannot work is refused before the first message. */
+static int module_check_uses(ompi_proc_t **procs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!lanes_have_all_uses(procs[i]))
+            return OMPI_ERR_BAD_PARAM;
+    return OMPI_SUCCESS;
+}
+
 int module_add_procs(ompi_proc_t **procs, size_t count)
 {
     if (count == 0)
@@ -201,6 +210,8 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS)
         rc = mca_bml.bml_add_procs(count, procs, &reachable);
     OBJ_DESTRUCT(&reachable);
+    if (rc == OMPI_SUCCESS)
+        rc = module_check_uses(procs, count);
     if (rc != OMPI_SUCCESS || multilane.receiving)
         return rc;
 
