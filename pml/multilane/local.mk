@@ -70,6 +70,7 @@ multilane_sources = \
 	pml/multilane/request/offered.c pml/multilane/request/offered.h \
 	pml/multilane/request/taking.c pml/multilane/request/taking.h \
 	pml/multilane/request/pieces.c pml/multilane/request/pieces.h \
+	pml/multilane/request/receive_way.c pml/multilane/request/receive_way.h \
 	pml/multilane/request/recv_request.c pml/multilane/request/recv_request.h \
 	pml/multilane/request/request.c pml/multilane/request/request.h \
 	pml/multilane/request/timer.c pml/multilane/request/timer.h \

@@ -19,7 +19,6 @@
 #include "base/tool_events.h"
 #include "lane/extension.h"
 #include "plan/attributes.h"
-#include "plan/device_costs.h"
 #include "plan/learning.h"
 #include "contact/peer_lanes.h"
 #include "plan/peer_class.h"
@@ -313,9 +312,9 @@ static void plan_change_raise(const struct peer *peer, const struct peer_class *
         tool_event_raise(TOOL_PLAN_CHANGED, &peer->name, -1);
 }
 
-void peer_meet_device(struct peer *peer, const struct memory *memory)
+void peer_follow_devices(struct peer *peer)
 {
-    device_costs_meet(memory);
+    device_costs_look();
     uint32_t changes = device_costs_changes();
     if (OPAL_LIKELY(atomic_load_explicit(&peer->device_changes, memory_order_relaxed) == changes))
         return;

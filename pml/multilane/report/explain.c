@@ -29,7 +29,9 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
     "contiguous memory, behind others that are under way",
     "memory in several pieces, behind others that are under way",
     "device memory",
-    "device memory in several pieces"};
+    "device memory in several pieces",
+    "received: announced from host memory, to device memory",
+    "received: announced from device memory, to host memory"};
 
 /* --- the table -------------------------------------------------------------------------------- */
 

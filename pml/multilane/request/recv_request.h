@@ -39,7 +39,9 @@ struct recv_request {
     struct wire_handle sender;
     struct wire_handle timer;        /* set while a message that is timed arrives */
     bool may_have_lain;              /* before it was looked for; of a timed message */
-    const struct protocol *protocol; /* proposed by the sender */
+    const struct protocol *protocol; /* chosen for an announced message, */
+    const struct route *route;       /* and whose lanes a put to here takes */
+    bool is_expected;                /* by the sender: the RTR for a put */
     /* The protocol that may write to the buffer until it ends; null: none. */
     const struct protocol *_Atomic held_by;
     bool is_shared;          /* both ends copy the message: the sender cannot cancel it */
@@ -144,11 +146,8 @@ recv_request_init(struct recv_request *request, void *buffer, size_t count,
 /* Takes over the match: source, tag, size, and how many bytes the buffer takes. */
 void recv_request_met(struct recv_request *request, const struct arrival *arrival);
 
-/* Receives the matched message. No lock is held; the request may be complete and freed on
- * return. */
-void recv_request_take(struct recv_request *request, const struct arrival *arrival);
-
-/* The same for a whole message whose sender expects no answer, to any buffer. */
+/* recv_request_take (receive_way.h) for a whole message whose sender expects no answer, to any
+ * buffer. */
 void recv_request_take_packed(struct recv_request *request, struct peer *peer,
                               const struct wire_match *match, const unsigned char *data,
                               size_t size);
