@@ -176,7 +176,7 @@ bool candidate_init(struct candidate *candidate, const struct plan_input *input,
     candidate->line_last = 0;
     for (uint32_t i = 0; i < set->count; i++)
         candidate->lanes[i] = &input->lanes[set->lane[i]];
-    candidate->first_bytes = protocol->kind == MODEL_EAGER ? 0 : 1;
+    candidate->first_bytes = protocol->kind == MODEL_EAGER || input->is_announced ? 0 : 1;
     candidate->largest_bytes = UINT64_MAX;
     if (protocol->largest &&
         !protocol->largest(candidate->lanes, set->count, &input->around, &candidate->largest_bytes))

@@ -29,6 +29,12 @@ bool number_parse_count(const char *text, uint64_t least, uint64_t most, uint64_
 bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
                         struct model_error *error);
 
+/* What makes a word plural that so many are counted by: "s", but for one "". */
+static inline const char *number_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Appends to a text, which ends and fits whatever is appended. */
 __attribute__((format(printf, 3, 4))) void text_more(char *text, size_t size, const char *format,
                                                      ...);

@@ -306,7 +306,8 @@ static bool fail_uncovered(const struct walk *walk, uint64_t bytes, struct model
     char size[NUMBER_SIZE_CHARS];
     for (uint32_t i = input->protocol_count; i-- > 0;) {
         const struct model_protocol *protocol = input->protocols[i];
-        if (input->without >> i & 1 || (protocol->kind == MODEL_RNDV && !bytes))
+        if (input->without >> i & 1 ||
+            (protocol->kind == MODEL_RNDV && !bytes && !input->is_announced))
             continue;
         if (model_protocol_allows(protocol, &input->lanes[0], &input->around, &why))
             model_fail(&why, "%s does not carry so many over lane \"%s\"", protocol->name,

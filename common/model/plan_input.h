@@ -46,6 +46,10 @@ struct plan_input {
 
     uint32_t without; /* bit i: leave protocol i of the table out */
 
+    /* What is planned is how a message is received that its sender has announced: by a rendezvous,
+     * whatever its size. */
+    bool is_announced;
+
     /* What messages have taken; null: nothing is known of that. For a plan: what is in use counts
      * as `stay` of its time, so that it changes for a gain only, and what was not tried does not
      * take the place of what was. 0: only to predict. */

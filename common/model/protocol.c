@@ -33,23 +33,68 @@ const char *model_operation_name(enum model_operation operation)
 
 /* --- what lanes offer ------------------------------------------------------------------------- */
 
-static bool reaches_in_place(const struct model_lane *lane, struct model_buffer buffer)
+static bool gathers(const struct model_lane *lane, uint32_t pieces)
 {
-    bool gathers = buffer.pieces == 1 || (buffer.pieces && buffer.pieces <= lane->pieces_max);
-    return (lane->reach & (uint32_t) buffer.memory) && gathers;
+    return pieces == 1 || (pieces && pieces <= lane->pieces_max);
 }
 
-static const struct model_copy *copy_of(const struct model_surroundings *around)
+static bool reaches_in_place(const struct model_lane *lane, struct model_buffer buffer)
+{
+    return (lane->reach & (uint32_t) buffer.memory) && gathers(lane, buffer.pieces);
+}
+
+static const struct model_copy *copy_of(const struct model_surroundings *around,
+                                        enum model_memory memory)
 {
     int bit = 0;
-    while (bit < MODEL_MEMORIES - 1 && !((uint32_t) around->buffer.memory >> bit & 1))
+    while (bit < MODEL_MEMORIES - 1 && !((uint32_t) memory >> bit & 1))
         bit++;
     return &around->copy[bit];
 }
 
+static const struct model_copy *sender_copy(const struct model_surroundings *around)
+{
+    return copy_of(around, around->buffer.memory);
+}
+
+static enum model_memory receiver_memory(const struct model_surroundings *around)
+{
+    return around->receiver ? around->receiver : around->buffer.memory;
+}
+
+static const struct model_copy *receiver_copy(const struct model_surroundings *around)
+{
+    return copy_of(around, receiver_memory(around));
+}
+
+static bool ends_differ(const struct model_surroundings *around)
+{
+    return receiver_memory(around) != around->buffer.memory;
+}
+
+/* Into what the sender did not count on: the receiver copies all of it. */
+static bool receiver_must_copy(const struct model_surroundings *around)
+{
+    return ends_differ(around) && receiver_memory(around) != MODEL_MEMORY_HOST;
+}
+
+/* Does one end's get (put) reach both ends' bytes? A lane that reaches no host memory works by a
+ * driver's copies, which take it at the end that works. */
+static bool reaches_both(const struct model_lane *lane, enum model_way way,
+                         const struct model_surroundings *around)
+{
+    uint32_t far =
+        (uint32_t) (way == MODEL_BY_PUT ? receiver_memory(around) : around->buffer.memory);
+    uint32_t near =
+        (uint32_t) (way == MODEL_BY_PUT ? around->buffer.memory : receiver_memory(around));
+    bool by_driver = !(lane->reach & MODEL_MEMORY_HOST);
+    return (lane->reach & far) &&
+           ((lane->reach & near) || (by_driver && near == MODEL_MEMORY_HOST));
+}
+
 static bool can_copy(const struct model_lane *lane, const struct model_surroundings *around)
 {
-    return copy_of(around)->fixed_s >= 0 && lane->copied_max_bytes > around->header_bytes;
+    return sender_copy(around)->fixed_s >= 0 && lane->copied_max_bytes > around->header_bytes;
 }
 
 bool model_lane_chooses(const struct model_lane *lane, const struct model_surroundings *around)
@@ -235,6 +280,11 @@ static void add_pipeline(struct cost *cost, const struct pipeline *pipeline, uin
     add_stage(cost, pipeline, COST_RECEIVER, pipeline->receiver);
 }
 
+static uint64_t stage_bytes(const struct model_surroundings *around)
+{
+    return around->stage_bytes ? around->stage_bytes : STAGE_BYTES_DEFAULT;
+}
+
 /* --- data by active messages ------------------------------------------------------------------ */
 
 static bool all_in_place(lane_set lanes, uint32_t count, const struct model_surroundings *around)
@@ -262,7 +312,7 @@ static uint64_t fragments_together(lane_set lanes, uint32_t count,
 static void copy_pipeline(lane_set lanes, uint32_t count, const struct model_surroundings *around,
                           uint64_t bytes, struct pipeline *pipeline, struct cost *cost)
 {
-    const struct model_copy *copy = copy_of(around);
+    const struct model_copy *copy = sender_copy(around), *last = receiver_copy(around);
     double copied_bytes_s = 0, all_bytes_s = 0, sender_copies = 0;
     struct cost wire;
     memset(pipeline, 0, sizeof *pipeline);
@@ -274,15 +324,20 @@ static void copy_pipeline(lane_set lanes, uint32_t count, const struct model_sur
         copied_bytes_s += copies ? bytes_s : 0;
         sender_copies += copies ? bytes_s * lane_copy_growth(lanes[i], around) : 0;
         pipeline->sender.fixed_s += range->overhead_send_s + (copies ? copy->fixed_s : 0);
-        pipeline->receiver.fixed_s += range->overhead_receive_s + (copies ? copy->fixed_s : 0);
+        pipeline->receiver.fixed_s +=
+            range->overhead_receive_s + (copies || receiver_must_copy(around) ? last->fixed_s : 0);
     }
-    pipeline->receiver.growth_s_byte = copy->s_byte * (copied_bytes_s / all_bytes_s);
-    pipeline->sender.growth_s_byte = pipeline->receiver.growth_s_byte + sender_copies / all_bytes_s;
+    double copied_part = copied_bytes_s / all_bytes_s;
+    pipeline->receiver.growth_s_byte =
+        last->s_byte * (receiver_must_copy(around) ? 1 : copied_part);
+    pipeline->sender.growth_s_byte = copy->s_byte * copied_part + sender_copies / all_bytes_s;
     cost_begin(&wire, 1);
     add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, &wire);
     cost_end(&wire);
     pipeline->wire = wire.stage[COST_WIRE];
     pipeline->slot_bytes = fragments_together(lanes, count, around);
+    if (receiver_must_copy(around) && pipeline->slot_bytes > stage_bytes(around))
+        pipeline->slot_bytes = stage_bytes(around);
 }
 
 /* eager-short and eager-copy: one message, a copy at either end. */
@@ -290,13 +345,13 @@ static void add_copied_message(const struct model_lane *lane,
                                const struct model_surroundings *around, uint64_t bytes,
                                struct cost *cost)
 {
-    const struct model_copy *copy = copy_of(around);
+    const struct model_copy *copy = sender_copy(around), *last = receiver_copy(around);
     add_overhead(cost, range_for(lane, MODEL_BY_SEND, bytes, cost), 1, 0);
     cost_add_fixed(cost, COST_SENDER, 1, copy->fixed_s);
     cost_add_growth(cost, COST_SENDER, 1, copy->s_byte);
     cost_add_growth(cost, COST_SENDER, 1, lane_copy_growth(lane, around));
-    cost_add_fixed(cost, COST_RECEIVER, 1, copy->fixed_s);
-    cost_add_growth(cost, COST_RECEIVER, 1, copy->s_byte);
+    cost_add_fixed(cost, COST_RECEIVER, 1, last->fixed_s);
+    cost_add_growth(cost, COST_RECEIVER, 1, last->s_byte);
     add_bandwidths(&lane, 1, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
 }
 
@@ -305,7 +360,7 @@ static void add_copied_message(const struct model_lane *lane,
 static void add_sent_data(lane_set lanes, uint32_t count, const struct model_surroundings *around,
                           uint64_t bytes, struct cost *cost)
 {
-    bool in_place = all_in_place(lanes, count, around);
+    bool in_place = all_in_place(lanes, count, around) && !receiver_must_copy(around);
     if (!in_place && count == 1 && bytes <= lanes[0]->copied_max_bytes) {
         /* In the very terms of eager-copy, so that a tie is seen as one. */
         add_copied_message(lanes[0], around, bytes, cost);
@@ -398,6 +453,24 @@ static void rndv_am_cost(lane_set lanes, uint32_t count, const struct model_surr
     cost_end(cost);
 }
 
+/* Between host and device a driver's lane is no faster than copies there are: what one takes more
+ * than the lane's own line, from one device to another, is the working end's. */
+static void add_driver_bound(lane_set lanes, uint32_t count,
+                             const struct model_surroundings *around, enum model_way way,
+                             uint64_t bytes, struct cost *cost)
+{
+    const struct model_copy *copy =
+        copy_of(around, receiver_must_copy(around) ? around->receiver : around->buffer.memory);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct model_lane_range *range = range_for(lanes[i], way, bytes, cost);
+        double line_s = 3 * (range->overhead_send_s + range->overhead_receive_s);
+        if (lanes[i]->reach & MODEL_MEMORY_HOST)
+            continue;
+        cost_add_fixed(cost, COST_WIRE, 1, fmax(copy->fixed_s - line_s, 0));
+        cost_add_growth(cost, COST_WIRE, 1, fmax(copy->s_byte - 1 / range->bandwidth_bytes_s, 0));
+    }
+}
+
 /* rtime with rrc = 1: RTS and ACK, both ends register, `worker` starts and completes the transfer.
  */
 static void add_one_sided(lane_set lanes, uint32_t count, const struct model_surroundings *around,
@@ -414,6 +487,8 @@ static void add_one_sided(lane_set lanes, uint32_t count, const struct model_sur
         cost_add_fixed(cost, worker, 1, range->overhead_receive_s);
     }
     add_bandwidths(lanes, count, around, way, second, bytes, cost);
+    if (ends_differ(around))
+        add_driver_bound(lanes, count, around, way, bytes, cost);
 }
 
 static void rndv_get_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
@@ -451,7 +526,7 @@ static void rndv_staged_cost(lane_set lanes, uint32_t count,
                              const struct model_surroundings *around, uint64_t bytes,
                              struct cost *cost)
 {
-    const struct model_copy *copy = copy_of(around);
+    const struct model_copy *copy = sender_copy(around), *last = receiver_copy(around);
     struct pipeline pipeline;
     struct cost wire;
     cost_begin(&wire, 1);
@@ -463,8 +538,8 @@ static void rndv_staged_cost(lane_set lanes, uint32_t count,
         (struct cost_line){copy->fixed_s + wire.stage[COST_SENDER].fixed_s, copy->s_byte};
     pipeline.wire = wire.stage[COST_WIRE];
     pipeline.receiver =
-        (struct cost_line){copy->fixed_s + wire.stage[COST_RECEIVER].fixed_s, copy->s_byte};
-    pipeline.slot_bytes = around->stage_bytes ? around->stage_bytes : STAGE_BYTES_DEFAULT;
+        (struct cost_line){last->fixed_s + wire.stage[COST_RECEIVER].fixed_s, last->s_byte};
+    pipeline.slot_bytes = stage_bytes(around);
 
     line_begin(cost, around, around->bias);
     cost_bound(cost, wire.last_bytes);
@@ -577,13 +652,18 @@ static bool allows_memory(const struct model_protocol *protocol, const struct mo
                           const struct model_surroundings *around, struct model_error *error)
 {
     bool staged = protocol->needs.any_of & MODEL_CAN_STAGE; /* copies whatever the lane reaches */
-    if (protocol->needs.in_place && !reaches_in_place(lane, around->buffer))
+    if (protocol->needs.in_place &&
+        (!gathers(lane, around->buffer.pieces) || !reaches_both(lane, protocol->needs.way, around)))
         return model_fail(error, "%s needs a lane that reaches %s in place, which \"%s\" does not",
                           protocol->name, model_buffer_name(around->buffer), lane->name);
+    if (!protocol->needs.in_place && receiver_must_copy(around) &&
+        receiver_copy(around)->fixed_s < 0)
+        return model_fail(error, "%s would copy to %s memory, which cannot be copied here",
+                          protocol->name, model_memory_name((uint32_t) receiver_memory(around)));
     if (protocol->needs.in_place ||
         (!protocol->needs.one_lane && !staged && sends_in_place(lane, around)))
         return true;
-    if (copy_of(around)->fixed_s < 0)
+    if (sender_copy(around)->fixed_s < 0)
         return model_fail(error, "%s would copy %s, which cannot be copied here", protocol->name,
                           model_buffer_name(around->buffer));
     if (!(lane->can & MODEL_CAN_STAGE && staged) && !(lane->reach & MODEL_MEMORY_HOST))

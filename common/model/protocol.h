@@ -78,7 +78,8 @@ struct model_copy {
 
 /* Everything that a protocol's cost may depend on beside its lanes. */
 struct model_surroundings {
-    struct model_buffer buffer;
+    struct model_buffer buffer; /* at the sender, */
+    enum model_memory receiver; /* and at the receiver; 0: such memory too */
     enum model_operation operation;
     double bias;                            /* d: multiplies every rendezvous */
     bool registration_cached;               /* count reg_cached_s where a lane has it */

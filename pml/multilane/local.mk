@@ -46,6 +46,7 @@ multilane_sources = \
 	pml/multilane/contact/contact.c pml/multilane/contact/contact.h \
 	pml/multilane/contact/peer_lanes.c pml/multilane/contact/peer_lanes.h \
 	pml/multilane/contact/record.c pml/multilane/contact/record.h \
+	pml/multilane/lane/looks.c pml/multilane/lane/looks.h \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
 	pml/multilane/lane/waited.h \
 	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \
@@ -69,6 +70,7 @@ multilane_sources = \
 	pml/multilane/request/offered.c pml/multilane/request/offered.h \
 	pml/multilane/request/taking.c pml/multilane/request/taking.h \
 	pml/multilane/request/pieces.c pml/multilane/request/pieces.h \
+	pml/multilane/request/receive_way.c pml/multilane/request/receive_way.h \
 	pml/multilane/request/recv_request.c pml/multilane/request/recv_request.h \
 	pml/multilane/request/request.c pml/multilane/request/request.h \
 	pml/multilane/request/timer.c pml/multilane/request/timer.h \

@@ -1709,6 +1709,34 @@ static void chapter_capture(void)
     }
 }
 
+/* Announced messages between host and device, with the lane of device memory: the end whose memory
+ * is the host's copies all of it at once, whichever end that is. Shorter ones go by messages, whose
+ * bytes the device's end copies. */
+static void chapter_ends(void)
+{
+    static const size_t sizes[] = {100000, 8 << 20};
+    for (int i = 0; has_partner() && i < 4; i++) {
+        bool is_sender = rank % 2 == 0, to_device = i / 2, is_long = i % 2;
+        size_t size = sizes[is_long];
+        enum kind kind = is_sender == to_device ? HOST : DEVICE;
+        unsigned char *bytes = memory_new(kind, size);
+        fill(bytes, size, is_sender ? 70 : 71);
+        MPI_Barrier(MPI_COMM_WORLD);
+        long copies = copies_now();
+        if (is_sender)
+            MPI_Ssend(bytes, (int) size, MPI_BYTE, other(), 70, MPI_COMM_WORLD);
+        else
+            MPI_Recv(bytes, (int) size, MPI_BYTE, other(), 70, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        copies = copies_now() - copies;
+        if (is_long ? copies != (kind == HOST) : (copies != 0) != (kind == DEVICE))
+            FAIL("%zu bytes %s a device: %ld copies at the end with %s memory", size,
+                 to_device ? "to" : "from", copies, kind_names[kind]);
+        if (!is_sender)
+            check(bytes, size, 0, 70, 71, "between host and device");
+        memory_free(kind, bytes);
+    }
+}
+
 /* Is this a stand-in whose memory the processor cannot touch? A child tries, and must crash. */
 static void check_stand_in(void)
 {
@@ -1757,6 +1785,7 @@ static const struct {
     {"mapped-again", chapter_mapped_again, true},
     {"calls", chapter_calls, true},
     {"opened", chapter_opened, true},
+    {"ends", chapter_ends, true},
     {"measured", chapter_measured, true},
     {"locked", chapter_locked, true},
     {"refused", chapter_refused, true},

@@ -497,8 +497,58 @@ static void lookups_find_the_entry(void)
     plan_free(plan);
 }
 
+/* Of a message whose ends' memory differs: 10,000 B over a lane of host memory (latency 1 us, 0.1
+ * us, 10 GB/s) or by a driver's copies (1 us, 1 us, 100 GB/s), where a copy between host and device
+ * takes 10 us + 1 ns/B.
+ *
+ * Put or got, by the end on the device's other side: 0.99 * (4 + 3 us, 7 more for the copy, and 1
+ * ns for each byte) = 23.76 us. Sent to a device, which copies slots of 1000 B: RTS and RTR 4.2 us,
+ * the sender's 0.05 us and a slot's 0.1 us on the wire, ten slots of 10.05 + 1 us: 0.99 * 114.85
+ * us. From a device the sender copies so, and the receiver not at all: likewise. */
+static void ends_in_different_memory(void)
+{
+    struct model_lane lanes[2];
+    struct plan_input input;
+    struct plan_entry entry;
+    struct cost cost;
+    fake_lane(&lanes[0], "host", MODEL_USE_BOTH, 1e-6, 10e9, 0.1e-6, 0, 0);
+    fake_lane(&lanes[1], "driver", MODEL_USE_BOTH, 1e-6, 100e9, 1e-6, 0, 0);
+    lanes[0].copied_max_bytes = 4096;
+    lanes[1].can = MODEL_CAN_GET | MODEL_CAN_PUT;
+    lanes[1].reach = MODEL_MEMORY_CUDA;
+    use_lanes(&input, lanes, 2);
+    input.around.copy[1] = (struct model_copy){10e-6, 1e-9};
+    input.around.stage_bytes = 1000;
+    input.is_announced = true;
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++)
+        input.without |= model_protocols[i]->kind == MODEL_EAGER ? 1u << i : 0;
+    for (int to_device = 0; to_device < 2; to_device++) {
+        const uint32_t can = to_device ? MODEL_RNDV_PUT : MODEL_RNDV_GET;
+        const uint32_t cannot = to_device ? MODEL_RNDV_GET : MODEL_RNDV_PUT;
+        const uint32_t sends = to_device ? MODEL_RNDV_AM : MODEL_RNDV_STAGED;
+        input.around.buffer.memory = to_device ? MODEL_MEMORY_HOST : MODEL_MEMORY_CUDA;
+        input.around.receiver = to_device ? MODEL_MEMORY_CUDA : MODEL_MEMORY_HOST;
+        CHECK(!plan_best_of_protocol(&input, cannot, 10000, &entry, &cost),
+              "the end on the device works");
+        CHECK(plan_best_of_protocol(&input, can, 10000, &entry, &cost) && entry.lane_count == 1 &&
+                  entry.lanes[0] == 1,
+              "not over the driver's lane");
+        double time_us = 1e6 * cost_of(&cost, COST_OF_MESSAGE, 10000);
+        CHECK(fabs(time_us - 23.76) < 1e-9, "by the driver %.12g us", time_us);
+        CHECK(plan_best_of_protocol(&input, sends, 10000, &entry, &cost), "not by messages");
+        time_us = 1e6 * cost_of(&cost, COST_OF_MESSAGE, 10000);
+        CHECK(fabs(time_us - 0.99 * 114.85) < 1e-9, "by messages %.12g us", time_us);
+        struct plan *plan = plan_build(&input, NULL);
+        CHECK(plan && plan_lookup(plan, 0)->protocol->kind == MODEL_RNDV &&
+                  plan_lookup(plan, 10000)->protocol_index == can,
+              "what is announced is received by a rendezvous, whatever its size");
+        plan_free(plan);
+    }
+}
+
 int main(void)
 {
+    ends_in_different_memory();
     four_protocols_of_one_lane();
     a_sender_that_leaves_is_asked_for_a_get();
     a_registration_against_a_copy();

@@ -9,6 +9,7 @@
 #include "entry/calls.h"
 #include "job_standin.h"
 #include "join/posting.h"
+#include "progress_standin.h"
 
 #define TAG    5
 #define SIZE   3000
@@ -23,12 +24,17 @@ static int other_got;
 /* What comes while the blocking receive polls its lane: the next of these at each poll. */
 static void (*const *next_event)(void);
 
+static void nothing_comes(void)
+{
+}
+
 static int poll(void)
 {
     if (!next_event || !*next_event)
         return 0;
-    (*next_event++)();
-    return 1;
+    void (*event)(void) = *next_event++;
+    event();
+    return event != nothing_comes;
 }
 
 /* The request that a receive would take next. */
@@ -99,10 +105,6 @@ static void check_bytes(int rc, size_t size)
 /* --- events -------------------------------------------------------------------------------------
  */
 
-static void nothing_comes(void)
-{
-}
-
 static void first_comes(void)
 {
     number_comes(1, 0, TAG, 100);
@@ -164,6 +166,13 @@ static void other_part_comes(void)
 static void synchronous_comes(void)
 {
     job_synchronous(1, 0, 0, TAG, &(int){500}, sizeof(int), (struct wire_handle){3, 9});
+}
+
+/* Its sender wants to know when it has come. */
+static void timed_comes(void)
+{
+    job_synchronous(1, 0, 0, TAG, &(int){600}, sizeof(int),
+                    (struct wire_handle){WIRE_TIMER_FIRST, 1});
 }
 
 /* --- tests --------------------------------------------------------------------------------------
@@ -271,6 +280,42 @@ static void a_long_one_for_another_receive_harms_nothing(void)
     end(true);
 }
 
+static bool its_time_counts(void)
+{
+    struct wire_time time;
+    const void *answer = job_last(1, WIRE_TIME);
+    CHECK(answer && job_count(1, WIRE_TIME) == 1, "%u answers", job_count(1, WIRE_TIME));
+    if (answer)
+        memcpy(&time, answer, sizeof(time));
+    return answer && !time.may_have_lain;
+}
+
+/* How long a message lay there that is found at once nobody knows: its receiver was away. */
+static void the_time_of_a_message_counts_where_it_was_looked_for(void)
+{
+    begin((events){timed_comes, NULL});
+    check_number(receive_number(TAG), 600, TAG);
+    CHECK(!its_time_counts(), "found by the first look");
+    end(true);
+
+    begin((events){nothing_comes, nothing_comes, timed_comes, NULL});
+    check_number(receive_number(TAG), 600, TAG);
+    CHECK(its_time_counts(), "it was awaited");
+    end(true);
+
+    for (int rounds = 0; rounds <= 2; rounds += 2) {
+        begin(NULL);
+        other_is_posted();
+        for (int i = 0; i < rounds; i++)
+            progress_standin_run();
+        timed_comes();
+        CHECK(job_is_complete(other) && other_got == 600, "the number is %d", other_got);
+        CHECK(its_time_counts() == (rounds == 2), "after %d rounds", rounds);
+        job_free(job_ompi(other));
+        end(true);
+    }
+}
+
 /* By the last look before the receive would be posted. */
 static void a_message_at_the_last_look_is_received(void)
 {
@@ -285,6 +330,8 @@ static void a_message_at_the_last_look_is_received(void)
 
 int main(void)
 {
+    parameters.learn = 1;
+    the_time_of_a_message_counts_where_it_was_looked_for();
     a_message_at_the_last_look_is_received();
     a_message_that_is_near_needs_no_request();
     messages_for_others_wait_for_them();

@@ -125,6 +125,10 @@ int main(void)
     move.from = class_route_at(class, CLASS_CONTIGUOUS, 8)->entry;
     move.to = class_route_at(class, CLASS_CONTIGUOUS, 1 << 20)->entry;
     class->moves = &move;
+    static struct route tried[2];
+    tried[0] = (struct route){.entry = move.from, .messages = 2, .bytes = 16};
+    tried[1] = (struct route){.entry = move.to, .next = &tried[0], .messages = 1, .bytes = 1 << 20};
+    class->tried[CLASS_CONTIGUOUS] = &tried[1];
     static struct lane_seen seen[2] = {{{0}, {0}}, {{3e8, 0}, {2, 0}}};
     class->seen = seen;
     report_is_golden("explain.txt");

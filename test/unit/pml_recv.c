@@ -307,10 +307,11 @@ static void bytes_that_will_not_come_end_it_in_an_error(void)
 
 static unsigned fins;
 
-static void by_put(struct recv_request *request, const struct arrival *arrival)
+static bool by_put(struct recv_request *request, const struct arrival *arrival)
 {
     (void) arrival;
     recv_request_send_rtr(request, peer_control_lane(request->peer), 0, WIRE_BY_PUT, NULL, NULL);
+    return true;
 }
 
 static bool put_told(struct recv_request *request, const struct wire_fin *fin)

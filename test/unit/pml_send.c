@@ -60,8 +60,7 @@ static int announce(struct send_request *started)
     return rndv_announce(started, &peer->lanes[0], NULL, NULL);
 }
 
-static const struct protocol rndv = {
-    .name = "rndv", .method = WIRE_BY_SEND, .carries_all = true, .start = announce};
+static const struct protocol rndv = {.name = "rndv", .method = WIRE_BY_SEND, .start = announce};
 
 /* --- the tests ---------------------------------------------------------------------------------
  */

@@ -146,6 +146,23 @@ static void on_a_node_the_time_is_that_of_one_way(void)
     job_end();
 }
 
+/* The receiver was away: its time is not that of the way. */
+static void a_message_that_lay_there_says_nothing(void)
+{
+    begin(1, 0);
+    class_now()->placement = PROFILE_NODE;
+    struct wire_time time = {.ended_ns = standin_now_ns + 3000, .may_have_lain = 1};
+    CHECK(send_one(8, &time.timer), "the first does not ask");
+    standin_now_ns += 50000;
+    job_control(1, 0, WIRE_TIME, &time, sizeof(time), NULL, 0);
+    CHECK(!taken(), "its time counts");
+    time.may_have_lain = 0;
+    job_control(1, 0, WIRE_TIME, &time, sizeof(time), NULL, 0);
+    CHECK(!taken(), "it is answered twice");
+    CHECK(!multilane.bad_headers, "an answer is bad");
+    job_end();
+}
+
 static void from_another_host_the_answer_is_taken_off(void)
 {
     begin(1, 0);
@@ -405,6 +422,8 @@ static void the_next_job_begins_there(void)
             CHECK(learned_key_equals(plan_entry_key(used->entry), key), "%s is used again",
                   used->protocol->name);
             CHECK(class_now()->move_count == 0, "which is no move");
+            CHECK(strncmp(used_history_story(), "0 starts and 2 times of earlier jobs: ", 38) == 0,
+                  "it says: %s", used_history_story());
         }
         job_end();
     }
@@ -418,6 +437,7 @@ int main(void)
     a_synchronous_send_goes_by_its_own_plan();
     few_messages_are_timed();
     on_a_node_the_time_is_that_of_one_way();
+    a_message_that_lay_there_says_nothing();
     from_another_host_the_answer_is_taken_off();
     a_program_that_measures_has_each_timed();
     without_report_and_learning_nothing_is_timed();

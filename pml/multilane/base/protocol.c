@@ -14,7 +14,7 @@ static void method_add(const struct protocol *protocol)
 
 void protocols_use(const struct protocol *const of_model[MODEL_PROTOCOLS])
 {
-    protocols = (struct protocols){.for_host = NULL};
+    protocols = (struct protocols){.of_model = {NULL}};
     for (int i = 0; i < MODEL_PROTOCOLS; i++) {
         const struct protocol *protocol = of_model[i];
         protocols.of_model[i] = protocol;
@@ -23,9 +23,5 @@ void protocols_use(const struct protocol *const of_model[MODEL_PROTOCOLS])
         method_add(protocol);
         if (protocol->over_device_lane)
             method_add(protocol->over_device_lane);
-        if (protocol->carries_all && protocol->host_only)
-            protocols.for_host = protocol;
-        else if (protocol->carries_all)
-            protocols.for_device = protocol;
     }
 }

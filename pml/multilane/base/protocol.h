@@ -25,11 +25,8 @@ struct protocol {
     /* The method that its RTS proposes; 0 for eager protocols. */
     uint32_t method;
 
-    /* Carries any message of host memory (with host_only) or of device memory (without) over any
-     * lane: it takes what another protocol cannot move. */
-    bool carries_all;
-    bool host_only; /* the CPU reads or writes the data in place */
-    bool puts;      /* puts from one place; never over the lane of device memory, which only gets */
+    bool host_only; /* the sender's CPU reads the data in place */
+    bool puts;      /* its `ready` puts, from one place */
 
     /* The protocol that takes its place over the lane of device memory; null: itself. */
     const struct protocol *over_device_lane;
@@ -54,8 +51,10 @@ struct protocol {
 
     /* --- the receiver's end --- */
 
-    /* A receive has matched the RTS. */
-    void (*receive)(struct recv_request *request, const struct arrival *arrival);
+    /* A receive has matched the RTS, and is to come by this protocol. False: it cannot now, and
+     * nothing was done; the message comes as active messages. Null: another one of its method
+     * receives. */
+    bool (*receive)(struct recv_request *request, const struct arrival *arrival);
 
     /* FIN: the sender has moved its bytes. False: impossible. Null: this protocol has no FIN. */
     bool (*fin)(struct recv_request *request, const struct wire_fin *fin);
@@ -65,7 +64,6 @@ struct protocol {
 struct protocols {
     const struct protocol *of_model[MODEL_PROTOCOLS]; /* null: not in this PML */
     const struct protocol *of_method[WIRE_METHODS];
-    const struct protocol *for_host, *for_device; /* those with carries_all */
 };
 
 extern __attribute__((visibility("hidden"))) struct protocols protocols;
@@ -76,6 +74,12 @@ void protocols_use(const struct protocol *const of_model[MODEL_PROTOCOLS]);
 static inline const struct protocol *protocol_of_method(uint32_t method)
 {
     return method < WIRE_METHODS ? protocols.of_method[method] : NULL;
+}
+
+/* Carries any message over any lane, as active messages: it takes what another cannot move. */
+static inline const struct protocol *protocol_of_messages(void)
+{
+    return protocols.of_method[WIRE_BY_SEND];
 }
 
 #endif

@@ -61,6 +61,8 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
             ; /* it has reported why */
         } else if (!peer_keep_ends(peer, &ends)) {
             ; /* no memory, likewise */
+        } else if (!lanes_have_all_uses(proc)) {
+            ; /* likewise */
         } else if (!peer_take_lanes(peer)) {
             peer_say_unreachable(peer);
         } else {

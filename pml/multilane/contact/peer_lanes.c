@@ -6,18 +6,19 @@
  * affects only later messages. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/compat/btl.h"
 #include "common/compat/tcp.h"
 #include "common/lane/stock_btl.h"
 #include "common/memory/driver.h"
+#include "common/model/number.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "base/sockets.h"
 #include "base/tool_events.h"
 #include "lane/extension.h"
 #include "plan/attributes.h"
-#include "plan/device_costs.h"
 #include "plan/learning.h"
 #include "contact/peer_lanes.h"
 #include "plan/peer_class.h"
@@ -219,6 +220,42 @@ static struct lane *device_lane_new(struct peer *peer)
     return lane;
 }
 
+/* What the user leaves to the lanes of an array, and their names. */
+static uint32_t uses_add(mca_bml_base_btl_array_t *array, char *names, size_t room)
+{
+    size_t size = mca_bml_base_btl_array_get_size(array);
+    uint32_t uses = 0;
+    for (size_t i = 0; i < size; i++) {
+        struct model_lane lane;
+        attributes_of_user_alone(mca_bml_base_btl_array_get_index(array, i)->btl, &lane);
+        uses |= lane.use;
+        text_more(names, room, "%s%s", names[0] ? ", " : "", lane.name);
+    }
+    return uses;
+}
+
+bool lanes_have_all_uses(ompi_proc_t *proc)
+{
+    mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(proc);
+    if (OPAL_LIKELY(!parameters.lane_attr || !strstr(parameters.lane_attr, "use=")) || !endpoint)
+        return true;
+    char names[256] = "";
+    uint32_t uses = uses_add(&endpoint->btl_send, names, sizeof(names));
+    if (!uses || uses == MODEL_USE_BOTH)
+        return true;
+    bool is_rndv = uses == MODEL_USE_RNDV;
+    char *host = compat_proc_hostname(&proc->super);
+    opal_output(
+        0,
+        "multilane: pml_multilane_lane_attr says use=%s of all lanes to rank %u on %s (%s), "
+        "so none is left for messages %s a handshake; let one of them be use=both, or add "
+        "to --mca btl another BTL that reaches it.",
+        is_rndv ? "rndv" : "eager", proc->super.proc_name.vpid, host ? host : "its host", names,
+        is_rndv ? "without" : "with");
+    free(host);
+    return false;
+}
+
 static bool has_lane(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
@@ -275,9 +312,9 @@ static void plan_change_raise(const struct peer *peer, const struct peer_class *
         tool_event_raise(TOOL_PLAN_CHANGED, &peer->name, -1);
 }
 
-void peer_meet_device(struct peer *peer, const struct memory *memory)
+void peer_follow_devices(struct peer *peer)
 {
-    device_costs_meet(memory);
+    device_costs_look();
     uint32_t changes = device_costs_changes();
     if (OPAL_LIKELY(atomic_load_explicit(&peer->device_changes, memory_order_relaxed) == changes))
         return;

@@ -5,6 +5,7 @@
 
 #include "common/memory/memory.h"
 #include "peer/peer.h"
+#include "plan/device_costs.h"
 
 /* Leaves a note at each lane that can (note_leave), and reads what a process left so; 0: nothing.
  */
@@ -14,13 +15,24 @@ size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room);
 /* Does the job have a stock BTL that may lose messages, so that a lost process goes unnoticed? */
 bool lanes_may_lose(void);
 
+/* Does what the user says of the lanes to the process leave one for each use of a lane? False: not,
+ * which is said with what to do. True of a process that no lane is known to. */
+bool lanes_have_all_uses(ompi_proc_t *proc);
+
 /* Adds the lanes that the BML has toward the peer and that are new, and plans. False: no lane
  * reaches the peer. With the component's lock held. */
 bool peer_take_lanes(struct peer *peer);
 
-/* A message to the peer comes from a device. Its plan then follows what is known of devices. No
- * lock is held. */
-void peer_meet_device(struct peer *peer, const struct memory *memory);
+/* A message to or from the peer lies on a device, at either end: its plan follows what is known of
+ * devices. No lock is held. */
+void peer_follow_devices(struct peer *peer);
+
+/* The same for one from memory of this process, which may be the first of its device. */
+static inline void peer_meet_device(struct peer *peer, const struct memory *memory)
+{
+    device_costs_meet(memory);
+    peer_follow_devices(peer);
+}
 
 /* A message of `size` bytes goes to the peer. The first large ones ask the kernel for the round
  * trips of connections over tcp, which are made by the first message on each, and the plan follows.

@@ -140,6 +140,8 @@ static void tables_hand_down(void)
 {
     errors_begin();
     timers_begin();
+    if (parameters.learn || reports_are_written())
+        looks_begin();
     learning_begin();
     contact_events.met = peer_met;
     request_calls =
@@ -200,6 +202,15 @@ static int module_check_btls(void)
     return OMPI_SUCCESS;
 }
 
+/* What cannot work is refused before the first message. */
+static int module_check_uses(ompi_proc_t **procs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!lanes_have_all_uses(procs[i]))
+            return OMPI_ERR_BAD_PARAM;
+    return OMPI_SUCCESS;
+}
+
 int module_add_procs(ompi_proc_t **procs, size_t count)
 {
     if (count == 0)
@@ -215,6 +226,8 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS)
         rc = mca_bml.bml_add_procs(count, procs, &reachable);
     OBJ_DESTRUCT(&reachable);
+    if (rc == OMPI_SUCCESS)
+        rc = module_check_uses(procs, count);
     if (rc != OMPI_SUCCESS || multilane.receiving)
         return rc;
 
@@ -296,6 +309,7 @@ void module_fini(void)
     waits_unhook();
     explain_write();
     timers_end();
+    looks_end();
     multilane.enabled = false;
     multilane.receiving = false;
     pending_close();

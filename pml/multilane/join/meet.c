@@ -3,6 +3,7 @@
 #include "join/meet.h"
 
 #include "match/credit.h"
+#include "request/receive_way.h"
 #include "request/taking.h"
 
 /* Copies all, also bytes of missing parts, which those parts will overwrite. */

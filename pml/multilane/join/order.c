@@ -5,6 +5,7 @@
 #include "join/meet.h"
 #include "join/posting.h"
 #include "match/credit.h"
+#include "request/receive_way.h"
 
 static struct mca_pml_comm_t *arrival_comm(const struct arrival *arrival)
 {

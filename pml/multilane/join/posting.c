@@ -110,6 +110,8 @@ void awaited_post_now(void)
     receive->is_over = true;
     receive->request = receive_post(receive->buffer, receive->count, receive->datatype,
                                     receive->source, receive->tag, receive->comm);
+    if (OPAL_LIKELY(receive->request != NULL))
+        receive->request->looks = receive->looks;
 }
 
 static bool is_over(const void *receive)
@@ -119,6 +121,7 @@ static bool is_over(const void *receive)
 
 void awaited_wait(struct awaited *receive, struct lane *lane)
 {
+    receive->looks = looks_now();
     awaited = receive;
     if (!request_poll_until(is_over, receive, lane))
         awaited_post(); /* unless it came in the last round */

@@ -17,6 +17,7 @@ struct awaited {
     size_t room; /* in bytes */
     int source;  /* a rank */
     int tag;
+    uint32_t looks;               /* when it began to wait: lane/looks.h */
     bool is_over;                 /* one of these: */
     bool is_received;             /* status is set */
     struct recv_request *request; /* it waits on; */

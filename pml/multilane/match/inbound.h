@@ -27,7 +27,8 @@ struct arrival {
     struct lane *lane;          /* the peer's lane over it, or null */
     struct wire_cid cid;        /* with WIRE_CID */
     uint64_t offset;            /* of this part */
-    uint32_t method;            /* of a RTS */
+    uint32_t method;            /* of a RTS, */
+    uint32_t memory;            /* likewise: enum wire_memory */
     struct wire_key key;        /* of a RTS by get */
     const unsigned char *key_bytes;
     const struct wire_offer *offer; /* of a part; or null */

@@ -135,6 +135,26 @@ void attributes_of_user(const char *btl, bool is_ours, struct model_lane *out)
     attr_apply(parameters.lane_attr, btl, device ? device + 1 : NULL, out);
 }
 
+/* Before any peer is known. */
+static void module_name(mca_btl_base_module_t *btl, struct model_lane *out)
+{
+    const struct nic *device = nic_of(btl, "");
+    if (device && device->name[0])
+        snprintf(out->name, sizeof(out->name), "%.7s:%s", lane_name_of(btl), device->name);
+}
+
+static void module_of_user(mca_btl_base_module_t *btl, struct model_lane *out)
+{
+    attributes_of_user(lane_name_of(btl), lane_extension_of(btl) != NULL, out);
+}
+
+void attributes_of_user_alone(mca_btl_base_module_t *btl, struct model_lane *out)
+{
+    model_lane_init(out, lane_name_of(btl));
+    module_name(btl, out);
+    module_of_user(btl, out);
+}
+
 /* --- the other end ---------------------------------------------------------------------------- */
 
 /* What a plan takes the worse of, as one number a BTL: of its first lane for messages and the last
@@ -184,11 +204,9 @@ static void describe_module(mca_btl_base_module_t *btl, struct model_lane *out)
     } else {
         attributes_of_module(btl, &stock, out);
     }
-    const struct nic *device = nic_of(btl, "");
-    if (device && device->name[0])
-        snprintf(out->name, sizeof(out->name), "%.7s:%s", lane_name_of(btl), device->name);
+    module_name(btl, out);
     used_profile_apply(PROFILE_HOST, out);
-    attributes_of_user(lane_name_of(btl), lane_extension_of(btl) != NULL, out);
+    module_of_user(btl, out);
 }
 
 void attributes_publish(struct record_ends *ends)

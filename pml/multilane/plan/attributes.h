@@ -24,4 +24,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
 /* The strongest source: what the user says of lanes of this BTL, ours or another. */
 void attributes_of_user(const char *btl, bool is_ours, struct model_lane *out);
 
+/* A lane of the module of which nothing is known but its name and what the user says. */
+void attributes_of_user_alone(mca_btl_base_module_t *btl, struct model_lane *out);
+
 #endif

@@ -503,6 +503,16 @@ void device_costs_ask(const void *buffer)
     device_costs_meet(&memory);
 }
 
+void device_costs_look(void)
+{
+    if (OPAL_LIKELY(atomic_load_explicit(&costs.open_page, memory_order_acquire)) || !is_wanted())
+        return;
+    pthread_mutex_lock(&costs.lock);
+    if (!costs.page)
+        page_open();
+    pthread_mutex_unlock(&costs.lock);
+}
+
 uint32_t device_costs_changes(void)
 {
     const struct device_page *page = atomic_load_explicit(&costs.open_page, memory_order_acquire);
@@ -519,13 +529,20 @@ static void line_slower(struct model_copy *line, const struct model_copy *other)
     line->s_byte = fmax(line->s_byte, other->s_byte);
 }
 
-/* Of all devices of this process. False: of one at least it was not measured. */
+/* A process without a device exchanges messages with any of the node's. */
+static bool is_used_here(uint32_t entry)
+{
+    return is_mine(entry) || !atomic_load_explicit(&costs.mine, memory_order_relaxed);
+}
+
+/* Of all devices that this process exchanges messages with. False: of one at least it was not
+ * measured. */
 static bool own_read(struct model_copy *copy, struct model_copy *within)
 {
-    bool is_known = atomic_load_explicit(&costs.mine, memory_order_relaxed) != 0;
+    bool is_known = costs.page->count > 0;
     for (uint32_t i = 0; i < costs.page->count; i++) {
         const struct device_costs *measured = &costs.page->devices[i].costs;
-        if (!is_mine(i))
+        if (!is_used_here(i))
             continue;
         is_known = is_known && device_costs_check(measured);
         line_slower(copy, &measured->to_host);
@@ -535,13 +552,13 @@ static bool own_read(struct model_copy *copy, struct model_copy *within)
     return is_known;
 }
 
-/* Of this process's devices with all that were measured. */
+/* Of these devices with all that were measured. */
 static bool pair_read(struct device_pair *pair)
 {
     bool is_known = false;
     *pair = (struct device_pair){.open_s = 0};
     for (uint32_t i = 0; i < costs.page->count; i++)
-        for (uint32_t j = 0; j < costs.page->count && is_mine(i); j++) {
+        for (uint32_t j = 0; j < costs.page->count && is_used_here(i); j++) {
             const struct device_pair *measured = &costs.page->pairs[i][j];
             if (!device_pair_check(measured))
                 continue;

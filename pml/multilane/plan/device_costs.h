@@ -25,6 +25,9 @@ void device_costs_meet(const struct memory *memory);
 void device_costs_ask(const void *buffer);
 bool device_costs_tell(struct multilane_device *device);
 
+/* A device of another process's matters: from here on what the node has measured is known. */
+void device_costs_look(void);
+
 /* A number that grows when more is known. Any thread may ask, without a lock. */
 uint32_t device_costs_changes(void);
 

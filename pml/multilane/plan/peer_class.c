@@ -82,22 +82,30 @@ static bool class_equals(const struct peer_class *one, const struct peer_class *
 /* The protocols that messages of such memory do not go by. */
 static uint32_t protocols_without(const struct peer_class *class, enum class_buffer buffer)
 {
-    bool is_device = buffer >= CLASS_DEVICE;
+    bool is_device = buffer >= CLASS_DEVICE && buffer != CLASS_TO_DEVICE;
     uint32_t without = 0;
     for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
         const struct protocol *protocol = protocols.of_model[i];
         if (!protocol || (is_device && protocol->host_only) ||
-            (is_device && class->has_device_lane && protocol->puts))
+            (is_device && class->has_device_lane && protocol->puts) ||
+            (class_is_received(buffer) && !protocol->method))
             without |= 1u << i;
     }
     return without;
 }
 
-static void plan_input_of_device(const struct peer_class *class, struct plan_input *input)
+static void plan_input_of_device(const struct peer_class *class, enum class_buffer buffer,
+                                 struct plan_input *input)
 {
     input->lane_count += class->has_device_lane;
-    input->around.buffer.memory = MODEL_MEMORY_CUDA;
     input->around.copy[1] = class->device_copy;
+    input->is_announced = class_is_received(buffer);
+    if (buffer == CLASS_TO_DEVICE)
+        input->around.receiver = MODEL_MEMORY_CUDA;
+    else
+        input->around.buffer.memory = MODEL_MEMORY_CUDA;
+    if (buffer == CLASS_FROM_DEVICE)
+        input->around.receiver = MODEL_MEMORY_HOST;
 }
 
 void class_surroundings(struct model_surroundings *around)
@@ -148,7 +156,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
     input->most_rndv_lanes = (uint32_t) parameters.rndv_lanes;
     input->without = protocols_without(class, buffer);
     if (buffer >= CLASS_DEVICE)
-        plan_input_of_device(class, input);
+        plan_input_of_device(class, buffer, input);
 }
 
 bool class_shows(const struct peer_class *class, enum class_buffer buffer)

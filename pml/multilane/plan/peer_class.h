@@ -49,6 +49,9 @@ enum class_buffer {
     CLASS_STREAM_PACKED,
     CLASS_DEVICE, /* in device memory, */
     CLASS_DEVICE_PACKED,
+    CLASS_SENDS, /* so many are of messages that this process sends; and of what it receives: */
+    CLASS_TO_DEVICE = CLASS_SENDS, /* what is announced from host memory, to a device, */
+    CLASS_FROM_DEVICE,             /* and from a device, to host memory */
     CLASS_BUFFERS
 };
 
@@ -105,6 +108,11 @@ struct plan_move {
 static inline bool class_is_stream(enum class_buffer buffer)
 {
     return buffer == CLASS_STREAM || buffer == CLASS_STREAM_PACKED;
+}
+
+static inline bool class_is_received(enum class_buffer buffer)
+{
+    return buffer >= CLASS_SENDS;
 }
 
 /* Speeds that lanes have shown while they carried parts of messages, by stripe.c: by messages, and

@@ -8,6 +8,7 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/compat/version.h"
+#include "common/model/number.h"
 
 static struct {
     char path[PROFILE_PATH_CHARS]; /* empty: none is kept */
@@ -25,8 +26,9 @@ void used_history_load(void)
     history_path(&here, used.path);
     history_read(used.path, &used.before);
     if (used.before.start_count || used.before.way_count)
-        snprintf(used.story, sizeof(used.story), "%u starts and %u times of earlier jobs: %s",
-                 used.before.start_count, used.before.way_count, used.path);
+        snprintf(used.story, sizeof(used.story), "%u start%s and %u time%s of earlier jobs: %s",
+                 used.before.start_count, number_plural(used.before.start_count),
+                 used.before.way_count, number_plural(used.before.way_count), used.path);
 }
 
 const struct history *used_history(void)

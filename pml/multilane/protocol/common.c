@@ -184,6 +184,13 @@ void pieces_finish(struct transfer *transfer, int status)
 
 /* --- rendezvous ------------------------------------------------------------------------------- */
 
+static uint32_t memory_of(const struct send_request *request)
+{
+    bool is_device;
+    const char *place = send_request_place(request, &is_device);
+    return (is_device ? WIRE_ON_DEVICE : 0) | (place ? WIRE_IN_ONE_PIECE : 0);
+}
+
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
                   const void *key_bytes)
 {
@@ -196,8 +203,10 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
     struct control_message message;
     message.length = comm_write_match(out->comm, out->peer, message.bytes, WIRE_RTS, out->sequence,
                                       out->tag, timer);
-    struct wire_rts rts = {
-        .size = out->size, .sender = request->handle, .method = request->protocol->method};
+    struct wire_rts rts = {.size = out->size,
+                           .sender = request->handle,
+                           .method = request->protocol->method,
+                           .memory = memory_of(request)};
     if (key)
         rts.key = *key;
     control_append(&message, (char *) &rts + sizeof(rts.match), sizeof(rts) - sizeof(rts.match));

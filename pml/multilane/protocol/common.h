@@ -58,6 +58,9 @@ void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver,
  */
 void pieces_finish(struct transfer *transfer, int status);
 
+/* Announces device memory: with its key on the lane of device memory, where it has one. */
+int device_announce(struct send_request *request);
+
 /* Sends the bytes [from, end) as active messages to the request's receiver: the data phase of
  * rndv-am, which other rendezvous fall back to. */
 void rndv_am_move(struct send_request *request, size_t from, size_t end);

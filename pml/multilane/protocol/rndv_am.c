@@ -23,7 +23,7 @@ static const struct transfer_steps rndv_am_way = {.start = rndv_am_piece, .finis
 
 void rndv_am_move(struct send_request *request, size_t from, size_t end)
 {
-    if (OPAL_UNLIKELY(request->source.view != NULL)) {
+    if (OPAL_UNLIKELY(send_request_is_of_device(request))) {
         rndv_staged_move(request, from, end);
         return;
     }
@@ -36,6 +36,8 @@ static int rndv_am_start(struct send_request *request)
 {
     struct lane *lane = route_lane(request->route, request->out.peer, 0);
     struct wire_offer offer;
+    if (OPAL_UNLIKELY(send_request_is_of_device(request)))
+        return device_announce(request);
     offer_make(request);
     if (!offer_is_made(request))
         return rndv_announce(request, lane, NULL, NULL);
@@ -53,11 +55,11 @@ static void rndv_am_ready(struct send_request *request, struct lane *lane,
     rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
 }
 
-static void rndv_am_receive(struct recv_request *request, const struct arrival *arrival)
+static bool rndv_am_receive(struct recv_request *request, const struct arrival *arrival)
 {
     struct peer *peer = arrival->peer;
     struct wire_offer offer;
-    bool is_offered = arrival->key.length == sizeof(offer);
+    bool is_offered = arrival->method == WIRE_BY_SEND && arrival->key.length == sizeof(offer);
     if (is_offered) {
         memcpy(&offer, arrival->key_bytes, sizeof(offer));
         taking_offered(request, &offer);
@@ -65,12 +67,12 @@ static void rndv_am_receive(struct recv_request *request, const struct arrival *
     recv_request_ask(request, 0);
     if (is_offered)
         taking_asked(peer, request, &offer);
+    return true;
 }
 
 const struct protocol rndv_am = {
     .name = "rndv-am",
     .method = WIRE_BY_SEND,
-    .carries_all = true,
     .host_only = true,
     .post = post_by_request,
     .start = rndv_am_start,

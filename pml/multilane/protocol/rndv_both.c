@@ -209,19 +209,17 @@ static struct multilane_control *rndv_both_control(const struct arrival *arrival
     return lane->extension->control_find(lane->btl, lane->endpoint, handle);
 }
 
-static void rndv_both_receive(struct recv_request *request, const struct arrival *arrival)
+static bool rndv_both_receive(struct recv_request *request, const struct arrival *arrival)
 {
     struct lane *lane = arrival->lane;
-    struct multilane_control *control = request->data ? rndv_both_control(arrival) : NULL;
+    struct multilane_control *control = rndv_both_control(arrival);
     struct found *own = recv_request_own(request);
     own->control = NULL;
-    if (!control) {
-        recv_request_ask(request, 0);
-        return;
-    }
+    if (!control)
+        return false;
     if (OPAL_UNLIKELY(!recv_request_can_answer(request) ||
                       !recv_request_hold(request, request->wanted))) /* a lost peer has ended it */
-        return;
+        return true;
     struct wire_key key = {.address = (uintptr_t) request->data};
     *own = (struct found){.control = control, .lane = lane};
     request->is_shared = true;
@@ -229,6 +227,7 @@ static void rndv_both_receive(struct recv_request *request, const struct arrival
     recv_request_send_rtr(request, lane, 0, WIRE_BY_BOTH, &key, NULL);
     bool is_last = chunks_copy(lane, control, pull, request->data, remote, request->wanted);
     rndv_both_through(request, is_last);
+    return true;
 }
 
 const struct protocol rndv_both = {

@@ -1,51 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rndv-get over the lane of device memory, which carries no messages: RTS with the key of the
- * device memory on the lane for control messages, the receiver gets the bytes, ACK. */
+/* Over the lane of device memory, which carries no messages. From a device: RTS with the key of its
+ * memory, the receiver gets the bytes, to wherever they go, ACK. From host memory to a device: RTS,
+ * RTR with the key, the sender puts the bytes, FIN. */
 #include "protocol/common.h"
-
-#include <string.h>
 
 extern const struct protocol rndv_device;
 
-/* A sender's own part: the message as its lane of device memory knows it; */
-struct offered {
-    struct registration key;
-};
-/* a receiver's: where byte 0 lies at the sender, and the key of its memory. */
-struct wanted {
-    uint64_t remote;
-    unsigned char key[WIRE_KEY_MAX];
-};
+/* --- the end that works, by a copy of the driver's ----------------------------------------------
+ */
 
-_Static_assert(sizeof(struct offered) <= SEND_OWN_BYTES && sizeof(struct wanted) <= RECV_OWN_BYTES,
-               "they fit the requests");
-
-/* Without a key now (memory that cannot be shared, out of handles) the message is staged. */
-static int rndv_device_start(struct send_request *request)
-{
-    struct peer *peer = request->out.peer;
-    struct offered *own = send_request_own(request);
-    char *data = view_contiguous(request->source.view);
-    if (!own->key.lane && lane_register(peer->device_lane, data, request->out.size,
-                                        MCA_BTL_REG_FLAG_REMOTE_READ, &own->key) != OMPI_SUCCESS) {
-        request->protocol = protocols.for_device;
-        return request->protocol->start(request);
-    }
-    struct wire_key key = {.address = (uintptr_t) data,
-                           .length = (uint32_t) lane_key_length(peer->device_lane)};
-    return rndv_announce(request, peer_control_lane(peer), &key, own->key.handle);
-}
-
-static void rndv_device_end(struct send_request *request)
-{
-    struct offered *own = send_request_own(request);
-    lane_deregister(&own->key);
-}
-
-static void device_piece_copied(mca_btl_base_module_t *btl,
-                                struct mca_btl_base_endpoint_t *endpoint, void *local_address,
-                                mca_btl_base_registration_handle_t *local_handle, void *context,
-                                void *data, int status)
+static void device_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                          void *local_address, mca_btl_base_registration_handle_t *local_handle,
+                          void *context, void *data, int status)
 {
     (void) btl;
     (void) endpoint;
@@ -55,23 +21,31 @@ static void device_piece_copied(mca_btl_base_module_t *btl,
     transfer_piece_done(context, status);
 }
 
-static int rndv_device_piece(struct transfer *transfer, size_t offset, size_t *size)
+static int device_copy(struct rma *rma, bool gets, const char *local, size_t offset, size_t size,
+                       struct transfer *transfer)
 {
-    struct recv_request *request = recv_request_of_transfer(transfer);
-    mca_btl_base_module_t *btl = recv_request_peer(request)->device_lane->btl;
-    struct wanted *own = recv_request_own(request);
-    bool is_device;
-    int rc = btl->btl_get(btl, recv_request_peer(request)->device_lane->endpoint,
-                          recv_request_place(request, &is_device) + offset, own->remote + offset,
-                          NULL, (mca_btl_base_registration_handle_t *) own->key, *size, 0,
-                          MCA_BTL_NO_ORDER, device_piece_copied, transfer, NULL);
+    const struct lane *lane = rma->lanes[0].lane;
+    mca_btl_base_module_t *btl = lane->btl;
+    int rc = (gets ? btl->btl_get : btl->btl_put)(
+        btl, lane->endpoint, (void *) (uintptr_t) (local + offset),
+        rma->remote + (offset - rma->remote_offset), NULL,
+        (mca_btl_base_registration_handle_t *) (rma->keys + rma->lanes[0].key_at), size, 0,
+        MCA_BTL_NO_ORDER, device_copied, transfer, NULL);
     /* It is busy in two ways. */
     if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || rc == OPAL_ERR_RESOURCE_BUSY)
         return LANE_AGAIN;
     return rc >= 0 ? OMPI_SUCCESS : rc;
 }
 
-static void rndv_device_finish(struct transfer *transfer, int status)
+static int rndv_device_get_piece(struct transfer *transfer, size_t offset, size_t *size)
+{
+    struct recv_request *request = recv_request_of_transfer(transfer);
+    bool is_device;
+    return device_copy(&request->rma, true, recv_request_place(request, &is_device), offset, *size,
+                       transfer);
+}
+
+static void rndv_device_get_finish(struct transfer *transfer, int status)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
     if (status == OMPI_SUCCESS)
@@ -80,30 +54,120 @@ static void rndv_device_finish(struct transfer *transfer, int status)
         recv_request_get_failed(request); /* the bytes come staged */
 }
 
-static const struct transfer_steps rndv_device_way = {.start = rndv_device_piece,
-                                                      .finish = rndv_device_finish};
-
-static void rndv_device_receive(struct recv_request *request, const struct arrival *arrival)
+static int rndv_device_put_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
-    struct lane *lane = recv_request_peer(request)->device_lane;
+    struct send_request *request = send_request_of_transfer(transfer);
     bool is_device;
-    if (!lane || !recv_request_place(request, &is_device) ||
-        arrival->key.length != lane_key_length(lane)) {
-        recv_request_ask(request, 0);
+    return device_copy(&request->rma, false, send_request_place(request, &is_device), offset, *size,
+                       transfer);
+}
+
+static void rndv_device_put_finish(struct transfer *transfer, int status)
+{
+    struct send_request *request = send_request_of_transfer(transfer);
+    size_t from = request->rma.remote_offset, end = request->transfer.end;
+    request->rma.count = 0;
+    if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) {
+        rndv_am_move(request, from, end);
         return;
     }
-    struct wanted *own = recv_request_own(request);
-    own->remote = arrival->key.address;
-    memcpy(own->key, arrival->key_bytes, arrival->key.length);
+    /* Relaxed: the steps order. */
+    atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
+    tell_of_bytes(peer_control_lane(request->out.peer), WIRE_FIN, request->receiver, end - from,
+                  request);
+    send_request_step(request);
+}
+
+static const struct transfer_steps get_way = {.start = rndv_device_get_piece,
+                                              .finish = rndv_device_get_finish};
+static const struct transfer_steps put_way = {.start = rndv_device_put_piece,
+                                              .finish = rndv_device_put_finish};
+
+/* False: this end has no such lane to the peer, or another kind of key. */
+static bool key_read(struct rma *rma, struct peer *peer, const struct wire_key *key,
+                     const unsigned char *bytes)
+{
+    rma_release(rma);
+    rma_read_keys(rma, peer, peer->device_lane, key, bytes);
+    return rma->count == 1 && rma->lanes[0].lane == peer->device_lane;
+}
+
+static void rndv_device_ready(struct send_request *request, struct lane *lane,
+                              const struct wire_rtr *rtr, const unsigned char *key)
+{
+    size_t from = rtr->offset, end = rtr->offset + rtr->size;
+    (void) lane;
+    if (!key_read(&request->rma, request->out.peer, &rtr->key, key)) {
+        request->rma.count = 0;
+        rndv_am_move(request, from, end);
+        return;
+    }
+    request->rma.remote_offset = from;
+    transfer_begin(&request->transfer, &put_way, from, end, 1);
+}
+
+/* --- the receiver -------------------------------------------------------------------------------
+ */
+
+static bool device_get(struct recv_request *request, const struct arrival *arrival)
+{
+    struct rma *rma = &request->rma;
+    bool is_read = key_read(rma, recv_request_peer(request), &arrival->key, arrival->key_bytes);
+    if (!is_read) {
+        rma->count = 0;
+        return false;
+    }
+    rma->remote_offset = 0;
     recv_request_get_begins(request, &rndv_device);
-    transfer_begin(&request->transfer, &rndv_device_way, 0, request->wanted, 1);
+    transfer_begin(&request->transfer, &get_way, 0, request->wanted, 1);
+    return true;
+}
+
+static bool device_ask_put(struct recv_request *request)
+{
+    struct rma *rma = &request->rma;
+    struct peer *peer = recv_request_peer(request);
+    struct lane *lane = peer->device_lane;
+    char *place = recv_request_place(request, &rma->is_device);
+    rma->count = 0;
+    if (lane_register(lane, place, request->wanted, MCA_BTL_REG_FLAG_REMOTE_WRITE,
+                      &rma->lanes[0].local) != OMPI_SUCCESS)
+        return false;
+    rma->lanes[0].lane = lane;
+    rma->count = 1; /* it is given back with the receive */
+    struct wire_key key = {.address = (uintptr_t) place,
+                           .length = (uint32_t) lane_key_length(lane)};
+    recv_request_send_rtr(request, peer_control_lane(peer), 0, WIRE_BY_DEVICE, &key,
+                          rma->lanes[0].local.handle);
+    return true;
+}
+
+static bool rndv_device_receive(struct recv_request *request, const struct arrival *arrival)
+{
+    /* No lane writes there by itself, and none is flushed. Relaxed: device_sink_end. */
+    atomic_store_explicit(&request->rma.landed, false, memory_order_relaxed);
+    if (!recv_request_peer(request)->device_lane)
+        return false;
+    return arrival->memory & WIRE_ON_DEVICE ? device_get(request, arrival)
+                                            : device_ask_put(request);
+}
+
+/* The sender has put its bytes. */
+static bool rndv_device_fin(struct recv_request *request, const struct wire_fin *fin)
+{
+    if (request->rma.count == 0 || !recv_request_promise(request, fin))
+        return false;
+    recv_request_received(request, fin->size);
+    return true;
 }
 
 const struct protocol rndv_device = {
     .name = "rndv-get",
     .method = WIRE_BY_DEVICE,
     .post = post_by_request,
-    .start = rndv_device_start,
-    .send_end = rndv_device_end,
+    .start = device_announce,
+    .ready = rndv_device_ready,
     .receive = rndv_device_receive,
+    .fin = rndv_device_fin,
+    .puts = true,
 };

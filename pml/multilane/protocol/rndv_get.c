@@ -4,15 +4,14 @@
 
 extern const struct protocol rndv_get, rndv_device;
 
-/* Without a registration now, the message goes as rndv-am: the receiver asks for it all the same.
- */
+/* Without a registration now, it goes as messages. */
 static int rndv_get_start(struct send_request *request)
 {
     struct rma *rma = &request->rma;
     char *place = send_request_place(request, &rma->is_device);
     if (!rma->count && !rma_offer(rma, request->route, request->out.peer, place, request->out.size,
                                   MCA_BTL_REG_FLAG_REMOTE_READ)) {
-        request->protocol = rma->is_device ? protocols.for_device : protocols.for_host;
+        request->protocol = protocol_of_messages();
         return request->protocol->start(request);
     }
     unsigned char bytes[WIRE_KEY_MAX];
@@ -57,25 +56,25 @@ static bool rndv_get_pull(struct recv_request *request, const struct arrival *ar
                             rndv_get_pulled);
 }
 
-static void rndv_get_receive(struct recv_request *request, const struct arrival *arrival)
+static bool rndv_get_receive(struct recv_request *request, const struct arrival *arrival)
 {
     if (OPAL_UNLIKELY(driver_is_loaded) && rndv_get_pull(request, arrival))
-        return;
+        return true;
     struct rma *rma = &request->rma;
     char *place = recv_request_place(request, &rma->is_device);
     rma_read_keys(rma, recv_request_peer(request), arrival->lane, &arrival->key,
                   arrival->key_bytes);
     atomic_store_explicit(&rma->landed, false, memory_order_relaxed);
-    if (!place || !rma_can_get(rma, place, request->wanted)) {
+    if (!rma_can_get(rma, place, request->wanted)) {
         rma_release(rma);
-        recv_request_ask(request, 0);
-        return;
+        return false;
     }
     rma->remote_offset = 0;
     rma->transfer = &request->transfer;
     recv_request_get_begins(request, &rndv_get);
     transfer_begin(&request->transfer, &rndv_get_way, 0, request->wanted,
                    PIECES_IN_FLIGHT * rma->count);
+    return true;
 }
 
 const struct protocol rndv_get = {

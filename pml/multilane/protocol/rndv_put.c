@@ -5,7 +5,7 @@
 
 #include "base/multilane.h"
 
-extern const struct protocol rndv_put;
+extern const struct protocol rndv_put, rndv_device;
 
 static int rndv_put_start(struct send_request *request)
 {
@@ -17,35 +17,30 @@ static int rndv_put_start(struct send_request *request)
     return rc;
 }
 
-/* The lanes are those that this end would use for such a message itself, else the one that the RTS
- * came on. */
+/* The lanes are those that this end's plan has for it, else the one that the RTS came on. */
 static bool rndv_put_offer(struct recv_request *request, char *place, const struct arrival *arrival)
 {
     const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
-    const struct route *route =
-        class_route_at(peer_class_now(recv_request_peer(request)),
-                       request->rma.is_device ? CLASS_DEVICE : CLASS_CONTIGUOUS, request->wanted);
     struct lane *lane = arrival->lane;
-    if (route->protocol == &rndv_put)
-        return rma_offer(&request->rma, route, recv_request_peer(request), place, request->wanted,
-                         access);
+    if (request->route->protocol == &rndv_put)
+        return rma_offer(&request->rma, request->route, recv_request_peer(request), place,
+                         request->wanted, access);
     return lane && lane_can_put(lane) &&
            rma_offer_lane(&request->rma, lane, place, request->wanted, access);
 }
 
-static void rndv_put_receive(struct recv_request *request, const struct arrival *arrival)
+static bool rndv_put_receive(struct recv_request *request, const struct arrival *arrival)
 {
     char *place = recv_request_place(request, &request->rma.is_device);
     request->rma.count = 0;
     atomic_store_explicit(&request->rma.landed, false, memory_order_relaxed);
-    if (!place || !rndv_put_offer(request, place, arrival)) {
-        recv_request_ask(request, 0);
-        return;
-    }
+    if (!rndv_put_offer(request, place, arrival))
+        return false;
     unsigned char bytes[WIRE_KEY_MAX];
     struct wire_key key;
     rma_write_keys(&request->rma, &key, bytes);
     recv_request_send_rtr(request, request->rma.lanes[0].lane, 0, WIRE_BY_PUT, &key, bytes);
+    return true;
 }
 
 static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size)
@@ -96,6 +91,7 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
 {
     struct rma *rma = &request->rma;
     char *place = send_request_place(request, &rma->is_device);
+    rma_release(rma); /* of a get that the receiver did not choose */
     rma_read_keys(rma, request->out.peer, lane, &rtr->key, key);
     rma->remote_offset = rtr->offset;
     rma->transfer = &request->transfer;
@@ -127,4 +123,5 @@ const struct protocol rndv_put = {
     .receive = rndv_put_receive,
     .fin = rndv_put_fin,
     .puts = true,
+    .over_device_lane = &rndv_device,
 };

@@ -134,18 +134,29 @@ void rndv_staged_move(struct send_request *request, size_t from, size_t end)
     transfer_begin(&request->transfer, &rndv_staged_way, from, end, SLOTS_UNDER_WAY);
 }
 
-static int rndv_staged_start(struct send_request *request)
+/* Without a key now (memory that cannot be shared, out of handles) it is staged. */
+int device_announce(struct send_request *request)
 {
-    struct lane *lane = request->route->protocol == &rndv_staged
-                            ? route_lane(request->route, request->out.peer, 0)
-                            : peer_control_lane(request->out.peer);
-    return rndv_announce(request, lane, NULL, NULL);
+    struct peer *peer = request->out.peer;
+    struct lane *lane = peer->device_lane, *control = peer_control_lane(peer);
+    struct rma *rma = &request->rma;
+    char *place = send_request_place(request, &rma->is_device);
+    struct registration *own = &rma->lanes[0].local; /* given back with the request */
+    request->protocol = &rndv_staged;
+    if (!rma->count && (!place || !lane ||
+                        lane_register(lane, place, request->out.size, MCA_BTL_REG_FLAG_REMOTE_READ,
+                                      own) != OMPI_SUCCESS))
+        return rndv_announce(request, control, NULL, NULL);
+    rma->count = 1;
+    request->protocol = protocol_of_method(WIRE_BY_DEVICE);
+    struct wire_key key = {.address = (uintptr_t) place,
+                           .length = (uint32_t) lane_key_length(lane)};
+    return rndv_announce(request, control, &key, own->handle);
 }
 
 const struct protocol rndv_staged = {
     .name = "rndv-staged",
     .method = WIRE_BY_SEND,
-    .carries_all = true,
     .post = post_by_request,
-    .start = rndv_staged_start,
+    .start = device_announce,
 };

@@ -37,7 +37,7 @@ static uint64_t routes_sum(route_filter passes, const void *what, bool bytes)
     struct routes_sum all = {.passes = passes, .what = what, .bytes = bytes};
     multilane_lock();
     for (all.class = classes_first(); all.class; all.class = all.class->next)
-        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+        for (int buffer = 0; buffer < CLASS_SENDS; buffer++)
             class_routes_visit(all.class, (enum class_buffer) buffer, route_add, &all);
     multilane_unlock();
     return all.sum;
@@ -130,7 +130,7 @@ static int read_sizes(const struct mca_base_pvar_t *variable, void *value, void 
         return OMPI_SUCCESS;
     multilane_lock();
     for (struct peer_class *class = classes_first(); class; class = class->next)
-        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+        for (int buffer = 0; buffer < CLASS_SENDS; buffer++)
             class_routes_visit(class, (enum class_buffer) buffer, size_add, sizes);
     multilane_unlock();
     return OMPI_SUCCESS;

@@ -29,7 +29,9 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
     "contiguous memory, behind others that are under way",
     "memory in several pieces, behind others that are under way",
     "device memory",
-    "device memory in several pieces"};
+    "device memory in several pieces",
+    "received: announced from host memory, to device memory",
+    "received: announced from device memory, to host memory"};
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -96,20 +98,19 @@ struct beside {
 static void print_beside(const struct route *route, void *with)
 {
     struct beside *beside = with;
+    const unsigned long long messages = counter_read(&route->messages),
+                             bytes = counter_read(&route->bytes);
     char way[200];
     const struct route *first = beside->planned->routes;
-    if ((route >= first && route < first + beside->planned->plan->entry_count) ||
-        !counter_read(&route->messages))
+    if ((route >= first && route < first + beside->planned->plan->entry_count) || !messages)
         return;
     way_text(beside->class, route->entry, way, sizeof(way));
     if (beside->between)
         fprintf(beside->file, "%s{\"way\": \"%s\", \"messages\": %llu, \"bytes\": %llu}",
-                beside->between, way, (unsigned long long) counter_read(&route->messages),
-                (unsigned long long) counter_read(&route->bytes));
+                beside->between, way, messages, bytes);
     else
-        fprintf(beside->file, "    beside the plan: %llu messages, %llu bytes by %s\n",
-                (unsigned long long) counter_read(&route->messages),
-                (unsigned long long) counter_read(&route->bytes), way);
+        fprintf(beside->file, "    beside the plan: %llu message%s, %llu byte%s by %s\n", messages,
+                number_plural(messages), bytes, number_plural(bytes), way);
     beside->between = beside->between ? ", " : NULL;
 }
 
@@ -144,7 +145,7 @@ static void print_text(FILE *file)
     for (const struct peer_class *class = classes_first(); class; class = class->next) {
         if (!is_shown(class))
             continue;
-        fprintf(file, "  %u peer%s over", class->peers, class->peers == 1 ? "" : "s");
+        fprintf(file, "  %u peer%s over", class->peers, number_plural(class->peers));
         for (int i = 0; i < class->lane_count; i++)
             fprintf(file, " %s", class->lanes[i].name);
         fputc('\n', file);

@@ -279,7 +279,7 @@ static void route_add(const struct route *route, void *with)
 static void class_fill(const struct peer_class *class)
 {
     struct carried carried = {.class = class};
-    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+    for (int buffer = 0; buffer < CLASS_SENDS; buffer++)
         class_routes_visit(class, (enum class_buffer) buffer, route_add, &carried);
     uint64_t together = carried.together;
     if (!together)

@@ -199,7 +199,9 @@ static void recv_request_forget_offer(struct recv_request *request)
 /* The message is complete: tells the sender, which times it. */
 static __attribute__((noinline)) void timer_answer(struct recv_request *request)
 {
-    struct wire_time time = {.timer = request->timer, .ended_ns = clock_now_ns()};
+    struct wire_time time = {.timer = request->timer,
+                             .ended_ns = clock_now_ns(),
+                             .may_have_lain = request->may_have_lain};
     request->timer = (struct wire_handle){0};
     control_send(peer_control_lane(recv_request_peer(request)), WIRE_TIME, &time, sizeof(time));
 }
@@ -309,6 +311,7 @@ void recv_request_met(struct recv_request *request, const struct arrival *arriva
     recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
     request->sender = arrival->sender;
     request->timer = arrival->timer;
+    request->may_have_lain = looks_are_few(request->looks);
     atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece came yet */
 }
 
@@ -320,30 +323,6 @@ void recv_request_take_packed(struct recv_request *request, struct peer *peer,
     recv_request_meet(request, peer, match, size);
     recv_request_write(request, 0, &payload, 1);
     recv_request_complete(request);
-}
-
-void recv_request_take(struct recv_request *request, const struct arrival *arrival)
-{
-    recv_request_met(request, arrival);
-    if (OPAL_LIKELY(arrival->type == WIRE_EAGER)) {
-        recv_request_write(request, 0, arrival->payload, arrival->payload_count);
-        recv_request_finish(request);
-        return;
-    }
-    if (request->wanted == 0) {
-        recv_request_finish(request);
-        return;
-    }
-    if (OPAL_UNLIKELY(peer_is_lost(arrival->peer))) { /* its RTS was kept */
-        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
-        return;
-    }
-    /* What an earlier use of the request may have left, if it was cut short. Relaxed: no other
-     * thread uses this one yet. */
-    atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
-    request->is_shared = false;
-    request->protocol = protocol_of_method(arrival->method);
-    request->protocol->receive(request, arrival);
 }
 
 void recv_request_finish(struct recv_request *request)
@@ -410,7 +389,7 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size
     if (method == WIRE_BY_SEND)
         inflow_asked(peer);
     /* A sender that proposed a put expects this RTR, see send_request_expect. */
-    if (method == WIRE_BY_PUT)
+    if (method == WIRE_BY_PUT && request->is_expected)
         control_send_expected(lane, &message);
     else
         control_send_message(lane, &message);

@@ -31,13 +31,17 @@ struct recv_request {
     size_t wanted; /* bytes of it that fit the buffer */
     _Atomic size_t received;   /* bytes that are there */
     _Atomic uint32_t ends;     /* see request_ended */
+    uint32_t looks;            /* when it was posted: lane/looks.h */
     bool matched;              /* guarded by the communicator's lock */
     bool counted;              /* see work_begins_for */
     _Atomic bool is_answering; /* complete, and the answer to the sender must leave */
     struct wire_handle handle;
     struct wire_handle sender;
     struct wire_handle timer;        /* set while a message that is timed arrives */
-    const struct protocol *protocol; /* proposed by the sender */
+    bool may_have_lain;              /* before it was looked for; of a timed message */
+    const struct protocol *protocol; /* chosen for an announced message, */
+    const struct route *route;       /* and whose lanes a put to here takes */
+    bool is_expected;                /* by the sender: the RTR for a put */
     /* The protocol that may write to the buffer until it ends; null: none. */
     const struct protocol *_Atomic held_by;
     bool is_shared;          /* both ends copy the message: the sender cannot cancel it */
@@ -117,6 +121,7 @@ static inline void recv_request_begin(struct recv_request *request)
 {
     /* Relaxed, all: no other thread uses the request yet. */
     atomic_store_explicit(&request->ends, 0, memory_order_relaxed);
+    request->looks = looks_now();
     request->matched = false;
     atomic_store_explicit(&request->is_answering, false, memory_order_relaxed);
     atomic_store_explicit(&request->peer, NULL, memory_order_relaxed);
@@ -141,11 +146,8 @@ recv_request_init(struct recv_request *request, void *buffer, size_t count,
 /* Takes over the match: source, tag, size, and how many bytes the buffer takes. */
 void recv_request_met(struct recv_request *request, const struct arrival *arrival);
 
-/* Receives the matched message. No lock is held; the request may be complete and freed on
- * return. */
-void recv_request_take(struct recv_request *request, const struct arrival *arrival);
-
-/* The same for a whole message whose sender expects no answer, to any buffer. */
+/* recv_request_take (receive_way.h) for a whole message whose sender expects no answer, to any
+ * buffer. */
 void recv_request_take_packed(struct recv_request *request, struct peer *peer,
                               const struct wire_match *match, const unsigned char *data,
                               size_t size);

@@ -11,6 +11,7 @@
 
 #include "base/datatype.h"
 #include "lane/lane.h"
+#include "lane/looks.h"
 #include "lane/waiting.h"
 #include "base/multilane.h"
 
@@ -90,8 +91,10 @@ request_poll_until(bool (*is_done)(const void *what), const void *what, struct l
         for (int look = 0; look < REQUEST_LOOKS; look++) {
             if (is_done(what))
                 return true;
-            if (!lane_poll(lane))
+            if (!lane_poll(lane)) {
+                looks_add();
                 ring_relax();
+            }
         }
         progress_of_wait();
     }

@@ -214,5 +214,5 @@ void send_request_begin(struct send_request *request)
 void send_request_admitted(struct send_request *request, enum flow_verdict way)
 {
     if (way == FLOW_GO_AS_RTS && !request->protocol->method)
-        request->protocol = request->source.view ? protocols.for_device : protocols.for_host;
+        request->protocol = protocol_of_messages();
 }

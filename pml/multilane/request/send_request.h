@@ -113,11 +113,17 @@ static inline void *send_request_own(struct send_request *request)
     return request->own;
 }
 
+/* Are its bytes read from a device, and not from a copy in host memory? */
+static inline bool send_request_is_of_device(const struct send_request *request)
+{
+    return !request->out.data && request->source.view;
+}
+
 /* The buffer, if the whole message lies there in one piece, in host memory or (*is_device)
  * device memory; else null. */
 static inline char *send_request_place(const struct send_request *request, bool *is_device)
 {
-    *is_device = !request->out.data && request->source.view;
+    *is_device = send_request_is_of_device(request);
     return OPAL_UNLIKELY(*is_device) ? view_contiguous(request->source.view)
                                      : (char *) request->out.data;
 }

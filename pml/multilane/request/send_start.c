@@ -36,38 +36,18 @@ static int send_request_buffer(struct send_request *request)
     return rc;
 }
 
-/* The kind of host copy that the protocol needs for device memory, if any. */
-static enum device_bounce bounce_of(const struct send_request *request)
+/* Brings the message to host memory where its protocol, or a buffered send, needs that. */
+static int send_request_view(struct send_request *request, bool is_eager)
 {
-    const struct outgoing *out = &request->out;
-    bool is_eager = class_route_at(peer_class_now(out->peer), outgoing_buffer(out), out->size)
-                        ->protocol->method == 0;
-    if (!send_request_is_buffered(request) && !is_eager)
-        return BOUNCE_NONE;
-    return request->base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? BOUNCE_LONG : BOUNCE_SOON;
-}
-
-static int send_request_view(struct send_request *request)
-{
+    enum device_bounce bounce = !is_eager ? BOUNCE_NONE
+                                : request->base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS
+                                    ? BOUNCE_LONG
+                                    : BOUNCE_SOON;
     struct outgoing *out = &request->out;
-    int rc = buffer_gone(&out->memory, buffer_first_byte(out->buffer, out->datatype));
-    if (OPAL_UNLIKELY(rc != MPI_SUCCESS))
-        return rc;
-    rc = device_source_begin(&request->source, out->buffer, out->count, out->datatype, &out->memory,
-                             out->size, bounce_of(request));
+    int rc = device_source_begin(&request->source, out->buffer, out->count, out->datatype,
+                                 &out->memory, out->size, bounce);
     if (rc == OMPI_SUCCESS && request->source.bounce)
         out->data = (char *) request->source.bounce->bytes;
-    return rc;
-}
-
-/* Everything that may fail, before the message has its number. */
-static int send_request_prepare(struct send_request *request)
-{
-    int rc = OMPI_SUCCESS;
-    if (OPAL_UNLIKELY(request->out.memory.kind != MEMORY_HOST))
-        rc = send_request_view(request);
-    if (rc == OMPI_SUCCESS && send_request_is_buffered(request))
-        rc = send_request_buffer(request);
     return rc;
 }
 
@@ -83,6 +63,27 @@ static enum class_buffer buffer_of(const struct send_request *request, bool leav
                                       : buffer;
 }
 
+/* Finds its route; and everything that may fail, before the message has its number. */
+static int send_request_prepare(struct send_request *request, bool leaves)
+{
+    struct outgoing *out = &request->out;
+    bool is_buffered = send_request_is_buffered(request);
+    int rc = OMPI_SUCCESS;
+    if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
+        rc = buffer_gone(&out->memory, buffer_first_byte(out->buffer, out->datatype));
+    if (OPAL_UNLIKELY(rc == OMPI_SUCCESS && is_buffered && out->memory.kind != MEMORY_HOST))
+        rc = send_request_view(request, true);
+    if (rc == OMPI_SUCCESS && is_buffered)
+        rc = send_request_buffer(request);
+    if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
+        return rc;
+    out->answer = (struct wire_handle){0}; /* of a start before */
+    request->route = outgoing_route(out, buffer_of(request, leaves));
+    if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
+        rc = send_request_view(request, !request->route->protocol->method);
+    return rc;
+}
+
 int send_request_start(struct send_request *request, bool is_numbered, bool leaves)
 {
     send_request_begin(request);
@@ -92,7 +93,7 @@ int send_request_start(struct send_request *request, bool is_numbered, bool leav
         return OMPI_SUCCESS;
     }
     if (!is_numbered) {
-        int rc = send_request_prepare(request);
+        int rc = send_request_prepare(request, leaves);
         if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
             work_ends_for(&request->counted);
             send_state_set(request, SEND_IDLE);
@@ -104,24 +105,14 @@ int send_request_start(struct send_request *request, bool is_numbered, bool leav
             return rc;
         }
     }
-    /* It was prepared for a rendezvous; the plan may have changed since. */
-    bool must_stage = request->source.view != NULL && !request->source.bounce;
-    if (is_numbered) { /* and counted */
+    if (is_numbered) /* and counted */
         request->route = request->out.route;
-    } else {
-        /* Drawn last: a number without a message would stop all later ones. */
-        enum class_buffer buffer = buffer_of(request, leaves);
-        request->out.answer = (struct wire_handle){0}; /* of a start before */
-        struct route *route = outgoing_route(&request->out, buffer);
-        outgoing_draw(&request->out, route, OPAL_UNLIKELY(must_stage) ? 0 : route->eager_mask);
-        request->route = route;
-    }
+    else /* drawn last: a number without a message would stop all later ones */
+        outgoing_draw(&request->out, request->route, request->route->eager_mask);
     request->is_under_way = true;
     counter_add32(&request->out.peer->under_way, 1);
     request->base.req_base.req_sequence = request->out.sequence;
     request->protocol = request->route->protocol;
-    if (OPAL_UNLIKELY(must_stage) && request->protocol->method == 0)
-        request->protocol = protocols.for_device;
     if (send_request_is_buffered(request))
         request_complete(&request->base.req_base.req_ompi);
     enum flow_verdict way = send_queue_admit(request);

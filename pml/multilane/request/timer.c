@@ -260,6 +260,6 @@ void timer_answered(const struct peer *peer, const struct wire_time *time)
         seconds = one_way_s(&timer, time->ended_ns, now_ns) / timer.messages;
     }
     OPAL_THREAD_UNLOCK(&timers.lock);
-    if (seconds > 0)
+    if (seconds > 0 && !(time->may_have_lain && timer.messages == 1))
         learning_add(timer.class, timer.route, timer.bytes, seconds);
 }

@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 11
+#define WIRE_VERSION 12
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -118,9 +118,15 @@ struct wire_rts {
     struct wire_match match;
     uint64_t size;
     struct wire_handle sender;
-    uint32_t method; /* enum wire_method, proposed by the sender */
-    uint32_t reserved;
+    uint32_t method;     /* enum wire_method, proposed by the sender; the receiver chooses */
+    uint32_t memory;     /* enum wire_memory */
     struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender */
+};
+
+/* What the bytes of an announced message lie in. */
+enum wire_memory {
+    WIRE_ON_DEVICE = 1,   /* else in host memory */
+    WIRE_IN_ONE_PIECE = 2 /* the sender can put them, from there */
 };
 
 enum wire_method {
@@ -128,7 +134,7 @@ enum wire_method {
     WIRE_BY_GET,
     WIRE_BY_PUT,
     WIRE_BY_BOTH,
-    WIRE_BY_DEVICE, /* by get over the lane of device memory */
+    WIRE_BY_DEVICE, /* over the lane of device memory: by get, or, from host memory, by put */
     WIRE_METHODS
 };
 
@@ -139,7 +145,7 @@ struct wire_rtr {
     uint64_t size;   /* bytes wanted from there */
     uint32_t method; /* enum wire_method; not WIRE_BY_GET */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_PUT, _BOTH: where byte `offset` goes at the receiver */
+    struct wire_key key; /* WIRE_BY_PUT, _BOTH, _DEVICE: where byte `offset` goes at the receiver */
 };
 
 struct wire_data {
@@ -158,7 +164,9 @@ struct wire_ack {
 
 struct wire_time {
     struct wire_handle timer;
-    uint64_t ended_ns; /* by the receiver's monotonic clock */
+    uint64_t ended_ns;      /* by the receiver's monotonic clock */
+    uint32_t may_have_lain; /* before the receiver looked for it */
+    uint32_t reserved;
 };
 
 struct wire_seen {

@@ -32,6 +32,16 @@ pml_refuses lost_s 0 "1 to"
 pml_refuses suspect_ms 0 "1 to"
 pml_refuses suspect_ms -5 "1 to"
 pml_refuses rndv_lanes -1 "0 to"
+# A lane that alone reaches a process must carry messages with and without a handshake.
+for use in rndv eager; do
+    if [ $use = rndv ]; then misses=without; else misses=with; fi
+    mpi_fails "params.lane_attr=use-$use" \
+        "lane_attr says use=$use of all lanes to rank [01] on [^ ]* \\(tcp:lo\\).* $misses a handshake; .*use=both" 2 \
+        --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo \
+        --mca pml_multilane_lane_attr tcp:use=$use -- ring
+done
+mpi params.lane_attr=uses-of-two 2 --mca pml multilane --mca btl self,tcp,$sm --mca btl_tcp_if_include lo \
+    --mca btl_tcp_exclusivity 65536 --mca pml_multilane_lane_attr "tcp:use=rndv;$sm:use=eager" -- ring
 # The largest times overflow no nanoseconds; what is larger Open MPI itself refuses.
 mpi params.longest-times 2 --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_multilane_lost_s 2147483647 \
     --mca pml_multilane_suspect_ms 2147483647 -- ring

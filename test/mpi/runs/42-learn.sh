@@ -56,7 +56,7 @@ learn_goes_on() {
     XDG_CACHE_HOME=$learn_folder/learns mpirun_run 2 --mca pml multilane --mca btl self,shm \
         --mca pml_multilane_profile "$lie" --mca pml_multilane_explain 1 \
         --mca pml_multilane_explain_file "$learn_folder/learns/explain.json" -- "$build/test/bench/regret_measure" 1 16384 &&
-        learn_says "$learn_folder/learns" 'protocol.startswith("eager") and not moves and "times of earlier jobs" in history'
+        learn_says "$learn_folder/learns" 'protocol.startswith("eager") and not moves and "of earlier jobs" in history'
 }
 learn_user() { # what the user says of the lane stays
     learn_job "$learn_folder/user" --mca pml_multilane_lane_attr shm:bandwidth=3e9 &&
@@ -85,6 +85,25 @@ learn_damaged() {
     }
     learn_goes_nowhere && head -c 3000 /bin/sh >"$file" && learn_goes_nowhere
 }
+# Many processes that share processors, all with all: plans settle, and of n messages of one size no more are timed or
+# go another way than 16 and 16 ln(n / 128), which is 0.5 % of 20,000.
+learn_crowd() { # RANKS ROUNDS
+    local folder=$learn_folder/crowd
+    mkdir -p "$folder"
+    XDG_CACHE_HOME=$folder mpirun_run "$1" --mca pml multilane --mca btl self,shm --mca pml_multilane_explain 1 \
+        --mca pml_multilane_explain_file "$folder/explain.json" -- "$build/test/bench/crowd_measure" 8192 "$2" 0 || return 1
+    python3 - "$folder/explain.json" <<'END'
+import json, math, sys
+of = [one for one in json.load(open(sys.argv[1]))["classes"] if one["lanes"] == ["shm:shm"]][0]
+plan, left = of["plans"][0], {move["from"] for move in of["moves"]}
+messages = sum(row["messages"] for row in plan["ranges"] + plan["beside"])
+timed = sum(row.get("samples", 0) for row in plan["ranges"])
+tried = sum(row["messages"] for row in plan["beside"] if row["way"] not in left)
+print(messages, "messages,", timed, "timed,", tried, "tried;", of["moves"])
+assert messages > 2000 and timed >= 5 and len(of["moves"]) <= 20
+assert timed + tried <= 16 + 16 * math.log(messages / 128)
+END
+}
 if [ -n "$sanitizer" ]; then
     skip "${prefix}learn" "a sanitizer changes what messages take; the unit tests run with it"
 elif learn_job "$learn_folder/first" --mca pml_multilane_learn 0 >"$learn_folder/said" 2>&1 &&
@@ -97,5 +116,11 @@ else
     check "${prefix}learn.user-is-stronger" learn_user
     check "${prefix}learn.jobs-at-once" learn_at_once
     check "${prefix}learn.damaged-history" learn_damaged
+    if [ -n "$whole$only" ]; then
+        check "${prefix}learn.crowd-of-9" learn_crowd 9 2500
+        check "${prefix}learn.crowd-of-33" learn_crowd 33 80
+    else
+        runs_elsewhere learn.crowd-of-9 learn.crowd-of-33
+    fi
 fi
 rm -rf "$learn_folder"

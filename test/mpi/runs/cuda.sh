@@ -48,6 +48,25 @@ for chapter in types truncate persistent devices forced many order questions; do
 done
 cuda_run ipc.self-long "" self,shm,cuda self-long
 cuda_run ipc.self-chunk "" self,shm,cuda self-chunk
+# Each end says what its memory is, and the receiver chooses by the plan for both.
+cuda_ends() {
+    local file=$build/ends.json
+    rm -f "$build"/ends.[01].json
+    mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_eager_max 64k \
+        --mca pml_multilane_explain 2 --mca pml_multilane_explain_file "$file" \
+        -x LD_LIBRARY_PATH="$build/test/fake" -- device ends || return 1
+    python3 - "$build/ends.1.json" <<'END'
+import json, sys
+of = [one for one in json.load(open(sys.argv[1]))["classes"] if "shm:shm" in one["lanes"]][0]
+plans = {plan["buffer"]: plan["ranges"] for plan in of["plans"]}
+for far, near, long, short in ("host", "device", "rndv-put", "rndv-am"), ("device", "host", "rndv-get", "rndv-staged"):
+    rows = plans[f"received: announced from {far} memory, to {near} memory"]
+    took = {row["protocol"]: (row["messages"], row["lanes"][0]["lane"]) for row in rows}
+    print(near, took)
+    assert took[short] == (1, "shm:shm") and took[long] == (1, "cuda:ipc")
+END
+}
+check "${prefix}cuda.ipc.ends" cuda_ends
 cuda_run staged.self-long "" self,shm self-long
 cuda_run staged-tcp "" self,tcp many
 cuda_run "staged-$sm" "" "self,$sm" many
